@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/builder.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// A number an algorithm can be tuned with: `knomial:k=4`.
+struct AlgorithmParameter {
+  std::string name;
+  std::string meaning;
+  std::int64_t otherwise;  ///< default
+  std::int64_t least;
+  std::int64_t most;
+};
+
+/// What an algorithm builds a program for.
+struct BuildRequest {
+  Collective collective = Collective::allreduce;
+  int ranks = 1;
+  int root = 0;
+  bool in_place = false;
+  std::map<std::string, std::int64_t> parameters;  ///< complete after `resolve_parameters`
+  /// Host memory of each rank, by index; how many; both from the placement, or one for all.
+  std::vector<int> host_of_rank;
+  int hosts = 1;
+  /// The machine, for algorithms that look at it; null in machine-blind tests.
+  const Router* router = nullptr;
+  const Placement* placement = nullptr;
+
+  Contract contract(std::int64_t units) const { return {collective, ranks, root, units, in_place}; }
+  std::int64_t parameter(const std::string& name) const { return parameters.at(name); }
+};
+
+/// One algorithm: what it is, what it serves, how it builds. One record per file in algorithms/.
+struct Algorithm {
+  std::string name;
+  std::string summary;                        ///< one line
+  std::string constraints;                    ///< "any rank count", "needs host memory", ...
+  std::string paper;                          ///< where it comes from
+  std::vector<Collective> collectives;
+  std::vector<AlgorithmParameter> parameters;
+  bool pipelined = false;                     ///< gains from chunking; `--chunk auto` cuts it
+  bool uses_hosts = false;
+  /// Why this request can't be served (beyond collective and parameters), or nothing.
+  std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;  ///< may be null
+  Program (*build)(const BuildRequest& request) = nullptr;
+};
+
+/// Every algorithm, by name. Made from the files of the folder by CMake.
+const std::vector<const Algorithm*>& all_algorithms();
+const Algorithm* find_algorithm(std::string_view name);
+
+/// "knomial:k=4,x=1" into the algorithm and its parameters. Throws Error{usage}: unknown name or
+/// parameter with did-you-mean, value out of range.
+struct AlgorithmChoice {
+  const Algorithm* algorithm = nullptr;
+  std::map<std::string, std::int64_t> parameters;
+  std::string label;  ///< as given
+};
+AlgorithmChoice parse_algorithm(std::string_view spec);
+
+/// A request for these ranks of this machine (parameters still to be filled).
+BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
+                         const Placement& placement);
+
+/// Why `choice` can't serve `request`, or nothing: collective, constraints, host memories.
+std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
+/// \pre `unsupported` answered nothing.
+Program build(const AlgorithmChoice& choice, BuildRequest request);
+
+}  // namespace espalier

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace espalier {
+
+/// The whole file ("-" is standard input). Throws Error{input} when it can't be read.
+std::string read_file(const std::string& path);
+
+/// Writes to a temporary beside `path` and renames it, so that a reader, a crash or Ctrl-C never
+/// sees half a file ("-" writes to standard output). Throws Error{input} when it can't be written.
+void write_file(const std::string& path, std::string_view content);
+
+/// Removes the temporary of a write in progress. Safe to call from a signal handler.
+void discard_unfinished_writes() noexcept;
+
+}  // namespace espalier

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+/// Parses a size in bytes: "0", "1024", "64KB" (1000s), "1GiB" (1024s), "1.5MiB". Units are
+/// case-insensitive; "K", "M", "G" alone mean KiB, MiB, GiB as in nccl-tests. Nothing on bad text,
+/// on a negative or fractional number of bytes, and above 2^50.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+
+/// Parses "1GiB", "1MiB,4MiB" or "4KiB..1GiB" (powers of two from the first, the last included when
+/// it is reached). Throws Error{usage} naming the part that is wrong.
+std::vector<std::int64_t> parse_byte_list(std::string_view text);
+
+/// Parses "0,1,4", "0-7" and mixtures. Nothing on bad text, negative numbers or a falling range.
+std::optional<std::vector<int>> parse_int_list(std::string_view text);
+
+/// "1GiB", "64KiB", "1000B": the largest binary unit that divides exactly, otherwise three digits.
+std::string format_bytes(std::int64_t bytes);
+
+/// "12.3 us", "4.56 ms", "1.2 s".
+std::string format_seconds(double seconds);
+
+/// Bandwidth in GB/s = 1e9 bytes/s, two decimals under 1000.
+std::string format_gbps(double gbps);
+
+}  // namespace espalier

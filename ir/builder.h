@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+struct OpOptions {
+  static constexpr PlaceId kAuto = -1;
+  int lane = 0;
+  /// Who carries the op out. Auto: a copy is pushed by its source's place, a combine of several
+  /// sources is done by its destination's place.
+  PlaceId at = kAuto;
+  std::string_view via = {};
+};
+
+/// The only way algorithms make programs. The author writes the data movement in an order that would
+/// be right if ops ran one by one; the builder derives the dependencies (read after write, write
+/// after read, write after write) from it, leaving out those that lane order already gives.
+/// Misuse by an algorithm (ranks out of range, unequal lengths) is a bug: CHECK.
+class Builder {
+ public:
+  Builder(std::string name, const Contract& contract);
+  ~Builder();
+
+  const Contract& contract() const { return program_.contract; }
+  int ranks() const { return program_.contract.ranks; }
+
+  /// Adds a host memory; its only buffer is tmp.
+  PlaceId add_host();
+
+  /// Units counted from the start of the rank's input or output region, wherever the contract puts
+  /// it, so that one algorithm serves in place and out of place.
+  Slice input(int rank, std::int64_t begin, std::int64_t length) const;
+  Slice output(int rank, std::int64_t begin, std::int64_t length) const;
+  /// Scratch of a rank or host memory. Operands of one op must agree modulo `block_units` (rule R4).
+  Slice tmp(PlaceId place, std::int64_t begin, std::int64_t length) const;
+
+  /// A copy onto itself adds nothing and returns the op that last wrote there, or kNone.
+  OpId copy(const Slice& dst, const Slice& src, const OpOptions& options = {});
+  OpId combine(const Slice& dst, const std::vector<Slice>& srcs, const OpOptions& options = {});
+  OpId compute(PlaceId place, double seconds, const OpOptions& options = {});
+  /// Extra order that data flow does not show. No effect when `earlier` is kNone.
+  void after(OpId op, OpId earlier);
+
+  static constexpr OpId kNone = ~OpId{0};
+
+  /// Leaves the builder empty.
+  Program finish();
+
+ private:
+  struct Tracking;
+  OpId append(const Op& op, const OpOptions& options);
+  Program program_;
+  std::unique_ptr<Tracking> tracking_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// How slices are cut into pieces: every unit becomes `split` finer ones, and a piece has at most
+/// `piece_units` of those. {1, huge} leaves a program as it is.
+struct Chunking {
+  std::int64_t split = 1;
+  std::int64_t piece_units = kMaxUnits;
+};
+
+/// The coarsest chunking under which no op moves more than `chunk_bytes` of a message of `size_bytes`.
+/// 0 means "do not cut". Limits the pieces so that the program stays under `max_ops`.
+Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
+                       std::int64_t max_ops = 4'000'000);
+
+/// Cuts every op into pieces that keep its lane and order, and derives the dependencies anew, piece by
+/// piece, so that trees and chains pipeline. Extra dependencies between ops hold between all pieces.
+Program chunk(const Program& program, const Chunking& chunking);
+
+}  // namespace espalier

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/collective.h"
+
+namespace espalier {
+
+enum class DataType : std::uint8_t { float32, float64, float16, bfloat16, int32, int64, uint8 };
+enum class ReduceOp : std::uint8_t { sum, prod, min, max };
+
+/// nccl-tests names: float, double, half, bfloat16, int32, int64, uint8; sum, prod, min, max.
+std::string_view to_string(DataType type);
+std::string_view to_string(ReduceOp op);
+std::optional<DataType> parse_data_type(std::string_view name);
+std::optional<ReduceOp> parse_reduce_op(std::string_view name);
+std::span<const DataType> all_data_types();
+std::span<const ReduceOp> all_reduce_ops();
+std::size_t size_of(DataType type);
+
+/// dst = dst (+) src on one element, rounded to the type after the operation; integers wrap.
+void combine_element(DataType type, ReduceOp op, std::byte* dst, const std::byte* src);
+
+/// Inputs whose combination over `ranks` ranks is exact in `type` in any order (idea: nccl-tests
+/// verifiable/): small integers, for prod mostly ones with few twos, so that neither rounding nor
+/// overflow can hide or fake an error. Writes `count` elements from element `first` of rank's input.
+void fill_input(DataType type, ReduceOp op, int ranks, int rank, std::int64_t first,
+                std::span<std::byte> out);
+
+/// What every element of `rank`'s result must be, from the contract and fill_input alone. Fills the
+/// units [unit_begin, unit_begin + units) of the output region.
+void expected_output(DataType type, ReduceOp op, const Contract& contract, const ElementLayout& layout,
+                     int rank, std::int64_t unit_begin, std::int64_t units, std::span<std::byte> out);
+
+}  // namespace espalier

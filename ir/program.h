@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/collective.h"
+
+namespace espalier {
+
+/// Ranks come first (0..ranks-1), then host memories.
+using PlaceId = std::int32_t;
+using OpId = std::uint32_t;
+
+/// Units [begin, begin + length) of a place's buffer.
+struct Slice {
+  PlaceId place = 0;
+  Buffer buffer = Buffer::in;
+  std::int64_t begin = 0;
+  std::int64_t length = 0;
+  bool operator==(const Slice&) const = default;
+};
+
+/// `combine`: dst <- src1 (+) src2 (+) ... on slices of equal length, folded from left to right; one
+/// source is a copy. `compute`: its place is busy for a while (training studies).
+enum class OpKind : std::uint8_t { combine, compute };
+
+/// Largest number of units of a message, and of places, a program may have.
+inline constexpr std::int64_t kMaxUnits = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxPlaces = 1 << 20;
+
+/// A slice without its length, which all operands of an op share. 12 bytes.
+struct Operand {
+  PlaceId place = 0;
+  std::uint32_t begin = 0;
+  Buffer buffer = Buffer::in;
+  bool operator==(const Operand&) const = default;
+};
+
+/// One op. Sources and dependencies stand in the program's pools. 48 bytes or fewer: programs have
+/// millions of them.
+struct Op {
+  Operand dst;                 ///< combine only
+  std::uint32_t length = 0;    ///< units of every operand
+  std::uint32_t src_begin = 0;
+  std::uint32_t dep_begin = 0;
+  std::uint32_t src_count = 0; ///< 0 for compute
+  std::uint32_t dep_count = 0;
+  PlaceId at = 0;              ///< the place that carries it out: one of its operands' places
+  std::uint16_t lane = 0;      ///< ops of one place and lane run in program order, one at a time
+  std::int16_t via = -1;       ///< index into Program::vias, or -1: the router chooses
+  OpKind kind = OpKind::combine;
+  bool operator==(const Op&) const = default;
+};
+
+/// A collective algorithm for one rank count, free of message size and machine: plain data, made by
+/// the Builder or the text parser, checked by `verify`.
+struct Program {
+  std::string name;                   ///< of the algorithm
+  Contract contract;
+  int hosts = 0;                      ///< host memories; places ranks .. ranks + hosts - 1
+  std::vector<Op> ops;
+  std::vector<Operand> sources;
+  std::vector<OpId> dependencies;
+  std::vector<std::string> vias;      ///< node names of the machine
+  std::vector<double> durations_s;    ///< by op for compute ops: index dst.begin
+  std::vector<int> lines;             ///< line of each op in its text, or empty
+
+  int ranks() const { return contract.ranks; }
+  int places() const { return contract.ranks + hosts; }
+  std::span<const Operand> sources_of(const Op& op) const {
+    return {sources.data() + op.src_begin, op.src_count};
+  }
+  std::span<const OpId> dependencies_of(const Op& op) const {
+    return {dependencies.data() + op.dep_begin, op.dep_count};
+  }
+  double duration_s(const Op& op) const { return durations_s[op.dst.begin]; }
+};
+
+inline Slice slice(const Operand& operand, std::uint32_t length) {
+  return {operand.place, operand.buffer, operand.begin, length};
+}
+
+/// Units of every tmp buffer, by place: as far as any op reaches.
+std::vector<std::int64_t> tmp_units(const Program& program);
+
+/// "r3.out[0:4]" or "h0.tmp[2]".
+std::string to_string(const Program& program, const Slice& slice);
+/// The op as a line of the text form, without its number.
+std::string to_string(const Program& program, OpId op);
+
+/// Structural equality, lines aside: what the text form must preserve.
+bool same_program(const Program& a, const Program& b);
+
+}  // namespace espalier

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "ir/collective.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// A provable limit: no schedule on these links moves the message faster.
+struct Bound {
+  double algbw_gbps = 0;     ///< infinity when nothing has to cross a link (one rank)
+  std::string kind;          ///< "cut" or "partition"
+  std::string certificate;   ///< the cut or partition and its arithmetic, with node names
+};
+
+struct BoundOptions {
+  /// Host memories (or other nodes that compute) take part in the reduction: only cuts bind then.
+  bool helpers = false;
+};
+
+/// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps).
+/// docs/topologies.md, "Bounds", states the inequalities and when each is tight.
+Bound bandwidth_bound(Collective collective, int root, const Router& router, const Placement& placement,
+                      const BoundOptions& options = {});
+
+}  // namespace espalier

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "ir/backend.h"
+
+namespace espalier {
+
+/// Predicts the time of a program on a machine, link by link, with contention solved by SimGrid.
+/// Many simulations may follow each other in one process; not from several threads.
+class Simulator : public Backend {
+ public:
+  Simulator();
+  ~Simulator() override;
+  std::string name() const override { return "sim"; }
+  std::optional<std::string> unsupported(const Program& program, const Target& target) const override;
+  RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
+};
+
+}  // namespace espalier

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topologies/topology.h"
+
+namespace espalier {
+
+/// A machine by what the user typed: a catalogue name ("dgx1-v100"), one with parameters
+/// ("kesch:nodes=4"), a path to a YAML file ("./my.yaml", with parameters "./my.yaml:nodes=2"), or a
+/// generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Throws Error{usage} for an unknown name or
+/// parameter (with did-you-mean) and Error{input} with every problem of a file.
+Topology load_topology(const std::string& spec);
+
+/// Parses YAML text of schema `espalier.topology/1`. `nodes` > 0 overrides the cluster size.
+Topology parse_topology(std::string_view yaml, const std::string& file, int nodes = 0);
+
+struct CatalogueEntry {
+  std::string name;
+  std::string title;
+  std::string yaml;   ///< the file's whole text
+};
+
+/// The built-in machines, by name. They are compiled into the library.
+const std::vector<CatalogueEntry>& catalogue();
+
+struct GenericParameter {
+  std::string name, meaning;
+  double otherwise;  ///< default value
+};
+struct GenericMachine {
+  std::string name, title;
+  std::vector<GenericParameter> parameters;
+};
+/// ring, line, full, star, switch, torus, with their parameters.
+const std::vector<GenericMachine>& generic_machines();
+
+}  // namespace espalier
