@@ -1,1 +1,295 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "scenarios/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "ir/chunk.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+/// Automatic chunks: no more pieces of the longest op than this, and no smaller ones.
+constexpr int kMostPieces = 256;
+constexpr double kSmallestPieceBytes = 4096;
+/// Pieces of an executing back end when no machine is named that could be simulated.
+constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
+/// Programs kept between queries, in ops; more than these are forgotten and built again.
+constexpr std::size_t kMostKeptOps = std::size_t{1} << 22;
+
+bool leaves_whole(const Chunking& chunking) {
+  return chunking.split == 1 && chunking.piece_units == kMaxUnits;
+}
+
+std::int64_t longest_op_units(const Program& program) {
+  std::uint32_t longest = 0;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::combine) longest = std::max(longest, op.length);
+  }
+  return longest;
+}
+
+bool uses_only_fabric(const Program& program, const Machine& machine) {
+  const auto node_of = [&](PlaceId place) {
+    return place < program.ranks() ? machine.placement.ranks[place]
+                                   : machine.placement.hosts[place - program.ranks()];
+  };
+  const Router& router = *machine.router;
+  for (const Op& op : program.ops) {
+    for (const Operand& source : program.sources_of(op)) {
+      if (source.place == op.dst.place) continue;
+      const NodeId from = node_of(source.place);
+      const NodeId to = node_of(op.dst.place);
+      const Route* route =
+          op.via < 0 ? router.route(from, to)
+                     : router.route(from, to, *machine.topology->find(program.vias[op.via]));
+      if (route->kind != RouteKind::gpu_fabric) return false;
+    }
+  }
+  return true;
+}
+
+std::string machine_spec(const Query& query) {
+  return query.topology.empty() ? fmt::format("full:n={}", query.ranks) : query.topology;
+}
+
+void require_connected(const Machine& machine, LinkScope links) {
+  const auto pair = unreachable_pair(*machine.router, machine.placement);
+  if (!pair) return;
+  const auto name = [&](int rank) -> const std::string& {
+    return machine.topology->nodes[machine.placement.ranks[rank]].name;
+  };
+  throw Error(ErrorKind::unsupported,
+              fmt::format("ranks {} ({}) and {} ({}) are not connected{}", pair->first,
+                          name(pair->first), pair->second, name(pair->second),
+                          links == LinkScope::fabric ? " by the GPU fabric" : ""),
+              links == LinkScope::fabric ? "--links all also uses PCIe, CPU and network links"
+                                         : "choose other GPUs with --gpus");
+}
+
+}  // namespace
+
+struct Study::Cut {
+  std::shared_ptr<const Program> program;
+  std::optional<Verification> verification;
+};
+
+/// An algorithm built for a machine.
+struct Study::Prepared {
+  AlgorithmChoice choice;
+  std::optional<std::string> skipped;
+  std::shared_ptr<const Program> whole;
+  bool only_fabric = false;
+  std::int64_t longest_op = 0;
+  std::map<std::int64_t, std::int64_t> automatic_chunks;  ///< by message size
+  /// The whole program and the latest way of cutting it.
+  Cut uncut;
+  Cut latest;
+  Chunking latest_chunking;
+
+  Cut& cut(const Chunking& chunking) {
+    if (leaves_whole(chunking)) return uncut;
+    if (!latest.program || latest_chunking.split != chunking.split ||
+        latest_chunking.piece_units != chunking.piece_units) {
+      latest = {std::make_shared<Program>(chunk(*whole, chunking)), std::nullopt};
+      latest_chunking = chunking;
+    }
+    return latest;
+  }
+
+  /// {1, kMaxUnits} whenever nothing has to be cut.
+  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes) const {
+    if (chunk_bytes == 0 || size_bytes == 0) return {};
+    const Chunking planned =
+        plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes));
+    const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_op;
+    return whole_fits ? Chunking{} : planned;
+  }
+};
+
+struct Study::Cache {
+  using MachineKey = std::tuple<std::string, std::vector<int>, std::string, LinkScope>;
+  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string>;
+  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool>;
+
+  std::map<std::string, std::shared_ptr<const Topology>> topologies;
+  std::map<MachineKey, Machine> machines;
+  std::map<const Machine*, Router> fabric_routers;
+  std::map<ProgramKey, Prepared> programs;
+  std::map<BoundKey, Bound> bounds;
+
+  /// Called between queries, when nobody holds a reference into `programs`.
+  void forget_programs_if_large() {
+    std::size_t kept_ops = 0;
+    for (const auto& [key, prepared] : programs) {
+      if (prepared.whole) kept_ops += prepared.whole->ops.size();
+      if (prepared.latest.program) kept_ops += prepared.latest.program->ops.size();
+    }
+    if (kept_ops > kMostKeptOps) programs.clear();
+  }
+};
+
+Study::Study(Backend& backend, Backend* simulator)
+    : backend_(backend), simulator_(simulator), cache_(std::make_unique<Cache>()) {}
+Study::~Study() = default;
+
+Machine& Study::machine(const Query& query) {
+  const std::string spec = machine_spec(query);
+  const Cache::MachineKey key{spec, query.gpus, query.profile, query.links};
+  if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
+    return known->second;
+  }
+  auto& topology = cache_->topologies[spec];
+  if (!topology) topology = std::make_shared<const Topology>(load_topology(spec));
+  Machine made;
+  made.topology = topology;
+  made.router = std::make_unique<Router>(*topology, topology->profile(query.profile), query.links);
+  made.placement = place_ranks(*made.router, query.gpus);
+  require_connected(made, query.links);
+  return cache_->machines.emplace(key, std::move(made)).first->second;
+}
+
+std::vector<std::string> Study::applicable(Collective collective) {
+  std::vector<std::string> names;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    if (std::ranges::count(algorithm->collectives, collective) > 0) {
+      names.push_back(algorithm->name);
+    }
+  }
+  return names;
+}
+
+Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
+  const Cache::ProgramKey key{&machine, query.collective, query.root, query.in_place,
+                              query.algorithm};
+  if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
+    return known->second;
+  }
+  cache_->forget_programs_if_large();
+  Prepared made;
+  made.choice = parse_algorithm(query.algorithm);
+  const BuildRequest request =
+      request_for(query.collective, query.root, query.in_place, *machine.router, machine.placement);
+  made.skipped = unsupported(made.choice, request);
+  if (!made.skipped) {
+    made.whole = std::make_shared<const Program>(build(made.choice, request));
+    made.uncut.program = made.whole;
+    made.longest_op = longest_op_units(*made.whole);
+    const auto unroutable = check_routes(*made.whole, {machine.router.get(), machine.placement});
+    if (!unroutable.empty()) {
+      made.skipped = unroutable.front().message;
+    } else {
+      made.only_fabric = uses_only_fabric(*made.whole, machine);
+    }
+  }
+  return cache_->programs.emplace(key, std::move(made)).first->second;
+}
+
+std::int64_t Study::automatic_chunk(const Query& query, const Machine& machine,
+                                    Prepared& prepared) {
+  const Program& whole = *prepared.whole;
+  if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
+  if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
+  if (const auto known = prepared.automatic_chunks.find(query.size_bytes);
+      known != prepared.automatic_chunks.end()) {
+    return known->second;
+  }
+  const double longest_bytes = static_cast<double>(query.size_bytes) *
+                               static_cast<double>(prepared.longest_op) /
+                               static_cast<double>(whole.contract.units);
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  options.timeline = false;
+  std::int64_t best_chunk = 0;
+  double best_time_s = INFINITY;
+  double previous_time_s = INFINITY;
+  int worsenings = 0;
+  for (int pieces = 1; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
+    const double piece_bytes = longest_bytes / pieces;
+    if (pieces > 1 && piece_bytes < kSmallestPieceBytes) break;
+    const auto chunk_bytes = pieces == 1 ? 0 : static_cast<std::int64_t>(std::ceil(piece_bytes));
+    const Cut& cut = prepared.cut(prepared.chunking(query.size_bytes, chunk_bytes));
+    const double time_s =
+        simulator_->run(*cut.program, {machine.router.get(), machine.placement}, options).time_s;
+    worsenings = time_s < previous_time_s ? 0 : worsenings + 1;
+    previous_time_s = time_s;
+    if (time_s < best_time_s) {
+      best_time_s = time_s;
+      best_chunk = chunk_bytes;
+    }
+  }
+  prepared.automatic_chunks[query.size_bytes] = best_chunk;
+  return best_chunk;
+}
+
+const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& prepared) {
+  const LinkScope links = prepared.only_fabric ? LinkScope::fabric : query.links;
+  const bool helpers = prepared.whole->hosts > 0;
+  const Cache::BoundKey key{&machine, query.collective, query.root, links, helpers};
+  if (const auto known = cache_->bounds.find(key); known != cache_->bounds.end()) {
+    return known->second;
+  }
+  const Router* router = machine.router.get();
+  if (links != query.links) {
+    router =
+        &cache_->fabric_routers.try_emplace(&machine, *machine.topology, router->profile(), links)
+             .first->second;
+  }
+  return cache_->bounds
+      .emplace(key, bandwidth_bound(query.collective, query.root, *router, machine.placement,
+                                    {.helpers = helpers}))
+      .first->second;
+}
+
+Outcome Study::ask(const Query& query) {
+  Machine& machine = this->machine(query);
+  if (query.root < 0 || query.root >= machine.ranks()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("root {} is not one of the {} ranks", query.root, machine.ranks()),
+                fmt::format("0 to {}", machine.ranks() - 1));
+  }
+  Outcome outcome;
+  outcome.query = query;
+  outcome.backend = backend_.name();
+  outcome.ranks = machine.ranks();
+  Prepared& prepared = prepare(query, machine);
+  outcome.skipped = prepared.skipped;
+  if (outcome.skipped) return outcome;
+
+  const std::int64_t chunk_bytes = query.chunk_bytes.has_value()
+                                       ? *query.chunk_bytes
+                                       : automatic_chunk(query, machine, prepared);
+  const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
+  outcome.chunk_bytes = leaves_whole(chunking) ? 0 : chunk_bytes;
+  Cut& cut = prepared.cut(chunking);
+  if (!cut.verification) cut.verification = verify(*cut.program);
+  outcome.program = cut.program;
+  outcome.verified = cut.verification->ok();
+  outcome.order_consistent = cut.verification->order_consistent;
+  outcome.problems = cut.verification->problems;
+  if (!outcome.verified) return outcome;
+
+  const Target target{machine.router.get(), machine.placement};
+  outcome.skipped = backend_.unsupported(*cut.program, target);
+  if (outcome.skipped) return outcome;
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  outcome.report = backend_.run(*cut.program, target, options);
+
+  if (query.judge) {
+    outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
+    outcome.bound = bound(query, machine, prepared);
+    const double limit = outcome.bound->algbw_gbps;
+    if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;
+  }
+  return outcome;
+}
+
+}  // namespace espalier

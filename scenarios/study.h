@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,41 +17,48 @@ namespace espalier {
 
 /// One question: how fast is this algorithm for this message on these GPUs?
 struct Query {
-  std::string topology;                       ///< as `load_topology` takes it
-  std::vector<int> gpus;                      ///< empty: all
+  std::string topology;   ///< as `load_topology` takes it; empty: no machine in particular
+  int ranks = 0;          ///< how many, when there is no machine
+  std::vector<int> gpus;  ///< which GPUs of the machine, by number; empty: all
   std::string profile = "kernel";
   LinkScope links = LinkScope::all;
   Collective collective = Collective::allreduce;
   int root = 0;
   bool in_place = false;
-  std::string algorithm;                      ///< as `parse_algorithm` takes it
+  std::string algorithm;  ///< as `parse_algorithm` takes it
   std::int64_t size_bytes = 0;
-  std::optional<std::int64_t> chunk_bytes;    ///< nothing: auto; 0: do not cut
-  RunOptions run;                             ///< size_bytes is filled in from above
+  std::optional<std::int64_t> chunk_bytes;  ///< nothing: automatic; 0: do not cut
+  bool judge = true;                        ///< compute the machine's bound
+  RunOptions run;                           ///< size_bytes is filled in from above
 };
 
 /// The answer, or why there is none.
 struct Outcome {
   Query query;
   std::string backend;
-  std::optional<std::string> skipped;         ///< why the algorithm does not apply here
+  std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   int ranks = 0;
-  std::int64_t chunk_bytes = 0;               ///< used; 0: not cut
+  std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
   bool verified = false;
   bool order_consistent = true;
-  std::vector<Diagnostic> problems;           ///< of the verifier, when not verified
-  LinkScope bound_links = LinkScope::all;     ///< the links the bound counts
-  Bound bound;
-  double fraction = 0;                        ///< algbw / bound
+  std::vector<Diagnostic> problems;  ///< of the verifier, when not verified; nothing was run then
+  LinkScope bound_links = LinkScope::all;  ///< the links the bound counts
+  std::optional<Bound> bound;              ///< when asked to judge
+  double fraction = 0;                     ///< algbw / bound; 0 without a finite bound
   RunReport report;
-  std::shared_ptr<const Program> program;     ///< chunked, as run
+  std::shared_ptr<const Program> program;  ///< cut, as run
+
+  bool ran() const { return !skipped && verified; }
+  double busbw_gbps() const { return report.algbw_gbps() * busbw_factor(query.collective, ranks); }
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.
 struct Machine {
-  Topology topology;
+  std::shared_ptr<const Topology> topology;
   std::unique_ptr<Router> router;
   Placement placement;
+
+  int ranks() const { return static_cast<int>(placement.ranks.size()); }
 };
 
 /// Answers queries, remembering machines, programs and bounds between them so that sweeps are fast.
@@ -63,17 +68,27 @@ class Study {
   Study(Backend& backend, Backend* simulator);
   ~Study();
 
-  /// Build, place, cut, verify, run, judge. Throws Error for a query that makes no sense; an algorithm
-  /// that does not apply is an Outcome with `skipped`. Throws Error{unsupported} naming the pair when
-  /// the ranks are not connected at all.
+  /// Build, place, cut, verify, run, judge. Throws Error for a query that makes no sense; an
+  /// algorithm that does not apply is an Outcome with `skipped`. Throws Error{unsupported} naming
+  /// the pair when the ranks are not connected at all.
   Outcome ask(const Query& query);
 
+  /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
+  /// throw, and Error{unsupported} when its ranks are not connected.
   Machine& machine(const Query& query);
+
   /// Every algorithm that serves the query's collective, by name.
-  static std::vector<std::string> applicable(const Query& query);
+  static std::vector<std::string> applicable(Collective collective);
 
  private:
   struct Cache;
+  struct Prepared;
+  struct Cut;
+
+  Prepared& prepare(const Query& query, Machine& machine);
+  std::int64_t automatic_chunk(const Query& query, const Machine& machine, Prepared& prepared);
+  const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);
+
   Backend& backend_;
   Backend* simulator_;
   std::unique_ptr<Cache> cache_;
