@@ -1,1 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// One write at a time, so that a signal handler has one name to remove and no lock to take.
+std::mutex write_mutex;
+std::array<char, 4096> unfinished_path;
+std::atomic<bool> unfinished = false;
+
+[[noreturn]] void fail(const char* what, const std::string& path, const std::string& reason) {
+  throw Error(ErrorKind::input, std::string("can't ") + what + " " + quote(path) + ": " + reason);
+}
+
+std::string system_reason() { return std::strerror(errno); }
+
+std::string read_all(std::FILE* file, const std::string& path) {
+  std::string content;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), file);
+    if (count == 0) break;
+    content.append(buffer.data(), count);
+    if (content.size() > kMaxFileBytes) fail("read", path, "it is larger than 1 GiB");
+  }
+  if (std::ferror(file)) fail("read", path, system_reason());
+  return content;
+}
+
+void write_all(std::FILE* file, std::string_view content, const std::string& path) {
+  if (std::fwrite(content.data(), 1, content.size(), file) != content.size() ||
+      std::fflush(file) != 0) {
+    fail("write", path, system_reason());
+  }
+}
+
+/// The temporary file of one write. Unless `commit` succeeds, it is removed.
+class Temporary {
+ public:
+  explicit Temporary(const std::string& target)
+      : target_(target), path_(target + ".tmp" + std::to_string(::getpid())) {
+    if (path_.size() >= unfinished_path.size()) fail("write", target, "its name is too long");
+    std::memcpy(unfinished_path.data(), path_.c_str(), path_.size() + 1);
+    unfinished = true;
+    ::unlink(path_.c_str());  // left by a killed process of the same number
+    const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+      unfinished = false;
+      fail("write", target, system_reason());
+    }
+    file_.reset(::fdopen(descriptor, "wb"));
+    if (!file_) {
+      ::close(descriptor);
+      discard_unfinished_writes();
+      fail("write", target, system_reason());
+    }
+  }
+  ~Temporary() { discard_unfinished_writes(); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  std::FILE* file() { return file_.get(); }
+
+  void commit() {
+    if (std::fclose(file_.release()) != 0 || std::rename(path_.c_str(), target_.c_str()) != 0) {
+      fail("write", target_, system_reason());
+    }
+    unfinished = false;
+  }
+
+ private:
+  std::string target_;
+  std::string path_;
+  File file_;
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return read_all(stdin, "standard input");
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) fail("read", path, system_reason());
+  return read_all(file.get(), path);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  if (path == "-") {
+    write_all(stdout, content, "standard output");
+    return;
+  }
+  // A link stays a link: what it points at is replaced.
+  std::error_code ignored;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
+  const std::string target = resolved.empty() ? path : resolved.string();
+  const std::filesystem::file_status status = std::filesystem::status(target, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const File file(std::fopen(target.c_str(), "wb"));
+    if (!file) fail("write", path, system_reason());
+    write_all(file.get(), content, path);
+    return;
+  }
+  const std::lock_guard lock(write_mutex);
+  Temporary temporary(target);
+  write_all(temporary.file(), content, path);
+  temporary.commit();
+}
+
+void discard_unfinished_writes() noexcept {
+  if (unfinished.exchange(false)) ::unlink(unfinished_path.data());
+}
+
+}  // namespace espalier

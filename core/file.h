@@ -6,11 +6,13 @@
 
 namespace espalier {
 
-/// The whole file ("-" is standard input). Throws Error{input} when it can't be read.
+/// The whole file ("-" is standard input). Throws Error{input} when it can't be read or is larger
+/// than 1 GiB.
 std::string read_file(const std::string& path);
 
 /// Writes to a temporary beside `path` and renames it, so that a reader, a crash or Ctrl-C never
-/// sees half a file ("-" writes to standard output). Throws Error{input} when it can't be written.
+/// sees half a file ("-" writes to standard output; devices and pipes are written directly).
+/// Throws Error{input} when it can't be written; an older file is then still whole.
 void write_file(const std::string& path, std::string_view content);
 
 /// Removes the temporary of a write in progress. Safe to call from a signal handler.

@@ -18,16 +18,18 @@ std::optional<std::int64_t> parse_bytes(std::string_view text);
 /// it is reached). Throws Error{usage} naming the part that is wrong.
 std::vector<std::int64_t> parse_byte_list(std::string_view text);
 
-/// Parses "0,1,4", "0-7" and mixtures. Nothing on bad text, negative numbers or a falling range.
+/// Parses "0,1,4", "0-7" and mixtures. Nothing on bad text, negative numbers, a falling range, and
+/// more than 2^20 numbers.
 std::optional<std::vector<int>> parse_int_list(std::string_view text);
 
-/// "1GiB", "64KiB", "1000B": the largest binary unit that divides exactly, otherwise three digits.
+/// "1GiB", "64KiB", "1536MiB", "1000B": the largest binary unit that divides exactly when that
+/// takes at most four digits, otherwise three digits of the largest unit: "95.4MiB".
 std::string format_bytes(std::int64_t bytes);
 
-/// "12.3 us", "4.56 ms", "1.2 s".
+/// Three digits: "500 ns", "12.3 us", "4.56 ms", "1.20 s"; zero is "0 s".
 std::string format_seconds(double seconds);
 
-/// Bandwidth in GB/s = 1e9 bytes/s, two decimals under 1000.
+/// Bandwidth in GB/s = 1e9 bytes/s without the unit: two decimals under 1000, none above.
 std::string format_gbps(double gbps);
 
 }  // namespace espalier

@@ -1,1 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMaxQuoted = 60;
+constexpr std::size_t kMaxListed = 20;
+/// Longer words are no typing errors of ours, and comparing them takes quadratic time.
+constexpr std::size_t kMaxCompared = 100;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+/// Optimal string alignment distance: insertions, deletions, changes and swaps of neighbours.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before_last, last);
+    std::swap(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += separator;
+    text += words[i];
+  }
+  return text;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+std::string quote(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text.substr(0, kMaxQuoted)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + (text.size() > kMaxQuoted ? "...'" : "'");
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.empty() || word.size() > kMaxCompared) return {};
+  const std::string wanted = lower(word);
+  // A third of the letters may be wrong, and never all of them.
+  const std::size_t allowed = std::min((wanted.size() + 2) / 3, wanted.size() - 1);
+  std::size_t best_distance = allowed + 1;
+  std::string best;
+  std::string begins_with;
+  for (const std::string& candidate : candidates) {
+    const std::string other = lower(candidate);
+    if (begins_with.empty() && wanted.size() >= 3 && other.starts_with(wanted)) {
+      begins_with = candidate;
+    }
+    const std::size_t longer = std::max(wanted.size(), other.size());
+    const std::size_t shorter = std::min(wanted.size(), other.size());
+    if (longer - shorter >= best_distance) continue;
+    const std::size_t distance = edit_distance(wanted, other);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best.empty() ? begins_with : best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(word, candidates);
+  if (!near.empty()) return "did you mean '" + near + "'?";
+  if (candidates.empty()) return {};
+  if (candidates.size() <= kMaxListed) return "one of: " + join(candidates, ", ");
+  return "one of: " + join({candidates.begin(), candidates.begin() + kMaxListed}, ", ") + ", ...";
+}
+
+}  // namespace espalier

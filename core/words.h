@@ -7,12 +7,19 @@
 
 namespace espalier {
 
+/// The parts between separators; one empty part when `text` is empty.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& words, std::string_view separator);
+/// Without spaces, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
 
-/// The candidate nearest to `word` by edit distance (transpositions count one), or an empty string
-/// when nothing is near enough to be a likely typing error.
+/// `text` between single quotes, fit for a message: control characters shown as "\x1b", and at most
+/// 60 bytes of it, because it may come from a file nobody has looked at.
+std::string quote(std::string_view text);
+
+/// The candidate nearest to `word` by edit distance (transpositions count one; case does not
+/// count), else one that begins with it, or an empty string when nothing is near enough to be a
+/// likely typing error. The earlier candidate wins a draw.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "did you mean 'ring'?" or, when nothing is near, "one of: chain, ring, ..." (at most 20 words).

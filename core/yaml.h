@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -18,8 +19,10 @@ class YamlValue {
  public:
   enum class Kind { missing, scalar, list, map };
 
-  /// Parses one document. Syntax errors, duplicate keys, anchors nested too deep (100) and documents
-  /// over 16 MiB are diagnosed; the value returned then is missing. `problems` must outlive it.
+  /// Parses one document. Syntax errors, tags, nesting deeper than 100, documents over 16 MiB and
+  /// of more than a million values (aliases counted each time) are diagnosed, and the value
+  /// returned is then missing. Duplicate keys are diagnosed too; the first one counts. Columns
+  /// count bytes. `problems` must outlive all values of the document.
   static YamlValue parse(std::string_view text, const std::string& file, DiagnosticList& problems);
 
   YamlValue() = default;
@@ -27,9 +30,9 @@ class YamlValue {
   bool present() const { return kind() != Kind::missing; }
   Location where() const;
 
-  /// Scalars. `what` names the value in messages ("bandwidth of a link").
+  /// Scalars; nothing for a missing value. `what` names it in messages ("bandwidth of a link").
   std::optional<std::string> text(std::string_view what) const;
-  std::optional<double> number(std::string_view what) const;  ///< finite
+  std::optional<double> number(std::string_view what) const;  ///< finite, not between quotes
   std::optional<std::int64_t> integer(std::string_view what) const;
   std::optional<bool> boolean(std::string_view what) const;
 
@@ -38,16 +41,26 @@ class YamlValue {
   /// Same, but a scalar or a map counts as a list of one, and a missing value as none.
   std::vector<YamlValue> one_or_more() const;
 
+  /// Adds a problem at this value; nothing happens when it is missing.
   void problem(std::string message, std::string suggestion = {}) const;
 
  private:
   friend class YamlMap;
+  struct Document;
   struct Node;
+  class TreeBuilder;
+  explicit YamlValue(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  YamlValue child(const Node* node) const;
+  /// The text of a scalar; otherwise a problem that says what was `wanted`.
+  const std::string* scalar(std::string_view what, std::string_view wanted) const;
+  bool plain(std::string_view what, std::string_view wanted) const;
+  template <typename Number>
+  std::optional<Number> parsed(std::string_view what, std::string_view wanted) const;
   std::shared_ptr<const Node> node_;
 };
 
-/// A strict view of a mapping: every key that may appear is asked for, and `finish` reports the rest
-/// with did-you-mean. Ask for optional keys with `get`, for needed ones with `need`.
+/// A strict view of a mapping: every key that may appear is asked for, and `finish` reports the
+/// rest with did-you-mean. Ask for optional keys with `get`, for needed ones with `need`.
 class YamlMap {
  public:
   /// A problem is added when `value` is not a map (all keys are then missing, silently).
@@ -59,7 +72,7 @@ class YamlMap {
   /// Entries in file order, for maps whose keys are names chosen by the user. Marks all as known.
   std::vector<std::pair<std::string, YamlValue>> entries();
 
-  /// Shorthands: the value, or `otherwise` when the key is absent or wrong.
+  /// Shorthands: the value, or `otherwise` when the key is absent or wrong (which is diagnosed).
   std::string text(const std::string& key, std::string otherwise = {});
   double number(const std::string& key, double otherwise);
   std::int64_t integer(const std::string& key, std::int64_t otherwise);
@@ -69,11 +82,16 @@ class YamlMap {
   void finish();
   Location where() const { return value_.where(); }
   void problem(std::string message, std::string suggestion = {}) const;
+  /// Adds a problem at the key itself (at the map when it has no such key).
+  void key_problem(std::string_view key, std::string message, std::string suggestion = {}) const;
 
  private:
+  /// The key itself (offset 0) or its value (1); missing when there is none.
+  YamlValue find(std::string_view key, std::size_t offset) const;
   YamlValue value_;
   std::string what_;
   std::vector<std::string> known_;
+  bool all_known_ = false;
 };
 
 }  // namespace espalier
