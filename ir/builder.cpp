@@ -1,1 +1,238 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include "core/check.h"
+#include "ir/access_tracker.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+
+Operand operand_of(const Slice& slice) {
+  return {slice.place, static_cast<std::uint32_t>(slice.begin), slice.buffer};
+}
+
+bool overlap(const Slice& a, const Slice& b) {
+  return a.place == b.place && a.buffer == b.buffer && a.begin < b.begin + b.length &&
+         b.begin < a.begin + a.length;
+}
+
+Slice within(const Region& region, int rank, std::int64_t begin, std::int64_t length) {
+  CHECK(begin >= 0 && length > 0 && begin + length <= region.units);
+  return {rank, region.buffer, region.begin + begin, length};
+}
+
+}  // namespace
+
+/// What derives the dependencies of the op being added. Of the earlier ops it conflicts with, only
+/// the newest of each lane is kept: lane order gives the others.
+struct Builder::Tracking {
+  using LaneId = std::uint32_t;
+
+  AccessTracker accesses;
+  std::unordered_map<std::uint64_t, LaneId> lane_ids;  ///< by place and lane
+  std::vector<LaneId> lane_of;                         ///< by op
+  std::vector<std::pair<OpId, OpId>> extra;            ///< (op, earlier op) given by `after`
+  std::unordered_map<std::string, std::int16_t> via_ids;
+
+  std::vector<OpId> newest;   ///< by lane: the op's newest dependency on it, or kNone
+  std::vector<LaneId> found;  ///< the lanes that have one
+
+  void add_op(const Op& op) {
+    const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(op.at)} << 16) | op.lane;
+    const auto [entry, is_new] = lane_ids.try_emplace(key, static_cast<LaneId>(lane_ids.size()));
+    if (is_new) newest.push_back(kNone);
+    lane_of.push_back(entry->second);
+  }
+
+  void depend(OpId op, OpId earlier) {
+    const LaneId lane = lane_of[earlier];
+    if (lane == lane_of[op]) return;
+    if (newest[lane] == kNone) {
+      newest[lane] = earlier;
+      found.push_back(lane);
+    } else {
+      newest[lane] = std::max(newest[lane], earlier);
+    }
+  }
+
+  /// Moves the dependencies found, in rising order, to the end of the pool.
+  void flush(Op& op, std::vector<OpId>& pool) {
+    CHECK(pool.size() + found.size() < kMax32);
+    op.dep_begin = static_cast<std::uint32_t>(pool.size());
+    op.dep_count = static_cast<std::uint32_t>(found.size());
+    for (const LaneId lane : found) {
+      pool.push_back(newest[lane]);
+      newest[lane] = kNone;
+    }
+    std::sort(pool.begin() + op.dep_begin, pool.end());
+    found.clear();
+  }
+};
+
+Builder::Builder(std::string name, const Contract& contract)
+    : tracking_(std::make_unique<Tracking>()) {
+  const CollectiveInfo& collective = info(contract.collective);
+  CHECK(contract.ranks >= 1 && contract.ranks <= kMaxPlaces);
+  CHECK(contract.units >= 1 && contract.units <= kMaxUnits);
+  CHECK(!collective.blocked || contract.units % contract.ranks == 0);
+  CHECK(!collective.rooted || (contract.root >= 0 && contract.root < contract.ranks));
+  program_.name = std::move(name);
+  program_.contract = contract;
+  if (!collective.rooted) program_.contract.root = 0;
+}
+
+Builder::~Builder() = default;
+
+PlaceId Builder::add_host() {
+  CHECK(program_.places() < kMaxPlaces);
+  ++program_.hosts;
+  return program_.places() - 1;
+}
+
+void Builder::reserve(std::size_t ops) {
+  program_.ops.reserve(ops);
+  tracking_->lane_of.reserve(ops);
+}
+
+Slice Builder::input(int rank, std::int64_t begin, std::int64_t length) const {
+  CHECK(rank >= 0 && rank < ranks());
+  return within(input_region(contract(), rank), rank, begin, length);
+}
+
+Slice Builder::output(int rank, std::int64_t begin, std::int64_t length) const {
+  CHECK(rank >= 0 && rank < ranks());
+  return within(output_region(contract(), rank), rank, begin, length);
+}
+
+Slice Builder::tmp(PlaceId place, std::int64_t begin, std::int64_t length) const {
+  CHECK(place >= 0 && place < program_.places());
+  CHECK(begin >= 0 && length > 0 && begin + length <= kMax32);
+  return {place, Buffer::tmp, begin, length};
+}
+
+OpId Builder::copy(const Slice& dst, const Slice& src, const OpOptions& options) {
+  if (dst == src) {
+    check_slice(dst);
+    return tracking_->accesses.last_writer(operand_of(dst), static_cast<std::uint32_t>(dst.length));
+  }
+  return add_combine(dst, {&src, 1}, options);
+}
+
+OpId Builder::combine(const Slice& dst, const std::vector<Slice>& srcs, const OpOptions& options) {
+  return add_combine(dst, srcs, options);
+}
+
+OpId Builder::add_combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options) {
+  CHECK(!srcs.empty());
+  check_slice(dst);
+  const std::int64_t block = block_units(contract());
+  Op op;
+  op.dst = operand_of(dst);
+  op.length = static_cast<std::uint32_t>(dst.length);
+  op.src_begin = static_cast<std::uint32_t>(program_.sources.size());
+  op.src_count = static_cast<std::uint32_t>(srcs.size());
+  bool at_an_operand = options.at == OpOptions::kAuto || options.at == dst.place;
+  for (const Slice& src : srcs) {
+    check_slice(src);
+    CHECK(src.length == dst.length && src.begin % block == dst.begin % block);
+    CHECK(src == dst || !overlap(src, dst));
+    at_an_operand = at_an_operand || options.at == src.place;
+    program_.sources.push_back(operand_of(src));
+  }
+  CHECK(at_an_operand && program_.sources.size() < kMax32);
+  op.at = options.at == OpOptions::kAuto ? usual_place(program_, op) : options.at;
+  return append(op, options);
+}
+
+OpId Builder::compute(PlaceId place, double seconds, const OpOptions& options) {
+  CHECK(place >= 0 && place < program_.places());
+  CHECK(std::isfinite(seconds) && seconds >= 0);
+  CHECK(options.at == OpOptions::kAuto || options.at == place);
+  CHECK(options.via.empty());
+  Op op;
+  op.kind = OpKind::compute;
+  op.dst = {place, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};
+  op.at = place;
+  program_.durations_s.push_back(seconds);
+  return append(op, options);
+}
+
+void Builder::check_slice(const Slice& slice) const {
+  CHECK(slice.place >= 0 && slice.place < program_.places());
+  CHECK(slice.begin >= 0 && slice.length > 0);
+  const std::int64_t end = slice.begin + slice.length;
+  if (slice.buffer == Buffer::tmp) {
+    CHECK(end <= kMax32);
+  } else {
+    CHECK(slice.place < ranks() && end <= buffer_units(contract(), slice.place, slice.buffer));
+  }
+}
+
+OpId Builder::append(const Op& op, const OpOptions& options) {
+  CHECK(program_.ops.size() < kNone);
+  CHECK(options.lane >= 0 && options.lane <= std::numeric_limits<std::uint16_t>::max());
+  const auto id = static_cast<OpId>(program_.ops.size());
+  Op& added = program_.ops.emplace_back(op);
+  added.lane = static_cast<std::uint16_t>(options.lane);
+  if (!options.via.empty()) added.via = via_id(options.via);
+  tracking_->add_op(added);
+  const auto depend = [&](OpId earlier) { tracking_->depend(id, earlier); };
+  if (op.kind == OpKind::combine) {
+    for (const Operand& src : program_.sources_of(added)) {
+      tracking_->accesses.read(id, src, op.length, depend);
+    }
+    tracking_->accesses.write(id, op.dst, op.length, depend);
+  }
+  tracking_->flush(added, program_.dependencies);
+  return id;
+}
+
+std::int16_t Builder::via_id(std::string_view via) {
+  const std::size_t next = program_.vias.size();
+  CHECK(next < std::numeric_limits<std::int16_t>::max());
+  const auto [entry, is_new] =
+      tracking_->via_ids.try_emplace(std::string(via), static_cast<std::int16_t>(next));
+  if (is_new) program_.vias.emplace_back(via);
+  return entry->second;
+}
+
+void Builder::after(OpId op, OpId earlier) {
+  if (earlier == kNone) return;
+  CHECK(op < program_.ops.size() && earlier < op);
+  tracking_->extra.emplace_back(op, earlier);
+}
+
+void Builder::merge_extra_dependencies() {
+  std::vector<std::pair<OpId, OpId>>& extra = tracking_->extra;
+  if (extra.empty()) return;
+  std::sort(extra.begin(), extra.end());
+  std::vector<OpId> merged;
+  merged.reserve(program_.dependencies.size() + extra.size());
+  auto next = extra.begin();
+  for (OpId id = 0; id < program_.ops.size(); ++id) {
+    Op& op = program_.ops[id];
+    for (const OpId earlier : program_.dependencies_of(op)) tracking_->depend(id, earlier);
+    for (; next != extra.end() && next->first == id; ++next) tracking_->depend(id, next->second);
+    tracking_->flush(op, merged);
+  }
+  program_.dependencies = std::move(merged);
+}
+
+Program Builder::finish() {
+  merge_extra_dependencies();
+  Program finished = std::move(program_);
+  program_ = Program{};
+  program_.contract = finished.contract;
+  tracking_ = std::make_unique<Tracking>();
+  return finished;
+}
+
+}  // namespace espalier

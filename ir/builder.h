@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +22,9 @@ struct OpOptions {
   std::string_view via = {};
 };
 
-/// The only way algorithms make programs. The author writes the data movement in an order that would
-/// be right if ops ran one by one; the builder derives the dependencies (read after write, write
-/// after read, write after write) from it, leaving out those that lane order already gives.
+/// The only way algorithms make programs. The author writes the data movement in an order that
+/// would be right if ops ran one by one; the builder derives the dependencies (read after write,
+/// write after read, write after write) from it, leaving out those that lane order already gives.
 /// Misuse by an algorithm (ranks out of range, unequal lengths) is a bug: CHECK.
 class Builder {
  public:
@@ -34,29 +36,37 @@ class Builder {
 
   /// Adds a host memory; its only buffer is tmp.
   PlaceId add_host();
+  /// Makes room for this many ops; for large programs whose size is known.
+  void reserve(std::size_t ops);
 
   /// Units counted from the start of the rank's input or output region, wherever the contract puts
   /// it, so that one algorithm serves in place and out of place.
   Slice input(int rank, std::int64_t begin, std::int64_t length) const;
   Slice output(int rank, std::int64_t begin, std::int64_t length) const;
-  /// Scratch of a rank or host memory. Operands of one op must agree modulo `block_units` (rule R4).
+  /// Scratch of a rank or host memory. Operands of one op must agree modulo `block_units` (rule
+  /// R4).
   Slice tmp(PlaceId place, std::int64_t begin, std::int64_t length) const;
 
   /// A copy onto itself adds nothing and returns the op that last wrote there, or kNone.
   OpId copy(const Slice& dst, const Slice& src, const OpOptions& options = {});
   OpId combine(const Slice& dst, const std::vector<Slice>& srcs, const OpOptions& options = {});
   OpId compute(PlaceId place, double seconds, const OpOptions& options = {});
-  /// Extra order that data flow does not show. No effect when `earlier` is kNone.
+  /// Extra order that data flow does not show: `op` waits for `earlier`, an op added before it. No
+  /// effect when `earlier` is kNone.
   void after(OpId op, OpId earlier);
 
   static constexpr OpId kNone = ~OpId{0};
 
-  /// Leaves the builder empty.
+  /// Leaves the builder without ops and host memories, for the same contract.
   Program finish();
 
  private:
   struct Tracking;
+  void check_slice(const Slice& slice) const;
+  OpId add_combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options);
   OpId append(const Op& op, const OpOptions& options);
+  std::int16_t via_id(std::string_view via);
+  void merge_extra_dependencies();
   Program program_;
   std::unique_ptr<Tracking> tracking_;
 };

@@ -23,8 +23,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-/// `combine`: dst <- src1 (+) src2 (+) ... on slices of equal length, folded from left to right; one
-/// source is a copy. `compute`: its place is busy for a while (training studies).
+/// `combine`: dst <- src1 (+) src2 (+) ... on slices of equal length, folded from left to right;
+/// one source is a copy. `compute`: its place is busy for a while (training studies).
 enum class OpKind : std::uint8_t { combine, compute };
 
 /// Largest number of units of a message, and of places, a program may have.
@@ -42,15 +42,15 @@ struct Operand {
 /// One op. Sources and dependencies stand in the program's pools. 48 bytes or fewer: programs have
 /// millions of them.
 struct Op {
-  Operand dst;                 ///< combine only
-  std::uint32_t length = 0;    ///< units of every operand
+  Operand dst;               ///< combine only
+  std::uint32_t length = 0;  ///< units of every operand
   std::uint32_t src_begin = 0;
   std::uint32_t dep_begin = 0;
-  std::uint32_t src_count = 0; ///< 0 for compute
+  std::uint32_t src_count = 0;  ///< 0 for compute
   std::uint32_t dep_count = 0;
-  PlaceId at = 0;              ///< the place that carries it out: one of its operands' places
-  std::uint16_t lane = 0;      ///< ops of one place and lane run in program order, one at a time
-  std::int16_t via = -1;       ///< index into Program::vias, or -1: the router chooses
+  PlaceId at = 0;          ///< the place that carries it out: one of its operands' places
+  std::uint16_t lane = 0;  ///< ops of one place and lane run in program order, one at a time
+  std::int16_t via = -1;   ///< index into Program::vias, or -1: the router chooses
   OpKind kind = OpKind::combine;
   bool operator==(const Op&) const = default;
 };
@@ -58,15 +58,15 @@ struct Op {
 /// A collective algorithm for one rank count, free of message size and machine: plain data, made by
 /// the Builder or the text parser, checked by `verify`.
 struct Program {
-  std::string name;                   ///< of the algorithm
+  std::string name;  ///< of the algorithm
   Contract contract;
-  int hosts = 0;                      ///< host memories; places ranks .. ranks + hosts - 1
+  int hosts = 0;  ///< host memories; places ranks .. ranks + hosts - 1
   std::vector<Op> ops;
   std::vector<Operand> sources;
   std::vector<OpId> dependencies;
-  std::vector<std::string> vias;      ///< node names of the machine
-  std::vector<double> durations_s;    ///< by op for compute ops: index dst.begin
-  std::vector<int> lines;             ///< line of each op in its text, or empty
+  std::vector<std::string> vias;    ///< node names of the machine
+  std::vector<double> durations_s;  ///< by op for compute ops: index dst.begin
+  std::vector<int> lines;           ///< line of each op in its text, or empty
 
   int ranks() const { return contract.ranks; }
   int places() const { return contract.ranks + hosts; }
@@ -82,6 +82,10 @@ struct Program {
 inline Slice slice(const Operand& operand, std::uint32_t length) {
   return {operand.place, operand.buffer, operand.begin, length};
 }
+
+/// Who carries a combine out unless told otherwise: a copy is pushed by its source's place, a
+/// combine of several sources is done by its destination's place.
+PlaceId usual_place(const Program& program, const Op& op);
 
 /// Units of every tmp buffer, by place: as far as any op reaches.
 std::vector<std::int64_t> tmp_units(const Program& program);

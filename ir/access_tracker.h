@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// Who last wrote every unit of every buffer, and who has read it since: what data dependencies
+/// (builder) and races (verifier) are found from. Private to this room.
+///
+/// A buffer is a tree of cells with 64 branches a level; units accessed alike share one cell as far
+/// up as they can, so that memory follows the number of accesses, not the number of units. Lists of
+/// readers are never changed once made, so cells may share them.
+class AccessTracker {
+ public:
+  static constexpr OpId kNone = ~OpId{0};
+
+  /// Records that `op` reads units [operand.begin, operand.begin + length). Before, calls
+  /// `conflict(OpId)` for every op that wrote some of them last; an op may be named several times,
+  /// `op` itself never is.
+  template <class Conflict>
+  void read(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict);
+
+  /// The same for a write, which conflicts with the last writers and with the readers since. An
+  /// op's reads must be recorded before its write.
+  template <class Conflict>
+  void write(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict);
+
+  /// The latest op (the highest number) that wrote one of these units last, or kNone.
+  OpId last_writer(const Operand& operand, std::uint32_t length) const;
+
+ private:
+  static constexpr int kLevelBits = 6;
+  static constexpr std::uint32_t kFan = 1u << kLevelBits;
+  static constexpr std::uint32_t kNodesPerBlock = 256;
+
+  struct Cell {
+    OpId writer = kNone;
+    OpId reader = kNone;          ///< the latest since the write
+    std::uint32_t more = kNone;   ///< readers before it: index into readers_
+    std::uint32_t child = kNone;  ///< node that holds the cells of the parts; the rest is void then
+  };
+  using Node = std::array<Cell, kFan>;
+  struct Reader {
+    OpId op;
+    std::uint32_t next;
+  };
+  struct Root {
+    Cell cell;
+    int level = 0;  ///< the cell spans 64^level units
+  };
+
+  static std::uint64_t span_of(int level) { return std::uint64_t{1} << (kLevelBits * level); }
+  Node& node(std::uint32_t index) {
+    return blocks_[index / kNodesPerBlock][index % kNodesPerBlock];
+  }
+  const Node& node(std::uint32_t index) const {
+    return blocks_[index / kNodesPerBlock][index % kNodesPerBlock];
+  }
+  /// The root of the operand's buffer, made to span units up to `end`.
+  Root& root_of(const Operand& operand, std::uint64_t end);
+  /// A node whose cells all equal `cell`.
+  std::uint32_t new_node(const Cell& cell);
+  OpId last_writer(const Cell& cell, int level, std::uint64_t begin, std::uint64_t end) const;
+
+  template <class Conflict>
+  void read_cell(OpId op, Cell& cell, Conflict& conflict);
+  template <class Conflict>
+  void write_cell(OpId op, Cell& cell, Conflict& conflict);
+  /// Applies an access to units [begin, end) of the span of `cell`.
+  template <bool kWrite, class Conflict>
+  void visit(OpId op, Cell& cell, int level, std::uint64_t begin, std::uint64_t end,
+             Conflict& conflict);
+
+  std::vector<Root> roots_;  ///< by 3 * place + buffer
+  std::vector<std::unique_ptr<Node[]>> blocks_;
+  std::uint32_t nodes_ = 0;
+  std::vector<std::uint32_t> free_nodes_;
+  std::vector<Reader> readers_;
+};
+
+template <class Conflict>
+void AccessTracker::read(OpId op, const Operand& operand, std::uint32_t length,
+                         Conflict&& conflict) {
+  const std::uint64_t end = std::uint64_t{operand.begin} + length;
+  Root& root = root_of(operand, end);
+  visit<false>(op, root.cell, root.level, operand.begin, end, conflict);
+}
+
+template <class Conflict>
+void AccessTracker::write(OpId op, const Operand& operand, std::uint32_t length,
+                          Conflict&& conflict) {
+  const std::uint64_t end = std::uint64_t{operand.begin} + length;
+  Root& root = root_of(operand, end);
+  visit<true>(op, root.cell, root.level, operand.begin, end, conflict);
+}
+
+template <class Conflict>
+void AccessTracker::read_cell(OpId op, Cell& cell, Conflict& conflict) {
+  if (cell.writer != kNone && cell.writer != op) conflict(cell.writer);
+  if (cell.reader == op) return;
+  if (cell.reader != kNone) {
+    readers_.push_back({cell.reader, cell.more});
+    cell.more = static_cast<std::uint32_t>(readers_.size() - 1);
+  }
+  cell.reader = op;
+}
+
+template <class Conflict>
+void AccessTracker::write_cell(OpId op, Cell& cell, Conflict& conflict) {
+  if (cell.writer != kNone && cell.writer != op) conflict(cell.writer);
+  if (cell.reader != kNone && cell.reader != op) conflict(cell.reader);
+  for (std::uint32_t i = cell.more; i != kNone; i = readers_[i].next) conflict(readers_[i].op);
+  cell = {.writer = op};
+}
+
+template <bool kWrite, class Conflict>
+void AccessTracker::visit(OpId op, Cell& cell, int level, std::uint64_t begin, std::uint64_t end,
+                          Conflict& conflict) {
+  const bool all = begin == 0 && end == span_of(level);
+  if (cell.child == kNone) {
+    if (all) {
+      kWrite ? write_cell(op, cell, conflict) : read_cell(op, cell, conflict);
+      return;
+    }
+    cell.child = new_node(cell);
+  }
+  const std::uint64_t part = span_of(level - 1);
+  Node& parts = node(cell.child);
+  for (std::uint64_t i = begin / part; i * part < end; ++i) {
+    const std::uint64_t from = i * part;
+    visit<kWrite>(op, parts[i], level - 1, begin > from ? begin - from : 0,
+                  end < from + part ? end - from : part, conflict);
+  }
+  if (kWrite && all) {  // the parts are alike now
+    free_nodes_.push_back(cell.child);
+    cell = {.writer = op};
+  }
+}
+
+}  // namespace espalier
