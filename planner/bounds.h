@@ -10,9 +10,9 @@ namespace espalier {
 
 /// A provable limit: no schedule on these links moves the message faster.
 struct Bound {
-  double algbw_gbps = 0;     ///< infinity when nothing has to cross a link (one rank)
-  std::string kind;          ///< "cut" or "partition"
-  std::string certificate;   ///< the cut or partition and its arithmetic, with node names
+  double algbw_gbps = 0;    ///< infinity when nothing has to cross a link (one rank)
+  std::string kind;         ///< "cut" or "partition"
+  std::string certificate;  ///< the cut or partition and its arithmetic, with node names
 };
 
 struct BoundOptions {
@@ -22,7 +22,7 @@ struct BoundOptions {
 
 /// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps).
 /// docs/topologies.md, "Bounds", states the inequalities and when each is tight.
-Bound bandwidth_bound(Collective collective, int root, const Router& router, const Placement& placement,
-                      const BoundOptions& options = {});
+Bound bandwidth_bound(Collective collective, int root, const Router& router,
+                      const Placement& placement, const BoundOptions& options = {});
 
 }  // namespace espalier

@@ -25,7 +25,8 @@ unsigned long from_environment(const char* name, unsigned long otherwise) {
 }
 
 /// Flips, inserts, removes or repeats a stretch, or splices in part of another seed.
-std::string mutate(std::string input, const std::vector<std::string>& seeds, std::mt19937_64& random) {
+std::string mutate(std::string input, const std::vector<std::string>& seeds,
+                   std::mt19937_64& random) {
   static const std::string alphabet = "0123456789.:-+[]{}<,#\"' \n\t\\\x00\xff&*!abcdeghilnorstu";
   const auto pick = [&](std::size_t n) { return n ? random() % n : 0; };
   for (std::size_t times = 1 + pick(4); times > 0; --times) {
