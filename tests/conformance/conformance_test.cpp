@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every algorithm, for every collective it serves, on every back end, for awkward rank counts and
+// sizes, in and out of place, whole and cut into pieces. The interpreter is the judge: its results
+// must be what the collective promises, and the host's memory must match it to the last bit (the
+// host back end compares every element itself).
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "exec/host_backend.h"
+#include "ir/chunk.h"
+#include "ir/interpret.h"
+#include "ir/verify.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+struct Case {
+  const Algorithm* algorithm;
+  Collective collective;
+  int ranks;
+};
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return fmt::format("{}_{}_{}", info.param.algorithm->name, to_string(info.param.collective),
+                     info.param.ranks);
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const Collective collective : algorithm->collectives) {
+      for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) {
+        cases.push_back({algorithm, collective, ranks});
+      }
+    }
+  }
+  return cases;
+}
+
+/// The algorithm with its defaults, and with each parameter at a few other values.
+std::vector<std::string> variants(const Algorithm& algorithm) {
+  std::vector<std::string> specs = {algorithm.name};
+  for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    for (const std::int64_t value : {parameter.least, parameter.otherwise + 1, std::int64_t{7}}) {
+      if (value < parameter.least || value > parameter.most || value == parameter.otherwise)
+        continue;
+      specs.push_back(fmt::format("{}:{}={}", algorithm.name, parameter.name, value));
+    }
+  }
+  return specs;
+}
+
+class Conformance : public testing::TestWithParam<Case> {
+ protected:
+  /// Every pair is joined, and every GPU has a way to host memory.
+  Conformance()
+      : topology_(load_topology(
+            fmt::format("full:n={},gbps=25,latency_us=1,host_gbps=16", GetParam().ranks))),
+        router_(topology_, topology_.profile("kernel")),
+        target_{&router_, place_ranks(router_, {})} {}
+
+  void check(const Program& program, const std::string& what) {
+    const Verification verification = verify(program);
+    ASSERT_TRUE(verification.ok()) << what << "\n" << render(verification.problems.front());
+    for (const std::int64_t elements : {0, 1, 13, 1000, 1031}) {
+      SCOPED_TRACE(fmt::format("{}, {} elements", what, elements));
+      Memory memory = initial_memory(program, DataType::int32, ReduceOp::sum, elements);
+      interpret(program, DataType::int32, ReduceOp::sum, elements, memory);
+      EXPECT_EQ(count_wrong(program, DataType::int32, ReduceOp::sum, elements, memory), 0);
+
+      RunOptions options;
+      options.size_bytes = elements * 4;
+      const RunReport executed = host_.run(program, target_, options);
+      EXPECT_EQ(executed.wrong, 0);
+      const RunReport simulated = simulator_.run(program, target_, options);
+      EXPECT_EQ(simulated.transfers, executed.transfers);
+      EXPECT_EQ(simulated.time_s > 0, simulated.transfers > 0);
+    }
+  }
+
+  Topology topology_;
+  Router router_;
+  Target target_;
+  HostBackend host_;
+  Simulator simulator_;
+};
+
+TEST_P(Conformance, RightOnEveryBackEnd) {
+  const auto& [algorithm, collective, ranks] = GetParam();
+  int served = 0;
+  for (const std::string& spec : variants(*algorithm)) {
+    const AlgorithmChoice choice = parse_algorithm(spec);
+    for (const int root : info(collective).rooted ? std::vector<int>{0, ranks - 1, ranks / 2}
+                                                  : std::vector<int>{0}) {
+      for (const bool in_place : {false, true}) {
+        const BuildRequest request =
+            request_for(collective, root, in_place, router_, target_.placement);
+        if (unsupported(choice, request)) continue;
+        ++served;
+        const std::string what =
+            fmt::format("{} root {}{}", spec, root, in_place ? " in place" : "");
+        const Program program = build(choice, request);
+        check(program, what);
+        check(chunk(program, {3, 1}), what + ", cut in three");
+      }
+    }
+  }
+  if (served == 0) {
+    // Only a stated constraint may turn a rank count away.
+    const BuildRequest request = request_for(collective, 0, false, router_, target_.placement);
+    EXPECT_NE(unsupported(parse_algorithm(algorithm->name), request).value_or(""), "");
+    GTEST_SKIP() << *unsupported(parse_algorithm(algorithm->name), request);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Conformance, testing::ValuesIn(all_cases()), case_name);
+
+/// Every element type with every operator, on programs whose combines have two and many sources.
+TEST(ConformanceOfTypes, EveryTypeAndOperator) {
+  const int ranks = 5;
+  const Topology topology = load_topology("full:n=5");
+  const Router router(topology, topology.profile("ideal"));
+  const Target target{const_cast<Router*>(&router), place_ranks(router, {})};
+  HostBackend host;
+  for (const char* name : {"ring", "flat_two_stage"}) {
+    const BuildRequest request =
+        request_for(Collective::allreduce, 0, false, router, target.placement);
+    const Program program = build(parse_algorithm(name), request);
+    ASSERT_EQ(program.ranks(), ranks);
+    for (const DataType type : all_data_types()) {
+      for (const ReduceOp op : all_reduce_ops()) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name, to_string(type), to_string(op)));
+        Memory memory = initial_memory(program, type, op, 1031);
+        interpret(program, type, op, 1031, memory);
+        EXPECT_EQ(count_wrong(program, type, op, 1031, memory), 0);
+        RunOptions options;
+        options.type = type;
+        options.op = op;
+        options.size_bytes = static_cast<std::int64_t>(1031 * size_of(type));
+        EXPECT_EQ(host.run(program, target, options).wrong, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
