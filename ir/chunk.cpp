@@ -1,1 +1,187 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/chunk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/check.h"
+#include "ir/builder.h"
+#include "ir/op_order.h"
+
+namespace espalier {
+namespace {
+
+/// Sizes are doubles: a chunk that divides a unit exactly must not look a little too small.
+constexpr double kTolerance = 1e-9;
+
+std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+std::int64_t pieces_of(const Op& op, const Chunking& chunking) {
+  if (op.kind == OpKind::compute) return 1;
+  return ceil_divide(op.length * chunking.split, chunking.piece_units);
+}
+
+std::int64_t count_pieces(const Program& program, const Chunking& chunking) {
+  std::int64_t pieces = 0;
+  for (const Op& op : program.ops) pieces += pieces_of(op, chunking);
+  return pieces;
+}
+
+/// How fine units may become: the message and every tmp buffer stay addressable, and single finer
+/// units as pieces stay under `max_ops`. At least 1.
+std::int64_t largest_split(const Program& program, std::int64_t max_ops) {
+  std::int64_t most = kMaxUnits / program.contract.units;
+  for (const std::int64_t units : tmp_units(program)) {
+    if (units > 0) most = std::min(most, std::numeric_limits<std::uint32_t>::max() / units);
+  }
+  const std::int64_t single_units = count_pieces(program, {1, 1});
+  if (single_units > 0) most = std::min(most, max_ops / single_units);
+  return std::max<std::int64_t>(most, 1);
+}
+
+/// The smallest pieces, of this many units or more, that keep the program under `max_ops`.
+std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
+                            std::int64_t max_ops) {
+  std::int64_t enough = kMaxUnits;
+  while (piece_units < enough) {
+    const std::int64_t middle = piece_units + (enough - piece_units) / 2;
+    if (count_pieces(program, {1, middle}) <= max_ops) {
+      enough = middle;
+    } else {
+      piece_units = middle + 1;
+    }
+  }
+  return enough;
+}
+
+/// True when the ops touch the same units of a buffer and one of them writes there.
+bool conflict(const Program& program, const Op& a, const Op& b) {
+  if (a.kind == OpKind::compute || b.kind == OpKind::compute) return false;
+  const auto overlap = [&](const Operand& x, const Operand& y) {
+    return x.place == y.place && x.buffer == y.buffer &&
+           x.begin < std::uint64_t{y.begin} + b.length &&
+           y.begin < std::uint64_t{x.begin} + a.length;
+  };
+  if (overlap(a.dst, b.dst)) return true;
+  return std::ranges::any_of(program.sources_of(b),
+                             [&](const Operand& src) { return overlap(a.dst, src); }) ||
+         std::ranges::any_of(program.sources_of(a),
+                             [&](const Operand& src) { return overlap(src, b.dst); });
+}
+
+/// Cuts one op after the other and remembers which pieces became of it.
+class Cutter {
+ public:
+  Cutter(const Program& program, const Chunking& chunking)
+      : program_(program),
+        chunking_(chunking),
+        builder_(program.name, finer_contract(program, chunking)),
+        first_piece_(program.ops.size()),
+        last_piece_(program.ops.size()) {
+    for (int host = 0; host < program.hosts; ++host) builder_.add_host();
+    builder_.reserve(static_cast<std::size_t>(count_pieces(program, chunking)));
+  }
+
+  void cut(OpId id) {
+    const Op& op = program_.ops[id];
+    OpOptions options{.lane = op.lane, .at = op.at, .via = {}};
+    if (op.via >= 0) options.via = program_.vias[op.via];
+    if (op.kind == OpKind::compute) {
+      first_piece_[id] = builder_.compute(op.at, program_.duration_s(op), options);
+      last_piece_[id] = first_piece_[id];
+    } else {
+      cut_combine(id, op, options);
+    }
+    if (!program_.lines.empty()) {
+      lines_.insert(lines_.end(), last_piece_[id] - first_piece_[id] + 1, program_.lines[id]);
+    }
+    // Data flow orders the pieces of ops that conflict. Pieces of one op share a lane, so that here
+    // the first after the last is every one after every one.
+    for (const OpId earlier : program_.dependencies_of(op)) {
+      if (conflict(program_, program_.ops[earlier], op)) continue;
+      builder_.after(first_piece_[id], last_piece_[earlier]);
+    }
+  }
+
+  Program finish() {
+    Program cut = builder_.finish();
+    cut.lines = std::move(lines_);
+    return cut;
+  }
+
+ private:
+  static Contract finer_contract(const Program& program, const Chunking& chunking) {
+    Contract contract = program.contract;
+    contract.units *= chunking.split;
+    return contract;
+  }
+
+  /// Pieces differ by at most one unit.
+  void cut_combine(OpId id, const Op& op, const OpOptions& options) {
+    const std::int64_t length = op.length * chunking_.split;
+    const std::int64_t pieces = pieces_of(op, chunking_);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      const std::int64_t begin = length * piece / pieces;
+      const std::int64_t end = length * (piece + 1) / pieces;
+      const auto part = [&](const Operand& operand) {
+        return Slice{operand.place, operand.buffer, operand.begin * chunking_.split + begin,
+                     end - begin};
+      };
+      parts_.clear();
+      for (const Operand& src : program_.sources_of(op)) parts_.push_back(part(src));
+      last_piece_[id] = builder_.combine(part(op.dst), parts_, options);
+      if (piece == 0) first_piece_[id] = last_piece_[id];
+    }
+  }
+
+  const Program& program_;
+  const Chunking chunking_;
+  Builder builder_;
+  std::vector<OpId> first_piece_;  ///< by op
+  std::vector<OpId> last_piece_;   ///< by op
+  std::vector<int> lines_;         ///< by piece
+  std::vector<Slice> parts_;       ///< sources of the piece in the making
+};
+
+}  // namespace
+
+Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
+                       std::int64_t max_ops) {
+  CHECK(std::isfinite(size_bytes) && std::isfinite(chunk_bytes));
+  CHECK(size_bytes >= 0 && chunk_bytes >= 0);
+  Chunking chunking;
+  if (size_bytes == 0 || chunk_bytes == 0) return chunking;
+  const double units_per_chunk =
+      chunk_bytes * static_cast<double>(program.contract.units) / size_bytes;
+  if (units_per_chunk * (1 + kTolerance) < 1) {
+    const double wanted = std::ceil((1 - kTolerance) / units_per_chunk);
+    const auto most = static_cast<double>(largest_split(program, max_ops));
+    chunking.split = static_cast<std::int64_t>(std::min(wanted, most));
+    chunking.piece_units = 1;
+  } else {
+    const double wanted = std::floor(units_per_chunk * (1 + kTolerance));
+    chunking.piece_units =
+        static_cast<std::int64_t>(std::min(wanted, static_cast<double>(kMaxUnits)));
+  }
+  if (count_pieces(program, chunking) > max_ops) {
+    chunking = {1, enlarge_pieces(program, chunking.piece_units, max_ops)};
+  }
+  return chunking;
+}
+
+Program chunk(const Program& program, const Chunking& chunking) {
+  CHECK(chunking.split >= 1 && chunking.piece_units >= 1);
+  CHECK(chunking.split <= kMaxUnits / program.contract.units);
+  const bool whole =
+      std::ranges::all_of(program.ops, [&](const Op& op) { return pieces_of(op, chunking) == 1; });
+  if (whole && chunking.split == 1) return program;
+  const std::vector<OpId> order = run_order(program, lane_chains(program));
+  CHECK(order.size() == program.ops.size());
+  Cutter cutter(program, chunking);
+  for (const OpId op : order) cutter.cut(op);
+  return cutter.finish();
+}
+
+}  // namespace espalier

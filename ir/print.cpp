@@ -9,6 +9,7 @@
 
 #include "ir/program.h"
 #include "ir/text.h"
+#include "ir/text_lexer.h"
 
 namespace espalier {
 namespace {
@@ -40,9 +41,7 @@ void append_slice(std::string& out, const Program& program, const Slice& slice) 
 }
 
 bool is_plain(std::string_view name) {
-  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
-    return c > ' ' && c < 0x7f && c != '"' && c != '#' && c != '\\';
-  });
+  return !name.empty() && std::ranges::all_of(name, is_plain_name_byte);
 }
 
 /// Plain words stand as they are, everything else in quotes.

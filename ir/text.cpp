@@ -1,1 +1,382 @@
 // SPDX-License-Identifier: Apache-2.0
+// The parsing half of the text form (print.cpp prints it): docs/ir.md, "Text form".
+#include "ir/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/words.h"
+#include "ir/text_lexer.h"
+
+namespace espalier {
+namespace {
+
+/// Line numbers, and the sizes of the program's pools, stay within their types.
+constexpr std::size_t kMaxTextBytes = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxProblems = 50;
+constexpr std::uint64_t kMaxUnitIndex = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxOpNumber = std::numeric_limits<OpId>::max() - 1;
+constexpr std::uint64_t kMaxLane = std::numeric_limits<std::uint16_t>::max();
+constexpr std::size_t kMaxVias = std::numeric_limits<std::int16_t>::max();
+
+/// Methods that parse answer whether they could; when not, they have reported why, and the rest of
+/// the line is skipped.
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  Program parse() {
+    if (text_.size() > kMaxTextBytes) {
+      problem(0, fmt::format("the text is longer than {} bytes", kMaxTextBytes));
+      problems_.throw_if_any();
+    }
+    for (std::size_t begin = 0; begin < text_.size();) {
+      const std::size_t end = std::min(text_.find('\n', begin), text_.size());
+      ++line_;
+      parse_line(text_.substr(begin, end - begin));
+      begin = end + 1;
+      if (problems_.all().size() >= kMaxProblems) {
+        ++line_;
+        problem(1, "too many problems: the text was not read from here on");
+        break;
+      }
+    }
+    end_header();
+    problems_.throw_if_any();
+    return std::move(program_);
+  }
+
+ private:
+  struct Field {
+    std::string_view name;
+    bool needed;
+    bool (Parser::*parse)();
+  };
+  static const std::array<Field, 6> kFields;
+
+  bool problem(int column, std::string message, std::string suggestion = {}) {
+    problems_.add({file_, line_, column}, std::move(message), std::move(suggestion));
+    return false;
+  }
+
+  bool expected(std::string_view what) {
+    const int column = lexer_.column();
+    return problem(column, fmt::format("expected {}, found {}", what, lexer_.describe_next()));
+  }
+
+  void parse_line(std::string_view line) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lexer_ = LineLexer(line);
+    if (lexer_.at_end()) return;
+    if (lexer_.at_digit()) {
+      end_header();
+      if (parse_op() && !lexer_.at_end()) expected("the end of the line");
+    } else if (parse_field() && !lexer_.at_end()) {
+      header_ok_ = expected("the end of the line");
+    }
+  }
+
+  // The header.
+
+  bool parse_field() {
+    const int column = lexer_.column();
+    const std::string_view name = lexer_.take_word();
+    if (name.empty()) return expected("a keyword or the number of an op");
+    for (std::size_t i = 0; i < kFields.size(); ++i) {
+      if (kFields[i].name != name) continue;
+      if (in_ops_) {
+        return problem(column, fmt::format("'{}' must stand before the first op", name));
+      }
+      const int earlier = std::exchange(field_lines_[i], line_);
+      if (earlier != 0) {
+        return problem(column, fmt::format("'{}' is given twice, first on line {}", name, earlier));
+      }
+      const bool ok = (this->*kFields[i].parse)();
+      header_ok_ = header_ok_ && ok;
+      return ok;
+    }
+    std::vector<std::string> known;
+    for (const Field& field : kFields) known.emplace_back(field.name);
+    header_ok_ = false;
+    unknown_keyword_ = true;
+    return problem(column, "unknown keyword " + quote(name), did_you_mean(name, known));
+  }
+
+  /// Before the first op, or at the end of the text.
+  void end_header() {
+    if (std::exchange(in_ops_, true)) return;
+    for (std::size_t i = 0; i < kFields.size(); ++i) {
+      if (!kFields[i].needed || field_lines_[i] != 0) continue;
+      if (unknown_keyword_) continue;  // most likely the one that is missing
+      header_ok_ = problem(1, fmt::format("'{}' is missing before the first op", kFields[i].name));
+    }
+    if (header_ok_ && program_.places() > kMaxPlaces) {
+      header_ok_ = problem(1, fmt::format("there are {} ranks and host memories, at most {} may be",
+                                          program_.places(), kMaxPlaces));
+    }
+  }
+
+  bool parse_name() {
+    return lexer_.take_name(program_.name) || expected("a name, in quotes if it is not one word");
+  }
+
+  bool parse_collective_field() {
+    const int column = lexer_.column();
+    const std::string_view name = lexer_.take_word();
+    if (name.empty()) return expected("the name of a collective");
+    const std::optional<Collective> collective = espalier::parse_collective(name);
+    if (!collective) {
+      std::vector<std::string> known;
+      for (const CollectiveInfo& candidate : all_collectives()) known.emplace_back(candidate.name);
+      return problem(column, "unknown collective " + quote(name), did_you_mean(name, known));
+    }
+    program_.contract.collective = *collective;
+    if (lexer_.at_end()) return true;
+    const int root_column = lexer_.column();
+    if (lexer_.take_word() != "root") {
+      return problem(root_column, "expected 'root' or the end of the line");
+    }
+    if (!info(*collective).rooted) {
+      return problem(root_column, fmt::format("{} has no root", name));
+    }
+    return parse_integer("the root", 0, kMaxPlaces - 1, program_.contract.root);
+  }
+
+  bool parse_ranks() {
+    return parse_integer("the number of ranks", 1, kMaxPlaces, program_.contract.ranks);
+  }
+  bool parse_units() {
+    return parse_integer("the number of units", 1, kMaxUnits, program_.contract.units);
+  }
+  bool parse_hosts() {
+    return parse_integer("the number of host memories", 0, kMaxPlaces - 1, program_.hosts);
+  }
+  bool parse_in_place() {
+    program_.contract.in_place = true;
+    return true;
+  }
+
+  // Ops.
+
+  bool parse_op() {
+    const int column = lexer_.column();
+    std::uint64_t number = 0;
+    lexer_.take_number(number);
+    const std::size_t next = program_.ops.size();
+    if (!number_gap_reported_ && number != next) {
+      number_gap_reported_ = true;  // the ops after it would all be off as well
+      problem(column, fmt::format("expected op {}, found {}", next, number),
+              "ops are numbered from 0 without gaps");
+    }
+    // Kept even when it turns out wrong, so that the ops after it count on.
+    program_.ops.emplace_back();
+    program_.lines.push_back(line_);
+    if (!lexer_.take_next(':')) return expected("':' after the number of the op");
+    Op& op = program_.ops.back();
+    LineLexer before = lexer_;
+    if (lexer_.take_word() == "compute") {
+      if (!parse_compute(op)) return false;
+    } else {
+      lexer_ = before;
+      if (!parse_combine(op)) return false;
+    }
+    return parse_options(op);
+  }
+
+  bool parse_compute(Op& op) {
+    const int column = lexer_.column();
+    double seconds = 0;
+    if (!lexer_.take_real(seconds)) return expected("a duration in seconds");
+    if (!std::isfinite(seconds) || seconds < 0) {
+      return problem(column, "a duration must be finite and not negative");
+    }
+    op.kind = OpKind::compute;
+    op.dst = {0, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};
+    program_.durations_s.push_back(seconds);
+    return true;
+  }
+
+  bool parse_combine(Op& op) {
+    if (!parse_slice(op.dst, op.length)) return false;
+    if (!lexer_.take('<') || !lexer_.take_next('-')) return expected("'<-'");
+    op.src_begin = static_cast<std::uint32_t>(program_.sources.size());
+    do {
+      const int column = lexer_.column();
+      Operand& src = program_.sources.emplace_back();
+      std::uint32_t length = 0;
+      if (!parse_slice(src, length)) return false;
+      if (length != op.length) {
+        return problem(column, fmt::format("slices of one op have equal lengths: {} units here, {} "
+                                           "in the first slice",
+                                           length, op.length));
+      }
+      ++op.src_count;
+    } while (lexer_.take('+'));
+    op.at = usual_place(program_, op);
+    return true;
+  }
+
+  bool parse_slice(Operand& operand, std::uint32_t& length) {
+    if (!parse_place(operand.place, "a slice such as r0.in[0]")) return false;
+    if (!lexer_.take_next('.')) return expected("'.' and a buffer");
+    if (!parse_buffer(operand.buffer)) return false;
+    if (!lexer_.take_next('[')) return expected("'[' and the units");
+    const int column = lexer_.column();
+    std::uint32_t end = 0;
+    if (!parse_integer("the first unit", 0, kMaxUnitIndex - 1, operand.begin)) return false;
+    end = operand.begin + 1;
+    if (lexer_.take_next(':') && !parse_integer("the unit after the last", 0, kMaxUnitIndex, end)) {
+      return false;
+    }
+    if (end <= operand.begin) {
+      return problem(column, fmt::format("[{}:{}] holds no unit", operand.begin, end));
+    }
+    length = end - operand.begin;
+    return lexer_.take_next(']') || expected("']'");
+  }
+
+  bool parse_buffer(Buffer& buffer) {
+    static constexpr std::array kBuffers = {Buffer::in, Buffer::out, Buffer::tmp};
+    const int column = lexer_.column();
+    const std::string_view name = lexer_.take_word();
+    for (const Buffer candidate : kBuffers) {
+      if (to_string(candidate) != name) continue;
+      buffer = candidate;
+      return true;
+    }
+    return problem(column, "unknown buffer " + quote(name),
+                   did_you_mean(name, {"in", "out", "tmp"}));
+  }
+
+  /// "r3" or "h0".
+  bool parse_place(PlaceId& place, std::string_view what) {
+    const int column = lexer_.column();
+    const bool host = lexer_.take('h');
+    if (!host && !lexer_.take_next('r')) return expected(what);
+    std::uint64_t index = 0;
+    if (!parse_number("the number of a rank or host memory", 0, kMaxPlaces - 1, index))
+      return false;
+    if (!header_ok_) return true;  // how many there are isn't known
+    const int count = host ? program_.hosts : program_.ranks();
+    if (index >= static_cast<std::uint64_t>(count)) {
+      return problem(column, fmt::format("there is no {} {}: the program has {}",
+                                         host ? "host memory" : "rank", index, count));
+    }
+    place = static_cast<PlaceId>(index) + (host ? program_.ranks() : 0);
+    return true;
+  }
+
+  bool parse_options(Op& op) {
+    static constexpr std::array<std::string_view, 4> kOptions = {"at", "lane", "via", "after"};
+    std::array<bool, kOptions.size()> given{};
+    while (!lexer_.at_end()) {
+      const int column = lexer_.column();
+      const std::string_view name = lexer_.take_word();
+      if (name.empty()) return expected("an option or the end of the line");
+      const auto found = std::find(kOptions.begin(), kOptions.end(), name);
+      if (found == kOptions.end()) {
+        return problem(column, "unknown option " + quote(name),
+                       did_you_mean(name, {kOptions.begin(), kOptions.end()}));
+      }
+      const auto option = static_cast<std::size_t>(found - kOptions.begin());
+      if (std::exchange(given[option], true)) {
+        return problem(column, fmt::format("'{}' is given twice", name));
+      }
+      if (name == "at" && !parse_place(op.at, "a place such as r0 or h0")) return false;
+      if (name == "lane" && !parse_integer("the lane", 0, kMaxLane, op.lane)) return false;
+      if (name == "via" && !parse_via(op, column)) return false;
+      if (name == "after" && !parse_dependencies(op)) return false;
+    }
+    if (op.kind == OpKind::compute) {
+      if (!given[0]) return expected("'at' and the place that computes");
+      op.dst.place = op.at;
+    }
+    return true;
+  }
+
+  bool parse_via(Op& op, int column) {
+    if (op.kind == OpKind::compute) return problem(column, "a compute op moves nothing via a node");
+    std::string name;
+    if (!lexer_.take_name(name) || name.empty()) return expected("the name of a node");
+    const auto [entry, is_new] =
+        via_ids_.try_emplace(std::move(name), static_cast<std::int16_t>(program_.vias.size()));
+    if (is_new) {
+      if (program_.vias.size() == kMaxVias) {
+        via_ids_.erase(entry);
+        return problem(column, fmt::format("more than {} different nodes after 'via'", kMaxVias));
+      }
+      program_.vias.push_back(entry->first);
+    }
+    op.via = entry->second;
+    return true;
+  }
+
+  bool parse_dependencies(Op& op) {
+    op.dep_begin = static_cast<std::uint32_t>(program_.dependencies.size());
+    do {
+      OpId dependency = 0;
+      if (!parse_integer("the number of an op", 0, kMaxOpNumber, dependency)) return false;
+      program_.dependencies.push_back(dependency);
+      ++op.dep_count;
+    } while (lexer_.at_digit());
+    return true;
+  }
+
+  // Numbers.
+
+  bool parse_number(std::string_view what, std::uint64_t least, std::uint64_t most,
+                    std::uint64_t& number) {
+    const int column = lexer_.column();
+    if (!lexer_.take_number(number)) return expected(what);
+    if (number >= least && number <= most) return true;
+    return problem(column, fmt::format("{} must be from {} to {}", what, least, most));
+  }
+
+  template <class Integer>
+  bool parse_integer(std::string_view what, std::uint64_t least, std::uint64_t most,
+                     Integer& value) {
+    std::uint64_t number = 0;
+    if (!parse_number(what, least, most, number)) return false;
+    value = static_cast<Integer>(number);
+    return true;
+  }
+
+  const std::string_view text_;
+  const std::string& file_;
+  DiagnosticList problems_;
+  Program program_;
+  LineLexer lexer_{{}};
+  int line_ = 0;
+  std::array<int, 6> field_lines_{};  ///< where each of kFields stands, or 0
+  bool in_ops_ = false;
+  bool unknown_keyword_ = false;
+  bool header_ok_ = true;
+  bool number_gap_reported_ = false;
+  std::map<std::string, std::int16_t> via_ids_;
+};
+
+const std::array<Parser::Field, 6> Parser::kFields = {{
+    {"program", true, &Parser::parse_name},
+    {"collective", true, &Parser::parse_collective_field},
+    {"ranks", true, &Parser::parse_ranks},
+    {"units", true, &Parser::parse_units},
+    {"in_place", false, &Parser::parse_in_place},
+    {"hosts", false, &Parser::parse_hosts},
+}};
+
+}  // namespace
+
+Program parse_program(std::string_view text, const std::string& file) {
+  return Parser(text, file).parse();
+}
+
+}  // namespace espalier
