@@ -118,6 +118,16 @@ std::vector<std::int64_t> parse_byte_list(std::string_view text) {
   return sizes;
 }
 
+std::optional<double> parse_number(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
+    return std::nullopt;
+  }
+  return number;
+}
+
 std::optional<std::vector<int>> parse_int_list(std::string_view text) {
   std::vector<int> numbers;
   for (const std::string& part : split(text, ',')) {

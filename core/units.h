@@ -18,6 +18,9 @@ std::optional<std::int64_t> parse_bytes(std::string_view text);
 /// it is reached). Throws Error{usage} naming the part that is wrong.
 std::vector<std::int64_t> parse_byte_list(std::string_view text);
 
+/// Parses a finite decimal number: "25", "-0.5", "1e-3". Nothing on anything else.
+std::optional<double> parse_number(std::string_view text);
+
 /// Parses "0,1,4", "0-7" and mixtures. Nothing on bad text, negative numbers, a falling range, and
 /// more than 2^20 numbers.
 std::optional<std::vector<int>> parse_int_list(std::string_view text);

@@ -70,9 +70,9 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-std::string quote(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text.substr(0, kMaxQuoted)) {
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) {
       result += fmt::format("\\x{:02x}", byte);
@@ -80,7 +80,12 @@ std::string quote(std::string_view text) {
       result += c;
     }
   }
-  return result + (text.size() > kMaxQuoted ? "...'" : "'");
+  return result;
+}
+
+std::string quote(std::string_view text) {
+  const char* more = text.size() > kMaxQuoted ? "..." : "";
+  return fmt::format("'{}{}'", printable(text.substr(0, kMaxQuoted)), more);
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {

@@ -13,8 +13,11 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 /// Without spaces, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
 
-/// `text` between single quotes, fit for a message: control characters shown as "\x1b", and at most
-/// 60 bytes of it, because it may come from a file nobody has looked at.
+/// `text` with control characters shown as "\x1b", because a message may repeat what stands in a
+/// file nobody has looked at.
+std::string printable(std::string_view text);
+
+/// At most 60 bytes of `text`, printable, between single quotes.
 std::string quote(std::string_view text);
 
 /// The candidate nearest to `word` by edit distance (transpositions count one; case does not

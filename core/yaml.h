@@ -54,8 +54,6 @@ class YamlValue {
   /// The text of a scalar; otherwise a problem that says what was `wanted`.
   const std::string* scalar(std::string_view what, std::string_view wanted) const;
   bool plain(std::string_view what, std::string_view wanted) const;
-  template <typename Number>
-  std::optional<Number> parsed(std::string_view what, std::string_view wanted) const;
   std::shared_ptr<const Node> node_;
 };
 
