@@ -1,1 +1,294 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "topologies/route.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "core/check.h"
+#include "topologies/path_tree.h"
+
+namespace espalier {
+namespace {
+
+double capacity(const Link& link, const Profile& profile) {
+  if (profile.uses_measured && link.measured_gbps > 0) return link.measured_gbps;
+  const auto row = profile.links.find(link.kind);
+  const double efficiency = row == profile.links.end() ? 1 : row->second.efficiency;
+  return link.gbps * link.count * efficiency;
+}
+
+std::vector<double> capacities(const Topology& topology, const Profile& profile) {
+  std::vector<double> all;
+  all.reserve(topology.links.size());
+  for (const Link& link : topology.links) all.push_back(capacity(link, profile));
+  return all;
+}
+
+std::vector<Hop> joined(std::vector<Hop> first, const std::vector<Hop>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+/// Where a node enters the network between hosts, and how it gets there.
+struct Access {
+  NodeId at = 0;  ///< a NIC, or the node itself when it is wired to the network
+  double gbps = 0;
+  std::vector<Hop> hops;
+};
+
+/// The ways of one node into the network, nearest first, then widest, then lowest id.
+struct AccessList {
+  std::vector<Access> all;
+  std::size_t equal = 0;      ///< how many at the front are as near and as wide as the first
+  std::size_t preferred = 0;  ///< the one of these that this node uses
+  bool ready = false;
+};
+
+template <class Key>
+std::uint64_t pair_key(Key a, Key b) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
+         static_cast<std::uint32_t>(b);
+}
+
+}  // namespace
+
+struct Router::Impl {
+  Impl(const Topology& machine, const Profile& rates, LinkScope links)
+      : topology(machine),
+        profile(rates),
+        scope(links),
+        graph(machine, capacities(machine, rates)),
+        accesses(machine.nodes.size()) {}
+
+  const Node& node(NodeId id) const { return topology.nodes[static_cast<std::size_t>(id)]; }
+  bool is_gpu(NodeId id) const { return node(id).kind == NodeKind::gpu; }
+
+  const PathTree& tree(Net net, NodeId source);
+  std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
+  std::optional<std::vector<Hop>> through_cpu(NodeId from, NodeId to);
+  std::optional<std::vector<Hop>> through_network(NodeId from, NodeId to);
+  void list_accesses(NodeId id, AccessList& list);
+  const AccessList& access_list(NodeId id);
+  bool may_peer(NodeId from, NodeId to) const;
+  Route finish(RouteKind kind, std::vector<Hop> hops, bool staged) const;
+  std::optional<Route> compute(NodeId from, NodeId to);
+  std::optional<Route> compute_via(const Router& router, NodeId from, NodeId to, NodeId via) const;
+
+  const Topology& topology;
+  const Profile& profile;
+  const LinkScope scope;
+  const LinkGraph graph;
+  std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
+  std::vector<AccessList> accesses;  ///< by node
+  // Node-based maps: a reference to an entry stays valid when others are added.
+  std::unordered_map<std::uint64_t, std::optional<Route>> routes;
+  std::unordered_map<NodeId, std::unordered_map<std::uint64_t, std::optional<Route>>> via_routes;
+};
+
+const PathTree& Router::Impl::tree(Net net, NodeId source) {
+  auto& known = trees[static_cast<std::size_t>(net)];
+  const auto at = known.find(source);
+  if (at != known.end()) return at->second;
+  return known.emplace(source, PathTree(graph, net, source)).first->second;
+}
+
+std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId to) {
+  // Neighbours without growing a tree, so that a ring of a thousand GPUs costs a thousand steps.
+  const LinkGraph::Edge* widest = nullptr;
+  for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
+    if (edge.to == to && (widest == nullptr || graph.capacity_gbps(edge.hop.link) >
+                                                   graph.capacity_gbps(widest->hop.link))) {
+      widest = &edge;
+    }
+  }
+  if (widest != nullptr) return std::vector<Hop>{widest->hop};
+  const PathTree& paths = tree(net, from);
+  const PathTree::End* end = paths.find(to);
+  if (end == nullptr) return std::nullopt;
+  return paths.path(*end);
+}
+
+std::optional<std::vector<Hop>> Router::Impl::through_cpu(NodeId from, NodeId to) {
+  // Up from both ends: the way down is the way up of the other end, turned round.
+  const PathTree& up = tree(Net::host, from);
+  const PathTree& down = tree(Net::host, to);
+  const PathTree::End* best_up = nullptr;
+  const PathTree::End* best_down = nullptr;
+  for (const PathTree::End& first : up.ends()) {
+    if (node(first.node).kind != NodeKind::cpu) continue;
+    const PathTree::End* second = down.find(first.node);
+    if (second == nullptr) continue;
+    const auto rank = [](const PathTree::End& a, const PathTree::End& b) {
+      return std::tuple(a.hops + b.hops, -std::min(a.gbps, b.gbps), a.node);
+    };
+    if (best_up == nullptr || rank(first, *second) < rank(*best_up, *best_down)) {
+      best_up = &first;
+      best_down = second;
+    }
+  }
+  if (best_up == nullptr) return std::nullopt;
+  return joined(up.path(*best_up), reversed(down.path(*best_down)));
+}
+
+void Router::Impl::list_accesses(NodeId id, AccessList& list) {
+  const PathTree& host = tree(Net::host, id);
+  for (const PathTree::End& end : host.ends()) {
+    const bool enters = end.node == id || node(end.node).kind == NodeKind::nic;
+    if (!enters || graph.edges(Net::network, end.node).empty()) continue;
+    list.all.push_back({end.node, end.gbps, host.path(end)});
+  }
+  const auto rank = [](const Access& access) {
+    return std::tuple(access.hops.size(), -access.gbps, access.at);
+  };
+  std::sort(list.all.begin(), list.all.end(),
+            [&](const Access& a, const Access& b) { return rank(a) < rank(b); });
+  while (list.equal < list.all.size() &&
+         list.all[list.equal].hops.size() == list.all.front().hops.size() &&
+         list.all[list.equal].gbps == list.all.front().gbps) {
+    ++list.equal;
+  }
+}
+
+const AccessList& Router::Impl::access_list(NodeId id) {
+  AccessList& list = accesses[static_cast<std::size_t>(id)];
+  if (list.ready) return list;
+  // The GPUs of a host that have the same NICs to choose from take turns.
+  const auto same_choice = [](const AccessList& a, const AccessList& b) {
+    return a.equal == b.equal &&
+           std::equal(a.all.begin(), a.all.begin() + static_cast<std::ptrdiff_t>(a.equal),
+                      b.all.begin(), [](const Access& x, const Access& y) { return x.at == y.at; });
+  };
+  std::vector<NodeId> peers;
+  for (NodeId other = 0; other < static_cast<NodeId>(topology.nodes.size()); ++other) {
+    if (node(other).host == node(id).host && node(other).kind == node(id).kind) {
+      peers.push_back(other);
+    }
+  }
+  for (NodeId peer : peers) list_accesses(peer, accesses[static_cast<std::size_t>(peer)]);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    AccessList& mine = accesses[static_cast<std::size_t>(peers[i])];
+    std::size_t before = 0;
+    for (std::size_t j = 0; j < i; ++j) {
+      before += same_choice(mine, accesses[static_cast<std::size_t>(peers[j])]) ? 1 : 0;
+    }
+    mine.preferred = mine.equal == 0 ? 0 : before % mine.equal;
+    mine.ready = true;
+  }
+  return list;
+}
+
+std::optional<std::vector<Hop>> Router::Impl::through_network(NodeId from, NodeId to) {
+  const AccessList& out = access_list(from);
+  const AccessList& in = access_list(to);
+  const auto attempt = [&](const Access& a, const Access& b) -> std::optional<std::vector<Hop>> {
+    if (a.at == b.at) return std::nullopt;
+    const auto middle = path(Net::network, a.at, b.at);
+    if (!middle) return std::nullopt;
+    return joined(joined(a.hops, *middle), reversed(b.hops));
+  };
+  if (out.all.empty() || in.all.empty()) return std::nullopt;
+  if (auto hops = attempt(out.all[out.preferred], in.all[in.preferred])) return hops;
+  // Networks of several planes: the preferred NICs need not be on the same one.
+  for (const Access& a : out.all) {
+    for (const Access& b : in.all) {
+      if (auto hops = attempt(a, b)) return hops;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Router::Impl::may_peer(NodeId from, NodeId to) const {
+  if (!is_gpu(from) || !is_gpu(to)) return true;
+  switch (topology.peer_access) {
+    case Topology::PeerAccess::all:
+      return true;
+    case Topology::PeerAccess::socket:
+      return node(from).numa == node(to).numa;
+    case Topology::PeerAccess::fabric:
+      return false;
+  }
+  return false;
+}
+
+Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
+  Route route{kind, std::move(hops), 0, 0};
+  for (const Hop& hop : route.hops) {
+    const Link& link = topology.links[static_cast<std::size_t>(hop.link)];
+    route.latency_s += link.latency_s;
+    const auto row = profile.links.find(link.kind);
+    if (row != profile.links.end()) {
+      route.overhead_s = std::max(route.overhead_s, row->second.overhead_s);
+    }
+  }
+  if (staged) route.overhead_s += profile.staging_overhead_s;
+  return route;
+}
+
+std::optional<Route> Router::Impl::compute(NodeId from, NodeId to) {
+  if (from == to) return Route{};
+  if (auto hops = path(Net::gpu_fabric, from, to)) {
+    return finish(RouteKind::gpu_fabric, std::move(*hops), false);
+  }
+  if (scope == LinkScope::fabric) return std::nullopt;
+  if (may_peer(from, to)) {
+    if (auto hops = path(Net::host, from, to)) {
+      return finish(RouteKind::peer, std::move(*hops), false);
+    }
+  } else if (auto hops = through_cpu(from, to)) {
+    return finish(RouteKind::staged, std::move(*hops), true);
+  }
+  if (auto hops = through_network(from, to)) {
+    return finish(RouteKind::network, std::move(*hops), false);
+  }
+  return std::nullopt;
+}
+
+std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from, NodeId to,
+                                               NodeId via) const {
+  const Route* first = router.route(from, via);
+  const Route* second = router.route(via, to);
+  if (first == nullptr || second == nullptr) return std::nullopt;
+  const bool rests_in_host_memory = is_gpu(from) && is_gpu(to) && node(via).kind == NodeKind::cpu;
+  const bool staged =
+      rests_in_host_memory || first->kind == RouteKind::staged || second->kind == RouteKind::staged;
+  RouteKind kind = std::max(first->kind, second->kind);
+  if (staged) kind = std::max(kind, RouteKind::staged);
+  return finish(kind, joined(first->hops, second->hops), staged);
+}
+
+Router::Router(const Topology& topology, const Profile& profile, LinkScope scope)
+    : topology_(topology),
+      profile_(profile),
+      scope_(scope),
+      impl_(std::make_unique<Impl>(topology, profile, scope)) {}
+
+Router::~Router() = default;
+Router::Router(Router&&) noexcept = default;
+
+const Route* Router::route(NodeId from, NodeId to) const {
+  const auto nodes = static_cast<NodeId>(topology_.nodes.size());
+  CHECK(from >= 0 && from < nodes && to >= 0 && to < nodes);
+  const std::uint64_t key = pair_key(from, to);
+  auto at = impl_->routes.find(key);
+  if (at == impl_->routes.end()) {
+    at = impl_->routes.emplace(key, impl_->compute(from, to)).first;
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
+const Route* Router::route(NodeId from, NodeId to, NodeId via) const {
+  CHECK(via >= 0 && via < static_cast<NodeId>(topology_.nodes.size()));
+  auto& known = impl_->via_routes[via];
+  const std::uint64_t key = pair_key(from, to);
+  auto at = known.find(key);
+  if (at == known.end()) {
+    at = known.emplace(key, impl_->compute_via(*this, from, to, via)).first;
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
+double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
+
+}  // namespace espalier

@@ -18,33 +18,40 @@ struct Hop {
   bool operator==(const Hop&) const = default;
 };
 
+/// `peer`: straight over host links, between two GPUs that may map each other's memory, or with a
+/// CPU at an end. `staged`: between two GPUs, resting in a CPU's memory on the way.
 enum class RouteKind : std::uint8_t { local, gpu_fabric, peer, staged, network };
 
 /// The links a transfer crosses, cut through (all at once), in order.
 struct Route {
   RouteKind kind = RouteKind::local;
   std::vector<Hop> hops;
-  double latency_s = 0;    ///< sum of the hops' latencies
-  double overhead_s = 0;   ///< start-up under the router's profile: the largest of its link kinds
-                           ///< (+ staging overhead when `kind` is staged)
+  double latency_s = 0;   ///< sum of the hops' latencies
+  double overhead_s = 0;  ///< start-up under the router's profile: the largest of its link kinds
+                          ///< (+ staging overhead when `kind` is staged)
 };
 
-/// Which links routes may use: all, or the GPU fabric (NVLink, xGMI) alone.
+/// Which links routes may use: all, or the GPU fabric alone: NVLink, xGMI between GPUs and
+/// NVSwitches. An NVLink to a CPU is not part of it.
 enum class LinkScope : std::uint8_t { all, fabric };
 
 /// Answers routes on one machine under one profile; remembers them. Rules (docs/topologies.md): GPU
 /// fabric between neighbours or through NVSwitches; else PCIe/CPU path when the machine allows peer
-/// access to the pair; else staged through a CPU's memory; between hosts GPU-NIC-fabric-NIC-GPU with
-/// the nearest NIC. GPUs never forward unless the machine says so. Keeps a reference to `topology`.
+/// access to the pair; else staged through a CPU's memory; between hosts GPU-NIC-fabric-NIC-GPU
+/// with the nearest NIC (GPUs with equally near ones take turns). Of several paths the one of
+/// fewest hops, then of widest bottleneck, then of lowest link ids. GPUs never forward unless the
+/// machine says so. Keeps references to both arguments. Not for use by several threads at once.
 class Router {
  public:
   Router(const Topology& topology, const Profile& profile, LinkScope scope = LinkScope::all);
   ~Router();
   Router(Router&&) noexcept;
 
-  /// Between GPU or CPU memories; nothing when the machine has no way. The reference stays valid.
+  /// Between any two nodes, in practice GPU or CPU memories; nothing when the machine has no way.
+  /// The route stays valid as long as the router. \pre both are nodes of the machine.
   const Route* route(NodeId from, NodeId to) const;
-  /// Through the named node: the two routes joined. `via` may be any node, a GPU included.
+  /// Through the named node: the two routes joined. `via` may be any node, a GPU included; between
+  /// two GPUs through a CPU counts as staged.
   const Route* route(NodeId from, NodeId to, NodeId via) const;
 
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
@@ -65,17 +72,18 @@ class Router {
 /// Which machine node each place of a program is: ranks on GPUs, host memories on CPUs.
 struct Placement {
   std::vector<NodeId> ranks;
-  std::vector<NodeId> hosts;           ///< CPUs nearest to the ranks, each once, in rank order
-  std::vector<int> host_of_rank;       ///< index into `hosts`; -1 when no CPU can be reached
-  std::vector<int> machine_of_rank;    ///< Node::host of the rank's GPU
+  std::vector<NodeId> hosts;         ///< CPUs nearest to the ranks, each once, in rank order
+  std::vector<int> host_of_rank;     ///< index into `hosts`; -1 when no CPU can be reached
+  std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
 };
 
-/// Ranks 0..n-1 on the machine's GPUs numbered by `gpus` (all of them when empty). Throws Error{usage}
-/// for a number out of range or given twice.
+/// Ranks 0..n-1 on the machine's GPUs numbered by `gpus` (all of them when empty). Throws
+/// Error{usage} for a number out of range or given twice.
 Placement place_ranks(const Router& router, const std::vector<int>& gpus);
 
 /// The first pair of ranks without a route, for "exit 3 naming the pair"; nothing when connected.
 /// A pair counts as connected when a chain of ranks joins it.
-std::optional<std::pair<int, int>> unreachable_pair(const Router& router, const Placement& placement);
+std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
+                                                    const Placement& placement);
 
 }  // namespace espalier
