@@ -1,1 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "algorithms/algorithm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "core/check.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+const AlgorithmParameter* find_parameter(const Algorithm& algorithm, std::string_view name) {
+  const auto found = std::find_if(algorithm.parameters.begin(), algorithm.parameters.end(),
+                                  [&](const AlgorithmParameter& p) { return p.name == name; });
+  return found == algorithm.parameters.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> parameter_names(const Algorithm& algorithm) {
+  std::vector<std::string> names;
+  for (const AlgorithmParameter& parameter : algorithm.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Reads one "name=value" of `choice.algorithm` into it; adds what is wrong to `problems`.
+void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticList& problems) {
+  const Algorithm& algorithm = *choice.algorithm;
+  const std::size_t equals = text.find('=');
+  const std::string name(trim(text.substr(0, equals)));
+  const AlgorithmParameter* parameter = find_parameter(algorithm, name);
+  if (parameter == nullptr) {
+    const std::vector<std::string> names = parameter_names(algorithm);
+    problems.add({}, fmt::format("{} has no parameter {}", algorithm.name, quote(name)),
+                 names.empty() ? "it takes none" : did_you_mean(name, names));
+    return;
+  }
+  const std::string_view written =
+      equals == std::string_view::npos ? std::string_view() : trim(text.substr(equals + 1));
+  const std::optional<std::int64_t> value = parse_integer(written);
+  if (!value || *value < parameter->least || *value > parameter->most) {
+    problems.add({}, fmt::format("{}: {} can't be {}", algorithm.name, name, quote(written)),
+                 fmt::format("{}={}: a whole number from {} to {} ({})", name, parameter->otherwise,
+                             parameter->least, parameter->most, parameter->meaning));
+    return;
+  }
+  if (!choice.parameters.emplace(name, *value).second) {
+    problems.add({}, fmt::format("{}: {} is given twice", algorithm.name, name), "give it once");
+  }
+}
+
+/// The request with the choice's parameters, the ones not given at their defaults.
+BuildRequest resolve_parameters(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(choice.algorithm != nullptr);
+  request.parameters = choice.parameters;
+  for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
+    request.parameters.emplace(parameter.name, parameter.otherwise);
+  }
+  return request;
+}
+
+}  // namespace
+
+const Algorithm* find_algorithm(std::string_view name) {
+  for (const Algorithm* algorithm : all_algorithms()) {
+    if (algorithm->name == name) return algorithm;
+  }
+  return nullptr;
+}
+
+AlgorithmChoice parse_algorithm(std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  const std::string name(trim(spec.substr(0, colon)));
+  AlgorithmChoice choice;
+  choice.algorithm = find_algorithm(name);
+  choice.label = std::string(trim(spec));
+  if (choice.algorithm == nullptr) {
+    std::vector<std::string> names;
+    for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
+    throw Error(ErrorKind::usage, fmt::format("there is no algorithm {}", quote(name)),
+                did_you_mean(name, names));
+  }
+  if (colon == std::string_view::npos) return choice;
+  DiagnosticList problems;
+  for (const std::string& part : split(spec.substr(colon + 1), ',')) {
+    parse_parameter(part, choice, problems);
+  }
+  problems.throw_if_any(ErrorKind::usage);
+  return choice;
+}
+
+BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
+                         const Placement& placement) {
+  BuildRequest request;
+  request.collective = collective;
+  request.ranks = static_cast<int>(placement.ranks.size());
+  request.root = info(collective).rooted ? root : 0;
+  request.in_place = in_place;
+  request.host_of_rank = placement.host_of_rank;
+  request.hosts = static_cast<int>(placement.hosts.size());
+  request.router = &router;
+  request.placement = &placement;
+  return request;
+}
+
+std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request) {
+  CHECK(choice.algorithm != nullptr);
+  const Algorithm& algorithm = *choice.algorithm;
+  if (std::find(algorithm.collectives.begin(), algorithm.collectives.end(), request.collective) ==
+      algorithm.collectives.end()) {
+    return fmt::format("{} does not do {}", algorithm.name, to_string(request.collective));
+  }
+  if (request.ranks > algorithm.max_ranks) {
+    return fmt::format("{} serves at most {} ranks: its program would be too large", algorithm.name,
+                       algorithm.max_ranks);
+  }
+  if (algorithm.unsupported == nullptr) return std::nullopt;
+  return algorithm.unsupported(resolve_parameters(choice, request));
+}
+
+Program build(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(!unsupported(choice, request));
+  return choice.algorithm->build(resolve_parameters(choice, std::move(request)));
+}
+
+}  // namespace espalier

@@ -27,7 +27,7 @@ struct BuildRequest {
   int ranks = 1;
   int root = 0;
   bool in_place = false;
-  std::map<std::string, std::int64_t> parameters;  ///< complete after `resolve_parameters`
+  std::map<std::string, std::int64_t> parameters;  ///< complete when an algorithm sees it
   /// Host memory of each rank, by index; how many; both from the placement, or one for all.
   std::vector<int> host_of_rank;
   int hosts = 1;
@@ -39,18 +39,26 @@ struct BuildRequest {
   std::int64_t parameter(const std::string& name) const { return parameters.at(name); }
 };
 
+/// Limits that keep programs under some ten million ops: for algorithms whose number of ops grows
+/// with the ranks (times their logarithm), and with their square.
+inline constexpr int kMaxLinearRanks = 1 << 18;
+inline constexpr int kMaxQuadraticRanks = 2048;
+
 /// One algorithm: what it is, what it serves, how it builds. One record per file in algorithms/.
 struct Algorithm {
   std::string name;
-  std::string summary;                        ///< one line
-  std::string constraints;                    ///< "any rank count", "needs host memory", ...
-  std::string paper;                          ///< where it comes from
+  std::string summary;      ///< one line
+  std::string constraints;  ///< "any rank count", "needs host memory", ...
+  std::string paper;        ///< where it comes from
   std::vector<Collective> collectives;
-  std::vector<AlgorithmParameter> parameters;
-  bool pipelined = false;                     ///< gains from chunking; `--chunk auto` cuts it
-  bool uses_hosts = false;
+  std::vector<AlgorithmParameter> parameters = {};
+  bool pipelined = false;   ///< gains from chunking; `--chunk auto` cuts it
+  bool uses_hosts = false;  ///< programs may have host memories as places
+  /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
+  int max_ranks = kMaxLinearRanks;
   /// Why this request can't be served (beyond collective and parameters), or nothing.
-  std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;  ///< may be null
+  std::optional<std::string> (*unsupported)(const BuildRequest& request) =
+      nullptr;  ///< may be null
   Program (*build)(const BuildRequest& request) = nullptr;
 };
 
@@ -62,8 +70,8 @@ const Algorithm* find_algorithm(std::string_view name);
 /// parameter with did-you-mean, value out of range.
 struct AlgorithmChoice {
   const Algorithm* algorithm = nullptr;
-  std::map<std::string, std::int64_t> parameters;
-  std::string label;  ///< as given
+  std::map<std::string, std::int64_t> parameters;  ///< those given; the others have their defaults
+  std::string label;                               ///< as given
 };
 AlgorithmChoice parse_algorithm(std::string_view spec);
 

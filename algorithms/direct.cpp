@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every byte goes straight from the rank that has it to the rank that wants it. Broadcast is the
+// serial loop of "Optimized broadcast for deep learning" (OSU 2017), section III-A, equation 1. The
+// exchanges begin with the next rank, so that not everybody meets rank 0 first (as in Thakur,
+// Rabenseifner and Gropp, IJHPCA 2005, section 3.4).
+#include "algorithms/schedules.h"
+#include "core/check.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kLocalLane = 0;
+constexpr int kFirstLane = 1;
+
+void build_broadcast(Builder& builder, int root) {
+  push_to_others(builder.ranks(), root, 1, kFirstLane, [&](int peer, int lane) {
+    builder.copy(builder.output(peer, 0, 1), builder.input(root, 0, 1), {.lane = lane});
+  });
+  keep_own(builder, root, 0, 1, kLocalLane);
+}
+
+void build_allgather(Builder& builder, int at_once) {
+  for (int rank = 0; rank < builder.ranks(); ++rank) {
+    const Slice own = builder.input(rank, 0, 1);
+    push_to_others(builder.ranks(), rank, at_once, kFirstLane, [&](int peer, int lane) {
+      builder.copy(builder.output(peer, rank, 1), own, {.lane = lane});
+    });
+    builder.copy(builder.output(rank, rank, 1), own, {.lane = kLocalLane});
+  }
+}
+
+void build_gather(Builder& builder, int root) {
+  for (int i = 0; i < builder.ranks(); ++i) {
+    const int rank = wrap(root + i, builder.ranks());
+    builder.copy(builder.output(root, rank, 1), builder.input(rank, 0, 1), {.lane = kLocalLane});
+  }
+}
+
+void build_scatter(Builder& builder, int root, int at_once) {
+  push_to_others(builder.ranks(), root, at_once, kFirstLane, [&](int peer, int lane) {
+    builder.copy(builder.output(peer, 0, 1), builder.input(root, peer, 1), {.lane = lane});
+  });
+  builder.copy(builder.output(root, 0, 1), builder.input(root, root, 1), {.lane = kLocalLane});
+}
+
+/// The whole input of a rank, safe from peers that write over it: in place, a copy in scratch.
+Slice saved_input(Builder& builder, int rank) {
+  const Slice input = builder.input(rank, 0, builder.contract().units);
+  if (!builder.contract().in_place || builder.ranks() == 1) return input;
+  const Slice saved = builder.tmp(rank, 0, input.length);
+  builder.copy(saved, input, {.lane = kLocalLane});
+  return saved;
+}
+
+void build_alltoall(Builder& builder, int at_once) {
+  std::vector<Slice> inputs;
+  for (int rank = 0; rank < builder.ranks(); ++rank) inputs.push_back(saved_input(builder, rank));
+  for (int rank = 0; rank < builder.ranks(); ++rank) {
+    Slice block = inputs[static_cast<std::size_t>(rank)];
+    block.length = 1;
+    const std::int64_t begin = block.begin;
+    push_to_others(builder.ranks(), rank, at_once, kFirstLane, [&](int peer, int lane) {
+      block.begin = begin + peer;
+      builder.copy(builder.output(peer, rank, 1), block, {.lane = lane});
+    });
+    keep_own(builder, rank, rank, 1, kLocalLane);
+  }
+}
+
+void build_sendrecv(Builder& builder) {
+  std::vector<Slice> inputs;
+  for (int rank = 0; rank < builder.ranks(); ++rank) inputs.push_back(saved_input(builder, rank));
+  for (int rank = 0; rank < builder.ranks(); ++rank) {
+    builder.copy(builder.output(wrap(rank + 1, builder.ranks()), 0, 1),
+                 inputs[static_cast<std::size_t>(rank)], {.lane = kFirstLane});
+  }
+}
+
+Program build_direct(const BuildRequest& request) {
+  const int n = request.ranks;
+  const auto at_once = static_cast<int>(request.parameter("at_once"));
+  Builder builder("direct", request.contract(info(request.collective).blocked ? n : 1));
+  switch (request.collective) {
+    case Collective::broadcast:
+      build_broadcast(builder, request.root);
+      break;
+    case Collective::reduce:
+      reduce_all(builder, builder.output(request.root, 0, 1), request.root, 0, at_once, kLocalLane);
+      break;
+    case Collective::reducescatter:
+      for (int rank = 0; rank < n; ++rank) {
+        reduce_all(builder, builder.output(rank, 0, 1), rank, rank, at_once, kLocalLane);
+      }
+      break;
+    case Collective::allgather:
+      build_allgather(builder, at_once);
+      break;
+    case Collective::gather:
+      build_gather(builder, request.root);
+      break;
+    case Collective::scatter:
+      build_scatter(builder, request.root, at_once);
+      break;
+    case Collective::alltoall:
+      build_alltoall(builder, at_once);
+      break;
+    case Collective::sendrecv:
+      build_sendrecv(builder);
+      break;
+    default:
+      CHECK(false);
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
+const Algorithm& direct_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "direct",
+      .summary =
+          "straight from the rank that has it to the rank that wants it; broadcast one by one",
+      .constraints = "any rank count",
+      .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 1; Thakur et al., IJHPCA 2005",
+      .collectives = {Collective::broadcast, Collective::reduce, Collective::allgather,
+                      Collective::reducescatter, Collective::gather, Collective::scatter,
+                      Collective::alltoall, Collective::sendrecv},
+      .parameters = {at_once_parameter()},
+      .max_ranks = kMaxQuadraticRanks,
+      .build = build_direct};
+  return algorithm;
+}
+
+}  // namespace espalier

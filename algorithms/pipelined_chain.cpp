@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proposed design of "Optimized broadcast for deep learning" (OSU 2017), section IV-B, equation
+// 5: the chain's program, which the chunk pass cuts.
+#include "algorithms/chain.h"
+
+namespace espalier {
+
+const Algorithm& pipelined_chain_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "pipelined_chain",
+      .summary = "chunks of the message hop from rank to rank, one behind the other",
+      .constraints = "any rank count",
+      .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 5",
+      .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce},
+      .pipelined = true,
+      .build = [](const BuildRequest& request) { return build_chain(request, "pipelined_chain"); }};
+  return algorithm;
+}
+
+}  // namespace espalier

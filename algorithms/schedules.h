@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+// Arithmetic and stages that several algorithms share. Private to the room.
+
+namespace espalier {
+
+/// `value` modulo `n`, in [0, n), for value >= -n.
+inline int wrap(int value, int n) { return (value + n) % n; }
+
+/// Ranks are renumbered so that the root is 0 in most rooted schedules: back to the real rank.
+inline int real_rank(const BuildRequest& request, int relative) {
+  return wrap(relative + request.root, request.ranks);
+}
+
+/// One transfer of a k-nomial tree over 0..n-1 with root 0.
+struct TreeEdge {
+  int round;  ///< 0 first, from the root down
+  int parent;
+  int child;
+  int branch;  ///< 0..k-2: which of the children its parent serves in this round
+  int span;    ///< the child's subtree is [child, child + span)
+};
+
+/// The k-nomial tree with contiguous subtrees, in the order of rounds: in round t every holder v
+/// sends to v + s, v + 2s, ... v + (k-1)s where s = k^(R-1-t) and R = ceil(log_k n), as far as
+/// those exist. Far ranks come first, so that ranks numbered machine by machine cross the network
+/// least.
+std::vector<TreeEdge> knomial_edges(int n, int k);
+
+/// Where a rank gathers partial results of a reduction, units counted from the start of the
+/// message: its output if it has one, its input when that may be overwritten (in place), scratch
+/// otherwise.
+Slice accumulator(const Builder& builder, int rank, std::int64_t begin, std::int64_t length);
+
+/// Copies input to output on the same rank, on a lane of its own so that it delays no transfer.
+/// Nothing to do in place.
+void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t length, int lane);
+
+/// `first` goes to order[1], from there to order[2], and so on, always into the units of the output
+/// from `begin`. Every rank sends on `lane`.
+void relay(Builder& builder, const std::vector<int>& order, const Slice& first, std::int64_t begin,
+           int lane);
+
+/// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
+AlgorithmParameter at_once_parameter();
+
+/// dst <- the inputs' units [begin, begin + dst.length) of all ranks, in the order first, first +
+/// 1,
+/// ..., at most `at_once` remote ones read by one op. In place, dst must be `first`'s own input.
+void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begin, int at_once,
+                int lane);
+
+/// Calls copy(peer, lane) for every rank but `rank`, which must push to it on that lane of its own:
+/// rank + 1 first, so that not all ranks begin with the same peer, on `at_once` lanes from
+/// `first_lane` in turn.
+template <typename Copy>
+void push_to_others(int ranks, int rank, int at_once, int first_lane, Copy copy) {
+  for (int distance = 1; distance < ranks; ++distance) {
+    copy(wrap(rank + distance, ranks), first_lane + (distance - 1) % at_once);
+  }
+}
+
+/// Allreduce of one unit by one rank: it combines unit `rank` of all inputs (lane 0) and pushes the
+/// result to the others (lanes 1 to at_once).
+void reduce_and_hand_out(Builder& builder, int rank, int at_once);
+
+/// The host memory of a rank; the only one when the request names none.
+int host_of(const BuildRequest& request, int rank);
+
+/// "rank 3 reaches no host memory", or nothing when every rank has one.
+std::optional<std::string> missing_host(const BuildRequest& request);
+
+}  // namespace espalier
