@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "ir/program.h"
+
+namespace espalier {
+
+/// The numbers of docs/ir.md that can be broken; R9 is a note and R10 needs a machine.
+enum class Rule : std::uint8_t {
+  structure = 1,
+  bounds = 2,
+  order = 3,
+  operands = 4,
+  undefined = 5,
+  race = 6,
+  result = 7,
+  inputs_kept = 8
+};
+
+/// Violations on their way into a report: sorted by rule and op, of each rule the first few.
+/// Sentences are made for those that are kept only, since a wrong program may break a rule a
+/// million times. Private to this room.
+class Findings {
+ public:
+  Findings(const Program& program, int max_per_rule)
+      : program_(program), most_(static_cast<std::size_t>(std::max(max_per_rule, 1))) {}
+
+  /// `message()` makes the sentence after "op 12: ".
+  template <class Message>
+  void add(Rule rule, OpId op, Message&& message, std::string suggestion = {}) {
+    insert(rule, op, [&] {
+      return Diagnostic{{},
+                        "op " + std::to_string(op) + ": " + message(),
+                        std::move(suggestion),
+                        {{}, line_of(op), 0}};
+    });
+  }
+
+  /// A violation that is no single op's. `message()` makes the whole sentence.
+  template <class Message>
+  void add_general(Rule rule, Message&& message, std::string suggestion = {}) {
+    insert(rule, kAfterOps, [&] { return Diagnostic{{}, message(), std::move(suggestion), {}}; });
+  }
+
+  bool any(Rule rule) const { return kinds_[static_cast<std::size_t>(rule)].count > 0; }
+  bool any_up_to(Rule last) const;
+  std::size_t max_per_rule() const { return most_; }
+  /// All of them, by rule; the last one of a rule says how many more there are.
+  std::vector<Diagnostic> take();
+
+ private:
+  static constexpr std::uint64_t kAfterOps = std::uint64_t{1} << 32;
+  struct Kept {
+    std::uint64_t key;
+    Diagnostic diagnostic;
+  };
+  struct Kind {
+    std::vector<Kept> kept;  ///< sorted by key, equal ones in the order they came
+    std::uint64_t count = 0;
+  };
+
+  int line_of(OpId op) const { return op < program_.lines.size() ? program_.lines[op] : 0; }
+
+  template <class Make>
+  void insert(Rule rule, std::uint64_t key, Make&& make) {
+    Kind& kind = kinds_[static_cast<std::size_t>(rule)];
+    ++kind.count;
+    if (kind.kept.size() == most_) {
+      if (key >= kind.kept.back().key) return;
+      kind.kept.pop_back();
+    }
+    const auto place =
+        std::upper_bound(kind.kept.begin(), kind.kept.end(), key,
+                         [](std::uint64_t wanted, const Kept& kept) { return wanted < kept.key; });
+    kind.kept.insert(place, {key, make()});
+  }
+
+  const Program& program_;
+  std::size_t most_;
+  std::array<Kind, 9> kinds_;  ///< by rule number
+};
+
+}  // namespace espalier

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// R7: do the results hold what the contract promises? Hashes answer yes or no; a no is explained
+// from the exact contributions of the unit, walked back from the op that wrote it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/verify_steps.h"
+
+namespace espalier {
+namespace {
+
+constexpr OpId kNoOp = LaneChains::kNone;
+
+/// A cell of a rank's input and how often it went into a value.
+struct Contribution {
+  int rank = 0;
+  std::uint64_t cell = 0;  ///< counted from the start of the input region
+  std::uint32_t times = 1;
+
+  bool same_input(const Contribution& other) const {
+    return rank == other.rank && cell == other.cell;
+  }
+  bool before(const Contribution& other) const {
+    return rank != other.rank ? rank < other.rank : cell < other.cell;
+  }
+};
+using Contributions = std::vector<Contribution>;  // sorted
+
+std::uint32_t saturating_sum(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t sum = a + b;
+  return sum < a ? ~0u : sum;
+}
+
+Contributions merged(const Contributions& a, const Contributions& b) {
+  Contributions result;
+  result.reserve(a.size() + b.size());
+  auto x = a.begin();
+  auto y = b.begin();
+  while (x != a.end() || y != b.end()) {
+    if (y == b.end() || (x != a.end() && x->before(*y))) {
+      result.push_back(*x++);
+    } else if (x == a.end() || y->before(*x)) {
+      result.push_back(*y++);
+    } else {
+      result.push_back({x->rank, x->cell, saturating_sum(x->times, y->times)});
+      ++x, ++y;
+    }
+  }
+  return result;
+}
+
+/// Where the final values of a few cells came from.
+class Provenance {
+ public:
+  Provenance(const Program& program, const CellMap& cells, const std::vector<OpId>& order,
+             const std::vector<std::uint64_t>& wanted)
+      : program_(program), cells_(cells) {
+    find_steps(order, wanted);
+    replay();
+  }
+
+  /// Nothing when finding out would take too long.
+  std::optional<Contributions> of(std::uint64_t cell) {
+    if (given_up_) return std::nullopt;
+    return values_[cell];
+  }
+  /// The op that wrote the cell last, or kNoOp.
+  OpId last_writer(std::uint64_t cell) const {
+    const auto found = last_writer_.find(cell);
+    return found == last_writer_.end() ? kNoOp : found->second;
+  }
+
+ private:
+  /// Contributions that may be copied before giving up: some seconds and 1 GiB.
+  static constexpr std::uint64_t kBudget = std::uint64_t{1} << 26;
+
+  struct Step {
+    OpId op;
+    std::uint64_t offset;  ///< cells from the start of the operands
+  };
+
+  /// The writes of single cells that the wanted ones depend on, latest first; the inputs among the
+  /// cells that are needed before any write.
+  void find_steps(const std::vector<OpId>& order, const std::vector<std::uint64_t>& wanted) {
+    std::vector<bool> needed(cells_.count(), false);
+    for (const std::uint64_t cell : wanted) needed[cell] = true;
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      const Op& op = program_.ops[*id];
+      if (op.kind == OpKind::compute) continue;
+      const std::uint64_t dst = cells_.first(op.dst);
+      const std::uint64_t length = cells_.length(op);
+      for (std::uint64_t i = 0; i < length; ++i) {
+        if (!needed[dst + i]) continue;
+        last_writer_.try_emplace(dst + i, *id);
+        needed[dst + i] = false;
+        for (const Operand& source : program_.sources_of(op)) {
+          needed[cells_.first(source) + i] = true;
+        }
+        steps_.push_back({*id, i});
+      }
+    }
+    for (int rank = 0; rank < program_.ranks(); ++rank) {
+      const Region input = input_region(program_.contract, rank);
+      if (input.units == 0) continue;
+      const std::uint64_t first =
+          cells_.first({rank, static_cast<std::uint32_t>(input.begin), input.buffer});
+      for (std::uint64_t i = 0; i < cells_.cells_of(input.units); ++i) {
+        if (needed[first + i]) values_[first + i] = {{rank, i}};
+      }
+    }
+  }
+
+  void replay() {
+    std::uint64_t copied = 0;
+    for (auto step = steps_.rbegin(); step != steps_.rend() && !given_up_; ++step) {
+      const Op& op = program_.ops[step->op];
+      Contributions value;
+      for (const Operand& source : program_.sources_of(op)) {
+        value = merged(value, values_[cells_.first(source) + step->offset]);
+        copied += value.size();
+      }
+      values_[cells_.first(op.dst) + step->offset] = std::move(value);
+      given_up_ = copied > kBudget;
+    }
+  }
+
+  const Program& program_;
+  const CellMap& cells_;
+  std::vector<Step> steps_;
+  std::unordered_map<std::uint64_t, OpId> last_writer_;
+  std::unordered_map<std::uint64_t, Contributions> values_;
+  bool given_up_ = false;
+};
+
+/// A cell of a result that is not what it should be.
+struct Wrong {
+  int rank = 0;
+  std::uint64_t cell = 0;         ///< of the program
+  std::uint64_t result_cell = 0;  ///< of the rank's output region
+  Contribution expected;          ///< rank -1: this cell of every rank
+  bool written = true;
+};
+
+/// Makes the sentences.
+class Explainer {
+ public:
+  Explainer(const Program& program, const CellMap& cells, Provenance& provenance)
+      : program_(program), cells_(cells), provenance_(provenance) {}
+
+  std::string sentence(const Wrong& wrong) {
+    const Region region = output_region(program_.contract, wrong.rank);
+    const std::int64_t begin = cells_.unit_of(wrong.result_cell);
+    const std::int64_t length = cells_.unit_of(wrong.result_cell + 1) - begin;
+    const Slice slice{wrong.rank, region.buffer, region.begin + begin, length};
+    std::string writer = ", which no op writes";
+    if (const OpId op = provenance_.last_writer(wrong.cell); op != kNoOp) {
+      writer = fmt::format(", last written by op {}", op);
+    }
+    if (!wrong.written) writer.clear();
+    return fmt::format("rank {}'s result {} ({}{}) {}", wrong.rank, units(wrong.result_cell),
+                       to_string(program_, slice), writer, complaint(wrong));
+  }
+
+ private:
+  static constexpr std::size_t kMostNamed = 4;
+
+  /// "unit 3" or "units 3 to 5".
+  std::string units(std::uint64_t cell) const {
+    const std::int64_t first = cells_.unit_of(cell);
+    const std::int64_t last = cells_.unit_of(cell + 1) - 1;
+    return first == last ? fmt::format("unit {}", first)
+                         : fmt::format("units {} to {}", first, last);
+  }
+
+  std::string input(const Contribution& contribution) const {
+    return fmt::format("{} of rank {}", units(contribution.cell), contribution.rank);
+  }
+
+  std::string complaint(const Wrong& wrong) {
+    if (!wrong.written) return "is never written";
+    const std::optional<Contributions> found = provenance_.of(wrong.cell);
+    if (!found) return "does not hold the inputs it should";
+
+    std::vector<int> missing;
+    Contributions repeated;
+    Contributions foreign;
+    sort_out(*found, wrong.expected, missing, repeated, foreign);
+    const bool reduced = wrong.expected.rank < 0;
+    if (!reduced && found->size() == 1 && foreign.size() == 1 && foreign[0].times == 1) {
+      return fmt::format("holds {} instead of {}", input(foreign[0]), input(wrong.expected));
+    }
+    std::vector<std::string> parts;
+    if (!missing.empty()) {
+      parts.push_back(reduced ? "lacks the input of " + ranks(missing)
+                              : "lacks " + input(wrong.expected));
+    }
+    for (const Contribution& one : repeated) {
+      parts.push_back(fmt::format(
+          "contains {} {}", reduced ? fmt::format("the input of rank {}", one.rank) : input(one),
+          one.times == 2 ? "twice" : fmt::format("{} times", one.times)));
+    }
+    for (const Contribution& one : foreign) {
+      parts.push_back(fmt::format("contains {}, which does not belong there", input(one)));
+    }
+    return joined(parts);
+  }
+
+  void sort_out(const Contributions& found, const Contribution& expected, std::vector<int>& missing,
+                Contributions& repeated, Contributions& foreign) const {
+    const bool reduced = expected.rank < 0;
+    const int first = reduced ? 0 : expected.rank;
+    const int last = reduced ? program_.ranks() - 1 : expected.rank;
+    for (const Contribution& one : found) {
+      const bool belongs = one.cell == expected.cell && one.rank >= first && one.rank <= last;
+      if (!belongs) foreign.push_back(one);
+      if (belongs && one.times > 1) repeated.push_back(one);
+    }
+    for (int rank = first; rank <= last; ++rank) {
+      const Contribution wanted{rank, expected.cell};
+      const auto at = std::lower_bound(
+          found.begin(), found.end(), wanted,
+          [](const Contribution& a, const Contribution& b) { return a.before(b); });
+      if (at == found.end() || !at->same_input(wanted)) missing.push_back(rank);
+    }
+  }
+
+  /// "rank 1" or "ranks 1, 2, 3, 4 and 7 more".
+  static std::string ranks(const std::vector<int>& all) {
+    if (all.size() == 1) return fmt::format("rank {}", all[0]);
+    const std::size_t named = all.size() > kMostNamed + 1 ? kMostNamed : all.size() - 1;
+    std::string text = fmt::format("ranks {}", all[0]);
+    for (std::size_t i = 1; i < named; ++i) text += fmt::format(", {}", all[i]);
+    return text + (named + 1 == all.size() ? fmt::format(" and {}", all.back())
+                                           : fmt::format(" and {} more", all.size() - named));
+  }
+
+  static std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size() && i < kMostNamed; ++i) {
+      text += (i == 0 ? "" : " and ") + parts[i];
+    }
+    if (parts.size() > kMostNamed) text += ", among other faults";
+    return text;
+  }
+
+  const Program& program_;
+  const CellMap& cells_;
+  Provenance& provenance_;
+};
+
+/// Sums, over all ranks, of the weights of each cell of an input. Empty unless the collective
+/// reduces.
+std::vector<std::uint64_t> reduced_weights(const Program& program, const CellMap& cells) {
+  if (!info(program.contract.collective).reduces) return {};
+  std::vector<std::uint64_t> sums(cells.cells_of(program.contract.units), 0);
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    for (std::uint64_t i = 0; i < sums.size(); ++i) sums[i] += input_value(rank, i).inputs;
+  }
+  return sums;
+}
+
+/// Compares the hashes of all results with what they should be. Data made from undefined units has
+/// been reported where it was read.
+std::vector<Wrong> find_wrong(const Program& program, const CellMap& cells,
+                              const std::vector<CellValue>& values) {
+  const std::vector<std::uint64_t> reduced = reduced_weights(program, cells);
+  std::vector<Wrong> all;
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    const Region region = output_region(program.contract, rank);
+    if (region.units == 0) continue;
+    const std::uint64_t first =
+        cells.first({rank, static_cast<std::uint32_t>(region.begin), region.buffer});
+    for (std::uint64_t i = 0; i < cells.cells_of(region.units); ++i) {
+      const CellValue& value = values[first + i];
+      if (value.expression == CellValue::kTainted) continue;
+      const Origin origin = origin_of(program.contract, rank, cells.unit_of(i));
+      const std::uint64_t input_cell = cells.cells_of(origin.unit);
+      const std::uint64_t expected =
+          origin.rank < 0 ? reduced[input_cell] : input_value(origin.rank, input_cell).inputs;
+      const bool written = value.expression != CellValue::kUndefined;
+      if (written && value.inputs == expected) continue;
+      all.push_back({rank, first + i, i, {origin.rank, input_cell}, written});
+    }
+  }
+  return all;
+}
+
+/// R9. Only an allreduce gives the same reduced unit to several ranks by computing it; copies of
+/// one result have its expression.
+bool same_order_everywhere(const Program& program, const CellMap& cells,
+                           const std::vector<CellValue>& values) {
+  if (program.contract.collective != Collective::allreduce) return true;
+  const auto expressions = [&](int rank) {
+    const Region region = output_region(program.contract, rank);
+    return values.begin() + static_cast<std::ptrdiff_t>(cells.first(
+                                {rank, static_cast<std::uint32_t>(region.begin), region.buffer}));
+  };
+  const auto count = static_cast<std::ptrdiff_t>(cells.cells_of(program.contract.units));
+  for (int rank = 1; rank < program.ranks(); ++rank) {
+    const bool same = std::equal(
+        expressions(0), expressions(0) + count, expressions(rank),
+        [](const CellValue& a, const CellValue& b) { return a.expression == b.expression; });
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool check_results(const Program& program, const CellMap& cells, const std::vector<OpId>& order,
+                   const std::vector<CellValue>& values, Findings& findings) {
+  const std::vector<Wrong> wrong = find_wrong(program, cells, values);
+  if (wrong.empty()) return same_order_everywhere(program, cells, values);
+  std::vector<std::uint64_t> explained;
+  for (const Wrong& one : wrong) {
+    if (explained.size() < findings.max_per_rule()) explained.push_back(one.cell);
+  }
+  Provenance provenance(program, cells, order, explained);
+  Explainer explainer(program, cells, provenance);
+  for (const Wrong& one : wrong) {
+    findings.add_general(Rule::result, [&] { return explainer.sentence(one); });
+  }
+  return true;
+}
+
+}  // namespace espalier

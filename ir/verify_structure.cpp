@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that can be checked op by op: R1, R2, R4, R8 and half of R3.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/words.h"
+#include "ir/verify_steps.h"
+
+namespace espalier {
+namespace {
+
+/// How far a tmp buffer may reach: units are counted in 32 bits.
+constexpr std::int64_t kMaxTmpUnits = std::numeric_limits<std::uint32_t>::max();
+
+std::string plural(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string place_name(const Program& program, PlaceId place) {
+  return place < program.ranks() ? fmt::format("r{}", place)
+                                 : fmt::format("h{}", place - program.ranks());
+}
+
+/// "in and tmp": the buffers a place has.
+std::string buffers_of(const Program& program, PlaceId place) {
+  std::vector<std::string> names;
+  if (place < program.ranks()) {
+    for (const Buffer buffer : {Buffer::in, Buffer::out}) {
+      if (buffer_units(program.contract, place, buffer) > 0) names.emplace_back(to_string(buffer));
+    }
+  }
+  names.emplace_back("tmp");
+  return join(names, " and ");
+}
+
+/// Checks one op after the other.
+class OpChecker {
+ public:
+  OpChecker(const Program& program, Findings& findings)
+      : program_(program), findings_(findings), block_(block_units(program.contract)) {}
+
+  void check(OpId id) {
+    id_ = id;
+    const Op& op = program_.ops[id];
+    if (!check_pools(op)) return;
+    check_dependencies(op);
+    if (!is_place(op.at)) {
+      no_place(op.at);
+      return;
+    }
+    if (op.kind == OpKind::compute) {
+      check_duration(op);
+      return;
+    }
+    bool sound = check_operand(op, op.dst);
+    for (const Operand& source : program_.sources_of(op)) {
+      sound = check_operand(op, source) && sound;
+    }
+    if (sound) check_relations(op);
+  }
+
+ private:
+  /// The op's stretches of the program's pools; a program made by hand may have them wrong.
+  bool check_pools(const Op& op) {
+    const auto inside = [](std::uint64_t begin, std::uint64_t count, std::size_t size) {
+      return begin + count <= size;
+    };
+    const bool sound = inside(op.src_begin, op.src_count, program_.sources.size()) &&
+                       inside(op.dep_begin, op.dep_count, program_.dependencies.size()) &&
+                       op.via < static_cast<std::int64_t>(program_.vias.size()) &&
+                       op.kind <= OpKind::compute &&
+                       (op.kind != OpKind::compute || op.dst.begin < program_.durations_s.size());
+    if (!sound) {
+      findings_.add(Rule::structure, id_, [] {
+        return "names sources, dependencies, a duration or a via node that the "
+               "program's tables do not have";
+      });
+      return false;
+    }
+    if (op.kind == OpKind::combine && op.src_count == 0) {
+      findings_.add(Rule::structure, id_, [] { return "has no source"; });
+      return false;
+    }
+    return true;
+  }
+
+  void check_dependencies(const Op& op) {
+    for (const OpId earlier : program_.dependencies_of(op)) {
+      if (earlier >= program_.ops.size()) {
+        findings_.add(Rule::order, id_, [&] {
+          return fmt::format("waits for op {}, but the program has {}", earlier,
+                             plural(static_cast<std::int64_t>(program_.ops.size()), "op"));
+        });
+      }
+    }
+  }
+
+  bool is_place(PlaceId place) const { return place >= 0 && place < program_.places(); }
+
+  void no_place(PlaceId place) {
+    findings_.add(Rule::structure, id_, [&] {
+      return fmt::format("there is no {}: the program has {} and {}",
+                         place < 0 ? fmt::format("place {}", place) : place_name(program_, place),
+                         plural(program_.ranks(), "rank"), plural(program_.hosts, "host memory"));
+    });
+  }
+
+  void check_duration(const Op& op) {
+    const double duration_s = program_.duration_s(op);
+    if (std::isfinite(duration_s) && duration_s >= 0) return;
+    findings_.add(Rule::structure, id_, [&] {
+      return fmt::format("computes for {} seconds, which is no duration", duration_s);
+    });
+  }
+
+  /// R1 and R2 for one operand.
+  bool check_operand(const Op& op, const Operand& operand) {
+    if (!is_place(operand.place)) {
+      no_place(operand.place);
+      return false;
+    }
+    const bool known = operand.buffer <= Buffer::tmp;
+    const bool is_tmp = operand.buffer == Buffer::tmp;
+    const std::int64_t units = is_tmp ? kMaxTmpUnits
+                               : known && operand.place < program_.ranks()
+                                   ? buffer_units(program_.contract, operand.place, operand.buffer)
+                                   : 0;
+    const auto text = [&] { return to_string(program_, slice(operand, op.length)); };
+    if (units == 0) {
+      findings_.add(Rule::structure, id_, [&] {
+        const std::string name = place_name(program_, operand.place);
+        return fmt::format("{} has no {} buffer, only {}", name,
+                           known ? to_string(operand.buffer) : "such",
+                           buffers_of(program_, operand.place));
+      });
+      return false;
+    }
+    if (op.length == 0) {
+      findings_.add(Rule::bounds, id_, [&] { return fmt::format("{} is empty", text()); });
+      return false;
+    }
+    if (std::int64_t{operand.begin} + op.length > units) {
+      findings_.add(Rule::bounds, id_, [&] {
+        return is_tmp ? fmt::format("{} goes beyond {} units, the most a tmp buffer may have",
+                                    text(), units)
+                      : fmt::format("{} goes beyond the buffer, which has {}", text(),
+                                    plural(units, "unit"));
+      });
+      return false;
+    }
+    return true;
+  }
+
+  /// R4 and R8. \pre the operands are sound.
+  void check_relations(const Op& op) {
+    bool at_an_operand = op.at == op.dst.place;
+    for (const Operand& source : program_.sources_of(op)) {
+      at_an_operand = at_an_operand || op.at == source.place;
+      check_pair(op, source);
+    }
+    if (!at_an_operand) {
+      findings_.add(Rule::operands, id_, [&] {
+        return fmt::format("is carried out at {}, which holds none of its operands",
+                           place_name(program_, op.at));
+      });
+    }
+    if (op.dst.buffer == Buffer::in) {
+      findings_.add(
+          Rule::inputs_kept, id_,
+          [&] {
+            return fmt::format("writes {}, but inputs must be kept",
+                               to_string(program_, slice(op.dst, op.length)));
+          },
+          "write to out or tmp, or make the program in place");
+    }
+  }
+
+  /// R4 for the destination and one source.
+  void check_pair(const Op& op, const Operand& source) {
+    const auto both = [&](const char* middle) {
+      return fmt::format("{} {} {}", to_string(program_, slice(op.dst, op.length)), middle,
+                         to_string(program_, slice(source, op.length)));
+    };
+    if (op.dst.begin % block_ != source.begin % block_) {
+      findings_.add(Rule::operands, id_, [&] {
+        return fmt::format(
+            "{} do not start at the same place of a block of {}, so their elements "
+            "do not match",
+            both("and"), plural(block_, "unit"));
+      });
+    }
+    const std::int64_t distance = std::int64_t{op.dst.begin} - source.begin;
+    if (op.dst.place == source.place && op.dst.buffer == source.buffer && distance != 0 &&
+        std::abs(distance) < op.length) {
+      findings_.add(Rule::operands, id_, [&] { return both("overlaps a part of its own source"); });
+    }
+  }
+
+  const Program& program_;
+  Findings& findings_;
+  std::int64_t block_;
+  OpId id_ = 0;
+};
+
+}  // namespace
+
+bool check_contract(const Program& program, Findings& findings) {
+  const Contract& contract = program.contract;
+  const auto bad = [&](const std::string& sentence, std::string suggestion = {}) {
+    findings.add_general(
+        Rule::structure, [&] { return sentence; }, std::move(suggestion));
+  };
+  if (contract.collective > Collective::sendrecv) {
+    bad("the collective is none that is known");
+    return false;
+  }
+  const CollectiveInfo& collective = info(contract.collective);
+  if (contract.ranks < 1) {
+    bad(fmt::format("a program needs at least one rank, not {}", contract.ranks));
+  }
+  if (program.hosts < 0) bad(fmt::format("{} host memories are not possible", program.hosts));
+  if (std::int64_t{contract.ranks} + program.hosts > kMaxPlaces) {
+    bad(fmt::format("{} ranks and {} host memories are more than {} places", contract.ranks,
+                    program.hosts, kMaxPlaces));
+  }
+  if (contract.units < 1 || contract.units > kMaxUnits) {
+    bad(fmt::format("a message of {} units is not possible: there must be 1 to {}", contract.units,
+                    kMaxUnits));
+  }
+  if (collective.rooted && (contract.root < 0 || contract.root >= contract.ranks)) {
+    bad(fmt::format("the root is rank {}, but there are {}", contract.root,
+                    plural(contract.ranks, "rank")));
+  }
+  if (findings.any(Rule::structure)) return false;
+  if (collective.blocked && contract.units % contract.ranks != 0) {
+    const std::int64_t up = (contract.units / contract.ranks + 1) * contract.ranks;
+    bad(fmt::format("{} can't be cut into a block for each of {} ranks, as {} needs",
+                    plural(contract.units, "unit"), contract.ranks, collective.name),
+        fmt::format("use a multiple of {}, such as {}", contract.ranks, up));
+    return false;
+  }
+  if (program.ops.size() >= LaneChains::kNone) {
+    bad(fmt::format("{} ops are too many", program.ops.size()));
+    return false;
+  }
+  return true;
+}
+
+void check_ops(const Program& program, Findings& findings) {
+  OpChecker checker(program, findings);
+  for (OpId op = 0; op < program.ops.size(); ++op) checker.check(op);
+}
+
+}  // namespace espalier
