@@ -1,1 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+/// R10, transfer by transfer.
+class RouteChecker {
+ public:
+  RouteChecker(const Program& program, const Target& target)
+      : program_(program), router_(*target.router), placement_(target.placement) {}
+
+  std::vector<Diagnostic> check() {
+    if (!find_nodes() || !find_vias()) return std::move(problems_);
+    for (OpId id = 0; id < program_.ops.size(); ++id) {
+      const Op& op = program_.ops[id];
+      if (op.kind == OpKind::compute) continue;
+      for (const Operand& source : program_.sources_of(op)) {
+        if (source.place != op.dst.place) check_transfer(id, source.place, op.dst.place, op.via);
+      }
+    }
+    report_missing();
+    report_peer_limits();
+    return std::move(problems_);
+  }
+
+ private:
+  /// The transfers between two places by one way.
+  struct Way {
+    PlaceId source = 0;
+    PlaceId dst = 0;
+    int via = -1;
+    OpId first = 0;          ///< op that uses it
+    std::int64_t count = 0;  ///< of operands that use it
+    bool routed = false;
+  };
+
+  const Node& node(NodeId id) const {
+    return router_.topology().nodes[static_cast<std::size_t>(id)];
+  }
+
+  void problem(std::string message, std::string suggestion = {}, int line = 0) {
+    problems_.push_back({"R10", std::move(message), std::move(suggestion), {{}, line, 0}});
+  }
+
+  /// The machine's node of every place.
+  bool find_nodes() {
+    const auto ranks = static_cast<std::size_t>(program_.ranks());
+    const auto hosts = static_cast<std::size_t>(program_.hosts);
+    const auto missing = [&](const char* what, std::size_t wanted, std::size_t there) {
+      if (wanted <= there) return;
+      problem(fmt::format("the program needs {} {}, and the placement on {} has {}", wanted, what,
+                          router_.topology().name, there));
+    };
+    missing("ranks", ranks, placement_.ranks.size());
+    missing("host memories", hosts, placement_.hosts.size());
+    if (!problems_.empty()) return false;
+    for (std::size_t i = 0; i < ranks; ++i) nodes_.push_back(placement_.ranks[i]);
+    for (std::size_t i = 0; i < hosts; ++i) nodes_.push_back(placement_.hosts[i]);
+    return true;
+  }
+
+  bool find_vias() {
+    for (const std::string& name : program_.vias) {
+      const std::optional<NodeId> found = router_.topology().find(name);
+      if (!found) {
+        std::vector<std::string> names;
+        for (const Node& one : router_.topology().nodes) names.push_back(one.name);
+        problem(fmt::format("the program routes via '{}', which is no node of {}", name,
+                            router_.topology().name),
+                did_you_mean(name, names));
+      }
+      vias_.push_back(found.value_or(0));
+    }
+    return problems_.empty();
+  }
+
+  void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
+    // Places have 20 bits (kMaxPlaces), vias 16.
+    const std::uint64_t key = (static_cast<std::uint64_t>(source) << 40) |
+                              (static_cast<std::uint64_t>(dst) << 16) |
+                              static_cast<std::uint16_t>(via);
+    Way& way = ways_[key];
+    if (++way.count == 1) {
+      way = {source, dst, via, id, 1, has_route(source, dst, via)};
+    }
+  }
+
+  bool has_route(PlaceId source, PlaceId dst, int via) {
+    const NodeId from = nodes_[static_cast<std::size_t>(source)];
+    const NodeId to = nodes_[static_cast<std::size_t>(dst)];
+    if (via < 0) return follow(from, to);
+    const NodeId middle = vias_[static_cast<std::size_t>(via)];
+    return router_.route(from, to, middle) != nullptr && follow(from, middle) && follow(middle, to);
+  }
+
+  /// Whether there is a route. Takes note of peers: two GPUs of one host that map each other's
+  /// memory.
+  bool follow(NodeId from, NodeId to) {
+    if (from == to) return true;
+    const Route* route = router_.route(from, to);
+    if (route == nullptr) return false;
+    const bool direct = route->kind == RouteKind::peer || route->kind == RouteKind::gpu_fabric;
+    if (direct && node(from).kind == NodeKind::gpu && node(to).kind == NodeKind::gpu &&
+        node(from).host == node(to).host) {
+      peers_[from].insert(to);
+      peers_[to].insert(from);
+    }
+    return true;
+  }
+
+  std::string place_name(PlaceId place) const {
+    const std::string name = place < program_.ranks()
+                                 ? fmt::format("r{}", place)
+                                 : fmt::format("h{}", place - program_.ranks());
+    return fmt::format("{} ({})", name, node(nodes_[static_cast<std::size_t>(place)]).name);
+  }
+
+  void report_missing() {
+    std::vector<Way> missing;
+    for (const auto& [key, way] : ways_) {
+      if (!way.routed) missing.push_back(way);
+    }
+    std::sort(missing.begin(), missing.end(), [](const Way& a, const Way& b) {
+      return std::tie(a.first, a.source, a.via) < std::tie(b.first, b.source, b.via);
+    });
+    const bool fabric = router_.scope() == LinkScope::fabric;
+    for (const Way& way : missing) {
+      const std::string via =
+          way.via < 0 ? "" : " via " + program_.vias[static_cast<std::size_t>(way.via)];
+      std::string others;
+      if (way.count > 1) {
+        others = fmt::format(" (and {} more transfer{} between the two)", way.count - 1,
+                             way.count == 2 ? "" : "s");
+      }
+      problem(
+          fmt::format("op {}: no route from {} to {}{}{}{}", way.first, place_name(way.source),
+                      place_name(way.dst), via, fabric ? " over the GPU fabric alone" : "", others),
+          fabric ? "allow all links, or choose an algorithm that uses neighbours only" : "",
+          way.first < program_.lines.size() ? program_.lines[way.first] : 0);
+    }
+  }
+
+  void report_peer_limits() {
+    for (const auto& [gpu, peers] : peers_) {
+      const int limit = node(gpu).peer_limit;
+      if (limit == 0 || peers.size() <= static_cast<std::size_t>(limit)) continue;
+      problem(fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of {} "
+                          "peers at most",
+                          node(gpu).name, peers.size(), limit),
+              "choose an algorithm with fewer neighbours, such as ring, or fewer GPUs");
+    }
+  }
+
+  const Program& program_;
+  Router& router_;
+  const Placement& placement_;
+  std::vector<NodeId> nodes_;
+  std::vector<NodeId> vias_;
+  std::unordered_map<std::uint64_t, Way> ways_;
+  std::map<NodeId, std::set<NodeId>> peers_;
+  std::vector<Diagnostic> problems_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> check_routes(const Program& program, const Target& target) {
+  if (target.router == nullptr) return {};
+  return RouteChecker(program, target).check();
+}
+
+}  // namespace espalier
