@@ -1,1 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/simulator.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/check.h"
+#include "core/words.h"
+#include "sim/critical_path.h"
+#include "sim/dispatcher.h"
+#include "sim/flow_engine.h"
+#include "sim/machine_resources.h"
+#include "sim/op_graph.h"
+
+namespace espalier {
+namespace {
+
+/// The largest flow of a message of `message_bytes`.
+double largest_flow_bytes(const Program& program, double message_bytes) {
+  std::uint32_t longest = 0;
+  for (const Op& op : program.ops) longest = std::max(longest, op.length);
+  return message_bytes * longest / static_cast<double>(program.contract.units);
+}
+
+struct Outcome {
+  OpHistory history;
+  std::vector<LinkUse> links;
+  double time_s = 0;
+};
+
+/// One run from time 0; nothing when it has to be repeated (see FlowEngine::run).
+std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
+                                double message_bytes, FlowEngine& engine) {
+  engine.begin(largest_flow_bytes(program, message_bytes));
+  MachineResources machine(program, target, engine);
+  Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, engine);
+  dispatcher.start();
+  if (!engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); })) return std::nullopt;
+
+  const std::size_t unfinished = dispatcher.unfinished();
+  Outcome outcome;
+  outcome.history = dispatcher.take_history();
+  if (unfinished > 0) {
+    throw Error(ErrorKind::runtime, explain_stuck(program, graph, outcome.history));
+  }
+  for (const double end_s : outcome.history.end_s) {
+    outcome.time_s = std::max(outcome.time_s, end_s);
+  }
+  outcome.links = machine.report(outcome.time_s);
+  return outcome;
+}
+
+std::vector<OpTiming> timeline(const OpHistory& history) {
+  std::vector<OpTiming> all(history.start_s.size());
+  for (OpId id = 0; id < all.size(); ++id) {
+    all[id] = {id, history.start_s[id], history.end_s[id]};
+  }
+  return all;
+}
+
+}  // namespace
+
+Simulator::Simulator() = default;
+Simulator::~Simulator() = default;
+
+std::optional<std::string> Simulator::unsupported(const Program& program,
+                                                  const Target& target) const {
+  if (target.router == nullptr) return "the simulator needs a machine to simulate";
+  const std::vector<Diagnostic> problems = check_routes(program, target);
+  if (problems.empty()) return std::nullopt;
+  std::vector<std::string> lines;
+  lines.reserve(problems.size());
+  for (const Diagnostic& problem : problems) lines.push_back(problem.message);
+  return join(lines, "\n");
+}
+
+RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
+  CHECK(target.router != nullptr);
+  const auto wall_start = std::chrono::steady_clock::now();
+  FlowEngine& engine = FlowEngine::instance();
+  const OpGraph graph(program);
+  const auto message_bytes = static_cast<double>(options.size_bytes);
+  std::optional<Outcome> outcome;
+  while (!outcome) outcome = simulate(program, target, graph, message_bytes, engine);
+
+  RunReport report;
+  report.time_s = report.min_time_s = report.max_time_s = outcome->time_s;
+  report.message_bytes = options.size_bytes;
+  report.transfers = outcome->history.transfers;
+  report.links = std::move(outcome->links);
+  report.critical_path = critical_path(program, outcome->history);
+  if (options.timeline) report.timeline = timeline(outcome->history);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
+  report.wall_s = wall.count();
+  return report;
+}
+
+}  // namespace espalier

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ir/backend.h"
+#include "sim/flow_engine.h"
+#include "sim/machine_resources.h"
+#include "sim/op_graph.h"
+
+namespace espalier {
+
+/// When every op ran and what it waited for last.
+struct OpHistory {
+  std::vector<double> start_s;  ///< by op; kNever when it could not start
+  std::vector<double> end_s;
+  std::vector<OpId> cause;     ///< the op whose end let it start, or OpGraph::kNone
+  std::int64_t transfers = 0;  ///< operands that came from another place
+  static constexpr double kNever = -1;
+};
+
+/// Runs a program's ops on the flow engine: an op starts when its dependencies and the op before it
+/// on its lane have ended. What an op of k operands of B bytes costs, l of them at its destination:
+///
+/// - Every remote operand is a flow of B bytes over its route, all at once, each after the latency
+/// of
+///   its route and the largest start-up cost among the op's routes. An op without remote operands
+///   pays the profile's local start-up instead.
+/// - Memory, where the profile models it: each operand is read once where it lies and the result
+///   written once. A combine's local reads and its write go with its first flow.
+/// - Reduction `fused`: the carrying-out place consumes k B bytes at its reduction rate as they
+/// come,
+///   the share of the local operands going with the first flow. `separate`: operands are written to
+///   memory on arrival; when all are there, a reduction starts, which costs its own start-up, k B
+///   bytes of the reduction rate, k reads and a write. Reductions of one place at the same time
+///   share its rate. `free`: nothing.
+///
+/// What costs nothing takes no time: a local copy under the ideal profile, for example. Copy
+/// engines are not counted: lanes say how many copies of a place run at once.
+class Dispatcher {
+ public:
+  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
+  Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
+             double message_bytes, MachineResources& machine, FlowEngine& engine);
+
+  /// Starts every op that waits for nothing.
+  void start();
+  /// A flow of `op` has ended.
+  void on_flow_done(OpId op);
+
+  std::size_t unfinished() const { return program_.ops.size() - finished_; }
+  /// \pre the engine is dry.
+  OpHistory take_history() { return std::move(history_); }
+
+ private:
+  void run_ready();
+  void begin(OpId id);
+  void begin_combine(OpId id, const Op& op);
+  void begin_local(OpId id, const Op& op);
+  void begin_reduction(OpId id, const Op& op);
+  bool reduces_separately(const Op& op) const;
+  void begin_flow(OpId id, double latency_s, double bytes);
+  void finish(OpId id);
+  void release(OpId id, OpId cause);
+  double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
+
+  const Program& program_;
+  const OpGraph& graph_;
+  const Profile& profile_;
+  const double bytes_per_unit_;
+  MachineResources& machine_;
+  FlowEngine& engine_;
+
+  /// By op: before it starts, the ends it waits for; from then on, its flows in flight.
+  std::vector<std::uint32_t> pending_;
+  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
+  std::size_t finished_ = 0;
+  OpHistory history_;
+
+  // Of the op being begun.
+  std::vector<const Path*> paths_;
+  std::vector<ResourceId> resources_;
+};
+
+/// One diagnostic per blocked op (at most 8, and a first one that counts them): rank, op and what
+/// it waits for. \pre some op never ended.
+std::vector<Diagnostic> explain_stuck(const Program& program, const OpGraph& graph,
+                                      const OpHistory& history);
+
+}  // namespace espalier

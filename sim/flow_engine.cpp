@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/flow_engine.h"
+
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+namespace s4u = simgrid::s4u;
+namespace routing = simgrid::kernel::routing;
+using SimGridLink = simgrid::kernel::resource::StandardLinkImpl;
+
+/// Seconds are counted in units of 2^-epoch. Below the first epoch SimGrid's date precision (1e-12)
+/// would be coarser than the clock's steps; above the last, scaled rates would leave the doubles.
+constexpr int kFirstEpoch = 20;
+constexpr int kLastEpoch = 960;
+/// A simulation begins on a multiple of 2^-40 s, an even number of steps, so that ties between two
+/// dates are rounded the same way.
+constexpr int kStartGrid = -40;
+constexpr int kMaxByteScale = 32;
+
+/// SimGrid asks a zone for the route between two hosts whenever a flow starts; this one answers
+/// with the links of the flow being started, whichever hosts they are. So there is no route table.
+class FlowZone : public routing::NetZoneImpl {
+ public:
+  explicit FlowZone(const std::string& name) : NetZoneImpl(name) {}
+  void get_local_route(const routing::NetPoint*, const routing::NetPoint*, routing::Route* into,
+                       double* latency) override {
+    into->link_list_.assign(links.begin(), links.end());
+    // SimGrid shares bandwidth in inverse proportion to a route's latency. All routes say 1 here,
+    // and the latency factor turns that into the flow's own latency, so that shares are equal.
+    *latency += 1;
+  }
+  std::vector<SimGridLink*> links;
+};
+
+/// SimGrid replaces the handlers of Ctrl-C and of crashes; this puts back those that were there.
+class SignalHandlers {
+ public:
+  SignalHandlers() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &saved_[i]);
+  }
+  ~SignalHandlers() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &saved_[i], nullptr);
+  }
+  SignalHandlers(const SignalHandlers&) = delete;
+  SignalHandlers& operator=(const SignalHandlers&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT, SIGFPE};
+  std::array<struct sigaction, kSignals.size()> saved_{};
+};
+
+/// SimGrid's engine keeps a reference to the arguments, hence static.
+s4u::Engine* make_engine() {
+  static std::array<std::string, 7> arguments = {
+      "espalier",
+      "--log=root.thres:critical",
+      "--cfg=network/model:CM02",
+      "--cfg=network/crosstraffic:0",
+      "--cfg=network/TCP-gamma:1e300",  // no TCP window: links as fast as they say
+      "--cfg=surf/precision:1e-12",
+      "--cfg=maxmin/precision:1e-9"};
+  static std::array<char*, arguments.size() + 1> pointers{};
+  std::transform(arguments.begin(), arguments.end(), pointers.begin(),
+                 [](std::string& argument) { return argument.data(); });
+  int count = static_cast<int>(arguments.size());
+  const SignalHandlers handlers;
+  return new s4u::Engine(&count, pointers.data());
+}
+
+}  // namespace
+
+struct FlowEngine::Impl {
+  Impl();
+  void set_clock(double units) const;
+  void on_completion(const s4u::Activity& activity);
+
+  // SimGrid owns the zones, hosts and links from the moment they are made until the process ends.
+  s4u::Engine* engine = nullptr;
+  FlowZone* routes = nullptr;
+  FlowZone* pool = nullptr;  ///< never sealed, so links can be added between simulations
+  s4u::Host* from = nullptr;
+  s4u::Host* to = nullptr;
+  std::vector<s4u::Link*> links;
+
+  std::size_t used = 0;  ///< links of the current simulation
+  std::size_t in_flight = 0;
+  int epoch = kFirstEpoch - 1;
+  double begin_units = 0;    ///< SimGrid's clock when the simulation began
+  double byte_scale = 1;     ///< SimGrid's bytes per byte
+  double latency_units = 0;  ///< of the flow being started
+  const std::function<void(FlowToken)>* on_done = nullptr;
+  /// SimGrid still touches a flow after telling that it ended, until it tells the next.
+  s4u::CommPtr last_done;
+};
+
+FlowEngine::Impl::Impl() : engine(make_engine()) {
+  routes = new FlowZone("flows");
+  from = routes->get_iface()->create_host("from", 1e9)->seal();
+  to = routes->get_iface()->create_host("to", 1e9)->seal();
+  routes->get_iface()->seal();
+  pool = new FlowZone("resources");
+  pool->set_network_model(routes->get_network_model());
+  routes->get_iface()->get_network_model()->set_lat_factor_cb(
+      [this](double, const s4u::Host*, const s4u::Host*, const std::vector<s4u::Link*>&,
+             const std::unordered_set<s4u::NetZone*>&) { return latency_units; });
+  s4u::Activity::on_completion_cb(
+      [this](const s4u::Activity& activity) { on_completion(activity); });
+}
+
+void FlowEngine::Impl::set_clock(double units) const {
+  if (s4u::Engine::get_clock() < units) engine->run_until(units);
+}
+
+void FlowEngine::Impl::on_completion(const s4u::Activity& activity) {
+  --in_flight;
+  // Takes over the reference that `start` left with the flow.
+  auto* flow = const_cast<s4u::Comm*>(static_cast<const s4u::Comm*>(&activity));
+  last_done = s4u::CommPtr(flow, /*add_ref=*/false);
+  const auto token = static_cast<FlowToken>(
+      reinterpret_cast<std::uintptr_t>(flow->get_data<void>()));  // NOLINT: it is a number
+  if (on_done != nullptr) (*on_done)(token);
+}
+
+FlowEngine::FlowEngine() : impl_(std::make_unique<Impl>()) {}
+FlowEngine::~FlowEngine() = default;
+
+FlowEngine& FlowEngine::instance() {
+  // Never destroyed: SimGrid tears itself down at exit, in an order of its own.
+  static auto* engine = new FlowEngine;
+  return *engine;
+}
+
+void FlowEngine::begin(double largest_bytes) {
+  Impl& impl = *impl_;
+  impl.on_done = nullptr;
+  if (impl.in_flight > 0) impl.engine->run();  // left by a simulation whose callback threw
+
+  const double grid = std::ldexp(1.0, impl.epoch + kStartGrid);
+  double clock = std::ceil(s4u::Engine::get_clock() / grid) * grid;
+  if (clock >= std::ldexp(1.0, impl.epoch + 1) || impl.epoch < kFirstEpoch) {
+    const int epoch = clock > 0 ? std::ilogb(clock) + 1 : kFirstEpoch;
+    impl.epoch = std::clamp(epoch, kFirstEpoch, kLastEpoch);
+    clock = std::max(clock, std::ldexp(1.0, impl.epoch));
+  }
+  impl.set_clock(clock);
+  impl.begin_units = s4u::Engine::get_clock();
+  impl.used = 0;
+  const int exponent = largest_bytes > 0 ? std::ilogb(largest_bytes) + 1 : 0;
+  impl.byte_scale = std::ldexp(1.0, std::min(62 - exponent, kMaxByteScale));
+}
+
+ResourceId FlowEngine::add_resource(double bytes_per_s) {
+  CHECK(bytes_per_s > 0);
+  Impl& impl = *impl_;
+  const double scaled = std::ldexp(bytes_per_s * impl.byte_scale, -impl.epoch);
+  if (impl.used == impl.links.size()) {
+    const std::string name = std::to_string(impl.links.size());
+    impl.links.push_back(impl.pool->get_iface()->create_link(name, scaled)->seal());
+  } else {
+    impl.links[impl.used]->set_bandwidth(scaled);
+  }
+  return static_cast<ResourceId>(impl.used++);
+}
+
+void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
+                       FlowToken token) {
+  Impl& impl = *impl_;
+  std::vector<SimGridLink*>& links = impl.routes->links;
+  links.clear();
+  std::uint64_t payload = 0;
+  if (bytes > 0 && !resources.empty()) {
+    for (const ResourceId resource : resources) {
+      CHECK(resource < impl.used);
+      links.push_back(impl.links[resource]->get_impl());
+    }
+    payload = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(bytes * impl.byte_scale)));
+  }
+  CHECK(latency_s > 0 || payload > 0);
+  impl.latency_units = std::ldexp(latency_s, impl.epoch);
+  const s4u::CommPtr flow = s4u::Comm::sendto_init(impl.from, impl.to);
+  flow->set_payload_size(payload);
+  flow->set_data(reinterpret_cast<void*>(std::uintptr_t{token}));  // NOLINT: it is a number
+  flow->add_ref();
+  ++impl.in_flight;
+  flow->start();
+}
+
+double FlowEngine::now_s() const {
+  return std::ldexp(s4u::Engine::get_clock() - impl_->begin_units, -impl_->epoch);
+}
+
+bool FlowEngine::run(const std::function<void(FlowToken)>& on_done) {
+  Impl& impl = *impl_;
+  impl.on_done = &on_done;
+  impl.engine->run();
+  impl.on_done = nullptr;
+  impl.last_done.reset();
+  const double epoch_begin = std::ldexp(1.0, impl.epoch);
+  const bool outlasted = s4u::Engine::get_clock() > 2 * epoch_begin;
+  return !outlasted || impl.begin_units == epoch_begin || impl.epoch == kLastEpoch;
+}
+
+std::size_t FlowEngine::pooled_resources() const { return impl_->links.size(); }
+
+}  // namespace espalier

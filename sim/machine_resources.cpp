@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine_resources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kBytesPerGigabyte = 1e9;
+
+std::string link_name(const Topology& machine, const Link& link, bool forward) {
+  if (link.duplex == Duplex::shared) return fmt::format("{} {}", link.medium, link.kind);
+  const std::string& from = machine.nodes[forward ? link.a : link.b].name;
+  const std::string& to = machine.nodes[forward ? link.b : link.a].name;
+  const char* arrow = link.duplex == Duplex::half ? "<->" : "->";
+  const std::string name = fmt::format("{}{}{} {}", from, arrow, to, link.kind);
+  return link.count > 1 ? fmt::format("{} x{}", name, link.count) : name;
+}
+
+}  // namespace
+
+MachineResources::MachineResources(const Program& program, const Target& target, FlowEngine& engine)
+    : program_(program),
+      placement_(target.placement),
+      router_(*target.router),
+      engine_(engine),
+      by_hop_(2 * router_.topology().links.size(), kNone),
+      memory_(router_.topology().nodes.size(), kNone),
+      reduction_(router_.topology().nodes.size(), kNone) {}
+
+NodeId MachineResources::node_of(PlaceId place) const {
+  const PlaceId ranks = program_.ranks();
+  return place < ranks ? placement_.ranks[place] : placement_.hosts[place - ranks];
+}
+
+ResourceId MachineResources::make(std::string name, double gbps) {
+  const double bytes_per_s = gbps * kBytesPerGigabyte;
+  const ResourceId id = engine_.add_resource(bytes_per_s);
+  CHECK(id == resources_.size());
+  resources_.push_back({std::move(name), bytes_per_s, 0});
+  return id;
+}
+
+ResourceId MachineResources::of_hop(const Hop& hop) {
+  const Topology& machine = router_.topology();
+  const Link& link = machine.links[hop.link];
+  const bool forward = hop.forward || link.duplex != Duplex::full;
+  ResourceId& id = by_hop_[2 * hop.link + (forward ? 0 : 1)];
+  if (id != kNone) return id;
+  if (link.duplex == Duplex::shared) {
+    const auto [known, is_new] = media_.try_emplace(link.medium, kNone);
+    if (is_new) {
+      known->second = make(link_name(machine, link, true), router_.capacity_gbps(hop.link));
+    }
+    id = known->second;
+  } else {
+    id = make(link_name(machine, link, forward), router_.capacity_gbps(hop.link));
+  }
+  return id;
+}
+
+const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
+  static_assert(kMaxPlaces <= 1 << 20);
+  const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t key = bits(via + 1) << 40 | bits(from) << 20 | bits(to);
+  const auto [known, is_new] = paths_.try_emplace(key);
+  Path& path = known->second;
+  if (!is_new) return path;
+
+  const Route* route = nullptr;
+  if (via < 0) {
+    route = router_.route(node_of(from), node_of(to));
+  } else {
+    const auto stop = router_.topology().find(program_.vias[via]);
+    CHECK(stop.has_value());
+    route = router_.route(node_of(from), node_of(to), *stop);
+  }
+  CHECK(route != nullptr);
+  path.latency_s = route->latency_s;
+  path.overhead_s = route->overhead_s;
+  for (const Hop& hop : route->hops) {
+    const ResourceId id = of_hop(hop);
+    const bool is_shared = router_.topology().links[hop.link].duplex == Duplex::shared;
+    if (is_shared && std::ranges::count(path.resources, id) > 0) continue;
+    path.resources.push_back(id);
+  }
+  return path;
+}
+
+void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what,
+                                double gbps, std::size_t times,
+                                std::vector<ResourceId>& resources) {
+  if (gbps <= 0) return;
+  ResourceId& id = by_node[node];
+  if (id == kNone) id = make(router_.topology().nodes[node].name + what, gbps);
+  resources.insert(resources.end(), times, id);
+}
+
+void MachineResources::use_memory(PlaceId place, std::size_t times,
+                                  std::vector<ResourceId>& resources) {
+  if (!router_.profile().models_memory) return;
+  const NodeId node = node_of(place);
+  use_node(memory_, node, " memory", router_.topology().nodes[node].memory_gbps, times, resources);
+}
+
+void MachineResources::use_reduction(PlaceId place, std::size_t times,
+                                     std::vector<ResourceId>& resources) {
+  const NodeId node = node_of(place);
+  use_node(reduction_, node, " reduction", router_.topology().nodes[node].reduce_gbps, times,
+           resources);
+}
+
+void MachineResources::count(const std::vector<ResourceId>& resources, double bytes) {
+  for (const ResourceId id : resources) resources_[id].bytes += bytes;
+}
+
+std::vector<LinkUse> MachineResources::report(double time_s) const {
+  std::vector<LinkUse> uses;
+  for (const Resource& resource : resources_) {
+    if (resource.bytes <= 0) continue;
+    const double busy_s = resource.bytes / resource.bytes_per_s;
+    uses.push_back({resource.name, resource.bytes, busy_s, time_s > 0 ? busy_s / time_s : 0});
+  }
+  std::ranges::sort(uses, [](const LinkUse& a, const LinkUse& b) {
+    return a.busy_s != b.busy_s ? a.busy_s > b.busy_s : a.name < b.name;
+  });
+  return uses;
+}
+
+}  // namespace espalier

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/backend.h"
+#include "sim/flow_engine.h"
+
+namespace espalier {
+
+/// What a transfer between two places needs, before any memory or reduction traffic.
+struct Path {
+  std::vector<ResourceId> resources;
+  double latency_s = 0;
+  double overhead_s = 0;
+};
+
+/// The machine of one simulation as resources of the flow engine, each made when first used:
+/// a direction of a full-duplex link, a half-duplex link, a shared medium, a memory, a reduction
+/// unit. Counts the bytes each carries. A route that crosses a shared medium several times uses it
+/// once: what one station puts on a bus all others hear.
+class MachineResources {
+ public:
+  /// `target.router` is set; both are referred to until the report is made.
+  MachineResources(const Program& program, const Target& target, FlowEngine& engine);
+
+  /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
+  const Path& path(PlaceId from, PlaceId to, int via);
+
+  /// Appends the memory of `place` `times` times, when the profile models memory and it is known.
+  void use_memory(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+  /// Same for the reduction rate of `place`.
+  void use_reduction(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+
+  /// A flow of `bytes` over `resources` was started.
+  void count(const std::vector<ResourceId>& resources, double bytes);
+
+  /// Everything that carried bytes, the busiest first.
+  std::vector<LinkUse> report(double time_s) const;
+
+ private:
+  struct Resource {
+    std::string name;
+    double bytes_per_s = 0;
+    double bytes = 0;
+  };
+  static constexpr ResourceId kNone = ~ResourceId{0};
+
+  NodeId node_of(PlaceId place) const;
+  ResourceId make(std::string name, double gbps);
+  ResourceId of_hop(const Hop& hop);
+  void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
+                std::size_t times, std::vector<ResourceId>& resources);
+
+  const Program& program_;
+  const Placement& placement_;
+  const Router& router_;
+  FlowEngine& engine_;
+  std::vector<Resource> resources_;
+  std::vector<ResourceId> by_hop_;     ///< 2 x link + direction
+  std::vector<ResourceId> memory_;     ///< by node
+  std::vector<ResourceId> reduction_;  ///< by node
+  std::unordered_map<std::string, ResourceId> media_;
+  /// Key: from, to and via. Paths stay where they are.
+  std::unordered_map<std::uint64_t, Path> paths_;
+};
+
+}  // namespace espalier

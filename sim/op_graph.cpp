@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/op_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/check.h"
+
+namespace espalier {
+
+OpGraph::OpGraph(const Program& program)
+    : first_(program.ops.size() + 1, 0),
+      next_in_lane_(program.ops.size(), kNone),
+      waits_(program.ops.size(), 0) {
+  const std::vector<Op>& ops = program.ops;
+  std::unordered_map<std::uint64_t, OpId> last_in_lane;
+  for (OpId id = 0; id < ops.size(); ++id) {
+    const Op& op = ops[id];
+    waits_[id] = op.dep_count;
+    for (const OpId dependency : program.dependencies_of(op)) {
+      CHECK(dependency < ops.size());
+      ++first_[dependency + 1];
+    }
+    const std::uint64_t lane = static_cast<std::uint64_t>(op.at) << 16 | op.lane;
+    const auto [known, is_first] = last_in_lane.try_emplace(lane, id);
+    if (is_first) continue;
+    next_in_lane_[known->second] = id;
+    known->second = id;
+    ++waits_[id];
+  }
+  for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+
+  // Filling moves every start to its end, which is the next op's start: shift back afterwards.
+  successors_.resize(first_.back());
+  for (OpId id = 0; id < ops.size(); ++id) {
+    for (const OpId dependency : program.dependencies_of(ops[id])) {
+      successors_[first_[dependency]++] = id;
+    }
+  }
+  std::rotate(first_.begin(), first_.end() - 1, first_.end());
+  first_.front() = 0;
+}
+
+OpId OpGraph::previous_in_lane(OpId op) const {
+  const auto found = std::ranges::find(next_in_lane_, op);
+  return found == next_in_lane_.end() ? kNone : static_cast<OpId>(found - next_in_lane_.begin());
+}
+
+std::string place_name(const Program& program, PlaceId place) {
+  return place < program.ranks() ? "r" + std::to_string(place)
+                                 : "h" + std::to_string(place - program.ranks());
+}
+
+}  // namespace espalier

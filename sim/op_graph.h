@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// Who waits for whom in a program: its dependencies turned round, and the lanes. 12 bytes per op
+/// and 4 per dependency.
+class OpGraph {
+ public:
+  static constexpr OpId kNone = ~OpId{0};
+
+  /// \pre dependencies name ops of the program (rule R3). Cycles are allowed: such ops stay
+  /// blocked.
+  explicit OpGraph(const Program& program);
+
+  std::span<const OpId> successors(OpId op) const {
+    return {successors_.data() + first_[op], first_[op + 1] - first_[op]};
+  }
+  /// The op after it on its lane, or kNone.
+  OpId next_in_lane(OpId op) const { return next_in_lane_[op]; }
+  /// The op before it on its lane, or kNone. Slow: for messages.
+  OpId previous_in_lane(OpId op) const;
+  /// By op: how many ends of other ops it waits for.
+  const std::vector<std::uint32_t>& waits() const { return waits_; }
+
+ private:
+  std::vector<std::uint32_t> first_;  ///< ops + 1; into successors_
+  std::vector<OpId> successors_;
+  std::vector<OpId> next_in_lane_;
+  std::vector<std::uint32_t> waits_;
+};
+
+/// "r3" or "h0".
+std::string place_name(const Program& program, PlaceId place);
+
+}  // namespace espalier
