@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/algorithm.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/algorithms/programs.h"
+
+namespace espalier {
+namespace {
+
+/// The diagnostics of the Error that parsing `spec` throws, rendered, one after the other.
+std::vector<std::string> problems_of(const std::string& spec) {
+  std::vector<std::string> problems;
+  try {
+    parse_algorithm(spec);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    for (const Diagnostic& diagnostic : error.diagnostics()) problems.push_back(render(diagnostic));
+  }
+  return problems;
+}
+
+TEST(Registry, EveryAlgorithmIsDescribedAndFoundByName) {
+  std::set<std::string> names;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    SCOPED_TRACE(algorithm->name);
+    EXPECT_TRUE(names.insert(algorithm->name).second);
+    EXPECT_EQ(find_algorithm(algorithm->name), algorithm);
+    EXPECT_FALSE(algorithm->summary.empty());
+    EXPECT_FALSE(algorithm->constraints.empty());
+    EXPECT_FALSE(algorithm->paper.empty());
+    EXPECT_FALSE(algorithm->collectives.empty());
+    EXPECT_NE(algorithm->build, nullptr);
+    for (const AlgorithmParameter& parameter : algorithm->parameters) {
+      EXPECT_LE(parameter.least, parameter.otherwise);
+      EXPECT_LE(parameter.otherwise, parameter.most);
+    }
+  }
+  EXPECT_EQ(find_algorithm("rings"), nullptr);
+}
+
+TEST(Registry, EveryCollectiveIsServed) {
+  for (const CollectiveInfo& collective : all_collectives()) {
+    int serving = 0;
+    for (const Algorithm* algorithm : all_algorithms()) {
+      serving +=
+          std::count(algorithm->collectives.begin(), algorithm->collectives.end(), collective.id);
+    }
+    EXPECT_GE(serving, 1) << collective.name;
+  }
+}
+
+TEST(ParseAlgorithm, ReadsNameAndParameters) {
+  const AlgorithmChoice plain = parse_algorithm("ring");
+  EXPECT_EQ(plain.algorithm->name, "ring");
+  EXPECT_TRUE(plain.parameters.empty());
+  EXPECT_EQ(plain.label, "ring");
+
+  const AlgorithmChoice tuned = parse_algorithm("parameter_server:host=1,sharded=1");
+  EXPECT_EQ(tuned.algorithm->name, "parameter_server");
+  EXPECT_EQ(tuned.parameters, (std::map<std::string, std::int64_t>{{"host", 1}, {"sharded", 1}}));
+  EXPECT_EQ(tuned.label, "parameter_server:host=1,sharded=1");
+}
+
+TEST(ParseAlgorithm, AnUnknownNameIsAnsweredWithTheNearest) {
+  EXPECT_EQ(problems_of("knomail"),
+            std::vector<std::string>{
+                "error: there is no algorithm 'knomail'\n  help: did you mean 'knomial'?"});
+}
+
+TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
+  const std::string range =
+      "\n  help: k=2: a whole number from 2 to 1024 (ranks reached per holder and round, itself "
+      "included)";
+  EXPECT_EQ(problems_of("knomial:k=1,kk=3,k=4,k=5,k=x,k"),
+            (std::vector<std::string>{
+                "error: knomial: k can't be '1'" + range,
+                "error: knomial has no parameter 'kk'\n  help: did you mean 'k'?",
+                "error: knomial: k is given twice\n  help: give it once",
+                "error: knomial: k can't be 'x'" + range,
+                "error: knomial: k can't be ''" + range,
+            }));
+  EXPECT_EQ(problems_of("chain:k=2"),
+            std::vector<std::string>{"error: chain has no parameter 'k'\n  help: it takes none"});
+  EXPECT_EQ(problems_of("knomial:").size(), 1U);
+  EXPECT_EQ(problems_of("knomial:k=99999999999999999999").size(), 1U);
+}
+
+TEST(Unsupported, SaysWhy) {
+  using programs::request;
+  EXPECT_EQ(unsupported(parse_algorithm("ring"), request(Collective::alltoall, 4)),
+            "ring does not do alltoall");
+  EXPECT_EQ(unsupported(parse_algorithm("halving_doubling"), request(Collective::allgather, 6)),
+            "halving_doubling allgather needs a power of two ranks, not 6");
+  EXPECT_EQ(unsupported(parse_algorithm("halving_doubling"), request(Collective::allgather, 8)),
+            std::nullopt);
+  EXPECT_EQ(unsupported(parse_algorithm("ring"), request(Collective::allreduce, 100'000)),
+            "ring serves at most 2048 ranks: its program would be too large");
+  BuildRequest no_host = request(Collective::broadcast, 3);
+  no_host.hosts = 1;
+  no_host.host_of_rank = {0, -1, 0};
+  EXPECT_EQ(unsupported(parse_algorithm("host_staged_knomial"), no_host),
+            "rank 1 reaches no host memory");
+  no_host.collective = Collective::allreduce;
+  EXPECT_EQ(unsupported(parse_algorithm("parameter_server:host=1"), no_host),
+            "rank 1 reaches no host memory");
+  EXPECT_EQ(unsupported(parse_algorithm("parameter_server"), no_host), std::nullopt);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every program of every algorithm is right: all rank counts, roots, parameters, in and out of
+// place, whole and cut.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/chunk.h"
+#include "ir/verify.h"
+#include "tests/algorithms/programs.h"
+
+namespace espalier {
+namespace {
+
+using programs::request;
+using programs::use_hosts;
+
+/// The defaults; each parameter at its ends and near its default; all of them at their most.
+std::vector<std::string> variants(const Algorithm& algorithm) {
+  std::vector<std::string> specs = {algorithm.name};
+  std::string all;
+  for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    for (const std::int64_t value :
+         {parameter.least, parameter.least + 1, std::int64_t{4}, parameter.most}) {
+      if (value > parameter.most || value < parameter.least) continue;
+      specs.push_back(fmt::format("{}:{}={}", algorithm.name, parameter.name, value));
+    }
+    all += fmt::format("{}{}={}", all.empty() ? ":" : ",", parameter.name, parameter.most);
+  }
+  if (algorithm.parameters.size() > 1) specs.push_back(algorithm.name + all);
+  return specs;
+}
+
+std::vector<int> host_counts(const Algorithm& algorithm, int ranks) {
+  if (!algorithm.uses_hosts) return {1};
+  return {1, (ranks + 1) / 2, ranks};
+}
+
+std::vector<int> roots(Collective collective, int ranks) {
+  if (!info(collective).rooted) return {0};
+  return {0, ranks / 3, ranks - 1};
+}
+
+void expect_right(const Program& program, const std::string& what) {
+  const Verification verification = verify(program);
+  ASSERT_TRUE(verification.ok()) << what << "\n" << render(verification.problems.front());
+  EXPECT_TRUE(verification.order_consistent) << what;
+}
+
+class EveryProgram : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(EveryProgram, IsRight) {
+  const Algorithm& algorithm = *GetParam();
+  for (const Collective collective : algorithm.collectives) {
+    for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17}) {
+      int served = 0;
+      for (const std::string& spec : variants(algorithm)) {
+        for (const int hosts : host_counts(algorithm, ranks)) {
+          for (const int root : roots(collective, ranks)) {
+            for (const bool in_place : {false, true}) {
+              const AlgorithmChoice choice = parse_algorithm(spec);
+              BuildRequest asked = request(collective, ranks, root, in_place);
+              use_hosts(asked, hosts);
+              if (unsupported(choice, asked)) continue;
+              ++served;
+              const std::string what =
+                  fmt::format("{} {} of {} ranks, {} hosts, root {}{}", spec, to_string(collective),
+                              ranks, hosts, root, in_place ? ", in place" : "");
+              const Program program = build(choice, asked);
+              expect_right(program, what);
+              expect_right(chunk(program, {2, 1}), what + ", cut");
+              EXPECT_EQ(program.name, algorithm.name);
+              EXPECT_EQ(program.contract.in_place, in_place);
+            }
+          }
+        }
+      }
+      const bool power_of_two = (ranks & (ranks - 1)) == 0;
+      const bool constrained =
+          algorithm.name == "halving_doubling" && collective != Collective::allreduce;
+      EXPECT_EQ(served > 0, power_of_two || !constrained)
+          << algorithm.name << " " << to_string(collective) << " " << ranks;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EveryProgram, testing::ValuesIn(all_algorithms()),
+                         [](const auto& tested) { return tested.param->name; });
+
+TEST(EveryProgram, OneRankOnlyKeepsItsOwn) {
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const Collective collective : algorithm->collectives) {
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {}", algorithm->name, to_string(collective)));
+        const Program program =
+            programs::make(algorithm->name, request(collective, 1, 0, in_place));
+        EXPECT_TRUE(programs::traffic(program).empty());
+        EXPECT_EQ(program.ops.size(), in_place ? 0U : 1U);
+      }
+    }
+  }
+}
+
+TEST(EveryProgram, HostsScatteredOverTheRanks) {
+  // Ranks of one host apart from each other, and a host memory that no rank is near to.
+  for (const char* spec : {"parameter_server:host=1", "parameter_server:host=1,sharded=1",
+                           "host_staged_knomial", "host_staged_knomial:k=3"}) {
+    const AlgorithmChoice choice = parse_algorithm(spec);
+    const Collective collective = choice.algorithm->collectives[0];
+    for (const int root : {0, 4}) {
+      BuildRequest asked = request(collective, 7, info(collective).rooted ? root : 0);
+      asked.hosts = 5;
+      asked.host_of_rank = {2, 0, 2, 4, 1, 0, 2};
+      expect_right(build(choice, asked), spec);
+    }
+  }
+}
+
+TEST(EveryProgram, LargeRankCounts) {
+  for (const char* spec : {"ring", "double_binary_tree", "halving_doubling", "flat_two_stage"}) {
+    expect_right(programs::make(spec, request(Collective::allreduce, 150, 0, true)), spec);
+  }
+}
+
+}  // namespace
+}  // namespace espalier
