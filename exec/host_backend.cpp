@@ -1,1 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "exec/host_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "core/units.h"
+#include "exec/host_data.h"
+#include "exec/host_memory.h"
+#include "exec/lane_runner.h"
+#include "exec/lowering.h"
+
+namespace espalier {
+namespace {
+
+// Share of the memory that buffers may take: the rest is for everybody else.
+constexpr double kMemoryShare = 0.8;
+
+// As for sizes on the command line (parse_bytes); keeps offsets within 64 bits.
+constexpr std::int64_t kMaxSizeBytes = std::int64_t{1} << 50;
+
+void require_sane(const RunOptions& options) {
+  DiagnosticList problems;
+  if (options.size_bytes < 0 || options.size_bytes > kMaxSizeBytes) {
+    problems.add(
+        {}, fmt::format("the size is {} bytes; it must be between 0 and 2^50", options.size_bytes));
+  }
+  if (options.iterations < 1) problems.add({}, "there must be at least one iteration");
+  if (options.warmup < 0) problems.add({}, "the number of warm-up runs must not be negative");
+  if (!(options.timeout_s > 0)) problems.add({}, "the timeout must be positive");
+  problems.throw_if_any(ErrorKind::usage);
+}
+
+void require_memory(const HostData& data, std::int64_t size_bytes) {
+  const double needed =
+      host_memory_bytes(data.program, unit_bytes(data)) + check_scratch_bytes(data);
+  const double available = host_memory_limit();
+  if (needed <= available * kMemoryShare) return;
+  // The need grows in proportion to the message; the largest power of two that fits is a round
+  // answer.
+  const double fitting = static_cast<double>(size_bytes) * kMemoryShare * available / needed;
+  const std::int64_t size = fitting < 1 ? 0 : std::int64_t{1} << std::ilogb(fitting);
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("a message of {} takes {:.1f} GiB of buffers; {:.0f} % of this computer's "
+                  "memory are {:.1f} GiB",
+                  format_bytes(size_bytes), std::ldexp(needed, -30), kMemoryShare * 100,
+                  std::ldexp(available * kMemoryShare, -30)),
+      fmt::format("{} fits", format_bytes(size)));
+}
+
+std::int64_t count_transfers(const Program& program) {
+  std::int64_t transfers = 0;
+  for (const Op& op : program.ops) {
+    for (const Operand& source : program.sources_of(op)) transfers += source.place != op.dst.place;
+  }
+  return transfers;
+}
+
+// Runs the program as often as the options say and reports.
+RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
+                      const RunOptions& options) {
+  const Program& program = data.program;
+  fill_memory(data, memory);
+  LaneRunner runner(program, lowered, combine_on(data, lowered, memory), data.threads);
+  RunReport report;
+  if (options.check) {
+    runner.run(options.timeout_s);
+    HostCheck check = check_memory(data, memory);
+    report.wrong = check.wrong;
+    report.damage = std::move(check.damage);
+  }
+  std::vector<double> times_s;
+  for (int i = -options.warmup; i < options.iterations; ++i) {
+    if (program.contract.in_place) fill_inputs(data, memory);
+    const bool last = i + 1 == options.iterations;
+    const double time_s =
+        runner.run(options.timeout_s, last && options.timeline ? &report.timeline : nullptr);
+    if (i >= 0) times_s.push_back(time_s);
+  }
+  const auto [least, most] = std::ranges::minmax(times_s);
+  report.min_time_s = least;
+  report.max_time_s = most;
+  for (const double time_s : times_s) report.time_s += time_s / static_cast<double>(times_s.size());
+  return report;
+}
+
+}  // namespace
+
+std::optional<std::string> HostBackend::unsupported(const Program&, const Target&) const {
+  return std::nullopt;
+}
+
+RunReport HostBackend::run(const Program& program, const Target&, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  require_sane(options);
+  const std::size_t element_bytes = size_of(options.type);
+  const std::int64_t elements = options.size_bytes / static_cast<std::int64_t>(element_bytes);
+  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+  const HostData data{program, ElementLayout(program.contract, elements), options.type, options.op,
+                      threads_ > 0 ? threads_ : static_cast<int>(processors)};
+  require_memory(data, options.size_bytes);
+  try {
+    const LanePrograms lowered = lower(program, elements, element_bytes);
+    HostMemory memory(lowered);
+    RunReport report = run_lowered(data, lowered, memory, options);
+    report.message_bytes =
+        data.layout.message_elements() * static_cast<std::int64_t>(element_bytes);
+    report.transfers = count_transfers(program);
+    report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return report;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::unsupported, "this computer has no memory left for the run");
+  }
+}
+
+}  // namespace espalier

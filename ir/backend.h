@@ -59,6 +59,7 @@ struct RunReport {
   std::int64_t message_bytes = 0;    ///< after rounding to whole elements and blocks
   std::int64_t transfers = 0;        ///< between different places
   std::optional<std::int64_t> wrong; ///< wrong elements (executing back ends that checked)
+  std::vector<std::string> damage;   ///< of these, what was overwritten beside the results
   std::vector<LinkUse> links;        ///< simulated only
   std::vector<CriticalStep> critical_path;
   std::vector<OpTiming> timeline;    ///< when asked for

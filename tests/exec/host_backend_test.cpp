@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/host_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "tests/exec/test_programs.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+RunReport run(const Program& program, const RunOptions& options, int threads = 2) {
+  return HostBackend(threads).run(program, {}, options);
+}
+
+std::string error_of(const Program& program, const RunOptions& options, ErrorKind kind) {
+  try {
+    run(program, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HostBackend, RunsAndChecks) {
+  for (const bool in_place : {false, true}) {
+    for (const DataType type : all_data_types()) {
+      for (const ReduceOp op : all_reduce_ops()) {
+        RunOptions options;
+        options.size_bytes = 4099 * static_cast<std::int64_t>(size_of(type));
+        options.type = type;
+        options.op = op;
+        options.iterations = 3;
+        options.warmup = 1;
+        const RunReport report = run(tree_program(4, in_place), options);
+        EXPECT_EQ(report.wrong, 0) << to_string(type) << " " << to_string(op);
+        EXPECT_THAT(report.damage, IsEmpty());
+        EXPECT_GT(report.min_time_s, 0);
+        EXPECT_LE(report.min_time_s, report.time_s);
+        EXPECT_LE(report.time_s, report.max_time_s);
+        EXPECT_GE(report.wall_s, 3 * report.min_time_s);
+        EXPECT_EQ(report.message_bytes, options.size_bytes);
+        EXPECT_THAT(report.timeline, IsEmpty());
+      }
+    }
+  }
+}
+
+TEST(HostBackend, CountsTransfersAsOperandsFromOtherPlaces) {
+  // Tree over 3 ranks: r0 adds up two remote parts, two ranks fetch the result; leaf copies are
+  // local.
+  EXPECT_EQ(run(tree_program(3, false), {.size_bytes = 4}).transfers, 4);
+  // Flat over 2 ranks through host memory: two combines with two operands each, all from elsewhere,
+  // and two copies.
+  EXPECT_EQ(run(flat_program(2, false), {.size_bytes = 4}).transfers, 6);
+}
+
+TEST(HostBackend, RoundsTheMessageToWholeElementsAndBlocks) {
+  // 4 ranks alltoall of 23 bytes: 5 floats, rounded up to blocks of 2 elements: 4 x 2 x 4 bytes.
+  Builder builder("direct", test_contract(Collective::alltoall, 4, 4));
+  for (int from = 0; from < 4; ++from) {
+    for (int to = 0; to < 4; ++to) {
+      builder.copy(builder.output(to, from, 1), builder.input(from, to, 1));
+    }
+  }
+  const RunReport report = run(builder.finish(), {.size_bytes = 23});
+  EXPECT_EQ(report.message_bytes, 32);
+  EXPECT_EQ(report.wrong, 0);
+}
+
+TEST(HostBackend, ReportsAWrongResult) {
+  // r1 never gets r0's contribution.
+  Builder builder("wrong", test_contract(Collective::allreduce, 2, 1));
+  builder.combine(builder.output(0, 0, 1), {builder.input(0, 0, 1), builder.input(1, 0, 1)});
+  builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
+  const Program program = builder.finish();
+  RunOptions options{.size_bytes = 4 * 1000};
+  const RunReport report = run(program, options);
+  ASSERT_TRUE(report.wrong.has_value());
+  EXPECT_GT(*report.wrong, 900);  // nearly every element of r1: few contributions are 0
+  EXPECT_LE(*report.wrong, 1000);
+  options.check = false;
+  EXPECT_EQ(run(program, options).wrong, std::nullopt);
+}
+
+TEST(HostBackend, ReportsAnInputThatWasWrittenTo) {
+  Builder builder("clobber", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  Program program = builder.finish();
+  // in <- out + in, which the builder would not allow for long: the verifier's rule R8.
+  Op op = program.ops[0];
+  op.dst = {0, 0, Buffer::in};
+  op.src_begin = 1;
+  op.src_count = 2;
+  program.sources.push_back({0, 0, Buffer::out});
+  program.sources.push_back({0, 0, Buffer::in});
+  program.ops.push_back(op);
+  const RunReport report =
+      run(program, {.size_bytes = 100, .type = DataType::int32, .op = ReduceOp::max});
+  EXPECT_EQ(report.wrong, 0);  // max(x, x) = x: written, not changed
+  const RunReport sum = run(program, {.size_bytes = 100, .type = DataType::int32});
+  ASSERT_EQ(sum.damage.size(), 1U);
+  EXPECT_THAT(sum.damage[0], HasSubstr(" elements of the input were overwritten"));
+  EXPECT_GT(sum.wrong, 20);
+}
+
+TEST(HostBackend, KeepsTheTimelineOfTheLastRun) {
+  const Program program = ring_program(3, false);
+  RunOptions options{.size_bytes = 1 << 16, .iterations = 2, .timeline = true};
+  const RunReport report = run(program, options);
+  ASSERT_EQ(report.timeline.size(), program.ops.size());
+  for (const OpTiming& timing : report.timeline) EXPECT_LE(timing.end_s, report.max_time_s);
+}
+
+TEST(HostBackend, RunsManyRanks) {
+  const RunReport report = run(ring_program(200, false), {.size_bytes = 4 * 1009}, 3);
+  EXPECT_EQ(report.wrong, 0);
+}
+
+TEST(HostBackend, ReportsADeadlock) {
+  Program program;
+  program.contract = test_contract(Collective::allreduce, 1, 1);
+  add_marker(program, 0, {1});
+  add_marker(program, 0, {0});
+  EXPECT_THAT(error_of(program, {.size_bytes = 4}, ErrorKind::runtime),
+              HasSubstr("r0 lane 0: op 0 'compute 0 at r0 after 1' waits for op 1"));
+}
+
+TEST(HostBackend, RefusesWhatDoesNotFitInMemory) {
+  const std::string text = error_of(ring_program(4, false), {.size_bytes = std::int64_t{1} << 50},
+                                    ErrorKind::unsupported);
+  EXPECT_THAT(text, HasSubstr("error: a message of 1024TiB takes "));
+  EXPECT_THAT(text, HasSubstr(" GiB of buffers; 80 % of this computer's memory are "));
+  EXPECT_THAT(text, HasSubstr("GiB fits"));
+}
+
+TEST(HostBackend, RefusesOptionsThatMakeNoSense) {
+  RunOptions options;
+  options.size_bytes = -1;
+  options.iterations = 0;
+  options.warmup = -1;
+  options.timeout_s = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(error_of(ring_program(2, false), options, ErrorKind::usage),
+            "error: the size is -1 bytes; it must be between 0 and 2^50\n"
+            "error: there must be at least one iteration\n"
+            "error: the number of warm-up runs must not be negative\n"
+            "error: the timeout must be positive");
+}
+
+}  // namespace
+}  // namespace espalier
