@@ -364,20 +364,24 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() {
   return entries;
 }
 
+std::string YamlMap::describe(std::string_view key) const {
+  return fmt::format("'{}' of {}", key, what_);
+}
+
 std::string YamlMap::text(const std::string& key, std::string otherwise) {
-  return get(key).text(fmt::format("'{}' of {}", key, what_)).value_or(std::move(otherwise));
+  return get(key).text(describe(key)).value_or(std::move(otherwise));
 }
 
 double YamlMap::number(const std::string& key, double otherwise) {
-  return get(key).number(fmt::format("'{}' of {}", key, what_)).value_or(otherwise);
+  return get(key).number(describe(key)).value_or(otherwise);
 }
 
 std::int64_t YamlMap::integer(const std::string& key, std::int64_t otherwise) {
-  return get(key).integer(fmt::format("'{}' of {}", key, what_)).value_or(otherwise);
+  return get(key).integer(describe(key)).value_or(otherwise);
 }
 
 bool YamlMap::boolean(const std::string& key, bool otherwise) {
-  return get(key).boolean(fmt::format("'{}' of {}", key, what_)).value_or(otherwise);
+  return get(key).boolean(describe(key)).value_or(otherwise);
 }
 
 void YamlMap::finish() {

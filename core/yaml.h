@@ -76,6 +76,9 @@ class YamlMap {
   std::int64_t integer(const std::string& key, std::int64_t otherwise);
   bool boolean(const std::string& key, bool otherwise);
 
+  /// "'gbps' of a link": how the messages above name the value of a key.
+  std::string describe(std::string_view key) const;
+
   /// Reports every key that was not asked for.
   void finish();
   Location where() const { return value_.where(); }

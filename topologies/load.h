@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,21 +11,23 @@
 namespace espalier {
 
 /// A machine by what the user typed: a catalogue name ("dgx1-v100"), one with parameters
-/// ("kesch:nodes=4"), a path to a YAML file ("./my.yaml", with parameters "./my.yaml:nodes=2"), or a
-/// generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Throws Error{usage} for an unknown name or
-/// parameter (with did-you-mean) and Error{input} with every problem of a file.
+/// ("kesch:nodes=4"), a path to a YAML file ("./my.yaml", with parameters "./my.yaml:nodes=2"), or
+/// a generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Throws Error{usage} for an unknown name
+/// or parameter (with did-you-mean) and Error{input} with every problem of a file.
 Topology load_topology(const std::string& spec);
 
-/// Parses YAML text of schema `espalier.topology/1`. `nodes` > 0 overrides the cluster size.
+/// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the
+/// cluster size. `file` names the text in messages, and `compose` looks for files beside it. Throws
+/// Error{input} with every problem, Error{usage} when the machine has no such cluster size.
 Topology parse_topology(std::string_view yaml, const std::string& file, int nodes = 0);
 
 struct CatalogueEntry {
   std::string name;
   std::string title;
-  std::string yaml;   ///< the file's whole text
+  std::string yaml;  ///< the file's whole text
 };
 
-/// The built-in machines, by name. They are compiled into the library.
+/// The built-in machines, sorted by name. They are compiled into the library.
 const std::vector<CatalogueEntry>& catalogue();
 
 struct GenericParameter {
@@ -35,7 +38,19 @@ struct GenericMachine {
   std::string name, title;
   std::vector<GenericParameter> parameters;
 };
-/// ring, line, full, star, switch, torus, with their parameters.
+/// ring, line, full, star, switch, torus, with their parameters. Their links are of kind "link",
+/// which every built-in profile passes at full bandwidth without overhead.
 const std::vector<GenericMachine>& generic_machines();
+
+/// A generic machine; parameters not given have their default values. Throws Error{usage} with
+/// every unknown name and value out of range.
+Topology generic_topology(const std::string& name, const std::map<std::string, double>& parameters);
+
+/// What is known of links before any machine: kinds, and how each profile uses them.
+struct ProfileTable {
+  std::map<std::string, LinkClass> link_kinds;
+  std::map<std::string, Profile> profiles;
+};
+const ProfileTable& built_in_profiles();
 
 }  // namespace espalier

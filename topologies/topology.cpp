@@ -1,1 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "topologies/topology.h"
+
+#include "core/check.h"
+#include "core/words.h"
+
+namespace espalier {
+
+std::vector<NodeId> Topology::gpus() const {
+  std::vector<NodeId> ids;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].kind == NodeKind::gpu) ids.push_back(static_cast<NodeId>(i));
+  }
+  return ids;
+}
+
+std::optional<NodeId> Topology::find(std::string_view node_name) const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].name == node_name) return static_cast<NodeId>(i);
+  }
+  return std::nullopt;
+}
+
+const Profile& Topology::profile(const std::string& profile_name) const {
+  const auto found = profiles.find(profile_name);
+  if (found != profiles.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : profiles) names.push_back(known);
+  throw Error(ErrorKind::usage, name + " has no profile " + quote(profile_name),
+              did_you_mean(profile_name, names));
+}
+
+std::string_view to_string(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::gpu:
+      return "gpu";
+    case NodeKind::cpu:
+      return "cpu";
+    case NodeKind::pcie_switch:
+      return "pcie_switch";
+    case NodeKind::nvswitch:
+      return "nvswitch";
+    case NodeKind::nic:
+      return "nic";
+    case NodeKind::fabric:
+      return "fabric";
+  }
+  CHECK(false);
+}
+
+std::string_view to_string(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::gpu_fabric:
+      return "gpu_fabric";
+    case LinkClass::host:
+      return "host";
+    case LinkClass::network:
+      return "network";
+  }
+  CHECK(false);
+}
+
+std::string_view to_string(Duplex duplex) {
+  switch (duplex) {
+    case Duplex::full:
+      return "full";
+    case Duplex::half:
+      return "half";
+    case Duplex::shared:
+      return "shared";
+  }
+  CHECK(false);
+}
+
+}  // namespace espalier

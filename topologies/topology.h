@@ -19,19 +19,20 @@ using LinkId = std::int32_t;
 enum class NodeKind : std::uint8_t { gpu, cpu, pcie_switch, nvswitch, nic, fabric };
 
 struct Node {
-  std::string name;         ///< unique; "n3.gpu0" in a machine of several hosts
+  std::string name;  ///< unique; "n3.gpu0" in a machine of several hosts
   NodeKind kind = NodeKind::gpu;
-  std::string model;        ///< "v100-sxm2", or empty
-  int host = 0;             ///< which host of the cluster; -1 for a shared fabric
-  int numa = -1;            ///< socket, -1 when not known
-  double memory_gbps = 0;   ///< read + write bytes/s of its memory, GB/s; 0: not modelled
-  double reduce_gbps = 0;   ///< input bytes/s its reduction kernel consumes, GB/s; 0: not modelled
-  int peer_limit = 0;       ///< most peers a GPU may map at once; 0: no limit
-  int copy_engines = 0;     ///< 0: not modelled
+  std::string model;       ///< "v100-sxm2", or empty
+  int host = 0;            ///< which host of the cluster; -1 for a shared fabric
+  int numa = -1;           ///< socket, -1 when not known
+  double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
+  double reduce_gbps = 0;  ///< input bytes/s its reduction kernel consumes, GB/s; 0: not modelled
+  int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
+  int copy_engines = 0;    ///< 0: not modelled
 };
 
 /// How the two directions of a link share its bandwidth. `full`: each direction has `gbps`. `half`:
-/// both directions together have `gbps`. `shared`: all links with the same `medium` have it together.
+/// both directions together have `gbps`. `shared`: all links with the same `medium` have it
+/// together.
 enum class Duplex : std::uint8_t { full, half, shared };
 
 /// What a link is good for when routes are chosen.
@@ -40,20 +41,20 @@ enum class LinkClass : std::uint8_t { gpu_fabric, host, network };
 struct Link {
   NodeId a = 0;
   NodeId b = 0;
-  std::string kind;           ///< "nvlink2", "pcie3x16", "ib_edr": a row of the link kind table
+  std::string kind;  ///< "nvlink2", "pcie3x16", "ib_edr": a row of the link kind table
   LinkClass link_class = LinkClass::host;
-  int count = 1;              ///< parallel links used as one bundle
-  double gbps = 0;            ///< theoretical GB/s of one link and direction
-  double measured_gbps = 0;   ///< GB/s of the whole bundle and direction by copy engine; 0: unknown
-  double latency_s = 0;       ///< what the wire and its chips add, one way
+  int count = 1;             ///< parallel links used as one bundle
+  double gbps = 0;           ///< theoretical GB/s of one link and direction
+  double measured_gbps = 0;  ///< GB/s of the whole bundle and direction by copy engine; 0: unknown
+  double latency_s = 0;      ///< what the wire and its chips add, one way
   Duplex duplex = Duplex::full;
-  std::string medium;         ///< set for `shared`
+  std::string medium;  ///< set for `shared`
 };
 
 /// What a profile says of one link kind.
 struct LinkProfile {
-  double efficiency = 1;     ///< achieved / theoretical bandwidth, (0, 1]
-  double overhead_s = 0;     ///< start-up cost of a transfer whose route's slowest kind this is
+  double efficiency = 1;  ///< achieved / theoretical bandwidth, (0, 1]
+  double overhead_s = 0;  ///< start-up cost of a transfer whose route's slowest kind this is
 };
 
 /// When the arithmetic of a combine happens: not at all, inside the copy, or as a kernel after it.
@@ -61,26 +62,28 @@ enum class ReductionMode : std::uint8_t { free, fused, separate };
 
 /// How bytes are moved: which efficiencies and start-up costs apply. docs/topologies.md.
 struct Profile {
-  std::string name;                           ///< "ideal", "kernel", "copy_engine", or the user's
-  bool uses_measured = false;                 ///< Link::measured_gbps beats `efficiency` where known
-  bool models_memory = false;                 ///< node memory bandwidth is contended for
+  std::string name;            ///< "ideal", "kernel", "copy_engine", or the user's
+  std::string title;           ///< one line about it
+  bool uses_measured = false;  ///< Link::measured_gbps beats `efficiency` where known
+  bool models_memory = false;  ///< node memory bandwidth is contended for
   ReductionMode reduction = ReductionMode::free;
-  double local_overhead_s = 0;                ///< start-up of an op with no remote operand
-  double reduce_overhead_s = 0;               ///< start-up of a separate reduction
-  double staging_overhead_s = 0;              ///< extra start-up of a route through host memory
-  std::map<std::string, LinkProfile> links;   ///< by link kind; absent: efficiency 1, no overhead
+  double local_overhead_s = 0;               ///< start-up of an op with no remote operand
+  double reduce_overhead_s = 0;              ///< start-up of a separate reduction
+  double staging_overhead_s = 0;             ///< extra start-up of a route through host memory
+  std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
 };
 
-/// A machine. Plain data; make one with `load_topology` or `generic_topology`, which check it.
+/// A machine. Plain data; make one with `load_topology`, `parse_topology` or `generic_topology`,
+/// which check it.
 struct Topology {
-  std::string name;    ///< as the user asked for it: "mist:nodes=4"
+  std::string name;  ///< as the user asked for it: "mist:nodes=4"
   std::string title;
   std::vector<std::string> sources;
   std::vector<Node> nodes;
   std::vector<Link> links;
   int hosts = 1;
-  /// Which GPU pairs of one host may copy directly over PCIe or CPU links. `all`: any; `socket`: same
-  /// numa; `fabric`: only pairs joined by a GPU fabric, others are staged through host memory.
+  /// Which GPU pairs of one host may copy directly over PCIe or CPU links. `all`: any; `socket`:
+  /// same numa; `fabric`: only pairs joined by a GPU fabric, others are staged through host memory.
   enum class PeerAccess : std::uint8_t { all, socket, fabric } peer_access = PeerAccess::all;
   /// GPUs pass traffic on (torus networks of some accelerators). NVLink does not.
   bool gpus_forward = false;
@@ -96,8 +99,8 @@ std::string_view to_string(NodeKind kind);
 std::string_view to_string(LinkClass link_class);
 std::string_view to_string(Duplex duplex);
 
-/// What is wrong with `topology`: link ends, duplicate names, non-positive bandwidth, ... Used by the
-/// loaders, for machines built in code, and by tests.
+/// What is wrong with `topology`: duplicate names, link ends, bandwidths and latencies out of
+/// range, media, no GPU, figures of profiles. For machines built in code; loaded ones have passed.
 std::vector<Diagnostic> check_topology(const Topology& topology);
 
 }  // namespace espalier

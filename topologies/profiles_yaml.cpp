@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/words.h"
+#include "topologies/embedded.h"
+#include "topologies/machine_file.h"
+
+namespace espalier {
+
+namespace {
+
+/// A key in microseconds; untouched, to the last bit, when absent.
+double read_seconds(YamlMap& map, const std::string& key, double otherwise_s) {
+  const double us = read_figure(map, key, kMicroseconds, -1);
+  return us < 0 ? otherwise_s : us * 1e-6;
+}
+
+void read_link_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+                        Profile& profile) {
+  YamlMap links(value, fmt::format("'links' of profile {}", quote(profile.name)));
+  for (const auto& [kind, figures] : links.entries()) {
+    if (!kinds.contains(kind)) {
+      std::vector<std::string> names;
+      for (const auto& [known, unused] : kinds) names.push_back(known);
+      links.key_problem(kind, "unknown link kind " + quote(kind), did_you_mean(kind, names));
+      continue;
+    }
+    LinkProfile& link = profile.links[kind];
+    YamlMap map(figures, fmt::format("{} in profile {}", quote(kind), quote(profile.name)));
+    link.efficiency = read_figure(map, "efficiency", kEfficiency, link.efficiency);
+    link.overhead_s = read_seconds(map, "overhead_us", link.overhead_s);
+    map.finish();
+  }
+}
+
+void read_profile(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+                  Profile& profile) {
+  YamlMap map(value, "profile " + quote(profile.name));
+  profile.title = map.text("title", profile.title);
+  profile.uses_measured = map.boolean("uses_measured", profile.uses_measured);
+  profile.models_memory = map.boolean("models_memory", profile.models_memory);
+  profile.reduction = static_cast<ReductionMode>(read_choice(
+      map, "reduction", {"free", "fused", "separate"}, static_cast<int>(profile.reduction)));
+  profile.local_overhead_s = read_seconds(map, "local_overhead_us", profile.local_overhead_s);
+  profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);
+  profile.staging_overhead_s = read_seconds(map, "staging_overhead_us", profile.staging_overhead_s);
+  read_link_profiles(map.get("links"), kinds, profile);
+  map.finish();
+}
+
+ProfileTable read_built_in_profiles() {
+  const auto& files = embedded_files();
+  const auto found = std::find_if(files.begin(), files.end(), [](const EmbeddedFile& file) {
+    return file.name == "profiles.yaml";
+  });
+  CHECK(found != files.end());
+  DiagnosticList problems;
+  const YamlValue root = YamlValue::parse(found->text, "topologies/profiles.yaml", problems);
+  YamlMap map(root, "the profiles");
+  const YamlValue schema = map.need("schema");
+  if (schema.text("'schema'") != "espalier.profiles/1") {
+    schema.problem("the schema of this file must be 'espalier.profiles/1'");
+  }
+  ProfileTable table;
+  read_link_kinds(map.need("link_kinds"), table.link_kinds);
+  read_profiles(map.need("profiles"), table.link_kinds, table.profiles);
+  map.finish();
+  problems.throw_if_any();
+  return table;
+}
+
+}  // namespace
+
+double read_figure(YamlMap& map, const std::string& key, const Range& range, double otherwise) {
+  const YamlValue value = map.get(key);
+  const std::optional<double> number = value.number(map.describe(key));
+  if (!number) return otherwise;
+  if (range.contains(*number)) return *number;
+  value.problem(outside(range, map.describe(key), *number));
+  return otherwise;
+}
+
+int read_whole(YamlMap& map, const std::string& key, const Range& range, int otherwise) {
+  const YamlValue value = map.get(key);
+  const std::optional<std::int64_t> number = value.integer(map.describe(key));
+  if (!number) return otherwise;
+  if (range.contains(static_cast<double>(*number))) return static_cast<int>(*number);
+  value.problem(outside(range, map.describe(key), static_cast<double>(*number)));
+  return otherwise;
+}
+
+int read_choice(YamlMap& map, const std::string& key, const std::vector<std::string>& choices,
+                int otherwise) {
+  const YamlValue value = map.get(key);
+  const std::optional<std::string> word = value.text(map.describe(key));
+  if (!word) return otherwise;
+  const auto found = std::find(choices.begin(), choices.end(), *word);
+  if (found != choices.end()) return static_cast<int>(found - choices.begin());
+  value.problem(fmt::format("unknown {} {}", key, quote(*word)), did_you_mean(*word, choices));
+  return otherwise;
+}
+
+void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& kinds) {
+  YamlMap map(value, "'link_kinds'");
+  for (const auto& [kind, description] : map.entries()) {
+    YamlMap entry(description, "link kind " + quote(kind));
+    entry.need("class");
+    const int chosen = read_choice(entry, "class", {"gpu_fabric", "host", "network"},
+                                   static_cast<int>(LinkClass::host));
+    kinds[kind] = static_cast<LinkClass>(chosen);
+    entry.finish();
+  }
+}
+
+void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+                   std::map<std::string, Profile>& profiles) {
+  YamlMap map(value, "'profiles'");
+  for (const auto& [name, description] : map.entries()) {
+    Profile& profile = profiles[name];
+    profile.name = name;
+    read_profile(description, kinds, profile);
+  }
+}
+
+const ProfileTable& built_in_profiles() {
+  static const ProfileTable table = read_built_in_profiles();
+  return table;
+}
+
+}  // namespace espalier

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topologies/topology_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+/// Goes over a machine once and collects what is wrong.
+class Checker {
+ public:
+  Checker(const Topology& topology, const Locate& locate) : topology_(topology), locate_(locate) {}
+
+  std::vector<Diagnostic> run() {
+    check_machine();
+    for (std::size_t i = 0; i < topology_.nodes.size(); ++i) check_node(i);
+    bool ends_exist = true;
+    for (std::size_t i = 0; i < topology_.links.size(); ++i) ends_exist &= check_link(i);
+    if (ends_exist) check_parallel_links();
+    check_media();
+    for (const auto& [name, profile] : topology_.profiles) check_profile(name, profile);
+    return problems_;
+  }
+
+ private:
+  void add(Part part, std::size_t index, std::string message, std::string suggestion = {}) {
+    problems_.push_back({{}, std::move(message), std::move(suggestion), locate_(part, index)});
+  }
+
+  /// `key` names the value in messages; who has it is spelled out only when it is wrong.
+  void check_value(Part part, std::size_t index, const Range& range, const char* key,
+                   double value) {
+    if (range.contains(value)) return;
+    const std::string what = fmt::format("'{}' of {}", key, part_name(part, index));
+    add(part, index, outside(range, what, value));
+  }
+
+  std::string part_name(Part part, std::size_t index) const {
+    if (part == Part::node) return topology_.nodes[index].name;
+    const Link& link = topology_.links[index];
+    return "link " + node_name(link.a) + "-" + node_name(link.b);
+  }
+
+  void check_machine() {
+    if (topology_.nodes.size() > kMaxNodes) {
+      add(Part::machine, 0, fmt::format("more than {} nodes", kMaxNodes));
+    }
+    if (topology_.links.size() > kMaxLinks) {
+      add(Part::machine, 0, fmt::format("more than {} links", kMaxLinks));
+    }
+    if (topology_.gpus().empty()) {
+      add(Part::machine, 0, "the machine has no GPU", "add nodes of kind 'gpu'");
+    }
+  }
+
+  void check_node(std::size_t index) {
+    const Node& node = topology_.nodes[index];
+    if (node.name.empty()) {
+      add(Part::node, index, fmt::format("node number {} has no name", index));
+    } else if (!node_names_.insert(node.name).second) {
+      add(Part::node, index, "the name " + quote(node.name) + " is given to two nodes");
+    }
+    if (node.host < -1 || node.host >= topology_.hosts) {
+      add(Part::node, index,
+          fmt::format("node {} is in host {}, but the machine has {}", node.name, node.host,
+                      topology_.hosts));
+    }
+    const auto check = [&](const Range& range, const char* key, double value) {
+      check_value(Part::node, index, range, key, value);
+    };
+    if (node.memory_gbps != 0) check(kGbps, "memory_gbps", node.memory_gbps);
+    if (node.reduce_gbps != 0) check(kGbps, "reduce_gbps", node.reduce_gbps);
+    check(kLimit, "peer_limit", node.peer_limit);
+    check(kLimit, "copy_engines", node.copy_engines);
+  }
+
+  bool is_node(NodeId id) const {
+    return id >= 0 && static_cast<std::size_t>(id) < topology_.nodes.size();
+  }
+
+  const std::string& node_name(NodeId id) const {
+    return topology_.nodes[static_cast<std::size_t>(id)].name;
+  }
+
+  /// Whether both ends exist.
+  bool check_link(std::size_t index) {
+    const Link& link = topology_.links[index];
+    if (!is_node(link.a) || !is_node(link.b)) {
+      add(Part::link, index, fmt::format("link number {} ends at a node that is not there", index));
+      return false;
+    }
+    const auto check = [&](const Range& range, const char* key, double value) {
+      check_value(Part::link, index, range, key, value);
+    };
+    check(kCount, "count", link.count);
+    check(kGbps, "gbps", link.gbps);
+    check(kSeconds, "latency_s", link.latency_s);
+    if (link.measured_gbps != 0) check(kGbps, "measured_gbps", link.measured_gbps);
+    if (link.measured_gbps > link.gbps * link.count) {
+      add(Part::link, index,
+          fmt::format("'measured_gbps' of {} is {}, but {} x {} GB/s is the most it can pass",
+                      part_name(Part::link, index), link.measured_gbps, link.count, link.gbps),
+          "lower 'measured_gbps' or raise 'gbps'");
+    }
+    check_link_structure(index);
+    return true;
+  }
+
+  void check_link_structure(std::size_t index) {
+    const Link& link = topology_.links[index];
+    if (link.a == link.b) {
+      add(Part::link, index, "a link from " + node_name(link.a) + " to itself",
+          "links join two different nodes");
+    }
+    if (link.duplex == Duplex::shared && link.medium.empty()) {
+      add(Part::link, index,
+          part_name(Part::link, index) + " is shared, but does not say with what",
+          "name a 'medium'; links of one medium share its bandwidth");
+    }
+    if (link.duplex != Duplex::shared && !link.medium.empty()) {
+      add(Part::link, index, part_name(Part::link, index) + " has a medium, but is not shared",
+          "add 'duplex: shared'");
+    }
+  }
+
+  /// Two bundles of one kind between two nodes would be routed as if only one was there.
+  void check_parallel_links() {
+    const auto& links = topology_.links;
+    std::vector<std::size_t> order(links.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto key = [&](std::size_t i) {
+      return std::tuple<NodeId, NodeId, const std::string&>(
+          std::min(links[i].a, links[i].b), std::max(links[i].a, links[i].b), links[i].kind);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Link& link = links[order[i]];
+      if (link.a == link.b || key(order[i]) != key(order[i - 1])) continue;
+      add(Part::link, order[i],
+          fmt::format("{} and {} are joined by two links of kind '{}'", node_name(link.a),
+                      node_name(link.b), link.kind),
+          "write one link with 'count'");
+    }
+  }
+
+  void check_media() {
+    std::unordered_map<std::string, std::size_t> first_link;
+    for (std::size_t i = 0; i < topology_.links.size(); ++i) {
+      const Link& link = topology_.links[i];
+      if (link.medium.empty()) continue;
+      const auto [found, is_new] = first_link.emplace(link.medium, i);
+      const Link& first = topology_.links[found->second];
+      if (is_new || link.gbps * link.count == first.gbps * first.count) continue;
+      add(Part::link, i,
+          fmt::format("medium {} has {} GB/s here and {} GB/s elsewhere", quote(link.medium),
+                      link.gbps * link.count, first.gbps * first.count),
+          "all links of a medium have the same bandwidth, which is that of the medium");
+    }
+  }
+
+  void check_profile(const std::string& name, const Profile& profile) {
+    const auto check = [&](const Range& range, const std::string& key, double value) {
+      std::string message = outside(range, key + " of profile " + quote(name), value);
+      if (!message.empty()) add(Part::machine, 0, std::move(message));
+    };
+    check(kSeconds, "'local_overhead_s'", profile.local_overhead_s);
+    check(kSeconds, "'reduce_overhead_s'", profile.reduce_overhead_s);
+    check(kSeconds, "'staging_overhead_s'", profile.staging_overhead_s);
+    for (const auto& [kind, figures] : profile.links) {
+      check(kEfficiency, "'efficiency' of " + kind, figures.efficiency);
+      check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
+    }
+  }
+
+  const Topology& topology_;
+  const Locate& locate_;
+  std::vector<Diagnostic> problems_;
+  std::unordered_set<std::string_view> node_names_;
+};
+
+}  // namespace
+
+std::string outside(const Range& range, const std::string& what, double value) {
+  if (range.contains(value)) return {};
+  return fmt::format("{} is {}, but must be {}", what, value, range.wish);
+}
+
+std::vector<Diagnostic> check_topology(const Topology& topology, const Locate& locate) {
+  return Checker(topology, locate).run();
+}
+
+std::vector<Diagnostic> check_topology(const Topology& topology) {
+  return check_topology(topology, [](Part, std::size_t) { return Location{}; });
+}
+
+}  // namespace espalier
