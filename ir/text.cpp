@@ -117,7 +117,7 @@ class Parser {
     for (std::size_t i = 0; i < kFields.size(); ++i) {
       if (!kFields[i].needed || field_lines_[i] != 0) continue;
       if (unknown_keyword_) continue;  // most likely the one that is missing
-      header_ok_ = problem(1, fmt::format("'{}' is missing before the first op", kFields[i].name));
+      header_ok_ = problem(1, fmt::format("the header has no '{}'", kFields[i].name));
     }
     if (header_ok_ && program_.places() > kMaxPlaces) {
       header_ok_ = problem(1, fmt::format("there are {} ranks and host memories, at most {} may be",
@@ -141,9 +141,11 @@ class Parser {
     }
     program_.contract.collective = *collective;
     if (lexer_.at_end()) return true;
+    const LineLexer before = lexer_;
     const int root_column = lexer_.column();
     if (lexer_.take_word() != "root") {
-      return problem(root_column, "expected 'root' or the end of the line");
+      lexer_ = before;
+      return expected("'root' or the end of the line");
     }
     if (!info(*collective).rooted) {
       return problem(root_column, fmt::format("{} has no root", name));
@@ -182,7 +184,7 @@ class Parser {
     program_.lines.push_back(line_);
     if (!lexer_.take_next(':')) return expected("':' after the number of the op");
     Op& op = program_.ops.back();
-    LineLexer before = lexer_;
+    const LineLexer before = lexer_;
     if (lexer_.take_word() == "compute") {
       if (!parse_compute(op)) return false;
     } else {
@@ -215,8 +217,8 @@ class Parser {
       std::uint32_t length = 0;
       if (!parse_slice(src, length)) return false;
       if (length != op.length) {
-        return problem(column, fmt::format("slices of one op have equal lengths: {} units here, {} "
-                                           "in the first slice",
+        return problem(column, fmt::format("slices of one op are equally long: this one has length "
+                                           "{}, the first one {}",
                                            length, op.length));
       }
       ++op.src_count;
@@ -268,8 +270,9 @@ class Parser {
     if (!header_ok_) return true;  // how many there are isn't known
     const int count = host ? program_.hosts : program_.ranks();
     if (index >= static_cast<std::uint64_t>(count)) {
-      return problem(column, fmt::format("there is no {} {}: the program has {}",
-                                         host ? "host memory" : "rank", index, count));
+      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'",
+                                         host ? "host memory" : "rank", index,
+                                         host ? "hosts" : "ranks", count));
     }
     place = static_cast<PlaceId>(index) + (host ? program_.ranks() : 0);
     return true;
@@ -305,8 +308,10 @@ class Parser {
 
   bool parse_via(Op& op, int column) {
     if (op.kind == OpKind::compute) return problem(column, "a compute op moves nothing via a node");
+    const int name_column = lexer_.column();
     std::string name;
-    if (!lexer_.take_name(name) || name.empty()) return expected("the name of a node");
+    if (!lexer_.take_name(name)) return expected("the name of a node");
+    if (name.empty()) return problem(name_column, "the name of a node is empty");
     const auto [entry, is_new] =
         via_ids_.try_emplace(std::move(name), static_cast<std::int16_t>(program_.vias.size()));
     if (is_new) {
@@ -336,7 +341,9 @@ class Parser {
   bool parse_number(std::string_view what, std::uint64_t least, std::uint64_t most,
                     std::uint64_t& number) {
     const int column = lexer_.column();
-    if (!lexer_.take_number(number)) return expected(what);
+    if (!lexer_.take_number(number)) {
+      return expected(fmt::format("{}, a number from {} to {}", what, least, most));
+    }
     if (number >= least && number <= most) return true;
     return problem(column, fmt::format("{} must be from {} to {}", what, least, most));
   }

@@ -142,7 +142,7 @@ TEST(Text, ReportsEveryProblem) {
                              "2: r0.out[0] <- r1.in[0] lane 70000\n"),
             "test.esp:5:7: error: unknown buffer 'uot'\n"
             "  help: did you mean 'out'?\n"
-            "test.esp:6:17: error: there is no rank 2: the program has 2\n"
+            "test.esp:6:17: error: there is no rank 2: the header says 'ranks 2'\n"
             "test.esp:7:31: error: the lane must be from 0 to 65535");
 }
 
