@@ -46,8 +46,7 @@ struct AccessList {
   bool ready = false;
 };
 
-template <class Key>
-std::uint64_t pair_key(Key a, Key b) {
+std::uint64_t pair_key(NodeId a, NodeId b) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
          static_cast<std::uint32_t>(b);
 }

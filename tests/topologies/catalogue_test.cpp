@@ -11,6 +11,7 @@ namespace espalier {
 namespace {
 
 using testing::Machine;
+using testing::numbered;
 
 class Catalogue : public ::testing::TestWithParam<std::string> {};
 
@@ -233,8 +234,7 @@ TEST(PcieTreeP2, LoadsLinksAsThePaperCounts) {
             break;
           }
         }
-        const Route* route =
-            machine.route("gpu" + std::to_string(i), "gpu" + std::to_string(parent));
+        const Route* route = machine.route(numbered("gpu", i), numbered("gpu", parent));
         ASSERT_NE(route, nullptr);
         for (const Hop& hop : route->hops) ++load[{hop.link, hop.forward}];
       }

@@ -11,6 +11,13 @@
 
 namespace espalier::testing {
 
+/// "gpu7". Not written with + on a temporary, which GCC 12 warns of without reason (bug 105651).
+inline std::string numbered(const char* prefix, int number) {
+  std::string name = prefix;
+  name += std::to_string(number);
+  return name;
+}
+
 /// A machine and its router, with nodes asked for by name.
 class Machine {
  public:

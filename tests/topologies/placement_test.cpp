@@ -10,6 +10,7 @@ namespace {
 using testing::Builder;
 using ::testing::ElementsAre;
 using testing::Machine;
+using testing::numbered;
 
 std::vector<std::string> names(const Machine& machine, const std::vector<NodeId>& nodes) {
   std::vector<std::string> all;
@@ -99,7 +100,7 @@ TEST(UnreachablePair, HandlesAThousandRanks) {
   EXPECT_EQ(unreachable_pair(ring.router(), place_ranks(ring.router(), {})), std::nullopt);
   Builder build;  // a ring of 511 and a chain of 513
   std::vector<NodeId> gpus;
-  for (int i = 0; i < 1024; ++i) gpus.push_back(build.add("g" + std::to_string(i), NodeKind::gpu));
+  for (int i = 0; i < 1024; ++i) gpus.push_back(build.add(numbered("g", i), NodeKind::gpu));
   for (std::size_t i = 0; i < 511; ++i) {
     build.link(gpus[i], gpus[(i + 1) % 511], LinkClass::gpu_fabric);
   }

@@ -12,6 +12,7 @@ namespace {
 
 using testing::Builder;
 using testing::Machine;
+using testing::numbered;
 
 // ------------------------------------------------------------------ DGX-1: NVLink, staging
 
@@ -322,7 +323,7 @@ TEST(RouteChoice, GpusForwardOnlyWhenTheMachineSaysSo) {
   for (const bool forward : {false, true}) {
     Builder build;
     std::vector<NodeId> gpus;
-    for (int i = 0; i < 5; ++i) gpus.push_back(build.add("g" + std::to_string(i), NodeKind::gpu));
+    for (int i = 0; i < 5; ++i) gpus.push_back(build.add(numbered("g", i), NodeKind::gpu));
     for (std::size_t i = 1; i < gpus.size(); ++i) {
       build.link(gpus[i - 1], gpus[i], LinkClass::gpu_fabric);
     }
@@ -350,12 +351,12 @@ Topology two_planes() {
   const NodeId planes[] = {build.add("plane0", NodeKind::fabric, -1),
                            build.add("plane1", NodeKind::fabric, -1)};
   for (int host = 0; host < 2; ++host) {
-    const std::string h = "h" + std::to_string(host) + ".";
+    const std::string h = numbered("h", host) + ".";
     const NodeId pcie = build.add(h + "pcie", NodeKind::pcie_switch, host);
     for (int i = 0; i < 2; ++i) {
-      const NodeId gpu = build.add(h + "gpu" + std::to_string(i), NodeKind::gpu, host);
-      const NodeId own = build.add(h + "pex" + std::to_string(i), NodeKind::pcie_switch, host);
-      const NodeId nic = build.add(h + "nic" + std::to_string(i), NodeKind::nic, host);
+      const NodeId gpu = build.add(h + numbered("gpu", i), NodeKind::gpu, host);
+      const NodeId own = build.add(h + numbered("pex", i), NodeKind::pcie_switch, host);
+      const NodeId nic = build.add(h + numbered("nic", i), NodeKind::nic, host);
       build.link(gpu, own, LinkClass::host);
       build.link(nic, own, LinkClass::host);
       build.link(own, pcie, LinkClass::host);
@@ -396,12 +397,12 @@ TEST(RouteNetwork, ThreeGpusSpreadOverTwoAdapters) {
   build.link(far, net, LinkClass::network);
   const NodeId pcie = build.add("pcie", NodeKind::pcie_switch);
   for (int i = 0; i < 2; ++i) {
-    const NodeId nic = build.add("nic" + std::to_string(i), NodeKind::nic);
+    const NodeId nic = build.add(numbered("nic", i), NodeKind::nic);
     build.link(nic, pcie, LinkClass::host);
     build.link(nic, net, LinkClass::network);
   }
   for (int i = 0; i < 3; ++i) {
-    build.link(build.add("gpu" + std::to_string(i), NodeKind::gpu), pcie, LinkClass::host);
+    build.link(build.add(numbered("gpu", i), NodeKind::gpu), pcie, LinkClass::host);
   }
   const Machine machine(build.done());
   EXPECT_EQ(machine.path("gpu0", "far"), "gpu0 pcie nic0 net far");
