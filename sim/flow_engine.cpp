@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,15 @@ namespace s4u = simgrid::s4u;
 namespace routing = simgrid::kernel::routing;
 using SimGridLink = simgrid::kernel::resource::StandardLinkImpl;
 
-/// Seconds are counted in units of 2^-epoch. Below the first epoch SimGrid's date precision (1e-12)
-/// would be coarser than the clock's steps; above the last, scaled rates would leave the doubles.
+/// Epoch e: SimGrid's clock is in [2^e, 2^(e + 1)). Before the first, its date precision (1e-12)
+/// would be coarser than the clock's steps; after the last, scaled rates would leave the doubles.
 constexpr int kFirstEpoch = 20;
 constexpr int kLastEpoch = 960;
-/// A simulation begins on a multiple of 2^-40 s, an even number of steps, so that ties between two
-/// dates are rounded the same way.
+/// A simulation begins on a multiple of 2^-40 epochs, an even number of steps, so that ties between
+/// two dates are rounded the same way.
 constexpr int kStartGrid = -40;
+/// An epoch lasts 1 s of a simulation, or 2^kLongEpoch times what it is expected to take.
+constexpr int kLongEpoch = 5;
 constexpr int kMaxByteScale = 32;
 
 /// SimGrid asks a zone for the route between two hosts whenever a flow starts; this one answers
@@ -98,6 +101,7 @@ struct FlowEngine::Impl {
   std::size_t used = 0;  ///< links of the current simulation
   std::size_t in_flight = 0;
   int epoch = kFirstEpoch - 1;
+  int seconds_scale = 0;     ///< a second is 2^this units of SimGrid's clock
   double begin_units = 0;    ///< SimGrid's clock when the simulation began
   double byte_scale = 1;     ///< SimGrid's bytes per byte
   double latency_units = 0;  ///< of the flow being started
@@ -143,7 +147,7 @@ FlowEngine& FlowEngine::instance() {
   return *engine;
 }
 
-void FlowEngine::begin(double largest_bytes) {
+void FlowEngine::begin(double largest_bytes, double expected_s) {
   Impl& impl = *impl_;
   impl.on_done = nullptr;
   if (impl.in_flight > 0) impl.engine->run();  // left by a simulation whose callback threw
@@ -157,6 +161,11 @@ void FlowEngine::begin(double largest_bytes) {
   }
   impl.set_clock(clock);
   impl.begin_units = s4u::Engine::get_clock();
+  impl.seconds_scale = impl.epoch;
+  if (expected_s > 0) {
+    const double finite_s = std::min(expected_s, std::numeric_limits<double>::max());
+    impl.seconds_scale -= std::max(0, std::ilogb(finite_s) + kLongEpoch);
+  }
   impl.used = 0;
   const int exponent = largest_bytes > 0 ? std::ilogb(largest_bytes) + 1 : 0;
   impl.byte_scale = std::ldexp(1.0, std::min(62 - exponent, kMaxByteScale));
@@ -165,7 +174,7 @@ void FlowEngine::begin(double largest_bytes) {
 ResourceId FlowEngine::add_resource(double bytes_per_s) {
   CHECK(bytes_per_s > 0);
   Impl& impl = *impl_;
-  const double scaled = std::ldexp(bytes_per_s * impl.byte_scale, -impl.epoch);
+  const double scaled = std::ldexp(bytes_per_s * impl.byte_scale, -impl.seconds_scale);
   if (impl.used == impl.links.size()) {
     const std::string name = std::to_string(impl.links.size());
     impl.links.push_back(impl.pool->get_iface()->create_link(name, scaled)->seal());
@@ -189,7 +198,7 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
     payload = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(bytes * impl.byte_scale)));
   }
   CHECK(latency_s > 0 || payload > 0);
-  impl.latency_units = std::ldexp(latency_s, impl.epoch);
+  impl.latency_units = std::ldexp(latency_s, impl.seconds_scale);
   const s4u::CommPtr flow = s4u::Comm::sendto_init(impl.from, impl.to);
   flow->set_payload_size(payload);
   flow->set_data(reinterpret_cast<void*>(std::uintptr_t{token}));  // NOLINT: it is a number
@@ -199,7 +208,7 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
 }
 
 double FlowEngine::now_s() const {
-  return std::ldexp(s4u::Engine::get_clock() - impl_->begin_units, -impl_->epoch);
+  return std::ldexp(s4u::Engine::get_clock() - impl_->begin_units, -impl_->seconds_scale);
 }
 
 bool FlowEngine::run(const std::function<void(FlowToken)>& on_done) {

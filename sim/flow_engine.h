@@ -22,22 +22,25 @@ using FlowToken = std::uint32_t;
 /// One engine per process, made on first use; not thread-safe. Simulations follow each other:
 ///
 ///     do {
-///       engine.begin(largest_bytes);
+///       engine.begin(largest_bytes, expected_s);
 ///       ... add_resource, start ...
 ///     } while (!engine.run([&](FlowToken token) { ... start more ... }));
 ///
 /// SimGrid's clock can't be set back, and its dates are doubles, so the same simulation would end
-/// in other last bits when it starts later. The engine therefore counts time in steps of 2^-52 s
-/// that stay the same within an epoch of one second, and scales seconds by two when SimGrid's clock
-/// passes a power of two: all arithmetic on dates is then exact under translation and results do
-/// not depend on what ran before.
+/// in other last bits when it starts later. The engine therefore runs simulations in epochs: while
+/// SimGrid's clock goes from one power of two to the next, dates are multiples of one step, and
+/// arithmetic on them does not change when all are shifted. A simulation's own scale of seconds
+/// makes an epoch last one second of it (more for long ones), whichever epoch it is in: a step is
+/// 2^-52 s, and results do not depend on what ran before. The last of some 900 epochs has no end;
+/// results of a process that gets there stay right, but their last bits may differ.
 class FlowEngine {
  public:
   static FlowEngine& instance();
 
   /// Starts a simulation at time 0 without resources. No flow will be larger than `largest_bytes`;
-  /// bytes are counted in steps of about 2^-62 of it.
-  void begin(double largest_bytes);
+  /// bytes are counted in steps of about 2^-62 of it. `expected_s`: about how long it will take; an
+  /// epoch lasts 16 times that or more, so that long simulations do not use up epochs.
+  void begin(double largest_bytes, double expected_s);
 
   /// \pre capacity > 0, in bytes/s.
   ResourceId add_resource(double bytes_per_s);

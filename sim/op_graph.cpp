@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/op_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -13,7 +15,12 @@ OpGraph::OpGraph(const Program& program)
       next_in_lane_(program.ops.size(), kNone),
       waits_(program.ops.size(), 0) {
   const std::vector<Op>& ops = program.ops;
-  std::unordered_map<std::uint64_t, OpId> last_in_lane;
+  struct Lane {
+    OpId last = kNone;
+    double units = 0;
+    double compute_s = 0;
+  };
+  std::unordered_map<std::uint64_t, Lane> lanes;
   for (OpId id = 0; id < ops.size(); ++id) {
     const Op& op = ops[id];
     waits_[id] = op.dep_count;
@@ -21,12 +28,19 @@ OpGraph::OpGraph(const Program& program)
       CHECK(dependency < ops.size());
       ++first_[dependency + 1];
     }
-    const std::uint64_t lane = static_cast<std::uint64_t>(op.at) << 16 | op.lane;
-    const auto [known, is_first] = last_in_lane.try_emplace(lane, id);
-    if (is_first) continue;
-    next_in_lane_[known->second] = id;
-    known->second = id;
-    ++waits_[id];
+    Lane& lane = lanes[static_cast<std::uint64_t>(op.at) << 16 | op.lane];
+    if (lane.last != kNone) {
+      next_in_lane_[lane.last] = id;
+      ++waits_[id];
+    }
+    lane.last = id;
+    if (op.kind == OpKind::compute) {
+      lane.compute_s += program.duration_s(op);
+    } else {
+      lane.units += op.length;
+    }
+    most_units_ = std::max(most_units_, lane.units);
+    most_compute_s_ = std::max(most_compute_s_, lane.compute_s);
   }
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
 
@@ -47,8 +61,8 @@ OpId OpGraph::previous_in_lane(OpId op) const {
 }
 
 std::string place_name(const Program& program, PlaceId place) {
-  return place < program.ranks() ? "r" + std::to_string(place)
-                                 : "h" + std::to_string(place - program.ranks());
+  return place < program.ranks() ? fmt::format("r{}", place)
+                                 : fmt::format("h{}", place - program.ranks());
 }
 
 }  // namespace espalier

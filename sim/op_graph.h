@@ -29,12 +29,17 @@ class OpGraph {
   OpId previous_in_lane(OpId op) const;
   /// By op: how many ends of other ops it waits for.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
+  /// Of the lane that moves most, and of the lane that computes longest.
+  double most_units_in_lane() const { return most_units_; }
+  double most_compute_in_lane_s() const { return most_compute_s_; }
 
  private:
   std::vector<std::uint32_t> first_;  ///< ops + 1; into successors_
   std::vector<OpId> successors_;
   std::vector<OpId> next_in_lane_;
   std::vector<std::uint32_t> waits_;
+  double most_units_ = 0;
+  double most_compute_s_ = 0;
 };
 
 /// "r3" or "h0".

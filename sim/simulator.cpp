@@ -22,6 +22,22 @@ double largest_flow_bytes(const Program& program, double message_bytes) {
   return message_bytes * longest / static_cast<double>(program.contract.units);
 }
 
+/// Roughly how long a run takes: its busiest lane at the speed of the slowest link.
+double expected_s(const Program& program, const OpGraph& graph, const Router& router,
+                  double message_bytes) {
+  double slowest_gbps = 0;
+  for (LinkId link = 0; link < static_cast<LinkId>(router.topology().links.size()); ++link) {
+    const double gbps = router.capacity_gbps(link);
+    slowest_gbps = link == 0 ? gbps : std::min(slowest_gbps, gbps);
+  }
+  double seconds = graph.most_compute_in_lane_s();
+  if (slowest_gbps > 0) {
+    const double units = static_cast<double>(program.contract.units);
+    seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
+  }
+  return seconds;
+}
+
 struct Outcome {
   OpHistory history;
   std::vector<LinkUse> links;
@@ -31,7 +47,8 @@ struct Outcome {
 /// One run from time 0; nothing when it has to be repeated (see FlowEngine::run).
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
                                 double message_bytes, FlowEngine& engine) {
-  engine.begin(largest_flow_bytes(program, message_bytes));
+  engine.begin(largest_flow_bytes(program, message_bytes),
+               expected_s(program, graph, *target.router, message_bytes));
   MachineResources machine(program, target, engine);
   Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, engine);
   dispatcher.start();

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/flow_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <limits>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace espalier {
+namespace {
+
+struct Flow {
+  std::vector<ResourceId> resources;
+  double latency_s = 0;
+  double bytes = 0;
+};
+
+/// Starts all flows at time 0 and answers when each ends. The engine is told to expect the sum of
+/// all times, times `expectation`.
+std::vector<double> end_times(const std::vector<double>& capacities, const std::vector<Flow>& flows,
+                              double expectation = 1) {
+  FlowEngine& engine = FlowEngine::instance();
+  double largest = 0;
+  for (const Flow& flow : flows) largest = std::max(largest, flow.bytes);
+  double expected_s = 0;
+  for (const Flow& flow : flows) {
+    expected_s += flow.latency_s;
+    for (const ResourceId id : flow.resources) expected_s += flow.bytes / capacities[id];
+  }
+  std::vector<double> ends(flows.size(), -1);
+  do {
+    engine.begin(largest, expected_s * expectation);
+    for (const double capacity : capacities) engine.add_resource(capacity);
+    for (FlowToken i = 0; i < flows.size(); ++i) {
+      engine.start(flows[i].resources, flows[i].latency_s, flows[i].bytes, i);
+    }
+  } while (!engine.run([&](FlowToken flow) { ends[flow] = engine.now_s(); }));
+  return ends;
+}
+
+void expect_times(const std::vector<double>& got, const std::vector<double>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], wanted[i], 1e-9 * wanted[i]) << "flow " << i;
+  }
+}
+
+TEST(FlowEngine, AFlowTakesLatencyThenBytesOverBandwidth) {
+  // 1 us + 25 000 / 25e9 = 2 us.
+  expect_times(end_times({25e9}, {{{0}, 1e-6, 25000}}), {2e-6});
+}
+
+TEST(FlowEngine, ADelayNeedsNoResource) {
+  expect_times(end_times({}, {{{}, 3e-6, 0}, {{}, 1e-6, 0}}), {3e-6, 1e-6});
+}
+
+TEST(FlowEngine, ZeroBytesTakeTheLatencyOnly) {
+  expect_times(end_times({1e9}, {{{0}, 2e-6, 0}, {{0}, 0, 1000}}), {2e-6, 1e-6});
+}
+
+TEST(FlowEngine, FlowsShareEquallyWhateverTheirLatency) {
+  // The first moves alone for 1 s (10 of its 30 bytes), then both at 5/s: the second ends its 10 at
+  // 1 + 2 = 3, the first has 10 left and ends at 4.
+  expect_times(end_times({10}, {{{0}, 0, 30}, {{0}, 1, 10}}), {4, 3});
+  // Latencies a million times apart do not change the shares either: both move from about 0 at 5/s.
+  const std::vector<double> ends = end_times({10}, {{{0}, 1e-9, 10}, {{0}, 1e-3, 10}});
+  EXPECT_NEAR(ends[0], 2, 2e-3);
+  EXPECT_NEAR(ends[1], 2, 2e-3);
+}
+
+TEST(FlowEngine, ThreeFlowsShareTwoLinksMaxMin) {
+  // A carries 10/s, B 4/s. Flow 0 uses A, 1 uses A and B, 2 uses B. B's fair share is 2, so 1 and 2
+  // get 2 each and 0 gets 10 - 2 = 8. At t = 1 flow 0 (8 bytes) and flow 2 (2 bytes) end; flow 1
+  // has 8 - 2 = 6 left and B alone, 4/s: 1 + 6/4 = 2.5.
+  expect_times(end_times({10, 4}, {{{0}, 0, 8}, {{0, 1}, 0, 8}, {{1}, 0, 2}}), {1, 2.5, 1});
+}
+
+TEST(FlowEngine, AResourceListedTwiceCarriesTheBytesTwice) {
+  expect_times(end_times({10}, {{{0, 0}, 0, 10}}), {2});
+  // Rates are equal: 2x + x = 10. Flow 1 ends at 10 / (10/3) = 3; flow 0 then has 20 - 10 left at
+  // 5/s: 3 + 2 = 5.
+  expect_times(end_times({10}, {{{0, 0}, 0, 20}, {{0}, 0, 10}}), {5, 3});
+}
+
+TEST(FlowEngine, FractionsOfBytesCount) {
+  const double bytes = 1000.0 / 7;
+  expect_times(end_times({1e9}, {{{0}, 0, bytes}}), {bytes / 1e9});
+  const double many = static_cast<double>(std::int64_t{1} << 50) / 7;
+  expect_times(end_times({1e12}, {{{0}, 1e-6, many}}), {1e-6 + many / 1e12});
+}
+
+TEST(FlowEngine, ACallbackStartsTheNextFlow) {
+  FlowEngine& engine = FlowEngine::instance();
+  engine.begin(1000, 0);
+  const ResourceId link = engine.add_resource(1e9);
+  int left = 100;
+  engine.start(std::vector{link}, 1e-6, 1000, 0);
+  ASSERT_TRUE(engine.run([&](FlowToken) {
+    if (--left > 0) engine.start(std::vector{link}, 1e-6, 1000, 0);
+  }));
+  EXPECT_EQ(left, 0);
+  EXPECT_NEAR(engine.now_s(), 100 * 2e-6, 1e-9 * 2e-4);
+}
+
+/// Max-min shares by progressive filling, stepped from event to event: slow and independent.
+std::vector<double> fluid_model(const std::vector<double>& capacities, std::vector<Flow> flows) {
+  std::vector<double> ends(flows.size(), -1);
+  double now = 0;
+  while (std::ranges::count(ends, -1) > 0) {
+    std::map<std::size_t, double> rate;  // of flows that have paid their latency
+    std::vector<bool> is_set(flows.size(), false);
+    std::vector<double> left = capacities;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      if (ends[i] < 0 && flows[i].latency_s <= now) rate[i] = 0;
+    }
+    for (std::size_t frozen = 0; frozen < rate.size();) {
+      double share = std::numeric_limits<double>::infinity();
+      std::size_t tightest = 0;
+      for (std::size_t r = 0; r < capacities.size(); ++r) {
+        double weight = 0;
+        for (const auto& [i, unused] : rate) {
+          if (!is_set[i]) weight += std::ranges::count(flows[i].resources, r);
+        }
+        if (weight > 0 && left[r] / weight < share) {
+          share = left[r] / weight;
+          tightest = r;
+        }
+      }
+      for (auto& [i, value] : rate) {
+        if (is_set[i] || std::ranges::count(flows[i].resources, tightest) == 0) continue;
+        value = share;
+        is_set[i] = true;
+        ++frozen;
+        for (const ResourceId r : flows[i].resources) left[r] -= share;
+      }
+    }
+    double step = std::numeric_limits<double>::infinity();
+    for (const auto& [i, value] : rate) step = std::min(step, flows[i].bytes / value);
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      if (flows[i].latency_s > now) step = std::min(step, flows[i].latency_s - now);
+    }
+    const bool is_latency = std::ranges::any_of(flows, [&](const Flow& flow) {
+      return flow.latency_s > now && flow.latency_s - now == step;
+    });
+    const double before = now;
+    now += step;
+    for (Flow& flow : flows) {
+      if (is_latency && flow.latency_s - before == step) flow.latency_s = now;
+    }
+    for (const auto& [i, value] : rate) {
+      flows[i].bytes -= value * step;
+      if (flows[i].bytes <= 1e-12) ends[i] = now;
+    }
+  }
+  return ends;
+}
+
+TEST(FlowEngine, AgreesWithAFluidModel) {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto number = [&](double low, double high) {
+      return std::uniform_real_distribution<double>(low, high)(random);
+    };
+    std::vector<double> capacities(6);
+    for (double& capacity : capacities) capacity = number(1, 100);
+    std::vector<Flow> flows(30);
+    for (Flow& flow : flows) {
+      const int length = 1 + static_cast<int>(random() % 4);
+      for (int i = 0; i < length; ++i) flow.resources.push_back(random() % capacities.size());
+      flow.latency_s = random() % 3 == 0 ? 0 : number(0, 5);
+      flow.bytes = number(1, 50);
+    }
+    expect_times(end_times(capacities, flows), fluid_model(capacities, flows));
+  }
+}
+
+/// Ends of a desynchronised pattern, to the last bit.
+std::vector<double> awkward_pattern() {
+  std::vector<Flow> flows;
+  for (int i = 0; i < 40; ++i) {
+    flows.push_back({{static_cast<ResourceId>(i % 3), static_cast<ResourceId>(i % 5)},
+                     1e-6 / (i + 3),
+                     12345.0 / (i + 7)});
+  }
+  return end_times({25e9, 11e9 / 3, 50e9 / 7, 1e9, 3e9}, flows);
+}
+
+TEST(FlowEngine, ResultsDoNotDependOnEarlierSimulations) {
+  const std::vector<double> first = awkward_pattern();
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    // Other simulations of 0 to 0.1 s, together many epochs long.
+    end_times({1e9}, {{{0}, 0, 1.0 + static_cast<double>(random() % 100'000'000)}});
+    ASSERT_EQ(awkward_pattern(), first) << "after " << i + 1 << " others";
+  }
+}
+
+TEST(FlowEngine, SimulationsLongerThanAnEpochAreReproducible) {
+  // Expected to take nothing, so that epochs last 1 s; they take 10.
+  const auto long_pattern = [] {
+    return end_times({10, 3}, {{{0}, 1.0 / 3, 70}, {{0, 1}, 0.1, 17}, {{1}, 0.7, 29}}, 0);
+  };
+  const std::vector<double> first = long_pattern();
+  for (int i = 0; i < 20; ++i) {
+    end_times({1e9}, {{{0}, 1e-6, 1e5 * (i + 1)}});
+    ASSERT_EQ(long_pattern(), first);
+  }
+}
+
+TEST(FlowEngine, LongSimulationsDoNotWearItOut) {
+  const std::vector<double> first = awkward_pattern();
+  for (int i = 0; i < 5000; ++i) expect_times(end_times({10}, {{{0}, 5, 100}}), {15});
+  EXPECT_EQ(awkward_pattern(), first);
+}
+
+TEST(FlowEngine, ReusesItsLinks) {
+  const std::vector<double> capacities(50, 1e9);
+  end_times(capacities, {{{49}, 0, 1}});
+  const std::size_t pooled = FlowEngine::instance().pooled_resources();
+  for (int i = 0; i < 100; ++i) end_times(capacities, {{{49}, 0, 1}});
+  EXPECT_EQ(FlowEngine::instance().pooled_resources(), pooled);
+}
+
+TEST(FlowEngine, LeavesSignalsAlone) {
+  FlowEngine::instance();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    ASSERT_EQ(sigaction(signal, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL);
+  }
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include "machine.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+void expect_time(const RunReport& report, double wanted_s) {
+  EXPECT_NEAR(report.time_s, wanted_s, 1e-9 * wanted_s);
+}
+
+TEST(Simulator, RingAllreduceTakes2NMinus1Steps) {
+  for (const int n : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}) {
+    SCOPED_TRACE(n);
+    const TestMachine machine(ring_machine(n, 25, 1e-6));
+    const RunReport report = machine.run(ring_allreduce(n), 3 * kMiB);
+    // Every step moves a part of M/n from each rank to the next: M/n / 25e9 + 1 us.
+    const double step_s = 3.0 * kMiB / n / 25e9 + 1e-6;
+    expect_time(report, 2 * (n - 1) * step_s);
+    EXPECT_EQ(report.transfers, 2 * n * (n - 1));
+    EXPECT_EQ(report.message_bytes, 3 * kMiB);
+  }
+}
+
+TEST(Simulator, SmallMessagesAreCountedInFractionsOfBytes) {
+  const TestMachine machine(ring_machine(7, 25, 1e-6));
+  // 10 bytes in 7 parts: 12 steps of 1 us + 10/7 / 25e9.
+  expect_time(machine.run(ring_allreduce(7), 10), 12 * (1e-6 + 10.0 / 7 / 25e9));
+}
+
+TEST(Simulator, ZeroBytesStillPayLatency) {
+  const TestMachine machine(ring_machine(8, 25, 1e-6));
+  const RunReport report = machine.run(ring_allreduce(8), 0);
+  expect_time(report, 14e-6);
+  EXPECT_TRUE(report.links.empty());
+}
+
+TEST(Simulator, OneRankCopiesLocallyInNoTime) {
+  const TestMachine machine(machine_of_gpus(1));
+  Builder builder("copy", allreduce_contract(1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  const RunReport report = machine.run(builder.finish(), kMiB);
+  EXPECT_EQ(report.time_s, 0);
+  EXPECT_EQ(report.transfers, 0);
+  EXPECT_EQ(report.critical_path.size(), 1u);
+}
+
+TEST(Simulator, AnEmptyProgramTakesNoTime) {
+  const TestMachine machine(machine_of_gpus(1));
+  const RunReport report = machine.run(Builder("none", allreduce_contract(1)).finish(), kMiB);
+  EXPECT_EQ(report.time_s, 0);
+  EXPECT_TRUE(report.critical_path.empty());
+}
+
+TEST(Simulator, LongChainsOfFreeOpsNeedNoStack) {
+  const TestMachine machine(machine_of_gpus(1));
+  constexpr int kOps = 300'000;
+  Builder builder("chain", allreduce_contract(1));
+  for (int i = 0; i < kOps; ++i) {
+    builder.copy(builder.tmp(0, (i + 1) % 2, 1),
+                 i == 0 ? builder.input(0, 0, 1) : builder.tmp(0, i % 2, 1));
+  }
+  EXPECT_EQ(machine.run(builder.finish(), kMiB).time_s, 0);
+}
+
+/// Two copies r0 -> r1 of half the message each, on lanes `a` and `b` of r0.
+Program two_copies(int a, int b) {
+  Builder builder("two", allreduce_contract(2, 2));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.lane = a});
+  builder.copy(builder.output(1, 1, 1), builder.input(0, 1, 1), {.lane = b});
+  return builder.finish();
+}
+
+TEST(Simulator, TwoLanesShareALinkOneLaneTakesTurns) {
+  const TestMachine machine(ring_machine(2, 10, 1e-6));
+  const double bytes_s = 1e6 / 10e9;
+  // At the same time, each at half speed: latency once. In turn: twice.
+  expect_time(machine.run(two_copies(0, 1), 1'000'000), 1e-6 + bytes_s);
+  expect_time(machine.run(two_copies(0, 0), 1'000'000), 2e-6 + bytes_s);
+}
+
+/// r0 -> r1 and r1 -> r0, the whole message each.
+Program exchange() {
+  Builder builder("exchange", allreduce_contract(2));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(1, 0, 1));
+  return builder.finish();
+}
+
+TEST(Simulator, DirectionsOfAHalfDuplexLinkShareIt) {
+  Topology topology = ring_machine(2, 10, 0);
+  expect_time(TestMachine(topology).run(exchange(), 1'000'000), 1e6 / 10e9);
+  topology.links[0].duplex = Duplex::half;
+  const RunReport report = TestMachine(topology).run(exchange(), 1'000'000);
+  expect_time(report, 2e6 / 10e9);
+  ASSERT_EQ(report.links.size(), 1u);
+  EXPECT_EQ(report.links[0].name, "gpu0<->gpu1 nvlink2");
+  EXPECT_DOUBLE_EQ(report.links[0].bytes, 2e6);
+}
+
+TEST(Simulator, LinksOfOneMediumShareIt) {
+  Topology topology = machine_of_gpus(4);
+  topology.links = {gpu_link(0, 1, 10, 0), gpu_link(2, 3, 10, 0)};
+  Builder builder("pairs", allreduce_contract(4));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.output(3, 0, 1), builder.input(2, 0, 1));
+  const Program pairs = builder.finish();
+  expect_time(TestMachine(topology).run(pairs, 1'000'000), 1e6 / 10e9);
+  for (Link& link : topology.links) {
+    link.duplex = Duplex::shared;
+    link.medium = "bus";
+  }
+  const RunReport report = TestMachine(topology).run(pairs, 1'000'000);
+  expect_time(report, 2e6 / 10e9);
+  ASSERT_EQ(report.links.size(), 1u);
+  EXPECT_EQ(report.links[0].name, "bus nvlink2");
+}
+
+TEST(Simulator, AGatheringCombineIsBoundByTheLinkIntoItsDestination) {
+  const TestMachine machine(switch_machine(4, 25, 0.5e-6));
+  Builder builder("gather", allreduce_contract(4));
+  builder.combine(builder.output(0, 0, 1), {builder.input(0, 0, 1), builder.input(1, 0, 1),
+                                            builder.input(2, 0, 1), builder.input(3, 0, 1)});
+  const RunReport report = machine.run(builder.finish(), 1'000'000);
+  // Three flows into gpu0 at 25/3 GB/s each, after two hops of 0.5 us.
+  expect_time(report, 1e-6 + 3e6 / 25e9);
+  EXPECT_EQ(report.transfers, 3);
+  ASSERT_EQ(report.links.size(), 4u);
+  EXPECT_EQ(report.links[0].name, "switch->gpu0 nvlink2");
+  EXPECT_NEAR(report.links[0].utilization, 120.0 / 121, 1e-9);
+  EXPECT_NEAR(report.links[1].utilization, 40.0 / 121, 1e-9);
+}
+
+TEST(Simulator, APushedReductionMovesWhatIsNotAtItsDestination) {
+  const TestMachine machine(ring_machine(2, 10, 1e-6));
+  Builder builder("push", allreduce_contract(2));
+  builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
+  builder.combine(builder.output(1, 0, 1), {builder.output(1, 0, 1), builder.input(0, 0, 1)},
+                  {.at = 0});
+  const RunReport report = machine.run(builder.finish(), 1'000'000);
+  expect_time(report, 1e-6 + 1e6 / 10e9);
+  ASSERT_EQ(report.links.size(), 1u);
+  EXPECT_EQ(report.links[0].name, "gpu0->gpu1 nvlink2");
+}
+
+TEST(Simulator, AViaGoesThroughTheNamedNode) {
+  const TestMachine machine(ring_machine(3, 10, 1e-6));
+  Builder builder("detour", allreduce_contract(3));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.via = "gpu2"});
+  const RunReport report = machine.run(builder.finish(), 1'000'000);
+  expect_time(report, 2e-6 + 1e6 / 10e9);
+  ASSERT_EQ(report.links.size(), 2u);
+  EXPECT_EQ(report.links[0].name, "gpu0->gpu2 nvlink2");
+  EXPECT_EQ(report.links[1].name, "gpu2->gpu1 nvlink2");
+}
+
+TEST(Simulator, ComputeOpsTakeTheirDuration) {
+  const TestMachine machine(ring_machine(2, 10, 1e-6));
+  Builder builder("step", allreduce_contract(2));
+  const OpId work = builder.compute(0, 5e-3);
+  const OpId send = builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.lane = 1});
+  builder.after(send, work);
+  expect_time(machine.run(builder.finish(), 1'000'000), 5e-3 + 1e-6 + 1e6 / 10e9);
+}
+
+TEST(Simulator, TimeScalesWithBandwidthAndLatency) {
+  const Program program = ring_allreduce(8);
+  const double time_s = TestMachine(ring_machine(8, 25, 1e-6)).run(program, kMiB).time_s;
+  for (const double k : {2.0, 3.0, 10.0}) {
+    const double faster_s =
+        TestMachine(ring_machine(8, 25 * k, 1e-6 / k)).run(program, kMiB).time_s;
+    EXPECT_NEAR(faster_s * k, time_s, 1e-9 * time_s) << k;
+  }
+}
+
+TEST(Simulator, NoLinkCarriesMoreThanItCan) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const TestMachine machine(switch_machine(6, 25, 1e-7));
+    Builder builder("random", allreduce_contract(6, 8));
+    double bytes = 0;
+    for (int i = 0; i < 60; ++i) {
+      const int from = static_cast<int>(random() % 6);
+      const int to = (from + 1 + static_cast<int>(random() % 5)) % 6;
+      const std::int64_t begin = random() % 7;
+      const std::int64_t length = 1 + random() % (8 - begin);
+      builder.copy(builder.tmp(to, begin, length), builder.input(from, begin, length),
+                   {.lane = static_cast<int>(random() % 3)});
+      bytes += 8e6 * static_cast<double>(length) / 8;
+    }
+    const RunReport report = machine.run(builder.finish(), 8'000'000);
+    double carried = 0;
+    for (const LinkUse& link : report.links) {
+      EXPECT_LE(link.utilization, 1 + 1e-9) << link.name;
+      carried += link.bytes;
+    }
+    EXPECT_NEAR(carried, 2 * bytes, 1e-6 * bytes);  // two links each
+  }
+}
+
+/// Everything a report says, to the last bit, wall time aside.
+void expect_same(const RunReport& a, const RunReport& b) {
+  EXPECT_EQ(a.time_s, b.time_s);
+  ASSERT_EQ(a.links.size(), b.links.size());
+  for (std::size_t i = 0; i < a.links.size(); ++i) {
+    EXPECT_EQ(a.links[i].name, b.links[i].name);
+    EXPECT_EQ(a.links[i].bytes, b.links[i].bytes);
+    EXPECT_EQ(a.links[i].utilization, b.links[i].utilization);
+  }
+  ASSERT_EQ(a.critical_path.size(), b.critical_path.size());
+  for (std::size_t i = 0; i < a.critical_path.size(); ++i) {
+    EXPECT_EQ(a.critical_path[i].op, b.critical_path[i].op);
+    EXPECT_EQ(a.critical_path[i].start_s, b.critical_path[i].start_s);
+    EXPECT_EQ(a.critical_path[i].end_s, b.critical_path[i].end_s);
+  }
+  ASSERT_EQ(a.timeline.size(), b.timeline.size());
+  for (std::size_t i = 0; i < a.timeline.size(); ++i) {
+    EXPECT_EQ(a.timeline[i].start_s, b.timeline[i].start_s);
+    EXPECT_EQ(a.timeline[i].end_s, b.timeline[i].end_s);
+  }
+}
+
+TEST(Simulator, RepeatedRunsAreEqualToTheLastBit) {
+  const TestMachine machine(ring_machine(7, 23.7, 1.3e-6));
+  const Program program = ring_allreduce(7);
+  const RunReport first = machine.run(program, 1'000'003, true);
+  for (int i = 1; i <= 50; ++i) {
+    TestMachine(ring_machine(5, 1, 1e-6)).run(ring_allreduce(5), 1'000'000 * i);
+    expect_same(machine.run(program, 1'000'003, true), first);
+  }
+}
+
+double resident_mib() {
+  std::ifstream statm("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  statm >> total >> resident;
+  return resident * 4096 / kMiB;
+}
+
+TEST(Simulator, ManySimulationsDoNotGrowMemory) {
+  const TestMachine machine(ring_machine(8, 25, 1e-6));
+  const Program program = ring_allreduce(8);
+  for (int i = 0; i < 200; ++i) machine.run(program, kMiB);
+  const double before = resident_mib();
+  for (int i = 0; i < 1000; ++i) machine.run(program, kMiB);
+  EXPECT_LT(resident_mib() - before, 4);
+}
+
+TEST(Simulator, RefusesAProgramWithoutAMachineOrARoute) {
+  const Simulator simulator;
+  EXPECT_EQ(simulator.name(), "sim");
+  EXPECT_EQ(simulator.unsupported(exchange(), Target{}),
+            "the simulator needs a machine to simulate");
+  const TestMachine apart(machine_of_gpus(2));
+  const auto reason = simulator.unsupported(exchange(), apart.target());
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_THAT(*reason, testing::HasSubstr("gpu0"));
+  const TestMachine joined(ring_machine(2, 10, 0));
+  EXPECT_EQ(simulator.unsupported(exchange(), joined.target()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace espalier
