@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "core/error.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("espalier-file-test-" + std::to_string(::getpid()));
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::size_t file_count() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST_F(FileTest, ReadsBackWhatWasWritten) {
+  const std::string content("line\n\0binary\xff", 13);
+  write_file(path("a"), content);
+  EXPECT_EQ(read_file(path("a")), content);
+  write_file(path("a"), "");
+  EXPECT_EQ(read_file(path("a")), "");
+  EXPECT_EQ(file_count(), 1u);  // no temporary is left
+}
+
+TEST_F(FileTest, SaysWhyItCantRead) {
+  EXPECT_EQ(message_of([&] { read_file("no/such/file"); }),
+            "error: can't read 'no/such/file': No such file or directory");
+  EXPECT_NE(message_of([&] { read_file(folder_.string()); }).find("Is a directory"),
+            std::string::npos);
+}
+
+TEST_F(FileTest, SaysWhyItCantWrite) {
+  EXPECT_EQ(message_of([&] { write_file("no/such/file", "x"); }),
+            "error: can't write 'no/such/file': No such file or directory");
+  EXPECT_NE(message_of([&] { write_file(path(std::string(5000, 'x')), ""); }).find("too long"),
+            std::string::npos);
+}
+
+TEST_F(FileTest, ReplacesWhatALinkPointsAt) {
+  write_file(path("target"), "old");
+  fs::create_symlink("target", path("link"));
+  write_file(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("target")), "new");
+}
+
+TEST_F(FileTest, WritesToDevicesDirectly) {
+  write_file("/dev/null", "gone");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(FileTest, SaysThatTheDiskIsFull) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  EXPECT_EQ(message_of([&] { write_file("/dev/full", "x"); }),
+            "error: can't write '/dev/full': No space left on device");
+}
+
+TEST_F(FileTest, DiscardIsHarmlessWithoutAWrite) {
+  write_file(path("a"), "kept");
+  discard_unfinished_writes();
+  EXPECT_EQ(read_file(path("a")), "kept");
+}
+
+}  // namespace
+}  // namespace espalier
