@@ -1,1 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <ostream>
+
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "cli/help.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+
+namespace espalier {
+
+namespace {
+
+int dispatch(const std::vector<std::string>& words, const Console& console) {
+  if (words.empty()) {
+    console.err << overview(console.width);
+    return exit_code(ErrorKind::usage);
+  }
+  const std::string& name = words.front();
+  if (name == "--help" || name == "-h") {
+    console.out << overview(console.width);
+    return 0;
+  }
+  if (name == "--version") {
+    console.out << "espalier " << ESPALIER_VERSION << '\n';
+    return 0;
+  }
+  const Verb* verb = find_verb(name);
+  if (verb == nullptr) {
+    throw Error(ErrorKind::usage, fmt::format("there is no verb {}", quote(name)),
+                did_you_mean(name, words_of(WordKind::verb)));
+  }
+  Arguments arguments(*verb, {words.begin() + 1, words.end()});
+  if (arguments.wants_help()) {
+    console.out << help_of(*verb, console.width);
+    return 0;
+  }
+  return verb->run(arguments, console);
+}
+
+}  // namespace
+
+int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  const Console console = make_console(out, err);
+  int code = 0;
+  try {
+    code = dispatch(arguments, console);
+  } catch (const Error& error) {
+    say(console, error.what());
+    code = exit_code(error.kind());
+  } catch (const std::bad_alloc&) {
+    say(console, "error: not enough memory");
+    code = exit_code(ErrorKind::runtime);
+  } catch (const std::exception& error) {
+    say(console, fmt::format("internal error: {}. This is a bug in Espalier.", error.what()));
+    code = exit_code(ErrorKind::runtime);
+  }
+  out.flush();
+  if (!out) {
+    say(console, "error: can't write the results");
+    if (code == 0) code = exit_code(ErrorKind::runtime);
+  }
+  return code;
+}
+
+}  // namespace espalier

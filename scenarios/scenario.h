@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,12 +11,21 @@
 
 namespace espalier {
 
-/// One block of a scenario: every combination of its lists is a query.
+/// What a block also runs with real data, after its tables.
+struct ScenarioExecution {
+  std::string backend = "host";
+  std::int64_t size_bytes = 0;
+  std::string algorithm;  ///< empty: the fastest of each table
+};
+
+/// One block of a scenario: what is compared with what.
 struct ScenarioBlock {
   std::string title;
-  std::vector<Query> queries;      ///< expanded; `algorithm: all` already replaced
-  bool execute_best = false;       ///< also run the fastest one with real data on the host
-  std::int64_t execute_bytes = 0;  ///< with a message of this size
+  std::string note;
+  /// One table per machine and set of GPUs, in file order; each holds every size (ascending as
+  /// given) with every algorithm. `algorithms: all` is already replaced. Never empty.
+  std::vector<std::vector<Query>> tables;
+  std::optional<ScenarioExecution> execute;
 };
 
 /// A study as a file: what to ask, in `espalier.scenario/1`. docs/scenarios.md.
@@ -25,7 +36,18 @@ struct Scenario {
   std::vector<ScenarioBlock> blocks;
 };
 
-/// Throws Error{input} with every problem.
+/// Reads a scenario and checks that every question makes sense: the machines load, the GPUs, the
+/// root and the profile exist there, the algorithms serve the collective. Relative paths of
+/// machines count from the folder of `file`. Throws Error{input} with every problem.
 Scenario parse_scenario(std::string_view yaml, const std::string& file);
+
+struct ScenarioEntry {
+  std::string name;
+  std::string title;
+  std::string yaml;  ///< the file's whole text
+};
+
+/// The built-in scenarios, by name. They are compiled into the library.
+const std::vector<ScenarioEntry>& builtin_scenarios();
 
 }  // namespace espalier

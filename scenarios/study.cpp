@@ -285,6 +285,7 @@ Outcome Study::ask(const Query& query) {
 
   if (query.judge) {
     outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
+    outcome.bound_helpers = prepared.whole->hosts > 0;
     outcome.bound = bound(query, machine, prepared);
     const double limit = outcome.bound->algbw_gbps;
     if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;

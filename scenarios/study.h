@@ -42,7 +42,8 @@ struct Outcome {
   bool verified = false;
   bool order_consistent = true;
   std::vector<Diagnostic> problems;  ///< of the verifier, when not verified; nothing was run then
-  LinkScope bound_links = LinkScope::all;  ///< the links the bound counts
+  LinkScope bound_links = LinkScope::all;  ///< the links the bound counts: those that were used
+  bool bound_helpers = false;              ///< host memories take part, and the bound knows
   std::optional<Bound> bound;              ///< when asked to judge
   double fraction = 0;                     ///< algbw / bound; 0 without a finite bound
   RunReport report;

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/check.h"
+#include "core/units.h"
+
+namespace espalier {
+
+namespace {
+
+bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+const OptionUse* find_use(const Verb& verb, std::string_view option) {
+  const auto use = std::ranges::find(verb.options, option, &OptionUse::name);
+  return use == verb.options.end() ? nullptr : &*use;
+}
+
+/// The verbs that take `option`, for "only sim and run take it".
+std::vector<std::string> takers(std::string_view option) {
+  std::vector<std::string> names;
+  for (const Verb* verb : all_verbs()) {
+    if (find_use(*verb, option) != nullptr) names.emplace_back(verb->name);
+  }
+  return names;
+}
+
+template <class Number>
+bool parse_number(const std::string& text, Number& number) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : verb_(verb) {
+  if (std::ranges::any_of(words, [](auto& word) { return word == "--help" || word == "-h"; })) {
+    wants_help_ = true;
+    return;
+  }
+  CLI::App parser;
+  parser.set_help_flag();
+  parser.allow_extras();
+  std::vector<CLI::Option*> options;
+  for (const OptionUse& use : verb.options) {
+    const OptionSpec& spec = option_spec(use.name);
+    if (spec.kind == WordKind::flag) {
+      options.push_back(parser.add_flag(std::string(spec.name)));
+    } else {
+      options.push_back(parser.add_option(std::string(spec.name)));
+      options.back()->expected(1, spec.many ? CLI::detail::expected_max_vector_size : 1);
+    }
+    options.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  try {
+    parser.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    // What is left to go wrong once unknown words are allowed: a value that is not there.
+    const std::string_view message = error.what();
+    const std::string name(message.substr(0, message.find(':')));
+    const auto spec = std::ranges::find(all_options(), name, &OptionSpec::name);
+    if (spec == all_options().end()) {
+      problem(std::string(message));
+    } else {
+      problem_of(name, spec->kind == WordKind::flag
+                           ? "takes no value"
+                           : fmt::format("needs a value: {}", spec->value));
+    }
+    finish();
+  }
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i]->count() == 0) continue;
+    const OptionSpec& spec = option_spec(verb.options[i].name);
+    given_.emplace(spec.name, options[i]->results());
+    if (!spec.many && spec.kind != WordKind::flag && options[i]->results().size() > 1) {
+      problem_of(spec.name, "is given twice");
+    }
+  }
+  std::vector<std::string> unknown;
+  for (const std::string& word : parser.remaining()) {
+    if (word == "--") continue;
+    (looks_like_option(word) ? unknown : positionals_).push_back(word);
+  }
+  note_strangers(unknown);
+}
+
+void Arguments::note_strangers(const std::vector<std::string>& unknown) {
+  for (const std::string& word : unknown) {
+    const std::string name = word.substr(0, word.find('='));
+    std::vector<std::string> known;
+    for (const OptionUse& use : verb_.options) known.emplace_back(use.name);
+    std::string suggestion = did_you_mean(name, known);
+    if (const auto others = takers(name); !others.empty()) {
+      suggestion = fmt::format("it belongs to: {}", join(others, ", "));
+    } else if (known.empty()) {
+      suggestion = fmt::format("{} has no options", verb_.name);
+    }
+    problem(fmt::format("unknown option {}", quote(name)), suggestion);
+  }
+  const Positional& wanted = verb_.positional;
+  const auto count = static_cast<int>(positionals_.size());
+  if (count < wanted.least && unknown.empty()) {
+    problem(fmt::format("{} needs {}: {}", verb_.name, wanted.name, wanted.meaning));
+  }
+  // The value of an unknown option looks like a word too many.
+  for (int i = wanted.most; i < count && unknown.empty(); ++i) {
+    problem(fmt::format("unexpected word {}", quote(positionals_[i])),
+            fmt::format("espalier help {}", verb_.name));
+  }
+}
+
+bool Arguments::given(std::string_view option) const {
+  CHECK(find_use(verb_, option) != nullptr);
+  return given_.contains(option);
+}
+
+std::vector<std::string> Arguments::words(std::string_view option) const {
+  const OptionUse* use = find_use(verb_, option);
+  CHECK(use != nullptr);
+  if (const auto found = given_.find(option); found != given_.end()) return found->second;
+  return use->otherwise.empty() ? std::vector<std::string>{} : split(use->otherwise, ' ');
+}
+
+std::string Arguments::text(std::string_view option) const {
+  const std::vector<std::string> all = words(option);
+  return all.empty() ? std::string() : all.front();
+}
+
+std::int64_t Arguments::integer(std::string_view option, std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
+  const std::string word = text(option);
+  if (!parse_number(word, number) || number < least || number > most) {
+    problem_of(option,
+               fmt::format("{} is not a whole number from {} to {}", quote(word), least, most));
+    return least;
+  }
+  return number;
+}
+
+double Arguments::number(std::string_view option, double least, double most) {
+  double number = 0;
+  const std::string word = text(option);
+  if (!parse_number(word, number) || !(number >= least && number <= most)) {
+    problem_of(option, fmt::format("{} is not a number from {} to {}", quote(word), least, most));
+    return least;
+  }
+  return number;
+}
+
+std::vector<std::int64_t> Arguments::sizes(std::string_view option) {
+  std::vector<std::int64_t> all;
+  for (const std::string& word : words(option)) {
+    if (const auto part = reading(option, [&] { return parse_byte_list(word); })) {
+      all.insert(all.end(), part->begin(), part->end());
+    }
+  }
+  return all;
+}
+
+std::optional<std::int64_t> Arguments::chunk(std::string_view option) {
+  const std::string word = text(option);
+  if (word == "auto") return std::nullopt;
+  const auto bytes = parse_bytes(word);
+  if (!bytes) {
+    problem_of(option, fmt::format("{} is not a chunk size", quote(word)),
+               "auto, 0 for whole messages, or a size such as 4MiB");
+  }
+  return bytes;
+}
+
+std::vector<int> Arguments::gpus(std::string_view option) {
+  const std::string word = text(option);
+  if (word == "all") return {};
+  auto numbers = parse_int_list(word);
+  if (!numbers || numbers->empty()) {
+    problem_of(option, fmt::format("{} is not a set of GPUs", quote(word)),
+               "all, or numbers and ranges such as 0-3,6");
+    return {};
+  }
+  return *numbers;
+}
+
+void Arguments::problem(std::string message, std::string suggestion) {
+  problems_.add({}, std::move(message), std::move(suggestion));
+}
+
+void Arguments::problem_of(std::string_view option, std::string_view what, std::string suggestion) {
+  problem(fmt::format("{}: {}", option, what), std::move(suggestion));
+}
+
+void Arguments::note(std::string_view option, const Error& error) {
+  for (Diagnostic found : error.diagnostics()) {
+    if (found.where.file.empty()) found.message = fmt::format("{}: {}", option, found.message);
+    problems_.add(std::move(found));
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/verb.h"
+#include "core/error.h"
+#include "core/words.h"
+
+namespace espalier {
+
+/// The words given to a verb. Readers answer the value, the verb's default when it was not given,
+/// or something harmless after noting a problem; `finish` throws all problems at once. Options are
+/// named as in the verb's record ("--size"); asking for another one is a bug (CHECK).
+class Arguments {
+ public:
+  /// Splits `words` into options and positionals; notes unknown options, missing values, options
+  /// given twice and too few or too many positionals.
+  Arguments(const Verb& verb, const std::vector<std::string>& words);
+
+  /// --help was among the words; nothing else was looked at.
+  bool wants_help() const { return wants_help_; }
+  const Verb& verb() const { return verb_; }
+  const std::vector<std::string>& positionals() const { return positionals_; }
+
+  bool given(std::string_view option) const;
+  bool flag(std::string_view option) const { return given(option); }
+  /// Empty when not given and without default.
+  std::string text(std::string_view option) const;
+  std::vector<std::string> words(std::string_view option) const;
+  /// `least` when it is wrong.
+  std::int64_t integer(std::string_view option, std::int64_t least, std::int64_t most);
+  double number(std::string_view option, double least, double most);
+  std::vector<std::int64_t> sizes(std::string_view option);
+  /// Nothing for "auto".
+  std::optional<std::int64_t> chunk(std::string_view option);
+  /// Empty for "all".
+  std::vector<int> gpus(std::string_view option);
+
+  template <class Value>
+  Value choice(std::string_view option, const std::vector<std::pair<std::string, Value>>& choices) {
+    const std::string word = text(option);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : choices) {
+      if (word == name) return value;
+      names.push_back(name);
+    }
+    problem_of(option, "unknown value " + quote(word), did_you_mean(word, names));
+    return choices.front().second;
+  }
+
+  void problem(std::string message, std::string suggestion = {});
+  /// Notes "--option: what is wrong".
+  void problem_of(std::string_view option, std::string_view what, std::string suggestion = {});
+  /// Runs `read` and notes the problems of the Error it throws as those of `option`.
+  template <class Read>
+  auto reading(std::string_view option, Read&& read) -> std::optional<decltype(read())> {
+    try {
+      return read();
+    } catch (const Error& error) {
+      note(option, error);
+      return std::nullopt;
+    }
+  }
+  /// Throws Error{usage} when there are problems.
+  void finish() const { problems_.throw_if_any(ErrorKind::usage); }
+
+ private:
+  void note(std::string_view option, const Error& error);
+  void note_strangers(const std::vector<std::string>& unknown);
+
+  const Verb& verb_;
+  bool wants_help_ = false;
+  std::map<std::string, std::vector<std::string>, std::less<>> given_;
+  std::vector<std::string> positionals_;
+  DiagnosticList problems_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "core/file.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kBarColumns = 24;
+constexpr auto kQuietTime = std::chrono::milliseconds(300);
+constexpr int kLeastWidth = 60;
+constexpr int kMostWidth = 160;
+
+bool set_and_not_empty(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+int terminal_width(int descriptor, int otherwise) {
+  winsize size{};
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return otherwise;
+  return std::clamp<int>(size.ws_col, kLeastWidth, kMostWidth);
+}
+
+}  // namespace
+
+Console make_console(std::ostream& out, std::ostream& err) {
+  Console console{out, err};
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  if (&out == &std::cout && isatty(STDOUT_FILENO) == 1) {
+    console.colour = !dumb && !set_and_not_empty("NO_COLOR");
+    console.width = terminal_width(STDOUT_FILENO, console.width);
+  }
+  console.live = &err == &std::cerr && isatty(STDERR_FILENO) == 1 && !dumb;
+  return console;
+}
+
+std::string styled(const Console& console, Style style, std::string_view text) {
+  if (!console.colour) return std::string(text);
+  switch (style) {
+    case Style::bold:
+      return fmt::format("\033[1m{}\033[0m", text);
+    case Style::good:
+      return fmt::format("\033[1;32m{}\033[0m", text);
+    case Style::dim:
+      return fmt::format("\033[2m{}\033[0m", text);
+  }
+  return std::string(text);
+}
+
+void say(const Console& console, std::string_view text) { console.err << text << '\n'; }
+
+void write_output(const Console& console, const std::string& path, std::string_view content) {
+  if (path == "-") {
+    console.out << content;
+  } else {
+    write_file(path, content);
+  }
+}
+
+Progress::Progress(const Console& console, std::size_t total)
+    : console_(console), total_(total), begin_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() { erase(); }
+
+void Progress::step(std::string_view label) {
+  const std::size_t done = started_++;
+  if (!console_.live || std::chrono::steady_clock::now() - begin_ < kQuietTime) return;
+  const auto filled =
+      static_cast<std::size_t>(kBarColumns) * done / std::max<std::size_t>(total_, 1);
+  console_.err << "\r\033[K"
+               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}", "", filled, "", kBarColumns - filled,
+                              started_, total_, label.substr(0, kLeastWidth / 2))
+               << std::flush;
+  drawn_ = true;
+}
+
+void Progress::erase() {
+  if (drawn_) console_.err << "\r\033[K" << std::flush;
+  drawn_ = false;
+}
+
+}  // namespace espalier

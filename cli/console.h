@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace espalier {
+
+/// Where a verb speaks: results to `out`, talk to `err`. Plain unless connected to a terminal.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool colour = false;  ///< `out` shows colours
+  bool live = false;    ///< `err` is a terminal: progress may be redrawn
+  int width = 100;      ///< columns of `out`
+};
+
+/// Looks at the process's terminals when the streams are std::cout and std::cerr. Colours are off
+/// when NO_COLOR is set or TERM is "dumb" (no-color.org).
+Console make_console(std::ostream& out, std::ostream& err);
+
+enum class Style { bold, good, dim };
+
+/// `text` in a style, or as it is when the console has no colours.
+std::string styled(const Console& console, Style style, std::string_view text);
+
+/// Prints a note for the reader: a line to `err`.
+void say(const Console& console, std::string_view text);
+
+/// Writes a whole file, or to `out` when `path` is "-". Throws Error{input} when it can't.
+void write_output(const Console& console, const std::string& path, std::string_view content);
+
+/// "[#####.....] 3/12 ring 1GiB" on the terminal's last line, once a run takes a noticeable time.
+/// Shows nothing when `err` is not a terminal. Erased at the end of its life.
+class Progress {
+ public:
+  Progress(const Console& console, std::size_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Begins the next step.
+  void step(std::string_view label);
+  /// Takes the bar away so that something can be printed; the next step draws it again.
+  void erase();
+
+ private:
+  const Console& console_;
+  std::size_t total_;
+  std::size_t started_ = 0;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace espalier

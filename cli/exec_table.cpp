@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/exec_table.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/text.h"
+#include "core/error.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+/// Half a row: one way of running.
+std::string half_row(std::string_view time, std::string_view algbw, std::string_view busbw,
+                     std::string_view wrong) {
+  return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, algbw, busbw, wrong);
+}
+
+void print_header(const Console& console, const Query& query, int ranks,
+                  const std::string& backend) {
+  console.out << fmt::format(
+      "# executed {} on {} with {}, backend {}\n"
+      "# warmup iters: {} iters: {} validation: {}\n#\n",
+      to_string(query.collective), describe_ranks(query, ranks), query.algorithm, backend,
+      query.run.warmup, query.run.iterations, query.run.check ? 1 : 0);
+  console.out << fmt::format("#{:>74}{:>33}\n", "out-of-place", "in-place");
+  const std::string names = half_row("time", "algbw", "busbw", "#wrong");
+  const std::string units = half_row("(us)", "(GB/s)", "(GB/s)", "");
+  console.out << fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", "size", "count", "type",
+                             "redop", "root", names, names);
+  const std::string line = fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}", "(B)",
+                                       "(elements)", "", "", "", units, units);
+  console.out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+}
+
+std::string measured(const Outcome& outcome) {
+  if (!outcome.ran()) return half_row("N/A", "N/A", "N/A", "N/A");
+  const RunReport& report = outcome.report;
+  return half_row(fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
+                  fit_number(outcome.busbw_gbps(), 6),
+                  report.wrong ? fmt::format("{}", *report.wrong) : "N/A");
+}
+
+std::string row(const Outcome& out_of_place, const Outcome& in_place) {
+  const Outcome& any = out_of_place.ran() ? out_of_place : in_place;
+  const Query& query = any.query;
+  const CollectiveInfo& collective = info(query.collective);
+  const auto type_size = static_cast<std::int64_t>(size_of(query.run.type));
+  std::int64_t count = any.report.message_bytes / type_size;
+  if (collective.blocked) count /= any.ranks;
+  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}", any.report.message_bytes, count,
+                     to_string(query.run.type),
+                     collective.reduces ? to_string(query.run.op) : std::string_view("none"),
+                     collective.rooted ? query.root : -1, measured(out_of_place),
+                     measured(in_place));
+}
+
+void print_footer(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::int64_t wrong = 0;
+  double busbw_gbps = 0;
+  for (const Outcome& outcome : outcomes) {
+    wrong += outcome.report.wrong.value_or(0);
+    busbw_gbps += outcome.busbw_gbps();
+  }
+  if (outcomes.empty()) return;
+  console.out << fmt::format("# Out of bounds values : {} {}\n", wrong,
+                             wrong == 0 ? "OK" : "FAILED")
+              << fmt::format("# Avg bus bandwidth    : {:g}\n#\n",
+                             busbw_gbps / static_cast<double>(outcomes.size()));
+}
+
+}  // namespace
+
+void execute_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                   bool print, Answers& answers) {
+  const Query& first = queries.front();
+  Answers mine;
+  bool has_header = false;
+  Progress progress(console, 2 * queries.size());
+  for (const Query& query : queries) {
+    const auto ask = [&](bool in_place) {
+      progress.step(progress_label(query));
+      Query asked = query;
+      asked.in_place = in_place;
+      Outcome outcome = study.ask(asked);
+      progress.erase();
+      for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
+      mine.add(outcome);
+      return outcome;
+    };
+    const Outcome out_of_place = ask(false);
+    const Outcome in_place = ask(true);
+    if (!print || (!out_of_place.ran() && !in_place.ran())) continue;
+    if (!has_header) print_header(console, first, out_of_place.ranks, out_of_place.backend);
+    has_header = true;
+    console.out << row(out_of_place, in_place) << '\n' << std::flush;
+  }
+  if (print) {
+    print_footer(console, mine.outcomes);
+    for (const auto& [algorithm, reason] : mine.skipped) {
+      console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");
+    }
+  }
+  answers.add(std::move(mine));
+}
+
+}  // namespace espalier

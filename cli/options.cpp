@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+#include "cli/verb.h"
+#include "core/check.h"
+#include "core/words.h"
+#include "ir/data.h"
+#include "scenarios/scenario.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+const std::vector<OptionSpec>& all_options() {
+  static const std::vector<OptionSpec> options = {
+      {"--topology", "T", WordKind::topology, false,
+       "the machine: a name, NAME:nodes=N, a YAML file, or a generic one as ring:n=8,gbps=25"},
+      {"--gpus", "LIST", WordKind::free, false, "which of its GPUs: 0,1,4, 0-7 or all"},
+      {"--ranks", "N", WordKind::free, false, "how many ranks, when no machine is named"},
+      {"--collective", "C", WordKind::collective, false, "the collective"},
+      {"--root", "RANK", WordKind::free, false, "the root of a rooted collective"},
+      {"--algorithm", "A...", WordKind::algorithm, true,
+       "names as ring or knomial:k=4, separated by spaces, or all"},
+      {"--size", "SIZE", WordKind::free, false,
+       "message sizes: 1GiB, 64MB, lists 1MiB,4MiB, powers of two 4KiB..1GiB"},
+      {"--chunk", "SIZE", WordKind::chunk, false,
+       "pieces a transfer is cut into: auto, 0 for whole messages, or a size"},
+      {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N pieces"},
+      {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
+      {"--links", "SCOPE", WordKind::links, false, "links to use: all, or the GPU fabric alone"},
+      {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},
+      {"--backend", "B", WordKind::backend, false, "what runs the programs"},
+      {"--dtype", "TYPE", WordKind::data_type, false, "element type"},
+      {"--op", "OP", WordKind::reduce_op, false, "reduction operator"},
+      {"--iters", "N", WordKind::free, false, "timed runs"},
+      {"--warmup", "N", WordKind::free, false, "runs before the timed ones"},
+      {"--no-check", "", WordKind::flag, false, "do not compare the results with the right ones"},
+      {"--timeout", "SECONDS", WordKind::free, false,
+       "a run without progress this long is reported as stuck"},
+      {"--show-links", "N", WordKind::free, false, "draw the N busiest links of the fastest run"},
+      {"--critical-path", "", WordKind::flag, false,
+       "print the chain of transfers that decides the time of the fastest run"},
+      {"--dot", "", WordKind::flag, false, "print a machine as a Graphviz graph"},
+      {"--json", "FILE", WordKind::file, false,
+       "write espalier.report/1; - for standard output, instead of tables"},
+      {"--trace", "FILE", WordKind::file, false,
+       "write the fastest run's timeline for ui.perfetto.dev"},
+      {"--markdown", "", WordKind::flag, false, ""},
+  };
+  return options;
+}
+
+const OptionSpec& option_spec(std::string_view name) {
+  const auto spec = std::ranges::find(all_options(), name, &OptionSpec::name);
+  CHECK(spec != all_options().end());
+  return *spec;
+}
+
+namespace {
+
+template <class Range, class Name>
+std::vector<std::string> names(const Range& range, Name name) {
+  std::vector<std::string> all;
+  for (const auto& element : range) all.emplace_back(name(element));
+  return all;
+}
+
+std::vector<std::string> topology_names() {
+  auto all = names(catalogue(), [](auto& entry) { return entry.name; });
+  for (const GenericMachine& generic : generic_machines()) all.push_back(generic.name);
+  return all;
+}
+
+std::vector<std::string> algorithm_names() {
+  return names(all_algorithms(), [](auto* algorithm) { return algorithm->name; });
+}
+
+std::vector<std::string> scenario_names() {
+  return names(builtin_scenarios(), [](auto& entry) { return entry.name; });
+}
+
+/// Without repetitions: a ring is an algorithm and a machine.
+std::vector<std::string> nameable() {
+  std::vector<std::string> all = topology_names();
+  for (const auto& more : {algorithm_names(), scenario_names()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(all);
+  const auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(WordKind kind) {
+  const auto as_text = [](auto value) { return to_string(value); };
+  switch (kind) {
+    case WordKind::flag:
+    case WordKind::free:
+    case WordKind::file:
+      return {};
+    case WordKind::topology:
+      return topology_names();
+    case WordKind::algorithm: {
+      auto all = algorithm_names();
+      all.emplace_back("all");
+      return all;
+    }
+    case WordKind::collective:
+      return names(all_collectives(), [](auto& collective) { return collective.name; });
+    case WordKind::profile:
+      return {"ideal", "kernel", "copy_engine"};
+    case WordKind::links:
+      return {"all", "fabric"};
+    case WordKind::scenario:
+      return scenario_names();
+    case WordKind::backend:
+      return {"host"};
+    case WordKind::data_type:
+      return names(all_data_types(), as_text);
+    case WordKind::reduce_op:
+      return names(all_reduce_ops(), as_text);
+    case WordKind::chunk:
+      return {"auto", "0"};
+    case WordKind::verb:
+      return names(all_verbs(), [](auto* verb) { return verb->name; });
+    case WordKind::shell:
+      return {"bash", "zsh", "fish"};
+    case WordKind::list_kind:
+      return {"topologies", "algorithms", "scenarios", "profiles", "collectives", "backends"};
+    case WordKind::nameable:
+      return nameable();
+  }
+  CHECK(false);
+}
+
+}  // namespace espalier

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/programs.h"
+
+#include <algorithm>
+
+#include "ir/chunk.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+std::optional<Machine> read_machine(Arguments& arguments) {
+  const std::string spec = arguments.text("--topology");
+  if (spec.empty()) return std::nullopt;
+  const std::vector<int> gpus = arguments.gpus("--gpus");
+  auto topology = arguments.reading(
+      "--topology", [&] { return std::make_shared<const Topology>(load_topology(spec)); });
+  if (!topology) return std::nullopt;
+  Machine machine;
+  machine.topology = std::move(*topology);
+  // Which links exist does not depend on the profile.
+  machine.router =
+      std::make_unique<Router>(*machine.topology, machine.topology->profiles.begin()->second);
+  auto placement = arguments.reading("--gpus", [&] { return place_ranks(*machine.router, gpus); });
+  if (!placement) return std::nullopt;
+  machine.placement = std::move(*placement);
+  return machine;
+}
+
+BuildRequest build_request(Collective collective, const ProgramRequest& request) {
+  if (request.machine) {
+    return request_for(collective, request.root, request.in_place, *request.machine->router,
+                       request.machine->placement);
+  }
+  BuildRequest blind;
+  blind.collective = collective;
+  blind.ranks = request.ranks;
+  blind.root = info(collective).rooted ? request.root : 0;
+  blind.in_place = request.in_place;
+  blind.host_of_rank.assign(static_cast<std::size_t>(request.ranks), 0);
+  return blind;
+}
+
+}  // namespace
+
+ProgramRequest read_program_request(Arguments& arguments) {
+  ProgramRequest request;
+  request.machine = read_machine(arguments);
+  if (arguments.text("--topology").empty()) {
+    request.ranks = static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
+    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
+  } else if (arguments.given("--ranks")) {
+    arguments.problem("--ranks and --topology exclude each other",
+                      "--gpus chooses ranks of a machine");
+  }
+  if (request.machine) request.ranks = request.machine->ranks();
+  if (arguments.given("--collective")) {
+    std::vector<std::pair<std::string, Collective>> collectives;
+    for (const CollectiveInfo& collective : all_collectives()) {
+      collectives.emplace_back(collective.name, collective.id);
+    }
+    request.collective = arguments.choice("--collective", collectives);
+  }
+  request.root = static_cast<int>(arguments.integer("--root", 0, std::max(request.ranks, 1) - 1));
+  request.in_place = arguments.flag("--in-place");
+  request.chunks = arguments.integer("--chunks", 1, kMaxUnits);
+  return request;
+}
+
+std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramRequest& request) {
+  std::vector<Collective> all = choice.algorithm->collectives;
+  if (request.collective) std::erase_if(all, [&](auto one) { return one != *request.collective; });
+  return all;
+}
+
+std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
+                                         const ProgramRequest& request) {
+  return unsupported(choice, build_request(collective, request));
+}
+
+Program build_program(const AlgorithmChoice& choice, Collective collective,
+                      const ProgramRequest& request) {
+  Program program = build(choice, build_request(collective, request));
+  if (request.chunks == 1) return program;
+  std::uint32_t longest = 0;
+  for (const Op& op : program.ops) longest = std::max(longest, op.length);
+  // With a byte per unit, sizes are units.
+  const double piece = static_cast<double>(longest) / static_cast<double>(request.chunks);
+  return chunk(program, plan_chunking(program, static_cast<double>(program.contract.units), piece));
+}
+
+}  // namespace espalier

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "ir/program.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// What `verify` and `show` need to build programs: a machine, or only a number of ranks.
+struct ProgramRequest {
+  std::optional<Machine> machine;
+  int ranks = 0;
+  std::optional<Collective> collective;  ///< nothing: whatever the algorithm serves
+  int root = 0;
+  bool in_place = false;
+  std::int64_t chunks = 1;  ///< pieces of the longest op
+};
+
+/// Reads --topology, --gpus, --ranks, --collective, --root, --in-place and --chunks; notes
+/// problems.
+ProgramRequest read_program_request(Arguments& arguments);
+
+/// The collectives of the request that the algorithm serves; empty when it serves none of them.
+std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramRequest& request);
+
+/// Why the algorithm can't be built for this collective, or nothing.
+std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
+                                         const ProgramRequest& request);
+
+/// \pre `not_buildable` answered nothing.
+Program build_program(const AlgorithmChoice& choice, Collective collective,
+                      const ProgramRequest& request);
+
+}  // namespace espalier

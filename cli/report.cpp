@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "cli/json.h"
+#include "core/check.h"
+
+namespace espalier {
+
+namespace {
+
+/// Ten digits, so that the last bits of a sum never show; null for what is not a number.
+Json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
+}
+
+Json gpu_numbers(const Outcome& outcome) {
+  Json numbers = Json::array();
+  if (outcome.query.topology.empty()) return numbers;
+  for (int rank = 0; rank < outcome.ranks; ++rank) {
+    numbers.push_back(outcome.query.gpus.empty() ? rank : outcome.query.gpus[rank]);
+  }
+  return numbers;
+}
+
+Json bound_json(const Outcome& outcome) {
+  if (!outcome.bound) return nullptr;
+  return {{"algbw_gbps", rounded(outcome.bound->algbw_gbps)},
+          {"fraction", rounded(outcome.fraction)},
+          {"kind", outcome.bound->kind},
+          {"certificate", outcome.bound->certificate}};
+}
+
+Json links_json(const RunReport& report) {
+  Json links = Json::array();
+  for (const LinkUse& link : report.links) {
+    links.push_back({{"name", link.name},
+                     {"bytes", rounded(link.bytes)},
+                     {"busy_s", rounded(link.busy_s)},
+                     {"utilization", rounded(link.utilization)}});
+  }
+  return links;
+}
+
+Json critical_path_json(const RunReport& report) {
+  Json steps = Json::array();
+  for (const CriticalStep& step : report.critical_path) {
+    steps.push_back({{"op", step.op},
+                     {"start_s", rounded(step.start_s)},
+                     {"end_s", rounded(step.end_s)},
+                     {"what", step.what},
+                     {"waited_for", step.waited_for}});
+  }
+  return steps;
+}
+
+Json report_json(const Outcome& outcome) {
+  const Query& query = outcome.query;
+  const RunReport& report = outcome.report;
+  const bool on_machine = !query.topology.empty();
+  Json json;
+  json["schema"] = "espalier.report/1";
+  json["topology"] = on_machine ? Json(query.topology) : Json();
+  json["collective"] = to_string(query.collective);
+  json["algorithm"] = query.algorithm;
+  json["profile"] = on_machine ? Json(query.profile) : Json();
+  json["gpus"] = gpu_numbers(outcome);
+  json["ranks"] = outcome.ranks;
+  json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
+  json["in_place"] = query.in_place;
+  json["size_bytes"] = report.message_bytes;
+  json["chunk_bytes"] = outcome.chunk_bytes;
+  json["backend"] = outcome.backend;
+  json["time_s"] = rounded(report.time_s);
+  json["algbw_gbps"] = rounded(report.algbw_gbps());
+  json["busbw_gbps"] = rounded(outcome.busbw_gbps());
+  json["transfers"] = report.transfers;
+  json["verified"] = outcome.verified;
+  json["order_consistent"] = outcome.order_consistent;
+  json["wrong"] = report.wrong ? Json(*report.wrong) : Json();
+  json["bound"] = bound_json(outcome);
+  json["links"] = links_json(report);
+  json["critical_path"] = critical_path_json(report);
+  json["wall_s"] = rounded(report.wall_s);
+  return json;
+}
+
+std::string place_name(const Program& program, PlaceId place) {
+  return place < program.ranks() ? fmt::format("rank {}", place)
+                                 : fmt::format("host memory {}", place - program.ranks());
+}
+
+Json metadata(const char* what, PlaceId place, int lane, const std::string& name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", place}, {"tid", lane}, {"args", {{"name", name}}}};
+}
+
+}  // namespace
+
+std::string reports_json(const std::vector<Outcome>& outcomes) {
+  Json all = Json::array();
+  for (const Outcome& outcome : outcomes) all.push_back(report_json(outcome));
+  return dump_one_or_array(all);
+}
+
+std::string trace_json(const Outcome& outcome) {
+  CHECK(outcome.program != nullptr);
+  const Program& program = *outcome.program;
+  // One event a line, written as it is made: a document tree of millions of events would not fit.
+  std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
+  bool first = true;
+  const auto add = [&](const Json& event) {
+    if (!std::exchange(first, false)) text += ",\n";
+    text += event.dump();
+  };
+  std::set<std::pair<PlaceId, int>> lanes;
+  for (const OpTiming& timing : outcome.report.timeline) {
+    const Op& op = program.ops[timing.op];
+    lanes.emplace(op.at, op.lane);
+    add({{"name", to_string(program, timing.op)},
+         {"cat", op.kind == OpKind::compute ? "compute"
+                 : op.src_count > 1         ? "combine"
+                                            : "copy"},
+         {"ph", "X"},
+         {"pid", op.at},
+         {"tid", op.lane},
+         {"ts", rounded(timing.start_s * 1e6)},
+         {"dur", rounded((timing.end_s - timing.start_s) * 1e6)},
+         {"args", {{"op", timing.op}}}});
+  }
+  PlaceId named = -1;
+  for (const auto& [place, lane] : lanes) {
+    if (place != named) add(metadata("process_name", place, lane, place_name(program, place)));
+    named = place;
+    add(metadata("thread_name", place, lane, fmt::format("lane {}", lane)));
+  }
+  return text + "\n]}\n";
+}
+
+}  // namespace espalier

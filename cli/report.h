@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// The outcomes that ran as `espalier.report/1` (docs/cli.md): one object, or an array when there
+/// are several. Numbers are rounded to ten digits; everything but wall_s is the same for every run
+/// of a simulation. Ends with a line end.
+std::string reports_json(const std::vector<Outcome>& outcomes);
+
+/// The timeline of one run as Chrome trace events: a process per place, a thread per lane.
+/// \pre the run kept its timeline and its program.
+std::string trace_json(const Outcome& outcome);
+
+}  // namespace espalier

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/show_topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "cli/text.h"
+#include "core/units.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+namespace {
+
+/// A matrix of more GPUs would be wider than any page.
+constexpr std::size_t kMostMatrixGpus = 16;
+/// Pairs listed for links of one kind.
+constexpr std::size_t kMostPairs = 64;
+
+std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value) : "-"; }
+
+/// Nodes and links of a cluster repeat from host to host: those of the first, and what is shared.
+bool is_shown(const Node& node) { return node.host <= 0; }
+
+void show_nodes(const Console& console, const Topology& topology) {
+  Columns columns("lllllrrrr");
+  columns.add({"nodes", "kind", "model", "numa", "", "memory", "reduce", "peers", "engines"});
+  columns.add({"", "", "", "", "", "(GB/s)", "(GB/s)", "", ""});
+  const auto same = [](const Node& a, const Node& b) {
+    return std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.peer_limit,
+                    a.copy_engines) == std::tie(b.kind, b.model, b.numa, b.host, b.memory_gbps,
+                                                b.reduce_gbps, b.peer_limit, b.copy_engines);
+  };
+  const std::vector<Node>& nodes = topology.nodes;
+  for (std::size_t i = 0; i < nodes.size();) {
+    std::size_t last = i;
+    while (last + 1 < nodes.size() && same(nodes[i], nodes[last + 1])) ++last;
+    const Node& node = nodes[i];
+    if (is_shown(node)) {
+      const std::string name =
+          last == i ? node.name : fmt::format("{} to {}", node.name, nodes[last].name);
+      columns.add({name, std::string(to_string(node.kind)), node.model.empty() ? "-" : node.model,
+                   node.numa < 0 ? "-" : fmt::format("{}", node.numa), "",
+                   or_dash(node.memory_gbps), or_dash(node.reduce_gbps), or_dash(node.peer_limit),
+                   or_dash(node.copy_engines)});
+    }
+    i = last + 1;
+  }
+  console.out << columns.render() << '\n';
+}
+
+void show_links(const Console& console, const Topology& topology) {
+  // Links that differ only in their ends, in the order of the first of them.
+  using Kind = std::tuple<std::string, int, double, double, double, Duplex, std::string>;
+  std::vector<std::pair<Kind, std::vector<std::string>>> groups;
+  std::map<Kind, std::size_t> group_of;
+  for (const Link& link : topology.links) {
+    const Node& a = topology.nodes[link.a];
+    const Node& b = topology.nodes[link.b];
+    if (!is_shown(a) && !is_shown(b)) continue;
+    if (std::max(a.host, b.host) > 0) continue;
+    const Kind kind{link.kind,      link.count,  link.gbps,  link.measured_gbps,
+                    link.latency_s, link.duplex, link.medium};
+    const auto [group, is_new] = group_of.try_emplace(kind, groups.size());
+    if (is_new) groups.push_back({kind, {}});
+    groups[group->second].second.push_back(a.name + "-" + b.name);
+  }
+  for (const auto& [kind, pairs] : groups) {
+    const auto& [name, count, gbps, measured_gbps, latency_s, duplex, medium] = kind;
+    console.out << fmt::format(
+        "{} x{}: {} GB/s each, {}, {}{}{}\n", name, count, format_gbps(gbps),
+        duplex == Duplex::full   ? "each way"
+        : duplex == Duplex::half ? "both ways together"
+                                 : fmt::format("shared with all of '{}'", medium),
+        format_seconds(latency_s),
+        measured_gbps > 0 ? fmt::format(", {} GB/s measured", format_gbps(measured_gbps)) : "",
+        fmt::format(" ({} link{})", pairs.size(), pairs.size() == 1 ? "" : "s"));
+    std::string list;
+    for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
+      list += (i > 0 ? " " : "") + pairs[i];
+    }
+    if (pairs.size() > kMostPairs) list += fmt::format(" and {} more", pairs.size() - kMostPairs);
+    console.out << wrap(list, console.width, "    ");
+  }
+  console.out << '\n';
+}
+
+void show_matrix(const Console& console, const Topology& topology) {
+  std::vector<NodeId> gpus = topology.gpus();
+  const std::size_t all = gpus.size();
+  if (all > kMostMatrixGpus) {
+    std::erase_if(gpus, [&](NodeId gpu) { return topology.nodes[gpu].host > 0; });
+    if (gpus.size() > kMostMatrixGpus) gpus.resize(kMostMatrixGpus);
+  }
+  Columns columns("l" + std::string(gpus.size(), 'l'));
+  std::vector<std::string> header = {""};
+  for (const NodeId gpu : gpus) header.push_back(topology.nodes[gpu].name);
+  columns.add(header);
+  std::set<std::string> seen;
+  for (const NodeId row : gpus) {
+    std::vector<std::string> cells = {topology.nodes[row].name};
+    for (const NodeId column : gpus) {
+      cells.push_back(adjacency(topology, row, column));
+      seen.insert(cells.back().substr(0, cells.back().find_first_of("0123456789")));
+    }
+    columns.add(cells);
+  }
+  console.out << columns.render();
+  if (gpus.size() < all)
+    console.out << fmt::format("(the first {} of {} GPUs)\n", gpus.size(), all);
+  const std::vector<std::pair<std::string, std::string>> legend = {
+      {"NV", "NV#   # bonded NVLinks, direct or to a common NVSwitch"},
+      {"XG", "XG#   # bonded xGMI links"},
+      {"L", "L#    # bonded links of the GPU fabric"},
+      {"PIX", "PIX   one PCIe switch between them"},
+      {"PXB", "PXB   several PCIe switches, no CPU"},
+      {"PHB", "PHB   a CPU between them"},
+      {"NODE", "NODE  several CPUs of one socket"},
+      {"SYS", "SYS   CPUs of several sockets"},
+      {"NET", "NET   on different hosts"},
+      {"-", "-     not joined inside the host"}};
+  for (const auto& [cell, meaning] : legend) {
+    if (seen.contains(cell)) console.out << "  " << meaning << '\n';
+  }
+  console.out << '\n';
+}
+
+/// What each profile makes of each kind of link.
+void show_profiles(const Console& console, const Topology& topology) {
+  std::vector<std::pair<std::string, LinkId>> bundles;
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    const std::string name = fmt::format("{} x{}", link.kind, link.count);
+    if (std::ranges::count(bundles, name, [](auto& one) { return one.first; }) == 0) {
+      bundles.emplace_back(name, static_cast<LinkId>(i));
+    }
+  }
+  Columns columns("l" + std::string(topology.profiles.size(), 'r'));
+  std::vector<std::string> header = {"capacity (GB/s) and start-up"};
+  for (const auto& [name, profile] : topology.profiles) header.push_back(name);
+  columns.add(header);
+  for (const auto& [name, link] : bundles) {
+    std::vector<std::string> cells = {name};
+    for (const auto& [profile_name, profile] : topology.profiles) {
+      const Router router(topology, profile);
+      const auto costs = profile.links.find(topology.links[link].kind);
+      const double overhead_s = costs == profile.links.end() ? 0 : costs->second.overhead_s;
+      cells.push_back(fmt::format("{}  {:>8}", format_gbps(router.capacity_gbps(link)),
+                                  format_seconds(overhead_s)));
+    }
+    columns.add(cells);
+  }
+  console.out << columns.render();
+}
+
+std::string dot_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+void show_topology(const Console& console, const Topology& topology) {
+  console.out << styled(console, Style::bold, topology.name) << ": " << topology.title << '\n';
+  const std::size_t gpus = topology.gpus().size();
+  console.out << fmt::format("{} GPU{}, {} host{}{}\n\n", gpus, gpus == 1 ? "" : "s",
+                             topology.hosts, topology.hosts == 1 ? "" : "s",
+                             topology.hosts > 1 ? "; nodes and links of the first one:" : "");
+  show_nodes(console, topology);
+  show_links(console, topology);
+  show_matrix(console, topology);
+  show_profiles(console, topology);
+  if (!topology.sources.empty()) console.out << "\nSources\n";
+  for (const std::string& source : topology.sources) {
+    std::string item = wrap(source, console.width, "    ");
+    item[2] = '-';
+    console.out << item;
+  }
+}
+
+std::string topology_dot(const Topology& topology) {
+  std::string text = fmt::format("graph {} {{\n  layout=neato; overlap=false; splines=true;\n",
+                                 dot_quoted(topology.name));
+  for (const Node& node : topology.nodes) {
+    const char* shape = node.kind == NodeKind::gpu   ? "box, style=filled, fillcolor=palegreen"
+                        : node.kind == NodeKind::cpu ? "box"
+                                                     : "ellipse";
+    text += fmt::format("  {} [shape={}];\n", dot_quoted(node.name), shape);
+  }
+  for (const Link& link : topology.links) {
+    const std::string label = fmt::format("{}{} {} GB/s", link.kind,
+                                          link.count > 1 ? fmt::format(" x{}", link.count) : "",
+                                          format_gbps(link.gbps * link.count));
+    text += fmt::format("  {} -- {} [label={}];\n", dot_quoted(topology.nodes[link.a].name),
+                        dot_quoted(topology.nodes[link.b].name), dot_quoted(label));
+  }
+  return text + "}\n";
+}
+
+}  // namespace espalier

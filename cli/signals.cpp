@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/signals.h"
+
+#include <csignal>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "core/file.h"
+
+namespace espalier {
+
+namespace {
+
+/// Only what is safe in a signal handler.
+void end(int signal) {
+  discard_unfinished_writes();
+  if (signal == SIGINT && isatty(STDERR_FILENO) == 1) {
+    constexpr std::string_view kEraseProgress = "\r\033[K";
+    [[maybe_unused]] const auto written =
+        write(STDERR_FILENO, kEraseProgress.data(), kEraseProgress.size());
+  }
+  _exit(128 + signal);
+}
+
+}  // namespace
+
+void end_cleanly_on_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    struct sigaction action {};
+    // A signal the parent chose to ignore (nohup) stays ignored.
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = end;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sim_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "cli/text.h"
+#include "core/error.h"
+#include "core/units.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kBarColumns = 40;
+/// Steps of a critical path shown at its beginning and at its end.
+constexpr std::size_t kShownSteps = 16;
+
+std::string links_used(const Outcome& outcome) {
+  return fmt::format("{}{}", outcome.bound_links == LinkScope::fabric ? "fabric" : "all",
+                     outcome.bound_helpers ? "+host" : "");
+}
+
+/// One line of the table; the header is made of the same columns.
+std::string table_line(std::string_view size, std::string_view algorithm, std::size_t label_width,
+                       std::string_view chunk, std::string_view time, std::string_view algbw,
+                       std::string_view busbw, std::string_view share, std::string_view links) {
+  return fmt::format("{:>12}  {:<{}}  {:>10}  {:>7}  {:>6}  {:>6}  {:>6}  {:<8}", size, algorithm,
+                     label_width, chunk, time, algbw, busbw, share, links);
+}
+
+std::string comment(std::string line) {
+  line[0] = '#';
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+class Table {
+ public:
+  Table(const Console& console, const std::vector<Query>& queries) : console_(console) {
+    for (const Query& query : queries) {
+      label_width_ = std::max(label_width_, query.algorithm.size());
+    }
+  }
+
+  void header(const Query& query, int ranks) const {
+    const CollectiveInfo& collective = info(query.collective);
+    console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}\n#\n",
+                                collective.name,
+                                collective.rooted ? fmt::format(" (root {})", query.root) : "",
+                                describe_ranks(query, ranks), query.profile,
+                                query.links == LinkScope::all ? "all" : "fabric",
+                                query.in_place ? "in place" : "out of place");
+    console_.out << comment(table_line("size", "algorithm", label_width_, "chunk", "time", "algbw",
+                                       "busbw", "%bound", "links"))
+                 << comment(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
+                                       "", ""));
+  }
+
+  /// The outcomes of one size, fastest first; the first is marked when there are others.
+  void rows(std::vector<const Outcome*> outcomes) const {
+    std::ranges::stable_sort(outcomes, {}, [](auto* outcome) { return outcome->report.time_s; });
+    for (const Outcome* outcome : outcomes) {
+      const RunReport& report = outcome->report;
+      std::string line = table_line(
+          fmt::format("{}", report.message_bytes), outcome->query.algorithm, label_width_,
+          outcome->chunk_bytes == 0 ? "-" : fmt::format("{}", outcome->chunk_bytes),
+          fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
+          fit_number(outcome->busbw_gbps(), 6),
+          outcome->fraction > 0 ? fmt::format("{:.1f}", 100 * outcome->fraction) : "-",
+          links_used(*outcome));
+      const bool best = outcome == outcomes.front() && outcomes.size() > 1;
+      if (best) line += "*";
+      line.erase(line.find_last_not_of(' ') + 1);
+      console_.out << (best ? styled(console_, Style::good, line) : line) << '\n';
+    }
+    console_.out << std::flush;
+  }
+
+ private:
+  const Console& console_;
+  std::size_t label_width_ = 9;
+};
+
+void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::tuple<LinkScope, bool>> seen;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.bound || !std::isfinite(outcome.bound->algbw_gbps)) continue;
+    const std::tuple key(outcome.bound_links, outcome.bound_helpers);
+    if (std::ranges::count(seen, key) > 0) continue;
+    seen.push_back(key);
+    const Bound& bound = *outcome.bound;
+    console.out << fmt::format(
+        "# Bound ({}): {} GB/s algbw, {} GB/s busbw, by a {}\n", links_used(outcome),
+        format_gbps(bound.algbw_gbps),
+        format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
+        bound.kind);
+    console.out << wrap(bound.certificate, console.width, "#   ");
+  }
+}
+
+void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
+  double sum = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.query.algorithm != outcomes.front().query.algorithm) return;
+    sum += outcome.busbw_gbps();
+  }
+  if (outcomes.empty()) return;
+  console.out << fmt::format("# Avg bus bandwidth    : {:g}\n",
+                             sum / static_cast<double>(outcomes.size()));
+}
+
+}  // namespace
+
+void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                    bool print, Answers& answers) {
+  const Query& first = queries.front();
+  const int ranks = study.machine(first).ranks();
+  const Table table(console, queries);
+  Answers mine;
+  if (print) table.header(first, ranks);
+  {
+    Progress progress(console, queries.size());
+    std::size_t printed = 0;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      progress.step(progress_label(queries[i]));
+      Outcome outcome = study.ask(queries[i]);
+      for (const Diagnostic& problem : outcome.problems) {
+        progress.erase();
+        say(console, render(problem));
+      }
+      mine.add(std::move(outcome));
+      const bool last_of_size =
+          i + 1 == queries.size() || queries[i + 1].size_bytes != queries[i].size_bytes;
+      if (!print || !last_of_size) continue;
+      progress.erase();
+      std::vector<const Outcome*> rows;
+      for (; printed < mine.outcomes.size(); ++printed) rows.push_back(&mine.outcomes[printed]);
+      table.rows(std::move(rows));
+    }
+  }
+  if (print) {
+    console.out << "#\n";
+    print_average(console, mine.outcomes);
+    print_bounds(console, mine.outcomes);
+    for (const auto& [algorithm, reason] : mine.skipped) {
+      console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");
+    }
+  }
+  answers.add(std::move(mine));
+}
+
+void print_links(const Console& console, const Outcome& outcome, int most) {
+  std::vector<LinkUse> links = outcome.report.links;
+  std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
+  std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
+  console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
+                             outcome.query.algorithm, format_bytes(outcome.query.size_bytes));
+  Columns columns("llrr");
+  for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(most); ++i) {
+    const LinkUse& link = links[i];
+    columns.add({link.name, bar(link.utilization, kBarColumns),
+                 fmt::format("{:.1f}%", 100 * link.utilization),
+                 fmt::format("{:.3f} GB", link.bytes * 1e-9)});
+  }
+  console.out << columns.render("#   ");
+  if (links.size() > static_cast<std::size_t>(most)) {
+    console.out << fmt::format("#   and {} more\n", links.size() - most);
+  }
+}
+
+void print_critical_path(const Console& console, const Outcome& outcome) {
+  const std::vector<CriticalStep>& steps = outcome.report.critical_path;
+  console.out << fmt::format("#\n# Critical path of {} at {}: {} steps\n", outcome.query.algorithm,
+                             format_bytes(outcome.query.size_bytes), steps.size());
+  Columns columns("rrrll");
+  columns.add({"start(us)", "end(us)", "op", "what", "waited for"});
+  const bool is_long = steps.size() > 2 * kShownSteps + 1;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (is_long && i == kShownSteps) {
+      columns.add(
+          {"...", "...", "...", fmt::format("({} steps)", steps.size() - 2 * kShownSteps), ""});
+      i = steps.size() - kShownSteps;
+    }
+    const CriticalStep& step = steps[i];
+    columns.add({fmt::format("{:.2f}", step.start_s * 1e6), fmt::format("{:.2f}", step.end_s * 1e6),
+                 fmt::format("{}", step.op), step.what, step.waited_for});
+  }
+  console.out << columns.render("#   ");
+}
+
+}  // namespace espalier

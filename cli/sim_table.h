@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/sweep.h"
+
+namespace espalier {
+
+/// Asks the queries of one table (one machine, sizes one after the other) and adds to `answers`.
+/// When `print`, writes the table in the manner of nccl-tests, each size as soon as it is known,
+/// fastest first, then the bounds with their certificates and what did not apply.
+void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                    bool print, Answers& answers);
+
+/// The busiest links of a run as bars, at most `most` of them.
+void print_links(const Console& console, const Outcome& outcome, int most);
+
+/// The chain of ops that decided the time; the middle of a long one is left out.
+void print_critical_path(const Console& console, const Outcome& outcome);
+
+}  // namespace espalier

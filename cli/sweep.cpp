@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/units.h"
+#include "ir/program.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+bool takes(const Verb& verb, std::string_view option) {
+  return std::ranges::count(verb.options, option, &OptionUse::name) > 0;
+}
+
+template <class Value, class Range>
+std::vector<std::pair<std::string, Value>> named(const Range& values) {
+  std::vector<std::pair<std::string, Value>> all;
+  for (const Value value : values) all.emplace_back(to_string(value), value);
+  return all;
+}
+
+void read_machine(Arguments& arguments, Query& question) {
+  const Verb& verb = arguments.verb();
+  question.topology = arguments.text("--topology");
+  question.gpus = arguments.gpus("--gpus");
+  question.profile = arguments.text("--profile");
+  question.links = arguments.choice<LinkScope>(
+      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+  if (!question.topology.empty()) {
+    const auto machine =
+        arguments.reading("--topology", [&] { return load_topology(question.topology); });
+    if (machine)
+      arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
+  } else if (!takes(verb, "--ranks")) {
+    arguments.problem("which machine? --topology is missing", "espalier list topologies");
+  }
+  if (!takes(verb, "--ranks")) return;
+  if (arguments.given("--ranks") && !question.topology.empty()) {
+    arguments.problem("--ranks and --topology exclude each other",
+                      "--gpus chooses ranks of a machine");
+  } else if (question.topology.empty()) {
+    question.ranks = static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
+    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
+  }
+}
+
+void read_collective(Arguments& arguments, Query& question) {
+  std::vector<std::pair<std::string, Collective>> collectives;
+  for (const CollectiveInfo& collective : all_collectives()) {
+    collectives.emplace_back(collective.name, collective.id);
+  }
+  question.collective = arguments.choice("--collective", collectives);
+  question.root = static_cast<int>(arguments.integer("--root", 0, kMaxPlaces));
+  if (arguments.given("--root") && !info(question.collective).rooted) {
+    arguments.problem_of("--root", fmt::format("{} has no root", to_string(question.collective)));
+  }
+}
+
+void read_algorithms(Arguments& arguments, Sweep& sweep) {
+  const Collective collective = sweep.question.collective;
+  const std::vector<std::string> words = arguments.words("--algorithm");
+  for (const std::string& word : words) {
+    if (word == "all") {
+      sweep.all_algorithms = true;
+      continue;
+    }
+    const auto choice = arguments.reading("--algorithm", [&] { return parse_algorithm(word); });
+    if (choice && std::ranges::count(choice->algorithm->collectives, collective) == 0) {
+      arguments.problem_of(
+          "--algorithm",
+          fmt::format("'{}' does not serve {}", choice->algorithm->name, to_string(collective)),
+          fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
+    }
+    if (std::ranges::count(sweep.algorithms, word) == 0) sweep.algorithms.push_back(word);
+  }
+  if (!sweep.all_algorithms) return;
+  for (const std::string& name : Study::applicable(collective)) {
+    if (std::ranges::count(sweep.algorithms, name) == 0) sweep.algorithms.push_back(name);
+  }
+}
+
+void read_execution(Arguments& arguments, RunOptions& run) {
+  constexpr std::int64_t kMostIterations = 1'000'000;
+  run.type = arguments.choice("--dtype", named<DataType>(all_data_types()));
+  run.op = arguments.choice("--op", named<ReduceOp>(all_reduce_ops()));
+  run.iterations = static_cast<int>(arguments.integer("--iters", 1, kMostIterations));
+  run.warmup = static_cast<int>(arguments.integer("--warmup", 0, kMostIterations));
+  run.check = !arguments.flag("--no-check");
+  run.timeout_s = arguments.number("--timeout", 0.001, 1e9);
+}
+
+}  // namespace
+
+std::vector<Query> Sweep::queries() const {
+  std::vector<Query> all;
+  for (const std::int64_t size_bytes : sizes) {
+    for (const std::string& algorithm : algorithms) {
+      Query& query = all.emplace_back(question);
+      query.size_bytes = size_bytes;
+      query.algorithm = algorithm;
+    }
+  }
+  return all;
+}
+
+Sweep read_sweep(Arguments& arguments) {
+  Sweep sweep;
+  const Verb& verb = arguments.verb();
+  read_machine(arguments, sweep.question);
+  read_collective(arguments, sweep.question);
+  read_algorithms(arguments, sweep);
+  sweep.sizes = arguments.sizes("--size");
+  sweep.question.chunk_bytes = arguments.chunk("--chunk");
+  if (takes(verb, "--in-place")) sweep.question.in_place = arguments.flag("--in-place");
+  if (takes(verb, "--iters")) read_execution(arguments, sweep.question.run);
+  return sweep;
+}
+
+void Answers::add(Outcome outcome) {
+  const std::string& algorithm = outcome.query.algorithm;
+  if (outcome.skipped) {
+    const std::pair<std::string, std::string> reason(algorithm, *outcome.skipped);
+    if (std::ranges::count(skipped, reason) == 0) skipped.push_back(reason);
+  } else if (!outcome.verified) {
+    if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);
+  } else {
+    outcome.program.reset();
+    outcome.report.timeline.clear();
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
+void Answers::add(Answers more) {
+  std::ranges::move(more.outcomes, std::back_inserter(outcomes));
+  std::ranges::move(more.skipped, std::back_inserter(skipped));
+  std::ranges::move(more.broken, std::back_inserter(broken));
+}
+
+const Outcome* Answers::best() const {
+  const Outcome* best = nullptr;
+  for (const Outcome& outcome : outcomes) {
+    const auto order = [](const Outcome& one) {
+      return std::pair(-one.query.size_bytes, one.report.time_s);
+    };
+    if (best == nullptr || order(outcome) < order(*best)) best = &outcome;
+  }
+  return best;
+}
+
+int conclude(const Answers& answers, bool all_algorithms) {
+  DiagnosticList refused;
+  if (!all_algorithms || answers.outcomes.empty()) {
+    for (const auto& [algorithm, reason] : answers.skipped) {
+      refused.add({}, fmt::format("{} is not possible here: {}", algorithm, reason));
+    }
+  }
+  refused.throw_if_any(ErrorKind::unsupported);
+  const bool wrong = std::ranges::any_of(answers.outcomes, [](const Outcome& outcome) {
+    return outcome.report.wrong.value_or(0) > 0;
+  });
+  return wrong || !answers.broken.empty() ? 1 : 0;
+}
+
+std::string format_ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (last == i + 1) last = i;
+    if (!text.empty()) text += ',';
+    text +=
+        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string describe_ranks(const Query& query, int ranks) {
+  const std::string count = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+  if (query.topology.empty()) return count;
+  return fmt::format("{}, {} ({})", query.topology,
+                     query.gpus.empty() ? "all GPUs" : "GPUs " + format_ranges(query.gpus), count);
+}
+
+std::string progress_label(const Query& query) {
+  return fmt::format("{} {}", query.algorithm, format_bytes(query.size_bytes));
+}
+
+}  // namespace espalier

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// What the options of `sim` and `exec` ask: one question for each size and algorithm.
+struct Sweep {
+  Query question;  ///< size and algorithm still to be filled in
+  std::vector<std::int64_t> sizes;
+  std::vector<std::string> algorithms;
+  bool all_algorithms = false;  ///< those that do not apply are then no error
+
+  std::vector<Query> queries() const;  ///< by size, then by algorithm
+};
+
+/// Reads the options that describe a question, as far as the verb takes them; notes all problems.
+Sweep read_sweep(Arguments& arguments);
+
+/// The answers of a sweep that ran, in the order asked, without their programs (which may be
+/// large).
+struct Answers {
+  std::vector<Outcome> outcomes;
+  std::vector<std::pair<std::string, std::string>> skipped;  ///< algorithm and why, each once
+  std::vector<std::string> broken;  ///< algorithms whose program the verifier refused
+
+  void add(Outcome outcome);
+  void add(Answers more);
+  /// The fastest of those with the largest message; null when nothing ran.
+  const Outcome* best() const;
+};
+
+/// Throws Error{unsupported} when something was asked for by name that does not apply, or when
+/// nothing applied at all. The exit code otherwise: 1 when a program was refused or a result was
+/// wrong.
+int conclude(const Answers& answers, bool all_algorithms);
+
+/// "0-3,6"
+std::string format_ranges(const std::vector<int>& numbers);
+/// "dgx1-v100, GPUs 0-3,6 (5 ranks)" or "4 ranks".
+std::string describe_ranks(const Query& query, int ranks);
+/// "ring 1GiB": the label of a step of a progress bar.
+std::string progress_label(const Query& query);
+
+}  // namespace espalier

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/console.h"
+
+namespace espalier {
+
+class Arguments;
+
+/// What a word on the command line may be; completion offers these.
+enum class WordKind {
+  flag,  ///< of an option: it takes no value
+  free,  ///< anything: numbers, sizes
+  file,
+  topology,
+  algorithm,
+  collective,
+  profile,
+  links,
+  scenario,
+  backend,
+  data_type,
+  reduce_op,
+  chunk,
+  verb,
+  shell,
+  list_kind,
+  nameable,  ///< whatever `show` shows
+};
+
+/// The words to offer for a kind; empty where there is no list.
+std::vector<std::string> words_of(WordKind kind);
+
+/// An option, declared once and shared by all verbs that take it.
+struct OptionSpec {
+  std::string_view name;   ///< "--topology"
+  std::string_view value;  ///< how help calls its value ("T"); empty for a flag
+  WordKind kind;
+  bool many;                 ///< takes several words
+  std::string_view meaning;  ///< one line
+};
+
+/// Every option of every verb, in the order help lists them.
+const std::vector<OptionSpec>& all_options();
+/// \pre there is such an option.
+const OptionSpec& option_spec(std::string_view name);
+
+/// That a verb takes an option, and what it means to leave it out.
+struct OptionUse {
+  std::string_view name;
+  std::string_view otherwise = {};  ///< value when not given; shown in help when not empty
+};
+
+/// The words that are not options.
+struct Positional {
+  std::string_view name;  ///< "FILE"; empty: the verb takes none
+  std::string_view meaning;
+  WordKind kind = WordKind::free;
+  int least = 0;
+  int most = 0;
+};
+
+struct Example {
+  std::string_view command;  ///< without "espalier"
+  std::string_view meaning;
+};
+
+/// One verb: from this record follow its parser, help, completion, documentation and dispatch.
+struct Verb {
+  std::string_view name;
+  std::string_view summary;      ///< one line
+  std::string_view description;  ///< paragraphs
+  Positional positional;
+  std::vector<OptionUse> options;
+  std::vector<Example> examples;
+  /// Does it. Returns the exit code; throws Error.
+  int (*run)(Arguments& arguments, const Console& console);
+};
+
+/// Every verb, in the order help lists them. One file each: cli/verb_<name>.cpp.
+const std::vector<const Verb*>& all_verbs();
+const Verb* find_verb(std::string_view name);
+
+}  // namespace espalier

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/exec_table.h"
+#include "cli/report.h"
+#include "cli/sweep.h"
+#include "cli/verbs.h"
+#include "exec/host_backend.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+
+namespace {
+
+int run_exec(Arguments& arguments, const Console& console) {
+  Sweep sweep = read_sweep(arguments);
+  const std::string json = arguments.text("--json");
+  arguments.choice<bool>("--backend", {{"host", true}});
+  arguments.finish();
+  // The threads of this computer are not the machine that was modelled: its bound says nothing
+  // here.
+  sweep.question.judge = false;
+
+  HostBackend host;
+  Simulator simulator;
+  Study study(host, &simulator);
+  Answers answers;
+  for (const std::string& algorithm : sweep.algorithms) {
+    Sweep one = sweep;
+    one.algorithms = {algorithm};
+    execute_table(console, study, one.queries(), json != "-", answers);
+  }
+  if (!json.empty()) write_output(console, json, reports_json(answers.outcomes));
+  return conclude(answers, sweep.all_algorithms);
+}
+
+}  // namespace
+
+const Verb& exec_verb() {
+  static const Verb verb = {
+      "exec",
+      "run a collective with real data and check every element",
+      "Builds and verifies the program, runs it on the threads and memory of this computer, out of "
+      "place and in place, and compares the results with the right ones. The table is that of "
+      "nccl-tests. Exit code 1 when an element is wrong. A machine may be named so that its chunk "
+      "sizes and host memories are used; the times are always those of this computer.",
+      {},
+      {{"--backend", "host"},
+       {"--ranks", "4"},
+       {"--topology"},
+       {"--gpus", "all"},
+       {"--collective", "allreduce"},
+       {"--root", "0"},
+       {"--algorithm", "all"},
+       {"--size", "64MiB"},
+       {"--chunk", "auto"},
+       {"--profile", "kernel"},
+       {"--links", "all"},
+       {"--dtype", "float"},
+       {"--op", "sum"},
+       {"--iters", "20"},
+       {"--warmup", "1"},
+       {"--no-check"},
+       {"--timeout", "60"},
+       {"--json"}},
+      {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
+       {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",
+        "other sizes, types and operators"},
+       {"exec --topology dgx1-v100 --gpus 0-3 --algorithm ring --iters 5",
+        "the very program that would run on these GPUs"}},
+      run_exec};
+  return verb;
+}
+
+}  // namespace espalier

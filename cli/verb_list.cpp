@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "cli/arguments.h"
+#include "cli/json.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "exec/host_backend.h"
+#include "scenarios/scenario.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+/// One thing of a list, as `list` shows it: a line, and details below it.
+struct Item {
+  std::string name;
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> details;
+};
+
+std::vector<Item> topologies() {
+  std::vector<Item> items;
+  for (const CatalogueEntry& entry : catalogue()) items.push_back({entry.name, entry.title, {}});
+  for (const GenericMachine& generic : generic_machines()) {
+    Item item{generic.name, generic.title, {}};
+    for (const GenericParameter& parameter : generic.parameters) {
+      item.details.emplace_back(fmt::format("{}={:g}", parameter.name, parameter.otherwise),
+                                parameter.meaning);
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+std::vector<Item> algorithms() {
+  std::vector<Item> items;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    std::vector<std::string> collectives;
+    for (const Collective collective : algorithm->collectives) {
+      collectives.emplace_back(to_string(collective));
+    }
+    Item item{algorithm->name, algorithm->summary, {{"serves", join(collectives, ", ")}}};
+    item.details.emplace_back("needs", algorithm->constraints);
+    for (const AlgorithmParameter& parameter : algorithm->parameters) {
+      item.details.emplace_back(
+          fmt::format("{}={}", parameter.name, parameter.otherwise),
+          fmt::format("{} ({} to {})", parameter.meaning, parameter.least, parameter.most));
+    }
+    item.details.emplace_back("from", algorithm->paper);
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+std::vector<Item> scenarios() {
+  std::vector<Item> items;
+  for (const ScenarioEntry& entry : builtin_scenarios()) {
+    items.push_back({entry.name, entry.title, {}});
+  }
+  return items;
+}
+
+std::vector<Item> profiles() {
+  return {
+      {"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
+      {"kernel", "copies by kernels on the GPUs, as NCCL makes them: a few us per hop", {}},
+      {"copy_engine", "copies by copy engines, as cudaMemcpyPeer makes them: some 10 us each", {}}};
+}
+
+std::vector<Item> collectives() {
+  std::vector<Item> items;
+  for (const CollectiveInfo& collective : all_collectives()) {
+    items.push_back({std::string(collective.name), std::string(collective.meaning), {}});
+  }
+  return items;
+}
+
+std::vector<Item> backends() {
+  return {{Simulator().name(), "predicts times on a machine you may not own (espalier sim)", {}},
+          {HostBackend().name(), "threads and memory of this computer (espalier exec)", {}}};
+}
+
+struct Kind {
+  std::string_view name;
+  std::string_view meaning;
+  std::vector<Item> (*items)();
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"topologies", "machines, and generic ones with parameters", topologies},
+      {"algorithms", "what each serves and needs, and where it comes from", algorithms},
+      {"scenarios", "studies to run", scenarios},
+      {"profiles", "ways of moving bytes", profiles},
+      {"collectives", "what can be asked for", collectives},
+      {"backends", "what runs programs", backends}};
+  return all;
+}
+
+void print(const Console& console, const std::vector<Item>& items) {
+  Columns lines("ll");
+  std::size_t detailed = 0;
+  for (const Item& item : items) {
+    lines.add({item.name, item.title});
+    detailed += item.details.empty() ? 0 : 1;
+  }
+  if (detailed == 0) {
+    console.out << lines.render();
+    return;
+  }
+  std::size_t name_width = 0;
+  for (const Item& item : items) name_width = std::max(name_width, item.name.size());
+  for (const Item& item : items) {
+    const std::string name = fmt::format("{:<{}}", item.name, name_width);
+    console.out << styled(console, Style::bold, name) << "  " << item.title << '\n';
+    Columns details("ll");
+    for (const auto& [what, text] : item.details) details.add({what, text});
+    console.out << details.render(std::string(name_width + 2, ' '));
+  }
+}
+
+Json items_json(const std::vector<Item>& items) {
+  Json all = Json::array();
+  for (const Item& item : items) {
+    Json& json = all.emplace_back();
+    json["name"] = item.name;
+    json["title"] = item.title;
+    for (const auto& [what, text] : item.details) json["details"][what] = text;
+  }
+  return all;
+}
+
+int run_list(Arguments& arguments, const Console& console) {
+  const std::string json_file = arguments.text("--json");
+  const std::string wanted = arguments.positionals().empty() ? "" : arguments.positionals().front();
+  const auto kind = std::ranges::find(kinds(), wanted, &Kind::name);
+  if (kind == kinds().end() && !wanted.empty()) {
+    arguments.problem(fmt::format("nothing to list is called {}", quote(wanted)),
+                      did_you_mean(wanted, words_of(WordKind::list_kind)));
+  }
+  arguments.finish();
+  std::vector<Item> items;
+  if (kind != kinds().end()) {
+    items = kind->items();
+  } else {
+    for (const Kind& one : kinds())
+      items.push_back({std::string(one.name), std::string(one.meaning), {}});
+  }
+  if (json_file != "-") print(console, items);
+  if (!json_file.empty()) write_output(console, json_file, dump(items_json(items)));
+  return 0;
+}
+
+}  // namespace
+
+const Verb& list_verb() {
+  static const Verb verb = {
+      "list",
+      "say which topologies, algorithms, scenarios, ... there are",
+      "Without a word, says what can be listed. Of an algorithm, the list says which collectives "
+      "it "
+      "serves, its parameters, what it needs, and the paper it comes from.",
+      {"WHAT", "topologies, algorithms, scenarios, profiles, collectives or backends",
+       WordKind::list_kind, 0, 1},
+      {{"--json"}},
+      {{"list topologies", "machines that can be simulated"},
+       {"list algorithms --json -", "for programs"}},
+      run_list};
+  return verb;
+}
+
+}  // namespace espalier

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/exec_table.h"
+#include "cli/report.h"
+#include "cli/sim_table.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "exec/host_backend.h"
+#include "scenarios/scenario.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+
+namespace {
+
+/// Timed and untimed runs of a scenario's execution: it is a check more than a measurement.
+constexpr int kIterations = 5;
+constexpr int kWarmup = 1;
+
+struct ScenarioFile {
+  std::string name;  ///< its path, or a built-in name
+  std::string yaml;
+};
+
+/// A path, a folder's files in order of their names, or a built-in scenario.
+std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const std::string& word) {
+  namespace fs = std::filesystem;
+  std::vector<ScenarioFile> files;
+  std::error_code ignored;
+  if (fs::is_directory(word, ignored)) {
+    std::vector<std::string> paths;
+    for (const auto& entry : fs::directory_iterator(word)) {
+      if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+    }
+    std::ranges::sort(paths);
+    for (const std::string& path : paths) files.push_back({path, read_file(path)});
+    if (files.empty()) arguments.problem(fmt::format("no *.yaml in {}", quote(word)));
+    return files;
+  }
+  const auto& scenarios = builtin_scenarios();
+  const auto known = std::ranges::find(scenarios, word, &ScenarioEntry::name);
+  if (known != scenarios.end()) return {{word, known->yaml}};
+  if (word == "-" || fs::exists(word, ignored)) return {{word, read_file(word)}};
+  arguments.problem(fmt::format("there is no scenario, file or folder {}", quote(word)),
+                    did_you_mean(word, words_of(WordKind::scenario)));
+  return files;
+}
+
+struct Options {
+  bool print = true;
+  int shown_links = 0;
+};
+
+/// A headline, in bold where there are colours.
+void print_title(const Console& console, std::string_view mark, std::string_view title,
+                 const std::string& note) {
+  console.out << styled(console, Style::bold, fmt::format("# {} {}", mark, title)) << '\n';
+  if (!note.empty()) console.out << wrap(trim(note), console.width, "#   ");
+}
+
+/// Runs the fastest (or the named) algorithm of a table with real data.
+void execute(const Console& console, const ScenarioExecution& execution, const Outcome& best,
+             bool print, Answers& answers) {
+  HostBackend host;
+  Simulator simulator;
+  Study study(host, &simulator);
+  Query query = best.query;
+  if (!execution.algorithm.empty()) query.algorithm = execution.algorithm;
+  query.size_bytes = execution.size_bytes;
+  query.judge = false;
+  query.run.iterations = kIterations;
+  query.run.warmup = kWarmup;
+  if (print) console.out << "#\n";
+  execute_table(console, study, {query}, print, answers);
+}
+
+void run_block(const Console& console, Study& study, const ScenarioBlock& block,
+               const Options& options, Answers& all) {
+  if (options.print) print_title(console, "---", block.title, block.note);
+  for (const std::vector<Query>& table : block.tables) {
+    Answers answers;
+    if (options.print) console.out << "#\n";
+    simulate_table(console, study, table, options.print, answers);
+    const Outcome* best = answers.best();
+    if (best == nullptr) continue;
+    if (options.print && options.shown_links > 0) {
+      print_links(console, *best, options.shown_links);
+    }
+    Answers executed;
+    if (block.execute) execute(console, *block.execute, *best, options.print, executed);
+    all.add(std::move(answers));
+    all.add(std::move(executed));
+  }
+  if (options.print) console.out << "#\n";
+}
+
+void print_summary(const Console& console, const Scenario& scenario, const Answers& answers) {
+  std::size_t simulated = 0;
+  std::size_t executed = 0;
+  std::int64_t wrong = 0;
+  for (const Outcome& outcome : answers.outcomes) {
+    (outcome.report.wrong ? executed : simulated) += 1;
+    wrong += outcome.report.wrong.value_or(0);
+  }
+  console.out << fmt::format("# {}: {} programs verified and simulated", scenario.name, simulated);
+  if (executed > 0) {
+    console.out << fmt::format(", {} executed with {} wrong elements", executed, wrong);
+  }
+  if (!answers.broken.empty()) {
+    console.out << fmt::format("; refused by the verifier: {}", join(answers.broken, ", "));
+  }
+  console.out << '\n';
+}
+
+int run_scenarios(Arguments& arguments, const Console& console) {
+  const std::string json = arguments.text("--json");
+  Options options;
+  options.print = json != "-";
+  options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
+  std::vector<ScenarioFile> files;
+  for (const std::string& word : arguments.positionals()) {
+    for (ScenarioFile& file : find_scenarios(arguments, word)) files.push_back(std::move(file));
+  }
+  arguments.finish();
+  // All of them are read before the first one runs: a mistake shows at once.
+  std::vector<Scenario> scenarios;
+  DiagnosticList problems;
+  for (const ScenarioFile& file : files) {
+    try {
+      scenarios.push_back(parse_scenario(file.yaml, file.name));
+    } catch (const Error& error) {
+      for (const Diagnostic& problem : error.diagnostics()) problems.add(problem);
+    }
+  }
+  problems.throw_if_any();
+
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Answers all;
+  for (const Scenario& scenario : scenarios) {
+    if (options.print) {
+      print_title(console, "===", fmt::format("{}: {}", scenario.name, scenario.title),
+                  scenario.note);
+      console.out << "#\n";
+    }
+    Answers answers;
+    for (const ScenarioBlock& block : scenario.blocks) {
+      run_block(console, study, block, options, answers);
+    }
+    if (options.print) print_summary(console, scenario, answers);
+    all.add(std::move(answers));
+  }
+  if (!json.empty()) write_output(console, json, reports_json(all.outcomes));
+  return conclude(all, true);
+}
+
+}  // namespace
+
+const Verb& run_verb() {
+  static const Verb verb = {
+      "run",
+      "run studies: scenario files, built-in ones by name, or a folder of them",
+      "A scenario asks one or many questions of the kind `sim` answers and may also execute the "
+      "best "
+      "answer with real data. docs/scenarios.md has the format.",
+      {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
+       1, 1'000'000},
+      {{"--show-links", "12"}, {"--json"}},
+      {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
+       {"run my_study.yaml --json reports.json", "a study of your own"}},
+      run_scenarios};
+  return verb;
+}
+
+}  // namespace espalier

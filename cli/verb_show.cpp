@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/programs.h"
+#include "cli/show_topology.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "ir/text.h"
+#include "scenarios/scenario.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+enum class Thing { topology, algorithm, scenario, program };
+
+bool knows(WordKind kind, const std::string& name) {
+  const std::vector<std::string> words = words_of(kind);
+  return name != "all" && std::ranges::count(words, name) > 0;
+}
+
+/// What the text of a file is: the two YAML schemas name themselves.
+Thing thing_in_file(const std::string& text) {
+  if (text.find("espalier.scenario/") != std::string::npos) return Thing::scenario;
+  if (text.find("espalier.topology/") != std::string::npos) return Thing::topology;
+  return Thing::program;
+}
+
+/// Notes a problem when `spec` is nothing, or several things.
+std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
+  const std::string name = spec.substr(0, spec.find(':'));
+  const bool topology = knows(WordKind::topology, name);
+  const bool algorithm = knows(WordKind::algorithm, name);
+  const bool scenario = knows(WordKind::scenario, name);
+  const bool builds = arguments.given("--ranks") || arguments.given("--collective") ||
+                      arguments.given("--topology") || arguments.given("--chunks");
+  if (algorithm && builds) return Thing::algorithm;
+  if (topology && (!algorithm || spec != name || arguments.flag("--dot"))) return Thing::topology;
+  if (topology && algorithm) {
+    arguments.problem(
+        fmt::format("{} is a machine and an algorithm", quote(name)),
+        fmt::format("show {0}:n=8 shows the machine, show {0} --ranks 8 the program", name));
+    return std::nullopt;
+  }
+  if (algorithm) return Thing::algorithm;
+  if (scenario) return Thing::scenario;
+  if (std::filesystem::exists(spec) || std::filesystem::exists(name)) {
+    return thing_in_file(read_file(std::filesystem::exists(spec) ? spec : name));
+  }
+  arguments.problem(fmt::format("there is no machine, algorithm, scenario or file {}", quote(name)),
+                    did_you_mean(name, words_of(WordKind::nameable)));
+  return std::nullopt;
+}
+
+void show_algorithm(Arguments& arguments, const Console& console, const std::string& spec) {
+  const ProgramRequest request = read_program_request(arguments);
+  arguments.finish();
+  const AlgorithmChoice choice = parse_algorithm(spec);
+  const std::vector<Collective> collectives = served(choice, request);
+  if (collectives.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} does not serve {}", spec, to_string(*request.collective)));
+  }
+  const Collective collective = collectives.front();
+  if (const auto reason = not_buildable(choice, collective, request)) {
+    throw Error(ErrorKind::unsupported, fmt::format("{}: {}", spec, *reason));
+  }
+  console.out << print_program(build_program(choice, collective, request));
+}
+
+void show_scenario(const Console& console, const std::string& name) {
+  const auto& scenarios = builtin_scenarios();
+  const auto known = std::ranges::find(scenarios, name, &ScenarioEntry::name);
+  const std::string text = known != scenarios.end() ? known->yaml : read_file(name);
+  parse_scenario(text, name);  // a wrong one is not shown but diagnosed
+  console.out << text;
+}
+
+int run_show(Arguments& arguments, const Console& console) {
+  arguments.finish();
+  const std::string& spec = arguments.positionals().front();
+  const auto thing = resolve(arguments, spec);
+  arguments.finish();
+  switch (*thing) {
+    case Thing::topology:
+      if (arguments.flag("--dot")) {
+        console.out << topology_dot(load_topology(spec));
+      } else {
+        show_topology(console, load_topology(spec));
+      }
+      break;
+    case Thing::algorithm:
+      show_algorithm(arguments, console, spec);
+      break;
+    case Thing::scenario:
+      show_scenario(console, spec);
+      break;
+    case Thing::program:
+      console.out << print_program(parse_program(read_file(spec), spec));
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Verb& show_verb() {
+  static const Verb verb = {
+      "show",
+      "print a machine, an algorithm's program, or a scenario",
+      "Of a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
+      "profile makes of the links. Of an algorithm: its program in the text form that verify "
+      "reads. "
+      "Of a scenario: its file.",
+      {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
+      {{"--ranks", "4"},
+       {"--topology"},
+       {"--gpus", "all"},
+       {"--collective"},
+       {"--root", "0"},
+       {"--in-place"},
+       {"--chunks", "1"},
+       {"--dot"}},
+      {{"show dgx1-v100", "a machine"},
+       {"show dgx1-v100 --dot", "the same for Graphviz"},
+       {"show ring --ranks 4 --collective allreduce", "a program"},
+       {"show quickstart", "a scenario"}},
+      run_show};
+  return verb;
+}
+
+}  // namespace espalier

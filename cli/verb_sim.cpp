@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report.h"
+#include "cli/sim_table.h"
+#include "cli/sweep.h"
+#include "cli/verbs.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+
+namespace {
+
+std::string trace_of(Study& study, const Outcome& outcome) {
+  Query query = outcome.query;
+  query.run.timeline = true;
+  return trace_json(study.ask(query));
+}
+
+int run_sim(Arguments& arguments, const Console& console) {
+  const Sweep sweep = read_sweep(arguments);
+  const std::string json = arguments.text("--json");
+  const std::string trace = arguments.text("--trace");
+  const std::int64_t shown_links =
+      arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
+  if (json == "-" && trace == "-") {
+    arguments.problem("--json and --trace can't both write to standard output");
+  }
+  arguments.finish();
+
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Answers answers;
+  const bool print = json != "-" && trace != "-";
+  simulate_table(console, study, sweep.queries(), print, answers);
+  const Outcome* best = answers.best();
+  if (print && best != nullptr) {
+    if (shown_links > 0) print_links(console, *best, static_cast<int>(shown_links));
+    if (arguments.flag("--critical-path")) print_critical_path(console, *best);
+  }
+  if (!json.empty()) write_output(console, json, reports_json(answers.outcomes));
+  if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
+  return conclude(answers, sweep.all_algorithms);
+}
+
+}  // namespace
+
+const Verb& sim_verb() {
+  static const Verb verb = {
+      "sim",
+      "predict how long a collective takes on a machine",
+      "Builds the program of every algorithm asked for, verifies it, and simulates it on the links "
+      "of "
+      "the machine. The table has the columns of nccl-tests, fastest first for every size; %bound "
+      "is "
+      "the share of what no schedule on the links it uses could beat, and below stands why.",
+      {},
+      {{"--topology"},
+       {"--collective", "allreduce"},
+       {"--root", "0"},
+       {"--algorithm", "all"},
+       {"--gpus", "all"},
+       {"--size", "1GiB"},
+       {"--chunk", "auto"},
+       {"--profile", "kernel"},
+       {"--links", "all"},
+       {"--in-place"},
+       {"--json"},
+       {"--trace"},
+       {"--show-links"},
+       {"--critical-path"}},
+      {{"sim --topology dgx1-v100", "every allreduce on a DGX-1, 1 GiB"},
+       {"sim --topology dgx1-v100 --gpus 0-5 --size 4KiB..1GiB --algorithm ring",
+        "one algorithm on six of its GPUs, from small to large messages"},
+       {"sim --topology ring:n=1024,gbps=50 --algorithm ring --profile ideal",
+        "a machine made from numbers, without start-up costs"},
+       {"sim --topology dgx1-v100 --show-links 8 --trace timeline.json",
+        "which links limit the fastest, and its timeline"}},
+      run_sim};
+  return verb;
+}
+
+}  // namespace espalier

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/json.h"
+#include "cli/programs.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "ir/backend.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace espalier {
+
+namespace {
+
+struct Verdict {
+  std::string name;  ///< the file, or algorithm and collective
+  std::string facts;
+  Verification verification;
+};
+
+std::string facts_of(const Program& program) {
+  std::size_t transfers = 0;
+  for (const Op& op : program.ops) {
+    for (const Operand& source : program.sources_of(op)) transfers += source.place != op.dst.place;
+  }
+  return fmt::format("{} {}, {}, {} ranks{}: {} ops, {} transfers, {} units", program.name,
+                     to_string(program.contract.collective),
+                     program.contract.in_place ? "in place" : "out of place", program.ranks(),
+                     program.hosts > 0 ? fmt::format(", {} host memories", program.hosts) : "",
+                     program.ops.size(), transfers, program.contract.units);
+}
+
+/// Rule R10. A program from a file runs on the first GPUs of the machine.
+std::vector<Diagnostic> machine_problems(const Program& program, const Machine& machine) {
+  Placement placement = machine.placement;
+  const auto ranks = static_cast<std::size_t>(program.ranks());
+  const auto hosts = static_cast<std::size_t>(program.hosts);
+  if (ranks > placement.ranks.size() || hosts > placement.hosts.size()) {
+    return {
+        {"R10",
+         fmt::format("the program needs {} ranks and {} host memories, and {} has {} and {}", ranks,
+                     hosts, machine.topology->name, placement.ranks.size(), placement.hosts.size()),
+         "another machine, or other --gpus",
+         {}}};
+  }
+  placement.ranks.resize(ranks);
+  return check_routes(program, {machine.router.get(), placement});
+}
+
+Verdict judge(std::string name, const Program& program, const std::optional<Machine>& machine) {
+  Verdict verdict{std::move(name), facts_of(program), verify(program)};
+  // Routes of a program that is not even well formed can't be looked up.
+  if (machine && verdict.verification.ok()) {
+    verdict.verification.problems = machine_problems(program, *machine);
+  }
+  return verdict;
+}
+
+std::vector<Verdict> judge_algorithms(const std::vector<std::string>& specs,
+                                      const ProgramRequest& request, const Console& console) {
+  std::vector<Verdict> verdicts;
+  DiagnosticList impossible;
+  const bool all = specs == std::vector<std::string>{"all"};
+  const std::vector<std::string> names = all ? words_of(WordKind::algorithm) : specs;
+  for (const std::string& spec : names) {
+    if (spec == "all") continue;
+    const AlgorithmChoice choice = parse_algorithm(spec);
+    const std::vector<Collective> collectives = served(choice, request);
+    if (collectives.empty() && !all) {
+      impossible.add({}, fmt::format("{} does not serve {}", spec, to_string(*request.collective)));
+    }
+    for (const Collective collective : collectives) {
+      const std::string name = fmt::format("{} {}", spec, to_string(collective));
+      if (const auto reason = not_buildable(choice, collective, request)) {
+        if (!all) impossible.add({}, fmt::format("{}: {}", name, *reason));
+        if (all) say(console, fmt::format("skipped {}: {}", name, *reason));
+        continue;
+      }
+      verdicts.push_back(judge(name, build_program(choice, collective, request), request.machine));
+    }
+  }
+  impossible.throw_if_any(ErrorKind::unsupported);
+  return verdicts;
+}
+
+Json verdict_json(const Verdict& verdict) {
+  Json diagnostics = Json::array();
+  for (const Diagnostic& problem : verdict.verification.problems) {
+    diagnostics.push_back({{"rule", problem.rule},
+                           {"message", problem.message},
+                           {"where",
+                            {{"file", problem.where.file},
+                             {"line", problem.where.line},
+                             {"column", problem.where.column}}}});
+  }
+  return {{"program", verdict.name},
+          {"ok", verdict.verification.ok()},
+          {"order_consistent", verdict.verification.order_consistent},
+          {"diagnostics", diagnostics}};
+}
+
+void print(const Console& console, const Verdict& verdict) {
+  const Verification& verification = verdict.verification;
+  for (const Diagnostic& problem : verification.problems) say(console, render(problem));
+  if (!verification.ok()) {
+    console.out << fmt::format("FAILED  {}: {} problem{}\n", verdict.name,
+                               verification.problems.size(),
+                               verification.problems.size() == 1 ? "" : "s");
+    return;
+  }
+  console.out << styled(console, Style::good, "ok") << "      " << verdict.facts << '\n';
+  if (!verification.order_consistent) {
+    console.out << "        note [R9]: ranks combine in different orders; floating-point results "
+                   "may differ in the last bit\n";
+  }
+}
+
+int run_verify(Arguments& arguments, const Console& console) {
+  const ProgramRequest request = read_program_request(arguments);
+  const std::vector<std::string> specs = arguments.words("--algorithm");
+  const std::string json_file = arguments.text("--json");
+  if (specs.empty() && arguments.positionals().empty()) {
+    arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");
+  }
+  for (const std::string& spec : specs) {
+    if (spec != "all") arguments.reading("--algorithm", [&] { return parse_algorithm(spec); });
+  }
+  arguments.finish();
+
+  std::vector<Verdict> verdicts;
+  for (const std::string& file : arguments.positionals()) {
+    verdicts.push_back(judge(file, parse_program(read_file(file), file), request.machine));
+  }
+  for (Verdict& verdict : judge_algorithms(specs, request, console)) {
+    verdicts.push_back(std::move(verdict));
+  }
+  bool ok = true;
+  Json json = Json::array();
+  for (const Verdict& verdict : verdicts) {
+    ok = ok && verdict.verification.ok();
+    if (json_file != "-") print(console, verdict);
+    if (!json_file.empty()) json.push_back(verdict_json(verdict));
+  }
+  if (!json_file.empty()) write_output(console, json_file, dump_one_or_array(json));
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+const Verb& verify_verb() {
+  static const Verb verb = {
+      "verify",
+      "prove a program right, or say what is wrong with it",
+      "Checks the rules of docs/ir.md: no race, no deadlock, no read of undefined data, and every "
+      "element of every result combined from exactly the right inputs. Takes programs in text form "
+      "(- is standard input) or builds those of algorithms. With a machine, every transfer must "
+      "have a "
+      "route there. Exit code 1 when a rule is broken, 2 when a file can't be read.",
+      {"FILE", "programs in the text form that show prints", WordKind::file, 0, 1'000'000},
+      {{"--algorithm"},
+       {"--ranks", "4"},
+       {"--topology"},
+       {"--gpus", "all"},
+       {"--collective"},
+       {"--root", "0"},
+       {"--in-place"},
+       {"--chunks", "1"},
+       {"--json"}},
+      {{"verify my_allreduce.txt", "a program of your own"},
+       {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
+       {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",
+        "and every transfer has a route"}},
+      run_verify};
+  return verb;
+}
+
+}  // namespace espalier
