@@ -56,9 +56,8 @@ struct Algorithm {
   bool uses_hosts = false;  ///< programs may have host memories as places
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;
-  /// Why this request can't be served (beyond collective and parameters), or nothing.
-  std::optional<std::string> (*unsupported)(const BuildRequest& request) =
-      nullptr;  ///< may be null
+  /// Why this request can't be served (beyond collective and ranks), or nothing. May be null.
+  std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
   Program (*build)(const BuildRequest& request) = nullptr;
 };
 

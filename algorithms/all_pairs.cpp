@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-stage allreduce for small messages: every rank reads everybody's message. n - 1 times the
-// bytes of one message, but one start-up (all-pairs of Shah et al., "MSCCLang", ASPLOS 2023;
-// one-shot in GPU libraries). All ranks fold in the order 0, 1, ..., so they agree to the last bit.
+// bytes of one message, but one start-up (the one-phase all-pairs of Shah et al., MSCCL++, 2025;
+// "one-shot" in other GPU libraries). All ranks fold in the order 0, 1, ..., so they agree to the
+// last bit.
 #include "algorithms/schedules.h"
 
 namespace espalier {
@@ -32,7 +33,7 @@ const Algorithm& all_pairs_algorithm() {
       .name = "all_pairs",
       .summary = "every rank reads and adds up everybody's message, in one stage",
       .constraints = "any rank count",
-      .paper = "MSCCLang, ASPLOS 2023 (all-pairs)",
+      .paper = "Shah et al., MSCCL++, 2025 (one-phase all-pairs)",
       .collectives = {Collective::allreduce},
       .parameters = {at_once_parameter()},
       .max_ranks = kMaxQuadraticRanks,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather and scatter along a binomial tree: ceil(log2 n) rounds instead of n - 1 (Thakur,
-// Rabenseifner and Gropp, IJHPCA 2005, section 3; blocks of a subtree travel together).
+// Gather and scatter along a binomial tree, where the blocks of a subtree travel together: the root
+// takes part in ceil(log2 n) transfers instead of n - 1 (Thakur, Rabenseifner and Gropp, IJHPCA
+// 2005).
 #include <algorithm>
 
 #include "algorithms/schedules.h"
@@ -16,7 +17,8 @@ class SubtreeBlocks {
   SubtreeBlocks(Builder& builder, const BuildRequest& request)
       : builder_(builder), request_(request), gather_(request.collective == Collective::gather) {}
 
-  /// Moves `count` blocks of the child at position `child`, its own first, between it and `parent`.
+  /// Moves the `count` blocks of the subtree of the child at position `child` between it and its
+  /// parent at position `parent`.
   void transfer(int parent, int child, int count) {
     const int parent_rank = real_rank(request_, parent);
     const int child_rank = real_rank(request_, child);
@@ -28,7 +30,7 @@ class SubtreeBlocks {
                               ? whole(parent_rank, (child_rank + done) % request_.ranks, part)
                               : builder_.tmp(parent_rank, child - parent + done, part);
       const Slice below = count == 1 ? own(child_rank) : builder_.tmp(child_rank, done, part);
-      gather_ ? builder_.copy(above, below) : builder_.copy(below, above);
+      move(above, below, 0);
       done += part;
     }
   }
@@ -37,11 +39,14 @@ class SubtreeBlocks {
   void own_block(int position) {
     const int rank = real_rank(request_, position);
     const Slice there = position == 0 ? whole(rank, rank, 1) : builder_.tmp(rank, 0, 1);
-    const OpOptions local = {.lane = 1};
-    gather_ ? builder_.copy(there, own(rank), local) : builder_.copy(own(rank), there, local);
+    move(there, own(rank), 1);
   }
 
  private:
+  /// Towards the root in a gather, away from it in a scatter.
+  void move(const Slice& above, const Slice& below, int lane) {
+    builder_.copy(gather_ ? above : below, gather_ ? below : above, {.lane = lane});
+  }
   /// Of the root's n blocks.
   Slice whole(int rank, int begin, int length) const {
     return gather_ ? builder_.output(rank, begin, length) : builder_.input(rank, begin, length);

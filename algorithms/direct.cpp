@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every byte goes straight from the rank that has it to the rank that wants it. Broadcast is the
 // serial loop of "Optimized broadcast for deep learning" (OSU 2017), section III-A, equation 1. The
-// exchanges begin with the next rank, so that not everybody meets rank 0 first (as in Thakur,
-// Rabenseifner and Gropp, IJHPCA 2005, section 3.4).
+// exchanges begin with the next rank, so that not everybody meets rank 0 first (Thakur,
+// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
+// 2005).
 #include "algorithms/schedules.h"
 #include "core/check.h"
 
@@ -31,9 +32,9 @@ void build_allgather(Builder& builder, int at_once) {
 }
 
 void build_gather(Builder& builder, int root) {
-  for (int i = 0; i < builder.ranks(); ++i) {
-    const int rank = wrap(root + i, builder.ranks());
-    builder.copy(builder.output(root, rank, 1), builder.input(rank, 0, 1), {.lane = kLocalLane});
+  for (int rank = 0; rank < builder.ranks(); ++rank) {
+    builder.copy(builder.output(root, rank, 1), builder.input(rank, 0, 1),
+                 {.lane = rank == root ? kLocalLane : kFirstLane});
   }
 }
 

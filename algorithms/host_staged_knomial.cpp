@@ -31,6 +31,9 @@ std::vector<HostGroup> host_groups(const BuildRequest& request) {
   return groups;
 }
 
+/// Copies that a host memory has under way to its own GPUs.
+constexpr int kServedAtOnce = 64;
+
 /// Lanes of a host memory: 0 to k - 2 forward along the tree, as for GPUs; the copies to its own
 /// GPUs go beside them, one lane each.
 Program build_host_staged_knomial(const BuildRequest& request) {
@@ -62,9 +65,10 @@ Program build_host_staged_knomial(const BuildRequest& request) {
   }
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (!holds[g]) continue;
-    int lane = k - 1;
+    int served = 0;
     for (const int rank : groups[g].ranks) {
-      builder.copy(builder.output(rank, 0, 1), staged(groups[g]), {.lane = lane++});
+      builder.copy(builder.output(rank, 0, 1), staged(groups[g]),
+                   {.lane = k - 1 + served++ % kServedAtOnce});
     }
   }
   return builder.finish();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k-nomial tree of "Optimized broadcast for deep learning" (OSU 2017), section III-A,
-// equation 3. A holder sends to k - 1 others at once, so k - 1 lanes; ceil(log_k n) rounds for any
-// n.
+// The k-nomial tree of "Optimized broadcast for deep learning" (OSU 2017), section III-A, eq. 3: a
+// holder sends to k - 1 others at once, so k - 1 lanes; ceil(log_k n) rounds for any n.
 #include "algorithms/schedules.h"
 
 namespace espalier {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proposed design of "Optimized broadcast for deep learning" (OSU 2017), section IV-B, equation
-// 5: the chain's program, which the chunk pass cuts.
+// The proposed design of "Optimized broadcast for deep learning" (OSU 2017), section IV-B, eq. 5:
+// the chain's program, which the chunk pass cuts.
 #include "algorithms/chain.h"
 
 namespace espalier {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast for large messages: binomial scatter, then a ring allgather (van de Geijn; Thakur,
-// Rabenseifner and Gropp, IJHPCA 2005, section 3.5; equation 4 of "Optimized broadcast for deep
-// learning", OSU 2017). A block that a rank already has, because its subtree of the scatter needed
+// Rabenseifner and Gropp, IJHPCA 2005; equation 4 of "Optimized broadcast for deep learning", OSU
+// 2017). A block that a rank already has, because its subtree of the scatter needed
 // it or because it is the root, is not sent to it again (Zhou, Marjanovic, Niethammer and Gracia,
 // ICPP workshops 2015). That saves bytes but no time: the root's one lane sends in every step
 // either way, (n - 1)/n of the message in the scatter and again in the ring.

@@ -64,7 +64,11 @@ void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begi
     remote += sources.back().place != dst.place;
     if (remote < at_once && i + 1 < n) continue;
     const OpOptions here = {.lane = lane, .at = dst.place};
-    sources.size() == 1 ? builder.copy(dst, sources[0], here) : builder.combine(dst, sources, here);
+    if (sources.size() == 1) {
+      builder.copy(dst, sources[0], here);  // nothing when the only rank already has it there
+    } else {
+      builder.combine(dst, sources, here);
+    }
     sources = {dst};
     remote = 0;
   }

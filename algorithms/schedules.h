@@ -52,9 +52,9 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
 /// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
 AlgorithmParameter at_once_parameter();
 
-/// dst <- the inputs' units [begin, begin + dst.length) of all ranks, in the order first, first +
-/// 1,
-/// ..., at most `at_once` remote ones read by one op. In place, dst must be `first`'s own input.
+/// dst <- the inputs' units [begin, begin + dst.length) of all ranks, beginning with rank `first`,
+/// at most `at_once` remote ones read by one op. Where dst is a rank's own input (in place), that
+/// rank must be `first`.
 void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begin, int at_once,
                 int lane);
 

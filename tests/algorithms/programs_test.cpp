@@ -119,6 +119,14 @@ TEST(EveryProgram, LargeRankCounts) {
   for (const char* spec : {"ring", "double_binary_tree", "halving_doubling", "flat_two_stage"}) {
     expect_right(programs::make(spec, request(Collective::allreduce, 150, 0, true)), spec);
   }
+  // More ranks than a place has lanes (65536): nothing may count one lane per rank.
+  for (const Algorithm* algorithm : all_algorithms()) {
+    if (algorithm->max_ranks < 70'000) continue;
+    for (const Collective collective : algorithm->collectives) {
+      expect_right(programs::make(algorithm->name, request(collective, 70'000, 0)),
+                   algorithm->name + " " + std::string(to_string(collective)));
+    }
+  }
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ class Conformance : public testing::TestWithParam<Case> {
       EXPECT_EQ(executed.wrong, 0);
       const RunReport simulated = simulator_.run(program, target_, options);
       EXPECT_EQ(simulated.transfers, executed.transfers);
-      EXPECT_EQ(simulated.time_s > 0, simulated.transfers > 0);
+      // Local copies take time too, and no bytes over links without latency take none.
+      if (elements > 0 && simulated.transfers > 0) EXPECT_GT(simulated.time_s, 0);
     }
   }
 
