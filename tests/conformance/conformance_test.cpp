@@ -82,7 +82,9 @@ class Conformance : public testing::TestWithParam<Case> {
       const RunReport simulated = simulator_.run(program, target_, options);
       EXPECT_EQ(simulated.transfers, executed.transfers);
       // Local copies take time too, and no bytes over links without latency take none.
-      if (elements > 0 && simulated.transfers > 0) EXPECT_GT(simulated.time_s, 0);
+      if (elements > 0 && simulated.transfers > 0) {
+        EXPECT_GT(simulated.time_s, 0);
+      }
     }
   }
 
