@@ -11,21 +11,21 @@ namespace espalier {
 
 namespace {
 
-/// The links of one class that leave each node.
-std::vector<std::vector<NodeId>> neighbours(const Topology& topology, LinkClass link_class) {
+/// What each node is joined to inside its host.
+std::vector<std::vector<NodeId>> neighbours(const Topology& topology) {
   std::vector<std::vector<NodeId>> all(topology.nodes.size());
   for (const Link& link : topology.links) {
-    if (link.link_class != link_class) continue;
+    if (link.link_class == LinkClass::network) continue;
     all[link.a].push_back(link.b);
     all[link.b].push_back(link.a);
   }
   return all;
 }
 
-/// The nodes between `a` and `b` on a shortest path over host links that passes through no other
-/// GPU; nothing when there is no such path.
+/// The nodes between `a` and `b` on a shortest path inside the host that passes through no other
+/// GPU; nothing when there is none. (Some GPUs reach their CPU over links of the GPU fabric.)
 std::optional<std::vector<NodeId>> between(const Topology& topology, NodeId a, NodeId b) {
-  const auto next = neighbours(topology, LinkClass::host);
+  const auto next = neighbours(topology);
   std::vector<NodeId> before(topology.nodes.size(), -1);
   std::queue<NodeId> open({a});
   before[a] = a;
@@ -50,7 +50,7 @@ std::string fabric_cell(const Topology& topology, NodeId a, NodeId b) {
   int direct = 0;
   int switched = 0;
   std::string kind;
-  const auto next = neighbours(topology, LinkClass::gpu_fabric);
+  const auto next = neighbours(topology);
   for (const Link& link : topology.links) {
     if (link.link_class != LinkClass::gpu_fabric || (link.a != a && link.b != a)) continue;
     const NodeId other = link.a == a ? link.b : link.a;

@@ -87,6 +87,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
     if (word == "--") continue;
     (looks_like_option(word) ? unknown : positionals_).push_back(word);
   }
+  has_unknown_ = !unknown.empty();
   note_strangers(unknown);
 }
 

@@ -28,6 +28,8 @@ class Arguments {
   bool wants_help() const { return wants_help_; }
   const Verb& verb() const { return verb_; }
   const std::vector<std::string>& positionals() const { return positionals_; }
+  /// An option was not understood, so that what seems to be missing may be there after all.
+  bool has_unknown() const { return has_unknown_; }
 
   bool given(std::string_view option) const;
   bool flag(std::string_view option) const { return given(option); }
@@ -77,6 +79,7 @@ class Arguments {
 
   const Verb& verb_;
   bool wants_help_ = false;
+  bool has_unknown_ = false;
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
   std::vector<std::string> positionals_;
   DiagnosticList problems_;

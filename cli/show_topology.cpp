@@ -28,11 +28,15 @@ std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value
 bool is_shown(const Node& node) { return node.host <= 0; }
 
 void show_nodes(const Console& console, const Topology& topology) {
-  Columns columns("lllllrrrr");
-  columns.add({"nodes", "kind", "model", "numa", "", "memory", "reduce", "peers", "engines"});
-  columns.add({"", "", "", "", "", "(GB/s)", "(GB/s)", "", ""});
-  const auto same = [](const Node& a, const Node& b) {
-    return std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.peer_limit,
+  Columns columns("llllrrrr");
+  columns.add({"nodes", "kind", "model", "numa", "memory", "reduce", "peers", "engines"});
+  columns.add({"", "", "", "", "(GB/s)", "(GB/s)", "", ""});
+  const auto stem = [](const Node& node) {
+    return std::string_view(node.name).substr(0, node.name.find_last_not_of("0123456789") + 1);
+  };
+  const auto same = [&](const Node& a, const Node& b) {
+    return stem(a) == stem(b) &&
+           std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.peer_limit,
                     a.copy_engines) == std::tie(b.kind, b.model, b.numa, b.host, b.memory_gbps,
                                                 b.reduce_gbps, b.peer_limit, b.copy_engines);
   };
@@ -45,8 +49,8 @@ void show_nodes(const Console& console, const Topology& topology) {
       const std::string name =
           last == i ? node.name : fmt::format("{} to {}", node.name, nodes[last].name);
       columns.add({name, std::string(to_string(node.kind)), node.model.empty() ? "-" : node.model,
-                   node.numa < 0 ? "-" : fmt::format("{}", node.numa), "",
-                   or_dash(node.memory_gbps), or_dash(node.reduce_gbps), or_dash(node.peer_limit),
+                   node.numa < 0 ? "-" : fmt::format("{}", node.numa), or_dash(node.memory_gbps),
+                   or_dash(node.reduce_gbps), or_dash(node.peer_limit),
                    or_dash(node.copy_engines)});
     }
     i = last + 1;
@@ -73,13 +77,14 @@ void show_links(const Console& console, const Topology& topology) {
   for (const auto& [kind, pairs] : groups) {
     const auto& [name, count, gbps, measured_gbps, latency_s, duplex, medium] = kind;
     console.out << fmt::format(
-        "{} x{}: {} GB/s each, {}, {}{}{}\n", name, count, format_gbps(gbps),
+        "{} x{}: {}{} GB/s {}, {}{} ({})\n", name, count,
+        count > 1 ? fmt::format("{} x ", count) : "", format_gbps(gbps),
         duplex == Duplex::full   ? "each way"
         : duplex == Duplex::half ? "both ways together"
-                                 : fmt::format("shared with all of '{}'", medium),
+                                 : fmt::format("shared by all of '{}'", medium),
         format_seconds(latency_s),
-        measured_gbps > 0 ? fmt::format(", {} GB/s measured", format_gbps(measured_gbps)) : "",
-        fmt::format(" ({} link{})", pairs.size(), pairs.size() == 1 ? "" : "s"));
+        measured_gbps > 0 ? fmt::format(", measured {} GB/s", format_gbps(measured_gbps)) : "",
+        counted(pairs.size(), "link"));
     std::string list;
     for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
       list += (i > 0 ? " " : "") + pairs[i];
@@ -172,8 +177,8 @@ std::string dot_quoted(std::string_view text) {
 void show_topology(const Console& console, const Topology& topology) {
   console.out << styled(console, Style::bold, topology.name) << ": " << topology.title << '\n';
   const std::size_t gpus = topology.gpus().size();
-  console.out << fmt::format("{} GPU{}, {} host{}{}\n\n", gpus, gpus == 1 ? "" : "s",
-                             topology.hosts, topology.hosts == 1 ? "" : "s",
+  console.out << fmt::format("{}, {}{}\n\n", counted(gpus, "GPU"),
+                             counted(static_cast<std::size_t>(topology.hosts), "host"),
                              topology.hosts > 1 ? "; nodes and links of the first one:" : "");
   show_nodes(console, topology);
   show_links(console, topology);

@@ -20,6 +20,7 @@ constexpr int kBarColumns = 40;
 constexpr std::size_t kShownSteps = 16;
 
 std::string links_used(const Outcome& outcome) {
+  if (outcome.report.transfers == 0) return "-";
   return fmt::format("{}{}", outcome.bound_links == LinkScope::fabric ? "fabric" : "all",
                      outcome.bound_helpers ? "+host" : "");
 }
@@ -42,17 +43,18 @@ class Table {
   Table(const Console& console, const std::vector<Query>& queries) : console_(console) {
     for (const Query& query : queries) {
       label_width_ = std::max(label_width_, query.algorithm.size());
+      many_ = many_ || query.algorithm != queries.front().algorithm;
     }
   }
 
   void header(const Query& query, int ranks) const {
     const CollectiveInfo& collective = info(query.collective);
-    console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}\n#\n",
-                                collective.name,
-                                collective.rooted ? fmt::format(" (root {})", query.root) : "",
-                                describe_ranks(query, ranks), query.profile,
-                                query.links == LinkScope::all ? "all" : "fabric",
-                                query.in_place ? "in place" : "out of place");
+    console_.out << fmt::format(
+        "# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n", collective.name,
+        collective.rooted ? fmt::format(" (root {})", query.root) : "",
+        describe_ranks(query, ranks), query.profile,
+        query.links == LinkScope::all ? "all" : "fabric",
+        query.in_place ? "in place" : "out of place", many_ ? "; * is the fastest" : "");
     console_.out << comment(table_line("size", "algorithm", label_width_, "chunk", "time", "algbw",
                                        "busbw", "%bound", "links"))
                  << comment(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
@@ -82,6 +84,7 @@ class Table {
  private:
   const Console& console_;
   std::size_t label_width_ = 9;
+  bool many_ = false;  ///< several algorithms
 };
 
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cli/text.h"
 #include "core/units.h"
 #include "ir/program.h"
 #include "topologies/load.h"
@@ -37,7 +38,7 @@ void read_machine(Arguments& arguments, Query& question) {
         arguments.reading("--topology", [&] { return load_topology(question.topology); });
     if (machine)
       arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
-  } else if (!takes(verb, "--ranks")) {
+  } else if (!takes(verb, "--ranks") && !arguments.has_unknown()) {
     arguments.problem("which machine? --topology is missing", "espalier list topologies");
   }
   if (!takes(verb, "--ranks")) return;
@@ -182,10 +183,13 @@ std::string format_ranges(const std::vector<int>& numbers) {
 }
 
 std::string describe_ranks(const Query& query, int ranks) {
-  const std::string count = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+  const std::string count = counted(ranks, "rank");
   if (query.topology.empty()) return count;
   return fmt::format("{}, {} ({})", query.topology,
-                     query.gpus.empty() ? "all GPUs" : "GPUs " + format_ranges(query.gpus), count);
+                     query.gpus.empty()       ? "all GPUs"
+                     : query.gpus.size() == 1 ? fmt::format("GPU {}", query.gpus.front())
+                                              : "GPUs " + format_ranges(query.gpus),
+                     count);
 }
 
 std::string progress_label(const Query& query) {

@@ -63,6 +63,12 @@ std::string Columns::render(std::string_view indent) const {
   return text;
 }
 
+std::string counted(std::size_t count, std::string_view singular, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", singular);
+  return plural.empty() ? fmt::format("{} {}s", count, singular)
+                        : fmt::format("{} {}", count, plural);
+}
+
 std::string bar(double share, int columns) {
   const auto filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * columns));
   return fmt::format("[{:=<{}}{:{}}]", "", filled, "", columns - filled);

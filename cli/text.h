@@ -31,6 +31,9 @@ class Columns {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// "1 op", "2 ops"; `plural` where an s is not enough.
+std::string counted(std::size_t count, std::string_view singular, std::string_view plural = {});
+
 /// "[=====     ]" for a share of 0 to 1, `columns` wide between the brackets.
 std::string bar(double share, int columns);
 

@@ -52,7 +52,7 @@ const Verb& exec_verb() {
        {"--collective", "allreduce"},
        {"--root", "0"},
        {"--algorithm", "all"},
-       {"--size", "64MiB"},
+       {"--size", "32MiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},
        {"--links", "all"},

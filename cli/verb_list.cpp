@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <functional>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/json.h"
@@ -89,11 +89,13 @@ struct Kind {
   std::string_view name;
   std::string_view meaning;
   std::vector<Item> (*items)();
+  std::string_view note = {};  ///< below the list
 };
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      {"topologies", "machines, and generic ones with parameters", topologies},
+      {"topologies", "machines, and generic ones with parameters", topologies,
+       "A machine with a network takes NAME:nodes=N. Generic ones: ring:n=1024,gbps=50"},
       {"algorithms", "what each serves and needs, and where it comes from", algorithms},
       {"scenarios", "studies to run", scenarios},
       {"profiles", "ways of moving bytes", profiles},
@@ -102,26 +104,23 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-void print(const Console& console, const std::vector<Item>& items) {
-  Columns lines("ll");
-  std::size_t detailed = 0;
-  for (const Item& item : items) {
-    lines.add({item.name, item.title});
-    detailed += item.details.empty() ? 0 : 1;
-  }
-  if (detailed == 0) {
-    console.out << lines.render();
-    return;
-  }
+/// Details of algorithms differ and stand below each; machines share theirs, which follow the list.
+void print(const Console& console, const std::vector<Item>& items, bool shared_details) {
   std::size_t name_width = 0;
   for (const Item& item : items) name_width = std::max(name_width, item.name.size());
+  Columns shared("ll");
+  std::set<std::string> seen;
   for (const Item& item : items) {
     const std::string name = fmt::format("{:<{}}", item.name, name_width);
     console.out << styled(console, Style::bold, name) << "  " << item.title << '\n';
     Columns details("ll");
-    for (const auto& [what, text] : item.details) details.add({what, text});
+    for (const auto& [what, text] : item.details) {
+      if (!shared_details) details.add({what, text});
+      if (shared_details && seen.insert(what).second) shared.add({what, text});
+    }
     console.out << details.render(std::string(name_width + 2, ' '));
   }
+  if (!seen.empty()) console.out << "\nParameters of the generic ones\n" << shared.render("  ");
 }
 
 Json items_json(const std::vector<Item>& items) {
@@ -151,7 +150,10 @@ int run_list(Arguments& arguments, const Console& console) {
     for (const Kind& one : kinds())
       items.push_back({std::string(one.name), std::string(one.meaning), {}});
   }
-  if (json_file != "-") print(console, items);
+  if (json_file != "-") {
+    print(console, items, wanted == "topologies");
+    if (kind != kinds().end() && !kind->note.empty()) console.out << '\n' << kind->note << '\n';
+  }
   if (!json_file.empty()) write_output(console, json_file, dump(items_json(items)));
   return 0;
 }

@@ -96,7 +96,7 @@ void run_block(const Console& console, Study& study, const ScenarioBlock& block,
     all.add(std::move(answers));
     all.add(std::move(executed));
   }
-  if (options.print) console.out << "#\n";
+  if (options.print && !block.execute) console.out << "#\n";
 }
 
 void print_summary(const Console& console, const Scenario& scenario, const Answers& answers) {

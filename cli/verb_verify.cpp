@@ -3,6 +3,7 @@
 
 #include "cli/json.h"
 #include "cli/programs.h"
+#include "cli/text.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "ir/backend.h"
@@ -24,11 +25,14 @@ std::string facts_of(const Program& program) {
   for (const Op& op : program.ops) {
     for (const Operand& source : program.sources_of(op)) transfers += source.place != op.dst.place;
   }
-  return fmt::format("{} {}, {}, {} ranks{}: {} ops, {} transfers, {} units", program.name,
+  const auto hosts = static_cast<std::size_t>(program.hosts);
+  return fmt::format("{} {}, {}, {}{}: {}, {}, {}", program.name,
                      to_string(program.contract.collective),
-                     program.contract.in_place ? "in place" : "out of place", program.ranks(),
-                     program.hosts > 0 ? fmt::format(", {} host memories", program.hosts) : "",
-                     program.ops.size(), transfers, program.contract.units);
+                     program.contract.in_place ? "in place" : "out of place",
+                     counted(static_cast<std::size_t>(program.ranks()), "rank"),
+                     hosts > 0 ? ", " + counted(hosts, "host memory", "host memories") : "",
+                     counted(program.ops.size(), "op"), counted(transfers, "transfer"),
+                     counted(static_cast<std::size_t>(program.contract.units), "unit"));
 }
 
 /// Rule R10. A program from a file runs on the first GPUs of the machine.
@@ -104,9 +108,8 @@ void print(const Console& console, const Verdict& verdict) {
   const Verification& verification = verdict.verification;
   for (const Diagnostic& problem : verification.problems) say(console, render(problem));
   if (!verification.ok()) {
-    console.out << fmt::format("FAILED  {}: {} problem{}\n", verdict.name,
-                               verification.problems.size(),
-                               verification.problems.size() == 1 ? "" : "s");
+    console.out << fmt::format("FAILED  {}: {}\n", verdict.name,
+                               counted(verification.problems.size(), "problem"));
     return;
   }
   console.out << styled(console, Style::good, "ok") << "      " << verdict.facts << '\n';
