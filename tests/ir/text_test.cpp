@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "ir/builder.h"
+#include "ir/verify.h"
 #include "tests/ir/random_program.h"
 
 namespace espalier {
@@ -74,6 +76,17 @@ TEST(Text, ReadsWhatPeopleWrite) {
   EXPECT_EQ(to_string(program, OpId{0}),
             "r1.out[0] <- r1.in[0] + r0.in[0] at r0 lane 65535 via plx0 after 1 0 1");
   EXPECT_EQ(to_string(program, OpId{1}), "compute 0.001 at h0 lane 1");
+}
+
+TEST(Text, TheExampleOfTheDocumentationIsRight) {
+  const std::string page = read_file(ESPALIER_SOURCE_DIR "/docs/ir.md");
+  const std::size_t begin = page.find("```\n# Allreduce") + 4;
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const Program program = parse(example);
+  EXPECT_EQ(program.ops.size(), 4u);
+  EXPECT_TRUE(verify(program).ok());
+  // It is written as it would be printed, after its comment.
+  EXPECT_EQ(print_program(program), example.substr(example.find('\n') + 1));
 }
 
 TEST(Text, LeavesRulesToTheVerifier) {
