@@ -112,7 +112,7 @@ YamlValue YamlMap::find(std::string_view key, std::size_t offset) const {
 }
 
 YamlValue YamlMap::get(const std::string& key) {
-  known_.push_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
   return find(key, 1);
 }
 

@@ -19,9 +19,9 @@ constexpr const char* kLinkKind = "link";
 constexpr Range kGpus = {1, 65536, "a whole number from 1 to 65536"};
 constexpr Range kFullGpus = {1, 2048, "a whole number from 1 to 2048"};
 constexpr Range kSwitch = {0, 1, "0 or 1"};
-constexpr Range kHostGbps = {0, 1e6, "0 (no host) or positive (in GB/s, at most 1e6)"};
+constexpr Range kHostGbps = {1e-6, 1e6, "0 (no host) or positive (in GB/s, at most 1e6)"};
 
-/// A parameter and the values it may have.
+/// A parameter and the values it may have besides its default.
 struct Parameter {
   GenericParameter description;
   Range range;
@@ -184,6 +184,7 @@ Values complete(const Shape& shape, const Values& given) {
     const auto found = given.find(description.name);
     const double value = found == given.end() ? description.otherwise : found->second;
     values[description.name] = value;
+    if (value == description.otherwise) continue;
     if (range.contains(value) && (!is_whole || std::trunc(value) == value)) continue;
     problems.add({}, fmt::format("'{}' of {} is {}, but must be {}", description.name, shape.name,
                                  value, range.wish));

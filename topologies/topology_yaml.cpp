@@ -19,6 +19,8 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 constexpr std::size_t kMaxChain = 16;  // of machines composed of one another
+constexpr Range kHosts = {1, kMaxNodes, "a number from 1 to 262144"};
+static_assert(kMaxNodes == 262144, "the message above says so");
 constexpr const char* kSchema = "espalier.topology/1";
 
 /// What a file's `models` gives nodes of one model in common, and what `nodes` may override.
@@ -205,7 +207,6 @@ class MachineReader {
     YamlMap map(value, "'cluster'");
     const YamlValue shared = map.get("shared");
     for (const YamlValue& pattern : shared.one_or_more()) read_shared(pattern);
-    constexpr Range kHosts = {1, kMaxNodes, "1 or more"};
     result_->max_hosts = read_whole(map, "max_nodes", kHosts, kMaxNodes);
     result_->hosts = read_whole(map, "nodes", kHosts, 1);
     map.finish();
@@ -234,7 +235,7 @@ class MachineReader {
     const std::string wrong = wrong_host_count(*result_, result_->hosts);
     if (wrong.empty()) return;
     if (nodes.present()) {
-      nodes.problem(wrong, "lower 'nodes' or raise 'max_nodes'");
+      nodes.problem(wrong, "lower 'nodes', or raise 'max_nodes' if the machine can be larger");
     } else {
       map.problem(wrong);
     }
@@ -250,7 +251,6 @@ class MachineReader {
     const MachineFilePtr machine = name ? find_base(base, *name) : nullptr;
     if (!machine) return false;
     *result_ = *machine;
-    constexpr Range kHosts = {1, kMaxNodes, "1 or more"};
     result_->max_hosts = read_whole(map, "max_nodes", kHosts, result_->max_hosts);
     result_->hosts = read_whole(map, "nodes", kHosts, result_->hosts);
     map.finish();
