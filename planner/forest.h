@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/collective.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// A transfer of a tree from parent to child. `path`: the switches and other nodes between the two
+/// GPUs, in that order; empty on a direct link.
+struct TreeEdge {
+  int parent = 0;  ///< ranks
+  int child = 0;
+  std::vector<NodeId> path;
+  bool operator==(const TreeEdge&) const = default;
+};
+
+/// A spanning tree over all ranks that carries `weight` units of the message (of the root's block,
+/// for collectives in which every rank is a root). Edges stand parents first.
+struct PlannedTree {
+  int root = 0;
+  std::int64_t weight = 1;
+  std::vector<TreeEdge> edges;
+  int height() const;
+};
+
+/// Trees that together carry the message at `algbw_gbps` without overloading any link.
+///
+/// broadcast: trees from the root, weights add up to `units`. allgather: every rank's trees add up
+/// to `units / ranks`. reduce and reducescatter: the same with data going up, towards the root.
+/// allreduce: up every tree, then down it; roots are free.
+struct Forest {
+  Collective collective = Collective::allreduce;
+  std::int64_t units = 1;
+  std::vector<PlannedTree> trees;
+  double algbw_gbps = 0;    ///< what the packing attains when every link moves its planned share
+  std::string exact_algbw;  ///< the same as a fraction of the link figures, "600/7"
+};
+
+/// Problems of a forest: a tree that does not span, weights that do not add up, a link loaded
+/// beyond its capacity at `algbw_gbps` (relative 1e-9). Empty: it is what it claims. Independent of
+/// how it was made.
+std::vector<std::string> check_forest(const Forest& forest, const Router& router,
+                                      const Placement& placement);
+
+}  // namespace espalier
