@@ -14,17 +14,17 @@ struct Chunking {
   std::int64_t piece_units = kMaxUnits;
 };
 
-/// The coarsest chunking under which no op moves more than `chunk_bytes` of a message of `size_bytes`.
-/// 0 means "do not cut". Pieces are larger where the program would have more than `max_ops` ops, or
-/// more units than a program may.
+/// The coarsest chunking under which no op moves more than `chunk_bytes` of a message of
+/// `size_bytes`. 0 means "do not cut". Pieces are larger where the program would have more than
+/// `max_ops` ops, or more units than a program may.
 Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
                        std::int64_t max_ops = 4'000'000);
 
-/// Cuts every op into pieces that keep its lane and order, and derives the dependencies anew, piece by
-/// piece, so that trees and chains pipeline. Dependencies between ops that share no data (see
-/// Builder::after) hold between all their pieces. The pieces of an op differ by at most one unit and
-/// follow each other. \pre `program` passed `verify`: its ops can run, in an order that data flow
-/// agrees with, and its operands stay aligned (rule R4) when cut alike.
+/// Cuts every op into pieces that keep its lane and order, and derives the dependencies anew, piece
+/// by piece, so that trees and chains pipeline. Dependencies between ops that share no data (see
+/// Builder::after) hold between all their pieces. The pieces of an op differ by at most one unit
+/// and follow each other. \pre `program` passed `verify`: its ops can run, in an order that data
+/// flow agrees with, and its operands stay aligned (rule R4) when cut alike.
 Program chunk(const Program& program, const Chunking& chunking);
 
 }  // namespace espalier

@@ -9,7 +9,15 @@
 namespace espalier {
 
 enum class Collective : std::uint8_t {
-  broadcast, reduce, allreduce, allgather, reducescatter, gather, scatter, alltoall, sendrecv
+  broadcast,
+  reduce,
+  allreduce,
+  allgather,
+  reducescatter,
+  gather,
+  scatter,
+  alltoall,
+  sendrecv
 };
 
 struct CollectiveInfo {
@@ -18,7 +26,8 @@ struct CollectiveInfo {
   std::string_view meaning;
   bool rooted;
   bool reduces;
-  /// The message is n equal blocks, one per rank (allgather, reducescatter, gather, scatter, alltoall).
+  /// The message is n equal blocks, one per rank (allgather, reducescatter, gather, scatter,
+  /// alltoall).
   bool blocked;
 };
 
@@ -42,8 +51,8 @@ struct Region {
   std::int64_t units = 0;
 };
 
-/// Where a unit of the result comes from: unit `unit` (counted from the start of the input region) of
-/// rank `rank`'s input, or of every rank's input, combined, when `rank` is -1.
+/// Where a unit of the result comes from: unit `unit` (counted from the start of the input region)
+/// of rank `rank`'s input, or of every rank's input, combined, when `rank` is -1.
 struct Origin {
   int rank = -1;
   std::int64_t unit = 0;
@@ -52,8 +61,9 @@ struct Origin {
 /// What a collective promises for one size-free message of `units` equal parts.
 ///
 /// The message is what nccl-tests counts as size: the bytes of one rank's buffer for allreduce,
-/// broadcast, reduce and sendrecv; of the whole (n blocks) for the blocked collectives, where `units`
-/// must be a multiple of `ranks`. sendrecv: every rank sends to rank + 1, as nccl-tests does.
+/// broadcast, reduce and sendrecv; of the whole (n blocks) for the blocked collectives, where
+/// `units` must be a multiple of `ranks`. sendrecv: every rank sends to rank + 1, as nccl-tests
+/// does.
 ///
 /// In place, a rank has one buffer, `out`, that holds its input first: at the start, except for
 /// allgather and for gather's root, whose input is its own block of `out`. reducescatter and
@@ -67,7 +77,8 @@ struct Contract {
   bool operator==(const Contract&) const = default;
 };
 
-/// Units after which the element boundaries of a buffer repeat: `units`, or units / ranks when blocked.
+/// Units after which the element boundaries of a buffer repeat: `units`, or units / ranks when
+/// blocked.
 std::int64_t block_units(const Contract& contract);
 /// Size of a rank's `in` or `out` buffer, in units; 0 when it has none.
 std::int64_t buffer_units(const Contract& contract, int rank, Buffer buffer);
@@ -77,8 +88,8 @@ Region output_region(const Contract& contract, int rank);
 /// What unit `unit` (counted from the start of the output region) of `rank`'s result must be.
 Origin origin_of(const Contract& contract, int rank, std::int64_t unit);
 
-/// Element boundaries of a message of `elements` in this contract's units: balanced, so that sizes 0,
-/// 1 and primes work. Blocked collectives round the block up, all blocks being equal.
+/// Element boundaries of a message of `elements` in this contract's units: balanced, so that sizes
+/// 0, 1 and primes work. Blocked collectives round the block up, all blocks being equal.
 class ElementLayout {
  public:
   ElementLayout(const Contract& contract, std::int64_t elements);

@@ -19,7 +19,8 @@ std::string diagnose(const std::string& text, const std::string& file) {
     std::string said;
     for (Diagnostic problem : verify(parse_program(text, file)).problems) {
       problem.where.file = file;
-      said += (said.empty() ? "" : "\n") + render(problem);
+      if (!said.empty()) said += '\n';
+      said += render(problem);
     }
     return said;
   } catch (const Error& error) {

@@ -35,8 +35,10 @@ std::string origins(Collective collective, bool in_place = false) {
   for (int rank = 0; rank < 3; ++rank) {
     for (std::int64_t unit = 0; unit < output_region(contract, rank).units; ++unit) {
       const Origin origin = origin_of(contract, rank, unit);
-      text += (unit > 0 ? " " : "") + (origin.rank < 0 ? "*" : std::to_string(origin.rank)) + ":" +
-              std::to_string(origin.unit);
+      if (unit > 0) text += ' ';
+      text += origin.rank < 0 ? "*" : std::to_string(origin.rank);
+      text += ":";
+      text += std::to_string(origin.unit);
     }
     text += "\n";
   }
