@@ -2,8 +2,11 @@
 #include "core/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <functional>
 
@@ -81,6 +84,55 @@ TEST_F(FileTest, SaysThatTheDiskIsFull) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   EXPECT_EQ(message_of([&] { write_file("/dev/full", "x"); }),
             "error: can't write '/dev/full': No space left on device");
+}
+
+/// Lets files grow to 4096 bytes and no further, as long as it lives.
+class FileSizeLimit {
+ public:
+  FileSizeLimit() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limited = before_;
+    limited.rlim_cur = 4096;
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FileTest, LeavesTheOldFileWholeWhenAWriteFails) {
+  write_file(path("a"), "old");
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);  // the write itself reports the limit then
+  const std::string message = message_of([&] {
+    const FileSizeLimit limit;
+    write_file(path("a"), std::string(100'000, 'x'));
+  });
+  ::signal(SIGXFSZ, handler);
+  EXPECT_NE(message.find("can't write"), std::string::npos) << message;
+  EXPECT_EQ(read_file(path("a")), "old");
+  EXPECT_EQ(file_count(), 1u);
+}
+
+TEST_F(FileTest, LeavesTheOldFileWholeWhenASignalEndsTheWrite) {
+  write_file(path("a"), "old");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // The signal comes in the middle of the write, as Ctrl-C may.
+    ::signal(SIGXFSZ, [](int) {
+      discard_unfinished_writes();
+      ::_exit(42);
+    });
+    const FileSizeLimit limit;
+    write_file(path("a"), std::string(100'000, 'x'));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
+  EXPECT_EQ(read_file(path("a")), "old");
+  EXPECT_EQ(file_count(), 1u);
 }
 
 TEST_F(FileTest, DiscardIsHarmlessWithoutAWrite) {
