@@ -156,8 +156,8 @@ class RouteChecker {
       const int limit = node(gpu).peer_limit;
       if (limit == 0 || peers.size() <= static_cast<std::size_t>(limit)) continue;
       problem(fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of {} "
-                          "peers at most",
-                          node(gpu).name, peers.size(), limit),
+                          "peer{} at most",
+                          node(gpu).name, peers.size(), limit, limit == 1 ? "" : "s"),
               "choose an algorithm with fewer neighbours, such as ring, or fewer GPUs");
     }
   }

@@ -47,7 +47,13 @@ class Findings {
   /// A violation that is no single op's. `message()` makes the whole sentence.
   template <class Message>
   void add_general(Rule rule, Message&& message, std::string suggestion = {}) {
-    insert(rule, kAfterOps, [&] { return Diagnostic{{}, message(), std::move(suggestion), {}}; });
+    add_diagnostic(rule, [&] { return Diagnostic{{}, message(), std::move(suggestion), {}}; });
+  }
+
+  /// The same with a place of its own; its rule is filled in.
+  template <class Make>
+  void add_diagnostic(Rule rule, Make&& make) {
+    insert(rule, kAfterOps, make);
   }
 
   bool any(Rule rule) const { return kinds_[static_cast<std::size_t>(rule)].count > 0; }

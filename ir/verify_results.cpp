@@ -150,18 +150,23 @@ class Explainer {
   Explainer(const Program& program, const CellMap& cells, Provenance& provenance)
       : program_(program), cells_(cells), provenance_(provenance) {}
 
-  std::string sentence(const Wrong& wrong) {
+  /// Placed where the op stands that wrote the unit last.
+  Diagnostic explain(const Wrong& wrong) {
     const Region region = output_region(program_.contract, wrong.rank);
     const std::int64_t begin = cells_.unit_of(wrong.result_cell);
     const std::int64_t length = cells_.unit_of(wrong.result_cell + 1) - begin;
     const Slice slice{wrong.rank, region.buffer, region.begin + begin, length};
-    std::string writer = ", which no op writes";
-    if (const OpId op = provenance_.last_writer(wrong.cell); op != kNoOp) {
-      writer = fmt::format(", last written by op {}", op);
+    const OpId op = provenance_.last_writer(wrong.cell);
+    std::string writer;
+    if (wrong.written) {
+      writer = op != kNoOp ? fmt::format(", last written by op {}", op) : ", which no op writes";
     }
-    if (!wrong.written) writer.clear();
-    return fmt::format("rank {}'s result {} ({}{}) {}", wrong.rank, units(wrong.result_cell),
-                       to_string(program_, slice), writer, complaint(wrong));
+    const int line = op < program_.lines.size() ? program_.lines[op] : 0;
+    return {{},
+            fmt::format("rank {}'s result {} ({}{}) {}", wrong.rank, units(wrong.result_cell),
+                        to_string(program_, slice), writer, complaint(wrong)),
+            {},
+            {{}, line, 0}};
   }
 
  private:
@@ -180,9 +185,10 @@ class Explainer {
   }
 
   std::string complaint(const Wrong& wrong) {
-    if (!wrong.written) return "is never written";
+    const bool many = cells_.unit_of(wrong.result_cell + 1) - cells_.unit_of(wrong.result_cell) > 1;
+    if (!wrong.written) return many ? "are never written" : "is never written";
     const std::optional<Contributions> found = provenance_.of(wrong.cell);
-    if (!found) return "does not hold the inputs it should";
+    if (!found) return many ? "are not the inputs they should be" : "is not the input it should be";
 
     std::vector<int> missing;
     Contributions repeated;
@@ -190,20 +196,23 @@ class Explainer {
     sort_out(*found, wrong.expected, missing, repeated, foreign);
     const bool reduced = wrong.expected.rank < 0;
     if (!reduced && found->size() == 1 && foreign.size() == 1 && foreign[0].times == 1) {
-      return fmt::format("holds {} instead of {}", input(foreign[0]), input(wrong.expected));
+      return fmt::format("{} {} instead of {}", many ? "hold" : "holds", input(foreign[0]),
+                         input(wrong.expected));
     }
+    const char* contains = many ? "contain" : "contains";
     std::vector<std::string> parts;
     if (!missing.empty()) {
-      parts.push_back(reduced ? "lacks the input of " + ranks(missing)
-                              : "lacks " + input(wrong.expected));
+      parts.push_back((many ? "lack " : "lacks ") +
+                      (reduced ? "the input of " + ranks(missing) : input(wrong.expected)));
     }
     for (const Contribution& one : repeated) {
-      parts.push_back(fmt::format(
-          "contains {} {}", reduced ? fmt::format("the input of rank {}", one.rank) : input(one),
-          one.times == 2 ? "twice" : fmt::format("{} times", one.times)));
+      parts.push_back(
+          fmt::format("{} {} {}", contains,
+                      reduced ? fmt::format("the input of rank {}", one.rank) : input(one),
+                      one.times == 2 ? "twice" : fmt::format("{} times", one.times)));
     }
     for (const Contribution& one : foreign) {
-      parts.push_back(fmt::format("contains {}, which does not belong there", input(one)));
+      parts.push_back(fmt::format("{} {}, which does not belong there", contains, input(one)));
     }
     return joined(parts);
   }
@@ -321,7 +330,7 @@ bool check_results(const Program& program, const CellMap& cells, const std::vect
   Provenance provenance(program, cells, order, explained);
   Explainer explainer(program, cells, provenance);
   for (const Wrong& one : wrong) {
-    findings.add_general(Rule::result, [&] { return explainer.sentence(one); });
+    findings.add_diagnostic(Rule::result, [&] { return explainer.explain(one); });
   }
   return true;
 }

@@ -101,9 +101,11 @@ class OpChecker {
 
   void no_place(PlaceId place) {
     findings_.add(Rule::structure, id_, [&] {
-      return fmt::format("there is no {}: the program has {} and {}",
-                         place < 0 ? fmt::format("place {}", place) : place_name(program_, place),
-                         plural(program_.ranks(), "rank"), plural(program_.hosts, "host memory"));
+      return fmt::format(
+          "there is no {}: the program has {} and {}",
+          place < 0 ? fmt::format("place {}", place) : place_name(program_, place),
+          plural(program_.ranks(), "rank"),
+          program_.hosts == 1 ? "1 host memory" : fmt::format("{} host memories", program_.hosts));
     });
   }
 
@@ -231,7 +233,8 @@ bool check_contract(const Program& program, Findings& findings) {
   }
   if (collective.rooted && (contract.root < 0 || contract.root >= contract.ranks)) {
     bad(fmt::format("the root is rank {}, but there are {}", contract.root,
-                    plural(contract.ranks, "rank")));
+                    plural(contract.ranks, "rank")),
+        "ranks are numbered from 0");
   }
   if (findings.any(Rule::structure)) return false;
   if (collective.blocked && contract.units % contract.ranks != 0) {
