@@ -81,7 +81,7 @@ void LaneRunner::reset() {
   for (std::size_t lane = lanes_.size(); lane-- > 0;) {
     lanes_[lane].next_command.store(lowered_.lanes[lane].begin, std::memory_order_relaxed);
     lanes_[lane].wake_at.reset();
-    ready_.push_back(static_cast<std::uint32_t>(lane));
+    make_ready_or_park(static_cast<std::uint32_t>(lane));
   }
   computing_ = {};
   cancelled_.store(false, std::memory_order_relaxed);
@@ -92,6 +92,12 @@ void LaneRunner::reset() {
   outcome_ = Outcome::none;
 }
 
+// A lane that begins with a wait is parked from the start, so that it goes on as soon as it can.
+void LaneRunner::make_ready_or_park(std::uint32_t lane) {
+  const Command first = lowered_.commands[lowered_.lanes[lane].begin];
+  if (first.kind != CommandKind::wait || !park(lane, first.index)) ready_.push_back(lane);
+}
+
 // Sleeps until all threads have left the run; cancels it when nothing has moved for too long.
 void LaneRunner::wait_for_end(std::unique_lock<std::mutex>& lock, double timeout_s) {
   const auto all_left = [&] { return inside_ == 0; };
@@ -99,7 +105,7 @@ void LaneRunner::wait_for_end(std::unique_lock<std::mutex>& lock, double timeout
   std::uint64_t seen = progress();
   while (!end_.wait_for(lock, timeout, all_left)) {
     const std::uint64_t now = progress();
-    if (now != seen || !computing_.empty()) {
+    if (now != seen || !computing_.empty() || arrived_ < thread_count_) {
       seen = now;
       continue;
     }
@@ -191,7 +197,7 @@ void LaneRunner::end_run(Outcome outcome) {
   work_.notify_all();
 }
 
-// What becomes of a lane that a thread has let go. A parked lane may be running elsewhere by now.
+// What becomes of a lane that a thread has let go. A parked or ready one may run elsewhere by now.
 void LaneRunner::put_back(std::uint32_t lane, Pause pause) {
   --running_;
   if (pause == Pause::finished) ++finished_;
@@ -213,7 +219,8 @@ LaneRunner::Pause LaneRunner::advance(std::uint32_t lane) {
         if (park(lane, command.index)) return Pause::parked;
         break;
       case CommandKind::record:
-        record(command.index);
+        state.next_command.store(next + 1, std::memory_order_relaxed);
+        if (record(lane, command.index)) return Pause::ready;
         break;
       case CommandKind::combine: {
         const Clock::time_point start = timeline_ != nullptr ? Clock::now() : Clock::time_point{};
@@ -242,15 +249,22 @@ bool LaneRunner::park(std::uint32_t lane, EventId event) {
   return true;
 }
 
-void LaneRunner::record(EventId event) {
-  std::uint32_t lane = events_[event].exchange(kRecorded, std::memory_order_acq_rel);
-  if (lane == kNobody) return;
-  int woken = 0;
+// Whether the event made parked lanes ready. They go first then, on this thread unless others are
+// free, since they need what has just been written and is still in the cache; the lane that
+// recorded the event is ready after them.
+bool LaneRunner::record(std::uint32_t lane, EventId event) {
+  std::uint32_t parked = events_[event].exchange(kRecorded, std::memory_order_acq_rel);
+  if (parked == kNobody) return false;
+  int others = 0;
   {
     const std::lock_guard lock(mutex_);
-    for (; lane != kNobody; lane = lanes_[lane].next_parked, ++woken) ready_.push_back(lane);
+    ready_.push_back(lane);
+    for (; parked != kNobody; parked = lanes_[parked].next_parked, ++others) {
+      ready_.push_back(parked);
+    }
   }
-  for (; woken > 0; --woken) work_.notify_one();
+  for (; others > 0; --others) work_.notify_one();
+  return true;
 }
 
 // Whether the op's time is over; otherwise the lane's `wake_at` says when it will be.

@@ -56,7 +56,7 @@ class LaneRunner {
     std::optional<Clock::time_point> wake_at;  ///< while it computes
   };
   using Alarm = std::pair<Clock::time_point, std::uint32_t>;  // when which lane has computed
-  enum class Pause { finished, parked, computing, cancelled };
+  enum class Pause { finished, parked, ready, computing, cancelled };
   enum class Outcome { none, finished, stuck };
 
   void work();
@@ -65,10 +65,11 @@ class LaneRunner {
   void end_run(Outcome outcome);
   Pause advance(std::uint32_t lane);
   bool park(std::uint32_t lane, EventId event);
-  void record(EventId event);
+  bool record(std::uint32_t lane, EventId event);
   bool compute(LaneState& lane, OpId op);
   void note_timing(OpId op, Clock::time_point start);
   void reset();
+  void make_ready_or_park(std::uint32_t lane);
   std::uint64_t progress() const;
   std::vector<BlockedLane> blocked_lanes() const;
   void wait_for_end(std::unique_lock<std::mutex>& lock, double timeout_s);
