@@ -54,7 +54,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
       options.push_back(parser.add_flag(std::string(spec.name)));
     } else {
       options.push_back(parser.add_option(std::string(spec.name)));
-      options.back()->expected(1, spec.many ? CLI::detail::expected_max_vector_size : 1);
+      options.back()->expected(spec.many ? CLI::detail::expected_max_vector_size : 1);
     }
     options.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/programs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/chunk.h"
@@ -66,6 +68,14 @@ ProgramRequest read_program_request(Arguments& arguments) {
   request.in_place = arguments.flag("--in-place");
   request.chunks = arguments.integer("--chunks", 1, kMaxUnits);
   return request;
+}
+
+void require_served(Arguments& arguments, const AlgorithmChoice& choice,
+                    std::optional<Collective> collective) {
+  if (!collective || std::ranges::count(choice.algorithm->collectives, *collective) > 0) return;
+  arguments.problem(fmt::format("algorithm '{}' does not serve {}", choice.algorithm->name,
+                                to_string(*collective)),
+                    fmt::format("one of: {}", join(Study::applicable(*collective), ", ")));
 }
 
 std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramRequest& request) {

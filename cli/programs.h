@@ -26,7 +26,11 @@ struct ProgramRequest {
 /// problems.
 ProgramRequest read_program_request(Arguments& arguments);
 
-/// The collectives of the request that the algorithm serves; empty when it serves none of them.
+/// Notes a problem when the algorithm does not serve the collective asked for, if one is.
+void require_served(Arguments& arguments, const AlgorithmChoice& choice,
+                    std::optional<Collective> collective);
+
+/// The collectives of the request that the algorithm serves: the one asked for, or all.
 std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramRequest& request);
 
 /// Why the algorithm can't be built for this collective, or nothing.

@@ -102,7 +102,7 @@ void show_matrix(const Console& console, const Topology& topology) {
     std::erase_if(gpus, [&](NodeId gpu) { return topology.nodes[gpu].host > 0; });
     if (gpus.size() > kMostMatrixGpus) gpus.resize(kMostMatrixGpus);
   }
-  Columns columns("l" + std::string(gpus.size(), 'l'));
+  Columns columns(std::string(gpus.size() + 1, 'l'));
   std::vector<std::string> header = {""};
   for (const NodeId gpu : gpus) header.push_back(topology.nodes[gpu].name);
   columns.add(header);
@@ -145,7 +145,9 @@ void show_profiles(const Console& console, const Topology& topology) {
       bundles.emplace_back(name, static_cast<LinkId>(i));
     }
   }
-  Columns columns("l" + std::string(topology.profiles.size(), 'r'));
+  std::string alignment(topology.profiles.size() + 1, 'r');
+  alignment.front() = 'l';
+  Columns columns(alignment);
   std::vector<std::string> header = {"capacity (GB/s) and start-up"};
   for (const auto& [name, profile] : topology.profiles) header.push_back(name);
   columns.add(header);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "cli/text.h"
 #include "core/error.h"
@@ -38,6 +39,13 @@ std::string comment(std::string line) {
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
+/// "1.074 GB": decimal, as bandwidths are.
+std::string decimal_bytes(double bytes) {
+  const double exponent = bytes >= 1e9 ? 9 : bytes >= 1e6 ? 6 : bytes >= 1e3 ? 3 : 0;
+  const char* unit = bytes >= 1e9 ? "GB" : bytes >= 1e6 ? "MB" : bytes >= 1e3 ? "kB" : "B";
+  return fmt::format("{:.1f} {}", bytes / std::pow(10, exponent), unit);
+}
+
 class Table {
  public:
   Table(const Console& console, const std::vector<Query>& queries) : console_(console) {
@@ -55,6 +63,9 @@ class Table {
         describe_ranks(query, ranks), query.profile,
         query.links == LinkScope::all ? "all" : "fabric",
         query.in_place ? "in place" : "out of place", many_ ? "; * is the fastest" : "");
+  }
+
+  void column_names() const {
     console_.out << comment(table_line("size", "algorithm", label_width_, "chunk", "time", "algbw",
                                        "busbw", "%bound", "links"))
                  << comment(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
@@ -62,7 +73,9 @@ class Table {
   }
 
   /// The outcomes of one size, fastest first; the first is marked when there are others.
-  void rows(std::vector<const Outcome*> outcomes) const {
+  void rows(std::vector<const Outcome*> outcomes) {
+    if (outcomes.empty()) return;
+    if (!std::exchange(has_names_, true)) column_names();
     std::ranges::stable_sort(outcomes, {}, [](auto* outcome) { return outcome->report.time_s; });
     for (const Outcome* outcome : outcomes) {
       const RunReport& report = outcome->report;
@@ -85,6 +98,7 @@ class Table {
   const Console& console_;
   std::size_t label_width_ = 9;
   bool many_ = false;  ///< several algorithms
+  bool has_names_ = false;
 };
 
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
@@ -121,7 +135,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
                     bool print, Answers& answers) {
   const Query& first = queries.front();
   const int ranks = study.machine(first).ranks();
-  const Table table(console, queries);
+  Table table(console, queries);
   Answers mine;
   if (print) table.header(first, ranks);
   {
@@ -145,7 +159,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
     }
   }
   if (print) {
-    console.out << "#\n";
+    if (!mine.outcomes.empty()) console.out << "#\n";
     print_average(console, mine.outcomes);
     print_bounds(console, mine.outcomes);
     for (const auto& [algorithm, reason] : mine.skipped) {
@@ -160,13 +174,12 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
   std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
   console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
-                             outcome.query.algorithm, format_bytes(outcome.query.size_bytes));
+                             outcome.query.algorithm, describe_size(outcome.query.size_bytes));
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(most); ++i) {
     const LinkUse& link = links[i];
     columns.add({link.name, bar(link.utilization, kBarColumns),
-                 fmt::format("{:.1f}%", 100 * link.utilization),
-                 fmt::format("{:.3f} GB", link.bytes * 1e-9)});
+                 fmt::format("{:.1f}%", 100 * link.utilization), decimal_bytes(link.bytes)});
   }
   console.out << columns.render("#   ");
   if (links.size() > static_cast<std::size_t>(most)) {
@@ -177,7 +190,7 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
 void print_critical_path(const Console& console, const Outcome& outcome) {
   const std::vector<CriticalStep>& steps = outcome.report.critical_path;
   console.out << fmt::format("#\n# Critical path of {} at {}: {} steps\n", outcome.query.algorithm,
-                             format_bytes(outcome.query.size_bytes), steps.size());
+                             describe_size(outcome.query.size_bytes), steps.size());
   Columns columns("rrrll");
   columns.add({"start(us)", "end(us)", "op", "what", "waited for"});
   const bool is_long = steps.size() > 2 * kShownSteps + 1;

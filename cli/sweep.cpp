@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cli/programs.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "ir/program.h"
@@ -29,10 +30,7 @@ std::vector<std::pair<std::string, Value>> named(const Range& values) {
 void read_machine(Arguments& arguments, Query& question) {
   const Verb& verb = arguments.verb();
   question.topology = arguments.text("--topology");
-  question.gpus = arguments.gpus("--gpus");
   question.profile = arguments.text("--profile");
-  question.links = arguments.choice<LinkScope>(
-      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
   if (!question.topology.empty()) {
     const auto machine =
         arguments.reading("--topology", [&] { return load_topology(question.topology); });
@@ -41,6 +39,9 @@ void read_machine(Arguments& arguments, Query& question) {
   } else if (!takes(verb, "--ranks") && !arguments.has_unknown()) {
     arguments.problem("which machine? --topology is missing", "espalier list topologies");
   }
+  question.gpus = arguments.gpus("--gpus");
+  question.links = arguments.choice<LinkScope>(
+      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
   if (!takes(verb, "--ranks")) return;
   if (arguments.given("--ranks") && !question.topology.empty()) {
     arguments.problem("--ranks and --topology exclude each other",
@@ -72,12 +73,7 @@ void read_algorithms(Arguments& arguments, Sweep& sweep) {
       continue;
     }
     const auto choice = arguments.reading("--algorithm", [&] { return parse_algorithm(word); });
-    if (choice && std::ranges::count(choice->algorithm->collectives, collective) == 0) {
-      arguments.problem_of(
-          "--algorithm",
-          fmt::format("'{}' does not serve {}", choice->algorithm->name, to_string(collective)),
-          fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
-    }
+    if (choice) require_served(arguments, *choice, collective);
     if (std::ranges::count(sweep.algorithms, word) == 0) sweep.algorithms.push_back(word);
   }
   if (!sweep.all_algorithms) return;
@@ -192,8 +188,13 @@ std::string describe_ranks(const Query& query, int ranks) {
                      count);
 }
 
+std::string describe_size(std::int64_t size_bytes) {
+  std::string text = format_bytes(size_bytes);
+  return parse_bytes(text) == size_bytes ? text : fmt::format("{} bytes", size_bytes);
+}
+
 std::string progress_label(const Query& query) {
-  return fmt::format("{} {}", query.algorithm, format_bytes(query.size_bytes));
+  return fmt::format("{} {}", query.algorithm, describe_size(query.size_bytes));
 }
 
 }  // namespace espalier

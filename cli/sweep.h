@@ -46,6 +46,8 @@ int conclude(const Answers& answers, bool all_algorithms);
 std::string format_ranges(const std::vector<int>& numbers);
 /// "dgx1-v100, GPUs 0-3,6 (5 ranks)" or "4 ranks".
 std::string describe_ranks(const Query& query, int ranks);
+/// "1GiB", or "40000000 bytes" for what is no round number of binary units.
+std::string describe_size(std::int64_t size_bytes);
 /// "ring 1GiB": the label of a step of a progress bar.
 std::string progress_label(const Query& query);
 

@@ -170,7 +170,7 @@ const Verb& run_verb() {
       "answer with real data. docs/scenarios.md has the format.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
-      {{"--show-links", "12"}, {"--json"}},
+      {{"--show-links", "16"}, {"--json"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"}},
       run_scenarios};

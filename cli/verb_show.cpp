@@ -58,14 +58,10 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
 
 void show_algorithm(Arguments& arguments, const Console& console, const std::string& spec) {
   const ProgramRequest request = read_program_request(arguments);
-  arguments.finish();
   const AlgorithmChoice choice = parse_algorithm(spec);
-  const std::vector<Collective> collectives = served(choice, request);
-  if (collectives.empty()) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} does not serve {}", spec, to_string(*request.collective)));
-  }
-  const Collective collective = collectives.front();
+  require_served(arguments, choice, request.collective);
+  arguments.finish();
+  const Collective collective = served(choice, request).front();
   if (const auto reason = not_buildable(choice, collective, request)) {
     throw Error(ErrorKind::unsupported, fmt::format("{}: {}", spec, *reason));
   }

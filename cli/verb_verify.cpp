@@ -70,11 +70,7 @@ std::vector<Verdict> judge_algorithms(const std::vector<std::string>& specs,
   for (const std::string& spec : names) {
     if (spec == "all") continue;
     const AlgorithmChoice choice = parse_algorithm(spec);
-    const std::vector<Collective> collectives = served(choice, request);
-    if (collectives.empty() && !all) {
-      impossible.add({}, fmt::format("{} does not serve {}", spec, to_string(*request.collective)));
-    }
-    for (const Collective collective : collectives) {
+    for (const Collective collective : served(choice, request)) {
       const std::string name = fmt::format("{} {}", spec, to_string(collective));
       if (const auto reason = not_buildable(choice, collective, request)) {
         if (!all) impossible.add({}, fmt::format("{}: {}", name, *reason));
@@ -127,13 +123,16 @@ int run_verify(Arguments& arguments, const Console& console) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");
   }
   for (const std::string& spec : specs) {
-    if (spec != "all") arguments.reading("--algorithm", [&] { return parse_algorithm(spec); });
+    if (spec == "all") continue;
+    const auto choice = arguments.reading("--algorithm", [&] { return parse_algorithm(spec); });
+    if (choice) require_served(arguments, *choice, request.collective);
   }
   arguments.finish();
 
   std::vector<Verdict> verdicts;
   for (const std::string& file : arguments.positionals()) {
     verdicts.push_back(judge(file, parse_program(read_file(file), file), request.machine));
+    for (Diagnostic& problem : verdicts.back().verification.problems) problem.where.file = file;
   }
   for (Verdict& verdict : judge_algorithms(specs, request, console)) {
     verdicts.push_back(std::move(verdict));

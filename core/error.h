@@ -32,7 +32,8 @@ int exit_code(ErrorKind kind);
 std::string render(const Diagnostic& diagnostic);
 
 /// The one exception of the project: the user's input is wrong, or the machine said no. It carries
-/// every problem found, not only the first. Caught in cli/ and in tests only.
+/// every problem found, not only the first. Caught in cli/, in tests, and by
+/// readers that add where the text stood which was wrong.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const std::string& suggestion = {});

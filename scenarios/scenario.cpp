@@ -120,6 +120,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
   map.finish();
 
   const std::vector<YamlValue> machines = topologies.one_or_more();
+  if (topologies.present() && machines.empty()) topologies.problem("no topology");
   if (machines.size() * gpu_sets.size() * sizes.size() * algorithms.size() > kMostQueries) {
     map.problem(fmt::format("this block asks more than {} questions", kMostQueries),
                 "fewer topologies, GPU sets, sizes or algorithms");
@@ -181,7 +182,11 @@ Query ScenarioReader::read_question(YamlMap& map) {
 
 std::vector<std::int64_t> ScenarioReader::read_sizes(YamlMap& map) {
   std::vector<std::int64_t> sizes;
-  for (const YamlValue& value : map.need("sizes").one_or_more()) {
+  const YamlValue values = map.need("sizes");
+  if (values.kind() == YamlValue::Kind::list && values.one_or_more().empty()) {
+    values.problem("no sizes", "such as 1GiB, or 4KiB..1GiB");
+  }
+  for (const YamlValue& value : values.one_or_more()) {
     const auto text = value.text("size");
     if (!text) continue;
     if (const auto list = located(value, [&] { return parse_byte_list(*text); })) {
@@ -237,7 +242,9 @@ std::vector<GpuSet> ScenarioReader::read_gpu_sets(YamlMap& map) {
   }
   std::vector<GpuSet> sets;
   for (const YamlValue& set : values) {
-    if (auto gpus = read_gpu_set(set)) sets.push_back({set, std::move(*gpus)});
+    auto gpus = read_gpu_set(set);
+    // A wrong set is diagnosed; its machine is looked at all the same.
+    sets.push_back({set, gpus ? std::move(*gpus) : std::vector<int>{}});
   }
   return sets;
 }

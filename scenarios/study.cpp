@@ -141,6 +141,16 @@ Study::Study(Backend& backend, Backend* simulator)
 Study::~Study() = default;
 
 Machine& Study::machine(const Query& query) {
+  Machine& machine = load(query);
+  if (query.root < 0 || query.root >= machine.ranks()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("root {} is not one of the {} ranks", query.root, machine.ranks()),
+                fmt::format("0 to {}", machine.ranks() - 1));
+  }
+  return machine;
+}
+
+Machine& Study::load(const Query& query) {
   const std::string spec = machine_spec(query);
   const Cache::MachineKey key{spec, query.gpus, query.profile, query.links};
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
@@ -250,11 +260,6 @@ const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& 
 
 Outcome Study::ask(const Query& query) {
   Machine& machine = this->machine(query);
-  if (query.root < 0 || query.root >= machine.ranks()) {
-    throw Error(ErrorKind::usage,
-                fmt::format("root {} is not one of the {} ranks", query.root, machine.ranks()),
-                fmt::format("0 to {}", machine.ranks() - 1));
-  }
   Outcome outcome;
   outcome.query = query;
   outcome.backend = backend_.name();

@@ -75,7 +75,8 @@ class Study {
   Outcome ask(const Query& query);
 
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
-  /// throw, and Error{unsupported} when its ranks are not connected.
+  /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the ranks
+  /// are not connected.
   Machine& machine(const Query& query);
 
   /// Every algorithm that serves the query's collective, by name.
@@ -86,6 +87,7 @@ class Study {
   struct Prepared;
   struct Cut;
 
+  Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::int64_t automatic_chunk(const Query& query, const Machine& machine, Prepared& prepared);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/study.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "exec/host_backend.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+namespace {
+
+Query query(const std::string& topology, const std::string& algorithm, std::int64_t size_bytes) {
+  Query asked;
+  asked.topology = topology;
+  asked.algorithm = algorithm;
+  asked.size_bytes = size_bytes;
+  asked.profile = "ideal";
+  return asked;
+}
+
+class StudyTest : public ::testing::Test {
+ protected:
+  Simulator simulator_;
+  Study study_{simulator_, &simulator_};
+};
+
+TEST_F(StudyTest, RingTakesItsClosedForm) {
+  // 2 (n - 1) steps of M / n / B + latency = 14 x (1e6 / 25e9 + 1e-6) s.
+  const Outcome outcome = study_.ask(query("ring:n=8,gbps=25,latency_us=1", "ring", 8'000'000));
+  EXPECT_TRUE(outcome.ran());
+  EXPECT_EQ(outcome.ranks, 8);
+  EXPECT_EQ(outcome.backend, "sim");
+  EXPECT_EQ(outcome.chunk_bytes, 0);
+  EXPECT_NEAR(outcome.report.time_s, 14 * (1e6 / 25e9 + 1e-6), 1e-9 * outcome.report.time_s);
+  EXPECT_DOUBLE_EQ(outcome.busbw_gbps(), outcome.report.algbw_gbps() * 2 * 7 / 8);
+}
+
+TEST_F(StudyTest, JudgesByTheLinksThatWereUsed) {
+  const Outcome fabric = study_.ask(query("ring:n=4,gbps=10,host_gbps=5", "ring", 4000));
+  EXPECT_EQ(fabric.bound_links, LinkScope::fabric);
+  EXPECT_FALSE(fabric.bound_helpers);
+  ASSERT_TRUE(fabric.bound.has_value());
+  EXPECT_DOUBLE_EQ(fabric.fraction, fabric.report.algbw_gbps() / fabric.bound->algbw_gbps);
+
+  const Outcome all =
+      study_.ask(query("ring:n=4,gbps=10,host_gbps=5", "parameter_server:host=1", 4000));
+  EXPECT_EQ(all.bound_links, LinkScope::all);
+  EXPECT_TRUE(all.bound_helpers);
+  ASSERT_TRUE(all.bound.has_value());
+  EXPECT_GT(all.bound->algbw_gbps, fabric.bound->algbw_gbps);
+}
+
+TEST_F(StudyTest, DoesNotJudgeUnlessAsked) {
+  Query asked = query("full:n=2", "ring", 4000);
+  asked.judge = false;
+  EXPECT_FALSE(study_.ask(asked).bound.has_value());
+}
+
+TEST_F(StudyTest, WhatDoesNotApplyIsSkippedWithTheReason) {
+  const Outcome no_host = study_.ask(query("full:n=4", "parameter_server:host=1", 4000));
+  ASSERT_TRUE(no_host.skipped.has_value());
+  EXPECT_FALSE(no_host.ran());
+  const Outcome no_route = study_.ask(query("ring:n=4", "all_pairs", 4000));
+  ASSERT_TRUE(no_route.skipped.has_value());
+  EXPECT_NE(no_route.skipped->find("no route from r"), std::string::npos) << *no_route.skipped;
+}
+
+TEST_F(StudyTest, UnconnectedRanksAreAnErrorThatNamesThem) {
+  Query asked = query("ring:n=4", "ring", 4000);
+  asked.gpus = {0, 2};
+  try {
+    study_.ask(asked);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_STREQ(error.what(),
+                 "error: ranks 0 (gpu0) and 1 (gpu2) are not connected\n"
+                 "  help: choose other GPUs with --gpus");
+  }
+}
+
+TEST_F(StudyTest, QuestionsWithoutSenseAreUsageErrors) {
+  const auto kind_of = [&](const Query& asked) {
+    try {
+      study_.ask(asked);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::runtime;
+  };
+  Query root = query("full:n=4", "chain", 4000);
+  root.collective = Collective::broadcast;
+  root.root = 4;
+  EXPECT_EQ(kind_of(root), ErrorKind::usage);
+  Query profile = query("full:n=4", "chain", 4000);
+  profile.profile = "none";
+  EXPECT_EQ(kind_of(profile), ErrorKind::usage);
+  EXPECT_EQ(kind_of(query("full:n=4", "chian", 4000)), ErrorKind::usage);
+  EXPECT_EQ(kind_of(query("fool:n=4", "chain", 4000)), ErrorKind::usage);
+}
+
+TEST_F(StudyTest, ChunksAsAsked) {
+  Query asked = query("line:n=4,gbps=10", "chain", 4'000'000);
+  asked.collective = Collective::broadcast;
+  asked.chunk_bytes = 0;
+  // Three hops of 400 us, one after the other.
+  EXPECT_NEAR(study_.ask(asked).report.time_s, 3 * 400e-6, 1e-12);
+  asked.chunk_bytes = 1'000'000;
+  // Four pieces: the last one starts after three pieces of 100 us and takes three hops of them.
+  const Outcome cut = study_.ask(asked);
+  EXPECT_EQ(cut.chunk_bytes, 1'000'000);
+  EXPECT_NEAR(cut.report.time_s, (3 + 3) * 100e-6, 1e-12);
+  asked.chunk_bytes = 1 << 30;
+  EXPECT_EQ(study_.ask(asked).chunk_bytes, 0) << "nothing is that long";
+}
+
+TEST_F(StudyTest, AutomaticChunksAreTheFastestOfThePowersOfTwo) {
+  Query asked = query("line:n=8,gbps=10,latency_us=5", "pipelined_chain", 64'000'000);
+  asked.collective = Collective::broadcast;
+  const double automatic_s = study_.ask(asked).report.time_s;
+  const std::int64_t chosen = study_.ask(asked).chunk_bytes;
+  EXPECT_GT(chosen, 0);
+  double best_s = INFINITY;
+  for (int pieces = 1; pieces <= 256; pieces *= 2) {
+    asked.chunk_bytes = pieces == 1 ? 0 : 64'000'000 / pieces;
+    best_s = std::min(best_s, study_.ask(asked).report.time_s);
+  }
+  EXPECT_DOUBLE_EQ(automatic_s, best_s);
+}
+
+TEST_F(StudyTest, OnlyWhatGainsIsCut) {
+  EXPECT_EQ(study_.ask(query("ring:n=4", "halving_doubling", 64'000'000)).chunk_bytes, 0);
+}
+
+TEST_F(StudyTest, RemembersMachines) {
+  const Query asked = query("dgx1-v100", "ring", 4000);
+  Machine& machine = study_.machine(asked);
+  EXPECT_EQ(&study_.machine(asked), &machine);
+  Query some = asked;
+  some.gpus = {0, 1};
+  EXPECT_NE(&study_.machine(some), &machine);
+  EXPECT_EQ(study_.machine(some).topology, machine.topology) << "read once";
+}
+
+TEST_F(StudyTest, AnswersDoNotDependOnWhatWasAskedBefore) {
+  const Query asked = query("dgx1-v100", "double_binary_tree", 1 << 24);
+  const Outcome first = study_.ask(asked);
+  study_.ask(query("dgx1-v100", "double_binary_tree", 1 << 20));
+  study_.ask(query("full:n=4", "ring", 1 << 20));
+  const Outcome again = study_.ask(asked);
+  EXPECT_EQ(again.chunk_bytes, first.chunk_bytes);
+  EXPECT_DOUBLE_EQ(again.report.time_s, first.report.time_s);
+}
+
+TEST(StudyHost, RunsWithoutAMachine) {
+  HostBackend host;
+  Simulator simulator;
+  Study study(host, &simulator);
+  Query asked = query("", "pipelined_chain", 3'000'000);
+  asked.ranks = 3;
+  asked.judge = false;
+  asked.run.iterations = 2;
+  const Outcome outcome = study.ask(asked);
+  EXPECT_EQ(outcome.backend, "host");
+  EXPECT_EQ(outcome.ranks, 3);
+  EXPECT_EQ(outcome.report.wrong, 0);
+  EXPECT_EQ(outcome.chunk_bytes, 1 << 20);
+}
+
+TEST(StudySpeed, NewMachineWhatIf) {
+  // A sweep over link speeds: every question is a new machine, a new program and a new simulation.
+  // The target is 2 ms; the limit here is wide because tests share processors.
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  constexpr int kQuestions = 100;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kQuestions; ++i) {
+    const Outcome outcome =
+        study.ask(query(fmt::format("ring:n=8,gbps={},latency_us=1", 10 + i), "ring", 1 << 26));
+    ASSERT_TRUE(outcome.ran());
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  RecordProperty("ms_per_question", fmt::format("{:.3f}", wall.count() / kQuestions * 1e3));
+  std::cout << fmt::format("{:.3f} ms per question\n", wall.count() / kQuestions * 1e3);
+  EXPECT_LT(wall.count() / kQuestions, 0.05);
+}
+
+}  // namespace
+}  // namespace espalier
