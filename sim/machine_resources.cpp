@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "ir/hash.h"
 
 namespace espalier {
 namespace {
@@ -31,6 +32,10 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       by_hop_(2 * router_.topology().links.size(), kNone),
       memory_(router_.topology().nodes.size(), kNone),
       reduction_(router_.topology().nodes.size(), kNone) {}
+
+std::size_t MachineResources::KeyHash::operator()(std::uint64_t key) const {
+  return static_cast<std::size_t>(mix64(key));
+}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   const PlaceId ranks = program_.ranks();

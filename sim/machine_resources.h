@@ -64,8 +64,13 @@ class MachineResources {
   std::vector<ResourceId> memory_;     ///< by node
   std::vector<ResourceId> reduction_;  ///< by node
   std::unordered_map<std::string, ResourceId> media_;
-  /// Key: from, to and via. Paths stay where they are.
-  std::unordered_map<std::uint64_t, Path> paths_;
+  /// Keys are regular (from, to and via side by side): the standard hash, which leaves numbers as
+  /// they are, can put all of a ring's into one bucket.
+  struct KeyHash {
+    std::size_t operator()(std::uint64_t key) const;
+  };
+  /// Paths stay where they are.
+  std::unordered_map<std::uint64_t, Path, KeyHash> paths_;
 };
 
 }  // namespace espalier

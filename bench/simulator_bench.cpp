@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast the simulator is: ring allreduces of 8 to 1024 ranks beside a bare SimGrid loop that
+// does the same transfers and nothing else, and what one "what if" on 8 GPUs costs in a running
+// process.
+//
+//   simulator_bench [JSON-FILE]
+//
+// Ours is the whole way from the name of a machine to a report: load, route, build, verify, check,
+// simulate, explain. Exits 1 when a target is missed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "bare_ring.h"
+#include "child.h"
+#include "core/check.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "ir/verify.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+#include "topologies/route.h"
+
+namespace espalier::bench {
+namespace {
+
+constexpr std::int64_t kSizeBytes = std::int64_t{1} << 30;
+constexpr double kGbps = 50;
+constexpr double kLatencyUs = 0.5;
+constexpr double kLeastRatio = 0.5;
+constexpr double kMostRssMib = 600;
+constexpr double kMostWhatIfS = 2e-3;
+
+/// CPU seconds by part of the way.
+struct OurRing {
+  double cpu_s = 0;
+  double build_s = 0;
+  double verify_s = 0;
+  double simulate_s = 0;
+  double time_s = 0;
+  long long transfers = 0;
+};
+
+OurRing whole_way(const std::string& machine, const std::string& profile,
+                  const std::string& algorithm, std::int64_t size_bytes) {
+  OurRing run;
+  const double start_s = cpu_s();
+  const Topology topology = load_topology(machine);
+  Router router(topology, topology.profile(profile));
+  const Target target{&router, place_ranks(router, {})};
+  const Program program =
+      build(parse_algorithm(algorithm),
+            request_for(Collective::allreduce, 0, false, router, target.placement));
+  run.build_s = cpu_s() - start_s;
+  CHECK(verify(program).ok());
+  run.verify_s = cpu_s() - start_s - run.build_s;
+  Simulator simulator;
+  CHECK(!simulator.unsupported(program, target));
+  RunOptions options;
+  options.size_bytes = size_bytes;
+  const RunReport report = simulator.run(program, target, options);
+  run.cpu_s = cpu_s() - start_s;
+  run.simulate_s = run.cpu_s - run.verify_s - run.build_s;
+  run.time_s = report.time_s;
+  run.transfers = report.transfers;
+  return run;
+}
+
+OurRing run_our_ring(int ranks, int repetitions) {
+  const std::string machine =
+      fmt::format("ring:n={},gbps={},latency_us={}", ranks, kGbps, kLatencyUs);
+  OurRing best;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const OurRing run = whole_way(machine, "ideal", "ring", kSizeBytes);
+    if (repetition == 0 || run.cpu_s < best.cpu_s) best = run;
+  }
+  return best;
+}
+
+struct WhatIf {
+  double median_s = 0;
+  double worst_s = 0;
+};
+
+/// The same question about ever other machines, in one process. The first two are not counted: they
+/// start SimGrid and fill caches.
+WhatIf run_what_if(const std::vector<std::string>& machines, const std::string& profile) {
+  std::vector<double> seconds;
+  for (const std::string& machine : machines) {
+    seconds.push_back(whole_way(machine, profile, "ring", 64 << 20).cpu_s);
+  }
+  seconds.erase(seconds.begin(), seconds.begin() + 2);
+  std::ranges::sort(seconds);
+  return {seconds[seconds.size() / 2], seconds.back()};
+}
+
+bool bench_rings(nlohmann::ordered_json& json) {
+  fmt::print("{:>6} {:>10} {:>12} {:>12} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "ranks",
+             "transfers", "bare/s", "ours/s", "ratio", "build s", "verify s", "sim s", "bare MiB",
+             "ours MiB");
+  bool met = true;
+  for (const int ranks : {8, 64, 256, 1024}) {
+    const int repetitions = ranks <= 8 ? 200 : ranks <= 64 ? 20 : ranks <= 256 ? 5 : 1;
+    const auto bare = run_in_child([&] {
+      return run_bare_ring(ranks, static_cast<double>(kSizeBytes), kGbps * 1e9, kLatencyUs * 1e-6,
+                           repetitions);
+    });
+    const auto ours = run_in_child([&] { return run_our_ring(ranks, repetitions); });
+    CHECK(bare.has_value() && ours.has_value());
+    const BareRing& a = bare->result;
+    const OurRing& b = ours->result;
+    CHECK(a.transfers == b.transfers);
+    CHECK(std::abs(a.time_s - b.time_s) < 1e-6 * b.time_s);
+    const double bare_rate = static_cast<double>(a.transfers) / a.cpu_s;
+    const double our_rate = static_cast<double>(b.transfers) / b.cpu_s;
+    const double ratio = our_rate / bare_rate;
+    met = met && ratio >= kLeastRatio && ours->peak_rss_mib < kMostRssMib;
+    fmt::print(
+        "{:>6} {:>10} {:>12.0f} {:>12.0f} {:>6.2f} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.0f} "
+        "{:>9.0f}\n",
+        ranks, b.transfers, bare_rate, our_rate, ratio, b.build_s, b.verify_s, b.simulate_s,
+        bare->peak_rss_mib, ours->peak_rss_mib);
+    std::fflush(stdout);
+    json.push_back({{"ranks", ranks},
+                    {"transfers", b.transfers},
+                    {"bare_transfers_per_s", bare_rate},
+                    {"transfers_per_s", our_rate},
+                    {"ratio", ratio},
+                    {"build_s", b.build_s},
+                    {"verify_s", b.verify_s},
+                    {"simulate_s", b.simulate_s},
+                    {"peak_rss_mib", ours->peak_rss_mib}});
+  }
+  return met;
+}
+
+bool bench_what_ifs(nlohmann::ordered_json& json) {
+  struct Question {
+    const char* name;
+    const char* profile;
+    std::vector<std::string> machines;
+  };
+  Question generic{"ring of 8, other bandwidths", "ideal", {}};
+  for (int i = 0; i < 200; ++i) {
+    generic.machines.push_back(fmt::format("ring:n=8,gbps={},latency_us=0.5", 25 + i));
+  }
+  Question catalogue{"dgx1-v100, kernel profile", "kernel", {}};
+  catalogue.machines.assign(50, "dgx1-v100");
+  bool met = true;
+  for (const Question& question : {generic, catalogue}) {
+    const auto run = run_in_child([&] { return run_what_if(question.machines, question.profile); });
+    CHECK(run.has_value());
+    fmt::print("what if, {}: median {:.3f} ms, worst {:.3f} ms\n", question.name,
+               run->result.median_s * 1e3, run->result.worst_s * 1e3);
+    met = met && run->result.median_s <= kMostWhatIfS;
+    json.push_back({{"what", question.name},
+                    {"median_s", run->result.median_s},
+                    {"worst_s", run->result.worst_s}});
+  }
+  return met;
+}
+
+int run(int count, char** arguments) {
+  nlohmann::ordered_json json;
+  const bool rings_met = bench_rings(json["rings"]);
+  const bool what_ifs_met = bench_what_ifs(json["what_ifs"]);
+  if (count > 1) write_file(arguments[1], json.dump(2) + "\n");
+  fmt::print("targets: {} x the bare speed {}, what if within {} ms {}\n", kLeastRatio,
+             rings_met ? "met" : "MISSED", kMostWhatIfS * 1e3, what_ifs_met ? "met" : "MISSED");
+  return rings_met && what_ifs_met ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace espalier::bench
+
+int main(int count, char** arguments) {
+  try {
+    return espalier::bench::run(count, arguments);
+  } catch (const espalier::Error& error) {
+    for (const espalier::Diagnostic& problem : error.diagnostics()) {
+      fmt::print(stderr, "{}\n", espalier::render(problem));
+    }
+    return espalier::exit_code(error.kind());
+  }
+}
