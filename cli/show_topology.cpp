@@ -87,7 +87,8 @@ void show_links(const Console& console, const Topology& topology) {
         counted(pairs.size(), "link"));
     std::string list;
     for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
-      list += (i > 0 ? " " : "") + pairs[i];
+      if (i > 0) list += " ";
+      list += pairs[i];
     }
     if (pairs.size() > kMostPairs) list += fmt::format(" and {} more", pairs.size() - kMostPairs);
     console.out << wrap(list, console.width, "    ");

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/app.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include "cli/help.h"
+#include "core/file.h"
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+struct Result {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Result run(const std::vector<std::string>& words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_app(words, out, err);
+  return {code, out.str(), err.str()};
+}
+
+TEST(App, ReferenceOfTheCommandLineIsFresh) {
+  const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/docs/cli.md";
+  const char* update = std::getenv("ESPALIER_UPDATE");
+  if (update != nullptr && std::string_view(update) == "1") write_file(path, help_markdown());
+  EXPECT_EQ(read_file(path), help_markdown()) << "espalier help --markdown > docs/cli.md";
+}
+
+TEST(App, ExecPrintsTheTableOfNcclTests) {
+  const Result result = run({"exec", "--ranks", "3", "--algorithm", "ring", "--size", "4,1200",
+                             "--dtype", "half", "--op", "max", "--iters", "2"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  // size, elements, type, operator, root, then time, algbw, busbw, #wrong twice.
+  const std::string half = R"( +[0-9.e+]+ +[0-9.]+ +[0-9.]+ +0)";
+  EXPECT_TRUE(std::regex_search(result.out,
+                                std::regex("\n +1200 +600 +half +max +-1" + half + half + "\n")))
+      << result.out;
+  EXPECT_TRUE(std::regex_search(result.out, std::regex("\n +4 +2 +half +max +-1" + half + half)))
+      << result.out;
+  EXPECT_NE(result.out.find("# Out of bounds values : 0 OK\n"), std::string::npos);
+  EXPECT_TRUE(std::regex_search(result.out, std::regex("# Avg bus bandwidth    : [0-9.e-]+\n")));
+}
+
+TEST(App, ExecCountsElementsOfABlock) {
+  // Of a blocked collective the size is the whole message and the count that of one rank.
+  const Result result = run({"exec", "--ranks", "4", "--collective", "allgather", "--algorithm",
+                             "ring", "--size", "1600", "--iters", "1", "--no-check"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(std::regex_search(result.out, std::regex("\n +1600 +100 +float +none +-1 .* N/A\n")))
+      << result.out;
+}
+
+TEST(App, ExecTakesTheMachineItIsGiven) {
+  const Result result =
+      run({"exec", "--topology", "ring:n=3,host_gbps=8", "--gpus", "2,0", "--algorithm",
+           "parameter_server:host=1", "--size", "1MiB", "--iters", "1"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("GPUs 2,0 (2 ranks)"), std::string::npos) << result.out;
+}
+
+TEST(App, QuickstartEndsWithABoundAndAPicture) {
+  const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/scenarios/quickstart.yaml";
+  const Result result = run({"run", path});
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* wanted : {"All eight GPUs", "\n# Bound (", "nvlink2 x2  [====",
+                             "# Out of bounds values : 0 OK", "executed with 0 wrong elements\n"}) {
+    EXPECT_NE(result.out.find(wanted), std::string::npos) << wanted;
+  }
+}
+
+TEST(App, CertificatesAreThere) {
+  const Result result = run({"sim", "--topology", "dgx1-v100", "--size", "1MiB"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.out.find("the links out of"), std::string::npos) << result.out;
+}
+
+TEST(App, ShowWritesWhatVerifyReads) {
+  const Result shown = run({"show", "double_binary_tree", "--ranks", "5", "--chunks", "3"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const std::string file = ::testing::TempDir() + "espalier_app_test.txt";
+  write_file(file, shown.out);
+  const Result verified = run({"verify", file});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_EQ(run({"show", file}).out, shown.out);
+  std::remove(file.c_str());
+}
+
+TEST(App, EveryAlgorithmVerifiesOnOddRanks) {
+  const Result result = run({"verify", "--algorithm", "all", "--ranks", "7"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out.find("FAILED"), std::string::npos);
+}
+
+TEST(App, AnUnwritableFileIsBadInput) {
+  const Result result =
+      run({"sim", "--topology", "full:n=2", "--size", "1", "--json", "/nonexistent/folder/r.json"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("/nonexistent/folder/r.json"), std::string::npos) << result.err;
+}
+
+TEST(App, FoldersOfScenariosRunInOrder) {
+  const std::string folder = std::string(ESPALIER_SOURCE_DIR) + "/tests/golden/inputs";
+  // One of them is wrong: nothing runs, and the message says where.
+  const Result result = run({"run", folder});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("wrong.yaml:5:15: error: unknown topology"), std::string::npos);
+}
+
+TEST(App, FailedWritesAreNoticed) {
+  std::ostringstream out;
+  std::ostringstream err;
+  out.setstate(std::ios::badbit);
+  EXPECT_EQ(run_app({"list"}, out, err), 3);
+  EXPECT_EQ(err.str(), "error: can't write the results\n");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "cli/app.h"
+#include "core/file.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string stdout_of(const std::vector<std::string>& words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(run_app(words, out, err), 0) << err.str();
+  return out.str();
+}
+
+TEST(Report, HasTheKeysOfTheSchemaInOrder) {
+  const Json report = Json::parse(stdout_of(
+      {"sim", "--topology", "full:n=3", "--algorithm", "ring", "--size", "3MB", "--json", "-"}));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : report.items()) keys.push_back(key);
+  EXPECT_EQ(
+      keys,
+      (std::vector<std::string>{
+          "schema", "topology",   "collective", "algorithm",     "profile",     "gpus",
+          "ranks",  "root",       "in_place",   "size_bytes",    "chunk_bytes", "backend",
+          "time_s", "algbw_gbps", "busbw_gbps", "transfers",     "verified",    "order_consistent",
+          "wrong",  "bound",      "links",      "critical_path", "wall_s"}));
+}
+
+TEST(Report, SimulationsAreTheSameByteForByte) {
+  const std::vector<std::string> words = {"sim",  "--topology", "dgx1-v100", "--gpus",
+                                          "0-5",  "--size",     "1KiB,1MiB", "--chunk",
+                                          "auto", "--json",     "-"};
+  const auto without_wall_time = [&] {
+    Json reports = Json::parse(stdout_of(words));
+    for (Json& report : reports) report.erase("wall_s");
+    return reports.dump();
+  };
+  EXPECT_EQ(without_wall_time(), without_wall_time());
+}
+
+TEST(Report, ExecutionsSayWhatWasCounted) {
+  const Json reports = Json::parse(stdout_of({"exec", "--ranks", "3", "--algorithm", "ring",
+                                              "--size", "1000", "--iters", "2", "--json", "-"}));
+  ASSERT_EQ(reports.size(), 2u) << "out of place and in place";
+  for (const Json& report : reports) {
+    EXPECT_EQ(report["backend"], "host");
+    EXPECT_EQ(report["wrong"], 0);
+    EXPECT_TRUE(report["topology"].is_null());
+    EXPECT_TRUE(report["bound"].is_null());
+    EXPECT_GT(report["time_s"], 0);
+  }
+  EXPECT_FALSE(reports[0]["in_place"]);
+  EXPECT_TRUE(reports[1]["in_place"]);
+}
+
+TEST(Report, FilesAndTablesGoTogether) {
+  const std::string file = ::testing::TempDir() + "espalier_report_test.json";
+  const std::string table =
+      stdout_of({"sim", "--topology", "full:n=3", "--size", "3MB", "--json", file});
+  EXPECT_NE(table.find("busbw"), std::string::npos);
+  EXPECT_GT(Json::parse(read_file(file)).size(), 1u);
+  std::remove(file.c_str());
+}
+
+TEST(Trace, LanesAreOneOpAtATime) {
+  const Json trace =
+      Json::parse(stdout_of({"sim", "--topology", "ring:n=4,gbps=10,latency_us=1", "--profile",
+                             "ideal", "--algorithm", "ring", "--size", "40MB", "--trace", "-"}));
+  std::map<std::pair<int, int>, double> lane_end_us;
+  std::set<int> named;
+  double end_us = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") {
+      if (event["name"] == "process_name") named.insert(event["pid"].get<int>());
+      continue;
+    }
+    ASSERT_EQ(event["ph"], "X");
+    double& free_us = lane_end_us[{event["pid"], event["tid"]}];
+    const double begin_us = event["ts"];
+    EXPECT_GE(begin_us, free_us - 1e-6) << event["name"];
+    free_us = begin_us + event["dur"].get<double>();
+    end_us = std::max(end_us, free_us);
+  }
+  EXPECT_EQ(named, (std::set<int>{0, 1, 2, 3}));
+  EXPECT_NEAR(end_us, 6 * 1001, 1e-3);  // 2 (n - 1) steps of 10 MB / 10 GB/s + 1 us
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text.h"
+
+#include <gtest/gtest.h>
+
+namespace espalier {
+namespace {
+
+TEST(FitNumber, LosesDecimalsBeforeItGrows) {
+  EXPECT_EQ(fit_number(1.239, 7), "1.24");
+  EXPECT_EQ(fit_number(1234.567, 7), "1234.57");
+  EXPECT_EQ(fit_number(12345.678, 7), "12345.7");
+  EXPECT_EQ(fit_number(123456.78, 7), "123457");
+  EXPECT_EQ(fit_number(9999.996, 7), "10000.0");
+  EXPECT_EQ(fit_number(12345678, 7), "1.2e+07");
+  EXPECT_EQ(fit_number(0, 6), "0.00");
+}
+
+TEST(Wrap, BreaksAtSpaces) {
+  EXPECT_EQ(wrap("one two three", 8, "# "), "# one\n# two\n# three\n");
+  EXPECT_EQ(wrap("one two three", 9, "# "), "# one two\n# three\n");
+  EXPECT_EQ(wrap("incomprehensible words", 5, ""), "incomprehensible\nwords\n");
+  EXPECT_EQ(wrap("", 5, "# "), "# \n");
+}
+
+TEST(Columns, AlignAndEndWithoutSpaces) {
+  Columns columns("lrl");
+  columns.add({"a", "1", "long"});
+  columns.add({"bcd", "22", ""});
+  EXPECT_EQ(columns.render(), "a     1  long\nbcd  22\n");
+  EXPECT_EQ(columns.render("# "), "# a     1  long\n# bcd  22\n");
+}
+
+TEST(Bar, FillsItsShare) {
+  EXPECT_EQ(bar(0, 4), "[    ]");
+  EXPECT_EQ(bar(0.5, 4), "[==  ]");
+  EXPECT_EQ(bar(0.9, 4), "[====]");
+  EXPECT_EQ(bar(1.0000001, 4), "[====]");
+  EXPECT_EQ(bar(-1, 4), "[    ]");
+}
+
+TEST(Counted, KnowsThePlural) {
+  EXPECT_EQ(counted(1, "op"), "1 op");
+  EXPECT_EQ(counted(0, "op"), "0 ops");
+  EXPECT_EQ(counted(2, "host memory", "host memories"), "2 host memories");
+}
+
+}  // namespace
+}  // namespace espalier
