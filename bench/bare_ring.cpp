@@ -36,21 +36,23 @@ class OneLinkZone : public routing::NetZoneImpl {
 
 struct Ring {
   int ranks = 0;
-  int steps = 0;
+  int pieces = 1;
+  int items = 0;  ///< pieces of all steps, in order, that every rank sends
   std::uint64_t payload = 0;
   OneLinkZone* zone = nullptr;
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
   std::vector<SimGridLink*> links;  ///< from each rank to the next
-  std::vector<int> sent;            ///< steps begun by each rank
+  std::vector<int> sent;            ///< items begun by each rank
   std::vector<int> received;
   std::vector<bool> is_sending;
   long long transfers = 0;
   s4u::CommPtr last_done;
 
-  /// Step s of a rank needs what the rank before it sent in step s - 1, and its own step s - 1.
+  /// An item needs the same piece of the step before from the rank before, and the rank's own last.
   void advance(int rank) {
-    if (is_sending[rank] || sent[rank] == steps || sent[rank] > received[rank]) return;
+    if (is_sending[rank] || sent[rank] == items) return;
+    if (sent[rank] - pieces + 1 > received[rank]) return;
     is_sending[rank] = true;
     ++sent[rank];
     zone->link = links[rank];
@@ -91,13 +93,14 @@ s4u::Engine* make_engine() {
 
 }  // namespace
 
-BareRing run_bare_ring(int ranks, double bytes, double bytes_per_s, double latency_s,
+BareRing run_bare_ring(int ranks, int pieces, double bytes, double bytes_per_s, double latency_s,
                        int repetitions) {
   s4u::Engine* engine = make_engine();
   static Ring ring;  // SimGrid keeps the callback below until the process ends
   ring.ranks = ranks;
-  ring.steps = 2 * (ranks - 1);
-  ring.payload = static_cast<std::uint64_t>(std::llround(bytes / ranks));
+  ring.pieces = pieces;
+  ring.items = 2 * (ranks - 1) * pieces;
+  ring.payload = static_cast<std::uint64_t>(std::llround(bytes / ranks / pieces));
   ring.zone = new OneLinkZone(latency_s);
   ring.from = ring.zone->get_iface()->create_host("from", 1e9)->seal();
   ring.to = ring.zone->get_iface()->create_host("to", 1e9)->seal();

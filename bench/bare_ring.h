@@ -11,8 +11,9 @@ struct BareRing {
 
 /// The least that SimGrid can do for a ring allreduce: its own engine, the same zone trick and the
 /// same transfers released by the same events as Espalier's ring, but no program, no checks, no
-/// lanes, no report. To be called once per process: SimGrid has one engine.
-BareRing run_bare_ring(int ranks, double bytes, double bytes_per_s, double latency_s,
+/// lanes, no report. Every step's part travels in `pieces`, one after the other. To be called once
+/// per process: SimGrid has one engine.
+BareRing run_bare_ring(int ranks, int pieces, double bytes, double bytes_per_s, double latency_s,
                        int repetitions);
 
 }  // namespace espalier::bench

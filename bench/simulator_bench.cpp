@@ -21,6 +21,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "ir/chunk.h"
 #include "ir/verify.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
@@ -46,16 +47,16 @@ struct OurRing {
   long long transfers = 0;
 };
 
-OurRing whole_way(const std::string& machine, const std::string& profile,
-                  const std::string& algorithm, std::int64_t size_bytes) {
+OurRing whole_way(const std::string& machine, const std::string& profile, std::int64_t size_bytes,
+                  int pieces) {
   OurRing run;
   const double start_s = cpu_s();
   const Topology topology = load_topology(machine);
   Router router(topology, topology.profile(profile));
   const Target target{&router, place_ranks(router, {})};
-  const Program program =
-      build(parse_algorithm(algorithm),
-            request_for(Collective::allreduce, 0, false, router, target.placement));
+  Program program = build(parse_algorithm("ring"),
+                          request_for(Collective::allreduce, 0, false, router, target.placement));
+  if (pieces > 1) program = chunk(program, {.split = pieces, .piece_units = 1});
   run.build_s = cpu_s() - start_s;
   CHECK(verify(program).ok());
   run.verify_s = cpu_s() - start_s - run.build_s;
@@ -71,12 +72,12 @@ OurRing whole_way(const std::string& machine, const std::string& profile,
   return run;
 }
 
-OurRing run_our_ring(int ranks, int repetitions) {
+OurRing run_our_ring(int ranks, int pieces, int repetitions) {
   const std::string machine =
       fmt::format("ring:n={},gbps={},latency_us={}", ranks, kGbps, kLatencyUs);
   OurRing best;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const OurRing run = whole_way(machine, "ideal", "ring", kSizeBytes);
+    const OurRing run = whole_way(machine, "ideal", kSizeBytes, pieces);
     if (repetition == 0 || run.cpu_s < best.cpu_s) best = run;
   }
   return best;
@@ -92,25 +93,38 @@ struct WhatIf {
 WhatIf run_what_if(const std::vector<std::string>& machines, const std::string& profile) {
   std::vector<double> seconds;
   for (const std::string& machine : machines) {
-    seconds.push_back(whole_way(machine, profile, "ring", 64 << 20).cpu_s);
+    seconds.push_back(whole_way(machine, profile, 64 << 20, 1).cpu_s);
   }
   seconds.erase(seconds.begin(), seconds.begin() + 2);
   std::ranges::sort(seconds);
   return {seconds[seconds.size() / 2], seconds.back()};
 }
 
+/// An allreduce, each step's part in `pieces`; the fastest of `repetitions` counts.
+struct Ring {
+  int ranks;
+  int pieces;
+  int repetitions;
+  bool is_judged;
+};
+
 bool bench_rings(nlohmann::ordered_json& json) {
-  fmt::print("{:>6} {:>10} {:>12} {:>12} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "ranks",
-             "transfers", "bare/s", "ours/s", "ratio", "build s", "verify s", "sim s", "bare MiB",
-             "ours MiB");
+  fmt::print("{:>6} {:>6} {:>10} {:>12} {:>12} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "ranks",
+             "pieces", "transfers", "bare/s", "ours/s", "ratio", "build s", "verify s", "sim s",
+             "bare MiB", "ours MiB");
   bool met = true;
-  for (const int ranks : {8, 64, 256, 1024}) {
-    const int repetitions = ranks <= 8 ? 200 : ranks <= 64 ? 20 : ranks <= 256 ? 5 : 1;
+  // The first row is too short for its speed to be judged: what counts there is a what-if's delay.
+  constexpr Ring kRings[] = {{8, 1, 200, false},
+                             {8, 1024, 5, true},
+                             {64, 16, 5, true},
+                             {256, 1, 5, true},
+                             {1024, 1, 1, true}};
+  for (const auto& [ranks, pieces, repetitions, is_judged] : kRings) {
     const auto bare = run_in_child([&] {
-      return run_bare_ring(ranks, static_cast<double>(kSizeBytes), kGbps * 1e9, kLatencyUs * 1e-6,
-                           repetitions);
+      return run_bare_ring(ranks, pieces, static_cast<double>(kSizeBytes), kGbps * 1e9,
+                           kLatencyUs * 1e-6, repetitions);
     });
-    const auto ours = run_in_child([&] { return run_our_ring(ranks, repetitions); });
+    const auto ours = run_in_child([&] { return run_our_ring(ranks, pieces, repetitions); });
     CHECK(bare.has_value() && ours.has_value());
     const BareRing& a = bare->result;
     const OurRing& b = ours->result;
@@ -119,14 +133,15 @@ bool bench_rings(nlohmann::ordered_json& json) {
     const double bare_rate = static_cast<double>(a.transfers) / a.cpu_s;
     const double our_rate = static_cast<double>(b.transfers) / b.cpu_s;
     const double ratio = our_rate / bare_rate;
-    met = met && ratio >= kLeastRatio && ours->peak_rss_mib < kMostRssMib;
+    met = met && (ratio >= kLeastRatio || !is_judged) && ours->peak_rss_mib < kMostRssMib;
     fmt::print(
-        "{:>6} {:>10} {:>12.0f} {:>12.0f} {:>6.2f} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.0f} "
+        "{:>6} {:>6} {:>10} {:>12.0f} {:>12.0f} {:>6.2f} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.0f} "
         "{:>9.0f}\n",
-        ranks, b.transfers, bare_rate, our_rate, ratio, b.build_s, b.verify_s, b.simulate_s,
+        ranks, pieces, b.transfers, bare_rate, our_rate, ratio, b.build_s, b.verify_s, b.simulate_s,
         bare->peak_rss_mib, ours->peak_rss_mib);
     std::fflush(stdout);
     json.push_back({{"ranks", ranks},
+                    {"pieces", pieces},
                     {"transfers", b.transfers},
                     {"bare_transfers_per_s", bare_rate},
                     {"transfers_per_s", our_rate},

@@ -32,6 +32,8 @@ constexpr int kStartGrid = -40;
 /// An epoch lasts 1 s of a simulation, or 2^kLongEpoch times what it is expected to take.
 constexpr int kLongEpoch = 5;
 constexpr int kMaxByteScale = 32;
+constexpr std::uint32_t kNoPrivateLink = ~std::uint32_t{0};
+constexpr double kUnlimitedRate = 1e300;
 
 /// SimGrid asks a zone for the route between two hosts whenever a flow starts; this one answers
 /// with the links of the flow being started, whichever hosts they are. So there is no route table.
@@ -87,6 +89,7 @@ s4u::Engine* make_engine() {
 
 struct FlowEngine::Impl {
   Impl();
+  std::uint32_t take_private_link();
   void set_clock(double units) const;
   void on_completion(const s4u::Activity& activity);
 
@@ -97,6 +100,9 @@ struct FlowEngine::Impl {
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
   std::vector<s4u::Link*> links;
+  /// For flows in flight that need one (see start), and the numbers of those to be had.
+  std::vector<s4u::Link*> private_links;
+  std::vector<std::uint32_t> free_private_links;
 
   std::size_t used = 0;  ///< links of the current simulation
   std::size_t in_flight = 0;
@@ -124,6 +130,17 @@ FlowEngine::Impl::Impl() : engine(make_engine()) {
       [this](const s4u::Activity& activity) { on_completion(activity); });
 }
 
+std::uint32_t FlowEngine::Impl::take_private_link() {
+  if (free_private_links.empty()) {
+    const std::string name = "private" + std::to_string(private_links.size());
+    free_private_links.push_back(static_cast<std::uint32_t>(private_links.size()));
+    private_links.push_back(pool->get_iface()->create_link(name, kUnlimitedRate)->seal());
+  }
+  const std::uint32_t taken = free_private_links.back();
+  free_private_links.pop_back();
+  return taken;
+}
+
 void FlowEngine::Impl::set_clock(double units) const {
   if (s4u::Engine::get_clock() < units) engine->run_until(units);
 }
@@ -133,9 +150,10 @@ void FlowEngine::Impl::on_completion(const s4u::Activity& activity) {
   // Takes over the reference that `start` left with the flow.
   auto* flow = const_cast<s4u::Comm*>(static_cast<const s4u::Comm*>(&activity));
   last_done = s4u::CommPtr(flow, /*add_ref=*/false);
-  const auto token = static_cast<FlowToken>(
-      reinterpret_cast<std::uintptr_t>(flow->get_data<void>()));  // NOLINT: it is a number
-  if (on_done != nullptr) (*on_done)(token);
+  const std::uintptr_t data = reinterpret_cast<std::uintptr_t>(flow->get_data<void>());
+  const auto private_link = static_cast<std::uint32_t>(data >> 32);
+  if (private_link != kNoPrivateLink) free_private_links.push_back(private_link);
+  if (on_done != nullptr) (*on_done)(static_cast<FlowToken>(data));
 }
 
 FlowEngine::FlowEngine() : impl_(std::make_unique<Impl>()) {}
@@ -190,7 +208,16 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
   std::vector<SimGridLink*>& links = impl.routes->links;
   links.clear();
   std::uint64_t payload = 0;
+  std::uint32_t private_link = kNoPrivateLink;
   if (bytes > 0 && !resources.empty()) {
+    // When a flow's latency is over, SimGrid 3.32 looks for the links whose shares change beginning
+    // at the flow's first link, and looks no further if that link is already known to change: the
+    // flow's other links are then shared without it, beyond their capacity. A first link that no
+    // other flow has is never known already. A flow of one link has no others.
+    if (latency_s > 0 && resources.size() > 1) {
+      private_link = impl.take_private_link();
+      links.push_back(impl.private_links[private_link]->get_impl());
+    }
     for (const ResourceId resource : resources) {
       CHECK(resource < impl.used);
       links.push_back(impl.links[resource]->get_impl());
@@ -201,7 +228,8 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
   impl.latency_units = std::ldexp(latency_s, impl.seconds_scale);
   const s4u::CommPtr flow = s4u::Comm::sendto_init(impl.from, impl.to);
   flow->set_payload_size(payload);
-  flow->set_data(reinterpret_cast<void*>(std::uintptr_t{token}));  // NOLINT: it is a number
+  const std::uintptr_t data = std::uintptr_t{private_link} << 32 | token;
+  flow->set_data(reinterpret_cast<void*>(data));  // NOLINT: it is a pair of numbers
   flow->add_ref();
   ++impl.in_flight;
   flow->start();

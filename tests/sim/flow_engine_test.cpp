@@ -159,7 +159,9 @@ std::vector<double> fluid_model(const std::vector<double>& capacities, std::vect
   return ends;
 }
 
-TEST(FlowEngine, AgreesWithAFluidModel) {
+/// Random flows over random resources. `latency` draws the latency of one.
+template <typename Latency>
+void expect_fluid_model(Latency latency) {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -172,11 +174,22 @@ TEST(FlowEngine, AgreesWithAFluidModel) {
     for (Flow& flow : flows) {
       const int length = 1 + static_cast<int>(random() % 4);
       for (int i = 0; i < length; ++i) flow.resources.push_back(random() % capacities.size());
-      flow.latency_s = random() % 3 == 0 ? 0 : number(0, 5);
+      flow.latency_s = latency(random);
       flow.bytes = number(1, 50);
     }
     expect_times(end_times(capacities, flows), fluid_model(capacities, flows));
   }
+}
+
+TEST(FlowEngine, AgreesWithAFluidModel) {
+  expect_fluid_model([](std::mt19937& random) {
+    return random() % 3 == 0 ? 0 : std::uniform_real_distribution<double>(0, 5)(random);
+  });
+}
+
+TEST(FlowEngine, AgreesWithAFluidModelWhenManyLatenciesEndTogether) {
+  // SimGrid's solver overlooks links of flows that begin to move at the same moment (see start).
+  expect_fluid_model([](std::mt19937& random) { return static_cast<double>(random() % 3); });
 }
 
 /// Ends of a desynchronised pattern, to the last bit.
