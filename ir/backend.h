@@ -20,14 +20,14 @@ struct Target {
 };
 
 struct RunOptions {
-  std::int64_t size_bytes = 0;       ///< the message, as nccl-tests counts it
+  std::int64_t size_bytes = 0;  ///< the message, as nccl-tests counts it
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  int iterations = 1;                ///< timed runs of an executing back end
+  int iterations = 1;  ///< timed runs of an executing back end
   int warmup = 0;
-  bool check = true;                 ///< executing back ends compare every element of the results
-  bool timeline = false;             ///< keep start and end of every op
-  double timeout_s = 60;             ///< a run that makes no progress this long is reported as stuck
+  bool check = true;      ///< executing back ends compare every element of the results
+  bool timeline = false;  ///< keep start and end of every op
+  double timeout_s = 60;  ///< a run that makes no progress this long is reported as stuck
 };
 
 struct OpTiming {
@@ -37,10 +37,10 @@ struct OpTiming {
 };
 
 struct LinkUse {
-  std::string name;          ///< "gpu0->gpu3 nvlink2", or "a<->b" when both directions share it
+  std::string name;  ///< "gpu0->gpu3 nvlink2", or "a<->b" when both directions share it
   double bytes = 0;
-  double busy_s = 0;         ///< bytes / capacity
-  double utilization = 0;    ///< busy_s / time_s
+  double busy_s = 0;       ///< bytes / capacity
+  double utilization = 0;  ///< busy_s / time_s
 };
 
 /// One stretch of the chain of ops that decided the time, latest first in no case: in time order.
@@ -48,23 +48,25 @@ struct CriticalStep {
   OpId op = 0;
   double start_s = 0;
   double end_s = 0;
-  std::string what;          ///< "r1.out[0] <- r1.in[0] + r0.in[0]"
-  std::string waited_for;    ///< "data of op 3", "lane 0 of r1", "start"
+  std::string what;        ///< "r1.out[0] <- r1.in[0] + r0.in[0]"
+  std::string waited_for;  ///< "data of op 3", "lane 0 of r1", "start"
 };
 
 struct RunReport {
-  double time_s = 0;                 ///< of one run; the mean over iterations for executing back ends
+  double time_s = 0;  ///< of one run; the mean over iterations for executing back ends
   double min_time_s = 0;
   double max_time_s = 0;
-  std::int64_t message_bytes = 0;    ///< after rounding to whole elements and blocks
-  std::int64_t transfers = 0;        ///< between different places
-  std::optional<std::int64_t> wrong; ///< wrong elements (executing back ends that checked)
-  std::vector<std::string> damage;   ///< of these, what was overwritten beside the results
-  std::vector<LinkUse> links;        ///< simulated only
+  std::int64_t message_bytes = 0;     ///< after rounding to whole elements and blocks
+  std::int64_t transfers = 0;         ///< between different places
+  std::optional<std::int64_t> wrong;  ///< wrong elements (executing back ends that checked)
+  std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
+  std::vector<LinkUse> links;         ///< simulated only
   std::vector<CriticalStep> critical_path;
-  std::vector<OpTiming> timeline;    ///< when asked for
-  double wall_s = 0;                 ///< what the back end itself took
-  double algbw_gbps() const { return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0; }
+  std::vector<OpTiming> timeline;  ///< when asked for
+  double wall_s = 0;               ///< what the back end itself took
+  double algbw_gbps() const {
+    return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0;
+  }
 };
 
 /// Something that runs verified programs: the simulator, host threads, GPUs. The only virtual
@@ -74,13 +76,16 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   /// Why this program can't run there, or nothing.
-  virtual std::optional<std::string> unsupported(const Program& program, const Target& target) const = 0;
-  /// \pre `program` passed `verify`, and `unsupported` answered nothing. Throws Error{runtime} naming
-  /// rank and op when the run can't finish.
-  virtual RunReport run(const Program& program, const Target& target, const RunOptions& options) = 0;
+  virtual std::optional<std::string> unsupported(const Program& program,
+                                                 const Target& target) const = 0;
+  /// \pre `program` passed `verify`, and `unsupported` answered nothing. Throws Error{runtime}
+  /// naming rank and op when the run can't finish.
+  virtual RunReport run(const Program& program, const Target& target,
+                        const RunOptions& options) = 0;
 };
 
-/// Rule R10: every transfer has a route on this machine, and no GPU needs more peers than it may map.
+/// Rule R10: every transfer has a route on this machine, and no GPU needs more peers than it may
+/// map.
 std::vector<Diagnostic> check_routes(const Program& program, const Target& target);
 
 }  // namespace espalier

@@ -29,13 +29,15 @@ void combine_element(DataType type, ReduceOp op, std::byte* dst, const std::byte
 
 /// Inputs whose combination over `ranks` ranks is exact in `type` in any order (idea: nccl-tests
 /// verifiable/): small integers, for prod mostly ones with few twos, so that neither rounding nor
-/// overflow can hide or fake an error. Writes `count` elements from element `first` of rank's input.
+/// overflow can hide or fake an error. Writes `count` elements from element `first` of rank's
+/// input.
 void fill_input(DataType type, ReduceOp op, int ranks, int rank, std::int64_t first,
                 std::span<std::byte> out);
 
 /// What every element of `rank`'s result must be, from the contract and fill_input alone. Fills the
 /// units [unit_begin, unit_begin + units) of the output region.
-void expected_output(DataType type, ReduceOp op, const Contract& contract, const ElementLayout& layout,
-                     int rank, std::int64_t unit_begin, std::int64_t units, std::span<std::byte> out);
+void expected_output(DataType type, ReduceOp op, const Contract& contract,
+                     const ElementLayout& layout, int rank, std::int64_t unit_begin,
+                     std::int64_t units, std::span<std::byte> out);
 
 }  // namespace espalier

@@ -23,8 +23,8 @@ struct Verification {
 };
 
 /// Checks rules R1..R9 of docs/ir.md (all but R10, which needs a machine: `check_routes`). Never
-/// throws on a bad program. Contributions are hashed linearly (64 bits, fixed seed), so a wrong answer
-/// is accepted with probability about 2^-64 per unit; failures are explained exactly.
+/// throws on a bad program. Contributions are hashed linearly (64 bits, fixed seed), so a wrong
+/// answer is accepted with probability about 2^-64 per unit; failures are explained exactly.
 Verification verify(const Program& program, const VerifyOptions& options = {});
 
 }  // namespace espalier
