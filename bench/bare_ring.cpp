@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bare_ring.h"
+#include "bench/bare_ring.h"
 
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "child.h"
+#include "bench/child.h"
 
 namespace espalier::bench {
 namespace {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "bare_ring.h"
-#include "child.h"
+#include "bench/bare_ring.h"
+#include "bench/child.h"
 #include "core/check.h"
 #include "core/error.h"
 #include "core/file.h"

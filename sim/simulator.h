@@ -14,7 +14,8 @@ class Simulator : public Backend {
   Simulator();
   ~Simulator() override;
   std::string name() const override { return "sim"; }
-  std::optional<std::string> unsupported(const Program& program, const Target& target) const override;
+  std::optional<std::string> unsupported(const Program& program,
+                                         const Target& target) const override;
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
 };
 

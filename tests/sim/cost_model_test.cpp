@@ -3,7 +3,7 @@
 // arithmetic.
 #include <gtest/gtest.h>
 
-#include "machine.h"
+#include "tests/sim/machine.h"
 
 namespace espalier {
 namespace {

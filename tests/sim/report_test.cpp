@@ -2,8 +2,8 @@
 // What a report explains: links, critical path, timeline, and why a program is stuck.
 #include <gtest/gtest.h>
 
-#include "machine.h"
 #include "sim/critical_path.h"
+#include "tests/sim/machine.h"
 
 namespace espalier {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "machine.h"
+#include "tests/sim/machine.h"
 
 namespace espalier {
 namespace {
