@@ -123,7 +123,10 @@ std::string zsh_completion() {
     }
     text += " ;;\n";
   }
-  return text + "  esac\n}\ncompdef _espalier espalier\n";
+  // Loaded from $fpath, the file is the body of the function; sourced, it has to be registered.
+  return text +
+         "  esac\n}\nif [[ $funcstack[1] == _espalier ]]; then\n  _espalier \"$@\"\nelse\n"
+         "  compdef _espalier espalier\nfi\n";
 }
 
 std::string fish_text(std::string_view text) {

@@ -19,6 +19,8 @@ namespace {
 /// Automatic chunks: no more pieces of the longest op than this, and no smaller ones.
 constexpr int kMostPieces = 256;
 constexpr double kSmallestPieceBytes = 4096;
+/// Nor programs of more ops: each one tried is built and simulated.
+constexpr std::size_t kMostTriedOps = std::size_t{1} << 19;
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
@@ -48,8 +50,7 @@ bool uses_only_fabric(const Program& program, const Machine& machine) {
       const NodeId from = node_of(source.place);
       const NodeId to = node_of(op.dst.place);
       const Route* route =
-          op.via < 0 ? router.route(from, to)
-                     : router.route(from, to, *machine.topology->find(program.vias[op.via]));
+          op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
       if (route->kind != RouteKind::gpu_fabric) return false;
     }
   }
@@ -211,6 +212,7 @@ std::int64_t Study::automatic_chunk(const Query& query, const Machine& machine,
       known != prepared.automatic_chunks.end()) {
     return known->second;
   }
+  if (2 * whole.ops.size() > kMostTriedOps) return 0;
   const double longest_bytes = static_cast<double>(query.size_bytes) *
                                static_cast<double>(prepared.longest_op) /
                                static_cast<double>(whole.contract.units);
@@ -223,7 +225,9 @@ std::int64_t Study::automatic_chunk(const Query& query, const Machine& machine,
   int worsenings = 0;
   for (int pieces = 1; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
     const double piece_bytes = longest_bytes / pieces;
-    if (pieces > 1 && piece_bytes < kSmallestPieceBytes) break;
+    const bool too_fine = piece_bytes < kSmallestPieceBytes ||
+                          whole.ops.size() * static_cast<std::size_t>(pieces) > kMostTriedOps;
+    if (pieces > 1 && too_fine) break;
     const auto chunk_bytes = pieces == 1 ? 0 : static_cast<std::int64_t>(std::ceil(piece_bytes));
     const Cut& cut = prepared.cut(prepared.chunking(query.size_bytes, chunk_bytes));
     const double time_s =

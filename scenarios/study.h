@@ -75,8 +75,8 @@ class Study {
   Outcome ask(const Query& query);
 
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
-  /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the ranks
-  /// are not connected.
+  /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the
+  /// ranks are not connected.
   Machine& machine(const Query& query);
 
   /// Every algorithm that serves the query's collective, by name.
