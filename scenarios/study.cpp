@@ -57,8 +57,10 @@ bool uses_only_fabric(const Program& program, const Machine& machine) {
   return true;
 }
 
+/// Without a machine, one that can do everything stands in for it: only its shape counts then.
 std::string machine_spec(const Query& query) {
-  return query.topology.empty() ? fmt::format("full:n={}", query.ranks) : query.topology;
+  return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
+                                : query.topology;
 }
 
 void require_connected(const Machine& machine, LinkScope links) {

@@ -7,9 +7,11 @@
 #include <regex>
 #include <sstream>
 
+#include "algorithms/algorithm.h"
 #include "cli/help.h"
 #include "core/file.h"
 #include "core/words.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -74,6 +76,25 @@ TEST(App, QuickstartEndsWithABoundAndAPicture) {
                              "# Out of bounds values : 0 OK", "executed with 0 wrong elements\n"}) {
     EXPECT_NE(result.out.find(wanted), std::string::npos) << wanted;
   }
+}
+
+TEST(App, ListsSayEverythingThatIsKnown) {
+  const std::string algorithms = run({"list", "algorithms"}).out;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const std::string& text :
+         {algorithm->name, algorithm->summary, algorithm->constraints, algorithm->paper}) {
+      EXPECT_NE(algorithms.find(text), std::string::npos) << algorithm->name << ": " << text;
+    }
+    for (const AlgorithmParameter& parameter : algorithm->parameters) {
+      EXPECT_NE(algorithms.find(parameter.meaning), std::string::npos) << parameter.meaning;
+    }
+  }
+  const std::string topologies = run({"list", "topologies"}).out;
+  for (const CatalogueEntry& entry : catalogue()) {
+    EXPECT_NE(topologies.find(entry.name + " "), std::string::npos) << entry.name;
+    EXPECT_NE(topologies.find(entry.title), std::string::npos) << entry.title;
+  }
+  EXPECT_NE(topologies.find("latency_us=0"), std::string::npos);
 }
 
 TEST(App, CertificatesAreThere) {
