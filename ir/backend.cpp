@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/words.h"
+#include "ir/hash.h"
 
 namespace espalier {
 namespace {
@@ -71,16 +72,19 @@ class RouteChecker {
   }
 
   bool find_vias() {
-    for (const std::string& name : program_.vias) {
-      const std::optional<NodeId> found = router_.topology().find(name);
-      if (!found) {
+    for (const std::string& path : program_.vias) {
+      std::vector<NodeId>& stops = vias_.emplace_back();
+      for (const std::string& name : path_names(path)) {
+        if (const auto found = router_.topology().find(name)) {
+          stops.push_back(*found);
+          continue;
+        }
         std::vector<std::string> names;
         for (const Node& one : router_.topology().nodes) names.push_back(one.name);
         problem(fmt::format("the program routes via '{}', which is no node of {}", name,
                             router_.topology().name),
                 did_you_mean(name, names));
       }
-      vias_.push_back(found.value_or(0));
     }
     return problems_.empty();
   }
@@ -90,7 +94,7 @@ class RouteChecker {
     const std::uint64_t key = (static_cast<std::uint64_t>(source) << 40) |
                               (static_cast<std::uint64_t>(dst) << 16) |
                               static_cast<std::uint16_t>(via);
-    Way& way = ways_[key];
+    Way& way = ways_[mix64(key)];  // one to one; regular keys would share buckets
     if (++way.count == 1) {
       way = {source, dst, via, id, 1, has_route(source, dst, via)};
     }
@@ -100,23 +104,40 @@ class RouteChecker {
     const NodeId from = nodes_[static_cast<std::size_t>(source)];
     const NodeId to = nodes_[static_cast<std::size_t>(dst)];
     if (via < 0) return follow(from, to);
-    const NodeId middle = vias_[static_cast<std::size_t>(via)];
-    return router_.route(from, to, middle) != nullptr && follow(from, middle) && follow(middle, to);
+    const std::vector<NodeId>& stops = vias_[static_cast<std::size_t>(via)];
+    const Route* route = router_.route(from, to, stops);
+    if (route == nullptr) return false;
+    const bool rests =
+        std::ranges::any_of(stops, [&](NodeId stop) { return node(stop).kind == NodeKind::gpu; });
+    if (!rests) {
+      note_peers(*route, from, to);
+      return true;
+    }
+    NodeId at = from;
+    for (const NodeId stop : stops) {
+      if (!follow(at, stop)) return false;
+      at = stop;
+    }
+    return follow(at, to);
   }
 
-  /// Whether there is a route. Takes note of peers: two GPUs of one host that map each other's
-  /// memory.
+  /// Whether there is a route.
   bool follow(NodeId from, NodeId to) {
     if (from == to) return true;
     const Route* route = router_.route(from, to);
     if (route == nullptr) return false;
-    const bool direct = route->kind == RouteKind::peer || route->kind == RouteKind::gpu_fabric;
+    note_peers(*route, from, to);
+    return true;
+  }
+
+  /// Two GPUs of one host that map each other's memory.
+  void note_peers(const Route& route, NodeId from, NodeId to) {
+    const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;
     if (direct && node(from).kind == NodeKind::gpu && node(to).kind == NodeKind::gpu &&
         node(from).host == node(to).host) {
       peers_[from].insert(to);
       peers_[to].insert(from);
     }
-    return true;
   }
 
   std::string place_name(PlaceId place) const {
@@ -166,7 +187,7 @@ class RouteChecker {
   Router& router_;
   const Placement& placement_;
   std::vector<NodeId> nodes_;
-  std::vector<NodeId> vias_;
+  std::vector<std::vector<NodeId>> vias_;
   std::unordered_map<std::uint64_t, Way> ways_;
   std::map<NodeId, std::set<NodeId>> peers_;
   std::vector<Diagnostic> problems_;

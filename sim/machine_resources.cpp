@@ -80,9 +80,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   if (via < 0) {
     route = router_.route(node_of(from), node_of(to));
   } else {
-    const auto stop = router_.topology().find(program_.vias[via]);
-    CHECK(stop.has_value());
-    route = router_.route(node_of(from), node_of(to), *stop);
+    route = router_.route(node_of(from), node_of(to), program_.vias[via]);
   }
   CHECK(route != nullptr);
   path.latency_s = route->latency_s;

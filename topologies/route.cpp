@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <tuple>
 #include <utility>
 
 #include "core/check.h"
+#include "core/words.h"
 #include "topologies/path_tree.h"
 
 namespace espalier {
@@ -73,7 +75,10 @@ struct Router::Impl {
   bool may_peer(NodeId from, NodeId to) const;
   Route finish(RouteKind kind, std::vector<Hop> hops, bool staged) const;
   std::optional<Route> compute(NodeId from, NodeId to);
+  std::optional<Hop> hop(NodeId from, NodeId to) const;
   std::optional<Route> compute_via(const Router& router, NodeId from, NodeId to, NodeId via) const;
+  std::optional<Route> compute_along(const Router& router, NodeId from, NodeId to,
+                                     const std::vector<NodeId>& vias) const;
 
   const Topology& topology;
   const Profile& profile;
@@ -83,7 +88,9 @@ struct Router::Impl {
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
   std::unordered_map<std::uint64_t, std::optional<Route>> routes;
-  std::unordered_map<NodeId, std::unordered_map<std::uint64_t, std::optional<Route>>> via_routes;
+  std::map<std::vector<NodeId>, std::unordered_map<std::uint64_t, std::optional<Route>>> via_routes;
+  /// Paths as text, so that a text met in a million ops is taken apart once.
+  std::map<std::string, std::vector<NodeId>, std::less<>> via_texts;
 };
 
 const PathTree& Router::Impl::tree(Net net, NodeId source) {
@@ -257,6 +264,54 @@ std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from
   return finish(kind, joined(first->hops, second->hops), staged);
 }
 
+std::optional<Hop> Router::Impl::hop(NodeId from, NodeId to) const {
+  std::optional<Hop> widest;
+  for (const Net net : {Net::gpu_fabric, Net::host, Net::network}) {
+    if (scope == LinkScope::fabric && net != Net::gpu_fabric) continue;
+    for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
+      if (edge.to != to) continue;
+      const double gbps = graph.capacity_gbps(edge.hop.link);
+      const double best = widest ? graph.capacity_gbps(widest->link) : 0;
+      if (gbps > best || (gbps == best && edge.hop.link < widest->link)) widest = edge.hop;
+    }
+  }
+  return widest;
+}
+
+std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId from, NodeId to,
+                                                 const std::vector<NodeId>& vias) const {
+  std::vector<NodeId> stops = vias;
+  stops.push_back(to);
+  std::vector<Hop> hops;
+  RouteKind widest_reach = RouteKind::local;
+  NodeId at = from;
+  for (const NodeId stop : stops) {
+    if (const auto link = hop(at, stop)) {
+      hops.push_back(*link);
+    } else {
+      const Route* leg = router.route(at, stop);
+      if (leg == nullptr) return std::nullopt;
+      hops = joined(std::move(hops), leg->hops);
+      widest_reach = std::max(widest_reach, leg->kind);
+    }
+    at = stop;
+  }
+  for (const Hop& one : hops) {
+    const Net net = net_of(topology, topology.links[static_cast<std::size_t>(one.link)]);
+    const RouteKind reach = net == Net::network ? RouteKind::network
+                            : net == Net::host  ? RouteKind::peer
+                                                : RouteKind::gpu_fabric;
+    widest_reach = std::max(widest_reach, reach);
+  }
+  if (widest_reach == RouteKind::peer && !may_peer(from, to)) {
+    const bool rests = std::any_of(vias.begin(), vias.end(),
+                                   [&](NodeId via) { return node(via).kind == NodeKind::cpu; });
+    if (!rests) return std::nullopt;
+    widest_reach = RouteKind::staged;
+  }
+  return finish(widest_reach, std::move(hops), widest_reach == RouteKind::staged);
+}
+
 Router::Router(const Topology& topology, const Profile& profile, LinkScope scope)
     : topology_(topology),
       profile_(profile),
@@ -278,16 +333,49 @@ const Route* Router::route(NodeId from, NodeId to) const {
 }
 
 const Route* Router::route(NodeId from, NodeId to, NodeId via) const {
-  CHECK(via >= 0 && via < static_cast<NodeId>(topology_.nodes.size()));
-  auto& known = impl_->via_routes[via];
+  return route(from, to, std::vector<NodeId>{via});
+}
+
+const Route* Router::route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const {
+  const auto nodes = static_cast<NodeId>(topology_.nodes.size());
+  CHECK(!vias.empty());
+  for (const NodeId via : vias) CHECK(via >= 0 && via < nodes);
+  auto& known = impl_->via_routes[vias];
   const std::uint64_t key = pair_key(from, to);
   auto at = known.find(key);
   if (at == known.end()) {
-    at = known.emplace(key, impl_->compute_via(*this, from, to, via)).first;
+    auto made = vias.size() == 1 ? impl_->compute_via(*this, from, to, vias.front())
+                                 : impl_->compute_along(*this, from, to, vias);
+    at = known.emplace(key, std::move(made)).first;
   }
   return at->second ? &*at->second : nullptr;
 }
 
+const Route* Router::route(NodeId from, NodeId to, std::string_view path) const {
+  auto at = impl_->via_texts.find(path);
+  if (at == impl_->via_texts.end()) {
+    std::vector<NodeId> vias;
+    for (const std::string& name : path_names(path)) {
+      const std::optional<NodeId> node = topology_.find(name);
+      CHECK(node.has_value());
+      vias.push_back(*node);
+    }
+    at = impl_->via_texts.emplace(std::string(path), std::move(vias)).first;
+  }
+  return route(from, to, at->second);
+}
+
+std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop(from, to); }
+
 double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
+
+std::vector<std::string> path_names(std::string_view path) { return split(path, '>'); }
+
+std::string path_text(const Topology& topology, const std::vector<NodeId>& path) {
+  std::vector<std::string> names;
+  for (const NodeId node : path)
+    names.push_back(topology.nodes[static_cast<std::size_t>(node)].name);
+  return join(names, ">");
+}
 
 }  // namespace espalier

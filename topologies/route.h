@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -53,6 +54,17 @@ class Router {
   /// Through the named node: the two routes joined. `via` may be any node, a GPU included; between
   /// two GPUs through a CPU counts as staged.
   const Route* route(NodeId from, NodeId to, NodeId via) const;
+  /// Along the named nodes in order. One node: as above. Several: each step takes the link between
+  /// the two if they are neighbours (see `hop`), and their route otherwise. Nothing when a step has
+  /// neither, or when two GPUs that may not map each other's memory would be joined over host links
+  /// without a CPU between them. \pre `vias` is not empty
+  const Route* route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const;
+  /// Along a path written "a>b>c". \pre every name is a node of the machine.
+  const Route* route(NodeId from, NodeId to, std::string_view path) const;
+
+  /// The widest link in scope between two neighbours, of equally wide ones the first; nothing when
+  /// there is none.
+  std::optional<Hop> hop(NodeId from, NodeId to) const;
 
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
   double capacity_gbps(LinkId link) const;
@@ -68,6 +80,11 @@ class Router {
   LinkScope scope_;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The names in a path "a>b>c", the form in which programs and plans name the nodes of a route.
+std::vector<std::string> path_names(std::string_view path);
+/// The other way round.
+std::string path_text(const Topology& topology, const std::vector<NodeId>& path);
 
 /// Which machine node each place of a program is: ranks on GPUs, host memories on CPUs.
 struct Placement {

@@ -66,6 +66,9 @@ class Checker {
     const Node& node = topology_.nodes[index];
     if (node.name.empty()) {
       add(Part::node, index, fmt::format("node number {} has no name", index));
+    } else if (node.name.find('>') != std::string::npos) {
+      add(Part::node, index, "the name " + quote(node.name) + " contains '>'",
+          "'>' separates the nodes of a route");
     } else if (!node_names_.insert(node.name).second) {
       add(Part::node, index, "the name " + quote(node.name) + " is given to two nodes");
     }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/pack_arborescences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/check.h"
+#include "core/error.h"
+#include "planner/branchings.h"
+#include "planner/capacity_graph.h"
+#include "planner/edge_splitting.h"
+#include "planner/tree_rate.h"
+
+namespace espalier {
+namespace {
+
+__extension__ using Wide = __int128;
+
+/// Numbers of trees per root that are tried one after the other for one that loses nothing.
+constexpr std::int64_t kFewTrees = 16;
+/// Trees in all, beyond which this much of the optimum will do: the last thousandth can take
+/// hundreds of trees per root, and programs grow with them.
+constexpr std::int64_t kManyTrees = 2'000;
+constexpr double kGoodEnough = 0.998;
+/// Never more trees than these.
+constexpr std::int64_t kMostTrees = 20'000;
+
+double width(const TreeGrid& grid) {
+  return static_cast<double>(grid.capacity) / static_cast<double>(grid.trees);
+}
+
+struct SizedGrid {
+  TreeGrid grid;
+  std::int64_t k = 1;  ///< trees per root
+};
+
+SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const TreeRate& rate,
+                      const PackingOptions& options) {
+  const std::int64_t asked = options.trees_per_root;
+  if (asked > 0) {
+    if (auto grid = lossless_grid(graph, roots, rate, asked)) return {std::move(*grid), asked};
+    return {widest_grid(graph, roots, rate, asked), asked};
+  }
+  const std::int64_t count = std::accumulate(roots.begin(), roots.end(), std::int64_t{0});
+  for (std::int64_t k = 1; k <= std::min(kFewTrees, rate.capacity); ++k) {
+    if (auto grid = lossless_grid(graph, roots, rate, k)) return {std::move(*grid), k};
+  }
+  if (rate.capacity <= kManyTrees / count) {
+    auto grid = lossless_grid(graph, roots, rate, rate.capacity);
+    CHECK(grid.has_value());
+    return {std::move(*grid), rate.capacity};
+  }
+  const double optimum = static_cast<double>(rate.capacity) / static_cast<double>(rate.supply);
+  SizedGrid best;
+  for (std::int64_t k = 1; k == 1 || k * count <= kMostTrees; k *= 2) {
+    TreeGrid grid = widest_grid(graph, roots, rate, k);
+    const double attained = width(grid) * static_cast<double>(k);
+    if (k == 1 || attained > width(best.grid) * static_cast<double>(best.k)) {
+      best = {std::move(grid), k};
+    }
+    if (attained >= kGoodEnough * optimum) break;
+  }
+  return best;
+}
+
+/// Removes switches; gives up trees, one sixteenth of them at a time, where that gets stuck.
+/// Returns the trees per root that are left.
+std::int64_t split_off(const CapacityGraph& graph, SizedGrid& sized, const Supply& roots,
+                       const Topology& topology, std::optional<RankGraph>& ranks) {
+  const auto attempt = [&](std::int64_t k) {
+    Supply supply = roots;
+    for (std::int64_t& units : supply) units *= k;
+    ranks = split_off_switches(graph, sized.grid.arc_trees, supply, topology);
+    return ranks.has_value();
+  };
+  if (attempt(sized.k)) return sized.k;
+  constexpr std::int64_t kSteps = 16;
+  if (sized.k < kSteps) {
+    sized.k *= kSteps;
+    sized.grid.trees *= kSteps;
+    for (std::int64_t& trees : sized.grid.arc_trees) trees *= kSteps;
+  }
+  for (std::int64_t step = 1; step < kSteps; ++step) {
+    const std::int64_t k = sized.k - sized.k * step / kSteps;
+    if (attempt(k)) return k;
+  }
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}: no trees were found that cross its switches without overloading "
+                          "a link",
+                          topology.name),
+              "--links fabric leaves PCIe and network links out; other algorithms share links");
+}
+
+/// The tree cut into trees whose edges have one way each. Uses up the strands.
+void add_planned(const Branching& tree, RankGraph& ranks, std::vector<PlannedTree>& planned) {
+  std::vector<std::vector<Strand>> ways;
+  for (const auto& [from, to] : tree.edges) {
+    std::vector<Strand>& strands = ranks.strands(from, to);
+    std::vector<Strand>& taken = ways.emplace_back();
+    std::int64_t missing = tree.weight;
+    const auto roomy = std::find_if(strands.begin(), strands.end(),
+                                    [&](const Strand& strand) { return strand.trees >= missing; });
+    // One way that fits, if there is one, and the first ones otherwise.
+    for (auto at = roomy == strands.end() ? strands.begin() : roomy; missing > 0;) {
+      CHECK(at != strands.end());
+      const std::int64_t part = std::min(missing, at->trees);
+      taken.push_back({at->path, part});
+      missing -= part;
+      at->trees -= part;
+      at = at->trees == 0 ? strands.erase(at) : at + 1;
+    }
+  }
+  std::vector<std::size_t> way(ways.size(), 0);
+  for (std::int64_t left = tree.weight; left > 0;) {
+    PlannedTree part{tree.root, left, {}};
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      part.weight = std::min(part.weight, ways[i][way[i]].trees);
+    }
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      Strand& strand = ways[i][way[i]];
+      part.edges.push_back({tree.edges[i].first, tree.edges[i].second, strand.path});
+      strand.trees -= part.weight;
+      if (strand.trees == 0) ++way[i];
+    }
+    left -= part.weight;
+    planned.push_back(std::move(part));
+  }
+}
+
+void set_algbw(Forest& forest, Wide trees, const TreeGrid& grid, std::int64_t unit_bytes_per_s) {
+  Wide numerator = trees * grid.capacity * unit_bytes_per_s;
+  Wide denominator = Wide{grid.trees} * 1'000'000'000;
+  Wide a = numerator, b = denominator;
+  while (b != 0) a = std::exchange(b, a % b);
+  numerator /= a;
+  denominator /= a;
+  forest.algbw_gbps = static_cast<double>(numerator) / static_cast<double>(denominator);
+  forest.exact_algbw = fmt::to_string(numerator);
+  if (denominator != 1) forest.exact_algbw += "/" + fmt::to_string(denominator);
+}
+
+Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roots,
+            const Router& router, const Placement& placement, const PackingOptions& options) {
+  const TreeRate rate = best_rate(graph, roots, router, placement);
+  SizedGrid sized = choose_grid(graph, roots, rate, options);
+  std::optional<RankGraph> ranks;
+  const std::int64_t k = split_off(graph, sized, roots, router.topology(), ranks);
+
+  std::vector<std::int64_t> trees;
+  for (int from = 0; from < graph.ranks; ++from) {
+    for (int to = 0; to < graph.ranks; ++to) trees.push_back(ranks->trees(from, to));
+  }
+  Supply supply = roots;
+  for (std::int64_t& units : supply) units *= k;
+  Forest forest;
+  forest.collective = collective;
+  forest.units = std::accumulate(supply.begin(), supply.end(), std::int64_t{0});
+  for (const Branching& tree : pack_branchings(graph.ranks, std::move(trees), supply)) {
+    add_planned(tree, *ranks, forest.trees);
+  }
+  set_algbw(forest, forest.units, sized.grid, graph.unit_bytes_per_s);
+  return forest;
+}
+
+}  // namespace
+
+Forest pack_arborescences(Collective collective, int root, const Router& router,
+                          const Placement& placement, const PackingOptions& options) {
+  const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
+  CHECK(rooted || collective == Collective::allgather || collective == Collective::reducescatter);
+  const int n = static_cast<int>(placement.ranks.size());
+  CHECK(root >= 0 && root < n);
+  if (n == 1) {
+    return {collective, 1, {{0, 1, {}}}, std::numeric_limits<double>::infinity(), "unlimited"};
+  }
+  Supply roots(n, rooted ? 0 : 1);
+  roots[root] = 1;
+  const auto plan = [&](MediaUse media) {
+    return pack(collective, capacity_graph(router, placement, media, root), roots, router,
+                placement, options);
+  };
+  Forest forest = plan(MediaUse::evenly);
+  if (rooted && has_half_duplex_links(router)) {
+    Forest outward = plan(MediaUse::outward);
+    if (outward.algbw_gbps > forest.algbw_gbps) return outward;
+  }
+  return forest;
+}
+
+}  // namespace espalier

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "planner/forest.h"
+
+namespace espalier {
+
+struct PackingOptions {
+  /// Trees at every root, all of one weight to begin with; alike ones are merged. More trees come
+  /// closer to the optimum. 0: the fewest that attain it, or as good as do (see `kGoodEnough` in
+  /// pack_arborescences.cpp) where that would be very many.
+  std::int64_t trees_per_root = 0;
+};
+
+/// The best trees for broadcast, reduce, allgather and reducescatter under the router's profile and
+/// link scope: as much bandwidth as the smallest cut allows (Edmonds 1973), through switches that
+/// cannot copy or combine (ForestColl, arXiv 2402.06787; Bang-Jensen, Frank and Jackson 1995).
+/// Optimal on full-duplex machines where GPUs may copy to any GPU they have a path to; elsewhere,
+/// and with a fixed number of trees, what `algbw_gbps` says. A forest for reduce or reducescatter
+/// is one for broadcast or allgather turned round, since links are alike in both directions.
+///
+/// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
+/// \pre `collective` is one of the four; `root` is a rank.
+Forest pack_arborescences(Collective collective, int root, const Router& router,
+                          const Placement& placement, const PackingOptions& options = {});
+
+}  // namespace espalier
