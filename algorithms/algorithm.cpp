@@ -124,6 +124,10 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
     return fmt::format("{} serves at most {} ranks: its program would be too large", algorithm.name,
                        algorithm.max_ranks);
   }
+  const bool has_machine = request.router != nullptr && request.placement != nullptr;
+  if (algorithm.needs_machine && request.ranks > 1 && !has_machine) {
+    return fmt::format("{} needs a machine", algorithm.name);
+  }
   if (algorithm.unsupported == nullptr) return std::nullopt;
   return algorithm.unsupported(resolve_parameters(choice, request));
 }

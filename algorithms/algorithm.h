@@ -54,6 +54,7 @@ struct Algorithm {
   std::vector<AlgorithmParameter> parameters = {};
   bool pipelined = false;   ///< gains from chunking; `--chunk auto` cuts it
   bool uses_hosts = false;  ///< programs may have host memories as places
+  bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;
   /// Why this request can't be served (beyond collective and ranks), or nothing. May be null.

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rings that NCCL lays over this machine and these ranks (NVIDIA/nccl src/graph/search.cc and
+// rings.cc; planner/ring_search.h says how they are found), all collectives going round them. A
+// ring used both ways is two of NCCL's channels. Every channel has the same share of the message,
+// as NCCL gives all channels of a graph the same bandwidth, and each takes one link's worth of
+// every bundle it crosses.
+//
+// A relayed hop is NCCL's path class NVB: the sender writes into a buffer on the GPU between, the
+// receiver reads it from there.
+//
+// Per-link bandwidths come from the profile. `kernel` has NCCL's own constants (src/graph/topo.h)
+// as efficiencies, so nothing is taken off here. Protocols (LL, LL128), the choice between ring and
+// tree, and the doubling of channels, which adds no bandwidth, are not modelled.
+#include "algorithms/ring_stages.h"
+
+namespace espalier {
+
+namespace {
+
+RingSet rings_for(const BuildRequest& request) {
+  if (request.ranks == 1) return {RingKind::direct, {{{0}, {-1}}}, false, ""};
+  return find_rings(*request.router, *request.placement, {request.parameter("relays") == 1});
+}
+
+Program build_nccl_rings(const BuildRequest& request) {
+  const RingSet set = rings_for(request);
+  const std::vector<RingChannel> channels = ring_channels(set.rings, set.both_ways, true);
+  Builder builder("nccl_rings",
+                  request.contract(ring_units(request.collective, request.ranks, channels.size())));
+  for (const RingChannel& channel : channels) add_ring_channel(builder, channel);
+  return builder.finish();
+}
+
+std::optional<std::string> no_ring(const BuildRequest& request) {
+  const RingSet set = rings_for(request);
+  if (set.why_not.empty()) return std::nullopt;
+  return "no ring through all ranks: " + set.why_not;
+}
+
+}  // namespace
+
+const Algorithm& nccl_rings_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "nccl_rings",
+      .summary = "the rings NCCL lays over this machine: NVLink, through a GPU between, or PCIe",
+      .constraints = "any rank count; needs a machine",
+      .paper = "NVIDIA NCCL, src/graph/search.cc",
+      .collectives = {Collective::allreduce, Collective::broadcast, Collective::reduce,
+                      Collective::allgather, Collective::reducescatter},
+      .parameters = {{"relays",
+                      "1: rings may pass through a GPU between (NCCL 2.12 and later); 0: not", 1, 0,
+                      1}},
+      .pipelined = true,
+      .needs_machine = true,
+      .max_ranks = kMaxQuadraticRanks,
+      .unsupported = no_ring,
+      .build = build_nccl_rings};
+  return algorithm;
+}
+
+}  // namespace espalier

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/ring_stages.h"
+
+#include <algorithm>
+
+#include "algorithms/schedules.h"
+#include "core/check.h"
+
+namespace espalier {
+
+namespace {
+
+/// Lanes of a place: for every channel one for its transfers, one for what it keeps and one to hand
+/// data to a relay.
+int local_lane(const RingChannel& ring) { return ring.channels + ring.channel; }
+int to_relay_lane(const RingChannel& ring) { return 2 * ring.channels + ring.channel; }
+
+int relay_after(const RingChannel& ring, int position) {
+  return ring.ring.relays[static_cast<std::size_t>(wrap(position, ring.ranks()))];
+}
+
+/// The position's data where the next rank can read it: at the relay, if the hop has one.
+/// Positions whose hops share a relay have scratch of their own there; that of all accumulators
+/// comes first.
+Slice within_reach(Builder& builder, const RingChannel& ring, int position, std::int64_t unit,
+                   const Slice& data) {
+  const int hop = wrap(position, ring.ranks());
+  const int relay = relay_after(ring, hop);
+  if (relay < 0) return data;
+  const auto relays = ring.ring.relays.begin();
+  const std::int64_t area = 1 + std::count(relays, relays + hop, relay);
+  const Slice resting = builder.tmp(relay, area * builder.contract().units + unit, data.length);
+  builder.copy(resting, data, {.lane = to_relay_lane(ring)});
+  return resting;
+}
+
+/// Copies the position's data to the next rank.
+void pass_on(Builder& builder, const RingChannel& ring, int position, std::int64_t unit,
+             const Slice& to, const Slice& data) {
+  if (ring.pulled) {
+    builder.copy(to, within_reach(builder, ring, position, unit, data),
+                 {.lane = ring.channel, .at = to.place});
+  } else {
+    CHECK(relay_after(ring, position) < 0);
+    builder.copy(to, data, {.lane = ring.channel});
+  }
+}
+
+/// n - 1 steps; in each, every rank adds its own part of a chunk to what its predecessor has of it.
+/// Chunk r ends at rank r: it starts one position further and travels all the way round.
+/// `partial(rank, chunk, last)` is where a rank puts what it has combined so far.
+template <typename Partial>
+void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial partial) {
+  const int n = ring.ranks();
+  for (int step = 1; step < n; ++step) {
+    for (int position = 0; position < n; ++position) {
+      const int rank = ring.rank_at(position);
+      const int previous = ring.rank_at(position - 1);
+      const int chunk = ring.rank_at(position - 1 - step);
+      const std::int64_t unit = ring.unit(chunk);
+      const Slice own = builder.input(rank, unit, 1);
+      const Slice sent =
+          step == 1 ? builder.input(previous, unit, 1) : partial(previous, chunk, false);
+      const Slice received = within_reach(builder, ring, position - 1, unit, sent);
+      builder.combine(partial(rank, chunk, step == n - 1), {received, own}, {.lane = ring.channel});
+    }
+  }
+}
+
+/// n - 1 steps; in each, every rank passes on the chunk it got last, its own (`own(rank)`) first.
+template <typename Own>
+void allgather_stage(Builder& builder, const RingChannel& ring, Own own) {
+  const int n = ring.ranks();
+  for (int step = 1; step < n; ++step) {
+    for (int position = 0; position < n; ++position) {
+      const int rank = ring.rank_at(position);
+      const int next = ring.rank_at(position + 1);
+      const std::int64_t unit = ring.unit(ring.rank_at(position + 1 - step));
+      const Slice held = step == 1 ? own(rank) : builder.output(rank, unit, 1);
+      pass_on(builder, ring, position, unit, builder.output(next, unit, 1), held);
+    }
+  }
+}
+
+void add_allreduce(Builder& builder, const RingChannel& ring) {
+  reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool) {
+    return builder.output(rank, ring.unit(chunk), 1);
+  });
+  allgather_stage(builder, ring,
+                  [&](int rank) { return builder.output(rank, ring.unit(rank), 1); });
+}
+
+void add_allgather(Builder& builder, const RingChannel& ring) {
+  allgather_stage(builder, ring, [&](int rank) { return builder.input(rank, ring.channel, 1); });
+  for (int rank = 0; rank < ring.ranks(); ++rank) {
+    builder.copy(builder.output(rank, ring.unit(rank), 1), builder.input(rank, ring.channel, 1),
+                 {.lane = local_lane(ring)});
+  }
+}
+
+void add_reducescatter(Builder& builder, const RingChannel& ring) {
+  reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool last) {
+    if (last) return builder.output(rank, ring.channel, 1);
+    // In place the rank's own copy of the chunk is not needed again.
+    return builder.contract().in_place ? builder.input(rank, ring.unit(chunk), 1)
+                                       : builder.tmp(rank, ring.unit(chunk), 1);
+  });
+}
+
+int position_of(const RingChannel& ring, int rank) {
+  const std::vector<int>& order = ring.ring.order;
+  return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+}
+
+void add_broadcast(Builder& builder, const RingChannel& ring, int root) {
+  const int first = position_of(ring, root);
+  Slice held = builder.input(root, ring.channel, 1);
+  for (int position = first; position + 1 < first + ring.ranks(); ++position) {
+    const Slice to = builder.output(ring.rank_at(position + 1), ring.channel, 1);
+    pass_on(builder, ring, position, ring.channel, to, held);
+    held = to;
+  }
+  keep_own(builder, root, ring.channel, 1, local_lane(ring));
+}
+
+/// The rank after the root begins; the root is last.
+void add_reduce(Builder& builder, const RingChannel& ring, int root) {
+  const int first = position_of(ring, root) + 1;
+  Slice held = builder.input(ring.rank_at(first), ring.channel, 1);
+  for (int position = first; position + 1 < first + ring.ranks(); ++position) {
+    const int next = ring.rank_at(position + 1);
+    const Slice received = within_reach(builder, ring, position, ring.channel, held);
+    held = accumulator(builder, next, ring.channel, 1);
+    builder.combine(held, {received, builder.input(next, ring.channel, 1)}, {.lane = ring.channel});
+  }
+}
+
+}  // namespace
+
+int RingChannel::rank_at(int position) const {
+  const int n = ranks();
+  return ring.order[static_cast<std::size_t>((position % n + n) % n)];
+}
+
+std::vector<RingChannel> ring_channels(const std::vector<Ring>& rings, bool both_ways,
+                                       bool pulled) {
+  std::vector<RingChannel> channels;
+  for (const Ring& ring : rings) {
+    channels.push_back({ring});
+    if (both_ways) channels.push_back({ring.reversed()});
+  }
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    channels[i].channel = static_cast<int>(i);
+    channels[i].channels = static_cast<int>(channels.size());
+    channels[i].pulled = pulled;
+  }
+  return channels;
+}
+
+std::int64_t ring_units(Collective collective, int ranks, std::size_t channels) {
+  const bool rooted = info(collective).rooted;
+  return static_cast<std::int64_t>(channels) * (rooted ? 1 : ranks);
+}
+
+void add_ring_channel(Builder& builder, const RingChannel& channel) {
+  const Contract& contract = builder.contract();
+  if (channel.ranks() == 1) {
+    keep_own(builder, channel.rank_at(0), channel.channel, 1, local_lane(channel));
+    return;
+  }
+  switch (contract.collective) {
+    case Collective::allreduce:
+      add_allreduce(builder, channel);
+      break;
+    case Collective::allgather:
+      add_allgather(builder, channel);
+      break;
+    case Collective::reducescatter:
+      add_reducescatter(builder, channel);
+      break;
+    case Collective::broadcast:
+      add_broadcast(builder, channel, contract.root);
+      break;
+    case Collective::reduce:
+      add_reduce(builder, channel, contract.root);
+      break;
+    default:
+      CHECK(false);
+  }
+}
+
+}  // namespace espalier

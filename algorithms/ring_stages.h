@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "planner/ring_search.h"
+
+// What rings of any order have in common. Private to the room.
+
+namespace espalier {
+
+/// One way round a ring, with an equal share of the message: of the `channels` units that a chunk
+/// (or the message, or a block) has, unit `channel`. The channel is also the lane of its transfers.
+struct RingChannel {
+  Ring ring;  ///< data goes from ring.order[0] to ring.order[1] and so on; relays need `pulled`
+  int channel = 0;
+  int channels = 1;
+  /// Copies, like combines, are carried out by who receives, so that one lane orders all that a hop
+  /// carries. Channels that share a bundle of links then get equal parts of it: a channel that is
+  /// ahead would otherwise send its next stage beside its last one and slow down the others.
+  bool pulled = false;
+
+  int ranks() const { return static_cast<int>(ring.order.size()); }
+  /// Any position; they repeat.
+  int rank_at(int position) const;
+  std::int64_t unit(int chunk) const { return std::int64_t{chunk} * channels + channel; }
+};
+
+/// The channels of a set of rings: each forward, or forward and backward.
+std::vector<RingChannel> ring_channels(const std::vector<Ring>& rings, bool both_ways,
+                                       bool pulled = false);
+
+/// Units that a message needs for these channels under a collective.
+std::int64_t ring_units(Collective collective, int ranks, std::size_t channels);
+
+/// Adds the part of the collective that the channel carries; with one rank, what that rank keeps.
+/// \pre the collective is allreduce, broadcast, reduce, allgather or reducescatter, and the
+/// builder's contract has ring_units(...)
+void add_ring_channel(Builder& builder, const RingChannel& channel);
+
+}  // namespace espalier

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// A closed way through all ranks.
+struct Ring {
+  std::vector<int> order;   ///< ranks; after the last comes the first again
+  std::vector<int> relays;  ///< by hop from order[i] to the next: the rank that passes it on, or -1
+
+  /// Also what a ring looks like from the other direction.
+  Ring reversed() const;
+  bool operator==(const Ring&) const = default;
+};
+
+/// What a set of rings runs over, best first. `direct`: GPU fabric links between neighbours.
+/// `relayed`: the same, some hops passing through a third rank. `switched`: fabric switches.
+/// `routed`: whatever routes there are (PCIe, host memory). `network`: several islands, each with
+/// rings of its own kind, joined over the network.
+enum class RingKind : std::uint8_t { direct, relayed, switched, routed, network };
+
+struct RingSet {
+  RingKind kind = RingKind::direct;
+  std::vector<Ring> rings;
+  /// Each ring is meant to be used in both directions, each with half of its data.
+  bool both_ways = false;
+  /// Why there is no ring at all (no route from one rank to another); empty otherwise.
+  std::string why_not;
+};
+
+struct RingOptions {
+  /// Allow relayed rings where there is no direct one.
+  bool relays = true;
+};
+
+/// Largest number of ranks for which rings over links are searched exhaustively.
+inline constexpr int kExactRingRanks = 8;
+/// Largest number for which they are searched at all; above, only the order of the ranks is tried.
+inline constexpr int kMostRingRanks = 32;
+
+/// The rings a ring library lays over these ranks. On one machine: the most edge-disjoint direct
+/// rings (a bundle of links carries as many as it has links); if there is none, relayed ones, used
+/// both ways or else one way; if there is none, one ring along routes, in the order of ranks whose
+/// busiest link is least loaded (exact up to kExactRingRanks; above, the better of rank order and
+/// of going to the nearest GPU next). Behind fabric switches one ring in rank order fills every
+/// link. Several machines: each contributes its own rings, cut open where data enters and leaves
+/// it; there are as many rings as the machine with the most rings, or network ports in use, has.
+/// Needs at most a few milliseconds on a machine of eight GPUs. \pre two ranks or more
+RingSet find_rings(const Router& router, const Placement& placement,
+                   const RingOptions& options = {});
+
+}  // namespace espalier
