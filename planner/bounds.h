@@ -11,8 +11,9 @@ namespace espalier {
 /// A provable limit: no schedule on these links moves the message faster.
 struct Bound {
   double algbw_gbps = 0;    ///< infinity when nothing has to cross a link (one rank)
-  std::string kind;         ///< "cut" or "partition"
-  std::string certificate;  ///< the cut or partition and its arithmetic, with node names
+  std::string exact;        ///< the same as a fraction, "600/7"; "unlimited" when infinite
+  std::string kind;         ///< "cut", "partition" or "lp"; empty when infinite
+  std::string certificate;  ///< the cut, partition or prices and their arithmetic, with node names
 };
 
 struct BoundOptions {

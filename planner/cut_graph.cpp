@@ -33,6 +33,8 @@ struct CutGraph::FlowNetwork {
   FlowGraph graph;
   int source = 0, sink = 0;
   std::vector<Traits::edge_descriptor> from_source, to_sink;  // by rank
+  std::vector<std::pair<Traits::edge_descriptor, Capacity>> links;
+  std::int64_t scale = 1;
 
   Traits::edge_descriptor add(int from, int to, Capacity capacity) {
     const auto forward = boost::add_edge(from, to, graph).first;
@@ -42,6 +44,42 @@ struct CutGraph::FlowNetwork {
     put(boost::edge_reverse, graph, forward, back);
     put(boost::edge_reverse, graph, back, forward);
     return forward;
+  }
+
+  /// An arc whose capacity is scaled.
+  void add_link(int from, int to, Capacity capacity) {
+    links.emplace_back(add(from, to, capacity), capacity);
+  }
+
+  void scale_links(std::int64_t by) {
+    if (scale == by) return;
+    scale = by;
+    for (const auto& [edge, capacity] : links)
+      put(boost::edge_capacity, graph, edge, capacity * by);
+  }
+
+  void open(int rank, Capacity supply, Capacity demand) {
+    put(boost::edge_capacity, graph, from_source[rank], supply);
+    put(boost::edge_capacity, graph, to_sink[rank], demand);
+  }
+
+  Capacity flow() { return boost::push_relabel_max_flow(graph, source, sink); }
+
+  /// After `flow`: the vertices that could be reached with more.
+  std::vector<bool> source_side() const {
+    const auto residual = get(boost::edge_residual_capacity, graph);
+    std::vector<bool> reached(num_vertices(graph), false);
+    std::vector<int> open{source};
+    reached[source] = true;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      for (auto [edge, end] = out_edges(open[i], graph); edge != end; ++edge) {
+        const int next = static_cast<int>(target(*edge, graph));
+        if (get(residual, *edge) == 0 || reached[next]) continue;
+        reached[next] = true;
+        open.push_back(next);
+      }
+    }
+    return reached;
   }
 };
 
@@ -59,7 +97,11 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     vertex_node_.push_back(static_cast<NodeId>(node));
     direct_ = direct_ && member;
   }
-  for (const NodeId node : placement.ranks) rank_vertex_.push_back(vertex_of[node]);
+  vertex_rank_.assign(vertex_node_.size(), -1);
+  for (const NodeId node : placement.ranks) {
+    vertex_rank_[static_cast<std::size_t>(vertex_of[node])] = ranks();
+    rank_vertex_.push_back(vertex_of[node]);
+  }
 
   std::map<std::string, int> shared_media;
   std::vector<int> links_of_medium;
@@ -89,26 +131,35 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
 
 CutGraph::~CutGraph() = default;
 
-Capacity CutGraph::leaving(const std::vector<bool>& vertices, bool halve_media) const {
-  Capacity sum = 0;
+template <typename Count>
+void CutGraph::count_leaving(const std::vector<bool>& vertices, Count count) const {
   std::vector<bool> counted(medium_capacity_.size(), false);
   for (const Arc& arc : arcs_) {
-    if (!vertices[arc.from] || vertices[arc.to]) continue;
-    if (arc.medium < 0) {
-      sum += arc.capacity;
-    } else if (!counted[arc.medium]) {
-      counted[arc.medium] = true;
-      sum += halve_media ? medium_capacity_[arc.medium] / 2 : medium_capacity_[arc.medium];
+    if (vertices[arc.from] && !vertices[arc.to]) {
+      if (arc.medium >= 0 && counted[arc.medium]) continue;
+      if (arc.medium >= 0) counted[arc.medium] = true;
+      count(arc);
     }
   }
+}
+
+Capacity CutGraph::leaving(const std::vector<bool>& vertices) const {
+  Capacity sum = 0;
+  count_leaving(vertices, [&](const Arc& arc) { sum += arc.capacity; });
   return sum;
 }
 
-CutGraph::FlowNetwork& CutGraph::network(bool halve_media) const {
-  auto& slot = networks_[halve_media ? 1 : 0];
-  if (slot) return *slot;
-  slot = std::make_unique<FlowNetwork>();
-  FlowNetwork& network = *slot;
+Capacity CutGraph::around(const std::vector<bool>& vertices) const {
+  Capacity sum = 0;
+  count_leaving(vertices,
+                [&](const Arc& arc) { sum += arc.medium < 0 ? 2 * arc.capacity : arc.capacity; });
+  return sum;
+}
+
+CutGraph::FlowNetwork& CutGraph::network() const {
+  if (network_) return *network_;
+  network_ = std::make_unique<FlowNetwork>();
+  FlowNetwork& network = *network_;
   const int vertices = static_cast<int>(vertex_node_.size());
   const int media = static_cast<int>(medium_capacity_.size());
   network.graph = FlowGraph(vertices + 2 * media + 2);
@@ -116,12 +167,11 @@ CutGraph::FlowNetwork& CutGraph::network(bool halve_media) const {
   network.sink = network.source + 1;
   const auto entry = [&](int medium) { return vertices + 2 * medium; };
   for (int medium = 0; medium < media; ++medium) {
-    const Capacity capacity = medium_capacity_[medium] / (halve_media ? 2 : 1);
-    network.add(entry(medium), entry(medium) + 1, capacity);
+    network.add_link(entry(medium), entry(medium) + 1, medium_capacity_[medium]);
   }
   for (const Arc& arc : arcs_) {
     if (arc.medium < 0) {
-      network.add(arc.from, arc.to, arc.capacity);
+      network.add_link(arc.from, arc.to, arc.capacity);
     } else {
       network.add(arc.from, entry(arc.medium), kUnlimited);
       network.add(entry(arc.medium) + 1, arc.to, kUnlimited);
@@ -134,31 +184,57 @@ CutGraph::FlowNetwork& CutGraph::network(bool halve_media) const {
   return network;
 }
 
-Capacity CutGraph::out_of(const std::vector<bool>& inside, bool halve_media) const {
-  if (direct_) return leaving(vertices_of(inside), halve_media);
-  FlowNetwork& network = this->network(halve_media);
+Capacity CutGraph::out_of(const std::vector<bool>& inside) const {
+  FlowNetwork& network = this->network();
+  network.scale_links(1);
   for (int rank = 0; rank < ranks(); ++rank) {
-    put(boost::edge_capacity, network.graph, network.from_source[rank],
-        inside[rank] ? kUnlimited : 0);
-    put(boost::edge_capacity, network.graph, network.to_sink[rank], inside[rank] ? 0 : kUnlimited);
+    network.open(rank, inside[rank] ? kUnlimited : 0, inside[rank] ? 0 : kUnlimited);
   }
-  return boost::push_relabel_max_flow(network.graph, network.source, network.sink);
+  return network.flow();
 }
 
-std::vector<Capacity> CutGraph::leaving_each(bool halve_media) const {
+CutGraph::Cut CutGraph::between(int inside, int outside) const {
+  FlowNetwork& network = this->network();
+  network.scale_links(1);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    network.open(rank, rank == inside ? kUnlimited : 0, rank == outside ? kUnlimited : 0);
+  }
+  const Capacity capacity = network.flow();
+  return {capacity, ranks_of(network.source_side())};
+}
+
+CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t weight) const {
+  FlowNetwork& network = this->network();
+  network.scale_links(weight);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    network.open(rank, rank == outside ? 0 : price, rank == outside ? kUnlimited : 0);
+  }
+  // The flow is the least, over the cuts, of weight * capacity + price * ranks outside.
+  const Capacity flow = network.flow();
+  if (flow >= price * (ranks() - 1)) return {0, std::vector<bool>(rank_vertex_.size(), false)};
+  Cut cut{0, ranks_of(network.source_side())};
+  const auto held = std::count(cut.inside.begin(), cut.inside.end(), true);
+  cut.capacity = (flow - price * (ranks() - 1 - held)) / weight;
+  return cut;
+}
+
+std::vector<Capacity> CutGraph::each(int full) const {
   std::vector<Capacity> by_vertex(vertex_node_.size(), 0);
   std::set<std::pair<int, int>> counted;  // (vertex, medium)
   for (const Arc& arc : arcs_) {
     if (arc.medium < 0) {
-      by_vertex[arc.from] += arc.capacity;
+      by_vertex[arc.from] += full * arc.capacity;
     } else if (counted.emplace(arc.from, arc.medium).second) {
-      by_vertex[arc.from] += medium_capacity_[arc.medium] / (halve_media ? 2 : 1);
+      by_vertex[arc.from] += medium_capacity_[arc.medium];
     }
   }
   std::vector<Capacity> result;
   for (const int vertex : rank_vertex_) result.push_back(by_vertex[vertex]);
   return result;
 }
+
+std::vector<Capacity> CutGraph::leaving_each() const { return each(1); }
+std::vector<Capacity> CutGraph::around_each() const { return each(2); }
 
 CutGraph::NaturalSets CutGraph::natural_sets() const {
   const Topology& topology = router_.topology();
@@ -187,14 +263,6 @@ CutGraph::NaturalSets CutGraph::natural_sets() const {
 std::vector<bool> CutGraph::ranks_of(const std::vector<bool>& vertices) const {
   std::vector<bool> result;
   for (const int vertex : rank_vertex_) result.push_back(vertices[vertex]);
-  return result;
-}
-
-std::vector<bool> CutGraph::vertices_of(const std::vector<bool>& ranks) const {
-  std::vector<bool> result(vertex_node_.size(), false);
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank]) result[rank_vertex_[rank]] = true;
-  }
   return result;
 }
 

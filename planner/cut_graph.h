@@ -15,26 +15,47 @@ using Capacity = std::int64_t;
 
 /// The part of a machine a collective may use, as a directed graph for cuts: rank GPUs, switches,
 /// CPUs, NICs (idle GPUs only when the machine's GPUs forward), and the links of the router's
-/// scope. A medium that both directions or several links share counts once in every cut.
+/// scope. A medium that both directions or several links share counts once in every cut. Private to
+/// the room.
 class CutGraph {
  public:
+  struct Arc {
+    int from, to;  ///< vertices
+    Capacity capacity;
+    int medium;  ///< index of the medium that carries it, or -1
+  };
+
   CutGraph(const Router& router, const Placement& placement);
   ~CutGraph();
 
   int ranks() const { return static_cast<int>(rank_vertex_.size()); }
   /// Every vertex is a rank's GPU and no medium joins more than two: cuts are plain sums.
   bool direct() const { return direct_; }
+  /// Each followed by its opposite.
+  const std::vector<Arc>& arcs() const { return arcs_; }
+  int rank_of(int vertex) const { return vertex_rank_[static_cast<std::size_t>(vertex)]; }
 
-  /// Least capacity, of all node sets that hold the ranks of `inside` and no other rank, of the
-  /// links that leave the set. `halve_media`: a shared medium counts half (see bounds.cpp,
-  /// partitions).
-  Capacity out_of(const std::vector<bool>& inside, bool halve_media) const;
-  /// Same for exactly these vertices, without searching for a better set: any set gives a valid
-  /// cut.
-  Capacity leaving(const std::vector<bool>& vertices, bool halve_media) const;
+  /// A set of ranks and the least capacity that leaves any vertex set with these ranks and no
+  /// others.
+  struct Cut {
+    Capacity capacity = 0;
+    std::vector<bool> inside;  ///< by rank
+  };
+  /// Of the cuts that hold the first rank and not the second, one of least capacity.
+  Cut between(int inside, int outside) const;
+  /// Of the cuts that don't hold `outside`, one of least `weight` * capacity - `price` * ranks
+  /// inside; that of no rank, with capacity 0, when none is below 0.
+  Cut least_priced(int outside, Capacity price, std::int64_t weight) const;
+  /// The least capacity for exactly these ranks.
+  Capacity out_of(const std::vector<bool>& inside) const;
 
-  /// `leaving` of every rank's GPU alone, all in one pass.
-  std::vector<Capacity> leaving_each(bool halve_media) const;
+  /// What leaves exactly these vertices. Any set gives a valid cut.
+  Capacity leaving(const std::vector<bool>& vertices) const;
+  /// What leaves and what enters them: twice a full-duplex link, once a medium.
+  Capacity around(const std::vector<bool>& vertices) const;
+  /// The same of every rank's GPU alone, all in one pass.
+  std::vector<Capacity> leaving_each() const;
+  std::vector<Capacity> around_each() const;
 
   /// Vertices that belong together, for the obvious cuts of machines with many ranks: every host,
   /// every socket, and the first ranks in order (bisections of lines, rings and tori; at most 64 of
@@ -45,28 +66,26 @@ class CutGraph {
   NaturalSets natural_sets() const;
   /// Which ranks a vertex set holds.
   std::vector<bool> ranks_of(const std::vector<bool>& vertices) const;
-  /// Vertex set of these ranks alone.
-  std::vector<bool> vertices_of(const std::vector<bool>& ranks) const;
 
   std::string rank_name(int rank) const;
 
  private:
-  struct Arc {
-    int from, to;
-    Capacity capacity;
-    int medium;  ///< index of the medium that carries it, or -1
-  };
   struct FlowNetwork;
-  FlowNetwork& network(bool halve_media) const;
+  FlowNetwork& network() const;
+  /// Capacity of every arc that is counted once; `full` times that of a link of its own.
+  template <typename Count>
+  void count_leaving(const std::vector<bool>& vertices, Count count) const;
+  std::vector<Capacity> each(int full) const;
 
   const Router& router_;
   const Placement& placement_;
   std::vector<NodeId> vertex_node_;
   std::vector<int> rank_vertex_;
+  std::vector<int> vertex_rank_;
   std::vector<Arc> arcs_;
   std::vector<Capacity> medium_capacity_;
   bool direct_ = true;
-  mutable std::unique_ptr<FlowNetwork> networks_[2];
+  mutable std::unique_ptr<FlowNetwork> network_;
 };
 
 }  // namespace espalier

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/bound_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/check.h"
+#include "core/words.h"
+
+namespace espalier {
+
+std::int64_t blocks_leaving(Collective collective, int root, const RankSet& inside) {
+  const auto n = static_cast<std::int64_t>(inside.size());
+  const std::int64_t s = std::count(inside.begin(), inside.end(), true);
+  const bool has_root = inside[static_cast<std::size_t>(root)];
+  if (s == 0 || s == n) return 0;
+  switch (collective) {
+    case Collective::broadcast:
+      return has_root ? n : 0;
+    case Collective::reduce:
+      return has_root ? 0 : n;
+    case Collective::allreduce:
+      return n;
+    case Collective::allgather:
+      return s;
+    case Collective::reducescatter:
+      return n - s;
+    case Collective::gather:
+      return has_root ? 0 : s;
+    case Collective::scatter:
+      return has_root ? n - s : 0;
+    case Collective::alltoall:
+      return s * (n - s);
+    case Collective::sendrecv: {
+      std::int64_t leaving = 0;
+      for (std::size_t i = 0; i < inside.size(); ++i) {
+        if (inside[i] && !inside[(i + 1) % inside.size()]) leaving += n;
+      }
+      return leaving;
+    }
+  }
+  CHECK(false);
+}
+
+std::string names_of(const CutGraph& graph, const RankSet& inside) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::string> words;
+  std::size_t left_out = 0;
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    if (!inside[static_cast<std::size_t>(rank)]) continue;
+    if (words.size() < kMost) {
+      words.push_back(graph.rank_name(rank));
+    } else {
+      ++left_out;
+    }
+  }
+  if (left_out) words.push_back(fmt::format("{} more", left_out));
+  return "{" + join(words, ", ") + "}";
+}
+
+BoundJudge::BoundJudge(Collective collective, int root, const CutGraph& graph)
+    : collective_(collective), root_(root), graph_(graph) {}
+
+bool BoundJudge::is_tighter(const Rational& limit) {
+  if (best_ && limit >= *best_) return false;
+  best_ = limit;
+  return true;
+}
+
+void BoundJudge::cut(const RankSet& inside, Capacity out) {
+  const std::int64_t blocks = blocks_leaving(collective_, root_, inside);
+  const auto n = static_cast<std::int64_t>(inside.size());
+  if (blocks == 0 || !is_tighter(Rational(Integer(out) * n, Integer(blocks)))) return;
+  const double need = static_cast<double>(blocks) / static_cast<double>(n);
+  const double gbps = rounded_gbps(out);
+  kind_ = "cut";
+  certificate_ = fmt::format(
+      "the links out of {} carry {:.6g} GB/s and {:.6g} of the message must cross them: "
+      "{:.6g} / {:.6g} = {:.6g} GB/s",
+      names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
+}
+
+void BoundJudge::partition(std::int64_t parts, Integer around, const std::string& description) {
+  if (parts < 2 || !is_tighter(Rational(std::move(around), Integer(4 * (parts - 1))))) return;
+  // A full-duplex link counts twice in `around`; in words, what leaves the parts is plainer.
+  const std::int64_t messages = 2 * (parts - 1);
+  const double gbps = rounded_gbps(*best_ * messages);
+  kind_ = "partition";
+  certificate_ = fmt::format(
+      "{}: the links out of the {} parts carry {:.6g} GB/s together and every byte takes "
+      "2 x ({} - 1) = {} messages between parts: {:.6g} / {} = {:.6g} GB/s",
+      description, parts, gbps, parts, messages, gbps, messages, rounded_gbps(*best_));
+}
+
+void BoundJudge::prices(const Rational& limit, const std::string& certificate) {
+  if (!is_tighter(limit)) return;
+  kind_ = "lp";
+  certificate_ = certificate;
+}
+
+Bound BoundJudge::bound() const {
+  if (!best_) {
+    return {std::numeric_limits<double>::infinity(), "unlimited", "", certificate_};
+  }
+  return {rounded_gbps(*best_), exact_gbps(*best_), kind_, certificate_};
+}
+
+}  // namespace espalier

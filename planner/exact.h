@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/multiprecision/cpp_int.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Exact arithmetic of the planner. Private to the room.
+
+namespace espalier {
+
+using Integer = boost::multiprecision::cpp_int;
+using Rational = boost::multiprecision::cpp_rational;
+
+/// Bytes per second as a fraction of GB/s in lowest terms: "600/7", "75".
+std::string exact_gbps(const Rational& bytes_per_s);
+/// The same rounded to a double.
+double rounded_gbps(const Rational& bytes_per_s);
+
+/// A square matrix of whole numbers, row by row.
+using Matrix = std::vector<std::vector<std::int64_t>>;
+
+/// x with matrix * x = right, exactly; nothing when the matrix is singular. Fraction-free
+/// elimination (Bareiss 1968).
+std::optional<std::vector<Rational>> solve_exactly(const Matrix& matrix,
+                                                   const std::vector<std::int64_t>& right);
+
+}  // namespace espalier

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "planner/forest.h"
+
+namespace espalier {
+
+/// The best trees for allreduce under the router's profile and link scope, on any machine: on
+/// direct links they attain the bound of Nash-Williams and Tutte, through switches that of the
+/// linear program (see spanning_trees.h). Data goes up each tree and down the same tree, so that
+/// both directions of its links work at once. Roots are the trees' centres.
+///
+/// Weights are exact where few units allow it; where they would take very many, the nearest that
+/// lose less than a thousandth.
+///
+/// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
+Forest pack_allreduce(const Router& router, const Placement& placement);
+
+}  // namespace espalier

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/price_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+/// For every vertex the group of those it reaches over arcs that cost nothing.
+std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Rational>& prices) {
+  std::vector<int> group(problem.arcs_from.size(), -1);
+  std::vector<std::vector<int>> neighbours(group.size());
+  for (std::size_t from = 0; from < group.size(); ++from) {
+    for (const auto& arc : problem.arcs_from[from]) {
+      if (arc.resource >= 0 && prices[static_cast<std::size_t>(arc.resource)] != 0) continue;
+      neighbours[from].push_back(arc.to);
+      neighbours[static_cast<std::size_t>(arc.to)].push_back(static_cast<int>(from));
+    }
+  }
+  int groups = 0;
+  for (std::size_t start = 0; start < group.size(); ++start) {
+    if (group[start] >= 0) continue;
+    std::vector<int> reached{static_cast<int>(start)};
+    group[start] = groups;
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      for (const int next : neighbours[static_cast<std::size_t>(reached[i])]) {
+        if (group[static_cast<std::size_t>(next)] >= 0) continue;
+        group[static_cast<std::size_t>(next)] = groups;
+        reached.push_back(next);
+      }
+    }
+    ++groups;
+  }
+  return group;
+}
+
+struct Partition {
+  std::vector<RankSet> parts;
+  Integer around = 0;  ///< in the problem's unit
+};
+
+/// The groups of vertices that hold ranks, and what leaves and enters them. Any disjoint vertex
+/// sets that hold all ranks between them make a valid bound.
+Partition partition_of(const PackingProblem& problem, const std::vector<int>& group) {
+  std::map<int, RankSet> parts;
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    parts.try_emplace(group[r], static_cast<std::size_t>(problem.ranks), false).first->second[r] =
+        true;
+  }
+  std::set<std::pair<int, int>> borders;  // (group, resource)
+  for (std::size_t from = 0; from < problem.arcs_from.size(); ++from) {
+    for (const auto& arc : problem.arcs_from[from]) {
+      const int to_group = group[static_cast<std::size_t>(arc.to)];
+      if (arc.resource < 0 || group[from] == to_group) continue;
+      if (parts.count(group[from]) > 0) borders.emplace(group[from], arc.resource);
+      if (parts.count(to_group) > 0) borders.emplace(to_group, arc.resource);
+    }
+  }
+  Partition partition;
+  for (const auto& [id, part] : parts) partition.parts.push_back(part);
+  for (const auto& [id, resource] : borders) {
+    const auto& used = problem.resources[static_cast<std::size_t>(resource)];
+    partition.around += Integer(used.capacity) * (used.load == 1 ? 2 : 1);
+  }
+  return partition;
+}
+
+std::string resource_name(const PackingProblem::Resource& resource, const Topology& topology) {
+  const Link& link = topology.links[static_cast<std::size_t>(resource.link)];
+  if (link.duplex == Duplex::shared) return "medium " + link.medium;
+  return fmt::format("{}-{}", topology.nodes[static_cast<std::size_t>(link.a)].name,
+                     topology.nodes[static_cast<std::size_t>(link.b)].name);
+}
+
+/// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
+std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
+                       const Integer& scale, const Topology& topology) {
+  constexpr std::size_t kMost = 12;  // links named per price
+  std::map<Integer, std::vector<std::string>, std::greater<>> by_price;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    if (prices[r] == 0) continue;
+    const auto& resource = problem.resources[r];
+    by_price[numerator(Rational(prices[r] * scale * resource.load))].push_back(
+        resource_name(resource, topology));
+  }
+  std::vector<std::string> lines;
+  for (auto& [price, names] : by_price) {
+    const std::size_t left_out = names.size() > kMost ? names.size() - kMost : 0;
+    names.resize(names.size() - left_out);
+    if (left_out > 0) names.push_back(fmt::format("{} more", left_out));
+    lines.push_back(fmt::format("{} for {}", price.str(), join(names, ", ")));
+  }
+  return join(lines, "; ");
+}
+
+}  // namespace
+
+void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
+                     BoundJudge& judge) {
+  const PackingProblem problem = packing_problem(router, placement);
+  if (unconnected_pair(problem)) return;
+  const TreePacking packing = pack_spanning_trees(problem);
+  const Rational limit = packing.limit * problem.unit_bytes_per_s;
+
+  const Partition partition = partition_of(problem, free_groups(problem, packing.prices));
+  const auto parts = static_cast<std::int64_t>(partition.parts.size());
+  const Integer around = partition.around * problem.unit_bytes_per_s;
+  if (Rational(around, Integer(4 * (parts - 1))) == limit) {
+    std::vector<std::string> names;
+    for (const RankSet& part : partition.parts) names.push_back(names_of(graph, part));
+    judge.partition(parts, around,
+                    parts == graph.ranks() ? "every GPU a part of its own" : join(names, " | "));
+    return;
+  }
+  Integer scale = 1;  // makes the prices of a use whole
+  for (std::size_t r = 0; r < packing.prices.size(); ++r) {
+    scale = lcm(scale, denominator(Rational(packing.prices[r] * problem.resources[r].load)));
+  }
+  const double paid = rounded_gbps(limit * scale);
+  judge.prices(
+      limit, fmt::format(
+                 "a byte that crosses a link costs {}, others nothing. Then the cheapest tree "
+                 "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
+                 "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
+                 price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
+                 paid, scale.str(), rounded_gbps(limit)));
+}
+
+}  // namespace espalier

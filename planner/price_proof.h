@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "planner/bound_judge.h"
+#include "planner/spanning_trees.h"
+
+// Private to the room.
+
+namespace espalier {
+
+/// Shows the judge the limit on allreduce that the prices of the best tree packing prove (see
+/// spanning_trees.h): as a partition when they are those of one, else as prices.
+void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
+                     BoundJudge& judge);
+
+}  // namespace espalier

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spanning_trees.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/check.h"
+#include "planner/cheapest_tree.h"
+#include "planner/packing_master.h"
+
+namespace espalier {
+namespace {
+
+/// A tree cheaper than this (of 1) improves the packing.
+constexpr double kCheapEnough = 1 - 1e-8;
+constexpr int kMostRounds = 5000;
+/// What a tree loses of its value per edge of height, so that of optimal packings a low one is
+/// found: far above the solver's tolerance, far below what any change of the rate could win.
+constexpr double kCostOfHeight = 1e-5;
+
+using Loads = std::vector<std::int64_t>;
+using Weights = std::vector<Rational>;
+
+Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
+  Loads loads(problem.resources.size(), 0);
+  for (const PackedEdge& edge : tree) {
+    for (const int resource : edge.resources) {
+      const auto r = static_cast<std::size_t>(resource);
+      loads[r] += problem.resources[r].load;
+    }
+  }
+  return loads;
+}
+
+Loads capacities_of(const PackingProblem& problem) {
+  Loads capacities;
+  for (const auto& resource : problem.resources) capacities.push_back(resource.capacity);
+  return capacities;
+}
+
+/// The trees found so far and the linear program over them.
+class Search {
+ public:
+  explicit Search(const PackingProblem& problem)
+      : problem_(problem), master_(capacities_of(problem)) {}
+
+  void run() {
+    add_balanced_trees();
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (!master_.solve() || !improve()) return;
+    }
+  }
+
+  /// Adds low trees that cost no more than the cheapest, and lets the solver prefer low ones.
+  void prefer_low() {
+    const std::vector<double> prices = even_out(master_.prices());
+    const RankDistances<double> distances(problem_, prices);
+    for (int root = 0; root < problem_.ranks; ++root) add(distances.tree(root).tree);
+    for (int column = 0; column < master_.columns(); ++column) {
+      const int height = heights_[static_cast<std::size_t>(column)];
+      master_.set_value(column, 1 - kCostOfHeight * height);
+    }
+    master_.solve();
+  }
+
+  void prefer_none() {
+    for (int column = 0; column < master_.columns(); ++column) master_.set_value(column, 1);
+    master_.solve();
+  }
+
+  std::vector<double> prices() const { return master_.prices(); }
+  std::vector<int> basic_columns() const { return master_.basic_columns(); }
+  const SpanningTree& tree(int column) const { return trees_[static_cast<std::size_t>(column)]; }
+  const Loads& loads(int column) const { return loads_[static_cast<std::size_t>(column)]; }
+
+  /// Exact weights of the basic columns, in their order.
+  std::optional<Weights> weights() const {
+    const std::vector<int> full = master_.full_resources();
+    std::vector<std::int64_t> capacities;
+    for (const int r : full) {
+      capacities.push_back(problem_.resources[static_cast<std::size_t>(r)].capacity);
+    }
+    const Matrix matrix = basis();
+    return matrix.size() == full.size() ? solve_exactly(matrix, capacities) : std::nullopt;
+  }
+
+  /// Exact prices of the basis, by resource.
+  std::optional<std::vector<Rational>> exact_prices() const {
+    const Matrix matrix = basis();
+    const std::size_t n = matrix.size();
+    const std::vector<int> full = master_.full_resources();
+    if (n != full.size()) return std::nullopt;
+    Matrix transposed(n, std::vector<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) transposed[i][j] = matrix[j][i];
+    }
+    const auto solution = solve_exactly(transposed, std::vector<std::int64_t>(n, 1));
+    if (!solution) return std::nullopt;
+    std::vector<Rational> prices(problem_.resources.size());
+    for (std::size_t i = 0; i < n; ++i) prices[static_cast<std::size_t>(full[i])] = (*solution)[i];
+    return prices;
+  }
+
+ private:
+  bool add(const SpanningTree& tree) {
+    Loads loads = loads_of(problem_, tree);
+    const int height = centre_of(tree).height;
+    if (!known_.emplace(loads, height).second) return false;
+    master_.add(loads);
+    loads_.push_back(std::move(loads));
+    trees_.push_back(tree);
+    heights_.push_back(height);
+    return true;
+  }
+
+  /// Trees that avoid what the ones before them use, by multiplicative prices: a start that covers
+  /// every link.
+  void add_balanced_trees() {
+    std::vector<double> share;  // of its capacity that a load of 1 takes
+    for (const auto& resource : problem_.resources) {
+      share.push_back(1 / static_cast<double>(resource.capacity));
+    }
+    std::vector<double> prices = share;
+    const int trees = problem_.ranks + static_cast<int>(problem_.resources.size());
+    for (int i = 0; i < trees; ++i) {
+      const SpanningTree tree =
+          RankDistances<double>(problem_, prices).tree(i % problem_.ranks).tree;
+      add(tree);
+      const Loads loads = loads_of(problem_, tree);
+      double most = 0;
+      for (std::size_t r = 0; r < loads.size(); ++r) {
+        most = std::max(most, static_cast<double>(loads[r]) * share[r]);
+      }
+      for (std::size_t r = 0; r < loads.size(); ++r) {
+        prices[r] *= 1 + 0.5 * static_cast<double>(loads[r]) * share[r] / most;
+      }
+    }
+  }
+
+  /// Adds trees cheaper than 1 at the present prices; false when there are none.
+  bool improve() {
+    const RankDistances<double> distances(problem_, master_.prices());
+    bool any = false;
+    for (int root = 0; root < problem_.ranks; root += std::max(1, problem_.ranks / 4)) {
+      const CheapestTree<double> cheapest = distances.tree(root);
+      if (cheapest.price >= kCheapEnough) return any;
+      any = add(cheapest.tree) || any;
+    }
+    return any;
+  }
+
+  /// Prices that differ within the solver's tolerance become equal.
+  static std::vector<double> even_out(std::vector<double> prices) {
+    const double most = *std::max_element(prices.begin(), prices.end());
+    for (double& price : prices) price = std::round(price / most * 1e7);
+    return prices;
+  }
+
+  /// Loads of the full resources (rows) by the basic columns.
+  Matrix basis() const {
+    const std::vector<int> columns = master_.basic_columns();
+    Matrix matrix;
+    for (const int r : master_.full_resources()) {
+      auto& row = matrix.emplace_back();
+      for (const int column : columns) row.push_back(loads(column)[static_cast<std::size_t>(r)]);
+    }
+    return matrix.empty() || matrix.size() == matrix[0].size() ? matrix : Matrix{};
+  }
+
+  const PackingProblem& problem_;
+  PackingMaster master_;
+  std::vector<SpanningTree> trees_;
+  std::vector<Loads> loads_;
+  std::vector<int> heights_;
+  std::set<std::pair<Loads, int>> known_;
+};
+
+/// Scales the prices so that the cheapest tree costs 1, which makes them a proof of `limit`.
+void prove(const PackingProblem& problem, std::vector<Rational> prices, TreePacking& packing) {
+  Integer scale = 1;
+  for (Rational& price : prices) {
+    if (price < 0) price = 0;
+    scale = lcm(scale, denominator(price));
+  }
+  std::vector<Integer> whole;
+  for (const Rational& price : prices)
+    whole.push_back(numerator(price) * (scale / denominator(price)));
+  const CheapestTree<Integer> cheapest = RankDistances<Integer>(problem, whole).tree(0);
+  CHECK(cheapest.price > 0);
+  packing.prices.clear();
+  packing.limit = 0;
+  for (std::size_t r = 0; r < whole.size(); ++r) {
+    packing.prices.emplace_back(whole[r], cheapest.price);
+    packing.limit += packing.prices.back() * problem.resources[r].capacity;
+  }
+}
+
+/// Takes the search's basis as the packing. False when its weights are not what they should be: the
+/// floating point solution was off.
+bool take_basis(const PackingProblem& problem, const Search& search, TreePacking& packing) {
+  const std::optional<Weights> weights = search.weights();
+  if (!weights) return false;
+  const std::vector<int> columns = search.basic_columns();
+  Weights used(problem.resources.size());
+  packing.trees.clear();
+  packing.weights.clear();
+  packing.rate = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Rational& weight = (*weights)[i];
+    if (weight < 0) return false;
+    if (weight == 0) continue;
+    packing.trees.push_back(search.tree(columns[i]));
+    packing.weights.push_back(weight);
+    packing.rate += weight;
+    const Loads& loads = search.loads(columns[i]);
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      if (loads[r] != 0) used[r] += weight * loads[r];
+    }
+  }
+  for (std::size_t r = 0; r < used.size(); ++r) {
+    if (used[r] > problem.resources[r].capacity) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TreePacking pack_spanning_trees(const PackingProblem& problem) {
+  CHECK(problem.ranks >= 2);
+  Search search(problem);
+  search.run();
+  TreePacking packing;
+  std::optional<std::vector<Rational>> prices = search.exact_prices();
+  if (!prices) {
+    prices.emplace();
+    for (const double price : search.prices()) prices->emplace_back(price);
+  }
+  prove(problem, *prices, packing);
+  search.prefer_low();
+  if (take_basis(problem, search, packing) && packing.rate == packing.limit) return packing;
+  search.prefer_none();
+  CHECK(take_basis(problem, search, packing));
+  return packing;
+}
+
+TreeCentre centre_of(const SpanningTree& tree) {
+  const std::size_t n = tree.size() + 1;
+  std::vector<std::vector<int>> neighbours(n);
+  for (const PackedEdge& edge : tree) {
+    neighbours[static_cast<std::size_t>(edge.from)].push_back(edge.to);
+    neighbours[static_cast<std::size_t>(edge.to)].push_back(edge.from);
+  }
+  // The longest path joins the rank farthest from any to the one farthest from that.
+  const auto farthest = [&](int start) {
+    std::vector<int> path_to(n, -1);
+    path_to[static_cast<std::size_t>(start)] = start;
+    std::vector<int> order{start};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const int next : neighbours[static_cast<std::size_t>(order[i])]) {
+        if (path_to[static_cast<std::size_t>(next)] >= 0) continue;
+        path_to[static_cast<std::size_t>(next)] = order[i];
+        order.push_back(next);
+      }
+    }
+    std::vector<int> path{order.back()};
+    while (path.back() != start) path.push_back(path_to[static_cast<std::size_t>(path.back())]);
+    return path;
+  };
+  const std::vector<int> longest = farthest(farthest(0).front());
+  return {longest[longest.size() / 2], static_cast<int>(longest.size() / 2)};
+}
+
+}  // namespace espalier

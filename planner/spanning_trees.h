@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/capacity_graph.h"
+#include "planner/exact.h"
+
+// Spanning trees for allreduce on any machine. Private to the room.
+//
+// A byte of the message goes up a tree over the ranks, combined on the way, and its result down the
+// same tree: every use of a link by an edge of the tree loads both of its directions once. A
+// packing gives trees weights that add up to the rate without loading any link beyond its capacity.
+// Edges may pass switches, which only pass on.
+//
+// No schedule is faster than the best packing, although up and down one tree looks like a
+// restriction. Give every use of a link, in either direction, a price p >= 0. Messages between
+// ranks cost at least the distance d of the two. A byte needs messages that connect the ranks at
+// least twice over: of any partition into k parts at least 2(k-1) messages cross (see bounds.cpp),
+// so the messages contain two disjoint spanning trees (Nash-Williams, Tutte 1961) and cost at least
+// 2 MST(d). What all links can carry in a second costs at most 2 * sum of capacity * p. Hence
+//   algbw <= sum of capacity * p / MST(d)  for any prices,
+// and the least right side over all p is, by duality of linear programs, the best packing.
+// (Wolfson and Segall, SIAM J. Computing 20(3), 1991: gossiping costs 2 MST.)
+
+namespace espalier {
+
+/// What trees are packed into: the arcs of a capacity graph, those of one link (or of one medium)
+/// with one capacity. Both directions of a link are arcs.
+struct PackingProblem {
+  struct Arc {
+    int to = 0;         ///< vertex
+    int resource = -1;  ///< -1: free
+  };
+  /// A link with `capacity` for each direction, or a medium that has it for all that crosses it and
+  /// that every use loads twice, up and down.
+  struct Resource {
+    std::int64_t capacity = 0;  ///< in `unit_bytes_per_s`
+    int load = 1;
+    LinkId link = 0;  ///< the first of a medium's links
+  };
+  int ranks = 0;             ///< vertices 0..ranks-1
+  std::vector<NodeId> node;  ///< by vertex; -1: it only joins arcs
+  std::vector<std::vector<Arc>> arcs_from;
+  std::vector<Resource> resources;
+  std::int64_t unit_bytes_per_s = 1;
+};
+
+PackingProblem packing_problem(const Router& router, const Placement& placement);
+
+/// Two ranks that no arcs join, if there are.
+std::optional<std::pair<int, int>> unconnected_pair(const PackingProblem& problem);
+
+/// An edge of a tree: the vertices passed between two ranks and the resources used, in order.
+struct PackedEdge {
+  int from = 0, to = 0;
+  std::vector<int> vertices;
+  std::vector<int> resources;
+};
+/// An edge for every rank but one.
+using SpanningTree = std::vector<PackedEdge>;
+
+/// Weights, rate and limit in the problem's unit.
+struct TreePacking {
+  std::vector<SpanningTree> trees;
+  std::vector<Rational> weights;
+  Rational rate;                 ///< sum of the weights
+  std::vector<Rational> prices;  ///< of one load, by resource; the cheapest tree costs 1
+  /// What the prices prove: sum of capacity * price. Equal to `rate`, unless the LP solver failed.
+  Rational limit;
+};
+
+/// The best packing by column generation, recovered and proved in exact arithmetic. \pre at least
+/// two ranks, all connected.
+TreePacking pack_spanning_trees(const PackingProblem& problem);
+
+/// The rank from which the farthest is nearest, counted in edges, and how far that is.
+struct TreeCentre {
+  int rank = 0;
+  int height = 0;
+};
+TreeCentre centre_of(const SpanningTree& tree);
+
+}  // namespace espalier
