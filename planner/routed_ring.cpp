@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "planner/link_resources.h"
 
 namespace espalier {
 namespace {
@@ -21,7 +22,7 @@ using Cost = std::pair<double, std::size_t>;
 class HopLoads {
  public:
   HopLoads(const Router& router, const Placement& placement, const std::vector<int>& ranks)
-      : router_(router), placement_(placement), ranks_(ranks) {}
+      : router_(router), placement_(placement), ranks_(ranks), resources_(router) {}
 
   const Route* route(int a, int b) const { return router_.route(node(a), node(b)); }
   NodeId node(int index) const {
@@ -34,9 +35,9 @@ class HopLoads {
   double add(int a, int b, int times) {
     double busiest = 0;
     for (const int resource : crossed(a, b)) {
-      const auto r = static_cast<std::size_t>(resource);
-      load_[r] += times;
-      busiest = std::max(busiest, load_[r] * seconds_per_byte_[r]);
+      double& load = load_[static_cast<std::size_t>(resource)];
+      load += times;
+      busiest = std::max(busiest, load / static_cast<double>(resources_.bytes_per_s(resource)));
     }
     return busiest;
   }
@@ -44,20 +45,9 @@ class HopLoads {
  private:
   const std::vector<int>& crossed(int a, int b) {
     const auto [entry, is_new] = crossed_.try_emplace({a, b});
-    if (!is_new) return entry->second;
-    for (const Hop& hop : route(a, b)->hops) entry->second.push_back(resource(hop));
-    return entry->second;
-  }
-
-  /// Of a direction of a link, or of the medium that both directions and other links share.
-  int resource(const Hop& hop) {
-    const Link& link = router_.topology().links[static_cast<std::size_t>(hop.link)];
-    int id = hop.link * 2 + (link.duplex == Duplex::full && hop.forward ? 1 : 0);
-    if (link.duplex == Duplex::shared) id = media_.try_emplace(link.medium, id).first->second;
-    const auto [entry, is_new] = resources_.try_emplace(id, static_cast<int>(load_.size()));
     if (is_new) {
-      load_.push_back(0);
-      seconds_per_byte_.push_back(1e-9 / router_.capacity_gbps(hop.link));
+      entry->second = resources_.of(*route(a, b));
+      load_.resize(static_cast<std::size_t>(resources_.count()), 0);
     }
     return entry->second;
   }
@@ -65,11 +55,9 @@ class HopLoads {
   const Router& router_;
   const Placement& placement_;
   const std::vector<int>& ranks_;
+  LinkResources resources_;
   std::map<std::pair<int, int>, std::vector<int>> crossed_;
-  std::map<std::string, int> media_;
-  std::map<int, int> resources_;
-  std::vector<double> load_;
-  std::vector<double> seconds_per_byte_;
+  std::vector<double> load_;  ///< by resource
 };
 
 /// Branch and bound over all orders that begin with 0.
