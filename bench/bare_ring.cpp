@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/child.h"
@@ -112,6 +114,7 @@ BareRing run_bare_ring(int ranks, int pieces, double bytes, double bytes_per_s, 
   s4u::Activity::on_completion_cb([](const s4u::Activity& activity) { ring.on_done(activity); });
 
   BareRing result;
+  std::vector<double> cpu_times_s;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const double start_cpu_s = cpu_s();
     const double start_s = s4u::Engine::get_clock();
@@ -121,12 +124,12 @@ BareRing run_bare_ring(int ranks, int pieces, double bytes, double bytes_per_s, 
     ring.transfers = 0;
     for (int rank = 0; rank < ranks; ++rank) ring.advance(rank);
     engine->run();
-    const double work_s = cpu_s() - start_cpu_s;
-    if (repetition == 0 || work_s < result.cpu_s) result.cpu_s = work_s;
+    cpu_times_s.push_back(cpu_s() - start_cpu_s);
     result.time_s = s4u::Engine::get_clock() - start_s;
     result.transfers = ring.transfers;
   }
   ring.last_done.reset();
+  result.cpu_s = median(std::move(cpu_times_s), std::identity{});
   return result;
 }
 

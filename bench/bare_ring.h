@@ -4,7 +4,7 @@
 namespace espalier::bench {
 
 struct BareRing {
-  double cpu_s = 0;   ///< of the fastest repetition, SimGrid's set-up not counted
+  double cpu_s = 0;   ///< of the median repetition, SimGrid's set-up not counted
   double time_s = 0;  ///< simulated, of one allreduce
   long long transfers = 0;
 };

@@ -5,10 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 namespace espalier::bench {
 
@@ -25,6 +29,14 @@ struct ChildRun {
   Result result{};
   double peak_rss_mib = 0;  ///< of the child, what it shares with this process included
 };
+
+/// The middle of the list by `key`. \pre not empty
+template <typename Item, typename Key>
+Item median(std::vector<Item> items, Key key) {
+  const auto middle = items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2);
+  std::ranges::nth_element(items, middle, {}, key);
+  return *middle;
+}
 
 /// Calls `work` in a child process and brings its result (plain data) back, so that every
 /// measurement has its own memory and its own SimGrid. Nothing when the child failed.

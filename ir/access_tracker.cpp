@@ -5,40 +5,31 @@
 
 namespace espalier {
 
-AccessTracker::Root& AccessTracker::root_of(const Operand& operand, std::uint64_t end) {
-  const std::size_t index =
-      3 * static_cast<std::size_t>(operand.place) + static_cast<std::size_t>(operand.buffer);
-  if (index >= roots_.size()) roots_.resize(index + 1);
-  Root& root = roots_[index];
-  while (span_of(root.level) < end) {
-    const bool touched =
-        root.cell.writer != kNone || root.cell.reader != kNone || root.cell.child != kNone;
-    if (touched) {
-      const std::uint32_t child = new_node(Cell{});
-      node(child)[0] = root.cell;
-      root.cell = {.child = child};
-    }
-    ++root.level;
+void AccessTracker::raise(Root& root) {
+  const bool touched =
+      root.cell.writer != kNone || root.cell.reader != kNone || root.cell.child != kNone;
+  if (touched) {
+    const std::uint32_t child = new_node(Cell{});
+    nodes_[child][0] = root.cell;
+    root.cell = {.child = child};
   }
-  return root;
+  ++root.level;
 }
 
 std::uint32_t AccessTracker::new_node(const Cell& cell) {
-  std::uint32_t index = nodes_;
-  if (!free_nodes_.empty()) {
+  auto index = static_cast<std::uint32_t>(nodes_.size());
+  if (free_nodes_.empty()) {
+    nodes_.emplace_back();
+  } else {
     index = free_nodes_.back();
     free_nodes_.pop_back();
-  } else {
-    if (nodes_ % kNodesPerBlock == 0) blocks_.push_back(std::make_unique<Node[]>(kNodesPerBlock));
-    ++nodes_;
   }
-  node(index).fill(cell);
+  nodes_[index].fill(cell);
   return index;
 }
 
 OpId AccessTracker::last_writer(const Operand& operand, std::uint32_t length) const {
-  const std::size_t index =
-      3 * static_cast<std::size_t>(operand.place) + static_cast<std::size_t>(operand.buffer);
+  const std::size_t index = root_index(operand);
   if (index >= roots_.size()) return kNone;
   const Root& root = roots_[index];
   const std::uint64_t span = span_of(root.level);
@@ -54,8 +45,9 @@ OpId AccessTracker::last_writer(const Cell& cell, int level, std::uint64_t begin
   OpId latest = kNone;
   for (std::uint64_t i = begin / part; i * part < end; ++i) {
     const std::uint64_t from = i * part;
-    const OpId writer = last_writer(node(cell.child)[i], level - 1, begin > from ? begin - from : 0,
-                                    end < from + part ? end - from : part);
+    const OpId writer =
+        last_writer(nodes_[cell.child][i], level - 1, begin > from ? begin - from : 0,
+                    end < from + part ? end - from : part);
     if (writer != kNone && (latest == kNone || writer > latest)) latest = writer;
   }
   return latest;

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <vector>
 
 #include "ir/program.h"
@@ -38,7 +38,6 @@ class AccessTracker {
  private:
   static constexpr int kLevelBits = 6;
   static constexpr std::uint32_t kFan = 1u << kLevelBits;
-  static constexpr std::uint32_t kNodesPerBlock = 256;
 
   struct Cell {
     OpId writer = kNone;
@@ -57,14 +56,19 @@ class AccessTracker {
   };
 
   static std::uint64_t span_of(int level) { return std::uint64_t{1} << (kLevelBits * level); }
-  Node& node(std::uint32_t index) {
-    return blocks_[index / kNodesPerBlock][index % kNodesPerBlock];
-  }
-  const Node& node(std::uint32_t index) const {
-    return blocks_[index / kNodesPerBlock][index % kNodesPerBlock];
+  static std::size_t root_index(const Operand& operand) {
+    return 3 * static_cast<std::size_t>(operand.place) + static_cast<std::size_t>(operand.buffer);
   }
   /// The root of the operand's buffer, made to span units up to `end`.
-  Root& root_of(const Operand& operand, std::uint64_t end);
+  Root& root_of(const Operand& operand, std::uint64_t end) {
+    const std::size_t index = root_index(operand);
+    if (index >= roots_.size()) roots_.resize(index + 1);
+    Root& root = roots_[index];
+    while (span_of(root.level) < end) raise(root);
+    return root;
+  }
+  /// Makes a root span a level more.
+  void raise(Root& root);
   /// A node whose cells all equal `cell`.
   std::uint32_t new_node(const Cell& cell);
   OpId last_writer(const Cell& cell, int level, std::uint64_t begin, std::uint64_t end) const;
@@ -79,8 +83,7 @@ class AccessTracker {
              Conflict& conflict);
 
   std::vector<Root> roots_;  ///< by 3 * place + buffer
-  std::vector<std::unique_ptr<Node[]>> blocks_;
-  std::uint32_t nodes_ = 0;
+  std::deque<Node> nodes_;   ///< they stay where they are
   std::vector<std::uint32_t> free_nodes_;
   std::vector<Reader> readers_;
 };
@@ -132,7 +135,7 @@ void AccessTracker::visit(OpId op, Cell& cell, int level, std::uint64_t begin, s
     cell.child = new_node(cell);
   }
   const std::uint64_t part = span_of(level - 1);
-  Node& parts = node(cell.child);
+  Node& parts = nodes_[cell.child];
   for (std::uint64_t i = begin / part; i * part < end; ++i) {
     const std::uint64_t from = i * part;
     visit<kWrite>(op, parts[i], level - 1, begin > from ? begin - from : 0,

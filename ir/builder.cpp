@@ -123,14 +123,10 @@ OpId Builder::copy(const Slice& dst, const Slice& src, const OpOptions& options)
     check_slice(dst);
     return tracking_->accesses.last_writer(operand_of(dst), static_cast<std::uint32_t>(dst.length));
   }
-  return add_combine(dst, {&src, 1}, options);
+  return combine(dst, std::span(&src, 1), options);
 }
 
-OpId Builder::combine(const Slice& dst, const std::vector<Slice>& srcs, const OpOptions& options) {
-  return add_combine(dst, srcs, options);
-}
-
-OpId Builder::add_combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options) {
+OpId Builder::combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options) {
   CHECK(!srcs.empty());
   check_slice(dst);
   const std::int64_t block = block_units(contract());

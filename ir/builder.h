@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,7 +50,10 @@ class Builder {
 
   /// A copy onto itself adds nothing and returns the op that last wrote there, or kNone.
   OpId copy(const Slice& dst, const Slice& src, const OpOptions& options = {});
-  OpId combine(const Slice& dst, const std::vector<Slice>& srcs, const OpOptions& options = {});
+  OpId combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options = {});
+  OpId combine(const Slice& dst, std::initializer_list<Slice> srcs, const OpOptions& options = {}) {
+    return combine(dst, std::span(srcs.begin(), srcs.size()), options);
+  }
   OpId compute(PlaceId place, double seconds, const OpOptions& options = {});
   /// Extra order that data flow does not show: `op` waits for `earlier`, an op added before it. No
   /// effect when `earlier` is kNone.
@@ -63,7 +67,6 @@ class Builder {
  private:
   struct Tracking;
   void check_slice(const Slice& slice) const;
-  OpId add_combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options);
   OpId append(const Op& op, const OpOptions& options);
   std::int16_t via_id(std::string_view via);
   void merge_extra_dependencies();

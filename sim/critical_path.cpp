@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/critical_path.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <string>
 
 namespace espalier {
 namespace {
@@ -13,9 +12,9 @@ std::string what_it_waited_for(const Program& program, const OpHistory& history,
   if (cause == OpGraph::kNone) return "start";
   const Op& op = program.ops[id];
   if (std::ranges::count(program.dependencies_of(op), cause) > 0) {
-    return fmt::format("data of op {}", cause);
+    return "data of op " + std::to_string(cause);
   }
-  return fmt::format("lane {} of {}", op.lane, place_name(program, op.at));
+  return "lane " + std::to_string(op.lane) + " of " + place_name(program, op.at);
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ s4u::Engine* make_engine() {
 
 struct FlowEngine::Impl {
   Impl();
+  s4u::Link* make_link(const std::string& name, double rate) const;
   std::uint32_t take_private_link();
   void set_clock(double units) const;
   void on_completion(const s4u::Activity& activity);
@@ -100,14 +101,15 @@ struct FlowEngine::Impl {
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
   std::vector<s4u::Link*> links;
+  std::vector<SimGridLink*> link_impls;  ///< of `links`; asking for them takes time
   /// For flows in flight that need one (see start), and the numbers of those to be had.
-  std::vector<s4u::Link*> private_links;
+  std::vector<SimGridLink*> private_links;
   std::vector<std::uint32_t> free_private_links;
 
   std::size_t used = 0;  ///< links of the current simulation
   std::size_t in_flight = 0;
   int epoch = kFirstEpoch - 1;
-  int seconds_scale = 0;     ///< a second is 2^this units of SimGrid's clock
+  double units_per_s = 1;    ///< of SimGrid's clock; a power of two, so that scaling is exact
   double begin_units = 0;    ///< SimGrid's clock when the simulation began
   double byte_scale = 1;     ///< SimGrid's bytes per byte
   double latency_units = 0;  ///< of the flow being started
@@ -130,11 +132,15 @@ FlowEngine::Impl::Impl() : engine(make_engine()) {
       [this](const s4u::Activity& activity) { on_completion(activity); });
 }
 
+s4u::Link* FlowEngine::Impl::make_link(const std::string& name, double rate) const {
+  return pool->get_iface()->create_link(name, rate)->seal();
+}
+
 std::uint32_t FlowEngine::Impl::take_private_link() {
   if (free_private_links.empty()) {
     const std::string name = "private" + std::to_string(private_links.size());
     free_private_links.push_back(static_cast<std::uint32_t>(private_links.size()));
-    private_links.push_back(pool->get_iface()->create_link(name, kUnlimitedRate)->seal());
+    private_links.push_back(make_link(name, kUnlimitedRate)->get_impl());
   }
   const std::uint32_t taken = free_private_links.back();
   free_private_links.pop_back();
@@ -179,11 +185,12 @@ void FlowEngine::begin(double largest_bytes, double expected_s) {
   }
   impl.set_clock(clock);
   impl.begin_units = s4u::Engine::get_clock();
-  impl.seconds_scale = impl.epoch;
+  int seconds_scale = impl.epoch;
   if (expected_s > 0) {
     const double finite_s = std::min(expected_s, std::numeric_limits<double>::max());
-    impl.seconds_scale -= std::max(0, std::ilogb(finite_s) + kLongEpoch);
+    seconds_scale -= std::max(0, std::ilogb(finite_s) + kLongEpoch);
   }
+  impl.units_per_s = std::ldexp(1.0, seconds_scale);
   impl.used = 0;
   const int exponent = largest_bytes > 0 ? std::ilogb(largest_bytes) + 1 : 0;
   impl.byte_scale = std::ldexp(1.0, std::min(62 - exponent, kMaxByteScale));
@@ -192,10 +199,10 @@ void FlowEngine::begin(double largest_bytes, double expected_s) {
 ResourceId FlowEngine::add_resource(double bytes_per_s) {
   CHECK(bytes_per_s > 0);
   Impl& impl = *impl_;
-  const double scaled = std::ldexp(bytes_per_s * impl.byte_scale, -impl.seconds_scale);
+  const double scaled = bytes_per_s * impl.byte_scale / impl.units_per_s;
   if (impl.used == impl.links.size()) {
-    const std::string name = std::to_string(impl.links.size());
-    impl.links.push_back(impl.pool->get_iface()->create_link(name, scaled)->seal());
+    impl.links.push_back(impl.make_link(std::to_string(impl.links.size()), scaled));
+    impl.link_impls.push_back(impl.links.back()->get_impl());
   } else {
     impl.links[impl.used]->set_bandwidth(scaled);
   }
@@ -216,16 +223,16 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
     // other flow has is never known already. A flow of one link has no others.
     if (latency_s > 0 && resources.size() > 1) {
       private_link = impl.take_private_link();
-      links.push_back(impl.private_links[private_link]->get_impl());
+      links.push_back(impl.private_links[private_link]);
     }
     for (const ResourceId resource : resources) {
       CHECK(resource < impl.used);
-      links.push_back(impl.links[resource]->get_impl());
+      links.push_back(impl.link_impls[resource]);
     }
     payload = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(bytes * impl.byte_scale)));
   }
   CHECK(latency_s > 0 || payload > 0);
-  impl.latency_units = std::ldexp(latency_s, impl.seconds_scale);
+  impl.latency_units = latency_s * impl.units_per_s;
   const s4u::CommPtr flow = s4u::Comm::sendto_init(impl.from, impl.to);
   flow->set_payload_size(payload);
   const std::uintptr_t data = std::uintptr_t{private_link} << 32 | token;
@@ -236,7 +243,7 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
 }
 
 double FlowEngine::now_s() const {
-  return std::ldexp(s4u::Engine::get_clock() - impl_->begin_units, -impl_->seconds_scale);
+  return (s4u::Engine::get_clock() - impl_->begin_units) / impl_->units_per_s;
 }
 
 bool FlowEngine::run(const std::function<void(FlowToken)>& on_done) {

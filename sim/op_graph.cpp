@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/op_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_map>
 
@@ -61,8 +59,8 @@ OpId OpGraph::previous_in_lane(OpId op) const {
 }
 
 std::string place_name(const Program& program, PlaceId place) {
-  return place < program.ranks() ? fmt::format("r{}", place)
-                                 : fmt::format("h{}", place - program.ranks());
+  return place < program.ranks() ? "r" + std::to_string(place)
+                                 : "h" + std::to_string(place - program.ranks());
 }
 
 }  // namespace espalier
