@@ -64,17 +64,17 @@ class SubtreeBlocks {
 Program build_binomial(const BuildRequest& request) {
   Builder builder("binomial", request.contract(request.ranks));
   SubtreeBlocks blocks(builder, request);
-  std::vector<TreeEdge> edges = knomial_edges(request.ranks, 2);
+  std::vector<KnomialEdge> edges = knomial_edges(request.ranks, 2);
   const bool gather = request.collective == Collective::gather;
   if (gather) std::reverse(edges.begin(), edges.end());
   const auto own_blocks = [&] {
     blocks.own_block(0);
-    for (const TreeEdge& edge : edges) {
+    for (const KnomialEdge& edge : edges) {
       if (edge.span > 1) blocks.own_block(edge.child);
     }
   };
   if (gather) own_blocks();
-  for (const TreeEdge& edge : edges) blocks.transfer(edge.parent, edge.child, edge.span);
+  for (const KnomialEdge& edge : edges) blocks.transfer(edge.parent, edge.child, edge.span);
   if (!gather) own_blocks();
   return builder.finish();
 }

@@ -49,13 +49,13 @@ Program build_host_staged_knomial(const BuildRequest& request) {
   const auto staged = [&](const HostGroup& group) {
     return builder.tmp(places[static_cast<std::size_t>(group.host)], 0, 1);
   };
-  const std::vector<TreeEdge> edges = knomial_edges(static_cast<int>(groups.size()), k);
+  const std::vector<KnomialEdge> edges = knomial_edges(static_cast<int>(groups.size()), k);
   std::vector<bool> holds(groups.size(), false);  // whether the message is staged there
   holds[0] = true;
-  for (const TreeEdge& edge : edges) holds[static_cast<std::size_t>(edge.parent)] = true;
+  for (const KnomialEdge& edge : edges) holds[static_cast<std::size_t>(edge.parent)] = true;
 
   builder.copy(staged(groups[0]), message);
-  for (const TreeEdge& edge : edges) {
+  for (const KnomialEdge& edge : edges) {
     const HostGroup& child = groups[static_cast<std::size_t>(edge.child)];
     // A leaf with one rank writes its GPU at once: no second staging.
     if (child.ranks.size() > 1) holds[static_cast<std::size_t>(edge.child)] = true;

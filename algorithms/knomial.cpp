@@ -8,7 +8,7 @@ namespace espalier {
 namespace {
 
 void build_broadcast(Builder& builder, const BuildRequest& request, int k) {
-  for (const TreeEdge& edge : knomial_edges(request.ranks, k)) {
+  for (const KnomialEdge& edge : knomial_edges(request.ranks, k)) {
     const int parent = real_rank(request, edge.parent);
     const Slice held =
         edge.parent == 0 ? builder.input(parent, 0, 1) : builder.output(parent, 0, 1);
@@ -20,7 +20,7 @@ void build_broadcast(Builder& builder, const BuildRequest& request, int k) {
 /// The broadcast backwards. A parent reads all children of a round in one op; what it has stands
 /// first, so that contributions fold in the order root, root + 1, ...
 void build_reduce(Builder& builder, const BuildRequest& request, int k) {
-  const std::vector<TreeEdge> edges = knomial_edges(request.ranks, k);
+  const std::vector<KnomialEdge> edges = knomial_edges(request.ranks, k);
   std::vector<bool> started(static_cast<std::size_t>(request.ranks), false);
   const auto held = [&](int relative) {
     const int rank = real_rank(request, relative);
@@ -28,7 +28,7 @@ void build_reduce(Builder& builder, const BuildRequest& request, int k) {
                                                        : builder.input(rank, 0, 1);
   };
   for (std::size_t end = edges.size(), begin; end > 0; end = begin) {
-    const TreeEdge& last = edges[end - 1];
+    const KnomialEdge& last = edges[end - 1];
     begin = end - 1;  // The children of one parent in one round stand together.
     while (begin > 0 && edges[begin - 1].round == last.round &&
            edges[begin - 1].parent == last.parent) {

@@ -21,7 +21,7 @@ Program build_scatter_allgather(const BuildRequest& request) {
     return position == 0 ? builder.input(rank, begin, length) : builder.output(rank, begin, length);
   };
   std::vector<int> spans(static_cast<std::size_t>(n), n);  // units held after the scatter
-  for (const TreeEdge& edge : knomial_edges(n, 2)) {
+  for (const KnomialEdge& edge : knomial_edges(n, 2)) {
     builder.copy(held(edge.child, edge.child, edge.span), held(edge.parent, edge.child, edge.span));
     spans[static_cast<std::size_t>(edge.child)] = edge.span;
   }

@@ -10,11 +10,11 @@
 
 namespace espalier {
 
-std::vector<TreeEdge> knomial_edges(int n, int k) {
+std::vector<KnomialEdge> knomial_edges(int n, int k) {
   CHECK(n >= 1 && k >= 2);
   std::int64_t stride = 1;
   while (stride * k < n) stride *= k;
-  std::vector<TreeEdge> edges;
+  std::vector<KnomialEdge> edges;
   edges.reserve(static_cast<std::size_t>(n - 1));
   for (int round = 0; stride >= 1 && n > 1; ++round, stride /= k) {
     for (std::int64_t parent = 0; parent < n; parent += stride * k) {

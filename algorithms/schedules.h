@@ -21,7 +21,7 @@ inline int real_rank(const BuildRequest& request, int relative) {
 }
 
 /// One transfer of a k-nomial tree over 0..n-1 with root 0.
-struct TreeEdge {
+struct KnomialEdge {
   int round;  ///< 0 first, from the root down
   int parent;
   int child;
@@ -33,7 +33,7 @@ struct TreeEdge {
 /// sends to v + s, v + 2s, ... v + (k-1)s where s = k^(R-1-t) and R = ceil(log_k n), as far as
 /// those exist. Far ranks come first, so that ranks numbered machine by machine cross the network
 /// least.
-std::vector<TreeEdge> knomial_edges(int n, int k);
+std::vector<KnomialEdge> knomial_edges(int n, int k);
 
 /// Where a rank gathers partial results of a reduction, units counted from the start of the
 /// message: its output if it has one, its input when that may be overwritten (in place), scratch

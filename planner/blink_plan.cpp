@@ -20,8 +20,8 @@ namespace {
 /// What a tree loses of its value per edge of height, so that of equally good shares those of low
 /// trees are found: far below what any change of the rate could win.
 constexpr double kCostOfHeight = 1e-6;
-/// A tree carries at most this part of a block; one with a larger share comes several times. Trees
-/// that share a link get equal parts of it, whatever they carry.
+/// A tree carries at most one part in this many of a block; one with a larger share comes several
+/// times. Trees that share a link get equal parts of it, whatever they carry.
 constexpr std::int64_t kEqualParts = 64;
 /// Units that a block is divided into at most where the exact shares would take more.
 constexpr std::int64_t kMostUnits = 5040;

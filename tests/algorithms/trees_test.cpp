@@ -33,7 +33,7 @@ TEST(KnomialEdges, ReachEveryRankOnceThroughHolders) {
       std::vector<int> round_of(static_cast<std::size_t>(n), -2);
       round_of[0] = -1;  // holds the message before round 0
       std::set<std::array<int, 3>> sends;
-      for (const TreeEdge& edge : knomial_edges(n, k)) {
+      for (const KnomialEdge& edge : knomial_edges(n, k)) {
         ASSERT_LT(edge.child, n);
         ASSERT_EQ(round_of[static_cast<std::size_t>(edge.child)], -2);
         ASSERT_NE(round_of[static_cast<std::size_t>(edge.parent)], -2);
@@ -51,7 +51,7 @@ TEST(KnomialEdges, ReachEveryRankOnceThroughHolders) {
 TEST(KnomialEdges, SpansAreSubtrees) {
   for (int n = 2; n <= 40; ++n) {
     std::vector<int> size(static_cast<std::size_t>(n), 1);
-    const std::vector<TreeEdge> edges = knomial_edges(n, 3);
+    const std::vector<KnomialEdge> edges = knomial_edges(n, 3);
     for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
       EXPECT_EQ(size[static_cast<std::size_t>(edge->child)], edge->span);
       size[static_cast<std::size_t>(edge->parent)] += edge->span;
