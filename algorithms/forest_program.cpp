@@ -153,4 +153,24 @@ Program forest_program(std::string name, const BuildRequest& request, const Fore
   return builder.finish();
 }
 
+Program allreduce_program(std::string name, const BuildRequest& request, const Forest& forest,
+                          const Strips& strips) {
+  CHECK(forest.collective == Collective::allreduce && request.collective == Collective::allreduce);
+  Builder builder(std::move(name), request.contract(strips.per_unit * forest.units));
+  ForestWriter writer(builder, *request.router, *request.placement);
+  std::int64_t begin = 0;
+  for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
+    ForestWriter::Slices inputs, results;
+    for (int rank = 0; rank < request.ranks; ++rank) {
+      inputs.push_back(builder.input(rank, begin, strip.weight));
+      results.push_back(builder.output(rank, begin, strip.weight));
+    }
+    writer.set_odd(odd);
+    writer.combine_up(strip, inputs, results);
+    writer.send_down(strip, results);
+    begin += strip.weight;
+  });
+  return builder.finish();
+}
+
 }  // namespace espalier

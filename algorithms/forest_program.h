@@ -49,7 +49,7 @@ class ForestWriter {
 /// so strips of one weight get the shares that were planned. Two strips of a tree, half a piece
 /// apart, hide each other's start-ups.
 struct Strips {
-  std::int64_t per_unit = 2;        ///< strips of a unit of weight, as many units of the contract
+  std::int64_t per_unit = 2;       ///< strips of a unit of weight, as many units of the contract
   std::int64_t most_ops = 10'000;  ///< where unit strips would make more, strips are wider
 };
 
@@ -76,5 +76,10 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
 /// Broadcast, reduce, allgather or reducescatter along the trees of a forest for it.
 Program forest_program(std::string name, const BuildRequest& request, const Forest& forest,
                        const Strips& strips);
+
+/// Allreduce along the trees of a forest for it: up every tree and, as results come in, down the
+/// same one.
+Program allreduce_program(std::string name, const BuildRequest& request, const Forest& forest,
+                          const Strips& strips);
 
 }  // namespace espalier
