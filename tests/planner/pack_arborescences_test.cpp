@@ -216,8 +216,9 @@ TEST(PackArborescences, PublishedOptima) {
     const char* exact;
   };
   // 8 GPUs with 300 in: 8/7 x 300. 16 with 325: 16/15 x 325. All dies but one pair: 6 links of 50,
-  // 16/14 x 300; with two ways of 16 into the network 32/30 x 332 (83 trees per root are exact).
-  for (const Case& one : {Case{a100_boxes(1), 0, "2400/7"}, Case{a100_boxes(2), 0, "1040/3"},
+  // 16/14 x 300; with two ways of 16 into the network 32/30 x 332. Two boxes take 13
+  // and 83 trees per root.
+  for (const Case& one : {Case{a100_boxes(1), 0, "2400/7"}, Case{a100_boxes(2), 13, "1040/3"},
                           Case{mi250_boxes(1), 0, "2400/7"}, Case{mi250_boxes(2), 83, "5312/15"},
                           Case{load_topology("dgx1-v100"), 0, "1200/7"},
                           Case{load_topology("dgx1-p100"), 0, "640/7"}}) {
@@ -226,9 +227,9 @@ TEST(PackArborescences, PublishedOptima) {
     EXPECT_EQ(forest.exact_algbw, one.exact);
     EXPECT_THAT(machine.problems(forest), testing::IsEmpty());
   }
-  // Left to choose, it gives up half a per cent at most for fewer trees.
-  const Machine machine(mi250_boxes(2));
-  EXPECT_GE(machine.pack(Collective::allgather).algbw_gbps, 0.995 * 5312 / 15);
+  // Left to choose, it gives up two per cent at most for fewer trees.
+  EXPECT_GE(Machine(a100_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.98 * 1040 / 3);
+  EXPECT_GE(Machine(mi250_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.98 * 5312 / 15);
 }
 
 TEST(PackArborescences, TreesOfASwitchAreLow) {
