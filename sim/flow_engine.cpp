@@ -25,13 +25,16 @@ using SimGridLink = simgrid::kernel::resource::StandardLinkImpl;
 /// Epoch e: SimGrid's clock is in [2^e, 2^(e + 1)). Before the first, its date precision (1e-12)
 /// would be coarser than the clock's steps; after the last, scaled rates would leave the doubles.
 constexpr int kFirstEpoch = 20;
-constexpr int kLastEpoch = 960;
+constexpr int kLastEpoch = 900;
 /// A simulation begins on a multiple of 2^-40 epochs, an even number of steps, so that ties between
 /// two dates are rounded the same way.
 constexpr int kStartGrid = -40;
-/// An epoch lasts 1 s of a simulation, or 2^kLongEpoch times what it is expected to take.
-constexpr int kLongEpoch = 5;
-constexpr int kMaxByteScale = 32;
+/// An epoch lasts 2^(kLongEpoch - 1) to 2^kLongEpoch times what a simulation is expected to take,
+/// but no less than 2^kShortestEpoch s, or scaled rates would leave the doubles.
+constexpr int kLongEpoch = 12;
+constexpr int kShortestEpoch = -60;
+/// For flows as small as 2^-24 of a byte, the smallest unit of a message of one byte.
+constexpr int kMaxByteScale = 62 + 24;
 constexpr std::uint32_t kNoPrivateLink = ~std::uint32_t{0};
 constexpr double kUnlimitedRate = 1e300;
 
@@ -188,7 +191,7 @@ void FlowEngine::begin(double largest_bytes, double expected_s) {
   int seconds_scale = impl.epoch;
   if (expected_s > 0) {
     const double finite_s = std::min(expected_s, std::numeric_limits<double>::max());
-    seconds_scale -= std::max(0, std::ilogb(finite_s) + kLongEpoch);
+    seconds_scale -= std::max(kShortestEpoch, std::ilogb(finite_s) + kLongEpoch);
   }
   impl.units_per_s = std::ldexp(1.0, seconds_scale);
   impl.used = 0;
