@@ -18,9 +18,16 @@ constexpr double kTolerance = 1e-9;
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
+bool is_staggered(const Op& op, std::int64_t pieces, const Chunking& chunking) {
+  // Every piece has two units or more then, and half of one is not empty.
+  return chunking.stagger && op.lane % 2 == 1 && pieces > 1 &&
+         op.length * chunking.split >= 2 * pieces;
+}
+
 std::int64_t pieces_of(const Op& op, const Chunking& chunking) {
   if (op.kind == OpKind::compute) return 1;
-  return ceil_divide(op.length * chunking.split, chunking.piece_units);
+  const std::int64_t pieces = ceil_divide(op.length * chunking.split, chunking.piece_units);
+  return pieces + (is_staggered(op, pieces, chunking) ? 1 : 0);
 }
 
 std::int64_t count_pieces(const Program& program, const Chunking& chunking) {
@@ -118,13 +125,18 @@ class Cutter {
     return contract;
   }
 
-  /// Pieces differ by at most one unit.
   void cut_combine(OpId id, const Op& op, const OpOptions& options) {
     const std::int64_t length = op.length * chunking_.split;
+    const std::int64_t whole = ceil_divide(length, chunking_.piece_units);
     const std::int64_t pieces = pieces_of(op, chunking_);
+    // Counted in half pieces; one more piece than whole ones fit means that the first is half.
+    const std::int64_t shift = pieces > whole ? 1 : 0;
+    const auto border = [&](std::int64_t piece) {
+      return length * std::clamp<std::int64_t>(2 * piece - shift, 0, 2 * whole) / (2 * whole);
+    };
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t begin = length * piece / pieces;
-      const std::int64_t end = length * (piece + 1) / pieces;
+      const std::int64_t begin = border(piece);
+      const std::int64_t end = border(piece + 1);
       const auto part = [&](const Operand& operand) {
         return Slice{operand.place, operand.buffer, operand.begin * chunking_.split + begin,
                      end - begin};
@@ -148,10 +160,11 @@ class Cutter {
 }  // namespace
 
 Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
-                       std::int64_t max_ops) {
+                       std::int64_t max_ops, bool stagger) {
   CHECK(std::isfinite(size_bytes) && std::isfinite(chunk_bytes));
   CHECK(size_bytes >= 0 && chunk_bytes >= 0);
   Chunking chunking;
+  chunking.stagger = stagger;
   if (size_bytes == 0 || chunk_bytes == 0) return chunking;
   const double units_per_chunk =
       chunk_bytes * static_cast<double>(program.contract.units) / size_bytes;
@@ -160,13 +173,17 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
     const auto most = static_cast<double>(largest_split(program, max_ops));
     chunking.split = static_cast<std::int64_t>(std::min(wanted, most));
     chunking.piece_units = 1;
+    if (stagger && chunking.split * 2 <= kMaxUnits / program.contract.units) {
+      chunking.split *= 2;
+      chunking.piece_units = 2;
+    }
   } else {
     const double wanted = std::floor(units_per_chunk * (1 + kTolerance));
     chunking.piece_units =
         static_cast<std::int64_t>(std::min(wanted, static_cast<double>(kMaxUnits)));
   }
   if (count_pieces(program, chunking) > max_ops) {
-    chunking = {1, enlarge_pieces(program, chunking.piece_units, max_ops)};
+    chunking = {1, enlarge_pieces(program, chunking.piece_units, max_ops), stagger};
   }
   return chunking;
 }

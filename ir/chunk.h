@@ -12,19 +12,24 @@ namespace espalier {
 struct Chunking {
   std::int64_t split = 1;
   std::int64_t piece_units = kMaxUnits;
+  /// Ops on odd lanes begin with half a piece: where an even and an odd lane share a link, the
+  /// start-up of one's piece then falls into the middle of the other's.
+  bool stagger = false;
+  bool operator==(const Chunking&) const = default;
 };
 
 /// The coarsest chunking under which no op moves more than `chunk_bytes` of a message of
 /// `size_bytes`. 0 means "do not cut". Pieces are larger where the program would have more than
 /// `max_ops` ops, or more units than a program may.
 Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
-                       std::int64_t max_ops = 4'000'000);
+                       std::int64_t max_ops = 4'000'000, bool stagger = false);
 
 /// Cuts every op into pieces that keep its lane and order, and derives the dependencies anew, piece
 /// by piece, so that trees and chains pipeline. Dependencies between ops that share no data (see
-/// Builder::after) hold between all their pieces. The pieces of an op differ by at most one unit
-/// and follow each other. \pre `program` passed `verify`: its ops can run, in an order that data
-/// flow agrees with, and its operands stay aligned (rule R4) when cut alike.
+/// Builder::after) hold between all their pieces. The pieces of an op follow each other and, but
+/// for the half ones of staggered ops, differ by at most one unit. \pre `program` passed `verify`:
+/// its ops can run, in an order that data flow agrees with, and its operands stay aligned (rule R4)
+/// when cut alike.
 Program chunk(const Program& program, const Chunking& chunking);
 
 }  // namespace espalier

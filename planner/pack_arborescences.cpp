@@ -23,10 +23,10 @@ __extension__ using Wide = __int128;
 
 /// Numbers of trees per root that are tried one after the other for one that loses nothing.
 constexpr std::int64_t kFewTrees = 16;
-/// Trees in all, beyond which this much of the optimum will do: the last thousandth can take
+/// Trees in all, beyond which this much of the optimum will do: the last half per cent can take
 /// hundreds of trees per root, and programs grow with them.
-constexpr std::int64_t kManyTrees = 2'000;
-constexpr double kGoodEnough = 0.998;
+constexpr std::int64_t kManyTrees = 600;
+constexpr double kGoodEnough = 0.995;
 /// Never more trees than these.
 constexpr std::int64_t kMostTrees = 20'000;
 
@@ -57,7 +57,7 @@ SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const Tre
   }
   const double optimum = static_cast<double>(rate.capacity) / static_cast<double>(rate.supply);
   SizedGrid best;
-  for (std::int64_t k = 1; k == 1 || k * count <= kMostTrees; k *= 2) {
+  for (std::int64_t k = 1; k == 1 || k * count <= kMostTrees; k += (k + 1) / 2) {
     TreeGrid grid = widest_grid(graph, roots, rate, k);
     const double attained = width(grid) * static_cast<double>(k);
     if (k == 1 || attained > width(best.grid) * static_cast<double>(best.k)) {

@@ -50,13 +50,18 @@ bool PackingMaster::solve() {
   return solver_->simplex.primal(0, 1 + 2) == 0 && solver_->simplex.isProvenOptimal();
 }
 
-double PackingMaster::objective() const { return solver_->simplex.objectiveValue(); }
-
 std::vector<double> PackingMaster::prices() const {
   const double* duals = solver_->simplex.dualRowSolution();
   std::vector<double> prices(duals, duals + solver_->simplex.numberRows());
   for (double& price : prices) price = std::max(price, 0.0);
   return prices;
+}
+
+std::vector<double> PackingMaster::weights() const {
+  const double* solution = solver_->simplex.primalColumnSolution();
+  std::vector<double> weights(solution, solution + columns());
+  for (double& weight : weights) weight = std::max(weight, 0.0);
+  return weights;
 }
 
 std::vector<int> PackingMaster::basic_columns() const {

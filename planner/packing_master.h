@@ -24,9 +24,10 @@ class PackingMaster {
 
   /// Solves from the last basis. False when CLP gives up.
   bool solve();
-  double objective() const;
   /// Dual prices by resource, not below 0.
   std::vector<double> prices() const;
+  /// Weights by column, not below 0.
+  std::vector<double> weights() const;
   /// Columns with a weight in the basis, and as many resources that they use up.
   std::vector<int> basic_columns() const;
   std::vector<int> full_resources() const;

@@ -70,11 +70,13 @@ struct TreePacking {
   std::vector<Rational> weights;
   Rational rate;                 ///< sum of the weights
   std::vector<Rational> prices;  ///< of one load, by resource; the cheapest tree costs 1
-  /// What the prices prove: sum of capacity * price. Equal to `rate`, unless the LP solver failed.
+  /// What the prices prove: sum of capacity * price. Equal to `rate` on machines of up to some
+  /// hundred links; a little above on larger ones, which are not solved exactly.
   Rational limit;
 };
 
-/// The best packing by column generation, recovered and proved in exact arithmetic. \pre at least
+/// The best packing by column generation, recovered and proved in exact arithmetic. `limit` is a
+/// proof and the weights overload nothing however the search went. \pre at least
 /// two ranks, all connected.
 TreePacking pack_spanning_trees(const PackingProblem& problem);
 

@@ -17,8 +17,12 @@ namespace espalier {
 namespace {
 
 /// Automatic chunks: no more pieces of the longest op than this, and no smaller ones.
-constexpr int kMostPieces = 256;
+constexpr int kMostPieces = 2048;
+/// Pieces are larger where a program would have more ops than these.
+constexpr std::int64_t kMostOps = 4'000'000;
 constexpr double kSmallestPieceBytes = 4096;
+/// The search goes on as long as twice as many pieces take less than this of the time.
+constexpr double kWorthwhile = 0.998;
 /// Nor programs of more ops: each one tried is built and simulated.
 constexpr std::size_t kMostTriedOps = std::size_t{1} << 19;
 /// Pieces of an executing back end when no machine is named that could be simulated.
@@ -100,8 +104,7 @@ struct Study::Prepared {
 
   Cut& cut(const Chunking& chunking) {
     if (leaves_whole(chunking)) return uncut;
-    if (!latest.program || latest_chunking.split != chunking.split ||
-        latest_chunking.piece_units != chunking.piece_units) {
+    if (!latest.program || latest_chunking != chunking) {
       latest = {std::make_shared<Program>(chunk(*whole, chunking)), std::nullopt};
       latest_chunking = chunking;
     }
@@ -112,7 +115,8 @@ struct Study::Prepared {
   Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes) const {
     if (chunk_bytes == 0 || size_bytes == 0) return {};
     const Chunking planned =
-        plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes));
+        plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
+                      kMostOps, choice.algorithm->staggered);
     const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_op;
     return whole_fits ? Chunking{} : planned;
   }
@@ -235,7 +239,7 @@ std::int64_t Study::automatic_chunk(const Query& query, const Machine& machine,
     const Cut& cut = prepared.cut(prepared.chunking(query.size_bytes, chunk_bytes));
     const double time_s =
         simulator_->run(*cut.program, {machine.router.get(), machine.placement}, options).time_s;
-    worsenings = time_s < previous_time_s ? 0 : worsenings + 1;
+    worsenings = time_s < previous_time_s * kWorthwhile ? 0 : worsenings + 1;
     previous_time_s = time_s;
     if (time_s < best_time_s) {
       best_time_s = time_s;

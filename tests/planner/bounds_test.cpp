@@ -2,9 +2,14 @@
 // Bounds against optima worked out by hand; the arithmetic stands beside each figure.
 #include "planner/bounds.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,6 +31,7 @@ TEST(Bounds, AllreduceOfADgx1IsTheTreePackingOfThePaper) {
   const Bound v100 = bound("dgx1-v100", Collective::allreduce);
   EXPECT_DOUBLE_EQ(v100.algbw_gbps, 600.0 / 7);
   EXPECT_EQ(v100.kind, "partition");
+  EXPECT_EQ(v100.exact, "600/7");
   // A quad has 3 double and 3 single links: 9 / 3 x 25 = 75 (C(G) = 1/3).
   EXPECT_DOUBLE_EQ(bound("p3.8xlarge", Collective::allreduce).algbw_gbps, 75);
   EXPECT_DOUBLE_EQ(bound("dgx1-v100", Collective::allreduce, {0, 1, 2, 3}).algbw_gbps, 75);
@@ -95,6 +101,86 @@ TEST(Bounds, CertificatesNameTheGpus) {
       bound("full:n=3,gbps=10", Collective::allreduce).certificate,
       "{gpu0} | {gpu1} | {gpu2}: the links out of the 3 parts carry 60 GB/s together and every "
       "byte takes 2 x (3 - 1) = 4 messages between parts: 60 / 4 = 15 GB/s");
+}
+
+TEST(Bounds, PricesAreACertificateWhereNoPartitionIs) {
+  // Over PCIe as well, GPUs meet at the CPUs' ports, whose directions share 31.5 GB/s. Price 2 for
+  // an NVLink bundle, 1 for a port and for an adapter's network link: every way between two GPUs
+  // costs 2 (one bundle, or two ports), so a tree over 8 costs 7 x 2 = 14. In a second the links
+  // carry 600 x 2 in NVLinks, 4 ports x 31.5 / 2 (both directions together) x 1, 4 adapters x 12.5:
+  // 1200 + 63 + 50 = 1313.
+  const Bound all = bound("dgx1-v100", Collective::allreduce, {}, LinkScope::all);
+  EXPECT_EQ(all.kind, "lp");
+  EXPECT_EQ(all.exact, "1313/14");
+  EXPECT_GT(all.algbw_gbps, 600.0 / 7);
+  EXPECT_THAT(all.certificate, testing::HasSubstr("a byte that crosses a link costs 2 for gpu0-"));
+  EXPECT_THAT(all.certificate, testing::HasSubstr("1313 / 14 = 93.7857 GB/s"));
+}
+
+/// Least capacity out of any vertex set with a rank set's ranks, over its demand: all vertex sets,
+/// one by one. Full-duplex machines only.
+double least_ratio(const Topology& topology, const std::vector<NodeId>& ranks,
+                   const std::function<double(const std::vector<bool>&)>& demand) {
+  double best = INFINITY;
+  for (unsigned set = 1; set + 1 < 1U << topology.nodes.size(); ++set) {
+    double out = 0;
+    for (const Link& link : topology.links) {
+      if ((set >> link.a & 1U) != (set >> link.b & 1U)) out += link.gbps * link.count;
+    }
+    std::vector<bool> inside;
+    for (const NodeId rank : ranks) inside.push_back((set >> rank & 1U) != 0);
+    const double need = demand(inside);
+    if (need > 0) best = std::min(best, out / need);
+  }
+  return best;
+}
+
+TEST(Bounds, CutsOfSwitchedMachinesAgainstAllVertexSets) {
+  constexpr unsigned kSeed = 11;
+  SCOPED_TRACE(kSeed);
+  std::mt19937 random(kSeed);
+  for (int trial = 0; trial < 20; ++trial) {
+    // Five GPUs and a switch; any two of the six may be linked, and every GPU is to the switch.
+    Topology topology = load_topology("switch:n=5,gbps=1");
+    const std::vector<NodeId> ranks = topology.gpus();
+    ASSERT_EQ(topology.nodes.size(), 6U);
+    Link sample = topology.links[0];
+    for (Link& link : topology.links) link.gbps = static_cast<double>(1 + random() % 9);
+    for (std::size_t a = 0; a < ranks.size(); ++a) {
+      for (std::size_t b = a + 1; b < ranks.size(); ++b) {
+        if (random() % 2 == 0) continue;
+        sample.a = ranks[a];
+        sample.b = ranks[b];
+        sample.gbps = static_cast<double>(1 + random() % 9);
+        topology.links.push_back(sample);
+      }
+    }
+    ASSERT_TRUE(check_topology(topology).empty());
+    const Router router(topology, topology.profile("ideal"), LinkScope::fabric);
+    const Placement placement = place_ranks(router, {});
+    const int root = static_cast<int>(random() % 5);
+    const auto share = [](const std::vector<bool>& inside) {
+      return static_cast<double>(std::count(inside.begin(), inside.end(), true)) / 5;
+    };
+    const std::map<Collective, std::function<double(const std::vector<bool>&)>> demands = {
+        {Collective::broadcast,
+         [&](const auto& inside) { return inside[root] && share(inside) < 1 ? 1.0 : 0.0; }},
+        {Collective::reduce,
+         [&](const auto& inside) { return !inside[root] && share(inside) > 0 ? 1.0 : 0.0; }},
+        {Collective::allgather,
+         [&](const auto& inside) { return share(inside) < 1 ? share(inside) : 0.0; }},
+        {Collective::reducescatter,
+         [&](const auto& inside) { return share(inside) > 0 ? 1 - share(inside) : 0.0; }},
+        {Collective::gather,
+         [&](const auto& inside) { return inside[root] ? 0.0 : share(inside); }},
+        {Collective::scatter,
+         [&](const auto& inside) { return inside[root] ? 1 - share(inside) : 0.0; }}};
+    for (const auto& [collective, demand] : demands) {
+      EXPECT_NEAR(bandwidth_bound(collective, root, router, placement).algbw_gbps,
+                  least_ratio(topology, ranks, demand), 1e-9)
+          << "trial " << trial << " " << to_string(collective);
+    }
+  }
 }
 
 TEST(Bounds, AWeakBridgeIsFoundAmongAllPartitions) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best trees for the machine at hand, planned before the program is built.
+#include "algorithms/forest_program.h"
+#include "algorithms/schedules.h"
+#include "planner/pack_allreduce.h"
+#include "planner/pack_arborescences.h"
+
+namespace espalier {
+
+namespace {
+
+Program build_optimal(const BuildRequest& request) {
+  if (request.ranks == 1) {
+    Builder builder("optimal", request.contract(1));
+    keep_own(builder, 0, 0, 1, 0);
+    return builder.finish();
+  }
+  const Strips strips{.per_unit = request.parameter("streams")};
+  if (request.collective == Collective::allreduce) {
+    const Forest forest = pack_allreduce(*request.router, *request.placement);
+    return allreduce_program("optimal", request, forest, strips);
+  }
+  const PackingOptions options{.trees_per_root = request.parameter("k")};
+  const Forest forest = pack_arborescences(request.collective, request.root, *request.router,
+                                           *request.placement, options);
+  return forest_program("optimal", request, forest, strips);
+}
+
+}  // namespace
+
+const Algorithm& optimal_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "optimal",
+      .summary = "trees packed for the machine at hand, at the rate of its bound",
+      .constraints = "needs a machine; 512 ranks at most",
+      .paper = "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787",
+      .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                      Collective::allgather, Collective::reducescatter},
+      .parameters = {{"k", "trees per root, except for allreduce; 0: as many as the optimum takes",
+                      0, 0, 1024},
+                     {"streams", "transfers side by side that share a tree's part of a link", 2, 1,
+                      8}},
+      .pipelined = true,
+      .staggered = true,
+      .needs_machine = true,
+      .max_ranks = 512,
+      .build = build_optimal};
+  return algorithm;
+}
+
+}  // namespace espalier
