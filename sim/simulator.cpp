@@ -32,9 +32,15 @@ double largest_latency_s(const Router& router) {
   return overhead_s + profile.staging_overhead_s + profile.reduce_overhead_s + 2 * link_s;
 }
 
-/// Roughly how long a run takes: its busiest lanes at the speed of the slowest link.
-double expected_s(const Program& program, const OpGraph& graph, const Router& router,
-                  double message_bytes) {
+/// Roughly what a run will be.
+struct Expectation {
+  double time_s = 0;
+  double ops_in_turn = 1;
+};
+
+/// The busiest lanes at the speed of the slowest link.
+Expectation expectation(const Program& program, const OpGraph& graph, const Router& router,
+                        double message_bytes) {
   double slowest_gbps = 0;
   for (LinkId link = 0; link < static_cast<LinkId>(router.topology().links.size()); ++link) {
     const double gbps = router.capacity_gbps(link);
@@ -46,12 +52,12 @@ double expected_s(const Program& program, const OpGraph& graph, const Router& ro
     const double units = static_cast<double>(program.contract.units);
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
   }
-  return seconds;
+  return {seconds, static_cast<double>(graph.most_ops_in_lane())};
 }
 
 /// A run that takes this many times as long as expected is repeated with a better expectation: it
-/// was counted in needlessly fine steps, and would use up the engine's epochs.
-constexpr double kMostTimesExpected = 64;
+/// would use up the engine's epochs.
+constexpr double kMostTimesExpected = 32;
 
 struct Outcome {
   OpHistory history;
@@ -62,15 +68,17 @@ struct Outcome {
 /// One run from time 0; nothing when it has to be repeated (see FlowEngine::run), and then with a
 /// better expectation if it was far off.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
-                                double message_bytes, FlowEngine& engine, double& expected_s) {
-  engine.begin(largest_flow_bytes(program, message_bytes), expected_s);
+                                double message_bytes, FlowEngine& engine, Expectation& expected) {
+  engine.begin(largest_flow_bytes(program, message_bytes), expected.time_s, expected.ops_in_turn);
   MachineResources machine(program, target, engine);
   Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, engine);
   dispatcher.start();
   const bool reproducible = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); });
   const double took_s = engine.now_s();
-  if (took_s > kMostTimesExpected * expected_s) {
-    expected_s = took_s;
+  if (took_s > kMostTimesExpected * expected.time_s) {
+    // Lanes wait for one another in turn, then.
+    if (expected.time_s > 0) expected.ops_in_turn *= took_s / expected.time_s;
+    expected.time_s = took_s;
     return std::nullopt;
   }
   if (!reproducible) return std::nullopt;
@@ -118,10 +126,10 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   FlowEngine& engine = FlowEngine::instance();
   const OpGraph graph(program);
   const auto message_bytes = static_cast<double>(options.size_bytes);
-  double expectation_s = expected_s(program, graph, *target.router, message_bytes);
+  Expectation expected = expectation(program, graph, *target.router, message_bytes);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, message_bytes, engine, expectation_s);
+    outcome = simulate(program, target, graph, message_bytes, engine, expected);
   }
 
   RunReport report;

@@ -70,7 +70,7 @@ TEST(YamlParse, SharesAliases) {
 TEST(YamlParse, AnAliasStandsWhereItIsUsed) {
   const Document document("name: &x word\ncount: *x\nlist: &l [1, two]\nmore: [3, *l]\n");
   YamlMap map(document.root, "the test");
-  EXPECT_EQ(map.get("name").where(), (Location{"t.yaml", 1, 10}));
+  EXPECT_EQ(map.get("name").where(), (Location{"t.yaml", 1, 7}));
   EXPECT_EQ(map.get("count").where(), (Location{"t.yaml", 2, 8}));
   map.integer("count", 0);
   EXPECT_EQ(document.said(),

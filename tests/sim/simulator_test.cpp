@@ -170,16 +170,18 @@ TEST(Simulator, AGatheringCombineIsBoundByTheLinkIntoItsDestination) {
   EXPECT_NEAR(report.links[1].utilization, 40.0 / 121, 1e-9);
 }
 
-TEST(Simulator, APushedReductionMovesWhatIsNotAtItsDestination) {
+TEST(Simulator, ACombineAtASourceReadsAndWritesItsDestination) {
   const TestMachine machine(ring_machine(2, 10, 1e-6));
   Builder builder("push", allreduce_contract(2));
   builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
   builder.combine(builder.output(1, 0, 1), {builder.output(1, 0, 1), builder.input(0, 0, 1)},
                   {.at = 0});
   const RunReport report = machine.run(builder.finish(), 1'000'000);
-  expect_time(report, 1e-6 + 1e6 / 10e9);
-  ASSERT_EQ(report.links.size(), 1u);
+  expect_time(report, 1e-6 + 1e6 / 10e9);  // both directions of the link at once
+  EXPECT_EQ(report.transfers, 2);
+  ASSERT_EQ(report.links.size(), 2u);
   EXPECT_EQ(report.links[0].name, "gpu0->gpu1 nvlink2");
+  EXPECT_EQ(report.links[1].name, "gpu1->gpu0 nvlink2");
 }
 
 TEST(Simulator, AViaGoesThroughTheNamedNode) {
