@@ -24,12 +24,15 @@ double largest_flow_bytes(const Program& program, double message_bytes) {
 
 /// The start-up and latency of an op whose route has two of the slowest links.
 double largest_latency_s(const Router& router) {
-  double link_s = 0;
-  for (const Link& link : router.topology().links) link_s = std::max(link_s, link.latency_s);
   const Profile& profile = router.profile();
+  double link_s = 0;
   double overhead_s = profile.local_overhead_s;
-  for (const auto& [kind, link] : profile.links) overhead_s = std::max(overhead_s, link.overhead_s);
-  return overhead_s + profile.staging_overhead_s + profile.reduce_overhead_s + 2 * link_s;
+  for (const Link& link : router.topology().links) {
+    link_s = std::max(link_s, link.latency_s);
+    const auto known = profile.links.find(link.kind);
+    if (known != profile.links.end()) overhead_s = std::max(overhead_s, known->second.overhead_s);
+  }
+  return overhead_s + profile.reduce_overhead_s + 2 * link_s;
 }
 
 /// Roughly what a run will be.
@@ -55,9 +58,9 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
   return {seconds, static_cast<double>(graph.most_ops_in_lane())};
 }
 
-/// A run that takes this many times as long as expected is repeated with a better expectation: it
-/// would use up the engine's epochs.
-constexpr double kMostTimesExpected = 32;
+/// A run that takes this many times as long as expected, or a part as short, is repeated with a
+/// better expectation: it would use up the engine's epochs, or its dates would be rounded too much.
+constexpr double kMostOff = 32;
 
 struct Outcome {
   OpHistory history;
@@ -75,9 +78,11 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   dispatcher.start();
   const bool reproducible = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); });
   const double took_s = engine.now_s();
-  if (took_s > kMostTimesExpected * expected.time_s) {
-    // Lanes wait for one another in turn, then.
-    if (expected.time_s > 0) expected.ops_in_turn *= took_s / expected.time_s;
+  const bool too_long = took_s > kMostOff * expected.time_s;
+  const bool too_short = took_s > 0 && took_s * kMostOff < expected.time_s;
+  if (too_long || too_short) {
+    // What takes long waits for other lanes in turn.
+    if (too_long && expected.time_s > 0) expected.ops_in_turn *= took_s / expected.time_s;
     expected.time_s = took_s;
     return std::nullopt;
   }

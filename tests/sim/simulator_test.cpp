@@ -30,6 +30,19 @@ TEST(Simulator, ShortRunsAreAsExactAsLongOnes) {
   }
 }
 
+TEST(Simulator, RunsFarShorterThanExpectedAreExact) {
+  // A slow link and a costly start-up that nothing uses.
+  Topology topology = ring_machine(3, 50, 0);
+  topology.links[2].gbps = 1e-6;
+  Profile profile = bare_profile();
+  profile.local_overhead_s = 1e-3;
+  Builder builder("chain", allreduce_contract(3));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(2, 0, 1), builder.tmp(1, 0, 1));
+  const double time_s = TestMachine(topology, profile).run(builder.finish(), 7).time_s;
+  EXPECT_NEAR(time_s / (2 * 7 / 50e9), 1, 1e-11);
+}
+
 TEST(Simulator, RunsFarLongerThanExpectedAreExactAndReproducible) {
   // A chain: no rank's lane says that the message passes 300 ranks one after the other.
   constexpr int kRanks = 300;
