@@ -116,7 +116,8 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
   const Partition partition = partition_of(problem, free_groups(problem, packing.prices));
   const auto parts = static_cast<std::int64_t>(partition.parts.size());
   const Integer around = partition.around * problem.unit_bytes_per_s;
-  if (Rational(around, Integer(4 * (parts - 1))) == limit) {
+  // Prices of one direction alone can join all ranks into one group, which divides nothing.
+  if (parts > 1 && Rational(around, Integer(4 * (parts - 1))) == limit) {
     std::vector<std::string> names;
     for (const RankSet& part : partition.parts) names.push_back(names_of(graph, part));
     judge.partition(parts, around,
