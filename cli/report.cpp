@@ -92,11 +92,6 @@ Json report_json(const Outcome& outcome) {
   return json;
 }
 
-std::string place_name(const Program& program, PlaceId place) {
-  return place < program.ranks() ? fmt::format("rank {}", place)
-                                 : fmt::format("host memory {}", place - program.ranks());
-}
-
 Json metadata(const char* what, PlaceId place, int lane, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", place}, {"tid", lane}, {"args", {{"name", name}}}};
 }

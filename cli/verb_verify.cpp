@@ -21,10 +21,7 @@ struct Verdict {
 };
 
 std::string facts_of(const Program& program) {
-  std::size_t transfers = 0;
-  for (const Op& op : program.ops) {
-    for (const Operand& source : program.sources_of(op)) transfers += source.place != op.dst.place;
-  }
+  const auto transfers = static_cast<std::size_t>(count_transfers(program));
   const auto hosts = static_cast<std::size_t>(program.hosts);
   return fmt::format("{} {}, {}, {}{}: {}, {}, {}", program.name,
                      to_string(program.contract.collective),

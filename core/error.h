@@ -17,7 +17,7 @@ struct Location {
 
 /// One problem, in a plain sentence, with where it is and what to do about it.
 struct Diagnostic {
-  std::string rule;        ///< number of the rule in docs/ir.md ("R7"), or empty
+  std::string rule;        ///< number of the rule in docs/ir.md ("R7"), "limit", or empty
   std::string message;     ///< what is wrong
   std::string suggestion;  ///< what would be right ("did you mean 'gbps'?"), or empty
   Location where;
@@ -32,8 +32,8 @@ int exit_code(ErrorKind kind);
 std::string render(const Diagnostic& diagnostic);
 
 /// The one exception of the project: the user's input is wrong, or the machine said no. It carries
-/// every problem found, not only the first. Caught in cli/, in tests, and by
-/// readers that add where the text stood which was wrong.
+/// every problem found, not only the first. Caught in cli/, in tests, and by readers
+/// that add where the text stood which was wrong.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const std::string& suggestion = {});

@@ -42,8 +42,9 @@ int overlong_line(std::string_view text) {
 
 }  // namespace
 
-/// Turns the parser's events into nodes. Aliases share their anchor's node, so nothing is copied;
-/// values are counted as if they were, so that no reader can be made to walk for hours.
+/// Turns the parser's events into nodes. An alias is a node of its own, so that problems are told
+/// where it stands, and shares what its anchor contains; values are counted as if that were copied,
+/// so that no reader can be made to walk for hours.
 class YamlValue::TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(Document& document) : document_(document) {}
@@ -74,14 +75,17 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) throw Refused{mark, "an anchor can't contain itself"};
     count(mark, found->second->values);
-    attach(*found->second);
+    Node& node = document_.nodes.emplace_back(*found->second);
+    node.line = mark.line + 1;
+    node.column = mark.column + 1;
+    attach(node);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     Node& node = create(mark, tag, Kind::scalar);
     node.is_plain = tag != "!";
-    node.text = value;
+    node.text = &document_.texts.emplace_back(value);
     finish(node, anchor);
   }
 
@@ -164,9 +168,9 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
         document_.add(key.line, key.column, "a key must be a word");
         continue;
       }
-      const auto [first, is_new] = seen.emplace(key.text, &key);
+      const auto [first, is_new] = seen.emplace(*key.text, &key);
       if (!is_new) {
-        document_.add(key.line, key.column, "key " + quote(key.text) + " appears twice",
+        document_.add(key.line, key.column, "key " + quote(*key.text) + " appears twice",
                       fmt::format("the first one is in line {}", first->second->line));
         continue;
       }

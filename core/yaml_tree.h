@@ -19,7 +19,7 @@ struct YamlValue::Node {
   int line = 0;
   int column = 0;
   std::size_t values = 1;             ///< in this subtree, aliases counted every time
-  std::string text;                   ///< of a scalar
+  const std::string* text = nullptr;  ///< of a scalar that is not null; aliases share it
   std::vector<const Node*> children;  ///< of a list; of a map key, value, key, value, ...
 
   /// For messages: "not a list".
@@ -33,7 +33,8 @@ struct YamlValue::Node {
 struct YamlValue::Document {
   std::string file;
   DiagnosticList* problems = nullptr;
-  std::deque<Node> nodes;  ///< stable addresses
+  std::deque<Node> nodes;         ///< stable addresses
+  std::deque<std::string> texts;  ///< the same
 
   void add(int line, int column, std::string message, std::string suggestion = {}) const {
     problems->add({file, line, column}, std::move(message), std::move(suggestion));

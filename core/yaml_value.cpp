@@ -27,7 +27,7 @@ void YamlValue::problem(std::string message, std::string suggestion) const {
 
 const std::string* YamlValue::scalar(std::string_view what, std::string_view wanted) const {
   if (!node_) return nullptr;
-  if (node_->kind == Kind::scalar && !node_->is_null) return &node_->text;
+  if (node_->kind == Kind::scalar && !node_->is_null) return node_->text;
   problem(fmt::format("{} must be {}, not {}", what, wanted, node_->kind_name()));
   return nullptr;
 }
@@ -106,7 +106,7 @@ YamlValue YamlMap::find(std::string_view key, std::size_t offset) const {
   if (!value_.present()) return {};
   const auto& children = value_.node_->children;
   for (std::size_t i = 0; i < children.size(); i += 2) {
-    if (children[i]->text == key) return value_.child(children[i + offset]);
+    if (*children[i]->text == key) return value_.child(children[i + offset]);
   }
   return {};
 }
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() {
   const auto& children = value_.node_->children;
   entries.reserve(children.size() / 2);
   for (std::size_t i = 0; i < children.size(); i += 2) {
-    entries.emplace_back(children[i]->text, value_.child(children[i + 1]));
+    entries.emplace_back(*children[i]->text, value_.child(children[i + 1]));
   }
   return entries;
 }
@@ -158,7 +158,7 @@ void YamlMap::finish() {
   if (!value_.present() || all_known_) return;
   const auto& children = value_.node_->children;
   for (std::size_t i = 0; i < children.size(); i += 2) {
-    const std::string& key = children[i]->text;
+    const std::string& key = *children[i]->text;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     value_.child(children[i])
         .problem(fmt::format("unknown key {} in {}", quote(key), what_), did_you_mean(key, known_));

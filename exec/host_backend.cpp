@@ -55,14 +55,6 @@ void require_memory(const HostData& data, std::int64_t size_bytes) {
       fmt::format("{} fits", format_bytes(size)));
 }
 
-std::int64_t count_transfers(const Program& program) {
-  std::int64_t transfers = 0;
-  for (const Op& op : program.ops) {
-    for (const Operand& source : program.sources_of(op)) transfers += source.place != op.dst.place;
-  }
-  return transfers;
-}
-
 // Runs the program as often as the options say and reports.
 RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
                       const RunOptions& options) {

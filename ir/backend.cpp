@@ -25,10 +25,8 @@ class RouteChecker {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
       const Op& op = program_.ops[id];
-      if (op.kind == OpKind::compute) continue;
-      for (const Operand& source : program_.sources_of(op)) {
-        if (source.place != op.dst.place) check_transfer(id, source.place, op.dst.place, op.via);
-      }
+      for_each_transfer(program_, op,
+                        [&](PlaceId from, PlaceId to) { check_transfer(id, from, to, op.via); });
     }
     report_missing();
     report_peer_limits();
@@ -140,11 +138,10 @@ class RouteChecker {
     }
   }
 
-  std::string place_name(PlaceId place) const {
-    const std::string name = place < program_.ranks()
-                                 ? fmt::format("r{}", place)
-                                 : fmt::format("h{}", place - program_.ranks());
-    return fmt::format("{} ({})", name, node(nodes_[static_cast<std::size_t>(place)]).name);
+  /// "r3 (gpu3)"
+  std::string name_of(PlaceId place) const {
+    return fmt::format("{} ({})", place_name(program_, place),
+                       node(nodes_[static_cast<std::size_t>(place)]).name);
   }
 
   void report_missing() {
@@ -165,8 +162,8 @@ class RouteChecker {
                              way.count == 2 ? "" : "s");
       }
       problem(
-          fmt::format("op {}: no route from {} to {}{}{}{}", way.first, place_name(way.source),
-                      place_name(way.dst), via, fabric ? " over the GPU fabric alone" : "", others),
+          fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.source),
+                      name_of(way.dst), via, fabric ? " over the GPU fabric alone" : "", others),
           fabric ? "allow all links, or choose an algorithm that uses neighbours only" : "",
           way.first < program_.lines.size() ? program_.lines[way.first] : 0);
     }

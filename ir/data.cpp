@@ -78,12 +78,10 @@ T combine_values(ReduceOp op, T a, T b) {
 // input_value(r, p); element i of an input stands at position (i + phase(i / kPeriod)) mod kPeriod.
 //
 // - A table makes filling a buffer a series of memcpy, and what a reduction must give is reduced
-// once
-//   per position instead of once per element.
+//   once per position instead of once per element.
 // - The phase, a hash of how often the table has been gone through, keeps the sequence from
-// repeating:
-//   with a plain period, a unit misplaced by a multiple of kPeriod elements would look right. The
-//   period is prime so that the phases are not tied to unit sizes either.
+//   repeating: with a plain period, a unit misplaced by a multiple of kPeriod elements would look
+//   right. The period is prime so that the phases are not tied to unit sizes either.
 // - Values are independent hashes of (rank, position): a unit swapped with its neighbour, another
 //   rank's, or one that is one element off shows in nearly every element when the values have a
 //   wide range, and in an element per `Shape::stride` or so when exactness leaves hardly any range

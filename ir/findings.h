@@ -13,8 +13,10 @@
 
 namespace espalier {
 
-/// The numbers of docs/ir.md that can be broken; R9 is a note and R10 needs a machine.
+/// The numbers of docs/ir.md that can be broken; R9 is a note and R10 needs a machine. `limit` is
+/// no rule: the program may be right, and is too large to say.
 enum class Rule : std::uint8_t {
+  limit = 0,
   structure = 1,
   bounds = 2,
   order = 3,

@@ -102,6 +102,12 @@ void append_op(std::string& out, const Program& program, const Op& op) {
 
 }  // namespace
 
+std::string place_name(const Program& program, PlaceId place) {
+  std::string name;
+  append_place(name, program, place);
+  return name;
+}
+
 std::string to_string(const Program& program, const Slice& slice) {
   std::string out;
   append_slice(out, program, slice);

@@ -17,6 +17,14 @@ bool same_op(const Program& a, const Op& x, const Program& b, const Op& y) {
 
 }  // namespace
 
+std::int64_t count_transfers(const Program& program) {
+  std::int64_t transfers = 0;
+  for (const Op& op : program.ops) {
+    for_each_transfer(program, op, [&](PlaceId, PlaceId) { ++transfers; });
+  }
+  return transfers;
+}
+
 PlaceId usual_place(const Program& program, const Op& op) {
   return op.src_count == 1 ? program.sources_of(op)[0].place : op.dst.place;
 }

@@ -48,7 +48,7 @@ struct Op {
   std::uint32_t dep_begin = 0;
   std::uint32_t src_count = 0;  ///< 0 for compute
   std::uint32_t dep_count = 0;
-  PlaceId at = 0;          ///< the place that carries it out: one of its operands' places
+  PlaceId at = 0;          ///< the place that reads the sources and writes dst; one of theirs
   std::uint16_t lane = 0;  ///< ops of one place and lane run in program order, one at a time
   std::int16_t via = -1;   ///< index into Program::vias, or -1: the router chooses
   OpKind kind = OpKind::combine;
@@ -83,6 +83,22 @@ inline Slice slice(const Operand& operand, std::uint32_t length) {
   return {operand.place, operand.buffer, operand.begin, length};
 }
 
+/// Calls `visit(from, to)` for every transfer of an op: the place `at` reads every source and
+/// writes the result, so a source that lies elsewhere comes to it and a result that belongs
+/// elsewhere goes from it. A copy between two places is one transfer, pushed or pulled; a combine
+/// may have one for every source and one more for its result.
+template <class Visit>
+void for_each_transfer(const Program& program, const Op& op, Visit&& visit) {
+  if (op.kind != OpKind::combine) return;
+  for (const Operand& source : program.sources_of(op)) {
+    if (source.place != op.at) visit(source.place, op.at);
+  }
+  if (op.dst.place != op.at) visit(op.at, op.dst.place);
+}
+
+/// Of all ops.
+std::int64_t count_transfers(const Program& program);
+
 /// Who carries a combine out unless told otherwise: a copy is pushed by its source's place, a
 /// combine of several sources is done by its destination's place.
 PlaceId usual_place(const Program& program, const Op& op);
@@ -90,6 +106,8 @@ PlaceId usual_place(const Program& program, const Op& op);
 /// Units of every tmp buffer, by place: as far as any op reaches.
 std::vector<std::int64_t> tmp_units(const Program& program);
 
+/// "r3" or "h0".
+std::string place_name(const Program& program, PlaceId place);
 /// "r3.out[0:4]" or "h0.tmp[2]".
 std::string to_string(const Program& program, const Slice& slice);
 /// The op as a line of the text form, without its number.

@@ -31,12 +31,15 @@ bool check_all(const Program& program, Findings& findings) {
 
   const CellMap cells(program);
   if (cells.count() > kMaxCells) {
-    findings.add_general(Rule::structure, [&] {
-      return fmt::format(
-          "the program is too large to verify: its buffers have {} separate parts, "
-          "and {} are the limit",
-          cells.count(), kMaxCells);
-    });
+    findings.add_general(
+        Rule::limit,
+        [&] {
+          return fmt::format(
+              "the program is too large to verify: its buffers have {} separate parts, "
+              "and {} are the limit",
+              cells.count(), kMaxCells);
+        },
+        "fewer units, or scratch that begins at tmp[0]");
     return true;
   }
   const std::vector<CellValue> values = run_hashed(program, cells, lanes, order, findings);
@@ -54,11 +57,12 @@ bool Findings::any_up_to(Rule last) const {
 
 std::vector<Diagnostic> Findings::take() {
   std::vector<Diagnostic> all;
-  for (std::size_t rule = 1; rule < kinds_.size(); ++rule) {
+  for (std::size_t rule = 0; rule < kinds_.size(); ++rule) {
     Kind& kind = kinds_[rule];
+    const bool is_limit = rule == static_cast<std::size_t>(Rule::limit);
     for (Kept& kept : kind.kept) {
       all.push_back(std::move(kept.diagnostic));
-      all.back().rule = fmt::format("R{}", rule);
+      all.back().rule = is_limit ? "limit" : fmt::format("R{}", rule);
     }
     if (kind.count > kind.kept.size()) {
       all.back().message += fmt::format(" (and {} more)", kind.count - kind.kept.size());

@@ -23,8 +23,10 @@ struct Verification {
 };
 
 /// Checks rules R1..R9 of docs/ir.md (all but R10, which needs a machine: `check_routes`). Never
-/// throws on a bad program. Contributions are hashed linearly (64 bits, fixed seed), so a wrong
-/// answer is accepted with probability about 2^-64 per unit; failures are explained exactly.
+/// throws on a bad program. Contributions are counted, and told apart by linear hashes (64 bits,
+/// fixed seed), so a wrong result of n contributions is accepted with probability of at most about
+/// n 2^-64 per unit; failures are explained exactly. A program that is too large to be verified has
+/// a problem of rule "limit", which says nothing about whether it is right.
 Verification verify(const Program& program, const VerifyOptions& options = {});
 
 }  // namespace espalier

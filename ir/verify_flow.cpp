@@ -15,16 +15,19 @@ namespace {
 /// The smallest hash that is no special value of CellValue::expression.
 constexpr std::uint64_t kFirstHash = 2;
 
+/// As many bits as CellValue keeps.
 std::uint64_t expression_hash(std::uint64_t value) {
-  const std::uint64_t hash = mix64(value);
+  const std::uint64_t hash = mix64(value) >> CellValue::kCountBits;
   return hash < kFirstHash ? hash + kFirstHash : hash;
 }
 
 /// a (+) b. The hash of a + b is symmetric and, as mix64 is not linear, not associative.
 CellValue combined(const CellValue& a, const CellValue& b) {
   const bool defined = a.expression >= kFirstHash && b.expression >= kFirstHash;
-  return {a.inputs + b.inputs,
-          defined ? expression_hash(a.expression + b.expression) : CellValue::kTainted};
+  const std::uint64_t count = std::uint64_t{a.count} + b.count;
+  return {
+      a.inputs + b.inputs, std::min(count, CellValue::kManyInputs),
+      defined ? expression_hash(std::uint64_t{a.expression} + b.expression) : CellValue::kTainted};
 }
 
 /// Walks the run order once.
@@ -132,7 +135,7 @@ std::string describe_race(const Program& program, OpId earlier, OpId later) {
 CellValue input_value(int rank, std::uint64_t cell) {
   // Cells of one rank are fewer than 2^32, so every input cell gets a weight of its own.
   const std::uint64_t weight = mix64((static_cast<std::uint64_t>(rank) << 32) + cell);
-  return {weight, expression_hash(weight)};
+  return {weight, 1, expression_hash(weight)};
 }
 
 std::vector<CellValue> run_hashed(const Program& program, const CellMap& cells,

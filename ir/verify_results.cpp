@@ -29,9 +29,12 @@ struct Contribution {
 };
 using Contributions = std::vector<Contribution>;  // sorted
 
+/// Counting stops here.
+constexpr std::uint32_t kManyTimes = ~std::uint32_t{0};
+
 std::uint32_t saturating_sum(std::uint32_t a, std::uint32_t b) {
   const std::uint32_t sum = a + b;
-  return sum < a ? ~0u : sum;
+  return sum < a ? kManyTimes : sum;
 }
 
 Contributions merged(const Contributions& a, const Contributions& b) {
@@ -206,15 +209,19 @@ class Explainer {
                       (reduced ? "the input of " + ranks(missing) : input(wrong.expected)));
     }
     for (const Contribution& one : repeated) {
-      parts.push_back(
-          fmt::format("{} {} {}", contains,
-                      reduced ? fmt::format("the input of rank {}", one.rank) : input(one),
-                      one.times == 2 ? "twice" : fmt::format("{} times", one.times)));
+      parts.push_back(fmt::format(
+          "{} {} {}", contains,
+          reduced ? fmt::format("the input of rank {}", one.rank) : input(one), times(one.times)));
     }
     for (const Contribution& one : foreign) {
       parts.push_back(fmt::format("{} {}, which does not belong there", contains, input(one)));
     }
     return joined(parts);
+  }
+
+  static std::string times(std::uint32_t count) {
+    if (count == 2) return "twice";
+    return fmt::format("{} times{}", count, count == kManyTimes ? " or more" : "");
   }
 
   void sort_out(const Contributions& found, const Contribution& expected, std::vector<int>& missing,
@@ -287,10 +294,12 @@ std::vector<Wrong> find_wrong(const Program& program, const CellMap& cells,
       if (value.expression == CellValue::kTainted) continue;
       const Origin origin = origin_of(program.contract, rank, cells.unit_of(i));
       const std::uint64_t input_cell = cells.cells_of(origin.unit);
+      const bool is_reduced = origin.rank < 0;
       const std::uint64_t expected =
-          origin.rank < 0 ? reduced[input_cell] : input_value(origin.rank, input_cell).inputs;
+          is_reduced ? reduced[input_cell] : input_value(origin.rank, input_cell).inputs;
+      const auto expected_count = static_cast<std::uint64_t>(is_reduced ? program.ranks() : 1);
       const bool written = value.expression != CellValue::kUndefined;
-      if (written && value.inputs == expected) continue;
+      if (written && value.inputs == expected && value.count == expected_count) continue;
       all.push_back({rank, first + i, i, {origin.rank, input_cell}, written});
     }
   }

@@ -18,11 +18,6 @@ std::string plural(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string place_name(const Program& program, PlaceId place) {
-  return place < program.ranks() ? fmt::format("r{}", place)
-                                 : fmt::format("h{}", place - program.ranks());
-}
-
 /// "in and tmp": the buffers a place has.
 std::string buffers_of(const Program& program, PlaceId place) {
   std::vector<std::string> names;

@@ -12,8 +12,7 @@
 //
 // Blink (SysML 2018) divides GPUs into groups within which all are joined. Inside a group, data
 // goes straight from its owner to the others, or is sent to one of them, who forwards it to the
-// rest
-// ("forwarding trees", figure 1b); a reduction runs the same way backwards. Between groups it
+// rest ("forwarding trees", figure 1b); a reduction runs the same way backwards. Between groups it
 // crosses a link and is forwarded within the other group at the same time ("cross-group
 // forwarding"). The paper spells this out for allreduce on two groups of four, each GPU with a link
 // to its counterpart. For other groups it only says that the protocol applies; what is added here

@@ -48,15 +48,16 @@ bool uses_only_fabric(const Program& program, const Machine& machine) {
                                    : machine.placement.hosts[place - program.ranks()];
   };
   const Router& router = *machine.router;
+  bool only_fabric = true;
   for (const Op& op : program.ops) {
-    for (const Operand& source : program.sources_of(op)) {
-      if (source.place == op.dst.place) continue;
-      const NodeId from = node_of(source.place);
-      const NodeId to = node_of(op.dst.place);
+    for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
+      const NodeId from = node_of(source);
+      const NodeId to = node_of(dst);
       const Route* route =
           op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
-      if (route->kind != RouteKind::gpu_fabric) return false;
-    }
+      only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
+    });
+    if (!only_fabric) return false;
   }
   return true;
 }

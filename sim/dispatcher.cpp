@@ -65,60 +65,82 @@ bool Dispatcher::reduces_separately(const Op& op) const {
 }
 
 void Dispatcher::begin_combine(OpId id, const Op& op) {
-  const PlaceId home = op.dst.place;
-  paths_.clear();
-  double overhead_s = 0;
-  for (const Operand& src : program_.sources_of(op)) {
-    if (src.place == home) continue;
-    paths_.push_back(&machine_.path(src.place, home, op.via));
-    overhead_s = std::max(overhead_s, paths_.back()->overhead_s);
-  }
-  if (paths_.empty()) return begin_local(id, op);
-
-  history_.transfers += static_cast<std::int64_t>(paths_.size());
-  const std::size_t local = op.src_count - paths_.size();
-  const bool separate = reduces_separately(op);
-  const bool fused = op.src_count > 1 && profile_.reduction == ReductionMode::fused;
-  std::size_t flow = 0;
-  for (const Operand& src : program_.sources_of(op)) {
-    if (src.place == home) continue;
-    const bool is_first = flow == 0;
-    const Path& path = *paths_[flow++];
-    resources_.assign(path.resources.begin(), path.resources.end());
-    machine_.use_memory(src.place, 1, resources_);
-    if (separate) {
-      machine_.use_memory(home, 1, resources_);
-    } else if (is_first) {
-      machine_.use_memory(home, local + 1, resources_);
-    }
-    if (fused) machine_.use_reduction(op.at, is_first ? 1 + local : 1, resources_);
-    begin_flow(id, path.latency_s + overhead_s, bytes_of(op));
-  }
-  if (pending_[id] > 0) return;
-  if (separate) {
-    begin_reduction(id, op);
+  transfers_.clear();
+  for_each_transfer(program_, op, [&](PlaceId from, PlaceId to) {
+    transfers_.push_back({from, to, &machine_.path(from, to, op.via)});
+  });
+  history_.transfers += static_cast<std::int64_t>(transfers_.size());
+  if (reduces_separately(op)) {
+    begin_arrivals(id, op);
+    if (pending_[id] == 0) begin_reduction(id, op);
   } else {
-    finish(id);
+    begin_streaming(id, op);
+    if (pending_[id] == 0) finish(id);
   }
 }
 
-void Dispatcher::begin_local(OpId id, const Op& op) {
-  if (reduces_separately(op)) return begin_reduction(id, op);
-  resources_.clear();
-  machine_.use_memory(op.dst.place, op.src_count + 1, resources_);
-  if (op.src_count > 1 && profile_.reduction == ReductionMode::fused) {
-    machine_.use_reduction(op.at, op.src_count, resources_);
+double Dispatcher::largest_overhead_s() const {
+  double largest_s = 0;
+  for (const Transfer& transfer : transfers_) {
+    largest_s = std::max(largest_s, transfer.path->overhead_s);
   }
-  begin_flow(id, profile_.local_overhead_s, bytes_of(op));
-  if (pending_[id] == 0) finish(id);
+  return largest_s;
 }
 
+/// A copy, or a combine whose additions happen on the way or cost nothing.
+void Dispatcher::begin_streaming(OpId id, const Op& op) {
+  const bool fused = op.src_count > 1 && profile_.reduction == ReductionMode::fused;
+  const std::size_t result_here = op.dst.place == op.at ? 1 : 0;
+  const std::size_t arrivals = transfers_.size() - (1 - result_here);
+  // Each arriving operand is an addition, as far as there is something to add it to.
+  const std::size_t other_additions = op.src_count - std::max<std::size_t>(arrivals, 1);
+  const std::size_t here = op.src_count - arrivals + result_here;
+  if (transfers_.empty()) {
+    resources_.clear();
+    machine_.use_memory(op.at, here, resources_);
+    if (fused) machine_.use_reduction(op.at, other_additions, resources_);
+    begin_flow(id, profile_.local_overhead_s, bytes_of(op));
+    return;
+  }
+  const double overhead_s = largest_overhead_s();
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    const auto& [from, to, path] = transfers_[i];
+    const bool arrives = to == op.at;
+    resources_.assign(path->resources.begin(), path->resources.end());
+    machine_.use_memory(arrives ? from : to, 1, resources_);
+    if (i == 0) machine_.use_memory(op.at, here, resources_);
+    if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
+    if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
+    begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
+  }
+}
+
+/// The first half of a combine that is reduced separately: its operands come to `at`.
+void Dispatcher::begin_arrivals(OpId id, const Op& op) {
+  if (op.dst.place != op.at) transfers_.pop_back();
+  const double overhead_s = largest_overhead_s();
+  for (const auto& [from, to, path] : transfers_) {
+    resources_.assign(path->resources.begin(), path->resources.end());
+    machine_.use_memory(from, 1, resources_);
+    machine_.use_memory(to, 1, resources_);
+    begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
+  }
+}
+
+/// The second half: they are added up, and the result is written to where it belongs.
 void Dispatcher::begin_reduction(OpId id, const Op& op) {
   reducing_[id] = true;
+  double latency_s = profile_.reduce_overhead_s;
   resources_.clear();
-  machine_.use_reduction(op.at, op.src_count, resources_);
-  machine_.use_memory(op.dst.place, op.src_count + 1, resources_);
-  begin_flow(id, profile_.reduce_overhead_s, bytes_of(op));
+  if (op.dst.place != op.at) {
+    const Path& path = machine_.path(op.at, op.dst.place, op.via);
+    resources_.assign(path.resources.begin(), path.resources.end());
+    latency_s = path.latency_s + std::max(latency_s, path.overhead_s);
+  }
+  machine_.use_reduction(op.at, op.src_count - 1, resources_);
+  machine_.use_memory(op.at, op.src_count, resources_);
+  machine_.use_memory(op.dst.place, 1, resources_);
+  begin_flow(id, latency_s, bytes_of(op));
   if (pending_[id] == 0) finish(id);
 }
 

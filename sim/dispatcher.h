@@ -17,25 +17,25 @@ struct OpHistory {
   std::vector<double> start_s;  ///< by op; kNever when it could not start
   std::vector<double> end_s;
   std::vector<OpId> cause;     ///< the op whose end let it start, or OpGraph::kNone
-  std::int64_t transfers = 0;  ///< operands that came from another place
+  std::int64_t transfers = 0;  ///< between places (see for_each_transfer)
   static constexpr double kNever = -1;
 };
 
 /// Runs a program's ops on the flow engine: an op starts when its dependencies and the op before it
-/// on its lane have ended. What an op of k operands of B bytes costs, l of them at its destination:
+/// on its lane have ended. What an op of k operands of B bytes costs:
 ///
-/// - Every remote operand is a flow of B bytes over its route, all at once, each after the latency
-/// of
-///   its route and the largest start-up cost among the op's routes. An op without remote operands
-///   pays the profile's local start-up instead.
+/// - Every transfer (see for_each_transfer) is a flow of B bytes over its route, all at once: a
+///   result that goes elsewhere is passed on as operands come. Each flow begins after the latency
+///   of its route and the largest start-up cost among the op's routes. An op without transfers pays
+///   the profile's local start-up instead.
 /// - Memory, where the profile models it: each operand is read once where it lies and the result
-///   written once. A combine's local reads and its write go with its first flow.
-/// - Reduction `fused`: the carrying-out place consumes k B bytes at its reduction rate as they
-/// come,
-///   the share of the local operands going with the first flow. `separate`: operands are written to
-///   memory on arrival; when all are there, a reduction starts, which costs its own start-up, k B
-///   bytes of the reduction rate, k reads and a write. Reductions of one place at the same time
-///   share its rate. `free`: nothing.
+///   written once. What is read and written at `at` goes with the first flow.
+/// - Reduction: k operands are k - 1 additions, B bytes each of the reduction rate of `at`.
+///   `fused`: additions happen as operands come, one with every flow of an operand but what the
+///   local ones need with the first. `separate`: operands are written to memory on arrival; when
+///   all are there, a reduction starts, which costs its own start-up, the additions, k reads and a
+///   write, over the route of the result when that goes elsewhere. Reductions of one place at the
+///   same time share its rate. `free`: nothing.
 ///
 /// What costs nothing takes no time: a local copy under the ideal profile, for example. Copy
 /// engines are not counted: lanes say how many copies of a place run at once.
@@ -58,8 +58,10 @@ class Dispatcher {
   void run_ready();
   void begin(OpId id);
   void begin_combine(OpId id, const Op& op);
-  void begin_local(OpId id, const Op& op);
+  void begin_streaming(OpId id, const Op& op);
+  void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
+  double largest_overhead_s() const;
   bool reduces_separately(const Op& op) const;
   void begin_flow(OpId id, double latency_s, double bytes);
   void finish(OpId id);
@@ -80,8 +82,13 @@ class Dispatcher {
   std::size_t finished_ = 0;
   OpHistory history_;
 
+  struct Transfer {
+    PlaceId from = 0;
+    PlaceId to = 0;
+    const Path* path = nullptr;
+  };
   // Of the op being begun.
-  std::vector<const Path*> paths_;
+  std::vector<Transfer> transfers_;  ///< of the operands first; then of the result, if it has one
   std::vector<ResourceId> resources_;
 };
 

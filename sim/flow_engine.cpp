@@ -25,13 +25,18 @@ using SimGridLink = simgrid::kernel::resource::StandardLinkImpl;
 /// Epoch e: SimGrid's clock is in [2^e, 2^(e + 1)). Before the first, its date precision (1e-12)
 /// would be coarser than the clock's steps; after the last, scaled rates would leave the doubles.
 constexpr int kFirstEpoch = 20;
-constexpr int kLastEpoch = 960;
+constexpr int kLastEpoch = 900;
 /// A simulation begins on a multiple of 2^-40 epochs, an even number of steps, so that ties between
 /// two dates are rounded the same way.
 constexpr int kStartGrid = -40;
-/// An epoch lasts 1 s of a simulation, or 2^kLongEpoch times what it is expected to take.
-constexpr int kLongEpoch = 5;
-constexpr int kMaxByteScale = 32;
+/// An epoch lasts at most 2^kLongestEpoch times what a simulation is expected to take, 2^kLongEpoch
+/// times when many flows follow one another, and no less than 2^kShortestEpoch s, or scaled rates
+/// would leave the doubles.
+constexpr int kLongestEpoch = 12;
+constexpr int kLongEpoch = 6;
+constexpr int kShortestEpoch = -60;
+/// For flows as small as 2^-24 of a byte, the smallest unit of a message of one byte.
+constexpr int kMaxByteScale = 62 + 24;
 constexpr std::uint32_t kNoPrivateLink = ~std::uint32_t{0};
 constexpr double kUnlimitedRate = 1e300;
 
@@ -171,7 +176,7 @@ FlowEngine& FlowEngine::instance() {
   return *engine;
 }
 
-void FlowEngine::begin(double largest_bytes, double expected_s) {
+void FlowEngine::begin(double largest_bytes, double expected_s, double flows_in_turn) {
   Impl& impl = *impl_;
   impl.on_done = nullptr;
   if (impl.in_flight > 0) impl.engine->run();  // left by a simulation whose callback threw
@@ -188,7 +193,8 @@ void FlowEngine::begin(double largest_bytes, double expected_s) {
   int seconds_scale = impl.epoch;
   if (expected_s > 0) {
     const double finite_s = std::min(expected_s, std::numeric_limits<double>::max());
-    seconds_scale -= std::max(0, std::ilogb(finite_s) + kLongEpoch);
+    const int longer = kLongestEpoch - std::ilogb(std::max(1.0, flows_in_turn));
+    seconds_scale -= std::max(kShortestEpoch, std::ilogb(finite_s) + std::max(longer, kLongEpoch));
   }
   impl.units_per_s = std::ldexp(1.0, seconds_scale);
   impl.used = 0;

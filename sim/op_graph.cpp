@@ -15,6 +15,7 @@ OpGraph::OpGraph(const Program& program)
   const std::vector<Op>& ops = program.ops;
   struct Lane {
     OpId last = kNone;
+    std::uint32_t ops = 0;
     double units = 0;
     double compute_s = 0;
   };
@@ -37,6 +38,7 @@ OpGraph::OpGraph(const Program& program)
     } else {
       lane.units += op.length;
     }
+    most_ops_ = std::max(most_ops_, ++lane.ops);
     most_units_ = std::max(most_units_, lane.units);
     most_compute_s_ = std::max(most_compute_s_, lane.compute_s);
   }
@@ -56,11 +58,6 @@ OpGraph::OpGraph(const Program& program)
 OpId OpGraph::previous_in_lane(OpId op) const {
   const auto found = std::ranges::find(next_in_lane_, op);
   return found == next_in_lane_.end() ? kNone : static_cast<OpId>(found - next_in_lane_.begin());
-}
-
-std::string place_name(const Program& program, PlaceId place) {
-  return place < program.ranks() ? "r" + std::to_string(place)
-                                 : "h" + std::to_string(place - program.ranks());
 }
 
 }  // namespace espalier

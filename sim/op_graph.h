@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -29,7 +28,9 @@ class OpGraph {
   OpId previous_in_lane(OpId op) const;
   /// By op: how many ends of other ops it waits for.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
-  /// Of the lane that moves most, and of the lane that computes longest.
+  /// Of the lane that has most ops, of the one that moves most, and of the one that computes
+  /// longest.
+  std::uint32_t most_ops_in_lane() const { return most_ops_; }
   double most_units_in_lane() const { return most_units_; }
   double most_compute_in_lane_s() const { return most_compute_s_; }
 
@@ -38,11 +39,9 @@ class OpGraph {
   std::vector<OpId> successors_;
   std::vector<OpId> next_in_lane_;
   std::vector<std::uint32_t> waits_;
+  std::uint32_t most_ops_ = 0;
   double most_units_ = 0;
   double most_compute_s_ = 0;
 };
-
-/// "r3" or "h0".
-std::string place_name(const Program& program, PlaceId place);
 
 }  // namespace espalier

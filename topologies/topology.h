@@ -25,7 +25,7 @@ struct Node {
   int host = 0;            ///< which host of the cluster; -1 for a shared fabric
   int numa = -1;           ///< socket, -1 when not known
   double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
-  double reduce_gbps = 0;  ///< input bytes/s its reduction kernel consumes, GB/s; 0: not modelled
+  double reduce_gbps = 0;  ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
   int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
   int copy_engines = 0;    ///< 0: not modelled
 };

@@ -9,16 +9,7 @@
 namespace espalier {
 namespace {
 
-using programs::load;
-using programs::make;
-using programs::request;
-using programs::rounds;
-using programs::time_s;
-using programs::traffic;
-using programs::use_hosts;
-
-constexpr double kAlpha = 3;
-constexpr double kBeta = 7;
+using namespace programs;
 
 TEST(Ring, AllreduceTakesTwiceNMinusOneSteps) {
   for (const int n : {2, 3, 4, 5, 8, 13}) {

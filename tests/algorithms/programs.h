@@ -12,6 +12,10 @@
 
 namespace espalier::programs {
 
+/// Start-up and time per message of the machine of `time_s`, where tests need no others.
+inline constexpr double kAlpha = 3;
+inline constexpr double kBeta = 7;
+
 inline BuildRequest request(Collective collective, int ranks, int root = 0, bool in_place = false) {
   BuildRequest request;
   request.collective = collective;
@@ -34,9 +38,9 @@ inline Program make(const std::string& spec, const BuildRequest& request) {
 }
 
 inline bool is_remote(const Program& program, const Op& op) {
-  const auto sources = program.sources_of(op);
-  return std::any_of(sources.begin(), sources.end(),
-                     [&](const Operand& src) { return src.place != op.dst.place; });
+  bool remote = false;
+  for_each_transfer(program, op, [&](PlaceId, PlaceId) { remote = true; });
+  return remote;
 }
 
 /// Time on a machine where nothing contends: an op that reads other places takes
@@ -66,11 +70,10 @@ inline int rounds(const Program& program) { return static_cast<int>(time_s(progr
 inline std::map<std::pair<PlaceId, PlaceId>, double> traffic(const Program& program) {
   std::map<std::pair<PlaceId, PlaceId>, double> messages;
   for (const Op& op : program.ops) {
-    for (const Operand& src : program.sources_of(op)) {
-      if (src.place == op.dst.place) continue;
-      messages[{src.place, op.dst.place}] +=
+    for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
+      messages[{from, to}] +=
           static_cast<double>(op.length) / static_cast<double>(program.contract.units);
-    }
+    });
   }
   return messages;
 }

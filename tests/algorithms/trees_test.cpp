@@ -14,17 +14,7 @@
 namespace espalier {
 namespace {
 
-using programs::ceil_log;
-using programs::load;
-using programs::make;
-using programs::request;
-using programs::rounds;
-using programs::time_s;
-using programs::traffic;
-using programs::use_hosts;
-
-constexpr double kAlpha = 3;
-constexpr double kBeta = 7;
+using namespace programs;
 
 TEST(KnomialEdges, ReachEveryRankOnceThroughHolders) {
   for (const int k : {2, 3, 4, 7}) {

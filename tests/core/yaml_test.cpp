@@ -67,6 +67,36 @@ TEST(YamlParse, SharesAliases) {
   EXPECT_EQ(document.said(), Lines{});
 }
 
+TEST(YamlParse, AnAliasStandsWhereItIsUsed) {
+  const Document document("name: &x word\ncount: *x\nlist: &l [1, two]\nmore: [3, *l]\n");
+  YamlMap map(document.root, "the test");
+  EXPECT_EQ(map.get("name").where(), (Location{"t.yaml", 1, 7}));
+  EXPECT_EQ(map.get("count").where(), (Location{"t.yaml", 2, 8}));
+  map.integer("count", 0);
+  EXPECT_EQ(document.said(),
+            Lines{"t.yaml:2:8: error: 'count' of the test must be a whole number, not 'word'"});
+  // What is inside stands where it was written.
+  const auto more = map.get("more").items("more");
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ(more[1].where(), (Location{"t.yaml", 4, 11}));
+  EXPECT_EQ(more[1].items("l")[1].where(), (Location{"t.yaml", 3, 14}));
+  // A key may be an alias as well.
+  EXPECT_EQ(Document("a: &k b\nb: 1\n*k : 2\n").said(),
+            Lines{"t.yaml:3:1: error: key 'b' appears twice\n  help: the first one is in line 2"});
+}
+
+TEST(YamlParse, AliasesOfLongTextsShareThem) {
+  // 1 MiB named 100 000 times would be 100 GiB.
+  std::string text = "a: &a |\n";
+  for (int i = 0; i < 16; ++i) text += " " + std::string(1 << 16, 'x') + "\n";
+  text += "b:\n";
+  for (int i = 0; i < 100'000; ++i) text += "- *a\n";
+  const Document document(text);
+  YamlMap map(document.root, "the test");
+  EXPECT_EQ(map.get("b").items("b").size(), 100'000u);
+  EXPECT_EQ(document.said(), Lines{});
+}
+
 TEST(YamlParse, SurvivesHostileDocuments) {
   EXPECT_EQ(Document(std::string(100'000, '[')).problems.all().size(), 1u);
   EXPECT_EQ(Document(std::string(100'000, '{')).problems.all().size(), 1u);

@@ -120,6 +120,50 @@ TEST(CheckRoutes, ViaANode) {
           "the program routes via 'cpu00', which is no node of small | did you mean 'cpu0'?"));
 }
 
+TEST(CheckRoutes, SourcesComeToWhereTheOpIsCarriedOut) {
+  // NVLinks 0 - 1 - 2. At r1, everything comes from neighbours. At r0, r2's input has no way to it,
+  // though it has one to the destination.
+  Machine machine(small_machine(), 3, LinkScope::fabric);
+  for (const PlaceId at : {1, 0}) {
+    Builder b("at", {Collective::reduce, 3, 1, 1, false});
+    b.combine(b.output(1, 0, 1), {b.input(0, 0, 1), b.input(1, 0, 1), b.input(2, 0, 1)},
+              {.at = at});
+    const std::vector<std::string> problems = problems_of(b.finish(), machine.target);
+    if (at == 1) {
+      EXPECT_THAT(problems, IsEmpty());
+    } else {
+      EXPECT_THAT(
+          problems,
+          ElementsAre("op 0: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric alone "
+                      "| allow all links, or choose an algorithm that uses neighbours "
+                      "only"));
+    }
+  }
+}
+
+TEST(CheckRoutes, ResultsGoFromWhereTheOpIsCarriedOut) {
+  Machine machine(small_machine(), 3, LinkScope::fabric);
+  Builder b("at", {Collective::reduce, 3, 2, 1, false});
+  b.combine(b.output(2, 0, 1), {b.input(0, 0, 1), b.input(1, 0, 1)}, {.at = 0});
+  EXPECT_THAT(problems_of(b.finish(), machine.target),
+              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) over the GPU fabric alone | "
+                          "allow all links, or choose an algorithm that uses neighbours only"));
+}
+
+TEST(CheckRoutes, ViaIsTheWayOfEveryTransferOfAnOp) {
+  Machine machine(small_machine(), 3);
+  const auto combine = [](std::string_view via) {
+    Builder b("via", {Collective::reduce, 3, 2, 1, false});
+    b.combine(b.output(2, 0, 1), {b.input(0, 0, 1), b.input(2, 0, 1)}, {.at = 0, .via = via});
+    return b.finish();
+  };
+  EXPECT_THAT(problems_of(combine("gpu1"), machine.target), IsEmpty());  // there and back
+  Machine far(small_machine(), 3);
+  EXPECT_THAT(problems_of(combine("gpu3"), far.target),
+              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via gpu3",
+                          "op 0: no route from r2 (gpu2) to r0 (gpu0) via gpu3"));
+}
+
 TEST(CheckRoutes, PlacesWithoutANode) {
   Machine machine(small_machine(), 2);
   Builder b("hosts", {Collective::reduce, 3, 0, 1, false});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "ir/builder.h"
@@ -34,6 +36,49 @@ TEST(Program, TmpReachesAsFarAsAnyOp) {
   builder.copy(builder.tmp(1, 8, 1), builder.tmp(host, 4, 1));
   builder.compute(0, 1);
   EXPECT_EQ(tmp_units(builder.finish()), (std::vector<std::int64_t>{0, 9, 6}));
+}
+
+/// "r0->h0 h0->r1" of one op: dst <- srcs at `at`, on four units of scratch.
+std::string transfers(PlaceId dst, const std::vector<PlaceId>& srcs, PlaceId at) {
+  Builder builder("one", {Collective::allreduce, 3, 0, 4, false});
+  builder.add_host();
+  std::vector<Slice> slices;
+  for (const PlaceId src : srcs) slices.push_back(builder.tmp(src, 4, 4));
+  builder.combine(builder.tmp(dst, 0, 4), slices, {.at = at});
+  const Program program = builder.finish();
+  std::string text;
+  for_each_transfer(program, program.ops[0], [&](PlaceId from, PlaceId to) {
+    text += (text.empty() ? "" : " ") + place_name(program, from) + "->" + place_name(program, to);
+  });
+  EXPECT_EQ(count_transfers(program), std::ranges::count(text, '>'));
+  return text;
+}
+
+TEST(Program, TransfersGoToThePlaceThatCarriesTheOpOutAndFromIt) {
+  // A copy is one transfer, pushed or pulled.
+  EXPECT_EQ(transfers(1, {0}, 0), "r0->r1");
+  EXPECT_EQ(transfers(1, {0}, 1), "r0->r1");
+  EXPECT_EQ(transfers(3, {0}, 3), "r0->h0");
+  EXPECT_EQ(transfers(1, {1}, 1), "");
+  // At its destination, a combine fetches what is elsewhere.
+  EXPECT_EQ(transfers(1, {0, 1, 2}, 1), "r0->r1 r2->r1");
+  EXPECT_EQ(transfers(1, {0, 0}, 1), "r0->r1 r0->r1");
+  // At a source, it fetches the others and sends the result.
+  EXPECT_EQ(transfers(1, {0, 1, 2}, 0), "r1->r0 r2->r0 r0->r1");
+  EXPECT_EQ(transfers(3, {0, 0}, 0), "r0->h0");
+}
+
+TEST(Program, ComputingMovesNothing) {
+  Builder builder("compute", kAllreduce);
+  builder.compute(1, 1);
+  EXPECT_EQ(count_transfers(builder.finish()), 0);
+}
+
+TEST(Program, PlacesAreNamedAsInTheTextForm) {
+  const Program program = staged();
+  EXPECT_EQ(place_name(program, 0), "r0");
+  EXPECT_EQ(place_name(program, 1), "r1");
+  EXPECT_EQ(place_name(program, 2), "h0");
 }
 
 TEST(Program, SlicesAndOpsReadAsInTheTextForm) {

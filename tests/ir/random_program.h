@@ -17,70 +17,95 @@ struct RandomProgramOptions {
   bool extra_dependencies = true;
 };
 
-/// A program that the builder accepts, but that computes nothing meaningful: copies and combines of
-/// one to three sources between random places, computes, several lanes, carriers, nodes on the way.
-inline Program random_program(std::mt19937_64& random, const RandomProgramOptions& options = {}) {
-  const auto pick = [&](std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
-  };
-  static const std::vector<std::string> kNames = {"ring", "k-nomial:k=3", "two words",
-                                                  "a\"b\\c#\x01", ""};
-  static const std::vector<std::string> kVias = {"plx0", "node 1/switch", "nic#2"};
-  const Collective collective = all_collectives()[pick(0, 8)].id;
-  const int ranks = static_cast<int>(pick(1, 5));
-  const std::int64_t units =
-      info(collective).blocked ? ranks * pick(1, options.max_units) : pick(1, options.max_units);
-  const Contract contract{collective, ranks,
-                          info(collective).rooted ? static_cast<int>(pick(0, ranks - 1)) : 0, units,
-                          pick(0, 1) == 1};
-  Builder builder(kNames[pick(0, 4)], contract);
-  const int hosts = static_cast<int>(pick(0, 2));
-  for (int host = 0; host < hosts; ++host) builder.add_host();
+/// Draws the parts of a random program.
+class RandomProgram {
+ public:
+  RandomProgram(std::mt19937_64& random, const RandomProgramOptions& options)
+      : random_(random), options_(options), contract_(random_contract()) {}
 
-  const std::int64_t block = block_units(contract);
-  const auto random_slice = [&](std::int64_t phase, std::int64_t length) {
-    const auto place = static_cast<PlaceId>(pick(0, ranks + hosts - 1));
+  Program make() {
+    static const std::vector<std::string> kNames = {"ring", "k-nomial:k=3", "two words",
+                                                    "a\"b\\c#\x01", ""};
+    Builder builder(kNames[pick(0, 4)], contract_);
+    const auto hosts = static_cast<int>(pick(0, 2));
+    for (int host = 0; host < hosts; ++host) builder.add_host();
+    places_ = contract_.ranks + hosts;
+    const std::int64_t count = pick(0, static_cast<std::int64_t>(options_.max_ops));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const OpId op = pick(0, 9) == 0 ? add_compute(builder) : add_combine(builder);
+      if (options_.extra_dependencies && op > 0 && pick(0, 4) == 0) {
+        builder.after(op, static_cast<OpId>(pick(0, op - 1)));
+      }
+    }
+    return builder.finish();
+  }
+
+ private:
+  std::int64_t pick(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+
+  Contract random_contract() {
+    const Collective collective = all_collectives()[pick(0, 8)].id;
+    const auto ranks = static_cast<int>(pick(1, 5));
+    const std::int64_t units = (info(collective).blocked ? ranks : 1) * pick(1, options_.max_units);
+    const int root = info(collective).rooted ? static_cast<int>(pick(0, ranks - 1)) : 0;
+    return {collective, ranks, root, units, pick(0, 1) == 1};
+  }
+
+  PlaceId random_place() { return static_cast<PlaceId>(pick(0, places_ - 1)); }
+
+  Slice random_slice(std::int64_t phase, std::int64_t length) {
+    const PlaceId place = random_place();
     Slice slice{place, static_cast<Buffer>(pick(0, 2)), 0, length};
-    if (place >= ranks) slice.buffer = Buffer::tmp;
-    slice.begin = phase + block * pick(0, info(collective).blocked ? ranks - 1 : 0);
+    if (place >= contract_.ranks) slice.buffer = Buffer::tmp;
+    const int blocks = info(contract_.collective).blocked ? contract_.ranks : 1;
+    slice.begin = phase + block_units(contract_) * pick(0, blocks - 1);
     if (slice.buffer != Buffer::tmp &&
-        slice.begin + length > buffer_units(contract, place, slice.buffer)) {
+        slice.begin + length > buffer_units(contract_, place, slice.buffer)) {
       slice.buffer = Buffer::tmp;
     }
     return slice;
-  };
-  const auto overlaps = [](const Slice& a, const Slice& b) {
-    return a.place == b.place && a.buffer == b.buffer && a.begin < b.begin + b.length &&
-           b.begin < a.begin + a.length;
-  };
-
-  const std::int64_t count = pick(0, static_cast<std::int64_t>(options.max_ops));
-  for (std::int64_t i = 0; i < count; ++i) {
-    OpOptions how{.lane = static_cast<int>(pick(0, 2))};
-    OpId op = 0;
-    if (pick(0, 9) == 0) {
-      const double seconds = std::uniform_real_distribution<double>(0, 1e-3)(random);
-      op = builder.compute(static_cast<PlaceId>(pick(0, ranks + hosts - 1)), seconds, how);
-    } else {
-      const std::int64_t phase = pick(0, block - 1);
-      const std::int64_t length = pick(1, block - phase);
-      const Slice dst = random_slice(phase, length);
-      std::vector<Slice> srcs;
-      const std::int64_t wanted = pick(1, 3);
-      for (std::int64_t k = 0; k < wanted; ++k) {
-        const Slice src = random_slice(phase, length);
-        if (src == dst || !overlaps(src, dst)) srcs.push_back(src);
-      }
-      if (srcs.empty()) srcs.push_back(dst);
-      if (pick(0, 2) == 0) how.at = srcs[pick(0, static_cast<std::int64_t>(srcs.size()) - 1)].place;
-      if (pick(0, 4) == 0) how.via = kVias[pick(0, 2)];
-      op = builder.combine(dst, srcs, how);
-    }
-    if (options.extra_dependencies && op > 0 && pick(0, 4) == 0) {
-      builder.after(op, static_cast<OpId>(pick(0, op - 1)));
-    }
   }
-  return builder.finish();
+
+  OpId add_compute(Builder& builder) {
+    const double seconds = std::uniform_real_distribution<double>(0, 1e-3)(random_);
+    const PlaceId place = random_place();
+    return builder.compute(place, seconds, {.lane = static_cast<int>(pick(0, 2))});
+  }
+
+  OpId add_combine(Builder& builder) {
+    static const std::vector<std::string> kVias = {"plx0", "node 1/switch", "nic#2"};
+    const std::int64_t phase = pick(0, block_units(contract_) - 1);
+    const std::int64_t length = pick(1, block_units(contract_) - phase);
+    const Slice dst = random_slice(phase, length);
+    const auto overlaps_dst = [&](const Slice& src) {
+      return src.place == dst.place && src.buffer == dst.buffer &&
+             src.begin < dst.begin + dst.length && dst.begin < src.begin + src.length;
+    };
+    std::vector<Slice> srcs;
+    const std::int64_t wanted = pick(1, 3);
+    for (std::int64_t k = 0; k < wanted; ++k) {
+      const Slice src = random_slice(phase, length);
+      if (src == dst || !overlaps_dst(src)) srcs.push_back(src);
+    }
+    if (srcs.empty()) srcs.push_back(dst);
+    OpOptions how{.lane = static_cast<int>(pick(0, 2))};
+    if (pick(0, 2) == 0) how.at = srcs[pick(0, static_cast<std::int64_t>(srcs.size()) - 1)].place;
+    if (pick(0, 4) == 0) how.via = kVias[pick(0, 2)];
+    return builder.combine(dst, srcs, how);
+  }
+
+  std::mt19937_64& random_;
+  const RandomProgramOptions& options_;
+  Contract contract_;
+  int places_ = 0;
+};
+
+/// A program that the builder accepts, but that computes nothing meaningful: copies and combines of
+/// one to three sources between random places, computes, several lanes, carriers, nodes on the way.
+inline Program random_program(std::mt19937_64& random, const RandomProgramOptions& options = {}) {
+  return RandomProgram(random, options).make();
 }
 
 /// happens[b][a]: op a comes before op b, by dependencies and lanes. Obvious and slow: O(n^3).

@@ -149,26 +149,41 @@ struct Mutant {
   Program program;
 };
 
-/// All single faults of the kinds below, and of each op.
-std::vector<Mutant> mutants_of(const Program& original) {
-  std::vector<Mutant> all;
-  const auto add = [&](std::string kind, auto&& change) {
-    Program mutant = original;
+/// Makes all single faults of the kinds below, and of each op.
+class Mutator {
+ public:
+  explicit Mutator(const Program& original) : original_(original) {}
+
+  std::vector<Mutant> all() {
+    for (OpId id = 0; id < original_.ops.size(); ++id) {
+      break_order(id);
+      if (original_.ops[id].kind != OpKind::combine) continue;
+      break_destination(id);
+      break_sources(id);
+    }
+    return std::move(all_);
+  }
+
+ private:
+  template <class Change>
+  void add(std::string kind, Change&& change) {
+    Program mutant = original_;
     change(mutant);
-    all.push_back({std::move(kind), std::move(mutant)});
-  };
-  for (OpId id = 0; id < original.ops.size(); ++id) {
-    const Op& op = original.ops[id];
+    all_.push_back({std::move(kind), std::move(mutant)});
+  }
+
+  void break_order(OpId id) {
+    const Op& op = original_.ops[id];
     for (std::uint32_t d = op.dep_begin; d < op.dep_begin + op.dep_count; ++d) {
       add("drop a dependency", [&](Program& p) {
         std::swap(p.dependencies[d], p.dependencies[op.dep_begin + op.dep_count - 1]);
         --p.ops[id].dep_count;
       });
-      if (original.dependencies[d] > 0) {
+      if (original_.dependencies[d] > 0) {
         add("dependency one op earlier", [&](Program& p) { --p.dependencies[d]; });
       }
     }
-    if (id + 1 < original.ops.size()) {
+    if (id + 1 < original_.ops.size()) {
       add("swap with the next op", [&](Program& p) { std::swap(p.ops[id], p.ops[id + 1]); });
     }
     add("drop an op", [&](Program& p) {
@@ -179,7 +194,10 @@ std::vector<Mutant> mutants_of(const Program& original) {
       p.ops[id].length = 0;
     });
     add("another lane", [&](Program& p) { p.ops[id].lane = 7; });
-    if (op.kind != OpKind::combine) continue;
+  }
+
+  void break_destination(OpId id) {
+    const Op& op = original_.ops[id];
     add("destination one unit on", [&](Program& p) { ++p.ops[id].dst.begin; });
     add("destination one block on", [&](Program& p) {
       p.ops[id].dst.begin += static_cast<std::uint32_t>(block_units(p.contract));
@@ -194,6 +212,10 @@ std::vector<Mutant> mutants_of(const Program& original) {
       ++p.ops[id].dst.begin;
       for (std::uint32_t s = 0; s < op.src_count; ++s) ++p.sources[op.src_begin + s].begin;
     });
+  }
+
+  void break_sources(OpId id) {
+    const Op& op = original_.ops[id];
     if (op.src_count > 1) {
       add("drop a source", [&](Program& p) { --p.ops[id].src_count; });
     }
@@ -207,13 +229,15 @@ std::vector<Mutant> mutants_of(const Program& original) {
         p.sources[s].begin += static_cast<std::uint32_t>(block_units(p.contract));
       });
       for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
-        if (buffer == original.sources[s].buffer) continue;
+        if (buffer == original_.sources[s].buffer) continue;
         add("source in another buffer", [&](Program& p) { p.sources[s].buffer = buffer; });
       }
     }
   }
-  return all;
-}
+
+  const Program& original_;
+  std::vector<Mutant> all_;
+};
 
 TEST(VerifyMutation, SingleFaultsAreFoundOrHarmless) {
   constexpr std::uint64_t kSeed = 20;
@@ -222,7 +246,7 @@ TEST(VerifyMutation, SingleFaultsAreFoundOrHarmless) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
   std::map<std::string, std::pair<int, int>> killed;  // by kind: complaints, all
   for (const Program& program : sample_programs()) {
-    for (const Mutant& mutant : mutants_of(program)) {
+    for (const Mutant& mutant : Mutator(program).all()) {
       SCOPED_TRACE(program.name + ": " + mutant.kind);
       auto& [complaints, all] = killed[mutant.kind];
       complaints += verdict_agrees(mutant.program, kOrders, random) ? 1 : 0;

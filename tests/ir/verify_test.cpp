@@ -350,7 +350,7 @@ TEST(Verify, R7AnOverflowingCountIsNoAccident) {
   b.combine(b.output(0, 0, 1), {b.tmp(0, 0, 1), b.input(1, 0, 1)});
   EXPECT_THAT(problems_of(b.finish()),
               ElementsAre("R7: rank 0's result unit 0 (r0.out[0], last written by op 41) contains "
-                          "the input of rank 0 4294967295 times"));
+                          "the input of rank 0 4294967295 times or more"));
 }
 
 TEST(Verify, R8OnlyOutOfPlace) {
@@ -440,8 +440,54 @@ TEST(Verify, TooManyCellsAreRefusedNotAttempted) {
   for (int u = 0; u < 64; ++u) b.copy(b.output(0, u, 1), b.input(0, u, 1));
   // 2^20 places x 64 cells x 2 buffers = 2^27.
   EXPECT_THAT(problems_of(b.finish()),
-              ElementsAre("R1: the program is too large to verify: its buffers have 134217728 "
+              ElementsAre("limit: the program is too large to verify: its buffers have 134217728 "
                           "separate parts, and 67108864 are the limit"));
+}
+
+TEST(Verify, ScratchThatBeginsFarOutReachesTheLimit) {
+  // Right, but four separate units of 2^32 at its one place.
+  Builder b("far", {Collective::broadcast, 1, 0, 4, false});
+  const Slice far = b.tmp(0, 4'294'967'288, 1);
+  for (int u = 0; u < 4; ++u) {
+    const Slice scratch{far.place, far.buffer, far.begin + u, 1};
+    b.copy(scratch, b.input(0, u, 1));
+    b.copy(b.output(0, u, 1), scratch);
+  }
+  const Verification verification = verify(b.finish());
+  ASSERT_EQ(verification.problems.size(), 1u);
+  EXPECT_EQ(verification.problems[0].rule, "limit");
+  // 4 units of in and out, and scratch up to unit 4294967291.
+  EXPECT_EQ(verification.problems[0].message,
+            "the program is too large to verify: its buffers have 4294967300 separate parts, and "
+            "67108864 are the limit");
+  EXPECT_EQ(verification.problems[0].suggestion, "fewer units, or scratch that begins at tmp[0]");
+}
+
+/// The sum of both inputs and of input 0 times 2^doublings - 1.
+Program repeated(int doublings) {
+  Builder b("repeated", {Collective::reduce, 2, 0, 1, false});
+  const Slice scratch = b.tmp(0, 0, 1);
+  b.copy(scratch, b.input(0, 0, 1));
+  for (int i = 0; i < doublings; ++i) b.combine(scratch, {scratch, scratch});
+  b.combine(b.output(0, 0, 1), {scratch, b.input(1, 0, 1)});
+  return b.finish();
+}
+
+TEST(Verify, RepetitionsCountHoweverMany) {
+  // 2^64 times an input is nothing in sums modulo 2^64, 2^64 + 1 times as much as once.
+  EXPECT_TRUE(verify(repeated(0)).ok());
+  for (const int doublings : {1, 2, 20, 23, 24, 31, 32, 63, 64, 65, 100}) {
+    SCOPED_TRACE(doublings);
+    EXPECT_FALSE(verify(repeated(doublings)).ok());
+  }
+  Builder b("once_more", {Collective::reduce, 2, 0, 1, false});
+  const Slice scratch = b.tmp(0, 0, 1);
+  b.copy(scratch, b.input(0, 0, 1));
+  for (int i = 0; i < 64; ++i) b.combine(scratch, {scratch, scratch});
+  b.combine(b.output(0, 0, 1), {b.input(0, 0, 1), b.input(1, 0, 1), scratch});
+  EXPECT_THAT(problems_of(b.finish()),
+              ElementsAre("R7: rank 0's result unit 0 (r0.out[0], last written by op 65) contains "
+                          "the input of rank 0 4294967295 times or more"));
 }
 
 TEST(Verify, ALargeRing) {

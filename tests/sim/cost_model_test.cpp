@@ -14,7 +14,7 @@ void expect_time(const RunReport& report, double wanted_s) {
   EXPECT_NEAR(report.time_s, wanted_s, 1e-9 * wanted_s);
 }
 
-/// Two GPUs joined at 10 GB/s; memories of 8 GB/s and reductions of 5 GB/s of input.
+/// Two GPUs joined at 10 GB/s; memories of 8 GB/s, which add at 5 GB/s.
 Topology slow_memory() {
   Topology topology = ring_machine(2, 10, 1e-6);
   for (Node& node : topology.nodes) {
@@ -86,17 +86,26 @@ TEST(CostModel, AFreeReductionStillReadsAndWritesMemory) {
   EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1 memory"), 2e6);
 }
 
-TEST(CostModel, AFusedReductionConsumesAllOperandsAsTheyCome) {
+/// r0.out <- the inputs of r0, ..., r(ranks - 1), carried out at `at`
+Program combine_all(int ranks, PlaceId at = 0) {
+  Builder builder("all", allreduce_contract(ranks));
+  std::vector<Slice> inputs;
+  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(builder.input(rank, 0, 1));
+  builder.combine(builder.output(0, 0, 1), inputs, {.at = at});
+  return builder.finish();
+}
+
+TEST(CostModel, AFusedReductionAddsOperandsAsTheyCome) {
   Profile profile = bare_profile();
   profile.reduction = ReductionMode::fused;
   const RunReport report = TestMachine(slow_memory(), profile).run(remote_combine(), kBytes);
-  // Two operands of 1 MB at 5 GB/s take longer than the link.
-  expect_time(report, 1e-6 + 2e6 / 5e9);
-  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1 reduction"), 2e6);
+  // One addition of 1 MB at 5 GB/s takes longer than the link.
+  expect_time(report, 1e-6 + 1e6 / 5e9);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1 reduction"), 1e6);
   // A copy is no reduction.
   expect_time(TestMachine(slow_memory(), profile).run(copy(0, 1), kBytes), 1e-6 + 1e6 / 10e9);
   // Without remote operands: the same work, no wire.
-  expect_time(TestMachine(slow_memory(), profile).run(local_combine(), kBytes), 2e6 / 5e9);
+  expect_time(TestMachine(slow_memory(), profile).run(local_combine(), kBytes), 1e6 / 5e9);
 }
 
 TEST(CostModel, FusedReductionsOfOneGpuShareItsRate) {
@@ -104,14 +113,34 @@ TEST(CostModel, FusedReductionsOfOneGpuShareItsRate) {
   profile.reduction = ReductionMode::fused;
   Topology topology = switch_machine(3, 1000, 0);
   for (Node& node : topology.nodes) node.reduce_gbps = 5;
-  Builder builder("three", allreduce_contract(3));
+  const RunReport report = TestMachine(topology, profile).run(combine_all(3), kBytes);
+  // Two operands come and are added to the local one, at 2.5 GB/s each.
+  expect_time(report, 2e6 / 5e9);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu0 reduction"), 2e6);
+}
+
+TEST(CostModel, FusedAdditionsOfSeveralLocalOperandsGoWithTheFirstFlow) {
+  Profile profile = bare_profile();
+  profile.reduction = ReductionMode::fused;
+  const TestMachine machine(slow_memory(), profile);
+  Builder builder("two here", allreduce_contract(2));
   builder.combine(builder.output(0, 0, 1),
-                  {builder.input(0, 0, 1), builder.input(1, 0, 1), builder.input(2, 0, 1)});
+                  {builder.input(0, 0, 1), builder.tmp(0, 0, 1), builder.input(1, 0, 1)});
+  // Three operands, two additions.
+  expect_time(machine.run(builder.finish(), kBytes), 1e-6 + 2e6 / 5e9);
+}
+
+TEST(CostModel, AFirstOperandThatComesIsAddedToNothing) {
+  Profile profile = bare_profile();
+  profile.reduction = ReductionMode::fused;
+  Topology topology = switch_machine(3, 10, 0);
+  topology.nodes[0].reduce_gbps = 1;
+  Builder builder("none here", allreduce_contract(3));
+  builder.combine(builder.output(0, 0, 1), {builder.input(1, 0, 1), builder.input(2, 0, 1)});
   const RunReport report = TestMachine(topology, profile).run(builder.finish(), kBytes);
-  // The first flow carries the local operand too. Rates are equal: 2x + x = 5, so the flows end
-  // together and 3 MB take 3e6 / 5e9.
-  expect_time(report, 3e6 / 5e9);
-  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu0 reduction"), 3e6);
+  // Two operands, one addition: 1 MB at 1 GB/s.
+  expect_time(report, 1e6 / 1e9);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu0 reduction"), 1e6);
 }
 
 TEST(CostModel, ASeparateReductionFollowsTheTransfer) {
@@ -119,11 +148,82 @@ TEST(CostModel, ASeparateReductionFollowsTheTransfer) {
   profile.reduction = ReductionMode::separate;
   profile.reduce_overhead_s = 4e-6;
   const TestMachine machine(slow_memory(), profile);
-  // 1 us + 1 MB / 10 GB/s, then 4 us + 2 MB / 5 GB/s.
-  expect_time(machine.run(remote_combine(), kBytes), 1e-6 + 1e6 / 10e9 + 4e-6 + 2e6 / 5e9);
-  expect_time(machine.run(local_combine(), kBytes), 4e-6 + 2e6 / 5e9);
+  // 1 us + 1 MB / 10 GB/s, then 4 us + 1 MB / 5 GB/s.
+  expect_time(machine.run(remote_combine(), kBytes), 1e-6 + 1e6 / 10e9 + 4e-6 + 1e6 / 5e9);
+  expect_time(machine.run(local_combine(), kBytes), 4e-6 + 1e6 / 5e9);
   expect_time(machine.run(copy(0, 1), kBytes), 1e-6 + 1e6 / 10e9);
   expect_time(machine.run(remote_combine(), 0), 1e-6 + 4e-6);
+}
+
+/// How much longer a GPU with `links` links of `link_gbps` takes when what came over all of them at
+/// once is added afterwards.
+double lengthening(int links, double link_gbps, double reduce_gbps) {
+  Topology topology = machine_of_gpus(links + 1);
+  for (int i = 1; i <= links; ++i) topology.links.push_back(gpu_link(0, i, link_gbps, 0));
+  topology.nodes[0].reduce_gbps = reduce_gbps;
+  Profile profile = bare_profile();
+  const double free_s = TestMachine(topology, profile).run(combine_all(links + 1), kBytes).time_s;
+  profile.reduction = ReductionMode::separate;
+  return TestMachine(topology, profile).run(combine_all(links + 1), kBytes).time_s / free_s - 1;
+}
+
+TEST(CostModel, ReducingAfterwardsCostsAsMuchAsMemoryMoves) {
+  // c += a reads two and writes one byte for each of a: a third of the memory bandwidth that copies
+  // reach. P100: 500 GB/s (Tartan), so 165; four NVLinks bring 4 x 18.5 = 74 GB/s, and adding what
+  // they bring takes 74 / 165 = 45 % longer. V100: 750 GB/s, so 250; six NVLinks bring
+  // 6 x 24 = 144 GB/s: 144 / 250 = 58 %.
+  EXPECT_NEAR(lengthening(4, 18.5, 165), 74.0 / 165, 1e-9);
+  EXPECT_NEAR(lengthening(6, 24, 250), 144.0 / 250, 1e-9);
+}
+
+TEST(CostModel, ACombineAtASourceFetchesTheOthersAndPassesOnTheResult) {
+  // r0 <- r0 + r1 + r2 at r1, on a switch: r0 and r2 go to r1, which sends the sum to r0 meanwhile.
+  // Two operands share r1's link: 2 x 1 MB at 10 GB/s; the result has r0's inward link alone.
+  const RunReport report = TestMachine(switch_machine(3, 10, 1e-6)).run(combine_all(3, 1), kBytes);
+  expect_time(report, 2e-6 + 2e6 / 10e9);
+  EXPECT_EQ(report.transfers, 3);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "switch->gpu1 nvlink2"), 2e6);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1->switch nvlink2"), 1e6);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "switch->gpu0 nvlink2"), 1e6);
+}
+
+TEST(CostModel, ACombineAtASourceReducesAndReadsThere) {
+  // r0 <- r0 + r1 at r1; both directions of the link at 10 GB/s are used at once.
+  Profile profile = with_memory();
+  const TestMachine copies(slow_memory(), profile);
+  const RunReport report = copies.run(combine_all(2, 1), kBytes);
+  expect_time(report, 1e-6 + 2e6 / 8e9);
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu0 memory"), 2e6);  // its input read, the result written
+  EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1 memory"), 1e6);  // its own input read
+
+  profile = bare_profile();
+  profile.reduction = ReductionMode::fused;
+  const RunReport fused = TestMachine(slow_memory(), profile).run(combine_all(2, 1), kBytes);
+  expect_time(fused, 1e-6 + 1e6 / 5e9);
+  EXPECT_DOUBLE_EQ(bytes_of(fused, "gpu1 reduction"), 1e6);
+
+  // Separately: r0's operand arrives; then r1 adds and writes to r0, 5 GB/s being slower than the
+  // link, after its launch of 4 us and the link's 1 us.
+  profile.reduction = ReductionMode::separate;
+  profile.reduce_overhead_s = 4e-6;
+  const RunReport separate = TestMachine(slow_memory(), profile).run(combine_all(2, 1), kBytes);
+  expect_time(separate, 1e-6 + 1e6 / 10e9 + 4e-6 + 1e-6 + 1e6 / 5e9);
+  EXPECT_EQ(separate.transfers, 2);
+}
+
+TEST(CostModel, ACombineOfLocalOperandsMayBeSentElsewhere) {
+  // r0.out <- r1.in + r1.tmp at r1: one transfer, one addition.
+  Builder builder("push", allreduce_contract(2));
+  builder.combine(builder.output(0, 0, 1), {builder.input(1, 0, 1), builder.tmp(1, 0, 1)},
+                  {.at = 1});
+  const Program program = builder.finish();
+  Profile profile = bare_profile();
+  profile.reduction = ReductionMode::fused;
+  const RunReport fused = TestMachine(slow_memory(), profile).run(program, kBytes);
+  expect_time(fused, 1e-6 + 1e6 / 5e9);
+  EXPECT_EQ(fused.transfers, 1);
+  profile.reduction = ReductionMode::separate;
+  expect_time(TestMachine(slow_memory(), profile).run(program, kBytes), 1e-6 + 1e6 / 5e9);
 }
 
 TEST(CostModel, ASeparateReductionWritesOperandsFirst) {

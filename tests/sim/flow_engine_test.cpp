@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <limits>
 #include <map>
@@ -52,6 +53,26 @@ void expect_times(const std::vector<double>& got, const std::vector<double>& wan
 TEST(FlowEngine, AFlowTakesLatencyThenBytesOverBandwidth) {
   // 1 us + 25 000 / 25e9 = 2 us.
   expect_times(end_times({25e9}, {{{0}, 1e-6, 25000}}), {2e-6});
+}
+
+TEST(FlowEngine, ShortSimulationsAreAsExactAsLongOnes) {
+  // A latency, then a share of half the link, then the rest alone; a picosecond to a year long.
+  for (int exponent = -12; exponent <= 8; ++exponent) {
+    SCOPED_TRACE(exponent);
+    const double s = std::pow(10.0, exponent);
+    const double rate = 64 / s;
+    // From s on both move at rate / 2; flow 1 ends its 16 bytes at s + 0.5 s, flow 0 has 48 left.
+    const std::vector<double> ends = end_times({rate}, {{{0}, s, 64}, {{0}, s, 16}});
+    EXPECT_NEAR(ends[1], 1.5 * s, 2e-12 * s);
+    EXPECT_NEAR(ends[0], 2.25 * s, 4e-12 * s);
+  }
+}
+
+TEST(FlowEngine, PartsOfAByteCount) {
+  const double bytes = std::ldexp(1.0 / 3, -20);
+  const std::vector<double> ends = end_times({1e6}, {{{0}, 0, bytes}, {{0}, 0, 3 * bytes}});
+  EXPECT_NEAR(ends[0], 2 * bytes / 1e6, 1e-11 * bytes / 1e6);
+  EXPECT_NEAR(ends[1], 4 * bytes / 1e6, 1e-11 * bytes / 1e6);
 }
 
 TEST(FlowEngine, ADelayNeedsNoResource) {
@@ -228,6 +249,15 @@ TEST(FlowEngine, SimulationsLongerThanAnEpochAreReproducible) {
 TEST(FlowEngine, LongSimulationsDoNotWearItOut) {
   const std::vector<double> first = awkward_pattern();
   for (int i = 0; i < 5000; ++i) expect_times(end_times({10}, {{{0}, 5, 100}}), {15});
+  EXPECT_EQ(awkward_pattern(), first);
+}
+
+TEST(FlowEngine, ShortSimulationsDoNotWearItOut) {
+  const std::vector<double> first = awkward_pattern();
+  for (int i = 0; i < 20'000; ++i) {
+    const double bytes = 1.0 + i % 7;
+    ASSERT_NEAR(end_times({1e12}, {{{0}, 1e-9, bytes}})[0], 1e-9 + bytes / 1e12, 1e-20);
+  }
   EXPECT_EQ(awkward_pattern(), first);
 }
 

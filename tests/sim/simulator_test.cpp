@@ -19,6 +19,48 @@ void expect_time(const RunReport& report, double wanted_s) {
   EXPECT_NEAR(report.time_s, wanted_s, 1e-9 * wanted_s);
 }
 
+TEST(Simulator, ShortRunsAreAsExactAsLongOnes) {
+  // 64 bytes on links of 1e6 GB/s without latency: 14 steps of 8 bytes, 1.12e-13 s; on slow links a
+  // day.
+  for (const double gbps : {1e6, 1e3, 1.0, 1e-3, 1e-12}) {
+    SCOPED_TRACE(gbps);
+    const double wanted_s = 14 * 8 / (gbps * 1e9);
+    const double got_s = TestMachine(ring_machine(8, gbps, 0)).run(ring_allreduce(8), 64).time_s;
+    EXPECT_NEAR(got_s / wanted_s, 1, 1e-11);
+  }
+}
+
+TEST(Simulator, RunsFarShorterThanExpectedAreExact) {
+  // A slow link and a costly start-up that nothing uses.
+  Topology topology = ring_machine(3, 50, 0);
+  topology.links[2].gbps = 1e-6;
+  Profile profile = bare_profile();
+  profile.local_overhead_s = 1e-3;
+  Builder builder("chain", allreduce_contract(3));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(2, 0, 1), builder.tmp(1, 0, 1));
+  const double time_s = TestMachine(topology, profile).run(builder.finish(), 7).time_s;
+  EXPECT_NEAR(time_s / (2 * 7 / 50e9), 1, 1e-11);
+}
+
+TEST(Simulator, RunsFarLongerThanExpectedAreExactAndReproducible) {
+  // A chain: no rank's lane says that the message passes 300 ranks one after the other.
+  constexpr int kRanks = 300;
+  Builder builder("chain", allreduce_contract(kRanks));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1));
+  for (int rank = 1; rank + 1 < kRanks; ++rank) {
+    builder.copy(builder.tmp(rank + 1, 0, 1), builder.tmp(rank, 0, 1));
+  }
+  const Program program = builder.finish();
+  const TestMachine machine(ring_machine(kRanks, 10, 1e-6));
+  const double first_s = machine.run(program, 1000).time_s;
+  EXPECT_NEAR(first_s / ((kRanks - 1) * (1e-6 + 1000 / 10e9)), 1, 1e-11);
+  for (int i = 0; i < 50; ++i) {
+    TestMachine(ring_machine(3, 10, 1e-6)).run(ring_allreduce(3), 1000 * i);
+    ASSERT_EQ(machine.run(program, 1000).time_s, first_s);
+  }
+}
+
 TEST(Simulator, RingAllreduceTakes2NMinus1Steps) {
   for (const int n : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}) {
     SCOPED_TRACE(n);
@@ -141,16 +183,18 @@ TEST(Simulator, AGatheringCombineIsBoundByTheLinkIntoItsDestination) {
   EXPECT_NEAR(report.links[1].utilization, 40.0 / 121, 1e-9);
 }
 
-TEST(Simulator, APushedReductionMovesWhatIsNotAtItsDestination) {
+TEST(Simulator, ACombineAtASourceReadsAndWritesItsDestination) {
   const TestMachine machine(ring_machine(2, 10, 1e-6));
   Builder builder("push", allreduce_contract(2));
   builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
   builder.combine(builder.output(1, 0, 1), {builder.output(1, 0, 1), builder.input(0, 0, 1)},
                   {.at = 0});
   const RunReport report = machine.run(builder.finish(), 1'000'000);
-  expect_time(report, 1e-6 + 1e6 / 10e9);
-  ASSERT_EQ(report.links.size(), 1u);
+  expect_time(report, 1e-6 + 1e6 / 10e9);  // both directions of the link at once
+  EXPECT_EQ(report.transfers, 2);
+  ASSERT_EQ(report.links.size(), 2u);
   EXPECT_EQ(report.links[0].name, "gpu0->gpu1 nvlink2");
+  EXPECT_EQ(report.links[1].name, "gpu1->gpu0 nvlink2");
 }
 
 TEST(Simulator, AViaGoesThroughTheNamedNode) {
