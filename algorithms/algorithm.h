@@ -19,6 +19,7 @@ struct AlgorithmParameter {
   std::int64_t otherwise;  ///< default
   std::int64_t least;
   std::int64_t most;
+  std::vector<std::int64_t> tried = {};  ///< what tuning tries besides the default
 };
 
 /// What an algorithm builds a program for.

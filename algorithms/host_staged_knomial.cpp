@@ -84,7 +84,7 @@ const Algorithm& host_staged_knomial_algorithm() {
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 6",
       .collectives = {Collective::broadcast},
       .parameters = {{"k", "host memories reached per holder and round, itself included", 2, 2,
-                      1024}},
+                      1024, {4, 8}}},
       .uses_hosts = true,
       .unsupported = missing_host,
       .build = build_host_staged_knomial};

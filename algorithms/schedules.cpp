@@ -51,7 +51,7 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
 }
 
 AlgorithmParameter at_once_parameter() {
-  return {"at_once", "transfers one rank or server has under way at once", 8, 1, 1024};
+  return {"at_once", "transfers one rank or server has under way at once", 8, 1, 1024, {1, 64}};
 }
 
 void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begin, int at_once,

@@ -58,6 +58,19 @@ std::string row(const Outcome& out_of_place, const Outcome& in_place) {
                      measured(in_place));
 }
 
+/// Which algorithms were chosen for the rows, where they were: the table itself has no column for
+/// it.
+void print_choices(const Console& console, const std::vector<Outcome>& outcomes) {
+  Columns columns("ll");
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.chosen.empty()) continue;
+    columns.add(
+        {describe_size(outcome.query.size_bytes) + (outcome.query.in_place ? " in place" : ""),
+         outcome.chosen});
+  }
+  console.out << columns.render("# chosen at ");
+}
+
 void print_footer(const Console& console, const std::vector<Outcome>& outcomes) {
   std::int64_t wrong = 0;
   double busbw_gbps = 0;
@@ -99,6 +112,7 @@ void execute_table(const Console& console, Study& study, const std::vector<Query
     console.out << row(out_of_place, in_place) << '\n' << std::flush;
   }
   if (print) {
+    print_choices(console, mine.outcomes);
     print_footer(console, mine.outcomes);
     for (const auto& [algorithm, reason] : mine.skipped) {
       console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");

@@ -41,6 +41,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--critical-path", "", WordKind::flag, false,
        "print the chain of transfers that decides the time of the fastest run"},
       {"--dot", "", WordKind::flag, false, "print a machine as a Graphviz graph"},
+      {"--output", "FILE", WordKind::file, false,
+       "write the tuning table as YAML; - for standard output, instead of text"},
       {"--json", "FILE", WordKind::file, false,
        "write the results as JSON; - for standard output, instead of text"},
       {"--trace", "FILE", WordKind::file, false,

@@ -15,12 +15,6 @@ namespace espalier {
 
 namespace {
 
-/// Ten digits, so that the last bits of a sum never show; null for what is not a number.
-Json rounded(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
-}
-
 Json gpu_numbers(const Outcome& outcome) {
   Json numbers = Json::array();
   if (outcome.query.topology.empty()) return numbers;
@@ -70,6 +64,7 @@ Json report_json(const Outcome& outcome) {
   json["topology"] = on_machine ? Json(query.topology) : Json();
   json["collective"] = to_string(query.collective);
   json["algorithm"] = query.algorithm;
+  if (!outcome.chosen.empty()) json["chosen"] = outcome.chosen;
   json["profile"] = on_machine ? Json(query.profile) : Json();
   json["gpus"] = gpu_numbers(outcome);
   json["ranks"] = outcome.ranks;
@@ -103,10 +98,19 @@ Json metadata(const char* what, PlaceId place, int lane, const std::string& name
 
 }  // namespace
 
-std::string reports_json(const std::vector<Outcome>& outcomes) {
+Json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
+}
+
+Json reports_array(const std::vector<Outcome>& outcomes) {
   Json all = Json::array();
   for (const Outcome& outcome : outcomes) all.push_back(report_json(outcome));
-  return dump_one_or_array(all);
+  return all;
+}
+
+std::string reports_json(const std::vector<Outcome>& outcomes) {
+  return dump_one_or_array(reports_array(outcomes));
 }
 
 std::string trace_json(const Outcome& outcome) {

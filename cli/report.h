@@ -4,9 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "scenarios/study.h"
 
 namespace espalier {
+
+/// Ten digits, so that the last bits of a sum never show; null for what is not a number.
+Json rounded(double value);
+
+/// The outcomes as `espalier.report/1`, one element each.
+Json reports_array(const std::vector<Outcome>& outcomes);
 
 /// The outcomes that ran as `espalier.report/1` (docs/cli.md): one object, or an array when there
 /// are several. Numbers are rounded to ten digits; everything but wall_s is the same for every run

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -48,10 +49,14 @@ std::string decimal_bytes(double bytes) {
 
 class Table {
  public:
-  Table(const Console& console, const std::vector<Query>& queries) : console_(console) {
+  Table(const Console& console, Study& study, const std::vector<Query>& queries)
+      : console_(console) {
+    std::map<std::string, std::size_t> widths;
     for (const Query& query : queries) {
-      label_width_ = std::max(label_width_, query.algorithm.size());
-      many_ = many_ || query.algorithm != queries.front().algorithm;
+      if (!widths.contains(query.algorithm)) widths[query.algorithm] = widest_label(study, query);
+      label_width_ = std::max(label_width_, widths[query.algorithm]);
+      many_ = many_ || (query.size_bytes == queries.front().size_bytes &&
+                        query.algorithm != queries.front().algorithm);
     }
   }
 
@@ -80,7 +85,7 @@ class Table {
     for (const Outcome* outcome : outcomes) {
       const RunReport& report = outcome->report;
       std::string line = table_line(
-          fmt::format("{}", report.message_bytes), outcome->query.algorithm, label_width_,
+          fmt::format("{}", report.message_bytes), algorithm_label(*outcome), label_width_,
           outcome->chunk_bytes == 0 ? "-" : fmt::format("{}", outcome->chunk_bytes),
           fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
           fit_number(outcome->busbw_gbps(), 6),
@@ -97,7 +102,7 @@ class Table {
  private:
   const Console& console_;
   std::size_t label_width_ = 9;
-  bool many_ = false;  ///< several algorithms
+  bool many_ = false;  ///< several algorithms for one size
   bool has_names_ = false;
 };
 
@@ -135,7 +140,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
                     bool print, Answers& answers) {
   const Query& first = queries.front();
   const int ranks = study.machine(first).ranks();
-  Table table(console, queries);
+  Table table(console, study, queries);
   Answers mine;
   if (print) table.header(first, ranks);
   {
@@ -174,7 +179,7 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
   std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
   console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
-                             outcome.query.algorithm, describe_size(outcome.query.size_bytes));
+                             algorithm_label(outcome), describe_size(outcome.query.size_bytes));
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(most); ++i) {
     const LinkUse& link = links[i];
@@ -189,7 +194,7 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
 
 void print_critical_path(const Console& console, const Outcome& outcome) {
   const std::vector<CriticalStep>& steps = outcome.report.critical_path;
-  console.out << fmt::format("#\n# Critical path of {} at {}: {} steps\n", outcome.query.algorithm,
+  console.out << fmt::format("#\n# Critical path of {} at {}: {} steps\n", algorithm_label(outcome),
                              describe_size(outcome.query.size_bytes), steps.size());
   Columns columns("rrrll");
   columns.add({"start(us)", "end(us)", "op", "what", "waited for"});

@@ -10,6 +10,8 @@
 #include "cli/text.h"
 #include "core/units.h"
 #include "ir/program.h"
+#include "scenarios/chooser.h"
+#include "scenarios/tuner.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -64,6 +66,17 @@ void read_collective(Arguments& arguments, Query& question) {
   }
 }
 
+void read_chooser(Arguments& arguments, const std::string& word, const Query& question) {
+  if (word == kAuto && question.ranks > 0) {
+    arguments.problem_of("--algorithm", "auto chooses by simulating a machine, and none is named",
+                         "--topology names one");
+  }
+  arguments.reading("--algorithm", [&] {
+    check_algorithm(word, question.collective);
+    return true;
+  });
+}
+
 void read_algorithms(Arguments& arguments, Sweep& sweep) {
   const Collective collective = sweep.question.collective;
   const std::vector<std::string> words = arguments.words("--algorithm");
@@ -72,8 +85,12 @@ void read_algorithms(Arguments& arguments, Sweep& sweep) {
       sweep.all_algorithms = true;
       continue;
     }
-    const auto choice = arguments.reading("--algorithm", [&] { return parse_algorithm(word); });
-    if (choice) require_served(arguments, *choice, collective);
+    if (is_chooser(word)) {
+      read_chooser(arguments, word, sweep.question);
+    } else if (const auto choice =
+                   arguments.reading("--algorithm", [&] { return parse_algorithm(word); })) {
+      require_served(arguments, *choice, collective);
+    }
     if (std::ranges::count(sweep.algorithms, word) == 0) sweep.algorithms.push_back(word);
   }
   if (!sweep.all_algorithms) return;
@@ -191,6 +208,24 @@ std::string describe_ranks(const Query& query, int ranks) {
 std::string describe_size(std::int64_t size_bytes) {
   std::string text = format_bytes(size_bytes);
   return parse_bytes(text) == size_bytes ? text : fmt::format("{} bytes", size_bytes);
+}
+
+std::string algorithm_label(const Outcome& outcome) {
+  const std::string& asked = outcome.query.algorithm;
+  return outcome.chosen.empty() ? asked : fmt::format("{} ({})", asked, outcome.chosen);
+}
+
+std::size_t widest_label(Study& study, const Query& query) {
+  if (!is_chooser(query.algorithm)) return query.algorithm.size();
+  std::size_t widest = 0;
+  if (const TuningTable* table = study.tuning_table(query)) {
+    for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
+  } else {
+    for (const std::string& candidate : tuning_candidates(query.collective)) {
+      widest = std::max(widest, candidate.size());
+    }
+  }
+  return query.algorithm.size() + widest + std::string_view(" ()").size();
 }
 
 std::string progress_label(const Query& query) {

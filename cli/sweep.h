@@ -48,6 +48,10 @@ std::string format_ranges(const std::vector<int>& numbers);
 std::string describe_ranks(const Query& query, int ranks);
 /// "1GiB", or "40000000 bytes" for what is no round number of binary units.
 std::string describe_size(std::int64_t size_bytes);
+/// "ring", or "auto (ring)" when the algorithm was chosen for the query.
+std::string algorithm_label(const Outcome& outcome);
+/// Columns that the label of a query's outcome may take. Throws what `Study::tuning_table` throws.
+std::size_t widest_label(Study& study, const Query& query);
 /// "ring 1GiB": the label of a step of a progress bar.
 std::string progress_label(const Query& query);
 

@@ -48,10 +48,10 @@ const Verb& sim_verb() {
       "sim",
       "predict how long a collective takes on a machine",
       "Builds the program of every algorithm asked for, verifies it, and simulates it on the links "
-      "of "
-      "the machine. The table has the columns of nccl-tests, fastest first for every size; %bound "
-      "is "
-      "the share of what no schedule on the links it uses could beat, and below stands why.",
+      "of the machine. The table has the columns of nccl-tests, fastest first for every size; "
+      "%bound is the share of what no schedule on the links it uses could beat, and below stands "
+      "why. The algorithm auto stands for the fastest one and tuned:FILE for what a table of "
+      "`espalier tune` says, by size.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},

@@ -7,7 +7,7 @@ namespace espalier {
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {
-      &run_verb(),  &sim_verb(),  &exec_verb(),       &verify_verb(),
+      &run_verb(),  &sim_verb(),  &exec_verb(),       &tune_verb(), &verify_verb(),
       &show_verb(), &list_verb(), &completion_verb(), &help_verb(),
   };
   return verbs;

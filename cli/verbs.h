@@ -10,6 +10,7 @@ const Verb& sim_verb();
 const Verb& exec_verb();
 const Verb& verify_verb();
 const Verb& show_verb();
+const Verb& tune_verb();
 const Verb& list_verb();
 const Verb& completion_verb();
 const Verb& help_verb();

@@ -12,6 +12,8 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "core/yaml.h"
+#include "scenarios/chooser.h"
+#include "scenarios/reading.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -49,32 +51,9 @@ class ScenarioReader {
   const Topology* load(const YamlValue& value, const std::string& spec);
   std::string machine_path(const std::string& spec) const;
 
-  /// Runs `read`. Problems of an Error it throws that have no location of their own are at `value`.
   template <class Read>
-  auto located(const YamlValue& value, Read&& read) -> std::optional<decltype(read())> {
-    try {
-      return read();
-    } catch (const Error& error) {
-      for (Diagnostic problem : error.diagnostics()) {
-        if (problem.where.file.empty()) problem.where = value.where();
-        problems_.add(std::move(problem));
-      }
-      return std::nullopt;
-    }
-  }
-
-  template <class Value>
-  Value choice(const YamlValue& value, std::string_view what, Value otherwise,
-               const std::vector<std::pair<std::string, Value>>& choices) {
-    const auto text = value.text(what);
-    if (!text) return otherwise;
-    std::vector<std::string> names;
-    for (const auto& [name, meaning] : choices) {
-      if (*text == name) return meaning;
-      names.push_back(name);
-    }
-    value.problem(fmt::format("unknown {} {}", what, quote(*text)), did_you_mean(*text, names));
-    return otherwise;
+  auto located(const YamlValue& value, Read&& read) {
+    return read_located(value, problems_, std::forward<Read>(read));
   }
 
   std::filesystem::path directory_;
@@ -149,12 +128,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
 /// Everything that all queries of a block share.
 Query ScenarioReader::read_question(YamlMap& map) {
   Query question;
-  std::vector<std::pair<std::string, Collective>> collectives;
-  for (const CollectiveInfo& collective : all_collectives()) {
-    collectives.emplace_back(collective.name, collective.id);
-  }
-  question.collective =
-      choice(map.need("collective"), "collective", question.collective, collectives);
+  question.collective = read_collective(map.need("collective"));
   const YamlValue root = map.get("root");
   if (const auto number = root.integer("root")) {
     if (!info(question.collective).rooted) {
@@ -166,8 +140,7 @@ Query ScenarioReader::read_question(YamlMap& map) {
     }
   }
   question.profile = map.get("profile").text("profile").value_or(question.profile);
-  question.links = choice<LinkScope>(map.get("links"), "links", LinkScope::all,
-                                     {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+  question.links = read_links(map.get("links"));
   question.in_place = map.boolean("in_place", false);
   const YamlValue chunk = map.get("chunk");
   if (const auto text = chunk.text("chunk"); text && *text != "auto") {
@@ -214,16 +187,15 @@ std::vector<std::string> ScenarioReader::read_algorithms(YamlMap& map, Collectiv
   return algorithms;
 }
 
-/// `spec`, after checking it.
+/// `spec`, after checking it; paths of tuning tables count from the scenario's folder.
 std::string ScenarioReader::algorithm_name(const YamlValue& value, const std::string& spec,
                                            Collective collective) {
-  const auto chosen = located(value, [&] { return parse_algorithm(spec); });
-  if (chosen && std::ranges::count(chosen->algorithm->collectives, collective) == 0) {
-    value.problem(fmt::format("algorithm '{}' does not serve {}", chosen->algorithm->name,
-                              to_string(collective)),
-                  fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
-  }
-  return spec;
+  const std::string algorithm = in_folder(spec, directory_.string());
+  located(value, [&] {
+    check_algorithm(algorithm, collective);
+    return true;
+  });
+  return algorithm;
 }
 
 /// A list of plain numbers is one set; any other list holds a set per element.
@@ -278,8 +250,8 @@ std::optional<ScenarioExecution> ScenarioReader::read_execution(const YamlValue&
   if (!value.present()) return std::nullopt;
   ScenarioExecution execution;
   YamlMap map(value, "execute");
-  execution.backend =
-      choice<std::string>(map.get("backend"), "backend", execution.backend, {{"host", "host"}});
+  execution.backend = read_choice<std::string>(map.get("backend"), "backend", execution.backend,
+                                               {{"host", "host"}});
   const YamlValue size = map.need("size");
   if (const auto text = size.text("size")) {
     if (const auto bytes = parse_bytes(*text)) {

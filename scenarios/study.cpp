@@ -9,7 +9,11 @@
 #include <tuple>
 #include <utility>
 
+#include "core/check.h"
+#include "core/words.h"
 #include "ir/chunk.h"
+#include "scenarios/chooser.h"
+#include "scenarios/tuner.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -95,7 +99,6 @@ struct Study::Prepared {
   std::shared_ptr<const Program> whole;
   bool only_fabric = false;
   std::int64_t longest_op = 0;
-  std::map<std::int64_t, std::int64_t> automatic_chunks;  ///< by message size
   /// The whole program and the latest way of cutting it.
   Cut uncut;
   Cut latest;
@@ -124,13 +127,22 @@ struct Study::Prepared {
 struct Study::Cache {
   using MachineKey = std::tuple<std::string, std::vector<int>, std::string, LinkScope>;
   using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string>;
+  /// By the chunk size asked for.
+  using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
+  using TableKey = std::pair<std::string, Collective>;  ///< the file
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::map<MachineKey, Machine> machines;
   std::map<const Machine*, Router> fabric_routers;
   std::map<ProgramKey, Prepared> programs;
+  std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
+  std::map<TableKey, TuningTable> tables;
   std::map<BoundKey, Bound> bounds;
+
+  static ProgramKey program_key(const Query& query, const Machine& machine) {
+    return {&machine, query.collective, query.root, query.in_place, query.algorithm};
+  }
 
   /// Called between queries, when nobody holds a reference into `programs`.
   void forget_programs_if_large() {
@@ -184,8 +196,7 @@ std::vector<std::string> Study::applicable(Collective collective) {
 }
 
 Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
-  const Cache::ProgramKey key{&machine, query.collective, query.root, query.in_place,
-                              query.algorithm};
+  const Cache::ProgramKey key = Cache::program_key(query, machine);
   if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
     return known->second;
   }
@@ -209,44 +220,107 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
 
-std::int64_t Study::automatic_chunk(const Query& query, const Machine& machine,
-                                    Prepared& prepared) {
+Prediction Study::search_chunk(const Query& query, const Machine& machine, Prepared& prepared) {
   const Program& whole = *prepared.whole;
-  if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
-  if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
-  if (const auto known = prepared.automatic_chunks.find(query.size_bytes);
-      known != prepared.automatic_chunks.end()) {
-    return known->second;
-  }
-  if (2 * whole.ops.size() > kMostTriedOps) return 0;
   const double longest_bytes = static_cast<double>(query.size_bytes) *
                                static_cast<double>(prepared.longest_op) /
                                static_cast<double>(whole.contract.units);
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.timeline = false;
-  std::int64_t best_chunk = 0;
-  double best_time_s = INFINITY;
-  double previous_time_s = INFINITY;
+  const auto simulate = [&](std::int64_t chunk_bytes) {
+    const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
+    const RunReport report = simulator_->run(*prepared.cut(chunking).program,
+                                             {machine.router.get(), machine.placement}, options);
+    return Prediction{
+        {}, leaves_whole(chunking) ? 0 : chunk_bytes, report.time_s, report.algbw_gbps()};
+  };
+  Prediction best = simulate(query.chunk_bytes.value_or(0));
+  if (query.chunk_bytes || !prepared.choice.algorithm->pipelined) return best;
+  double previous_time_s = best.time_s;
   int worsenings = 0;
-  for (int pieces = 1; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
+  for (int pieces = 2; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
     const double piece_bytes = longest_bytes / pieces;
-    const bool too_fine = piece_bytes < kSmallestPieceBytes ||
-                          whole.ops.size() * static_cast<std::size_t>(pieces) > kMostTriedOps;
-    if (pieces > 1 && too_fine) break;
-    const auto chunk_bytes = pieces == 1 ? 0 : static_cast<std::int64_t>(std::ceil(piece_bytes));
-    const Cut& cut = prepared.cut(prepared.chunking(query.size_bytes, chunk_bytes));
-    const double time_s =
-        simulator_->run(*cut.program, {machine.router.get(), machine.placement}, options).time_s;
-    worsenings = time_s < previous_time_s * kWorthwhile ? 0 : worsenings + 1;
-    previous_time_s = time_s;
-    if (time_s < best_time_s) {
-      best_time_s = time_s;
-      best_chunk = chunk_bytes;
+    if (piece_bytes < kSmallestPieceBytes ||
+        whole.ops.size() * static_cast<std::size_t>(pieces) > kMostTriedOps) {
+      break;
     }
+    const Prediction cut = simulate(static_cast<std::int64_t>(std::ceil(piece_bytes)));
+    worsenings = cut.time_s < previous_time_s * kWorthwhile ? 0 : worsenings + 1;
+    previous_time_s = cut.time_s;
+    if (cut.time_s < best.time_s) best = cut;
   }
-  prepared.automatic_chunks[query.size_bytes] = best_chunk;
-  return best_chunk;
+  return best;
+}
+
+Prediction Study::predict(const Query& query) {
+  CHECK(simulator_ != nullptr && !query.topology.empty());
+  Machine& machine = this->machine(query);
+  auto& known = cache_->predictions[{Cache::program_key(query, machine), query.chunk_bytes}];
+  if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
+  Prepared& prepared = prepare(query, machine);
+  const Prediction made =
+      prepared.skipped ? Prediction{prepared.skipped} : search_chunk(query, machine, prepared);
+  return known.emplace(query.size_bytes, made).first->second;
+}
+
+double Study::least_time_s(const Query& query) {
+  const auto known =
+      cache_->predictions.find({Cache::program_key(query, machine(query)), query.chunk_bytes});
+  double least_s = 0;
+  if (known == cache_->predictions.end()) return least_s;
+  for (const auto& [size_bytes, prediction] : known->second) {
+    const double share = size_bytes <= query.size_bytes ? 1
+                                                        : static_cast<double>(query.size_bytes) /
+                                                              static_cast<double>(size_bytes);
+    least_s = std::max(least_s, prediction.time_s * share);
+  }
+  return least_s;
+}
+
+std::int64_t Study::automatic_chunk(const Query& query, const Prepared& prepared) {
+  if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
+  if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
+  if (2 * prepared.whole->ops.size() > kMostTriedOps) return 0;
+  return predict(query).chunk_bytes;
+}
+
+const TuningTable* Study::tuning_table(const Query& query) {
+  const auto file = tuning_file(query.algorithm);
+  if (!file) return nullptr;
+  const Cache::TableKey key{*file, query.collective};
+  auto known = cache_->tables.find(key);
+  if (known == cache_->tables.end()) {
+    known = cache_->tables.emplace(key, read_tuning(*file, query.collective)).first;
+  }
+  const TuningTable& table = known->second;
+  if (const int ranks = machine(query).ranks(); table.ranks != ranks) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the tuning table {} is for {} ranks, not for {}", quote(*file),
+                            table.ranks, ranks),
+                "espalier tune makes one for these GPUs");
+  }
+  return &table;
+}
+
+/// The query with the algorithm that its chooser names, or nothing when none applies.
+std::optional<Query> Study::resolve(const Query& query) {
+  Query concrete = query;
+  if (const TuningTable* table = tuning_table(query)) {
+    const TuningRow& row = table->row_for(query.size_bytes);
+    concrete.algorithm = row.algorithm;
+    concrete.chunk_bytes = query.chunk_bytes.value_or(row.chunk_bytes);
+    return concrete;
+  }
+  if (simulator_ == nullptr || query.topology.empty()) {
+    throw Error(ErrorKind::usage, "auto chooses by simulating a machine, and none is named",
+                "--topology names one");
+  }
+  const auto choice = choose_algorithm(*this, query, tuning_candidates(query.collective));
+  if (!choice) return std::nullopt;
+  concrete.algorithm = choice->algorithm;
+  concrete.chunk_bytes = choice->prediction.chunk_bytes;
+  return concrete;
 }
 
 const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& prepared) {
@@ -274,13 +348,23 @@ Outcome Study::ask(const Query& query) {
   outcome.query = query;
   outcome.backend = backend_.name();
   outcome.ranks = machine.ranks();
+  if (is_chooser(query.algorithm)) {
+    const std::optional<Query> concrete = resolve(query);
+    if (!concrete) {
+      outcome.skipped = "none of the algorithms is possible here";
+      return outcome;
+    }
+    outcome = ask(*concrete);
+    outcome.query = query;
+    outcome.chosen = concrete->algorithm;
+    return outcome;
+  }
   Prepared& prepared = prepare(query, machine);
   outcome.skipped = prepared.skipped;
   if (outcome.skipped) return outcome;
 
-  const std::int64_t chunk_bytes = query.chunk_bytes.has_value()
-                                       ? *query.chunk_bytes
-                                       : automatic_chunk(query, machine, prepared);
+  const std::int64_t chunk_bytes =
+      query.chunk_bytes.has_value() ? *query.chunk_bytes : automatic_chunk(query, prepared);
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
   outcome.chunk_bytes = leaves_whole(chunking) ? 0 : chunk_bytes;
   Cut& cut = prepared.cut(chunking);

@@ -11,6 +11,7 @@
 #include "ir/backend.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
+#include "scenarios/tuning_table.h"
 #include "topologies/route.h"
 
 namespace espalier {
@@ -25,7 +26,7 @@ struct Query {
   Collective collective = Collective::allreduce;
   int root = 0;
   bool in_place = false;
-  std::string algorithm;  ///< as `parse_algorithm` takes it
+  std::string algorithm;  ///< as `parse_algorithm` takes it, or who chooses: see chooser.h
   std::int64_t size_bytes = 0;
   std::optional<std::int64_t> chunk_bytes;  ///< nothing: automatic; 0: do not cut
   bool judge = true;                        ///< compute the machine's bound
@@ -37,6 +38,7 @@ struct Outcome {
   Query query;
   std::string backend;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
+  std::string chosen;                  ///< the algorithm, where the query left it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
   bool verified = false;
@@ -51,6 +53,14 @@ struct Outcome {
 
   bool ran() const { return !skipped && verified; }
   double busbw_gbps() const { return report.algbw_gbps() * busbw_factor(query.collective, ranks); }
+};
+
+/// What the simulator says about a query, found without verifying the program.
+struct Prediction {
+  std::optional<std::string> skipped;  ///< why the algorithm does not apply here
+  std::int64_t chunk_bytes = 0;        ///< the one asked for, or the best one; 0: not cut
+  double time_s = 0;
+  double algbw_gbps = 0;
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.
@@ -74,6 +84,18 @@ class Study {
   /// the pair when the ranks are not connected at all.
   Outcome ask(const Query& query);
 
+  /// Simulates a query, looking for the best chunk size unless it names one, and remembers. Throws
+  /// as `ask` does. \pre there is a simulator, and the query names a machine and an algorithm.
+  Prediction predict(const Query& query);
+
+  /// What a query takes at least, as earlier predictions for other sizes tell: a larger message is
+  /// not faster, nor is part of a message slower than its share.
+  double least_time_s(const Query& query);
+
+  /// The table of a query for "tuned:FILE", read once; null for other queries. Throws what
+  /// `read_tuning` throws, and Error{usage} when the table is for another number of ranks.
+  const TuningTable* tuning_table(const Query& query);
+
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
   /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the
   /// ranks are not connected.
@@ -89,7 +111,9 @@ class Study {
 
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
-  std::int64_t automatic_chunk(const Query& query, const Machine& machine, Prepared& prepared);
+  std::optional<Query> resolve(const Query& query);
+  Prediction search_chunk(const Query& query, const Machine& machine, Prepared& prepared);
+  std::int64_t automatic_chunk(const Query& query, const Prepared& prepared);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);
 
   Backend& backend_;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/chooser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/file.h"
+#include "core/words.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::string_view kTuned = "tuned:";
+
+}  // namespace
+
+bool is_chooser(std::string_view algorithm) {
+  return algorithm == kAuto || algorithm.starts_with(kTuned);
+}
+
+std::optional<std::string> tuning_file(std::string_view algorithm) {
+  if (!algorithm.starts_with(kTuned)) return std::nullopt;
+  return std::string(algorithm.substr(kTuned.size()));
+}
+
+std::string in_folder(const std::string& algorithm, const std::string& folder) {
+  const std::filesystem::path file = tuning_file(algorithm).value_or("");
+  if (file.empty() || file.is_absolute() || folder.empty()) return algorithm;
+  return std::string(kTuned) + (std::filesystem::path(folder) / file).lexically_normal().string();
+}
+
+TuningTable read_tuning(const std::string& file, Collective collective) {
+  // Tables are read again for every table of results, which standard input can't be.
+  if (file.empty() || file == "-") {
+    throw Error(ErrorKind::usage, "tuned: needs the name of a file",
+                "tuned:FILE, a table written by espalier tune --output FILE");
+  }
+  TuningTable table = parse_tuning(read_file(file), file);
+  if (table.collective != collective) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the tuning table {} is for {}, not for {}", quote(file),
+                            to_string(table.collective), to_string(collective)),
+                fmt::format("espalier tune --collective {}", to_string(collective)));
+  }
+  return table;
+}
+
+void check_concrete_algorithm(const std::string& spec, Collective collective) {
+  if (is_chooser(spec)) {
+    throw Error(ErrorKind::usage, fmt::format("{} is not an algorithm: it chooses one", spec),
+                fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
+  }
+  const Algorithm& algorithm = *parse_algorithm(spec).algorithm;
+  if (std::ranges::count(algorithm.collectives, collective) == 0) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("algorithm '{}' does not serve {}", algorithm.name, to_string(collective)),
+        fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
+  }
+}
+
+void check_algorithm(const std::string& spec, Collective collective) {
+  if (const auto file = tuning_file(spec)) {
+    read_tuning(*file, collective);
+  } else if (spec != kAuto) {
+    check_concrete_algorithm(spec, collective);
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ir/collective.h"
+#include "scenarios/tuning_table.h"
+
+// In place of an algorithm a query may name who chooses one: "auto", the tuner on the fly, or
+// "tuned:FILE", a table made before. What is chosen depends on the size of the message.
+
+namespace espalier {
+
+inline constexpr std::string_view kAuto = "auto";
+
+bool is_chooser(std::string_view algorithm);
+
+/// The file of "tuned:FILE"; nothing for anything else.
+std::optional<std::string> tuning_file(std::string_view algorithm);
+
+/// "tuned:FILE" with a relative FILE counted from `folder`; anything else as it is.
+std::string in_folder(const std::string& algorithm, const std::string& folder);
+
+/// Reads the table of `file` for a collective. Throws Error{input} with what is wrong with it, and
+/// Error{usage} when it is a table for another collective.
+TuningTable read_tuning(const std::string& file, Collective collective);
+
+/// Throws Error{usage} when `spec` is not an algorithm (see parse_algorithm) that serves the
+/// collective. A chooser is none.
+void check_concrete_algorithm(const std::string& spec, Collective collective);
+
+/// The same, but choosers are right as well; throws what `read_tuning` throws.
+void check_algorithm(const std::string& spec, Collective collective);
+
+}  // namespace espalier

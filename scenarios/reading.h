@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/words.h"
+#include "core/yaml.h"
+#include "ir/collective.h"
+#include "topologies/route.h"
+
+// What the readers of YAML files share. Private to the room.
+
+namespace espalier {
+
+/// Names and what they stand for.
+template <class Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+/// What the scalar names; `otherwise` when it is missing or unknown, which is a problem.
+template <class Value>
+Value read_choice(const YamlValue& value, std::string_view what, Value otherwise,
+                  const Choices<Value>& choices) {
+  const auto text = value.text(what);
+  if (!text) return otherwise;
+  std::vector<std::string> names;
+  for (const auto& [name, meaning] : choices) {
+    if (*text == name) return meaning;
+    names.push_back(name);
+  }
+  value.problem("unknown " + std::string(what) + " " + quote(*text), did_you_mean(*text, names));
+  return otherwise;
+}
+
+inline Collective read_collective(const YamlValue& value) {
+  Choices<Collective> collectives;
+  for (const CollectiveInfo& collective : all_collectives()) {
+    collectives.emplace_back(collective.name, collective.id);
+  }
+  return read_choice(value, "collective", Collective::allreduce, collectives);
+}
+
+inline LinkScope read_links(const YamlValue& value) {
+  return read_choice<LinkScope>(value, "links", LinkScope::all,
+                                {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+}
+
+/// Runs `read`. Problems of an Error it throws that have no location of their own are at `value`.
+template <class Read>
+auto read_located(const YamlValue& value, DiagnosticList& problems, Read&& read)
+    -> std::optional<decltype(read())> {
+  try {
+    return read();
+  } catch (const Error& error) {
+    for (Diagnostic problem : error.diagnostics()) {
+      if (problem.where.file.empty()) problem.where = value.where();
+      problems.add(std::move(problem));
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/tuner.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "core/units.h"
+#include "exec/host_backend.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Times that differ by less are equal, for the simulator and for the tuner.
+constexpr double kSame = 1e-9;
+
+Query question(const std::string& topology, Collective collective,
+               const std::string& profile = "ideal") {
+  Query asked;
+  asked.topology = topology;
+  asked.collective = collective;
+  asked.profile = profile;
+  return asked;
+}
+
+Query with(Query query, const std::string& algorithm, std::int64_t size_bytes) {
+  query.algorithm = algorithm;
+  query.size_bytes = size_bytes;
+  return query;
+}
+
+class TunerTest : public ::testing::Test {
+ protected:
+  Simulator simulator_;
+  Study study_{simulator_, &simulator_};
+};
+
+TEST(TunerVariants, AreEveryCombinationDefaultFirst) {
+  EXPECT_THAT(variants(*find_algorithm("chain")), ElementsAre("chain"));
+  EXPECT_THAT(variants(*find_algorithm("knomial")),
+              ElementsAre("knomial", "knomial:k=4", "knomial:k=8"));
+  // host 0 or 1, sharded 0 or 1, at_once 8, 1 or 64.
+  const std::vector<std::string> servers = variants(*find_algorithm("parameter_server"));
+  EXPECT_EQ(servers.size(), 12u);
+  EXPECT_EQ(std::set(servers.begin(), servers.end()).size(), 12u);
+  EXPECT_EQ(servers.back(), "parameter_server:host=1,sharded=1,at_once=64");
+}
+
+TEST(TunerVariants, AllOfThemAreAlgorithms) {
+  for (const CollectiveInfo& collective : all_collectives()) {
+    for (const std::string& spec : tuning_candidates(collective.id)) {
+      EXPECT_NO_THROW(parse_algorithm(spec)) << spec;
+    }
+  }
+}
+
+// The cost models of "Optimized broadcast for deep learning" (OSU 2017), equations 1 to 5, on a
+// machine that has what they assume: a link of 10e9 bytes/s between any two GPUs, start-up 10 us.
+constexpr double kB = 10e9;
+constexpr double kTs = 10e-6;
+
+int rounds(int n, int k) {
+  int count = 0;
+  for (long reached = 1; reached < n; reached *= k) ++count;
+  return count;
+}
+
+double model_s(const std::string& algorithm, int n, double m) {
+  if (algorithm == "direct" || algorithm == "chain") return (n - 1) * (kTs + m / kB);
+  if (algorithm == "knomial") return rounds(n, 2) * (kTs + m / kB);
+  if (algorithm == "knomial:k=4") return rounds(n, 4) * (kTs + m / kB);
+  if (algorithm == "knomial:k=8") return rounds(n, 8) * (kTs + m / kB);
+  if (algorithm == "scatter_allgather") {
+    return (rounds(n, 2) + n - 1) * kTs + 2.0 * (n - 1) / n * m / kB;
+  }
+  EXPECT_EQ(algorithm, "pipelined_chain");
+  double best_s = INFINITY;  // Over whole messages, halves, quarters, ... of 4 KiB or more.
+  for (double pieces = 1; pieces == 1 || m / pieces >= 4096; pieces *= 2) {
+    best_s = std::min(best_s, (pieces + n - 2) * (kTs + m / pieces / kB));
+  }
+  return best_s;
+}
+
+void expect_models_decide(int n, const std::vector<std::string>& candidates,
+                          const std::set<std::string>& winners) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  const Query asked =
+      question(fmt::format("full:n={},gbps=10,latency_us=10", n), Collective::broadcast);
+  // Up to 256 MiB: the best number of pieces, sqrt((n - 2) M / B / t_s), stays below 256.
+  const Tuning tuning = tune(study, asked, parse_byte_list("1KiB..256MiB"), candidates);
+  std::set<std::string> seen;
+  for (const TuningRow& choice : tuning.choices) {
+    const auto m = static_cast<double>(choice.up_to_bytes);
+    std::string expected;
+    for (const std::string& candidate : candidates) {
+      if (expected.empty() || model_s(candidate, n, m) < model_s(expected, n, m) * (1 - kSame)) {
+        expected = candidate;
+      }
+    }
+    EXPECT_EQ(choice.algorithm, expected) << m;
+    EXPECT_NEAR(choice.time_s / model_s(expected, n, m), 1, kSame) << m;
+    seen.insert(choice.algorithm);
+  }
+  EXPECT_EQ(seen, winners);
+}
+
+TEST(TunerModels, TheFastestOfEquations1To5IsChosen) {
+  const std::vector<std::string> all = {"direct",         "chain",       "knomial",
+                                        "knomial:k=4",    "knomial:k=8", "scatter_allgather",
+                                        "pipelined_chain"};
+  // Eight ranks reach each other in one round of k = 8: nothing beats t_s + M / B.
+  expect_models_decide(8, all, {"knomial:k=8"});
+  // Two rounds of k = 4 or 8 for small messages (the first named of the two), the chain later.
+  expect_models_decide(16, all, {"knomial:k=4", "pipelined_chain"});
+  expect_models_decide(8, {"direct", "chain", "knomial", "scatter_allgather"},
+                       {"knomial", "scatter_allgather"});
+  expect_models_decide(8, {"chain", "pipelined_chain"}, {"chain", "pipelined_chain"});
+}
+
+TEST_F(TunerTest, LeavingOutCandidatesNeverChangesTheChoice) {
+  const std::vector<std::int64_t> sizes = parse_byte_list("1KiB..64MiB");
+  for (const Collective collective : {Collective::allreduce, Collective::broadcast}) {
+    Query asked = question("dgx1-v100", collective, "kernel");
+    asked.gpus = {0, 1, 4, 5, 6};
+    const std::vector<std::string> candidates = tuning_candidates(collective);
+    const Tuning tuning = tune(study_, asked, sizes, candidates);
+    ASSERT_EQ(tuning.choices.size(), sizes.size());
+    Study fresh(simulator_, &simulator_);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      double best_s = INFINITY;
+      for (const std::string& candidate : candidates) {
+        const Prediction every = fresh.predict(with(asked, candidate, sizes[i]));
+        if (!every.skipped) best_s = std::min(best_s, every.time_s);
+      }
+      EXPECT_EQ(tuning.choices[i].up_to_bytes, sizes[i]);
+      EXPECT_NEAR(tuning.choices[i].time_s / best_s, 1, kSame) << sizes[i];
+    }
+  }
+}
+
+TEST_F(TunerTest, KnownSizesBoundTheOthers) {
+  Query asked = question("dgx1-v100", Collective::allreduce, "kernel");
+  for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
+    const Query middle = with(asked, algorithm, 1 << 20);
+    EXPECT_EQ(study_.least_time_s(middle), 0) << "nothing is known";
+    const double small_s = study_.predict(with(asked, algorithm, 1 << 18)).time_s;
+    EXPECT_DOUBLE_EQ(study_.least_time_s(middle), small_s);
+    const double large_s = study_.predict(with(asked, algorithm, 1 << 21)).time_s;
+    EXPECT_DOUBLE_EQ(study_.least_time_s(middle), std::max(small_s, large_s / 2));
+    EXPECT_LE(study_.least_time_s(middle), study_.predict(middle).time_s);
+    asked.chunk_bytes = 0;
+    EXPECT_EQ(study_.least_time_s(with(asked, algorithm, 1 << 20)), 0) << "another question";
+    asked.chunk_bytes.reset();
+  }
+}
+
+TEST_F(TunerTest, NeighboursWithOneChoiceShareARow) {
+  const Tuning tuning =
+      tune(study_, question("full:n=8,gbps=10,latency_us=10", Collective::broadcast),
+           {1 << 20, 1024, 1 << 20, 1 << 28}, {"knomial", "scatter_allgather"});
+  ASSERT_EQ(tuning.choices.size(), 3u) << "sorted, without repetitions";
+  // 3 (t_s + M / B) against 10 t_s + 1.75 M / B: equal at 7 t_s = 1.25 M / B, M = 560 kB.
+  ASSERT_EQ(tuning.table.rows.size(), 2u);
+  EXPECT_EQ(tuning.table.rows[0].algorithm, "knomial");
+  EXPECT_EQ(tuning.table.rows[0].up_to_bytes, 1024);
+  EXPECT_EQ(tuning.table.rows[1].algorithm, "scatter_allgather");
+  EXPECT_EQ(tuning.table.rows[1].up_to_bytes, 1 << 28);
+  EXPECT_NEAR(tuning.table.rows[1].time_s, 10 * kTs + 1.75 * (1 << 28) / kB, 1e-9);
+  EXPECT_EQ(tuning.table.ranks, 8);
+  EXPECT_EQ(tuning.table.machine, "full:n=8,gbps=10,latency_us=10");
+}
+
+TEST_F(TunerTest, TheFrontHoldsWhatNothingBeatsTwice) {
+  const Tuning tuning = tune(
+      study_, question("full:n=8,gbps=10,latency_us=10", Collective::broadcast), {1024, 1 << 28},
+      {"chain", "knomial", "knomial:k=4", "knomial:k=1024", "scatter_allgather", "pipelined_chain",
+       "host_staged_knomial"});
+  // k = 1024 takes one round and is best at both ends; other variants of knomial are not shown.
+  // The pipelined chain is a chain for small messages and wider for large ones.
+  std::vector<std::string> names;
+  for (const FrontPoint& point : tuning.front) names.push_back(point.algorithm);
+  EXPECT_THAT(names,
+              ElementsAre("knomial:k=1024", "pipelined_chain", "chain", "scatter_allgather"));
+  for (const FrontPoint& point : tuning.front) {
+    EXPECT_EQ(point.on_front, point.algorithm == "knomial:k=1024") << point.algorithm;
+  }
+  EXPECT_NEAR(tuning.front[0].latency_s, kTs + 1024 / kB, kSame * kTs);
+  EXPECT_NEAR(tuning.front[0].algbw_gbps, (1 << 28) / (kTs + (1 << 28) / kB) * 1e-9, 1e-8);
+  ASSERT_EQ(tuning.skipped.size(), 1u);
+  EXPECT_EQ(tuning.skipped[0].first, "host_staged_knomial");
+}
+
+TEST_F(TunerTest, SaysWhyNothingIsPossible) {
+  try {
+    tune(study_, question("ring:n=4", Collective::allreduce), {1024},
+         {"all_pairs", "parameter_server:host=1"});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_TRUE(error.diagnostics()[0].message.starts_with("all_pairs is not possible here: "));
+  }
+}
+
+TEST_F(TunerTest, AutoIsAsFastAsTheFastest) {
+  Query asked = question("dgx1-v100", Collective::allreduce, "kernel");
+  for (const std::int64_t size_bytes : {1 << 12, 1 << 20, 1 << 26}) {
+    const Outcome chosen = study_.ask(with(asked, "auto", size_bytes));
+    ASSERT_TRUE(chosen.ran());
+    EXPECT_EQ(chosen.query.algorithm, "auto");
+    EXPECT_FALSE(chosen.query.chunk_bytes.has_value()) << "as asked";
+    EXPECT_TRUE(chosen.bound.has_value());
+    double best_s = INFINITY;
+    for (const std::string& name : Study::applicable(Collective::allreduce)) {
+      const Outcome one = study_.ask(with(asked, name, size_bytes));
+      if (one.ran()) best_s = std::min(best_s, one.report.time_s);
+    }
+    EXPECT_LE(chosen.report.time_s, best_s * (1 + kSame));
+    const Outcome same = study_.ask(with(asked, chosen.chosen, size_bytes));
+    EXPECT_DOUBLE_EQ(same.report.time_s, chosen.report.time_s);
+    EXPECT_EQ(same.chunk_bytes, chosen.chunk_bytes);
+    EXPECT_EQ(same.chosen, "");
+  }
+}
+
+TEST_F(TunerTest, AutoKeepsTheChunkThatWasAskedFor) {
+  Query asked = question("line:n=4,gbps=10,latency_us=10", Collective::broadcast);
+  asked.chunk_bytes = 1'000'000;
+  const Outcome chosen = study_.ask(with(asked, "auto", 4'000'000));
+  // Of what a line allows nothing beats the chain in pieces: (4 + 2) (t_s + 100 us).
+  EXPECT_NEAR(chosen.report.time_s, 6 * (kTs + 100e-6), 1e-12);
+  EXPECT_EQ(chosen.chunk_bytes, 1'000'000);
+}
+
+TEST(TunerAuto, RunsForRealWithWhatTheMachineWants) {
+  HostBackend host;
+  Simulator simulator;
+  Study study(host, &simulator);
+  Query asked =
+      with(question("full:n=4,gbps=10,latency_us=10", Collective::broadcast), "auto", 1 << 16);
+  asked.judge = false;
+  const Outcome outcome = study.ask(asked);
+  EXPECT_EQ(outcome.backend, "host");
+  EXPECT_EQ(outcome.report.wrong, 0);
+  EXPECT_EQ(outcome.chosen, "knomial:k=4") << "one round among four ranks";
+}
+
+TEST(TunerAuto, NeedsAMachine) {
+  HostBackend host;
+  Simulator simulator;
+  Study study(host, &simulator);
+  Query asked;
+  asked.ranks = 4;
+  asked.algorithm = "auto";
+  EXPECT_THROW(study.ask(asked), Error);
+}
+
+TEST(TunerSpeed, EverySizeOfADgx1) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  const auto begin = std::chrono::steady_clock::now();
+  const Tuning tuning =
+      tune(study, question("dgx1-v100", Collective::allreduce, "kernel"),
+           parse_byte_list("1KiB..1GiB"), tuning_candidates(Collective::allreduce));
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(tuning.choices.size(), 21u);
+  RecordProperty("seconds", fmt::format("{:.3f}", wall.count()));
+  std::cout << fmt::format("{:.3f} s for 21 sizes\n", wall.count());
+  EXPECT_LT(wall.count(), 20) << "takes a second or two; tests share processors";
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a table: tests/bad/tuning. Here: what a right one means, and its use.
+#include "scenarios/tuning_table.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/file.h"
+#include "core/words.h"
+#include "scenarios/chooser.h"
+#include "scenarios/scenario.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+namespace {
+
+TuningTable sample() {
+  TuningTable table;
+  table.machine = "a \"name\" \\ with\ttab: [x]";
+  table.gpus = {0, 3, 1};
+  table.ranks = 3;
+  table.collective = Collective::broadcast;
+  table.root = 2;
+  table.profile = "ideal";
+  table.links = LinkScope::fabric;
+  table.in_place = true;
+  table.rows = {{1000, "knomial:k=4", 0, 12.5e-6},
+                {1 << 20, "chain", 0, 1e-3},
+                {std::int64_t{3} << 29, "pipelined_chain", 1198373, 0.25}};
+  return table;
+}
+
+TEST(TuningTable, IsReadAsItWasWritten) {
+  const TuningTable table = sample();
+  const std::string text = print_tuning(table);
+  const TuningTable read = parse_tuning(text, "table.yaml");
+  EXPECT_EQ(read.machine, table.machine);
+  EXPECT_EQ(read.gpus, table.gpus);
+  EXPECT_EQ(read.ranks, table.ranks);
+  EXPECT_EQ(read.collective, table.collective);
+  EXPECT_EQ(read.root, table.root);
+  EXPECT_EQ(read.profile, table.profile);
+  EXPECT_EQ(read.links, table.links);
+  EXPECT_EQ(read.in_place, table.in_place);
+  ASSERT_EQ(read.rows.size(), table.rows.size());
+  for (std::size_t i = 0; i < read.rows.size(); ++i) {
+    EXPECT_EQ(read.rows[i].up_to_bytes, table.rows[i].up_to_bytes);
+    EXPECT_EQ(read.rows[i].algorithm, table.rows[i].algorithm);
+    EXPECT_EQ(read.rows[i].chunk_bytes, table.rows[i].chunk_bytes);
+    EXPECT_NEAR(read.rows[i].time_s / table.rows[i].time_s, 1, 1e-5);
+  }
+  EXPECT_EQ(print_tuning(read), text);
+}
+
+TEST(TuningTable, SizesReadWellWhereTheyCan) {
+  const std::string text = print_tuning(sample());
+  EXPECT_NE(text.find("{up_to: 1000, algorithm: \"knomial:k=4\", chunk: 0, time_us: 12.5}"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("up_to: 1MiB"), std::string::npos);
+  EXPECT_NE(text.find("up_to: 1536MiB, algorithm: \"pipelined_chain\", chunk: 1198373"),
+            std::string::npos);
+}
+
+TEST(TuningTable, AMessageTakesTheFirstRowThatReachesIt) {
+  const TuningTable table = sample();
+  EXPECT_EQ(table.row_for(0).algorithm, "knomial:k=4");
+  EXPECT_EQ(table.row_for(1000).algorithm, "knomial:k=4");
+  EXPECT_EQ(table.row_for(1001).algorithm, "chain");
+  EXPECT_EQ(table.row_for(1 << 20).algorithm, "chain");
+  EXPECT_EQ(table.row_for((1 << 20) + 1).algorithm, "pipelined_chain");
+  EXPECT_EQ(table.row_for(std::int64_t{1} << 40).algorithm, "pipelined_chain");
+}
+
+TEST(Chooser, Words) {
+  EXPECT_TRUE(is_chooser("auto"));
+  EXPECT_TRUE(is_chooser("tuned:x.yaml"));
+  EXPECT_FALSE(is_chooser("ring"));
+  EXPECT_FALSE(is_chooser("automatic"));
+  EXPECT_EQ(tuning_file("tuned:a:b.yaml"), "a:b.yaml");
+  EXPECT_FALSE(tuning_file("auto").has_value());
+  EXPECT_EQ(in_folder("tuned:../x.yaml", "studies/a"), "tuned:studies/x.yaml");
+  EXPECT_EQ(in_folder("tuned:/x.yaml", "studies"), "tuned:/x.yaml");
+  EXPECT_EQ(in_folder("ring", "studies"), "ring");
+  EXPECT_THROW(check_algorithm("tuned:", Collective::allreduce), Error);
+  EXPECT_THROW(check_algorithm("tuned:-", Collective::allreduce), Error);
+  EXPECT_NO_THROW(check_algorithm("auto", Collective::allreduce));
+  EXPECT_THROW(check_concrete_algorithm("auto", Collective::allreduce), Error);
+}
+
+/// A folder with the table of a line of four.
+class TunedTest : public ::testing::Test {
+ protected:
+  TunedTest() : folder_(::testing::TempDir() + "tuned_test/") {
+    std::filesystem::create_directories(folder_);
+    TuningTable table;
+    table.machine = "line:n=4,gbps=10";
+    table.ranks = 4;
+    table.collective = Collective::broadcast;
+    table.rows = {{1 << 10, "chain", 0, 1e-6}, {1 << 22, "pipelined_chain", 1 << 20, 1e-6}};
+    write_file(folder_ + "table.yaml", print_tuning(table));
+  }
+  ~TunedTest() override { std::filesystem::remove_all(folder_); }
+
+  Query query(const std::string& topology, std::int64_t size_bytes) {
+    Query asked;
+    asked.topology = topology;
+    asked.collective = Collective::broadcast;
+    asked.profile = "ideal";
+    asked.algorithm = "tuned:" + folder_ + "table.yaml";
+    asked.size_bytes = size_bytes;
+    return asked;
+  }
+
+  std::string folder_;
+  Simulator simulator_;
+  Study study_{simulator_, &simulator_};
+};
+
+TEST_F(TunedTest, UsesTheRowAndItsChunk) {
+  const Outcome small = study_.ask(query("line:n=4,gbps=10", 1000));
+  EXPECT_EQ(small.chosen, "chain");
+  // Three hops of 1000 bytes at 10e9 bytes/s.
+  EXPECT_NEAR(small.report.time_s, 3 * 1e-7, 1e-15);
+  const Outcome large = study_.ask(query("line:n=4,gbps=10", 1 << 22));
+  EXPECT_EQ(large.chosen, "pipelined_chain");
+  EXPECT_EQ(large.chunk_bytes, 1 << 20);
+  // Four pieces over three hops.
+  EXPECT_NEAR(large.report.time_s, (4 + 2) * (1 << 20) / 10e9, 1e-12);
+  Query whole = query("line:n=4,gbps=10", 1 << 22);
+  whole.chunk_bytes = 0;
+  EXPECT_EQ(study_.ask(whole).chunk_bytes, 0) << "what is asked for goes before the table";
+}
+
+TEST_F(TunedTest, OtherRanksAreRefused) {
+  try {
+    study_.ask(query("line:n=5,gbps=10", 1000));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.diagnostics()[0].message,
+              "the tuning table " + quote(folder_ + "table.yaml") + " is for 4 ranks, not for 5");
+  }
+}
+
+TEST_F(TunedTest, OtherCollectivesAreRefused) {
+  Query asked = query("line:n=4,gbps=10", 1000);
+  asked.collective = Collective::allreduce;
+  EXPECT_THROW(study_.ask(asked), Error);
+}
+
+TEST_F(TunedTest, ScenariosFindTablesBesideThem) {
+  const Scenario scenario = parse_scenario(
+      "schema: espalier.scenario/1\nname: n\ntitle: t\nblocks:\n  - title: b\n"
+      "    topology: line:n=4,gbps=10\n    collective: broadcast\n    sizes: 1000\n"
+      "    profile: ideal\n    algorithms: [tuned:table.yaml, auto]\n",
+      folder_ + "scenario.yaml");
+  const std::vector<Query>& table = scenario.blocks[0].tables[0];
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(study_.ask(table[0]).chosen, "chain");
+  EXPECT_TRUE(study_.ask(table[1]).ran());
+}
+
+}  // namespace
+}  // namespace espalier
