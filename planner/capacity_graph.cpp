@@ -162,8 +162,8 @@ class GraphMaker {
   }
 
   /// The upper vertex of a staged switch takes what comes from its GPUs and leads to CPUs, the
-  /// lower one takes what CPUs and NICs send and leads to GPUs. The upper vertex of a NIC leads into
-  /// the network, the lower one out of it: a NIC does not pass on what comes from its host.
+  /// lower one takes what CPUs and NICs send and leads to GPUs. The upper vertex of a NIC leads
+  /// into the network, the lower one out of it: a NIC does not pass on what comes from its host.
   void add_direction(NodeId from, NodeId to, std::int64_t capacity, LinkId link) {
     const bool from_staged = staged_[from];
     const bool to_staged = staged_[to];
@@ -191,8 +191,10 @@ class GraphMaker {
             LinkId link) {
     constexpr LinkId kNoLink = -1;
     const int middle = add_vertex(kNone);
-    for (const int tail : tails) add_arc(tail, middle, capacity, tails.size() == 1 ? link : kNoLink);
-    for (const int head : heads) add_arc(middle, head, capacity, tails.size() == 1 ? kNoLink : link);
+    for (const int tail : tails)
+      add_arc(tail, middle, capacity, tails.size() == 1 ? link : kNoLink);
+    for (const int head : heads)
+      add_arc(middle, head, capacity, tails.size() == 1 ? kNoLink : link);
   }
 
   void scale() {
@@ -217,10 +219,10 @@ class GraphMaker {
   std::vector<LinkId> links_;
   std::vector<std::vector<NodeId>> neighbours_;  ///< over `links_`
   std::map<std::string, std::int64_t> links_of_medium_;
-  std::vector<bool> staged_;     ///< by node
-  std::vector<int> to_cpu_;      ///< steps, by node; when something is staged
-  std::vector<int> from_root_;   ///< steps, by node; for MediaUse::outward
-  std::vector<int> up_, down_;   ///< vertex by node; differ for staged switches
+  std::vector<bool> staged_;    ///< by node
+  std::vector<int> to_cpu_;     ///< steps, by node; when something is staged
+  std::vector<int> from_root_;  ///< steps, by node; for MediaUse::outward
+  std::vector<int> up_, down_;  ///< vertex by node; differ for staged switches
   CapacityGraph graph_;
 };
 

@@ -14,9 +14,9 @@ namespace espalier {
 ///
 /// Vertices 0..ranks-1 are the ranks' GPUs, which store and forward; the rest are nodes that only
 /// pass traffic on. A PCIe switch whose GPUs may not copy to each other (Topology::peer_access) is
-/// two vertices, one on the way up to a CPU and one on the way down; a NIC is one for each direction.
-/// Machines with half-duplex links are approximated from below: plans are right, perhaps not the
-/// best.
+/// two vertices, one on the way up to a CPU and one on the way down; a NIC is one for each
+/// direction. Machines with half-duplex links are approximated from below: plans are right, perhaps
+/// not the best.
 struct CapacityGraph {
   struct Arc {
     int from = 0;
