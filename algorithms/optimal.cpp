@@ -9,14 +9,19 @@ namespace espalier {
 
 namespace {
 
+/// Data goes up and down a tree at the same time only when its strips are cut into many pieces, so
+/// that strips should not be many, too.
+constexpr std::int64_t kMostAllreduceOps = 2'000;
+
 Program build_optimal(const BuildRequest& request) {
   if (request.ranks == 1) {
     Builder builder("optimal", request.contract(1));
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  const Strips strips{.per_unit = request.parameter("streams")};
+  Strips strips{.per_unit = request.parameter("streams")};
   if (request.collective == Collective::allreduce) {
+    strips.most_ops = kMostAllreduceOps;
     const Forest forest = pack_allreduce(*request.router, *request.placement);
     return allreduce_program("optimal", request, forest, strips);
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -23,6 +22,9 @@ constexpr double kCostOfHeight = 1e-6;
 /// A tree carries at most one part in this many of a block; one with a larger share comes several
 /// times. Trees that share a link get equal parts of it, whatever they carry.
 constexpr std::int64_t kEqualParts = 64;
+/// Capacities are counted in this part of the narrowest link's: exact for the ratios of links that
+/// machines have, and independent of how fast they are.
+constexpr std::int64_t kGrains = 720;
 /// Units that a block is divided into at most where the exact shares would take more.
 constexpr std::int64_t kMostUnits = 5040;
 
@@ -129,6 +131,14 @@ class Loads {
   LinkResources resources_;
 };
 
+/// Capacity in grains, rounded down: the plan is right and, where links are not multiples of each
+/// other, loses up to a kGrains-th.
+std::int64_t grains(std::int64_t bytes_per_s, std::int64_t narrowest) {
+  constexpr double kRounding = 1e-6;  // of bandwidths to whole bytes per second
+  const double ratio = static_cast<double>(bytes_per_s) / static_cast<double>(narrowest);
+  return static_cast<std::int64_t>(ratio * kGrains * (1 + kRounding));
+}
+
 /// Bandwidths, in bytes per second: what each demand gets at once, and each candidate's part.
 struct Shares {
   Rational rate;
@@ -140,11 +150,15 @@ struct Shares {
 Shares best_shares(const std::vector<Candidate>& candidates, int demands, Loads loads) {
   std::vector<std::map<int, std::int64_t>> crossed;
   for (const Candidate& candidate : candidates) crossed.push_back(loads.of(candidate.edges));
-  std::int64_t unit = 0;
   const LinkResources& resources = loads.resources();
-  for (int r = 0; r < resources.count(); ++r) unit = std::gcd(unit, resources.bytes_per_s(r));
+  std::int64_t narrowest = resources.bytes_per_s(0);
+  for (int r = 1; r < resources.count(); ++r) {
+    narrowest = std::min(narrowest, resources.bytes_per_s(r));
+  }
   std::vector<std::int64_t> limits(static_cast<std::size_t>(demands), 0);
-  for (int r = 0; r < resources.count(); ++r) limits.push_back(resources.bytes_per_s(r) / unit);
+  for (int r = 0; r < resources.count(); ++r) {
+    limits.push_back(grains(resources.bytes_per_s(r), narrowest));
+  }
 
   std::vector<std::vector<std::int64_t>> columns;
   std::vector<std::int64_t>& rate = columns.emplace_back(limits.size(), 0);
@@ -178,10 +192,11 @@ Shares best_shares(const std::vector<Candidate>& candidates, int demands, Loads 
   CHECK(solution);
   Shares shares{0, std::vector<Rational>(candidates.size())};
   for (std::size_t i = 0; i < basic.size(); ++i) {
-    const Rational value = (*solution)[i] * unit;
+    const Rational value = (*solution)[i] * narrowest / kGrains;
     (basic[i] == 0 ? shares.rate : shares.by_candidate[static_cast<std::size_t>(basic[i]) - 1]) =
         value;
   }
+  CHECK(shares.rate > 0);
   return shares;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -83,8 +82,9 @@ void BoundJudge::cut(const RankSet& inside, Capacity out) {
       names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
 }
 
-void BoundJudge::partition(std::int64_t parts, Integer around, const std::string& description) {
-  if (parts < 2 || !is_tighter(Rational(std::move(around), Integer(4 * (parts - 1))))) return;
+void BoundJudge::partition(std::int64_t parts, const Rational& around,
+                           const std::string& description) {
+  if (parts < 2 || !is_tighter(around / (4 * (parts - 1)))) return;
   // A full-duplex link counts twice in `around`; in words, what leaves the parts is plainer.
   const std::int64_t messages = 2 * (parts - 1);
   const double gbps = rounded_gbps(*best_ * messages);

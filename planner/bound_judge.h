@@ -31,7 +31,7 @@ class BoundJudge {
   void cut(const RankSet& inside, Capacity out);
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
-  void partition(std::int64_t parts, Integer around, const std::string& description);
+  void partition(std::int64_t parts, const Rational& around, const std::string& description);
   /// Allreduce: a limit in bytes/s that prices of links prove.
   void prices(const Rational& limit, const std::string& certificate);
 

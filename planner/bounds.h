@@ -22,7 +22,7 @@ struct BoundOptions {
 };
 
 /// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps).
-/// docs/topologies.md, "Bounds", states the inequalities and when each is tight.
+/// docs/bounds.md states the inequalities and when each is tight.
 Bound bandwidth_bound(Collective collective, int root, const Router& router,
                       const Placement& placement, const BoundOptions& options = {});
 

@@ -10,10 +10,34 @@
 namespace espalier {
 namespace {
 
+/// A set of ranks, for unions and comparisons of whole words.
+class RankSet {
+ public:
+  explicit RankSet(int ranks = 0) : words_((static_cast<std::size_t>(ranks) + 63) / 64, 0) {}
+  bool contains(int rank) const { return words_[word(rank)] >> (rank % 64) & 1U; }
+  void insert(int rank) { words_[word(rank)] |= std::uint64_t{1} << (rank % 64); }
+  RankSet common(const RankSet& other) const {
+    RankSet result = *this;
+    for (std::size_t i = 0; i < words_.size(); ++i) result.words_[i] &= other.words_[i];
+    return result;
+  }
+  bool meets(const RankSet& other) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if ((words_[i] & other.words_[i]) != 0) return true;
+    }
+    return false;
+  }
+  bool operator<(const RankSet& other) const { return words_ < other.words_; }
+
+ private:
+  static std::size_t word(int rank) { return static_cast<std::size_t>(rank) / 64; }
+  std::vector<std::uint64_t> words_;
+};
+
 /// Trees from one root that are alike so far.
 struct Batch {
   Branching tree;
-  std::vector<bool> reached;           ///< by rank
+  RankSet reached;
   std::vector<int> level, next_level;  ///< ranks at the depth in the works, and below
   int missing = 0;                     ///< ranks not reached
   // Where growth is, so that trees split off go on there: an arc refused once stays refused.
@@ -30,8 +54,8 @@ class Packer {
       if (supply[root] == 0) continue;
       Batch batch;
       batch.tree = {root, supply[root], {}};
-      batch.reached.assign(ranks, false);
-      batch.reached[root] = true;
+      batch.reached = RankSet(ranks);
+      batch.reached.insert(root);
       batch.level = {root};
       batch.missing = ranks - 1;
       batches_.push_back(std::move(batch));
@@ -84,7 +108,7 @@ class Packer {
       if (batches_[index].head_at == 0) list_heads(batches_[index], from);
       while (batches_[index].head_at < batches_[index].heads.size()) {
         const int to = batches_[index].heads[batches_[index].head_at++];
-        if (batches_[index].reached[to] || left(from, to) == 0) continue;
+        if (batches_[index].reached.contains(to) || left(from, to) == 0) continue;
         if (const std::int64_t most = affordable(index, from, to); most > 0) {
           add_edge(index, from, to, most);
         }
@@ -110,7 +134,7 @@ class Packer {
     }
     Batch& batch = batches_[index];
     batch.tree.edges.emplace_back(from, to);
-    batch.reached[to] = true;
+    batch.reached.insert(to);
     --batch.missing;
     batch.next_level.push_back(to);
     left(from, to) -= weight;
@@ -119,10 +143,8 @@ class Packer {
 
   /// A set that as many arcs enter as batches still have to: whoever has been inside is kept out.
   bool is_shut_out(const Batch& batch, int from, int to) const {
-    return std::any_of(tight_.begin(), tight_.end(), [&](const TightSet& set) {
-      if (set.inside[from] || !set.inside[to]) return false;
-      return std::any_of(set.members.begin(), set.members.end(),
-                         [&](int rank) { return batch.reached[rank]; });
+    return std::any_of(tight_.begin(), tight_.end(), [&](const RankSet& set) {
+      return set.contains(to) && !set.contains(from) && set.meets(batch.reached);
     });
   }
 
@@ -135,26 +157,24 @@ class Packer {
     const int size = static_cast<int>(batches_.size());
     // Batches that miss `to` are sources. Of the ranks they have reached only those matter from
     // which something can flow on; batches alike in that are one source.
-    std::vector<bool> leads_on(static_cast<std::size_t>(ranks_), false);
+    RankSet leads_on(ranks_);
     for (int tail = 0; tail < ranks_; ++tail) {
-      leads_on[tail] = tail != to && tail != from && out_left_[tail] > 0;
+      if (tail != to && tail != from && out_left_[tail] > 0) leads_on.insert(tail);
     }
-    std::map<std::vector<bool>, std::int64_t> sources;
+    std::map<RankSet, std::int64_t> sources;
     std::int64_t others = 0;
     for (int other = 0; other < size; ++other) {
       const Batch& batch = batches_[other];
-      if (static_cast<std::size_t>(other) == index || batch.reached[to]) continue;
+      if (static_cast<std::size_t>(other) == index || batch.reached.contains(to)) continue;
       others += batch.tree.weight;
-      std::vector<bool> ways(static_cast<std::size_t>(ranks_));
-      for (int rank = 0; rank < ranks_; ++rank) ways[rank] = batch.reached[rank] && leads_on[rank];
-      sources[std::move(ways)] += batch.tree.weight;
+      sources[batch.reached.common(leads_on)] += batch.tree.weight;
     }
     flow_.clear(ranks_ + static_cast<int>(sources.size()));
     int source = ranks_;
     for (const auto& [ways, weight] : sources) {
       flow_.add(from, source, weight);
       for (int rank = 0; rank < ranks_; ++rank) {
-        if (ways[rank]) flow_.add(source, rank, weight);
+        if (ways.contains(rank)) flow_.add(source, rank, weight);
       }
       ++source;
     }
@@ -165,33 +185,26 @@ class Packer {
       }
     }
     const std::int64_t most = flow_.run(from, to, others + wanted) - others;
-    if (most < wanted) remember_tight_set();
+    if (most < wanted) remember_tight_set(to, leads_on);
     return most;
   }
 
-  /// The far side of the cut that stopped the last flow. It is tight once the arc is taken, and
-  /// stays so.
-  void remember_tight_set() {
-    TightSet set;
-    set.inside.resize(static_cast<std::size_t>(ranks_));
+  /// The far side of the cut that stopped the last flow, without ranks that lead nowhere. It is
+  /// tight once the arc is taken, and stays so.
+  void remember_tight_set(int to, const RankSet& leads_on) {
+    RankSet set(ranks_);
     for (int rank = 0; rank < ranks_; ++rank) {
-      set.inside[rank] = !flow_.on_source_side(rank);
-      if (set.inside[rank]) set.members.push_back(rank);
+      if (!flow_.on_source_side(rank) && (rank == to || leads_on.contains(rank))) set.insert(rank);
     }
     tight_.push_back(std::move(set));
   }
-
-  struct TightSet {
-    std::vector<bool> inside;  ///< by rank
-    std::vector<int> members;
-  };
 
   const int ranks_;
   std::vector<std::int64_t> left_;       ///< by from x ranks + to
   std::vector<std::vector<int>> heads_;  ///< by rank: where arcs lead
   std::vector<std::int64_t> out_left_;   ///< by rank
   std::vector<Batch> batches_;
-  std::vector<TightSet> tight_;
+  std::vector<RankSet> tight_;
   MaxFlow flow_;
 };
 

@@ -11,9 +11,10 @@ namespace espalier {
 /// capacities (augmenting paths that are shortest, after Ahuja and Orlin, on arrays). Private to
 /// this room.
 ///
-/// Not Boost's push-relabel, because tree packing asks for thousands of flows through graphs of
-/// some ten to a few hundred vertices, and takes most of its time there: bench/planner_bench.cpp
-/// has the figures.
+/// Not Boost's push-relabel: packing trees asks for thousands of flows and spends its time in them.
+/// One through 207 vertices and 1627 arcs, as met on two MI250 machines, takes 36-60 us here and
+/// 84-109 us there (one core of a shared machine, several runs), before copying the graph into
+/// Boost's.
 class MaxFlow {
  public:
   using Units = std::int64_t;

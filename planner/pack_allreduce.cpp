@@ -16,14 +16,14 @@
 namespace espalier {
 namespace {
 
-/// Exact weights are used up to this many units of the message.
-constexpr std::int64_t kMostExactUnits = 1 << 13;
+/// Exact weights are used up to this many units of the message: programs may be cut into units.
+constexpr std::int64_t kMostExactUnits = 1 << 11;
 /// Trees of one weight are preferred up to this many.
 constexpr std::int64_t kMostEqualTrees = 128;
 /// Otherwise the fewest units, doubling up to these, that reach this much of the exact rate.
 constexpr std::int64_t kFewestUnits = 64;
-constexpr std::int64_t kMostUnits = 1 << 16;
-const Rational kGoodEnough(999, 1000);
+constexpr std::int64_t kMostUnits = 1 << 12;
+const Rational kGoodEnough(998, 1000);
 
 using Weights = std::vector<std::int64_t>;
 
@@ -146,7 +146,7 @@ Forest pack_allreduce(const Router& router, const Placement& placement) {
     if (weights[i] == 0) continue;
     forest.trees.push_back(planned(problem, packing.trees[i], weights[i]));
   }
-  const Rational rate = attained_rate(problem, packing, weights) * problem.unit_bytes_per_s;
+  const Rational rate = attained_rate(problem, packing, weights) * problem.lower_unit;
   forest.units = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
   forest.algbw_gbps = rounded_gbps(rate);
   forest.exact_algbw = exact_gbps(rate);

@@ -10,8 +10,8 @@ namespace espalier {
 /// linear program (see spanning_trees.h). Data goes up each tree and down the same tree, so that
 /// both directions of its links work at once. Roots are the trees' centres.
 ///
-/// Weights are exact where few units allow it; where they would take very many, the nearest that
-/// lose less than a thousandth.
+/// Weights are exact where few units of the message allow it, as on DGX-1; where they would take
+/// very many, the nearest that lose little, some thousandths usually.
 ///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
 Forest pack_allreduce(const Router& router, const Placement& placement);

@@ -23,10 +23,11 @@ __extension__ using Wide = __int128;
 
 /// Numbers of trees per root that are tried one after the other for one that loses nothing.
 constexpr std::int64_t kFewTrees = 16;
-/// Trees in all, beyond which this much of the optimum will do: the last half per cent can take
-/// hundreds of trees per root, and programs grow with them.
-constexpr std::int64_t kManyTrees = 600;
-constexpr double kGoodEnough = 0.995;
+/// Edges of all trees together, beyond which this much of the optimum will do. The last per cent
+/// can take hundreds of trees per root, and costs more than it brings: a link that many trees
+/// share moves each of them slowly, so that pipelines take long to fill unless pieces are tiny.
+constexpr std::int64_t kManyEdges = 3'000;
+constexpr double kGoodEnough = 0.98;
 /// Never more trees than these.
 constexpr std::int64_t kMostTrees = 20'000;
 
@@ -47,10 +48,11 @@ SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const Tre
     return {widest_grid(graph, roots, rate, asked), asked};
   }
   const std::int64_t count = std::accumulate(roots.begin(), roots.end(), std::int64_t{0});
-  for (std::int64_t k = 1; k <= std::min(kFewTrees, rate.capacity); ++k) {
+  const std::int64_t most = kManyEdges / (count * std::max(1, graph.ranks - 1));
+  for (std::int64_t k = 1; k <= std::min({kFewTrees, most, rate.capacity}); ++k) {
     if (auto grid = lossless_grid(graph, roots, rate, k)) return {std::move(*grid), k};
   }
-  if (rate.capacity <= kManyTrees / count) {
+  if (rate.capacity <= most) {
     auto grid = lossless_grid(graph, roots, rate, rate.capacity);
     CHECK(grid.has_value());
     return {std::move(*grid), rate.capacity};

@@ -111,12 +111,13 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
   const PackingProblem problem = packing_problem(router, placement);
   if (unconnected_pair(problem)) return;
   const TreePacking packing = pack_spanning_trees(problem);
-  const Rational limit = packing.limit * problem.unit_bytes_per_s;
+  const Rational limit = packing.limit * problem.upper_unit;
 
   const Partition partition = partition_of(problem, free_groups(problem, packing.prices));
   const auto parts = static_cast<std::int64_t>(partition.parts.size());
-  const Integer around = partition.around * problem.unit_bytes_per_s;
-  if (Rational(around, Integer(4 * (parts - 1))) == limit) {
+  const Rational around = partition.around * problem.upper_unit;
+  // Prices of one direction alone can join all ranks into one group, which divides nothing.
+  if (parts > 1 && around / (4 * (parts - 1)) == limit) {
     std::vector<std::string> names;
     for (const RankSet& part : partition.parts) names.push_back(names_of(graph, part));
     judge.partition(parts, around,

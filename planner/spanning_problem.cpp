@@ -19,16 +19,51 @@ class ProblemMaker {
     problem_.node = graph.node;
     problem_.arcs_from.resize(graph.node.size());
     for (const CapacityGraph::Arc& arc : graph.arcs) add(arc);
-    std::int64_t unit = 0;
-    for (const auto& resource : problem_.resources) unit = std::gcd(unit, resource.capacity);
-    problem_.unit_bytes_per_s = std::max<std::int64_t>(unit, 1);
-    for (auto& resource : problem_.resources) resource.capacity /= problem_.unit_bytes_per_s;
+    find_unit();
   }
 
   PackingProblem take() { return std::move(problem_); }
 
  private:
   static constexpr int kFree = -1;
+  /// Remainders below this part of the largest capacity are taken for rounding, if what comes of it
+  /// is as exact as that.
+  static constexpr double kRounding = 1e-5;
+  static constexpr double kExactness = 1e-8;
+
+  /// The plans of a machine and of one that is faster throughout shall be the same: bandwidths that
+  /// are whole multiples of a unit but for their rounding to bytes/s are treated as such.
+  void find_unit() {
+    std::int64_t common = 0;
+    for (const auto& resource : problem_.resources) common = std::gcd(common, resource.capacity);
+    const double largest =
+        bytes_per_s_.empty() ? 0 : *std::max_element(bytes_per_s_.begin(), bytes_per_s_.end());
+    double unit = 0;  // Euclid's algorithm
+    for (double rest : bytes_per_s_) {
+      while (rest > kRounding * largest) {
+        const double remainder = unit - std::round(unit / rest) * rest;
+        unit = std::exchange(rest, std::abs(remainder));
+      }
+    }
+    // The largest capacity tells the unit more exactly than the last remainder does.
+    if (unit > 0) unit = largest / std::round(largest / unit);
+    if (unit == 0 || !is_unit(unit)) unit = static_cast<double>(common);
+    for (std::size_t i = 0; i < problem_.resources.size(); ++i) {
+      auto& capacity = problem_.resources[i].capacity;
+      const Integer bytes_per_s = capacity;
+      capacity = std::llround(bytes_per_s_[i] / unit);
+      const Rational exact(bytes_per_s, Integer(capacity));
+      if (i == 0 || exact > problem_.upper_unit) problem_.upper_unit = exact;
+      if (i == 0 || exact < problem_.lower_unit) problem_.lower_unit = exact;
+    }
+  }
+
+  bool is_unit(double unit) const {
+    return std::all_of(bytes_per_s_.begin(), bytes_per_s_.end(), [&](double bytes_per_s) {
+      const double whole = std::round(bytes_per_s / unit);
+      return whole >= 1 && std::abs(bytes_per_s / unit / whole - 1) < kExactness;
+    });
+  }
 
   void add(const CapacityGraph::Arc& arc) {
     if (arc.link < 0) return join(arc.from, arc.to, kFree);
@@ -64,9 +99,9 @@ class ProblemMaker {
   int next_resource() const { return static_cast<int>(problem_.resources.size()); }
 
   void add_resource(LinkId link, int load) {
-    const auto bytes_per_s =
-        static_cast<std::int64_t>(std::llround(router_.capacity_gbps(link) * 1e9));
-    problem_.resources.push_back({bytes_per_s, load, link});
+    const double bytes_per_s = router_.capacity_gbps(link) * 1e9;
+    bytes_per_s_.push_back(bytes_per_s);
+    problem_.resources.push_back({std::llround(bytes_per_s), load, link});
   }
 
   void join(int from, int to, int resource) {
@@ -76,6 +111,7 @@ class ProblemMaker {
   const Router& router_;
   const CapacityGraph& graph_;
   PackingProblem problem_;
+  std::vector<double> bytes_per_s_;  ///< by resource, not rounded
   std::map<LinkId, int> of_link_;
   std::map<std::string, int> of_medium_;
   std::map<std::pair<std::string, int>, int> station_;  ///< vertex by medium and vertex joined

@@ -39,7 +39,7 @@ struct PackingProblem {
   /// A link with `capacity` for each direction, or a medium that has it for all that crosses it and
   /// that every use loads twice, up and down.
   struct Resource {
-    std::int64_t capacity = 0;  ///< in `unit_bytes_per_s`
+    std::int64_t capacity = 0;  ///< in the problem's unit
     int load = 1;
     LinkId link = 0;  ///< the first of a medium's links
   };
@@ -47,7 +47,10 @@ struct PackingProblem {
   std::vector<NodeId> node;  ///< by vertex; -1: it only joins arcs
   std::vector<std::vector<Arc>> arcs_from;
   std::vector<Resource> resources;
-  std::int64_t unit_bytes_per_s = 1;
+  /// Bytes/s. Capacities are whole multiples of one unit, as far as they have one: bandwidths that
+  /// were multiplied by an efficiency are only nearly so. `upper` makes none of them too small and
+  /// serves for bounds, `lower` none too large and serves for plans.
+  Rational upper_unit = 1, lower_unit = 1;
 };
 
 PackingProblem packing_problem(const Router& router, const Placement& placement);

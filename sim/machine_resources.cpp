@@ -33,10 +33,6 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       memory_(router_.topology().nodes.size(), kNone),
       reduction_(router_.topology().nodes.size(), kNone) {}
 
-std::size_t MachineResources::KeyHash::operator()(std::uint64_t key) const {
-  return static_cast<std::size_t>(mix64(key));
-}
-
 NodeId MachineResources::node_of(PlaceId place) const {
   const PlaceId ranks = program_.ranks();
   return place < ranks ? placement_.ranks[place] : placement_.hosts[place - ranks];
@@ -72,7 +68,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   static_assert(kMaxPlaces <= 1 << 20);
   const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t key = bits(via + 1) << 40 | bits(from) << 20 | bits(to);
-  const auto [known, is_new] = paths_.try_emplace(key);
+  const auto [known, is_new] = paths_.try_emplace(mix64(key));
   Path& path = known->second;
   if (!is_new) return path;
 

@@ -64,13 +64,8 @@ class MachineResources {
   std::vector<ResourceId> memory_;     ///< by node
   std::vector<ResourceId> reduction_;  ///< by node
   std::unordered_map<std::string, ResourceId> media_;
-  /// Keys are regular (from, to and via side by side): the standard hash, which leaves numbers as
-  /// they are, can put all of a ring's into one bucket.
-  struct KeyHash {
-    std::size_t operator()(std::uint64_t key) const;
-  };
-  /// Paths stay where they are.
-  std::unordered_map<std::uint64_t, Path, KeyHash> paths_;
+  /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
+  std::unordered_map<std::uint64_t, Path> paths_;
 };
 
 }  // namespace espalier

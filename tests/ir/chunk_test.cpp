@@ -11,6 +11,7 @@
 
 #include "ir/builder.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "tests/ir/random_program.h"
 
 namespace espalier {
@@ -239,6 +240,32 @@ TEST(PlanChunking, UnitsLargerThanAChunkAreSplit) {
   EXPECT_EQ(plan(chain(8), 1024, 64), "2 x 1");
   EXPECT_EQ(plan(chain(8), 1024, 63), "3 x 1");
   EXPECT_EQ(plan(chain(1), 1 << 30, 1 << 20), "1024 x 1");
+}
+
+std::string lengths(const Program& program, int lane) {
+  std::string text;
+  for (const Op& op : program.ops) {
+    if (op.lane == lane) text += (text.empty() ? "" : " ") + std::to_string(op.length);
+  }
+  return text;
+}
+
+TEST(Chunk, OddLanesBeginWithHalfAPiece) {
+  Builder b("two", {Collective::broadcast, 2, 0, 2, false});
+  b.copy(b.output(1, 0, 1), b.input(0, 0, 1), {.lane = 0});
+  b.copy(b.output(1, 1, 1), b.input(0, 1, 1), {.lane = 1});
+  b.copy(b.output(0, 0, 2), b.input(0, 0, 2), {.lane = 2});
+  const Program program = b.finish();
+  // 8 bytes a unit, 2 a piece: four pieces, each of two units, so that there are halves.
+  const Chunking chunking = plan_chunking(program, 16, 2, 1000, /*stagger=*/true);
+  const Program cut = chunk(program, chunking);
+  EXPECT_TRUE(verify(cut).ok());
+  EXPECT_EQ(lengths(cut, 0), "2 2 2 2");
+  EXPECT_EQ(lengths(cut, 1), "1 2 2 2 1");
+  EXPECT_EQ(lengths(cut, 2), "2 2 2 2 2 2 2 2");
+  // What is not cut is not staggered, and pieces of one unit have no halves.
+  EXPECT_EQ(lengths(chunk(program, {4, 4, true}), 1), "4");
+  EXPECT_EQ(lengths(chunk(program, {4, 1, true}), 1), "1 1 1 1");
 }
 
 TEST(PlanChunking, RoundingErrorsAddNoPiece) {

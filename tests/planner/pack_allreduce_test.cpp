@@ -176,13 +176,13 @@ TEST(PackAllreduce, OneSwitch) {
   }
 }
 
-TEST(PackAllreduce, MachinesWithSwitchesComeWithinAThousandthOfTheBound) {
+TEST(PackAllreduce, MachinesWithSwitchesComeNearTheBound) {
   for (const char* machine :
        {"dgx1-v100", "p2.8xlarge", "p2.16xlarge", "kesch", "dgx-a100:nodes=2", "mist:nodes=4"}) {
     const Bench bench(machine, {}, LinkScope::all);
     const Bound bound = bandwidth_bound(Collective::allreduce, 0, bench.router, bench.placement);
     const Forest forest = pack_allreduce(bench.router, bench.placement);
-    EXPECT_GE(forest.algbw_gbps, 0.999 * bound.algbw_gbps) << machine;
+    EXPECT_GE(forest.algbw_gbps, 0.995 * bound.algbw_gbps) << machine;
     EXPECT_LE(forest.algbw_gbps, bound.algbw_gbps * (1 + 1e-12)) << machine;
     EXPECT_THAT(check_forest(forest, bench.router, bench.placement), testing::IsEmpty()) << machine;
   }
@@ -211,6 +211,27 @@ TEST(PackAllreduce, NamesThePairThatNoLinkJoins) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_EQ(error.diagnostics().front().message,
               "no links in scope join ranks 0 (gpu0) and 1 (gpu5)");
+  }
+}
+
+TEST(PackAllreduce, TheSamePlanOnAFasterMachine) {
+  // Bandwidths times an odd factor have no common unit but for rounding.
+  for (const char* machine : {"dgx1-v100", "dgx-a100", "kesch"}) {
+    Topology topology = load_topology(machine);
+    const auto plan = [&] {
+      const Router router(topology, topology.profile("ideal"));
+      return pack_allreduce(router, place_ranks(router, {}));
+    };
+    const Forest slow = plan();
+    for (Link& link : topology.links) link.gbps *= 3.3219280948873623;
+    const Forest fast = plan();
+    EXPECT_EQ(slow.units, fast.units) << machine;
+    EXPECT_NEAR(fast.algbw_gbps / slow.algbw_gbps, 3.3219280948873623, 1e-8) << machine;
+    ASSERT_EQ(slow.trees.size(), fast.trees.size()) << machine;
+    for (std::size_t i = 0; i < slow.trees.size(); ++i) {
+      EXPECT_EQ(slow.trees[i].edges, fast.trees[i].edges) << machine;
+      EXPECT_EQ(slow.trees[i].weight, fast.trees[i].weight) << machine;
+    }
   }
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithm `optimal` by simulation: 99 % of what the smallest cut of the machine allows.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "tests/algorithms/machines.h"
+
+namespace espalier::programs {
+namespace {
+
+constexpr double kGibibyte = 1 << 30;
+constexpr Collective kOneWay[] = {Collective::broadcast, Collective::reduce, Collective::allgather,
+                                  Collective::reducescatter};
+
+double simulated_gbps(Machine& machine, const Program& program, double chunk_bytes) {
+  const Chunking chunking =
+      plan_chunking(program, kGibibyte, chunk_bytes, 4'000'000, /*stagger=*/true);
+  RunOptions options;
+  options.size_bytes = static_cast<std::int64_t>(kGibibyte);
+  Simulator simulator;
+  return simulator.run(chunk(program, chunking), {&machine.router, machine.placement}, options)
+      .algbw_gbps();
+}
+
+void expect_near_bound(Machine& machine, Collective collective, int root, double fraction,
+                       double chunk_bytes) {
+  const Program program = machine.make("optimal", collective, root);
+  const Bound bound = bandwidth_bound(collective, root, machine.router, machine.placement);
+  EXPECT_GE(simulated_gbps(machine, program, chunk_bytes), fraction * bound.algbw_gbps)
+      << to_string(collective) << " of root " << root;
+}
+
+TEST(Optimal, ProgramsAreRight) {
+  for (const char* spec : {"dgx1-v100", "dgx1-p100", "mist", "dgx-a100"}) {
+    for (const LinkScope scope : {LinkScope::fabric, LinkScope::all}) {
+      if (scope == LinkScope::fabric && std::string(spec) == "mist") continue;
+      const Machine machine(spec, {}, scope);
+      for (const Collective collective : kOneWay) {
+        for (const bool in_place : {false, true}) {
+          SCOPED_TRACE(std::string(spec) + " " + std::string(to_string(collective)));
+          const Program program = machine.make("optimal:k=3", collective, 2, in_place);
+          const Verification verification = verify(program);
+          EXPECT_TRUE(verification.ok()) << verification.problems.front().message;
+          EXPECT_TRUE(
+              check_routes(program, {const_cast<Router*>(&machine.router), machine.placement})
+                  .empty());
+        }
+      }
+    }
+  }
+}
+
+TEST(Optimal, OneAndTwoRanks) {
+  for (const std::vector<int>& gpus : {std::vector<int>{4}, std::vector<int>{4, 7}}) {
+    const Machine machine("dgx1-v100", gpus);
+    for (const Collective collective : kOneWay) {
+      EXPECT_TRUE(verify(machine.make("optimal", collective)).ok());
+    }
+  }
+}
+
+TEST(Optimal, BroadcastFromEveryRootReachesTheBound) {
+  for (const char* spec : {"dgx1-p100", "dgx1-v100"}) {
+    Machine machine(spec);
+    for (int root = 0; root < 8; ++root) {
+      expect_near_bound(machine, Collective::broadcast, root, 0.99, 128 << 10);
+    }
+    expect_near_bound(machine, Collective::reduce, 3, 0.99, 128 << 10);
+  }
+}
+
+TEST(Optimal, AllgatherAndReducescatterReachTheBound) {
+  for (const char* spec : {"dgx1-p100", "dgx1-v100"}) {
+    Machine machine(spec);
+    expect_near_bound(machine, Collective::allgather, 0, 0.99, 96 << 10);
+    expect_near_bound(machine, Collective::reducescatter, 0, 0.99, 96 << 10);
+  }
+}
+
+TEST(Optimal, SubsetsReachTheBound) {
+  int tried = 0;
+  for (const char* spec : {"dgx1-p100", "dgx1-v100"}) {
+    const std::vector<std::vector<int>> subsets = connected_subsets(spec);
+    for (std::size_t i = 0; i < subsets.size(); i += subsets.size() / 12) {
+      SCOPED_TRACE(testing::PrintToString(subsets[i]) + " of " + spec);
+      Machine machine(spec, subsets[i]);
+      const int root = static_cast<int>(i % subsets[i].size());
+      expect_near_bound(machine, Collective::broadcast, root, 0.99, 128 << 10);
+      expect_near_bound(machine, Collective::allgather, 0, 0.99, 96 << 10);
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 20);
+}
+
+TEST(Optimal, SwitchedMachinesReachTheBoundWithinTwoPerCent) {
+  Machine a100("dgx-a100");
+  expect_near_bound(a100, Collective::allgather, 0, 0.98, 1 << 20);
+  expect_near_bound(a100, Collective::broadcast, 5, 0.98, 256 << 10);
+  Machine mi250("mi250");
+  expect_near_bound(mi250, Collective::allgather, 0, 0.98, 64 << 10);
+}
+
+}  // namespace
+}  // namespace espalier::programs

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of the paper on the spanning tree polytope. Its C(G) is the time to aggregate a message
+// when one NVLink takes time 1 for it: with links of 25 GB/s, 25 / algbw. C of a schedule is the
+// time its busiest link direction takes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/forest_program.h"
+#include "ir/verify.h"
+#include "planner/bounds.h"
+#include "planner/pack_allreduce.h"
+#include "scenarios/study.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kLinkGbps = 25;
+constexpr std::int64_t kBytes = std::int64_t{1} << 24;
+
+/// What an algorithm loads the links with, uncut.
+std::vector<LinkUse> link_uses(const std::string& machine, const std::string& algorithm,
+                               const std::vector<int>& gpus = {},
+                               LinkScope links = LinkScope::all) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = machine;
+  query.gpus = gpus;
+  query.links = links;
+  query.algorithm = algorithm;
+  query.size_bytes = kBytes;
+  query.profile = "ideal";
+  query.chunk_bytes = 0;
+  const Outcome outcome = study.ask(query);
+  EXPECT_FALSE(outcome.skipped) << outcome.skipped.value_or("");
+  EXPECT_TRUE(outcome.verified);
+  return outcome.report.links;
+}
+
+double c_of(const std::vector<LinkUse>& uses) {
+  double busiest_s = 0;
+  for (const LinkUse& use : uses) busiest_s = std::max(busiest_s, use.busy_s);
+  return busiest_s * kLinkGbps * 1e9 / static_cast<double>(kBytes);
+}
+
+/// The ring of double NVLinks: 16 of the 24 links.
+const std::vector<int> kDualRing = {0, 3, 2, 1, 5, 6, 7, 4};
+
+Forest optimum(const std::string& machine) {
+  const Topology topology = load_topology(machine);
+  const Router router(topology, topology.profile("ideal"), LinkScope::fabric);
+  return pack_allreduce(router, place_ranks(router, {}));
+}
+
+TEST(SpanningTreePaper, OptimalSchedules) {
+  // C = 7/24: 25 x 24 / 7 = 600 / 7 GB/s. C = 1/3: 25 x 3 = 75 GB/s.
+  EXPECT_EQ(optimum("p3.16xlarge").exact_algbw, "600/7");
+  EXPECT_EQ(optimum("p3.8xlarge").exact_algbw, "75");
+  // The program does to the links what the plan says.
+  EXPECT_NEAR(c_of(link_uses("p3.16xlarge", "optimal", {}, LinkScope::fabric)), 7.0 / 24, 1e-9);
+  EXPECT_NEAR(c_of(link_uses("p3.8xlarge", "optimal", {}, LinkScope::fabric)), 1.0 / 3, 1e-9);
+}
+
+TEST(SpanningTreePaper, TheUpperEstimateOfItsLemmaIsTight) {
+  // C(G) >= (n - 1) / number of links: 7/24 and 3/9.
+  const Forest forest = optimum("p3.16xlarge");
+  EXPECT_DOUBLE_EQ(kLinkGbps / forest.algbw_gbps, 7.0 / 24);
+  EXPECT_DOUBLE_EQ(kLinkGbps / optimum("p3.8xlarge").algbw_gbps, 3.0 / 9);
+}
+
+TEST(SpanningTreePaper, TheBestSingleTreeIsAChainOfDoubleLinks) {
+  // Every link of the tree carries the message once each way, double ones in time 1/2. No tree does
+  // better, as no two GPUs have more than two links.
+  EXPECT_NEAR(c_of(link_uses("p3.16xlarge", "chain", kDualRing, LinkScope::fabric)), 0.5, 1e-9);
+}
+
+TEST(SpanningTreePaper, EightRotatedChainsOfTheDualRing) {
+  // Each of the ring's eight edges is left out by one of the eight chains: 7/8 of 1/2.
+  const Topology topology = load_topology("p3.16xlarge");
+  const Router router(topology, topology.profile("ideal"), LinkScope::fabric);
+  const Placement placement = place_ranks(router, kDualRing);
+  Forest forest;
+  forest.units = 8;
+  forest.algbw_gbps = kLinkGbps * 16 / 7;
+  for (int first = 0; first < 8; ++first) {
+    PlannedTree chain{first, 1, {}};
+    for (int i = 0; i < 7; ++i) chain.edges.push_back({(first + i) % 8, (first + i + 1) % 8, {}});
+    forest.trees.push_back(chain);
+  }
+  EXPECT_TRUE(check_forest(forest, router, placement).empty());
+  forest.algbw_gbps *= 1.001;
+  EXPECT_EQ(check_forest(forest, router, placement).size(), 16U);  // every direction is too full
+
+  const BuildRequest request = request_for(Collective::allreduce, 0, false, router, placement);
+  const Program program = allreduce_program("rotated_chains", request, forest, {});
+  ASSERT_TRUE(verify(program).ok());
+  Simulator simulator;
+  RunOptions options;
+  options.size_bytes = kBytes;
+  Router routes(topology, topology.profile("ideal"), LinkScope::fabric);
+  EXPECT_NEAR(c_of(simulator.run(program, {&routes, placement}, options).links), 7.0 / 16, 1e-9);
+}
+
+/// Bytes over the message of all links whose name begins and goes on like this, which must agree.
+double load(const std::vector<LinkUse>& uses, const std::string& from, const std::string& to) {
+  double loads = -1;
+  for (const LinkUse& use : uses) {
+    const std::size_t arrow = use.name.find("->");
+    if (use.name.rfind(from, 0) != 0 || use.name.compare(arrow + 2, to.size(), to) != 0) continue;
+    const double share = use.bytes / static_cast<double>(kBytes);
+    if (loads < 0) loads = share;
+    EXPECT_NEAR(share, loads, 1e-9) << use.name;
+  }
+  EXPECT_GE(loads, 0) << from << "->" << to;
+  return loads;
+}
+
+TEST(SpanningTreePaper, LinkUseOfP2) {
+  // Averaged over 16 roots, going up: 15 of 16 GPUs send over their card link; 7 of 8 cards over
+  // their uplink; one half to the other for half of the roots. The way down does the same again in
+  // the other direction: twice 15/16, 14/16 and 8/16.
+  const std::vector<LinkUse> large = link_uses("p2.16xlarge", "hierarchical_trees");
+  EXPECT_NEAR(load(large, "gpu", "card"), 2 * 15.0 / 16, 1e-9);
+  EXPECT_NEAR(load(large, "card", "gpu"), 2 * 15.0 / 16, 1e-9);
+  EXPECT_NEAR(load(large, "card", "central"), 2 * 14.0 / 16, 1e-9);
+  EXPECT_NEAR(load(large, "central", "card"), 2 * 14.0 / 16, 1e-9);
+  EXPECT_NEAR(load(large, "central", "central"), 2 * 8.0 / 16, 1e-9);
+  // Eight GPUs on four cards below one switch: 7 : 6.
+  const std::vector<LinkUse> small = link_uses("p2.8xlarge", "hierarchical_trees");
+  EXPECT_NEAR(load(small, "gpu", "card"), 2 * 7.0 / 8, 1e-9);
+  EXPECT_NEAR(load(small, "card", "central"), 2 * 6.0 / 8, 1e-9);
+}
+
+TEST(SpanningTreePaper, TheBottleneckOfP2IsInsideTheCards) {
+  // All links are alike, so the most used ones bind, and the schedule is optimal: 16 GPUs with
+  // 15.75 GB/s each bring 16 x 15.75 / (2 x 15) = 8.4 GB/s; 8 x 15.75 / (2 x 7) = 9.
+  for (const auto& [machine, optimum] :
+       std::vector<std::pair<std::string, double>>{{"p2.16xlarge", 8.4}, {"p2.8xlarge", 9}}) {
+    const std::vector<LinkUse> uses = link_uses(machine, "hierarchical_trees");
+    double busiest_s = 0;
+    for (const LinkUse& use : uses) busiest_s = std::max(busiest_s, use.busy_s);
+    for (const LinkUse& use : uses) {
+      const bool in_card = use.name.find("gpu") != std::string::npos;
+      EXPECT_EQ(use.busy_s > busiest_s * (1 - 1e-9), in_card) << machine << " " << use.name;
+    }
+    EXPECT_NEAR(static_cast<double>(kBytes) / busiest_s * 1e-9, optimum, 1e-9) << machine;
+    const Topology topology = load_topology(machine);
+    const Router router(topology, topology.profile("ideal"));
+    EXPECT_NEAR(
+        bandwidth_bound(Collective::allreduce, 0, router, place_ranks(router, {})).algbw_gbps,
+        optimum, 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace espalier
