@@ -53,9 +53,9 @@ struct Algorithm {
   std::string paper;        ///< where it comes from
   std::vector<Collective> collectives;
   std::vector<AlgorithmParameter> parameters = {};
-  bool pipelined = false;   ///< gains from chunking; `--chunk auto` cuts it
-  bool staggered = false;   ///< odd lanes run half a piece behind even ones (Chunking::stagger)
-  bool uses_hosts = false;  ///< programs may have host memories as places
+  bool pipelined = false;      ///< gains from chunking; `--chunk auto` cuts it
+  bool staggered = false;      ///< odd lanes run half a piece behind even ones (Chunking::stagger)
+  bool uses_hosts = false;     ///< programs may have host memories as places
   bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;

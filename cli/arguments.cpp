@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "core/check.h"
+#include "core/file.h"
 #include "core/units.h"
 
 namespace espalier {
@@ -185,6 +187,25 @@ std::vector<int> Arguments::gpus(std::string_view option) {
     return {};
   }
   return *numbers;
+}
+
+std::string Arguments::output(std::string_view option) {
+  const std::string path = text(option);
+  if (path.empty()) return path;
+  std::error_code ignored;
+  namespace fs = std::filesystem;
+  const std::string file =
+      path == "-" ? path : fs::weakly_canonical(fs::absolute(path, ignored), ignored).string();
+  const auto [other, is_new] = outputs_.emplace(file, option);
+  if (!is_new) {
+    problem(fmt::format("{} and {} can't both write to {}", other->second, option,
+                        path == "-" ? "standard output" : quote(path)));
+  }
+  reading(option, [&] {
+    require_writable(path);
+    return true;
+  });
+  return path;
 }
 
 void Arguments::problem(std::string message, std::string suggestion) {

@@ -57,6 +57,10 @@ class Arguments {
     return choices.front().second;
   }
 
+  /// The file to write results to, "-" for standard output, or empty. Notes a problem when it can't
+  /// be written or is that of another output option given: one would overwrite the other.
+  std::string output(std::string_view option);
+
   void problem(std::string message, std::string suggestion = {});
   /// Notes "--option: what is wrong".
   void problem_of(std::string_view option, std::string_view what, std::string suggestion = {});
@@ -83,6 +87,7 @@ class Arguments {
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
   std::vector<std::string> positionals_;
   DiagnosticList problems_;
+  std::map<std::string, std::string> outputs_;  ///< option by the file it writes
 };
 
 }  // namespace espalier

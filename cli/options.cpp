@@ -4,6 +4,7 @@
 #include "algorithms/algorithm.h"
 #include "cli/verb.h"
 #include "core/check.h"
+#include "core/error.h"
 #include "core/words.h"
 #include "ir/data.h"
 #include "scenarios/scenario.h"
@@ -93,7 +94,51 @@ std::vector<std::string> nameable() {
   return all;
 }
 
+using ParameterNames = std::map<std::string, std::vector<std::string>>;
+
+bool has_clusters(const std::string& machine) {
+  try {
+    load_topology(machine + ":nodes=2");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ParameterNames topology_parameters() {
+  const auto name = [](auto& parameter) { return parameter.name; };
+  ParameterNames all;
+  for (const GenericMachine& generic : generic_machines()) {
+    all[generic.name] = names(generic.parameters, name);
+  }
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (has_clusters(entry.name)) all[entry.name] = {"nodes"};
+  }
+  return all;
+}
+
+ParameterNames algorithm_parameters() {
+  ParameterNames all;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const AlgorithmParameter& parameter : algorithm->parameters) {
+      all[algorithm->name].push_back(parameter.name);
+    }
+  }
+  return all;
+}
+
 }  // namespace
+
+ParameterNames parameters_of(WordKind kind) {
+  if (kind == WordKind::algorithm) return algorithm_parameters();
+  if (kind == WordKind::topology) return topology_parameters();
+  if (kind != WordKind::nameable) return {};
+  ParameterNames all = topology_parameters();
+  for (const auto& [name, parameters] : algorithm_parameters()) {
+    all[name].insert(all[name].end(), parameters.begin(), parameters.end());
+  }
+  return all;
+}
 
 std::vector<std::string> words_of(WordKind kind) {
   const auto as_text = [](auto value) { return to_string(value); };

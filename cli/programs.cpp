@@ -64,7 +64,9 @@ ProgramRequest read_program_request(Arguments& arguments) {
     }
     request.collective = arguments.choice("--collective", collectives);
   }
-  request.root = static_cast<int>(arguments.integer("--root", 0, std::max(request.ranks, 1) - 1));
+  // Of a machine that can't be loaded, the number of ranks is not known.
+  const int ranks = request.ranks > 0 ? request.ranks : kMaxPlaces;
+  request.root = static_cast<int>(arguments.integer("--root", 0, ranks - 1));
   request.in_place = arguments.flag("--in-place");
   request.chunks = arguments.integer("--chunks", 1, kMaxUnits);
   return request;

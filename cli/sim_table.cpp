@@ -123,6 +123,7 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
   }
 }
 
+/// As nccl-tests prints it: over the sizes. Over several algorithms it would say nothing.
 void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
   double sum = 0;
   for (const Outcome& outcome : outcomes) {

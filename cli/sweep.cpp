@@ -29,38 +29,49 @@ std::vector<std::pair<std::string, Value>> named(const Range& values) {
   return all;
 }
 
-void read_machine(Arguments& arguments, Query& question) {
-  const Verb& verb = arguments.verb();
+/// Reads --ranks where the verb takes it.
+int read_ranks(Arguments& arguments, const Query& question) {
+  if (!takes(arguments.verb(), "--ranks")) return 0;
+  if (question.topology.empty()) {
+    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
+    return static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
+  }
+  if (arguments.given("--ranks")) {
+    arguments.problem("--ranks and --topology exclude each other",
+                      "--gpus chooses ranks of a machine");
+  }
+  return 0;
+}
+
+/// Returns how many ranks there are, 0 where a problem hides it.
+int read_machine(Arguments& arguments, Query& question) {
+  std::optional<Topology> machine;
   question.topology = arguments.text("--topology");
   question.profile = arguments.text("--profile");
   if (!question.topology.empty()) {
-    const auto machine =
-        arguments.reading("--topology", [&] { return load_topology(question.topology); });
-    if (machine)
-      arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
-  } else if (!takes(verb, "--ranks") && !arguments.has_unknown()) {
+    machine = arguments.reading("--topology", [&] { return load_topology(question.topology); });
+  } else if (!takes(arguments.verb(), "--ranks") && !arguments.has_unknown()) {
     arguments.problem("which machine? --topology is missing", "espalier list topologies");
   }
   question.gpus = arguments.gpus("--gpus");
   question.links = arguments.choice<LinkScope>(
       "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
-  if (!takes(verb, "--ranks")) return;
-  if (arguments.given("--ranks") && !question.topology.empty()) {
-    arguments.problem("--ranks and --topology exclude each other",
-                      "--gpus chooses ranks of a machine");
-  } else if (question.topology.empty()) {
-    question.ranks = static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
-    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
-  }
+  question.ranks = read_ranks(arguments, question);
+  if (!machine) return question.ranks;
+  arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
+  const auto gpus =
+      arguments.reading("--gpus", [&] { return chosen_gpus(*machine, question.gpus); });
+  return gpus ? static_cast<int>(gpus->size()) : 0;
 }
 
-void read_collective(Arguments& arguments, Query& question) {
+void read_collective(Arguments& arguments, Query& question, int ranks) {
   std::vector<std::pair<std::string, Collective>> collectives;
   for (const CollectiveInfo& collective : all_collectives()) {
     collectives.emplace_back(collective.name, collective.id);
   }
   question.collective = arguments.choice("--collective", collectives);
-  question.root = static_cast<int>(arguments.integer("--root", 0, kMaxPlaces));
+  const int most = (ranks > 0 ? ranks : kMaxPlaces) - 1;
+  question.root = static_cast<int>(arguments.integer("--root", 0, most));
   if (arguments.given("--root") && !info(question.collective).rooted) {
     arguments.problem_of("--root", fmt::format("{} has no root", to_string(question.collective)));
   }
@@ -126,8 +137,8 @@ std::vector<Query> Sweep::queries() const {
 Sweep read_sweep(Arguments& arguments) {
   Sweep sweep;
   const Verb& verb = arguments.verb();
-  read_machine(arguments, sweep.question);
-  read_collective(arguments, sweep.question);
+  const int ranks = read_machine(arguments, sweep.question);
+  read_collective(arguments, sweep.question, ranks);
   read_algorithms(arguments, sweep);
   sweep.sizes = arguments.sizes("--size");
   sweep.question.chunk_bytes = arguments.chunk("--chunk");

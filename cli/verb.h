@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ enum class WordKind {
 
 /// The words to offer for a kind; empty where there is no list.
 std::vector<std::string> words_of(WordKind kind);
+/// The parameters that may follow "NAME:", by the names of the kind that take any.
+std::map<std::string, std::vector<std::string>> parameters_of(WordKind kind);
 
 /// An option, declared once and shared by all verbs that take it.
 struct OptionSpec {

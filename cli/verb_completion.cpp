@@ -33,48 +33,103 @@ bool may_be_file(WordKind kind) {
          kind == WordKind::nameable;
 }
 
-std::string bash_words(WordKind kind) {
-  std::string reply =
-      fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")", join(words_of(kind), " "));
-  if (may_be_file(kind)) reply += " $(compgen -f -- \"$cur\")";
-  return reply + ")";
+/// What bash does to offer the words of a kind.
+std::string bash_offer(WordKind kind) {
+  std::string text;
+  if (const auto words = words_of(kind); !words.empty()) {
+    text += fmt::format("_espalier_offer '{}'; ", join(words, " "));
+  }
+  for (const auto& [name, parameters] : parameters_of(kind)) {
+    text +=
+        fmt::format("\n        _espalier_offer_parameters {} '{}'; ", name, join(parameters, " "));
+  }
+  if (may_be_file(kind)) text += "_espalier_offer_files; ";
+  return text;
 }
 
+constexpr std::string_view kBashHead =
+    R"(# espalier completion bash > ~/.local/share/bash-completion/completions/espalier
+
+# Readline cuts words at ':' and '='. Sets words to what was typed, up to the cursor.
+_espalier_words() {
+  local line=${COMP_LINE:0:COMP_POINT} rest word i
+  words=()
+  for ((i = 0; i <= COMP_CWORD; ++i)); do
+    rest=${line#"${line%%[![:blank:]]*}"}
+    word=${COMP_WORDS[i]}
+    ((i == COMP_CWORD)) && word=$rest
+    if ((i == 0)) || [[ $rest != "$line" ]]; then words+=("$word"); else words[-1]+=$word; fi
+    line=${rest:${#word}}
+  done
+}
+_espalier_offer() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+# NAME PARAMETERS: what follows "NAME:" or, after others, a comma.
+_espalier_offer_parameters() {
+  [[ $cur == "$1":* ]] || return
+  local head=${cur%"${cur##*[:,]}"}
+  mapfile -t COMPREPLY < <(compgen -P "$head" -S = -W "$2" -- "${cur#"$head"}")
+  compopt -o nospace
+}
+_espalier_offer_files() {
+  local files
+  mapfile -t files < <(compgen -f -- "$cur")
+  ((${#files[@]} > 0)) && compopt -o filenames
+  COMPREPLY+=("${files[@]}")
+}
+)";
+
+constexpr std::string_view kBashTail = R"(_espalier() {
+  local words cur before last i
+  COMPREPLY=()
+  _espalier_words
+  last=$((${#words[@]} - 1)) cur=${words[-1]} before=${words[-2]}
+  if [[ $cur == --*=* ]]; then
+    before=${cur%%=*} cur=${cur#*=}
+  elif [[ $cur != -* ]]; then
+    # An option that takes several words still gets them after the first.
+    for ((i = last - 1; i > 2; --i)); do
+      [[ ${words[i]} == -* ]] && break
+    done
+    [[ ${words[i]%%=*} =~ ^($_espalier_many)$ ]] && before=${words[i]%%=*}
+  fi
+  _espalier_candidates
+  # Readline keeps what stands before the last place where it cut.
+  local typed=${words[-1]} cuts=${COMP_WORDBREAKS//[^:=]/} kept=
+  [[ -n $cuts ]] && kept=${typed%"${typed##*[$cuts]}"}
+  for i in "${!COMPREPLY[@]}"; do
+    COMPREPLY[i]=${typed%"$cur"}${COMPREPLY[i]}
+    COMPREPLY[i]=${COMPREPLY[i]#"$kept"}
+  done
+}
+complete -F _espalier espalier
+)";
+
 std::string bash_completion() {
-  std::string text =
-      "# espalier completion bash > ~/.local/share/bash-completion/completions/espalier\n"
-      "_espalier() {\n"
-      "  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i\n"
-      "  COMPREPLY=()\n"
-      "  if ((COMP_CWORD == 1)); then\n";
-  text += fmt::format("    {}\n    return\n  fi\n", bash_words(WordKind::verb));
-  text +=
-      "  if [[ $cur != -* ]]; then\n"
-      "    # An option that takes several words still gets them after the first.\n"
-      "    for ((i = COMP_CWORD - 1; i > 2; --i)); do\n"
-      "      [[ ${COMP_WORDS[i]} == -* ]] && break\n"
-      "    done\n";
   std::vector<std::string> many;
+  std::string options;
   for (const OptionSpec* spec : shown_options()) {
     if (spec->many) many.emplace_back(spec->name);
-  }
-  text +=
-      fmt::format("    case ${{COMP_WORDS[i]}} in {}) before=${{COMP_WORDS[i]}} ;; esac\n  fi\n",
-                  join(many, "|"));
-  text += "  case $before in\n";
-  for (const OptionSpec* spec : shown_options()) {
     if (spec->kind == WordKind::flag) continue;
-    text += fmt::format("    {}) {}; return ;;\n", spec->name, bash_words(spec->kind));
+    options += fmt::format("    {}) {}return ;;\n", spec->name, bash_offer(spec->kind));
   }
-  text += "  esac\n  case ${COMP_WORDS[1]} in\n";
+  std::string text(kBashHead);
+  text += fmt::format("_espalier_many='{}'\n_espalier_candidates() {{\n", join(many, "|"));
+  text += fmt::format(
+      "  if ((last == 1)); then\n"
+      "    if [[ $cur == -* ]]; then _espalier_offer '--help --version'; else {}fi\n"
+      "    return\n  fi\n"
+      "  case $before in\n{}  esac\n  case ${{words[1]}} in\n",
+      bash_offer(WordKind::verb), options);
   for (const Verb* verb : all_verbs()) {
     text += fmt::format(
-        "    {}) if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); else {}; "
-        "fi "
-        ";;\n",
-        verb->name, join(option_names(*verb), " "), bash_words(verb->positional.kind));
+        "    {}) if [[ $cur == -* ]]; then _espalier_offer '{}'; else\n      {}:; fi ;;\n",
+        verb->name, join(option_names(*verb), " "), bash_offer(verb->positional.kind));
   }
-  return text + "  esac\n}\ncomplete -F _espalier espalier\n";
+  text += "  esac\n}\n";
+  text += kBashTail;
+  return text;
 }
 
 /// Between single quotes, with what _arguments gives a meaning escaped.

@@ -14,7 +14,7 @@ namespace {
 
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
-  const std::string json = arguments.text("--json");
+  const std::string json = arguments.output("--json");
   arguments.choice<bool>("--backend", {{"host", true}});
   arguments.finish();
   // The threads of this computer are not the machine that was modelled: its bound says nothing

@@ -135,7 +135,7 @@ Json items_json(const std::vector<Item>& items) {
 }
 
 int run_list(Arguments& arguments, const Console& console) {
-  const std::string json_file = arguments.text("--json");
+  const std::string json_file = arguments.output("--json");
   const std::string wanted = arguments.positionals().empty() ? "" : arguments.positionals().front();
   const auto kind = std::ranges::find(kinds(), wanted, &Kind::name);
   if (kind == kinds().end() && !wanted.empty()) {

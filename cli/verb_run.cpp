@@ -118,7 +118,7 @@ void print_summary(const Console& console, const Scenario& scenario, const Answe
 }
 
 int run_scenarios(Arguments& arguments, const Console& console) {
-  const std::string json = arguments.text("--json");
+  const std::string json = arguments.output("--json");
   Options options;
   options.print = json != "-";
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));

@@ -56,6 +56,22 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   return std::nullopt;
 }
 
+/// Notes the options given that mean nothing for such a thing.
+void refuse_options(Arguments& arguments, Thing thing) {
+  const bool is_algorithm = thing == Thing::algorithm;
+  const std::string_view called = thing == Thing::topology   ? "a machine"
+                                  : thing == Thing::scenario ? "a scenario"
+                                  : is_algorithm             ? "an algorithm's program"
+                                                             : "a program in a file";
+  for (const OptionUse& use : arguments.verb().options) {
+    const bool is_dot = use.name == "--dot";
+    const bool fits = is_dot ? thing == Thing::topology : is_algorithm;
+    if (fits || !arguments.given(use.name)) continue;
+    arguments.problem_of(use.name, fmt::format("{} is shown without it", called),
+                         is_dot ? "--dot draws machines" : "it chooses an algorithm's program");
+  }
+}
+
 void show_algorithm(Arguments& arguments, const Console& console, const std::string& spec) {
   const ProgramRequest request = read_program_request(arguments);
   const AlgorithmChoice choice = parse_algorithm(spec);
@@ -80,6 +96,7 @@ int run_show(Arguments& arguments, const Console& console) {
   arguments.finish();
   const std::string& spec = arguments.positionals().front();
   const auto thing = resolve(arguments, spec);
+  if (thing) refuse_options(arguments, *thing);
   arguments.finish();
   switch (*thing) {
     case Thing::topology:

@@ -17,13 +17,10 @@ std::string trace_of(Study& study, const Outcome& outcome) {
 
 int run_sim(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
-  const std::string json = arguments.text("--json");
-  const std::string trace = arguments.text("--trace");
+  const std::string json = arguments.output("--json");
+  const std::string trace = arguments.output("--trace");
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
-  if (json == "-" && trace == "-") {
-    arguments.problem("--json and --trace can't both write to standard output");
-  }
   arguments.finish();
 
   Simulator simulator;
@@ -51,7 +48,8 @@ const Verb& sim_verb() {
       "of the machine. The table has the columns of nccl-tests, fastest first for every size; "
       "%bound is the share of what no schedule on the links it uses could beat, and below stands "
       "why. The algorithm auto stands for the fastest one and tuned:FILE for what a table of "
-      "`espalier tune` says, by size.",
+      "`espalier tune` says, by size. For one algorithm the average bus bandwidth over the sizes "
+      "follows, as nccl-tests prints it.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},

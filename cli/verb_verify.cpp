@@ -18,6 +18,7 @@ struct Verdict {
   std::string name;  ///< the file, or algorithm and collective
   std::string facts;
   Verification verification;
+  bool readable = true;  ///< else the problems say why it is no program
 };
 
 std::string facts_of(const Program& program) {
@@ -58,10 +59,21 @@ Verdict judge(std::string name, const Program& program, const std::optional<Mach
   return verdict;
 }
 
-std::vector<Verdict> judge_algorithms(const std::vector<std::string>& specs,
-                                      const ProgramRequest& request, const Console& console) {
-  std::vector<Verdict> verdicts;
-  DiagnosticList impossible;
+Verdict judge_file(const std::string& file, const std::optional<Machine>& machine) {
+  Verdict verdict;
+  try {
+    verdict = judge(file, parse_program(read_file(file), file), machine);
+  } catch (const Error& error) {
+    verdict = {file, {}, {error.diagnostics()}, false};
+  }
+  for (Diagnostic& problem : verdict.verification.problems) problem.where.file = file;
+  return verdict;
+}
+
+/// Adds the verdicts; `impossible` gets what was asked for by name and can't be built.
+void judge_algorithms(const std::vector<std::string>& specs, const ProgramRequest& request,
+                      const Console& console, std::vector<Verdict>& verdicts,
+                      DiagnosticList& impossible) {
   const bool all = specs == std::vector<std::string>{"all"};
   const std::vector<std::string> names = all ? words_of(WordKind::algorithm) : specs;
   for (const std::string& spec : names) {
@@ -77,8 +89,6 @@ std::vector<Verdict> judge_algorithms(const std::vector<std::string>& specs,
       verdicts.push_back(judge(name, build_program(choice, collective, request), request.machine));
     }
   }
-  impossible.throw_if_any(ErrorKind::unsupported);
-  return verdicts;
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -91,10 +101,11 @@ Json verdict_json(const Verdict& verdict) {
                              {"line", problem.where.line},
                              {"column", problem.where.column}}}});
   }
-  return {{"program", verdict.name},
-          {"ok", verdict.verification.ok()},
-          {"order_consistent", verdict.verification.order_consistent},
-          {"diagnostics", diagnostics}};
+  return {
+      {"program", verdict.name},
+      {"ok", verdict.verification.ok()},
+      {"order_consistent", verdict.readable ? Json(verdict.verification.order_consistent) : Json()},
+      {"diagnostics", diagnostics}};
 }
 
 void print(const Console& console, const Verdict& verdict) {
@@ -115,7 +126,7 @@ void print(const Console& console, const Verdict& verdict) {
 int run_verify(Arguments& arguments, const Console& console) {
   const ProgramRequest request = read_program_request(arguments);
   const std::vector<std::string> specs = arguments.words("--algorithm");
-  const std::string json_file = arguments.text("--json");
+  const std::string json_file = arguments.output("--json");
   if (specs.empty() && arguments.positionals().empty()) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");
   }
@@ -128,20 +139,25 @@ int run_verify(Arguments& arguments, const Console& console) {
 
   std::vector<Verdict> verdicts;
   for (const std::string& file : arguments.positionals()) {
-    verdicts.push_back(judge(file, parse_program(read_file(file), file), request.machine));
-    for (Diagnostic& problem : verdicts.back().verification.problems) problem.where.file = file;
+    verdicts.push_back(judge_file(file, request.machine));
   }
-  for (Verdict& verdict : judge_algorithms(specs, request, console)) {
-    verdicts.push_back(std::move(verdict));
-  }
+  DiagnosticList impossible;
+  judge_algorithms(specs, request, console, verdicts, impossible);
   bool ok = true;
+  bool readable = true;
   Json json = Json::array();
   for (const Verdict& verdict : verdicts) {
     ok = ok && verdict.verification.ok();
+    readable = readable && verdict.readable;
     if (json_file != "-") print(console, verdict);
     if (!json_file.empty()) json.push_back(verdict_json(verdict));
   }
   if (!json_file.empty()) write_output(console, json_file, dump_one_or_array(json));
+  if (!readable) {
+    for (const Diagnostic& problem : impossible.all()) say(console, render(problem));
+    return exit_code(ErrorKind::input);
+  }
+  impossible.throw_if_any(ErrorKind::unsupported);
   return ok ? 0 : 1;
 }
 
@@ -155,7 +171,8 @@ const Verb& verify_verb() {
       "element of every result combined from exactly the right inputs. Takes programs in text form "
       "(- is standard input) or builds those of algorithms. With a machine, every transfer must "
       "have a "
-      "route there. Exit code 1 when a rule is broken, 2 when a file can't be read.",
+      "route there. Exit code 1 when a rule is broken, 2 when a file is no program; "
+      "the others are judged all the same.",
       {"FILE", "programs in the text form that show prints", WordKind::file, 0, 1'000'000},
       {{"--algorithm"},
        {"--ranks", "4"},
@@ -166,7 +183,7 @@ const Verb& verify_verb() {
        {"--in-place"},
        {"--chunks", "1"},
        {"--json"}},
-      {{"verify my_allreduce.txt", "a program of your own"},
+      {{"verify my_allreduce.esp", "a program of your own"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
        {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",
         "and every transfer has a route"}},

@@ -98,6 +98,22 @@ class Temporary {
   File file_;
 };
 
+/// Where a write really goes.
+struct Target {
+  std::string path;
+  bool direct = false;  ///< a device, a pipe or a folder: no temporary can take its place
+};
+
+/// A link stays a link: what it points at is replaced.
+Target resolve(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
+  Target target{resolved.empty() ? path : resolved.string()};
+  const std::filesystem::file_status status = std::filesystem::status(target.path, ignored);
+  target.direct = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  return target;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -112,21 +128,34 @@ void write_file(const std::string& path, std::string_view content) {
     write_all(stdout, content, "standard output");
     return;
   }
-  // A link stays a link: what it points at is replaced.
-  std::error_code ignored;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
-  const std::string target = resolved.empty() ? path : resolved.string();
-  const std::filesystem::file_status status = std::filesystem::status(target, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const File file(std::fopen(target.c_str(), "wb"));
+  const Target target = resolve(path);
+  if (target.direct) {
+    const File file(std::fopen(target.path.c_str(), "wb"));
     if (!file) fail("write", path, system_reason());
     write_all(file.get(), content, path);
     return;
   }
   const std::lock_guard lock(write_mutex);
-  Temporary temporary(target);
+  Temporary temporary(target.path);
   write_all(temporary.file(), content, path);
   temporary.commit();
+}
+
+void require_writable(const std::string& path) {
+  if (path == "-") return;
+  const Target target = resolve(path);
+  if (!target.direct) {
+    const std::lock_guard lock(write_mutex);
+    const Temporary removed_at_once(target.path);
+    return;
+  }
+  // Opening a pipe would wait for its reader.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(target.path, ignored))
+    errno = EISDIR;
+  else if (::access(target.path.c_str(), W_OK) == 0)
+    return;
+  fail("write", path, system_reason());
 }
 
 void discard_unfinished_writes() noexcept {

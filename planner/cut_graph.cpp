@@ -36,6 +36,8 @@ struct CutGraph::FlowNetwork {
   std::vector<std::pair<Traits::edge_descriptor, Capacity>> links;
   std::int64_t scale = 1;
 
+  explicit FlowNetwork(std::size_t vertices) : graph(vertices) {}
+
   Traits::edge_descriptor add(int from, int to, Capacity capacity) {
     const auto forward = boost::add_edge(from, to, graph).first;
     const auto back = boost::add_edge(to, from, graph).first;
@@ -158,11 +160,10 @@ Capacity CutGraph::around(const std::vector<bool>& vertices) const {
 
 CutGraph::FlowNetwork& CutGraph::network() const {
   if (network_) return *network_;
-  network_ = std::make_unique<FlowNetwork>();
-  FlowNetwork& network = *network_;
   const int vertices = static_cast<int>(vertex_node_.size());
   const int media = static_cast<int>(medium_capacity_.size());
-  network.graph = FlowGraph(vertices + 2 * media + 2);
+  network_ = std::make_unique<FlowNetwork>(vertices + 2 * media + 2);
+  FlowNetwork& network = *network_;
   network.source = vertices + 2 * media;
   network.sink = network.source + 1;
   const auto entry = [&](int medium) { return vertices + 2 * medium; };

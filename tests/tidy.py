@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house rules that a compiler does not check. Prints every offence and exits 1 if there is one.
 
-Layering, third-party includes, file and line lengths, licence lines, unfinished marks, dead headers
-and dead links in the documents. The rules are explained in docs/architecture.md.
+Layering, third-party includes, lengths of files, functions and lines, licence lines, unfinished
+marks, dead headers, dead links and unfilled placeholders in the documents. The rules are explained
+in docs/architecture.md.
 """
 
 import pathlib
@@ -41,8 +42,13 @@ THIRD_PARTY = {
 }
 LIMITS = {".h": 150, ".cpp": 400}
 TEST_LIMIT = 600
+FUNCTION_LIMIT = 80
 WIDTH = 100
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+PLACEHOLDER = re.compile(r"@[A-Z][A-Z_]*@")
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
+NO_FUNCTION = re.compile(
+    r"(template\b.*> )?(namespace|class|struct|union|enum|if|for|while|switch|do|try)\b|.* = \{$")
 
 offences = []
 
@@ -74,14 +80,35 @@ def check_includes(path, number, included, installed):
                 offend(path, number, f"an installed header must not include {included}")
 
 
+def functions(text):
+    """The first line and the length of everything that looks like a function in formatted code: a
+    statement, and the first line of the same indentation that begins with its closing brace."""
+    text = RAW_STRING.sub(lambda raw: '""' + "\n" * raw[0].count("\n"), text)
+    statement = {}  # the line where the latest one began, by indentation
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        code = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if code.startswith("}"):
+            begin = statement.get(indent)
+            if begin and not NO_FUNCTION.match(lines[begin - 1].strip()):
+                yield begin, number - begin + 1
+        elif code and not code.startswith(("#", "//")):
+            statement[indent] = number
+
+
 def check_source(path, installed):
-    lines = (ROOT / path).read_text().splitlines()
+    text = (ROOT / path).read_text()
+    lines = text.splitlines()
     if not lines or "SPDX-License-Identifier: Apache-2.0" not in lines[0]:
         offend(path, 1, "the first line must be the SPDX licence line")
     suffix = pathlib.Path(path).suffix
     limit = TEST_LIMIT if path.startswith("tests/") else LIMITS[suffix]
     if len(lines) > limit:
         offend(path, len(lines), f"{len(lines)} lines; the limit is {limit}")
+    for number, length in functions(text):
+        if length > FUNCTION_LIMIT:
+            offend(path, number, f"a function of {length} lines; the limit is {FUNCTION_LIMIT}")
     for number, line in enumerate(lines, 1):
         if len(line) > WIDTH:
             offend(path, number, f"{len(line)} columns; the limit is {WIDTH}")
@@ -99,9 +126,11 @@ def check_dead_headers(sources):
             offend(header, 1, "no file includes this header")
 
 
-def check_links(document):
+def check_document(document):
     text = (ROOT / document).read_text()
     for number, line in enumerate(text.splitlines(), 1):
+        for placeholder in PLACEHOLDER.findall(line):
+            offend(document, number, f"nothing was filled in for {placeholder}")
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line):
             if "://" in target:
                 continue
@@ -118,7 +147,7 @@ def main():
         check_source(source, installed)
     check_dead_headers(sources)
     for document in (f for f in files if f.endswith(".md")):
-        check_links(document)
+        check_document(document)
     print("\n".join(offences) or f"tidy: {len(files)} files, no offence")
     return 1 if offences else 0
 

@@ -10,32 +10,6 @@
 namespace espalier {
 namespace {
 
-/// The GPUs asked for, by node. Throws with every number that is wrong.
-std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus) {
-  const std::vector<NodeId> all = topology.gpus();
-  if (gpus.empty()) return all;
-  DiagnosticList problems;
-  std::vector<NodeId> chosen;
-  std::vector<bool> taken(all.size(), false);
-  for (const int gpu : gpus) {
-    if (gpu < 0 || static_cast<std::size_t>(gpu) >= all.size()) {
-      problems.add({}, fmt::format("'{}' has no GPU {}", topology.name, gpu),
-                   all.empty() ? "it has no GPUs at all"
-                               : fmt::format("its GPUs are 0 to {}", all.size() - 1));
-      continue;
-    }
-    const auto index = static_cast<std::size_t>(gpu);
-    if (taken[index]) {
-      problems.add({}, fmt::format("GPU {} is given twice", gpu), "name each GPU once");
-      continue;
-    }
-    taken[index] = true;
-    chosen.push_back(all[index]);
-  }
-  problems.throw_if_any(ErrorKind::usage);
-  return chosen;
-}
-
 /// CPUs by host.
 std::unordered_map<int, std::vector<NodeId>> cpus_by_host(const Topology& topology) {
   std::unordered_map<int, std::vector<NodeId>> cpus;
@@ -100,6 +74,31 @@ void join_neighbours(const Router& router, const std::vector<NodeId>& ranks,
 }
 
 }  // namespace
+
+std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus) {
+  const std::vector<NodeId> all = topology.gpus();
+  if (gpus.empty()) return all;
+  DiagnosticList problems;
+  std::vector<NodeId> chosen;
+  std::vector<bool> taken(all.size(), false);
+  for (const int gpu : gpus) {
+    if (gpu < 0 || static_cast<std::size_t>(gpu) >= all.size()) {
+      problems.add({}, fmt::format("'{}' has no GPU {}", topology.name, gpu),
+                   all.empty() ? "it has no GPUs at all"
+                               : fmt::format("its GPUs are 0 to {}", all.size() - 1));
+      continue;
+    }
+    const auto index = static_cast<std::size_t>(gpu);
+    if (taken[index]) {
+      problems.add({}, fmt::format("GPU {} is given twice", gpu), "name each GPU once");
+      continue;
+    }
+    taken[index] = true;
+    chosen.push_back(all[index]);
+  }
+  problems.throw_if_any(ErrorKind::usage);
+  return chosen;
+}
 
 Placement place_ranks(const Router& router, const std::vector<int>& gpus) {
   const Topology& topology = router.topology();

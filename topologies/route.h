@@ -94,8 +94,11 @@ struct Placement {
   std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
 };
 
-/// Ranks 0..n-1 on the machine's GPUs numbered by `gpus` (all of them when empty). Throws
-/// Error{usage} for a number out of range or given twice.
+/// The machine's GPUs numbered by `gpus`, in that order; all of them when empty. Throws
+/// Error{usage} with every number that is out of range or given twice.
+std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus);
+
+/// Ranks 0..n-1 on `chosen_gpus`. Throws what that throws.
 Placement place_ranks(const Router& router, const std::vector<int>& gpus);
 
 /// The first pair of ranks without a route, for "exit 3 naming the pair"; nothing when connected.

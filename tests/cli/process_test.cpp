@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tool as a process.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -59,20 +65,99 @@ TEST(Process, NoColoursInAPipe) {
   EXPECT_EQ(result.out.find('\033'), std::string::npos);
 }
 
-TEST(Process, BashCompletes) {
-  const Result result = bash(R"(
-source <($espalier completion bash)
-try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _espalier; echo "${COMPREPLY[*]}"; }
-try espalier ver
-try espalier sim --topo
-try espalier sim --topology dgx1-
-try espalier sim --profile k
-try espalier sim --algorithm ring parameter_
-try espalier list topo
-try espalier help com)");
-  EXPECT_EQ(result.out,
-            "verify\n--topology\ndgx1-p100 dgx1-v100\nkernel\nparameter_server\ntopologies\n"
-            "completion\n");
+/// An interactive bash on a terminal of its own, in which `espalier` prints the words it is given,
+/// each in <>, and completion is that of the tool.
+class Terminal {
+ public:
+  Terminal() {
+    std::filesystem::create_directories(folder_ + "/my files");
+    std::ofstream(folder_ + "/my files/a plan.esp");
+    std::ofstream(folder_ + "/rc") << "espalier() { printf '<%s>' \"$@\"; echo; }\nsource <("
+                                   << ESPALIER_BINARY << " completion bash)\n"
+                                   << "PS1='ready>'\nbind 'set enable-bracketed-paste off'\n"
+                                   << "bind 'set bell-style none'\ncd '" << folder_ << "'\n";
+    winsize wide{.ws_row = 50, .ws_col = 500, .ws_xpixel = 0, .ws_ypixel = 0};
+    child_ = forkpty(&terminal_, nullptr, nullptr, &wide);
+    if (child_ == 0) {
+      setenv("TERM", "dumb", 1);
+      setenv("INPUTRC", "/dev/null", 1);
+      execlp("bash", "bash", "--noprofile", "--rcfile", (folder_ + "/rc").c_str(), "-i", nullptr);
+      _exit(127);
+    }
+    read_until("ready>");
+  }
+  ~Terminal() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    close(terminal_);
+    std::filesystem::remove_all(folder_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  /// Types a line, in which each '|' is a press of the tab key; returns what the command printed.
+  std::string type(std::string keys) {
+    std::ranges::replace(keys, '|', '\t');
+    keys += '\r';
+    if (write(terminal_, keys.data(), keys.size()) < 0) return "can't type";
+    const std::string shown = read_until("\r\nready>");
+    const std::size_t begin = shown.find("\r\n<");
+    if (begin == std::string::npos) return shown;
+    return shown.substr(begin + 2, shown.rfind("\r\nready>") - begin - 2);
+  }
+
+ private:
+  /// What appears until `end` does; all there is when it does not within 20 seconds.
+  std::string read_until(const std::string& end) const {
+    std::string shown;
+    pollfd ready{.fd = terminal_, .events = POLLIN, .revents = 0};
+    char buffer[4096];
+    while (!shown.ends_with(end) && poll(&ready, 1, 20'000) > 0) {
+      const ssize_t count = read(terminal_, buffer, sizeof buffer);
+      if (count <= 0) break;
+      shown.append(buffer, static_cast<std::size_t>(count));
+    }
+    return shown;
+  }
+
+  const std::string folder_ =
+      ::testing::TempDir() + "espalier_terminal_" + std::to_string(getpid());
+  int terminal_ = -1;
+  pid_t child_ = -1;
+};
+
+TEST(Process, BashCompletesWords) {
+  Terminal terminal;
+  EXPECT_EQ(terminal.type("espalier veri|"), "<verify>");
+  EXPECT_EQ(terminal.type("espalier --ver|"), "<--version>");
+  EXPECT_EQ(terminal.type("espalier sim --topo|dgx1-v|--prof|k|"),
+            "<sim><--topology><dgx1-v100><--profile><kernel>");
+  EXPECT_EQ(terminal.type("espalier sim --algorithm ring parameter_|"),
+            "<sim><--algorithm><ring><parameter_server>");
+  EXPECT_EQ(terminal.type("espalier sim --profile=cop|"), "<sim><--profile=copy_engine>");
+  EXPECT_EQ(terminal.type("espalier list topo|"), "<list><topologies>");
+  EXPECT_EQ(terminal.type("espalier help com|"), "<help><completion>");
+  EXPECT_EQ(terminal.type("espalier sim --gpus my|"), "<sim><--gpus><my>");
+}
+
+TEST(Process, BashCompletesParameters) {
+  Terminal terminal;
+  EXPECT_EQ(terminal.type("espalier sim --algorithm ring:di|2"),
+            "<sim><--algorithm><ring:directions=2>");
+  EXPECT_EQ(terminal.type("espalier sim --topology ring:n=8,gb|4,lat|1"),
+            "<sim><--topology><ring:n=8,gbps=4,latency_us=1>");
+  EXPECT_EQ(terminal.type("espalier sim --topology=mist:no|4"), "<sim><--topology=mist:nodes=4>");
+  EXPECT_EQ(terminal.type("espalier sim --topology mist:nodes=|"),
+            "<sim><--topology><mist:nodes=>");
+  EXPECT_EQ(terminal.type("espalier show quickstart:|"), "<show><quickstart:>");
+}
+
+TEST(Process, BashCompletesFileNames) {
+  Terminal terminal;
+  EXPECT_EQ(terminal.type("espalier verify my|a|"), "<verify><my files/a plan.esp>");
+  EXPECT_EQ(terminal.type("espalier sim --json=my|x"), "<sim><--json=my files/x>");
+  EXPECT_EQ(terminal.type("espalier sim --topology \"my f|a|"),
+            "<sim><--topology><my files/a plan.esp>");
 }
 
 }  // namespace

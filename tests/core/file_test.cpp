@@ -53,6 +53,23 @@ TEST_F(FileTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(file_count(), 1u);  // no temporary is left
 }
 
+TEST_F(FileTest, KnowsBeforehandWhetherItCanWrite) {
+  EXPECT_NO_THROW(require_writable(path("new")));
+  EXPECT_NO_THROW(require_writable("-"));
+  EXPECT_NO_THROW(require_writable("/dev/null"));
+  EXPECT_EQ(file_count(), 0u);
+  write_file(path("old"), "content");
+  EXPECT_NO_THROW(require_writable(path("old")));
+  EXPECT_EQ(read_file(path("old")), "content");
+  EXPECT_EQ(file_count(), 1u);
+  EXPECT_EQ(message_of([&] { require_writable("no/such/file"); }),
+            "error: can't write 'no/such/file': No such file or directory");
+  EXPECT_EQ(message_of([&] { require_writable(path("old/file")); }),
+            "error: can't write '" + path("old/file") + "': Not a directory");
+  EXPECT_EQ(message_of([&] { require_writable(folder_.string()); }),
+            "error: can't write '" + folder_.string() + "': Is a directory");
+}
+
 TEST_F(FileTest, SaysWhyItCantRead) {
   EXPECT_EQ(message_of([&] { read_file("no/such/file"); }),
             "error: can't read 'no/such/file': No such file or directory");
