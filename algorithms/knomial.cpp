@@ -62,7 +62,8 @@ const Algorithm& knomial_algorithm() {
       .constraints = "any rank count",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 3",
       .collectives = {Collective::broadcast, Collective::reduce},
-      .parameters = {{"k", "ranks reached per holder and round, itself included", 2, 2, 1024, {4, 8}}},
+      .parameters =
+          {{"k", "ranks reached per holder and round, itself included", 2, 2, 1024, {4, 8}}},
       .build = build_knomial};
   return algorithm;
 }

@@ -33,7 +33,8 @@ const Algorithm& ring_algorithm() {
       .paper = "Patarasuk and Yuan, JPDC 2009; Baidu ring allreduce, 2017",
       .collectives = {Collective::allreduce, Collective::allgather, Collective::reducescatter,
                       Collective::broadcast},
-      .parameters = {{"directions", "1: one way round; 2: half of the message each way", 1, 1, 2, {2}}},
+      .parameters =
+          {{"directions", "1: one way round; 2: half of the message each way", 1, 1, 2, {2}}},
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
       .build = build_ring};
