@@ -37,6 +37,9 @@ std::vector<Case> all_cases() {
   for (const Algorithm* algorithm : all_algorithms()) {
     for (const Collective collective : algorithm->collectives) {
       for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) {
+        // Its packings of full machines have thousands of ops and take minutes here; larger counts
+        // are tested on real machines in tests/algorithms/optimal_test.cpp.
+        if (algorithm->name == "optimal" && ranks > 5) continue;
         cases.push_back({algorithm, collective, ranks});
       }
     }
@@ -69,7 +72,10 @@ class Conformance : public testing::TestWithParam<Case> {
   void check(const Program& program, const std::string& what) {
     const Verification verification = verify(program);
     ASSERT_TRUE(verification.ok()) << what << "\n" << render(verification.problems.front());
-    for (const std::int64_t elements : {0, 1, 13, 1000, 1031}) {
+    // Planned programs have thousands of ops; fewer sizes keep the suite within minutes.
+    const bool is_large = program.ops.size() > 1000;
+    for (const std::int64_t elements : is_large ? std::vector<std::int64_t>{1, 1031}
+                                                : std::vector<std::int64_t>{0, 1, 13, 1000, 1031}) {
       SCOPED_TRACE(fmt::format("{}, {} elements", what, elements));
       Memory memory = initial_memory(program, DataType::int32, ReduceOp::sum, elements);
       interpret(program, DataType::int32, ReduceOp::sum, elements, memory);
