@@ -115,7 +115,7 @@ TEST_P(Dgx1, EveryRootOfTheWholeMachine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, Dgx1, testing::Values("dgx1-p100", "dgx1-v100"),
-                         [](const auto& info) { return std::string(info.param).substr(5); });
+                         [](const auto& machine) { return std::string(machine.param).substr(5); });
 
 Topology bare_machine(int gpus, int switches) {
   Topology topology = load_topology("line:n=1");
