@@ -17,6 +17,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--topology", "T", WordKind::topology, false,
        "the machine: a name, NAME:nodes=N, a YAML file, or a generic one as ring:n=8,gbps=25"},
       {"--gpus", "LIST", WordKind::free, false, "which of its GPUs: 0,1,4, 0-7 or all"},
+      {"--relay", "LIST", WordKind::free, false,
+       "GPUs beside these that may relay: 4-7, or all; they hold, forward and combine data"},
       {"--ranks", "N", WordKind::free, false, "how many ranks, when no machine is named"},
       {"--collective", "C", WordKind::collective, false, "the collective"},
       {"--root", "RANK", WordKind::free, false, "the root of a rooted collective"},

@@ -18,15 +18,17 @@ std::optional<Machine> read_machine(Arguments& arguments) {
   const std::vector<int> gpus = arguments.gpus("--gpus");
   auto topology = arguments.reading(
       "--topology", [&] { return std::make_shared<const Topology>(load_topology(spec)); });
+  const auto relays = read_relays(arguments, topology ? topology->get() : nullptr, gpus);
   if (!topology) return std::nullopt;
   Machine machine;
   machine.topology = std::move(*topology);
   // Which links exist does not depend on the profile.
   machine.router =
       std::make_unique<Router>(*machine.topology, machine.topology->profiles.begin()->second);
-  auto placement = arguments.reading("--gpus", [&] { return place_ranks(*machine.router, gpus); });
-  if (!placement) return std::nullopt;
-  machine.placement = std::move(*placement);
+  const auto chosen =
+      arguments.reading("--gpus", [&] { return chosen_gpus(*machine.topology, gpus); });
+  if (!chosen || !relays) return std::nullopt;
+  machine.placement = place_ranks(*machine.router, gpus, *relays);
   return machine;
 }
 
@@ -46,12 +48,32 @@ BuildRequest build_request(Collective collective, const ProgramRequest& request)
 
 }  // namespace
 
+void refuse_gpus(Arguments& arguments) {
+  for (const char* option : {"--gpus", "--relay"}) {
+    if (!arguments.given(option)) continue;
+    arguments.problem(fmt::format("{} needs a --topology", option));
+  }
+}
+
+std::optional<std::vector<int>> read_relays(Arguments& arguments, const Topology* machine,
+                                            const std::vector<int>& gpus) {
+  if (!arguments.given("--relay")) return std::vector<int>{};
+  const bool all = arguments.text("--relay") == "all";
+  std::vector<int> relays = arguments.gpus("--relay");
+  if (machine == nullptr) return relays;
+  if (all) return idle_gpus(*machine, gpus);
+  if (!arguments.reading("--relay", [&] { return chosen_relays(*machine, gpus, relays); })) {
+    return std::nullopt;
+  }
+  return relays;
+}
+
 ProgramRequest read_program_request(Arguments& arguments) {
   ProgramRequest request;
   request.machine = read_machine(arguments);
   if (arguments.text("--topology").empty()) {
     request.ranks = static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
-    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
+    refuse_gpus(arguments);
   } else if (arguments.given("--ranks")) {
     arguments.problem("--ranks and --topology exclude each other",
                       "--gpus chooses ranks of a machine");

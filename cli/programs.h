@@ -22,7 +22,15 @@ struct ProgramRequest {
   std::int64_t chunks = 1;  ///< pieces of the longest op
 };
 
-/// Reads --topology, --gpus, --ranks, --collective, --root, --in-place and --chunks; notes
+/// Notes that --gpus and --relay, where given, need a machine.
+void refuse_gpus(Arguments& arguments);
+
+/// Reads --relay for ranks on `gpus` of a machine, null when it is not known; notes problems and
+/// then returns nothing.
+std::optional<std::vector<int>> read_relays(Arguments& arguments, const Topology* machine,
+                                            const std::vector<int>& gpus);
+
+/// Reads --topology, --gpus, --relay, --ranks, --collective, --root, --in-place and --chunks; notes
 /// problems.
 ProgramRequest read_program_request(Arguments& arguments);
 

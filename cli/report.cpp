@@ -67,6 +67,7 @@ Json report_json(const Outcome& outcome) {
   if (!outcome.chosen.empty()) json["chosen"] = outcome.chosen;
   json["profile"] = on_machine ? Json(query.profile) : Json();
   json["gpus"] = gpu_numbers(outcome);
+  if (!query.relays.empty()) json["relays"] = query.relays;
   json["ranks"] = outcome.ranks;
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
   json["in_place"] = query.in_place;

@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, Value>> named(const Range& values) {
 int read_ranks(Arguments& arguments, const Query& question) {
   if (!takes(arguments.verb(), "--ranks")) return 0;
   if (question.topology.empty()) {
-    if (arguments.given("--gpus")) arguments.problem("--gpus needs a --topology");
+    refuse_gpus(arguments);
     return static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
   }
   if (arguments.given("--ranks")) {
@@ -54,6 +54,8 @@ int read_machine(Arguments& arguments, Query& question) {
     arguments.problem("which machine? --topology is missing", "espalier list topologies");
   }
   question.gpus = arguments.gpus("--gpus");
+  const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
+  question.relays = relays.value_or(std::vector<int>{});
   question.links = arguments.choice<LinkScope>(
       "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
   question.ranks = read_ranks(arguments, question);
@@ -209,11 +211,12 @@ std::string format_ranges(const std::vector<int>& numbers) {
 std::string describe_ranks(const Query& query, int ranks) {
   const std::string count = counted(ranks, "rank");
   if (query.topology.empty()) return count;
-  return fmt::format("{}, {} ({})", query.topology,
+  const std::string relays = query.relays.empty() ? "" : ", relays " + format_ranges(query.relays);
+  return fmt::format("{}, {} ({}){}", query.topology,
                      query.gpus.empty()       ? "all GPUs"
                      : query.gpus.size() == 1 ? fmt::format("GPU {}", query.gpus.front())
                                               : "GPUs " + format_ranges(query.gpus),
-                     count);
+                     count, relays);
 }
 
 std::string describe_size(std::int64_t size_bytes) {

@@ -44,7 +44,7 @@ int conclude(const Answers& answers, bool all_algorithms);
 
 /// "0-3,6"
 std::string format_ranges(const std::vector<int>& numbers);
-/// "dgx1-v100, GPUs 0-3,6 (5 ranks)" or "4 ranks".
+/// "dgx1-v100, GPUs 0-3,6 (5 ranks), relays 4,5" or "4 ranks".
 std::string describe_ranks(const Query& query, int ranks);
 /// "1GiB", or "40000000 bytes" for what is no round number of binary units.
 std::string describe_size(std::int64_t size_bytes);

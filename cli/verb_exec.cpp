@@ -52,6 +52,7 @@ const Verb& exec_verb() {
        {"--ranks", "4"},
        {"--topology"},
        {"--gpus", "all"},
+       {"--relay"},
        {"--collective", "allreduce"},
        {"--root", "0"},
        {"--algorithm", "all"},

@@ -133,6 +133,7 @@ const Verb& show_verb() {
       {{"--ranks", "4"},
        {"--topology"},
        {"--gpus", "all"},
+       {"--relay"},
        {"--collective"},
        {"--root", "0"},
        {"--in-place"},

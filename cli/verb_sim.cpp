@@ -56,6 +56,7 @@ const Verb& sim_verb() {
        {"--root", "0"},
        {"--algorithm", "all"},
        {"--gpus", "all"},
+       {"--relay"},
        {"--size", "1GiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},

@@ -122,6 +122,7 @@ const Verb& tune_verb() {
        {"--root", "0"},
        {"--algorithm", "all"},
        {"--gpus", "all"},
+       {"--relay"},
        {"--size", "1KiB..1GiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},

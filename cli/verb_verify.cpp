@@ -24,11 +24,13 @@ struct Verdict {
 std::string facts_of(const Program& program) {
   const auto transfers = static_cast<std::size_t>(count_transfers(program));
   const auto hosts = static_cast<std::size_t>(program.hosts);
-  return fmt::format("{} {}, {}, {}{}: {}, {}, {}", program.name,
+  const auto relays = static_cast<std::size_t>(program.relays);
+  return fmt::format("{} {}, {}, {}{}{}: {}, {}, {}", program.name,
                      to_string(program.contract.collective),
                      program.contract.in_place ? "in place" : "out of place",
                      counted(static_cast<std::size_t>(program.ranks()), "rank"),
                      hosts > 0 ? ", " + counted(hosts, "host memory", "host memories") : "",
+                     relays > 0 ? ", " + counted(relays, "relay") : "",
                      counted(program.ops.size(), "op"), counted(transfers, "transfer"),
                      counted(static_cast<std::size_t>(program.contract.units), "unit"));
 }
@@ -45,6 +47,15 @@ std::vector<Diagnostic> machine_problems(const Program& program, const Machine& 
                      hosts, machine.topology->name, placement.ranks.size(), placement.hosts.size()),
          "another machine, or other --gpus",
          {}}};
+  }
+  if (static_cast<std::size_t>(program.relays) > placement.relays.size()) {
+    return {{"R10",
+             fmt::format("the program needs {}, and {} given",
+                         counted(static_cast<std::size_t>(program.relays), "relay"),
+                         placement.relays.empty() ? "none is"
+                                                  : fmt::format("{} are", placement.relays.size())),
+             "--relay names idle GPUs that may take part",
+             {}}};
   }
   placement.ranks.resize(ranks);
   return check_routes(program, {machine.router.get(), placement});
@@ -178,6 +189,7 @@ const Verb& verify_verb() {
        {"--ranks", "4"},
        {"--topology"},
        {"--gpus", "all"},
+       {"--relay"},
        {"--collective"},
        {"--root", "0"},
        {"--in-place"},

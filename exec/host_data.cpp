@@ -151,14 +151,13 @@ void check_inputs(const HostData& data, const HostMemory& memory, HostCheck& che
 
 void check_guards(const HostData& data, const HostMemory& memory, HostCheck& check) {
   for (PlaceId place = 0; place < data.program.places(); ++place) {
-    const bool is_rank = place < data.program.ranks();
     for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
       const std::int64_t bytes = memory.damaged_guard_bytes(place, buffer);
       if (bytes == 0) continue;
       check.wrong += (bytes + element_bytes(data) - 1) / element_bytes(data);
-      check.damage.push_back(
-          fmt::format("{}{}.{}: {} bytes beside the buffer were overwritten", is_rank ? 'r' : 'h',
-                      is_rank ? place : place - data.program.ranks(), to_string(buffer), bytes));
+      check.damage.push_back(fmt::format("{}.{}: {} bytes beside the buffer were overwritten",
+                                         place_name(data.program, place), to_string(buffer),
+                                         bytes));
     }
   }
 }

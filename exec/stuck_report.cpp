@@ -11,9 +11,7 @@ namespace {
 constexpr std::size_t kMostNamed = 8;
 
 std::string name_of(const Program& program, const Lane& lane) {
-  const bool is_rank = lane.place < program.ranks();
-  return fmt::format("{}{} lane {}", is_rank ? 'r' : 'h',
-                     is_rank ? lane.place : lane.place - program.ranks(), lane.lane);
+  return fmt::format("{} lane {}", place_name(program, lane.place), lane.lane);
 }
 
 std::string name_of(const Program& program, OpId op) {

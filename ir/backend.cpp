@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/check.h"
 #include "core/words.h"
 #include "ir/hash.h"
 
@@ -54,18 +55,21 @@ class RouteChecker {
 
   /// The machine's node of every place.
   bool find_nodes() {
-    const auto ranks = static_cast<std::size_t>(program_.ranks());
-    const auto hosts = static_cast<std::size_t>(program_.hosts);
-    const auto missing = [&](const char* what, std::size_t wanted, std::size_t there) {
-      if (wanted <= there) return;
+    const auto missing = [&](const char* what, int wanted, std::size_t there,
+                             const char* suggestion = "") {
+      if (static_cast<std::size_t>(wanted) <= there) return;
       problem(fmt::format("the program needs {} {}, and the placement on {} has {}", wanted, what,
-                          router_.topology().name, there));
+                          router_.topology().name, there),
+              suggestion);
     };
-    missing("ranks", ranks, placement_.ranks.size());
-    missing("host memories", hosts, placement_.hosts.size());
+    missing("ranks", program_.ranks(), placement_.ranks.size());
+    missing("host memories", program_.hosts, placement_.hosts.size());
+    missing("relays", program_.relays, placement_.relays.size(),
+            "--relay names idle GPUs that may take part");
     if (!problems_.empty()) return false;
-    for (std::size_t i = 0; i < ranks; ++i) nodes_.push_back(placement_.ranks[i]);
-    for (std::size_t i = 0; i < hosts; ++i) nodes_.push_back(placement_.hosts[i]);
+    for (PlaceId place = 0; place < program_.places(); ++place) {
+      nodes_.push_back(node_of(program_, placement_, place));
+    }
     return true;
   }
 
@@ -191,6 +195,20 @@ class RouteChecker {
 };
 
 }  // namespace
+
+NodeId node_of(const Program& program, const Placement& placement, PlaceId place) {
+  const PlaceNumber named = place_number(program, place);
+  const auto number = static_cast<std::size_t>(named.number);
+  switch (named.kind) {
+    case PlaceKind::rank:
+      return placement.ranks[number];
+    case PlaceKind::host:
+      return placement.hosts[number];
+    case PlaceKind::relay:
+      return placement.relays[number];
+  }
+  CHECK(false);
+}
 
 std::vector<Diagnostic> check_routes(const Program& program, const Target& target) {
   if (target.router == nullptr) return {};

@@ -19,6 +19,10 @@ struct Target {
   Placement placement;
 };
 
+/// The node that holds a place. \pre the placement has as many ranks, host memories and relays as
+/// the program
+NodeId node_of(const Program& program, const Placement& placement, PlaceId place);
+
 struct RunOptions {
   std::int64_t size_bytes = 0;  ///< the message, as nccl-tests counts it
   DataType type = DataType::float32;

@@ -92,8 +92,14 @@ Builder::Builder(std::string name, const Contract& contract)
 Builder::~Builder() = default;
 
 PlaceId Builder::add_host() {
-  CHECK(program_.places() < kMaxPlaces);
+  CHECK(program_.places() < kMaxPlaces && program_.relays == 0);
   ++program_.hosts;
+  return program_.places() - 1;
+}
+
+PlaceId Builder::add_relay() {
+  CHECK(program_.places() < kMaxPlaces);
+  ++program_.relays;
   return program_.places() - 1;
 }
 

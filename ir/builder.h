@@ -35,8 +35,10 @@ class Builder {
   const Contract& contract() const { return program_.contract; }
   int ranks() const { return program_.contract.ranks; }
 
-  /// Adds a host memory; its only buffer is tmp.
+  /// Adds a host memory; its only buffer is tmp. \pre no relay was added yet
   PlaceId add_host();
+  /// Adds a GPU that is no rank; its only buffer is tmp.
+  PlaceId add_relay();
   /// Makes room for this many ops; for large programs whose size is known.
   void reserve(std::size_t ops);
 
@@ -61,7 +63,7 @@ class Builder {
 
   static constexpr OpId kNone = ~OpId{0};
 
-  /// Leaves the builder without ops and host memories, for the same contract.
+  /// Leaves the builder without ops, host memories and relays, for the same contract.
   Program finish();
 
  private:

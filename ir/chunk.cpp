@@ -88,6 +88,7 @@ class Cutter {
         first_piece_(program.ops.size()),
         last_piece_(program.ops.size()) {
     for (int host = 0; host < program.hosts; ++host) builder_.add_host();
+    for (int relay = 0; relay < program.relays; ++relay) builder_.add_relay();
     builder_.reserve(static_cast<std::size_t>(count_pieces(program, chunking)));
   }
 

@@ -22,9 +22,9 @@ void append_number(std::string& out, Number number) {
 }
 
 void append_place(std::string& out, const Program& program, PlaceId place) {
-  const bool host = place >= program.ranks();
-  out += host ? 'h' : 'r';
-  append_number(out, host ? place - program.ranks() : place);
+  const PlaceNumber named = place_number(program, place);
+  out += named.kind == PlaceKind::rank ? 'r' : named.kind == PlaceKind::host ? 'h' : 'g';
+  append_number(out, named.number);
 }
 
 void append_slice(std::string& out, const Program& program, const Slice& slice) {
@@ -133,6 +133,7 @@ std::string print_program(const Program& program) {
   fmt::format_to(std::back_inserter(out), "\nranks {}\nunits {}\n", contract.ranks, contract.units);
   if (contract.in_place) out += "in_place\n";
   if (program.hosts > 0) fmt::format_to(std::back_inserter(out), "hosts {}\n", program.hosts);
+  if (program.relays > 0) fmt::format_to(std::back_inserter(out), "relays {}\n", program.relays);
   for (std::size_t id = 0; id < program.ops.size(); ++id) {
     append_number(out, id);
     out += ": ";

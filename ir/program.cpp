@@ -29,6 +29,13 @@ PlaceId usual_place(const Program& program, const Op& op) {
   return op.src_count == 1 ? program.sources_of(op)[0].place : op.dst.place;
 }
 
+PlaceNumber place_number(const Program& program, PlaceId place) {
+  if (place < program.ranks()) return {PlaceKind::rank, place};
+  const int beyond = place - program.ranks();
+  if (beyond < program.hosts || program.relays == 0) return {PlaceKind::host, beyond};
+  return {PlaceKind::relay, beyond - program.hosts};
+}
+
 std::vector<std::int64_t> tmp_units(const Program& program) {
   std::vector<std::int64_t> units(program.places(), 0);
   const auto reach = [&](const Operand& operand, std::uint32_t length) {
@@ -46,7 +53,10 @@ std::vector<std::int64_t> tmp_units(const Program& program) {
 }
 
 bool same_program(const Program& a, const Program& b) {
-  if (a.name != b.name || !(a.contract == b.contract) || a.hosts != b.hosts) return false;
+  if (a.name != b.name || !(a.contract == b.contract) || a.hosts != b.hosts ||
+      a.relays != b.relays) {
+    return false;
+  }
   return std::ranges::equal(a.ops, b.ops,
                             [&](const Op& x, const Op& y) { return same_op(a, x, b, y); });
 }

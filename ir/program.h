@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-/// Ranks come first (0..ranks-1), then host memories.
+/// Ranks come first (0..ranks-1), then host memories, then relays.
 using PlaceId = std::int32_t;
 using OpId = std::uint32_t;
 
@@ -60,7 +60,8 @@ struct Op {
 struct Program {
   std::string name;  ///< of the algorithm
   Contract contract;
-  int hosts = 0;  ///< host memories; places ranks .. ranks + hosts - 1
+  int hosts = 0;   ///< host memories; places ranks .. ranks + hosts - 1
+  int relays = 0;  ///< GPUs that are no ranks, each with a tmp buffer; the places after these
   std::vector<Op> ops;
   std::vector<Operand> sources;
   std::vector<OpId> dependencies;
@@ -69,7 +70,7 @@ struct Program {
   std::vector<int> lines;           ///< line of each op in its text, or empty
 
   int ranks() const { return contract.ranks; }
-  int places() const { return contract.ranks + hosts; }
+  int places() const { return contract.ranks + hosts + relays; }
   std::span<const Operand> sources_of(const Op& op) const {
     return {sources.data() + op.src_begin, op.src_count};
   }
@@ -106,7 +107,17 @@ PlaceId usual_place(const Program& program, const Op& op);
 /// Units of every tmp buffer, by place: as far as any op reaches.
 std::vector<std::int64_t> tmp_units(const Program& program);
 
-/// "r3" or "h0".
+/// What a place is, and its number among its like.
+enum class PlaceKind : std::uint8_t { rank, host, relay };
+struct PlaceNumber {
+  PlaceKind kind = PlaceKind::rank;
+  int number = 0;
+};
+/// \pre `place` is not negative. What lies beyond the last place counts as a relay where there are
+/// relays, and as a host memory otherwise.
+PlaceNumber place_number(const Program& program, PlaceId place);
+
+/// "r3", "h0" or "g1".
 std::string place_name(const Program& program, PlaceId place);
 /// "r3.out[0:4]" or "h0.tmp[2]".
 std::string to_string(const Program& program, const Slice& slice);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/check.h"
 #include "core/error.h"
 #include "core/words.h"
 #include "ir/text_lexer.h"
@@ -61,7 +62,7 @@ class Parser {
     bool needed;
     bool (Parser::*parse)();
   };
-  static const std::array<Field, 6> kFields;
+  static const std::array<Field, 7> kFields;
 
   bool problem(int column, std::string message, std::string suggestion = {}) {
     problems_.add({file_, line_, column}, std::move(message), std::move(suggestion));
@@ -119,9 +120,12 @@ class Parser {
       if (unknown_keyword_) continue;  // most likely the one that is missing
       header_ok_ = problem(1, fmt::format("the header has no '{}'", kFields[i].name));
     }
-    if (header_ok_ && program_.places() > kMaxPlaces) {
-      header_ok_ = problem(1, fmt::format("there are {} ranks and host memories, at most {} may be",
-                                          program_.places(), kMaxPlaces));
+    const int places = program_.places();
+    if (header_ok_ && places > kMaxPlaces) {
+      header_ok_ = problem(1, fmt::format("there are {} {}, at most {} may be", places,
+                                          program_.relays == 0 ? "ranks and host memories"
+                                                               : "ranks, host memories and relays",
+                                          kMaxPlaces));
     }
   }
 
@@ -161,6 +165,9 @@ class Parser {
   }
   bool parse_hosts() {
     return parse_integer("the number of host memories", 0, kMaxPlaces - 1, program_.hosts);
+  }
+  bool parse_relays() {
+    return parse_integer("the number of relays", 0, kMaxPlaces - 1, program_.relays);
   }
   bool parse_in_place() {
     program_.contract.in_place = true;
@@ -259,23 +266,45 @@ class Parser {
                    did_you_mean(name, {"in", "out", "tmp"}));
   }
 
-  /// "r3" or "h0".
+  /// "r3", "h0" or "g1".
   bool parse_place(PlaceId& place, std::string_view what) {
     const int column = lexer_.column();
-    const bool host = lexer_.take('h');
-    if (!host && !lexer_.take_next('r')) return expected(what);
+    PlaceKind kind = PlaceKind::rank;
+    if (lexer_.take('h')) {
+      kind = PlaceKind::host;
+    } else if (lexer_.take_next('g')) {
+      kind = PlaceKind::relay;
+    } else if (!lexer_.take_next('r')) {
+      return expected(what);
+    }
     std::uint64_t index = 0;
     if (!parse_number("the number of a rank or host memory", 0, kMaxPlaces - 1, index))
       return false;
     if (!header_ok_) return true;  // how many there are isn't known
-    const int count = host ? program_.hosts : program_.ranks();
-    if (index >= static_cast<std::uint64_t>(count)) {
-      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'",
-                                         host ? "host memory" : "rank", index,
-                                         host ? "hosts" : "ranks", count));
+    const PlacesOfKind places = places_of(kind);
+    if (index >= static_cast<std::uint64_t>(places.count)) {
+      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'", places.one,
+                                         index, places.keyword, places.count));
     }
-    place = static_cast<PlaceId>(index) + (host ? program_.ranks() : 0);
+    place = places.first + static_cast<PlaceId>(index);
     return true;
+  }
+
+  struct PlacesOfKind {
+    std::string_view one, keyword;
+    PlaceId first;
+    int count;
+  };
+  PlacesOfKind places_of(PlaceKind kind) const {
+    switch (kind) {
+      case PlaceKind::rank:
+        return {"rank", "ranks", 0, program_.ranks()};
+      case PlaceKind::host:
+        return {"host memory", "hosts", program_.ranks(), program_.hosts};
+      case PlaceKind::relay:
+        return {"relay", "relays", program_.ranks() + program_.hosts, program_.relays};
+    }
+    CHECK(false);
   }
 
   bool parse_options(Op& op) {
@@ -363,7 +392,7 @@ class Parser {
   Program program_;
   LineLexer lexer_{{}};
   int line_ = 0;
-  std::array<int, 6> field_lines_{};  ///< where each of kFields stands, or 0
+  std::array<int, 7> field_lines_{};  ///< where each of kFields stands, or 0
   bool in_ops_ = false;
   bool unknown_keyword_ = false;
   bool header_ok_ = true;
@@ -371,13 +400,14 @@ class Parser {
   std::map<std::string, std::int16_t> via_ids_;
 };
 
-const std::array<Parser::Field, 6> Parser::kFields = {{
+const std::array<Parser::Field, 7> Parser::kFields = {{
     {"program", true, &Parser::parse_name},
     {"collective", true, &Parser::parse_collective_field},
     {"ranks", true, &Parser::parse_ranks},
     {"units", true, &Parser::parse_units},
     {"in_place", false, &Parser::parse_in_place},
     {"hosts", false, &Parser::parse_hosts},
+    {"relays", false, &Parser::parse_relays},
 }};
 
 }  // namespace

@@ -96,11 +96,14 @@ class OpChecker {
 
   void no_place(PlaceId place) {
     findings_.add(Rule::structure, id_, [&] {
-      return fmt::format(
-          "there is no {}: the program has {} and {}",
-          place < 0 ? fmt::format("place {}", place) : place_name(program_, place),
-          plural(program_.ranks(), "rank"),
-          program_.hosts == 1 ? "1 host memory" : fmt::format("{} host memories", program_.hosts));
+      const std::string hosts =
+          program_.hosts == 1 ? "1 host memory" : fmt::format("{} host memories", program_.hosts);
+      const std::string ranks = plural(program_.ranks(), "rank");
+      return fmt::format("there is no {}: the program has {}",
+                         place < 0 ? fmt::format("place {}", place) : place_name(program_, place),
+                         program_.relays == 0 ? fmt::format("{} and {}", ranks, hosts)
+                                              : fmt::format("{}, {} and {}", ranks, hosts,
+                                                            plural(program_.relays, "relay")));
     });
   }
 
@@ -218,9 +221,12 @@ bool check_contract(const Program& program, Findings& findings) {
     bad(fmt::format("a program needs at least one rank, not {}", contract.ranks));
   }
   if (program.hosts < 0) bad(fmt::format("{} host memories are not possible", program.hosts));
-  if (std::int64_t{contract.ranks} + program.hosts > kMaxPlaces) {
-    bad(fmt::format("{} ranks and {} host memories are more than {} places", contract.ranks,
-                    program.hosts, kMaxPlaces));
+  if (program.relays < 0) bad(fmt::format("{} relays are not possible", program.relays));
+  if (std::int64_t{contract.ranks} + program.hosts + program.relays > kMaxPlaces) {
+    const std::string relays =
+        program.relays == 0 ? "" : fmt::format(" and {} relays", program.relays);
+    bad(fmt::format("{} ranks and {} host memories{} are more than {} places", contract.ranks,
+                    program.hosts, relays, kMaxPlaces));
   }
   if (contract.units < 1 || contract.units > kMaxUnits) {
     bad(fmt::format("a message of {} units is not possible: there must be 1 to {}", contract.units,

@@ -29,6 +29,13 @@ struct GpuSet {
   std::vector<int> gpus;  ///< empty: all
 };
 
+/// GPUs that may relay, as the file gives them.
+struct RelaySet {
+  YamlValue value;   ///< missing: none
+  bool all = false;  ///< all that are no ranks
+  std::vector<int> gpus;
+};
+
 class ScenarioReader {
  public:
   ScenarioReader(std::string file, DiagnosticList& problems)
@@ -43,11 +50,12 @@ class ScenarioReader {
   std::vector<std::string> read_algorithms(YamlMap& map, Collective collective);
   std::vector<GpuSet> read_gpu_sets(YamlMap& map);
   std::optional<std::vector<int>> read_gpu_set(const YamlValue& value);
+  RelaySet read_relay_set(const YamlValue& value);
   std::optional<ScenarioExecution> read_execution(const YamlValue& value, Collective collective);
   std::string algorithm_name(const YamlValue& value, const std::string& spec,
                              Collective collective);
   void check_machine(const YamlValue& topology, const YamlValue& root, const YamlValue& profile,
-                     const GpuSet& gpu_set, const Query& question);
+                     const GpuSet& gpu_set, const RelaySet& relay_set, Query& question);
   const Topology* load(const YamlValue& value, const std::string& spec);
   std::string machine_path(const std::string& spec) const;
 
@@ -93,6 +101,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
   const std::vector<std::int64_t> sizes = read_sizes(map);
   const std::vector<std::string> algorithms = read_algorithms(map, question.collective);
   const std::vector<GpuSet> gpu_sets = read_gpu_sets(map);
+  const RelaySet relay_set = read_relay_set(map.get("relay"));
   block.execute = read_execution(map.get("execute"), question.collective);
   const YamlValue root = map.get("root");
   const YamlValue profile = map.get("profile");
@@ -111,7 +120,8 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
     question.topology = machine_path(*spec);
     for (const GpuSet& gpu_set : gpu_sets) {
       question.gpus = gpu_set.gpus;
-      check_machine(machine, root, profile, gpu_set, question);
+      question.relays = relay_set.gpus;
+      check_machine(machine, root, profile, gpu_set, relay_set, question);
       std::vector<Query>& table = block.tables.emplace_back();
       for (const std::int64_t size_bytes : sizes) {
         question.size_bytes = size_bytes;
@@ -245,6 +255,16 @@ std::optional<std::vector<int>> ScenarioReader::read_gpu_set(const YamlValue& va
   return gpus;
 }
 
+RelaySet ScenarioReader::read_relay_set(const YamlValue& value) {
+  RelaySet set{value, false, {}};
+  if (!value.present()) return set;
+  const auto gpus = read_gpu_set(value);
+  if (!gpus) return set;
+  set.all = gpus->empty();
+  set.gpus = *gpus;
+  return set;
+}
+
 std::optional<ScenarioExecution> ScenarioReader::read_execution(const YamlValue& value,
                                                                 Collective collective) {
   if (!value.present()) return std::nullopt;
@@ -268,16 +288,20 @@ std::optional<ScenarioExecution> ScenarioReader::read_execution(const YamlValue&
   return execution;
 }
 
-/// The question makes sense on its machine: profile, GPUs and root exist there.
+/// The question makes sense on its machine: profile, GPUs, relays and root exist there. Fills in
+/// the relays where they are all that are no ranks.
 void ScenarioReader::check_machine(const YamlValue& topology, const YamlValue& root,
                                    const YamlValue& profile, const GpuSet& gpu_set,
-                                   const Query& question) {
+                                   const RelaySet& relay_set, Query& question) {
   const Topology* machine = load(topology, question.topology);
   if (machine == nullptr) return;
   const auto found = located(profile.present() ? profile : topology,
                              [&] { return &machine->profile(question.profile); });
   if (!found) return;
   const Router router(*machine, **found, question.links);
+  if (relay_set.all) question.relays = idle_gpus(*machine, question.gpus);
+  located(relay_set.value.present() ? relay_set.value : topology,
+          [&] { return chosen_relays(*machine, question.gpus, question.relays); });
   const auto placement = located(gpu_set.value.present() ? gpu_set.value : topology,
                                  [&] { return place_ranks(router, question.gpus); });
   if (placement && question.root >= static_cast<int>(placement->ranks.size())) {

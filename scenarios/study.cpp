@@ -47,16 +47,12 @@ std::int64_t longest_op_units(const Program& program) {
 }
 
 bool uses_only_fabric(const Program& program, const Machine& machine) {
-  const auto node_of = [&](PlaceId place) {
-    return place < program.ranks() ? machine.placement.ranks[place]
-                                   : machine.placement.hosts[place - program.ranks()];
-  };
   const Router& router = *machine.router;
   bool only_fabric = true;
   for (const Op& op : program.ops) {
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      const NodeId from = node_of(source);
-      const NodeId to = node_of(dst);
+      const NodeId from = node_of(program, machine.placement, source);
+      const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =
           op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
       only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
@@ -126,7 +122,8 @@ struct Study::Prepared {
 };
 
 struct Study::Cache {
-  using MachineKey = std::tuple<std::string, std::vector<int>, std::string, LinkScope>;
+  using MachineKey =
+      std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
   using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string>;
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
@@ -172,7 +169,7 @@ Machine& Study::machine(const Query& query) {
 
 Machine& Study::load(const Query& query) {
   const std::string spec = machine_spec(query);
-  const Cache::MachineKey key{spec, query.gpus, query.profile, query.links};
+  const Cache::MachineKey key{spec, query.gpus, query.relays, query.profile, query.links};
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
     return known->second;
   }
@@ -181,7 +178,7 @@ Machine& Study::load(const Query& query) {
   Machine made;
   made.topology = topology;
   made.router = std::make_unique<Router>(*topology, topology->profile(query.profile), query.links);
-  made.placement = place_ranks(*made.router, query.gpus);
+  made.placement = place_ranks(*made.router, query.gpus, query.relays);
   require_connected(made, query.links);
   return cache_->machines.emplace(key, std::move(made)).first->second;
 }

@@ -18,9 +18,10 @@ namespace espalier {
 
 /// One question: how fast is this algorithm for this message on these GPUs?
 struct Query {
-  std::string topology;   ///< as `load_topology` takes it; empty: no machine in particular
-  int ranks = 0;          ///< how many, when there is no machine
-  std::vector<int> gpus;  ///< which GPUs of the machine, by number; empty: all
+  std::string topology;     ///< as `load_topology` takes it; empty: no machine in particular
+  int ranks = 0;            ///< how many, when there is no machine
+  std::vector<int> gpus;    ///< which GPUs of the machine, by number; empty: all
+  std::vector<int> relays;  ///< GPUs beside these that may relay, by number
   std::string profile = "kernel";
   LinkScope links = LinkScope::all;
   Collective collective = Collective::allreduce;

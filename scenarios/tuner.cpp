@@ -98,6 +98,7 @@ TuningTable table_for(const Query& question, int ranks) {
   TuningTable table;
   table.machine = question.topology;
   table.gpus = question.gpus;
+  table.relays = question.relays;
   table.ranks = ranks;
   table.collective = question.collective;
   table.root = info(question.collective).rooted ? question.root : 0;

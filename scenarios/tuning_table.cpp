@@ -81,6 +81,7 @@ class TuningReader {
         table.ranks = static_cast<int>(*number);
       }
     }
+    read_relays(map.get("relay"), table);
     const YamlValue gpus = map.get("gpus");
     const auto text = gpus.text("gpus");
     if (!text || *text == "all") return;
@@ -92,6 +93,18 @@ class TuningReader {
       gpus.problem(fmt::format("{} GPUs can't be {} ranks", numbers->size(), table.ranks));
     } else {
       table.gpus = *numbers;
+    }
+  }
+
+  void read_relays(const YamlValue& relay, TuningTable& table) {
+    const auto text = relay.text("relay");
+    if (!text) return;
+    const auto numbers = parse_int_list(*text);
+    if (!numbers || numbers->empty()) {
+      relay.problem(fmt::format("{} is not a set of GPUs", quote(*text)),
+                    "numbers and ranges such as 4-7");
+    } else {
+      table.relays = *numbers;
     }
   }
 
@@ -160,6 +173,7 @@ std::string print_tuning(const TuningTable& table) {
   std::string text =
       fmt::format("schema: {}\nmachine: {}\ngpus: {}\nranks: {}\ncollective: {}\n", kSchema,
                   quoted(table.machine), gpus, table.ranks, to_string(table.collective));
+  if (!table.relays.empty()) text += fmt::format("relay: \"{}\"\n", fmt::join(table.relays, ","));
   if (info(table.collective).rooted) text += fmt::format("root: {}\n", table.root);
   text += fmt::format("profile: {}\nlinks: {}\nin_place: {}\nrows:\n", quoted(table.profile),
                       table.links == LinkScope::fabric ? "fabric" : "all", table.in_place);

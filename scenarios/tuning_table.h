@@ -22,8 +22,9 @@ struct TuningRow {
 
 /// The fastest algorithm by message size, as a file: `espalier.tuning/1`. docs/tuning.md.
 struct TuningTable {
-  std::string machine;    ///< as `load_topology` takes it
-  std::vector<int> gpus;  ///< empty: all
+  std::string machine;      ///< as `load_topology` takes it
+  std::vector<int> gpus;    ///< empty: all
+  std::vector<int> relays;  ///< GPUs beside these that may relay
   int ranks = 1;
   Collective collective = Collective::allreduce;
   int root = 0;

@@ -34,8 +34,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       reduction_(router_.topology().nodes.size(), kNone) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
-  const PlaceId ranks = program_.ranks();
-  return place < ranks ? placement_.ranks[place] : placement_.hosts[place - ranks];
+  return espalier::node_of(program_, placement_, place);
 }
 
 ResourceId MachineResources::make(std::string name, double gbps) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 
 #include "topologies/route.h"
@@ -73,12 +74,11 @@ void join_neighbours(const Router& router, const std::vector<NodeId>& ranks,
   }
 }
 
-}  // namespace
-
-std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus) {
+/// The GPUs with these numbers; all of them when there are none.
+std::vector<NodeId> find_gpus(const Topology& topology, const std::vector<int>& gpus,
+                              DiagnosticList& problems) {
   const std::vector<NodeId> all = topology.gpus();
   if (gpus.empty()) return all;
-  DiagnosticList problems;
   std::vector<NodeId> chosen;
   std::vector<bool> taken(all.size(), false);
   for (const int gpu : gpus) {
@@ -96,14 +96,69 @@ std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>
     taken[index] = true;
     chosen.push_back(all[index]);
   }
+  return chosen;
+}
+
+std::vector<NodeId> find_relays(const Topology& topology, const std::vector<int>& gpus,
+                                const std::vector<int>& relays, DiagnosticList& problems) {
+  const std::vector<NodeId> all = topology.gpus();
+  const std::set<int> ranks(gpus.begin(), gpus.end());
+  std::set<int> taken;
+  std::vector<NodeId> chosen;
+  for (const int gpu : relays) {
+    if (gpu < 0 || static_cast<std::size_t>(gpu) >= all.size()) {
+      problems.add({}, fmt::format("'{}' has no GPU {} that could relay", topology.name, gpu),
+                   all.empty() ? "it has no GPUs at all"
+                               : fmt::format("its GPUs are 0 to {}", all.size() - 1));
+    } else if (gpus.empty() || ranks.count(gpu) > 0) {
+      problems.add({}, fmt::format("GPU {} is a rank and can't relay as well", gpu),
+                   gpus.empty() ? "--gpus chooses the ranks; GPUs that it leaves out may relay"
+                                : "name GPUs that are no ranks");
+    } else if (!taken.insert(gpu).second) {
+      problems.add({}, fmt::format("relay GPU {} is given twice", gpu), "name each GPU once");
+    } else {
+      chosen.push_back(all[static_cast<std::size_t>(gpu)]);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus) {
+  DiagnosticList problems;
+  std::vector<NodeId> chosen = find_gpus(topology, gpus, problems);
   problems.throw_if_any(ErrorKind::usage);
   return chosen;
 }
 
-Placement place_ranks(const Router& router, const std::vector<int>& gpus) {
+std::vector<NodeId> chosen_relays(const Topology& topology, const std::vector<int>& gpus,
+                                  const std::vector<int>& relays) {
+  DiagnosticList problems;
+  std::vector<NodeId> chosen = find_relays(topology, gpus, relays, problems);
+  problems.throw_if_any(ErrorKind::usage);
+  return chosen;
+}
+
+std::vector<int> idle_gpus(const Topology& topology, const std::vector<int>& gpus) {
+  if (gpus.empty()) return {};
+  const std::set<int> ranks(gpus.begin(), gpus.end());
+  std::vector<int> idle;
+  const auto count = static_cast<int>(topology.gpus().size());
+  for (int gpu = 0; gpu < count; ++gpu) {
+    if (ranks.count(gpu) == 0) idle.push_back(gpu);
+  }
+  return idle;
+}
+
+Placement place_ranks(const Router& router, const std::vector<int>& gpus,
+                      const std::vector<int>& relays) {
   const Topology& topology = router.topology();
   Placement placement;
-  placement.ranks = chosen_gpus(topology, gpus);
+  DiagnosticList problems;
+  placement.ranks = find_gpus(topology, gpus, problems);
+  placement.relays = find_relays(topology, gpus, relays, problems);
+  problems.throw_if_any(ErrorKind::usage);
   const auto cpus = cpus_by_host(topology);
   std::unordered_map<NodeId, int> host_index;
   for (const NodeId gpu : placement.ranks) {
@@ -124,19 +179,21 @@ Placement place_ranks(const Router& router, const std::vector<int>& gpus) {
 
 std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
                                                     const Placement& placement) {
-  const std::vector<NodeId>& ranks = placement.ranks;
-  Components components(ranks.size());
-  join_neighbours(router, ranks, components);
-  for (std::size_t a = 0; a < ranks.size() && components.count() > 1; ++a) {
-    for (std::size_t b = a + 1; b < ranks.size() && components.count() > 1; ++b) {
+  std::vector<NodeId> gpus = placement.ranks;
+  gpus.insert(gpus.end(), placement.relays.begin(), placement.relays.end());
+  Components components(gpus.size());
+  join_neighbours(router, gpus, components);
+  for (std::size_t a = 0; a < gpus.size() && components.count() > 1; ++a) {
+    for (std::size_t b = a + 1; b < gpus.size() && components.count() > 1; ++b) {
       if (components.root(a) == components.root(b)) continue;
-      if (router.route(ranks[a], ranks[b]) != nullptr) components.join(a, b);
+      if (router.route(gpus[a], gpus[b]) != nullptr) components.join(a, b);
     }
   }
-  if (components.count() <= 1) return std::nullopt;
-  std::size_t cut_off = 1;
-  while (components.root(cut_off) == components.root(0)) ++cut_off;
-  return std::pair(0, static_cast<int>(cut_off));
+  // A relay that nothing reaches is no harm.
+  for (std::size_t rank = 1; rank < placement.ranks.size(); ++rank) {
+    if (components.root(rank) != components.root(0)) return std::pair(0, static_cast<int>(rank));
+  }
+  return std::nullopt;
 }
 
 }  // namespace espalier
