@@ -133,8 +133,19 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.algorithm->build == nullptr) return build(choice, request, plan(choice, request));
   CHECK(!unsupported(choice, request));
   return choice.algorithm->build(resolve_parameters(choice, std::move(request)));
+}
+
+Forest plan(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(choice.algorithm->plan != nullptr && !unsupported(choice, request));
+  return choice.algorithm->plan(resolve_parameters(choice, std::move(request)));
+}
+
+Program build(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest) {
+  CHECK(choice.algorithm->write != nullptr && !unsupported(choice, request));
+  return choice.algorithm->write(resolve_parameters(choice, std::move(request)), forest);
 }
 
 }  // namespace espalier

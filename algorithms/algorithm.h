@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "planner/forest.h"
 #include "topologies/route.h"
 
 namespace espalier {
@@ -61,7 +62,11 @@ struct Algorithm {
   int max_ranks = kMaxLinearRanks;
   /// Why this request can't be served (beyond collective and ranks), or nothing. May be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
+  /// Builds; null for an algorithm that plans trees first and then writes the program that follows
+  /// them.
   Program (*build)(const BuildRequest& request) = nullptr;
+  Forest (*plan)(const BuildRequest& request) = nullptr;
+  Program (*write)(const BuildRequest& request, const Forest& forest) = nullptr;
 };
 
 /// Every algorithm, by name. Made from the files of the folder by CMake.
@@ -85,5 +90,9 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
+/// The trees that an algorithm follows. \pre the same, and the algorithm plans.
+Forest plan(const AlgorithmChoice& choice, BuildRequest request);
+/// The program that follows them. \pre the same, and `forest` was planned for this request.
+Program build(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest);
 
 }  // namespace espalier

@@ -95,9 +95,10 @@ Slice group_result(Builder& builder, Lanes& lanes, const PlannedTree& group, con
 
 /// Each group combines for itself; the two ends of the link between exchange and add up the results
 /// at the same time, in the same order, so that they agree to the last bit.
-void exchange(Builder& builder, Lanes& lanes, const PlannedTree& tree, int partner,
-              const Slices& own, const Slices& result) {
-  const PlannedTree groups[] = {part_of(tree, partner, false), part_of(tree, partner, true)};
+void exchange(Builder& builder, Lanes& lanes, const PlannedTree& tree, const Slices& own,
+              const Slices& result) {
+  const PlannedTree groups[] = {part_of(tree, tree.partner, false),
+                                part_of(tree, tree.partner, true)};
   std::vector<Slice> results;
   for (const PlannedTree& group : groups) {
     results.push_back(group_result(builder, lanes, group, own, result));
@@ -112,13 +113,12 @@ void exchange(Builder& builder, Lanes& lanes, const PlannedTree& tree, int partn
 /// unit `in_message` of the whole: both are the same unless every rank has a block of its own.
 struct Stretch {
   const PlannedTree& tree;
-  int partner;
   std::int64_t begin;
   std::int64_t in_message;
 };
 
 void add_tree(Builder& builder, Lanes& lanes, const Stretch& stretch) {
-  const auto& [tree, partner, begin, in_message] = stretch;
+  const auto& [tree, begin, in_message] = stretch;
   const Contract& contract = builder.contract();
   const bool reduces = info(contract.collective).reduces;
   Slices own, result, partial;
@@ -138,8 +138,8 @@ void add_tree(Builder& builder, Lanes& lanes, const Stretch& stretch) {
   }
   if (!reduces) {
     send_down(builder, lanes, tree, own);
-  } else if (partner >= 0) {
-    exchange(builder, lanes, tree, partner, own, partial);
+  } else if (tree.partner >= 0) {
+    exchange(builder, lanes, tree, own, partial);
   } else {
     combine_up(builder, lanes, tree, own, partial);
     if (contract.collective == Collective::allreduce) send_down(builder, lanes, tree, partial);
@@ -171,22 +171,23 @@ void keep_parts(Builder& builder, Lanes& lanes, std::int64_t part) {
   }
 }
 
-Program build_blink(const BuildRequest& request) {
-  BlinkPlan plan;
-  if (request.ranks > 1) {
-    plan = plan_blink(request.collective, request.root, *request.router, *request.placement);
-  }
-  Builder builder("blink", request.contract(plan.forest.units));
+Forest plan_trees(const BuildRequest& request) {
+  if (request.ranks == 1) return nothing_to_send(request.collective);
+  return plan_blink(request.collective, request.root, *request.router, *request.placement);
+}
+
+Program write_blink(const BuildRequest& request, const Forest& forest) {
+  Builder builder("blink", request.contract(forest.units));
   Lanes lanes(request.ranks);
   const bool blocked = info(request.collective).blocked;
-  const std::int64_t part = plan.forest.units / (blocked ? request.ranks : 1);
+  const std::int64_t part = forest.units / (blocked ? request.ranks : 1);
   std::vector<std::int64_t> next(static_cast<std::size_t>(request.ranks), 0);
-  for (std::size_t i = 0; i < plan.forest.trees.size(); ++i) {
-    const PlannedTree& tree = plan.forest.trees[i];
+  for (const PlannedTree& tree : forest.trees) {
+    if (tree.edges.empty()) continue;  // a single rank
     const bool is_path = request.collective == Collective::gather;
     const int owner = is_path ? tree.edges.back().child : tree.root;
     std::int64_t& begin = next[static_cast<std::size_t>(blocked ? owner : 0)];
-    const Stretch stretch{tree, plan.partners[i], begin, begin + (blocked ? owner * part : 0)};
+    const Stretch stretch{tree, begin, begin + (blocked ? owner * part : 0)};
     if (is_path) {
       add_path(builder, lanes, stretch);
     } else {
@@ -219,7 +220,8 @@ const Algorithm& blink_algorithm() {
       .needs_machine = true,
       .max_ranks = kMostBlinkRanks,
       .unsupported = no_groups,
-      .build = build_blink};
+      .plan = plan_trees,
+      .write = write_blink};
   return algorithm;
 }
 

@@ -13,22 +13,27 @@ namespace {
 /// that strips should not be many, too.
 constexpr std::int64_t kMostAllreduceOps = 2'000;
 
-Program build_optimal(const BuildRequest& request) {
+Forest plan_optimal(const BuildRequest& request) {
+  if (request.ranks == 1) return nothing_to_send(request.collective);
+  if (request.collective == Collective::allreduce) {
+    return pack_allreduce(*request.router, *request.placement);
+  }
+  return pack_arborescences(request.collective, request.root, *request.router, *request.placement,
+                            {.trees_per_root = request.parameter("k")});
+}
+
+Program write_optimal(const BuildRequest& request, const Forest& forest) {
   if (request.ranks == 1) {
     Builder builder("optimal", request.contract(1));
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
   Strips strips{.per_unit = request.parameter("streams")};
-  if (request.collective == Collective::allreduce) {
-    strips.most_ops = kMostAllreduceOps;
-    const Forest forest = pack_allreduce(*request.router, *request.placement);
-    return allreduce_program("optimal", request, forest, strips);
+  if (request.collective != Collective::allreduce) {
+    return forest_program("optimal", request, forest, strips);
   }
-  const PackingOptions options{.trees_per_root = request.parameter("k")};
-  const Forest forest = pack_arborescences(request.collective, request.root, *request.router,
-                                           *request.placement, options);
-  return forest_program("optimal", request, forest, strips);
+  strips.most_ops = kMostAllreduceOps;
+  return allreduce_program("optimal", request, forest, strips);
 }
 
 }  // namespace
@@ -49,7 +54,8 @@ const Algorithm& optimal_algorithm() {
       .staggered = true,
       .needs_machine = true,
       .max_ranks = 512,
-      .build = build_optimal};
+      .plan = plan_optimal,
+      .write = write_optimal};
   return algorithm;
 }
 

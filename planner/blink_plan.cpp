@@ -281,8 +281,8 @@ std::string no_blink_groups(const Router& router, const Placement& placement) {
   return find_blink_groups(router, placement).why_not;
 }
 
-BlinkPlan plan_blink(Collective collective, int root, const Router& router,
-                     const Placement& placement) {
+Forest plan_blink(Collective collective, int root, const Router& router,
+                  const Placement& placement) {
   const BlinkGroups groups = find_blink_groups(router, placement);
   CHECK(groups.why_not.empty());
   const int n = static_cast<int>(placement.ranks.size());
@@ -295,12 +295,12 @@ BlinkPlan plan_blink(Collective collective, int root, const Router& router,
 
   const int blocks = info(collective).blocked ? n : 1;
   const Rational algbw = shares.rate * blocks;
-  BlinkPlan plan{{collective, block * blocks, {}, rounded_gbps(algbw), exact_gbps(algbw)}, {}};
+  Forest forest{collective, block * blocks, {}, rounded_gbps(algbw), exact_gbps(algbw)};
   for (std::size_t i = 0; i < tried.size(); ++i) {
     if (weights[i] == 0) continue;
     const int partner =
         collective == Collective::allreduce ? exchange_at_crossing(trees, tried[i]) : -1;
-    PlannedTree tree{tried[i].root, 0, {}};
+    PlannedTree tree{tried[i].root, 0, {}, partner};
     for (const auto& [parent, child] : tried[i].edges) {
       tree.edges.push_back(
           {parent, child,
@@ -310,11 +310,10 @@ BlinkPlan plan_blink(Collective collective, int root, const Router& router,
     const std::int64_t most = (block + kEqualParts - 1) / kEqualParts;
     for (std::int64_t left = weights[i]; left > 0; left -= tree.weight) {
       tree.weight = std::min(left, most);
-      plan.forest.trees.push_back(tree);
-      plan.partners.push_back(partner);
+      forest.trees.push_back(tree);
     }
   }
-  return plan;
+  return forest;
 }
 
 }  // namespace espalier

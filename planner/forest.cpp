@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "core/words.h"
+#include "planner/link_loads.h"
 
 namespace espalier {
 
@@ -34,7 +34,8 @@ class ForestChecker {
       : forest_(forest),
         router_(router),
         placement_(placement),
-        ranks_(static_cast<int>(placement.ranks.size())) {}
+        ranks_(static_cast<int>(placement.ranks.size())),
+        loads_(router, placement) {}
 
   std::vector<std::string> run() {
     for (std::size_t i = 0; i < forest_.trees.size(); ++i) check_tree(i);
@@ -66,44 +67,16 @@ class ForestChecker {
       if (!reached.insert(edge.child).second) {
         problem(fmt::format("rank {} is reached twice", edge.child));
       }
-      const bool up = forest_.collective != Collective::broadcast &&
-                      forest_.collective != Collective::allgather;
-      const bool down =
-          info(forest_.collective).reduces == false || forest_.collective == Collective::allreduce;
-      if (up) load(index, edge, true, tree.weight);
-      if (down) load(index, edge, false, tree.weight);
+      if (!loads_.add(edge, forest_.collective, tree.weight)) {
+        const auto name = [&](int rank) {
+          return router_.topology().nodes[static_cast<std::size_t>(placement_.ranks[rank])].name;
+        };
+        problem(fmt::format("no route between {} and {} via '{}'", name(edge.parent),
+                            name(edge.child), path_text(router_.topology(), edge.path)));
+      }
     }
     if (static_cast<int>(reached.size()) < ranks_) {
       problem(fmt::format("it reaches {} of {} ranks", reached.size(), ranks_));
-    }
-  }
-
-  /// Counts the edge on every link it crosses, from child to parent when `up`.
-  void load(std::size_t index, const TreeEdge& edge, bool up, std::int64_t weight) {
-    const NodeId parent = placement_.ranks[edge.parent];
-    const NodeId child = placement_.ranks[edge.child];
-    std::vector<NodeId> path = edge.path;
-    if (up) std::reverse(path.begin(), path.end());
-    const NodeId from = up ? child : parent;
-    const NodeId to = up ? parent : child;
-    const Route* route = path.empty() ? router_.route(from, to) : router_.route(from, to, path);
-    const Topology& topology = router_.topology();
-    if (route == nullptr) {
-      problems_.push_back(fmt::format("tree {}: no route from {} to {} via '{}'", index,
-                                      topology.nodes[from].name, topology.nodes[to].name,
-                                      path_text(topology, path)));
-      return;
-    }
-    std::set<std::string> media;
-    for (const Hop& hop : route->hops) {
-      const Link& link = topology.links[hop.link];
-      if (link.duplex == Duplex::shared) {
-        // What one station puts on a bus all others hear.
-        if (media.insert(link.medium).second) shared_loads_[link.medium] += weight;
-        capacity_of_medium_[link.medium] = router_.capacity_gbps(hop.link);
-      } else {
-        loads_[{hop.link, link.duplex == Duplex::half || hop.forward}] += weight;
-      }
     }
   }
 
@@ -131,26 +104,14 @@ class ForestChecker {
     }
   }
 
-  void check_load(const std::string& what, double units, double capacity_gbps) {
-    const double gbps = units * forest_.algbw_gbps / static_cast<double>(forest_.units);
-    if (gbps <= capacity_gbps * (1 + kTolerance)) return;
-    problems_.push_back(
-        fmt::format("{} would carry {:.6g} GB/s and can carry {:.6g}", what, gbps, capacity_gbps));
-  }
-
   void check_loads() {
-    const Topology& topology = router_.topology();
-    for (const auto& [direction, units] : loads_) {
-      const auto [id, forward] = direction;
-      const Link& link = topology.links[id];
-      const std::string& from = topology.nodes[forward ? link.a : link.b].name;
-      const std::string& to = topology.nodes[forward ? link.b : link.a].name;
-      const char* arrow = link.duplex == Duplex::half ? "<->" : "->";
-      check_load(fmt::format("{}{}{} {}", from, arrow, to, link.kind), static_cast<double>(units),
-                 router_.capacity_gbps(id));
-    }
-    for (const auto& [medium, units] : shared_loads_) {
-      check_load("medium " + medium, static_cast<double>(units), capacity_of_medium_.at(medium));
+    for (const LinkLoad& load : loads_.loaded()) {
+      const double share = share_used(load, forest_);
+      if (share <= 1 + kTolerance) continue;
+      problems_.push_back(
+          fmt::format("{} would carry {:.6g} GB/s and can carry {:.6g}",
+                      link_name(router_.topology(), load.hop.link, load.hop.forward),
+                      share * load.capacity_gbps, load.capacity_gbps));
     }
   }
 
@@ -158,13 +119,23 @@ class ForestChecker {
   const Router& router_;
   const Placement& placement_;
   const int ranks_;
-  std::map<std::pair<LinkId, bool>, std::int64_t> loads_;  ///< by link and direction
-  std::map<std::string, std::int64_t> shared_loads_;
-  std::map<std::string, double> capacity_of_medium_;
+  LinkLoads loads_;
   std::vector<std::string> problems_;
 };
 
 }  // namespace
+
+Forest nothing_to_send(Collective collective) {
+  return {collective, 1, {{}}, std::numeric_limits<double>::infinity(), "unlimited"};
+}
+
+bool goes_up(Collective collective) {
+  return info(collective).reduces || collective == Collective::gather;
+}
+
+bool goes_down(Collective collective) {
+  return !goes_up(collective) || collective == Collective::allreduce;
+}
 
 std::vector<std::string> check_forest(const Forest& forest, const Router& router,
                                       const Placement& placement) {

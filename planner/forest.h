@@ -25,6 +25,11 @@ struct PlannedTree {
   int root = 0;
   std::int64_t weight = 1;
   std::vector<TreeEdge> edges;
+  /// Allreduce: a child of the root that combines what comes up on both sides of the edge between
+  /// them at the same time as the root does, so that each sends the result down its own side; -1:
+  /// data goes to the root and comes back.
+  int partner = -1;
+
   int height() const;
 };
 
@@ -40,6 +45,14 @@ struct Forest {
   double algbw_gbps = 0;    ///< what the packing attains when every link moves its planned share
   std::string exact_algbw;  ///< the same as a fraction of the link figures, "600/7"
 };
+
+/// The forest of a single rank: one tree without edges, at an unlimited rate.
+Forest nothing_to_send(Collective collective);
+
+/// Whether data goes up a forest's trees, towards their roots, and whether it goes down; both for
+/// allreduce.
+bool goes_up(Collective collective);
+bool goes_down(Collective collective);
 
 /// Problems of a forest: a tree that does not span, weights that do not add up, a link loaded
 /// beyond its capacity at `algbw_gbps` (relative 1e-9). Empty: it is what it claims. Independent of

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -119,13 +118,7 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
 }  // namespace
 
 Forest pack_allreduce(const Router& router, const Placement& placement) {
-  if (placement.ranks.size() == 1) {
-    return {Collective::allreduce,
-            1,
-            {{0, 1, {}}},
-            std::numeric_limits<double>::infinity(),
-            "unlimited"};
-  }
+  if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement);
   if (const auto apart = unconnected_pair(problem)) {
     const auto name = [&](int rank) -> const std::string& {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -177,9 +176,7 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   CHECK(rooted || collective == Collective::allgather || collective == Collective::reducescatter);
   const int n = static_cast<int>(placement.ranks.size());
   CHECK(root >= 0 && root < n);
-  if (n == 1) {
-    return {collective, 1, {{0, 1, {}}}, std::numeric_limits<double>::infinity(), "unlimited"};
-  }
+  if (n == 1) return nothing_to_send(collective);
   Supply roots(n, rooted ? 0 : 1);
   roots[root] = 1;
   const auto plan = [&](MediaUse media) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine_resources.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/check.h"
@@ -12,15 +10,6 @@ namespace espalier {
 namespace {
 
 constexpr double kBytesPerGigabyte = 1e9;
-
-std::string link_name(const Topology& machine, const Link& link, bool forward) {
-  if (link.duplex == Duplex::shared) return fmt::format("{} {}", link.medium, link.kind);
-  const std::string& from = machine.nodes[forward ? link.a : link.b].name;
-  const std::string& to = machine.nodes[forward ? link.b : link.a].name;
-  const char* arrow = link.duplex == Duplex::half ? "<->" : "->";
-  const std::string name = fmt::format("{}{}{} {}", from, arrow, to, link.kind);
-  return link.count > 1 ? fmt::format("{} x{}", name, link.count) : name;
-}
 
 }  // namespace
 
@@ -54,11 +43,11 @@ ResourceId MachineResources::of_hop(const Hop& hop) {
   if (link.duplex == Duplex::shared) {
     const auto [known, is_new] = media_.try_emplace(link.medium, kNone);
     if (is_new) {
-      known->second = make(link_name(machine, link, true), router_.capacity_gbps(hop.link));
+      known->second = make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link));
     }
     id = known->second;
   } else {
-    id = make(link_name(machine, link, forward), router_.capacity_gbps(hop.link));
+    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link));
   }
   return id;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topologies/topology.h"
 
+#include <fmt/format.h>
+
 #include "core/check.h"
 #include "core/words.h"
 
@@ -70,6 +72,18 @@ std::string_view to_string(Duplex duplex) {
       return "shared";
   }
   CHECK(false);
+}
+
+std::string link_name(const Topology& topology, LinkId link, bool forward) {
+  const Link& named = topology.links[static_cast<std::size_t>(link)];
+  if (named.duplex == Duplex::shared) return fmt::format("{} {}", named.medium, named.kind);
+  const auto name = [&](NodeId node) -> const std::string& {
+    return topology.nodes[static_cast<std::size_t>(node)].name;
+  };
+  const std::string text = fmt::format("{}{}{} {}", name(forward ? named.a : named.b),
+                                       named.duplex == Duplex::half ? "<->" : "->",
+                                       name(forward ? named.b : named.a), named.kind);
+  return named.count > 1 ? fmt::format("{} x{}", text, named.count) : text;
 }
 
 }  // namespace espalier

@@ -99,6 +99,10 @@ std::string_view to_string(NodeKind kind);
 std::string_view to_string(LinkClass link_class);
 std::string_view to_string(Duplex duplex);
 
+/// What reports call a direction of a link: "gpu0->gpu3 nvlink2 x2"; with "<->" where both
+/// directions share the bandwidth, and the medium's name where links do.
+std::string link_name(const Topology& topology, LinkId link, bool forward);
+
 /// What is wrong with `topology`: duplicate names, link ends, bandwidths and latencies out of
 /// range, media, no GPU, figures of profiles. For machines built in code; loaded ones have passed.
 std::vector<Diagnostic> check_topology(const Topology& topology);

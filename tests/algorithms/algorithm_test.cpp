@@ -32,7 +32,8 @@ TEST(Registry, EveryAlgorithmIsDescribedAndFoundByName) {
     EXPECT_FALSE(algorithm->constraints.empty());
     EXPECT_FALSE(algorithm->paper.empty());
     EXPECT_FALSE(algorithm->collectives.empty());
-    EXPECT_NE(algorithm->build, nullptr);
+    EXPECT_NE(algorithm->build == nullptr, algorithm->plan == nullptr);
+    EXPECT_EQ(algorithm->plan == nullptr, algorithm->write == nullptr);
     for (const AlgorithmParameter& parameter : algorithm->parameters) {
       EXPECT_LE(parameter.least, parameter.otherwise);
       EXPECT_LE(parameter.otherwise, parameter.most);

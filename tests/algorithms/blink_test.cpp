@@ -56,13 +56,12 @@ TEST_P(BlinkOnADgx1, PlansWhatItsLinksCarry) {
   for (const std::vector<int>& gpus : programs::connected_subsets(name)) {
     SCOPED_TRACE(fmt::format("GPUs {}", fmt::join(gpus, ",")));
     const Machine machine(name, gpus);
-    const BlinkPlan plan = plan_blink(collective, 0, machine.router, machine.placement);
-    EXPECT_EQ(plan.partners.size(), plan.forest.trees.size());
+    const Forest plan = plan_blink(collective, 0, machine.router, machine.placement);
     const Bound bound = bandwidth_bound(collective, 0, machine.router, machine.placement);
-    EXPECT_LE(plan.forest.algbw_gbps, bound.algbw_gbps * (1 + 1e-9));
+    EXPECT_LE(plan.algbw_gbps, bound.algbw_gbps * (1 + 1e-9));
     // Paths to a root are no spanning trees; the times below judge gather.
     if (collective == Collective::gather) continue;
-    EXPECT_THAT(check_forest(plan.forest, machine.router, machine.placement), testing::IsEmpty());
+    EXPECT_THAT(check_forest(plan, machine.router, machine.placement), testing::IsEmpty());
   }
 }
 
@@ -104,11 +103,11 @@ TEST(Blink, AllreduceOnTwoQuadsExchangesAcross) {
   // a quarter of the result, 2b = 40 GB/s, while the cross links are half idle. With parts that
   // cross before they are combined, all 16 links are full: the bound, 16/7 x 20.
   Machine machine("dgx1-p100");
-  const BlinkPlan plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
-  EXPECT_EQ(plan.forest.exact_algbw, "320/7");
+  const Forest plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
+  EXPECT_EQ(plan.exact_algbw, "320/7");
   // Parts that figure 2 describes are among them: combined at both ends of a cross link.
-  EXPECT_TRUE(std::any_of(plan.partners.begin(), plan.partners.end(),
-                          [](int partner) { return partner >= 0; }));
+  EXPECT_TRUE(std::any_of(plan.trees.begin(), plan.trees.end(),
+                          [](const PlannedTree& tree) { return tree.partner >= 0; }));
   const Program program = machine.make("blink", Collective::allreduce);
   EXPECT_NEAR(kSize / machine.time_s(program, kSize, 128) * 1e-9, 320.0 / 7, 0.04 * 320 / 7);
 }
@@ -118,9 +117,7 @@ TEST(Blink, AllreduceOnTwoQuadsExchangesAcross) {
 TEST(Blink, AllreduceOnUnevenGroups) {
   const auto links = [](const std::vector<int>& gpus) {
     const Machine machine("dgx1-p100", gpus);
-    return plan_blink(Collective::allreduce, 0, machine.router, machine.placement)
-               .forest.algbw_gbps /
-           20;
+    return plan_blink(Collective::allreduce, 0, machine.router, machine.placement).algbw_gbps / 20;
   };
   EXPECT_DOUBLE_EQ(links({0, 1}), 1);
   EXPECT_DOUBLE_EQ(links({0, 1, 2}), 1.5);
@@ -154,17 +151,16 @@ TEST(Blink, BroadcastToBothQuadsUsesTheRootsFourLinks) {
   // What the root sends across comes back over the three other cross links: 4 x 20 GB/s.
   Machine machine("dgx1-p100");
   for (int root = 0; root < 8; ++root) {
-    const BlinkPlan plan =
-        plan_blink(Collective::broadcast, root, machine.router, machine.placement);
-    EXPECT_EQ(plan.forest.exact_algbw, "80");
+    const Forest plan = plan_blink(Collective::broadcast, root, machine.router, machine.placement);
+    EXPECT_EQ(plan.exact_algbw, "80");
   }
 }
 
 TEST(Blink, GatherFillsEveryLinkIntoTheRoot) {
   // Seven eighths of the message over four links of 20 GB/s: 640/7 GB/s.
   Machine machine("dgx1-p100");
-  const BlinkPlan plan = plan_blink(Collective::gather, 3, machine.router, machine.placement);
-  EXPECT_EQ(plan.forest.exact_algbw, "640/7");
+  const Forest plan = plan_blink(Collective::gather, 3, machine.router, machine.placement);
+  EXPECT_EQ(plan.exact_algbw, "640/7");
   const Program program = machine.make("blink", Collective::gather, 3);
   const double ideal_s = kSize * 7 / 8 / 80e9;
   EXPECT_NEAR(machine.time_s(program, kSize, 64), ideal_s, 0.02 * ideal_s);
@@ -176,8 +172,8 @@ TEST(Blink, WiderLinksCarryMore) {
   // exchanged over a single cross link loads the pairs' links once each way: two cross links of 25
   // carry 50 together.
   Machine machine("dgx1-v100", {0, 1, 4, 5});
-  const BlinkPlan plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
-  EXPECT_EQ(plan.forest.exact_algbw, "50");
+  const Forest plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
+  EXPECT_EQ(plan.exact_algbw, "50");
 }
 
 TEST(Blink, SwitchedMachinesAreOneGroup) {
@@ -186,8 +182,8 @@ TEST(Blink, SwitchedMachinesAreOneGroup) {
   Machine machine("dgx-a100");
   const Program program = machine.make("blink", Collective::allreduce);
   expect_right_on(machine, program, true);
-  const BlinkPlan plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
-  EXPECT_EQ(plan.forest.exact_algbw, "1200/7");
+  const Forest plan = plan_blink(Collective::allreduce, 0, machine.router, machine.placement);
+  EXPECT_EQ(plan.exact_algbw, "1200/7");
 }
 
 TEST(Blink, RefusesWithTheReason) {

@@ -334,7 +334,7 @@ TEST(CheckForest, FindsWhatIsWrong) {
   expect("its weight is 0", [](Forest& f) { f.trees[0].weight = 0; });
   expect("does not join ranks", [](Forest& f) { f.trees[0].edges[0].child = -1; });
   // GPUs 0 and 5 share no link.
-  expect("no route from gpu0 to gpu5 via ''", [](Forest& f) {
+  expect("no route between gpu0 and gpu5 via ''", [](Forest& f) {
     f.trees[0].edges.back() = {0, 5, {}};
   });
 }
