@@ -57,6 +57,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
     } else {
       options.push_back(parser.add_option(std::string(spec.name)));
       options.back()->expected(spec.many ? CLI::detail::expected_max_vector_size : 1);
+      if (spec.value_is_optional()) options.back()->expected(0, 1);
     }
     options.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
@@ -79,8 +80,11 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
   for (std::size_t i = 0; i < options.size(); ++i) {
     if (options[i]->count() == 0) continue;
     const OptionSpec& spec = option_spec(verb.options[i].name);
-    given_.emplace(spec.name, options[i]->results());
-    if (!spec.many && spec.kind != WordKind::flag && options[i]->results().size() > 1) {
+    std::vector<std::string> values = options[i]->results();
+    if (spec.value_is_optional()) std::ranges::replace(values, std::string(), std::string("-"));
+    const bool is_repeated = !spec.many && spec.kind != WordKind::flag && values.size() > 1;
+    given_.emplace(spec.name, std::move(values));
+    if (is_repeated) {
       problem_of(spec.name, "is given twice");
     }
   }

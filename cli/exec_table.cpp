@@ -114,9 +114,7 @@ void execute_table(const Console& console, Study& study, const std::vector<Query
   if (print) {
     print_choices(console, mine.outcomes);
     print_footer(console, mine.outcomes);
-    for (const auto& [algorithm, reason] : mine.skipped) {
-      console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");
-    }
+    print_skipped(console, mine);
   }
   answers.add(std::move(mine));
 }

@@ -15,23 +15,6 @@ namespace espalier {
 
 namespace {
 
-Json gpu_numbers(const Outcome& outcome) {
-  Json numbers = Json::array();
-  if (outcome.query.topology.empty()) return numbers;
-  for (int rank = 0; rank < outcome.ranks; ++rank) {
-    numbers.push_back(outcome.query.gpus.empty() ? rank : outcome.query.gpus[rank]);
-  }
-  return numbers;
-}
-
-Json bound_json(const Outcome& outcome) {
-  if (!outcome.bound) return nullptr;
-  return {{"algbw_gbps", rounded(outcome.bound->algbw_gbps)},
-          {"fraction", rounded(outcome.fraction)},
-          {"kind", outcome.bound->kind},
-          {"certificate", outcome.bound->certificate}};
-}
-
 Json links_json(const RunReport& report) {
   Json links = Json::array();
   for (const LinkUse& link : report.links) {
@@ -66,7 +49,7 @@ Json report_json(const Outcome& outcome) {
   json["algorithm"] = query.algorithm;
   if (!outcome.chosen.empty()) json["chosen"] = outcome.chosen;
   json["profile"] = on_machine ? Json(query.profile) : Json();
-  json["gpus"] = gpu_numbers(outcome);
+  json["gpus"] = gpu_numbers(query, outcome.ranks);
   if (!query.relays.empty()) json["relays"] = query.relays;
   json["ranks"] = outcome.ranks;
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
@@ -81,7 +64,7 @@ Json report_json(const Outcome& outcome) {
   json["verified"] = outcome.verified;
   json["order_consistent"] = outcome.order_consistent;
   json["wrong"] = report.wrong ? Json(*report.wrong) : Json();
-  json["bound"] = bound_json(outcome);
+  json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
   json["links"] = links_json(report);
   json["critical_path"] = critical_path_json(report);
   json["wall_s"] = rounded(report.wall_s);
@@ -97,6 +80,23 @@ Json metadata(const char* what, PlaceId place, int lane, const std::string& name
 Json rounded(double value) {
   if (!std::isfinite(value)) return nullptr;
   return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
+}
+
+Json gpu_numbers(const Query& query, int ranks) {
+  Json numbers = Json::array();
+  if (query.topology.empty()) return numbers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    numbers.push_back(query.gpus.empty() ? rank : query.gpus[rank]);
+  }
+  return numbers;
+}
+
+Json bound_json(const Bound& bound, double fraction) {
+  return {{"algbw_gbps", rounded(bound.algbw_gbps)},
+          {"exact", bound.exact},
+          {"fraction", rounded(fraction)},
+          {"kind", bound.kind},
+          {"certificate", bound.certificate}};
 }
 
 Json reports_array(const std::vector<Outcome>& outcomes) {

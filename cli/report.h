@@ -12,12 +12,18 @@ namespace espalier {
 /// Ten digits, so that the last bits of a sum never show; null for what is not a number.
 Json rounded(double value);
 
+/// The numbers of the GPUs that are ranks, in their order.
+Json gpu_numbers(const Query& query, int ranks);
+
+/// Of a report or plan: the bound and the fraction of it that was reached.
+Json bound_json(const Bound& bound, double fraction);
+
 /// The outcomes as `espalier.report/1`, one element each.
 Json reports_array(const std::vector<Outcome>& outcomes);
 
-/// The outcomes that ran as `espalier.report/1` (docs/cli.md): one object, or an array when there
-/// are several. Numbers are rounded to ten digits; everything but wall_s is the same for every run
-/// of a simulation. Ends with a line end.
+/// The outcomes that ran as `espalier.report/1` (docs/reports.md): one object, or an array when
+/// there are several. Numbers are rounded to ten digits; everything but wall_s is the same for
+/// every run of a simulation. Ends with a line end.
 std::string reports_json(const std::vector<Outcome>& outcomes);
 
 /// The timeline of one run as Chrome trace events: a process per place, a thread per lane.

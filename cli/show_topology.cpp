@@ -166,15 +166,6 @@ void show_profiles(const Console& console, const Topology& topology) {
   console.out << columns.render();
 }
 
-std::string dot_quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 }  // namespace
 
 void show_topology(const Console& console, const Topology& topology) {

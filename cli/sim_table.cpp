@@ -168,9 +168,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
     if (!mine.outcomes.empty()) console.out << "#\n";
     print_average(console, mine.outcomes);
     print_bounds(console, mine.outcomes);
-    for (const auto& [algorithm, reason] : mine.skipped) {
-      console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");
-    }
+    print_skipped(console, mine);
   }
   answers.add(std::move(mine));
 }

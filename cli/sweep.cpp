@@ -142,8 +142,8 @@ Sweep read_sweep(Arguments& arguments) {
   const int ranks = read_machine(arguments, sweep.question);
   read_collective(arguments, sweep.question, ranks);
   read_algorithms(arguments, sweep);
-  sweep.sizes = arguments.sizes("--size");
-  sweep.question.chunk_bytes = arguments.chunk("--chunk");
+  if (takes(verb, "--size")) sweep.sizes = arguments.sizes("--size");
+  if (takes(verb, "--chunk")) sweep.question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--in-place")) sweep.question.in_place = arguments.flag("--in-place");
   if (takes(verb, "--iters")) read_execution(arguments, sweep.question.run);
   return sweep;
@@ -152,8 +152,8 @@ Sweep read_sweep(Arguments& arguments) {
 void Answers::add(Outcome outcome) {
   const std::string& algorithm = outcome.query.algorithm;
   if (outcome.skipped) {
-    const std::pair<std::string, std::string> reason(algorithm, *outcome.skipped);
-    if (std::ranges::count(skipped, reason) == 0) skipped.push_back(reason);
+    const Skipped one{algorithm, *outcome.skipped, outcome.instead};
+    if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
   } else if (!outcome.verified) {
     if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);
   } else {
@@ -180,11 +180,19 @@ const Outcome* Answers::best() const {
   return best;
 }
 
+void print_skipped(const Console& console, const Answers& answers) {
+  for (const Skipped& one : answers.skipped) {
+    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
+                        "# ");
+  }
+}
+
 int conclude(const Answers& answers, bool all_algorithms) {
   DiagnosticList refused;
   if (!all_algorithms || answers.outcomes.empty()) {
-    for (const auto& [algorithm, reason] : answers.skipped) {
-      refused.add({}, fmt::format("{} is not possible here: {}", algorithm, reason));
+    for (const Skipped& one : answers.skipped) {
+      refused.add({}, fmt::format("{} is not possible here: {}", one.algorithm, one.reason),
+                  one.instead);
     }
   }
   refused.throw_if_any(ErrorKind::unsupported);

@@ -24,11 +24,19 @@ struct Sweep {
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
 Sweep read_sweep(Arguments& arguments);
 
+/// An algorithm that was not run.
+struct Skipped {
+  std::string algorithm;
+  std::string reason;
+  std::string instead;  ///< what is possible, where that is known
+  bool operator==(const Skipped&) const = default;
+};
+
 /// The answers of a sweep that ran, in the order asked, without their programs (which may be
 /// large).
 struct Answers {
   std::vector<Outcome> outcomes;
-  std::vector<std::pair<std::string, std::string>> skipped;  ///< algorithm and why, each once
+  std::vector<Skipped> skipped;     ///< each once
   std::vector<std::string> broken;  ///< algorithms whose program the verifier refused
 
   void add(Outcome outcome);
@@ -36,6 +44,9 @@ struct Answers {
   /// The fastest of those with the largest message; null when nothing ran.
   const Outcome* best() const;
 };
+
+/// "# Not here: ring: no route ...": below a table.
+void print_skipped(const Console& console, const Answers& answers);
 
 /// Throws Error{unsupported} when something was asked for by name that does not apply, or when
 /// nothing applied at all. The exit code otherwise: 1 when a program was refused or a result was

@@ -69,6 +69,15 @@ std::string counted(std::size_t count, std::string_view singular, std::string_vi
                         : fmt::format("{} {}", count, plural);
 }
 
+std::string dot_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 std::string bar(double share, int columns) {
   const auto filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * columns));
   return fmt::format("[{:=<{}}{:{}}]", "", filled, "", columns - filled);

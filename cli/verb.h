@@ -41,10 +41,13 @@ std::map<std::string, std::vector<std::string>> parameters_of(WordKind kind);
 /// An option, declared once and shared by all verbs that take it.
 struct OptionSpec {
   std::string_view name;   ///< "--topology"
-  std::string_view value;  ///< how help calls its value ("T"); empty for a flag
+  std::string_view value;  ///< how help calls its value ("T", "[FILE]" where it may be left out,
+                           ///< which means "-"); empty for a flag
   WordKind kind;
   bool many;                 ///< takes several words
   std::string_view meaning;  ///< one line
+
+  bool value_is_optional() const { return value.starts_with('['); }
 };
 
 /// Every option of every verb, in the order help lists them.

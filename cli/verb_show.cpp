@@ -39,7 +39,7 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   const bool builds = arguments.given("--ranks") || arguments.given("--collective") ||
                       arguments.given("--topology") || arguments.given("--chunks");
   if (algorithm && builds) return Thing::algorithm;
-  if (topology && (!algorithm || spec != name || arguments.flag("--dot"))) return Thing::topology;
+  if (topology && (!algorithm || spec != name || arguments.given("--dot"))) return Thing::topology;
   if (topology && algorithm) {
     arguments.problem(
         fmt::format("{} is a machine and an algorithm", quote(name)),
@@ -93,6 +93,7 @@ void show_scenario(const Console& console, const std::string& name) {
 }
 
 int run_show(Arguments& arguments, const Console& console) {
+  arguments.output("--dot");
   arguments.finish();
   const std::string& spec = arguments.positionals().front();
   const auto thing = resolve(arguments, spec);
@@ -100,8 +101,8 @@ int run_show(Arguments& arguments, const Console& console) {
   arguments.finish();
   switch (*thing) {
     case Thing::topology:
-      if (arguments.flag("--dot")) {
-        console.out << topology_dot(load_topology(spec));
+      if (arguments.given("--dot")) {
+        write_output(console, arguments.text("--dot"), topology_dot(load_topology(spec)));
       } else {
         show_topology(console, load_topology(spec));
       }

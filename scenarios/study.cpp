@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/words.h"
 #include "ir/chunk.h"
+#include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
@@ -46,22 +47,6 @@ std::int64_t longest_op_units(const Program& program) {
   return longest;
 }
 
-bool uses_only_fabric(const Program& program, const Machine& machine) {
-  const Router& router = *machine.router;
-  bool only_fabric = true;
-  for (const Op& op : program.ops) {
-    for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      const NodeId from = node_of(program, machine.placement, source);
-      const NodeId to = node_of(program, machine.placement, dst);
-      const Route* route =
-          op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
-      only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
-    });
-    if (!only_fabric) return false;
-  }
-  return true;
-}
-
 /// Without a machine, one that can do everything stands in for it: only its shape counts then.
 std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
@@ -93,6 +78,7 @@ struct Study::Cut {
 struct Study::Prepared {
   AlgorithmChoice choice;
   std::optional<std::string> skipped;
+  bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
   std::shared_ptr<const Program> whole;
   bool only_fabric = false;
   std::int64_t longest_op = 0;
@@ -128,6 +114,7 @@ struct Study::Cache {
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
   using TableKey = std::pair<std::string, Collective>;  ///< the file
+  using RootKey = std::tuple<const Machine*, Collective, int, bool>;
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
@@ -137,6 +124,7 @@ struct Study::Cache {
   std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
   std::map<TableKey, TuningTable> tables;
   std::map<BoundKey, Bound> bounds;
+  std::map<RootKey, std::string> instead;
 
   static ProgramKey program_key(const Query& query, const Machine& machine) {
     return {&machine, query.collective, query.root, query.in_place, query.algorithm};
@@ -201,19 +189,14 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   cache_->forget_programs_if_large();
   Prepared made;
   made.choice = parse_algorithm(query.algorithm);
-  const BuildRequest request =
-      request_for(query.collective, query.root, query.in_place, *machine.router, machine.placement);
-  made.skipped = unsupported(made.choice, request);
+  Built built = build_on(machine, made.choice, query);
+  made.skipped = std::move(built.why_not);
+  made.is_unroutable = built.is_routing;
   if (!made.skipped) {
-    made.whole = std::make_shared<const Program>(build(made.choice, request));
+    made.whole = std::move(built.program);
     made.uncut.program = made.whole;
     made.longest_op = longest_op_units(*made.whole);
-    const auto unroutable = check_routes(*made.whole, {machine.router.get(), machine.placement});
-    if (!unroutable.empty()) {
-      made.skipped = unroutable.front().message;
-    } else {
-      made.only_fabric = uses_only_fabric(*made.whole, machine);
-    }
+    made.only_fabric = uses_only_fabric(*made.whole, machine);
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
@@ -340,6 +323,13 @@ const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& 
       .first->second;
 }
 
+const std::string& Study::possible_instead(const Query& query, const Machine& machine) {
+  const Cache::RootKey key{&machine, query.collective, query.root, query.in_place};
+  const auto [known, is_new] = cache_->instead.try_emplace(key);
+  if (is_new) known->second = possible_here(machine, query);
+  return known->second;
+}
+
 Outcome Study::ask(const Query& query) {
   Machine& machine = this->machine(query);
   Outcome outcome;
@@ -359,6 +349,7 @@ Outcome Study::ask(const Query& query) {
   }
   Prepared& prepared = prepare(query, machine);
   outcome.skipped = prepared.skipped;
+  if (prepared.is_unroutable) outcome.instead = possible_instead(query, machine);
   if (outcome.skipped) return outcome;
 
   const std::int64_t chunk_bytes =

@@ -39,6 +39,7 @@ struct Outcome {
   Query query;
   std::string backend;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
+  std::string instead;                 ///< skipped for want of routes or peers: what is possible
   std::string chosen;                  ///< the algorithm, where the query left it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
@@ -115,6 +116,7 @@ class Study {
   std::optional<Query> resolve(const Query& query);
   Prediction search_chunk(const Query& query, const Machine& machine, Prepared& prepared);
   std::int64_t automatic_chunk(const Query& query, const Prepared& prepared);
+  const std::string& possible_instead(const Query& query, const Machine& machine);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);
 
   Backend& backend_;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/plan_text.h"
+#include "cli/report.h"
+#include "cli/text.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+std::vector<std::string> path_of(const Planned& planned, const TreeEdge& edge) {
+  std::vector<std::string> names;
+  for (const NodeId node : edge.path) {
+    names.push_back(planned.machine->topology->nodes[static_cast<std::size_t>(node)].name);
+  }
+  return names;
+}
+
+Json tree_json(const Planned& planned, const PlannedTree& tree) {
+  Json edges = Json::array();
+  for (const TreeEdge& edge : tree.edges) {
+    edges.push_back({{"parent", planned.gpu_name(edge.parent)},
+                     {"child", planned.gpu_name(edge.child)},
+                     {"via", path_of(planned, edge)}});
+  }
+  return {{"root", planned.gpu_name(tree.root)},
+          {"partner", tree.partner < 0 ? Json() : Json(planned.gpu_name(tree.partner))},
+          {"units", tree.weight},
+          {"part", part_of_message(tree.weight, planned.forest)},
+          {"height", tree.height()},
+          {"edges", std::move(edges)}};
+}
+
+Json loads_json(const Planned& planned) {
+  Json links = Json::array();
+  for (const LinkLoad& load : planned.loads) {
+    links.push_back(
+        {{"name", link_name(*planned.machine->topology, load.hop.link, load.hop.forward)},
+         {"units", load.units},
+         {"capacity_gbps", rounded(load.capacity_gbps)},
+         {"utilization", rounded(share_used(load, planned.forest))}});
+  }
+  return links;
+}
+
+std::string dot_edge(const Planned& planned, const TreeEdge& edge, std::size_t tree) {
+  const Collective collective = planned.forest.collective;
+  const auto node = [&](int rank) {
+    return dot_quoted(fmt::format("{} {}", tree + 1, planned.gpu_name(rank)));
+  };
+  std::vector<std::string> attributes;
+  if (goes_up(collective)) attributes.emplace_back(goes_down(collective) ? "dir=both" : "dir=back");
+  if (!edge.path.empty()) {
+    attributes.push_back("label=" + dot_quoted(path_text(*planned.machine->topology, edge.path)));
+  }
+  return fmt::format("    {} -> {}{};\n", node(edge.parent), node(edge.child),
+                     attributes.empty() ? "" : fmt::format(" [{}]", join(attributes, ", ")));
+}
+
+}  // namespace
+
+Json plan_json(const Planned& planned) {
+  const Query& query = planned.query;
+  const Forest& forest = planned.forest;
+  const int ranks = planned.machine->ranks();
+  Json json;
+  json["schema"] = "espalier.plan/1";
+  json["topology"] = query.topology;
+  json["collective"] = to_string(query.collective);
+  json["algorithm"] = query.algorithm;
+  json["profile"] = query.profile;
+  json["links"] = query.links == LinkScope::all ? "all" : "fabric";
+  json["gpus"] = gpu_numbers(query, ranks);
+  if (!query.relays.empty()) json["relays"] = query.relays;
+  json["ranks"] = ranks;
+  json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
+  json["algbw_gbps"] = rounded(forest.algbw_gbps);
+  json["exact"] = forest.exact_algbw;
+  json["bound"] = bound_json(planned.bound, planned.fraction);
+  json["bound"]["links"] = planned.bound_links == LinkScope::all ? "all" : "fabric";
+  json["units"] = forest.units;
+  json["trees"] = Json::array();
+  for (const PlannedTree& tree : forest.trees) json["trees"].push_back(tree_json(planned, tree));
+  json["link_loads"] = loads_json(planned);
+  return json;
+}
+
+std::string plan_dot(const Planned& planned) {
+  const Forest& forest = planned.forest;
+  std::string text =
+      fmt::format("digraph {} {{\n  node [shape=box, style=filled, fillcolor=palegreen];\n",
+                  dot_quoted(fmt::format("{} {} {}", planned.query.algorithm,
+                                         to_string(forest.collective), planned.query.topology)));
+  for (std::size_t i = 0; i < forest.trees.size(); ++i) {
+    const PlannedTree& tree = forest.trees[i];
+    text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", i + 1,
+                        dot_quoted(fmt::format("{}: {} of the message", i + 1,
+                                               part_of_message(tree.weight, forest))));
+    for (int rank = 0; rank < planned.machine->ranks(); ++rank) {
+      const bool is_in =
+          rank == tree.root || std::ranges::count(tree.edges, rank, &TreeEdge::child);
+      if (!is_in) continue;
+      text += fmt::format(
+          "    {} [label={}{}];\n", dot_quoted(fmt::format("{} {}", i + 1, planned.gpu_name(rank))),
+          dot_quoted(planned.gpu_name(rank)), rank == tree.root ? ", penwidth=3" : "");
+    }
+    for (const TreeEdge& edge : tree.edges) text += dot_edge(planned, edge, i);
+    text += "  }\n";
+  }
+  return text + "}\n";
+}
+
+}  // namespace espalier

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "cli/sweep.h"
+#include "cli/text.h"
+#include "core/units.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kBarColumns = 24;
+
+/// The edges below each rank of a tree, by rank.
+std::vector<std::vector<const TreeEdge*>> edges_below(const PlannedTree& tree, int ranks) {
+  std::vector<std::vector<const TreeEdge*>> below(static_cast<std::size_t>(ranks));
+  for (const TreeEdge& edge : tree.edges) {
+    below[static_cast<std::size_t>(edge.parent)].push_back(&edge);
+  }
+  return below;
+}
+
+std::string arrow(Collective collective) {
+  if (!goes_up(collective)) return "->";
+  return goes_down(collective) ? "<->" : "<-";
+}
+
+/// "gpu0 -> gpu1 via nvswitch0 -> gpu2", for edges one below the other.
+std::string chain_text(const Planned& planned, const PlannedTree& tree) {
+  const std::string between = arrow(planned.forest.collective);
+  std::string text = planned.gpu_name(tree.root);
+  for (const TreeEdge& edge : tree.edges) {
+    text += fmt::format(" {} ", between);
+    if (!edge.path.empty()) {
+      text += fmt::format("{} {} ", path_text(*planned.machine->topology, edge.path), between);
+    }
+    text += planned.gpu_name(edge.child);
+  }
+  return text;
+}
+
+/// "gpu3 via nvswitch0"
+std::string child_text(const Planned& planned, const PlannedTree& tree, const TreeEdge& edge) {
+  std::string text = planned.gpu_name(edge.child);
+  if (!edge.path.empty()) text += " via " + path_text(*planned.machine->topology, edge.path);
+  if (edge.child == tree.partner) {
+    text += fmt::format(" (exchanges with {})", planned.gpu_name(tree.root));
+  }
+  return text;
+}
+
+/// "12 trees, 2 to 4 high", "7 paths of 1 to 3 hops".
+std::string describe_trees(const Forest& forest) {
+  int least = forest.trees.front().height();
+  int most = least;
+  bool branches = false;
+  for (const PlannedTree& tree : forest.trees) {
+    const int height = tree.height();
+    least = std::min(least, height);
+    most = std::max(most, height);
+    branches = branches || height < static_cast<int>(tree.edges.size());
+  }
+  const std::string range =
+      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  return branches ? fmt::format("{}, {} high", counted(forest.trees.size(), "tree"), range)
+                  : fmt::format("{} of {} hop{}", counted(forest.trees.size(), "path"), range,
+                                most == 1 ? "" : "s");
+}
+
+std::string describe_flow(Collective collective) {
+  if (!goes_up(collective)) return "data goes from the root on";
+  if (goes_down(collective))
+    return "data goes up, is combined on the way, and the result goes down";
+  return info(collective).reduces ? "data goes towards the root and is combined on the way"
+                                  : "data goes towards the root";
+}
+
+void print_rates(const Console& console, const Planned& planned) {
+  const Forest& forest = planned.forest;
+  const Bound& bound = planned.bound;
+  console.out << fmt::format("# Rate: {} GB/s algbw (exactly {}), {:.1f}% of the bound\n",
+                             format_gbps(forest.algbw_gbps), forest.exact_algbw,
+                             100 * planned.fraction);
+  console.out << fmt::format("# Bound ({}): {} GB/s algbw (exactly {}), by a {}\n",
+                             planned.bound_links == LinkScope::fabric ? "fabric" : "all",
+                             format_gbps(bound.algbw_gbps), bound.exact, bound.kind)
+              << wrap(bound.certificate, console.width, "#   ") << "#\n";
+}
+
+void print_trees(const Console& console, const Planned& planned, int most) {
+  const Forest& forest = planned.forest;
+  std::vector<const PlannedTree*> trees;
+  for (const PlannedTree& tree : forest.trees) trees.push_back(&tree);
+  std::ranges::stable_sort(trees, std::ranges::greater{}, &PlannedTree::weight);
+  const std::size_t shown = std::min(trees.size(), static_cast<std::size_t>(most));
+  console.out << fmt::format("# {}; {}\n", describe_trees(forest),
+                             describe_flow(forest.collective));
+  for (std::size_t i = 0; i < shown; ++i) {
+    const PlannedTree& tree = *trees[i];
+    const std::string part =
+        tree.weight == forest.units ? "all" : part_of_message(tree.weight, forest);
+    const double share = static_cast<double>(tree.weight) / static_cast<double>(forest.units);
+    console.out << fmt::format("# {} of {}: {} of the message ({} of {} units), {} GB/s\n", i + 1,
+                               trees.size(), part, tree.weight, forest.units,
+                               format_gbps(share * forest.algbw_gbps))
+                << tree_text(planned, tree, console.width, "  ");
+  }
+  if (shown < trees.size()) {
+    console.out << fmt::format("# and {} more: --show-trees {} shows all\n", trees.size() - shown,
+                               trees.size());
+  }
+}
+
+std::string name_of(const Planned& planned, const LinkLoad& load) {
+  return link_name(*planned.machine->topology, load.hop.link, load.hop.forward);
+}
+
+void print_loads(const Console& console, const Planned& planned, int most) {
+  std::vector<LinkLoad> loads = planned.loads;
+  std::ranges::stable_sort(loads, std::ranges::greater{},
+                           [&](const LinkLoad& load) { return share_used(load, planned.forest); });
+  const auto idle = std::ranges::find(loads, 0, &LinkLoad::units);
+  const auto used = static_cast<std::size_t>(idle - loads.begin());
+  const std::size_t shown = std::min(used, static_cast<std::size_t>(most));
+  console.out << "#\n# Links, share of their capacity used at this rate\n";
+  Columns columns("llrr");
+  for (std::size_t i = 0; i < shown; ++i) {
+    const double share = share_used(loads[i], planned.forest);
+    columns.add({name_of(planned, loads[i]), bar(share, kBarColumns),
+                 fmt::format("{:.1f}%", 100 * share),
+                 fmt::format("{} of {} GB/s", format_gbps(share * loads[i].capacity_gbps),
+                             format_gbps(loads[i].capacity_gbps))});
+  }
+  console.out << columns.render("#   ");
+  if (shown < used) {
+    console.out << fmt::format("#   and {} more: --show-links {} shows all\n", used - shown,
+                               loads.size());
+  }
+  std::vector<std::string> names;
+  for (auto load = idle; load != loads.end(); ++load) {
+    if (names.size() == static_cast<std::size_t>(most)) break;
+    names.push_back(name_of(planned, *load));
+  }
+  const std::size_t left_out = static_cast<std::size_t>(loads.end() - idle) - names.size();
+  if (left_out > 0) {
+    names.push_back(fmt::format("{}{}", left_out, names.empty() ? "" : " more"));
+  }
+  const std::string text = names.empty() ? "none" : join(names, ", ");
+  console.out << wrap("Idle: " + text, console.width, "# ");
+}
+
+}  // namespace
+
+std::string part_of_message(std::int64_t units, const Forest& forest) {
+  const std::int64_t divisor = std::gcd(units, forest.units);
+  return units == forest.units ? "1"
+                               : fmt::format("{}/{}", units / divisor, forest.units / divisor);
+}
+
+std::string tree_text(const Planned& planned, const PlannedTree& tree, int width,
+                      const std::string& indent) {
+  if (tree.partner < 0 && tree.height() == static_cast<int>(tree.edges.size())) {
+    return wrap(chain_text(planned, tree), width, indent);
+  }
+  const auto below = edges_below(tree, planned.machine->ranks());
+  std::string text = fmt::format("{}{}\n", indent, planned.gpu_name(tree.root));
+  /// A rank whose children are being written, and what stands before them.
+  struct Open {
+    int rank;
+    std::size_t next;
+    std::string lead;
+  };
+  std::vector<Open> open{{tree.root, 0, indent}};
+  while (!open.empty()) {
+    Open& top = open.back();
+    const auto& children = below[static_cast<std::size_t>(top.rank)];
+    if (top.next == children.size()) {
+      open.pop_back();
+      continue;
+    }
+    const TreeEdge& edge = *children[top.next++];
+    const bool is_last = top.next == children.size();
+    text += fmt::format("{}{}{}\n", top.lead, is_last ? "`-- " : "|-- ",
+                        child_text(planned, tree, edge));
+    open.push_back({edge.child, 0, top.lead + (is_last ? "    " : "|   ")});
+  }
+  return text;
+}
+
+void print_plan(const Console& console, const Planned& planned, const PlanView& view) {
+  const Query& query = planned.query;
+  const CollectiveInfo& collective = info(query.collective);
+  console.out << fmt::format("# plan of {} for {}{} on {}\n# profile {}, links {}\n#\n",
+                             query.algorithm, collective.name,
+                             collective.rooted ? fmt::format(" (root {})", query.root) : "",
+                             describe_ranks(query, planned.machine->ranks()), query.profile,
+                             query.links == LinkScope::all ? "all" : "fabric");
+  if (!std::isfinite(planned.forest.algbw_gbps)) {
+    console.out << "# Nothing to send: there is one rank\n";
+    return;
+  }
+  print_rates(console, planned);
+  print_trees(console, planned, view.trees);
+  print_loads(console, planned, view.links);
+}
+
+}  // namespace espalier

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/plan_files.h"
+#include "cli/plan_text.h"
+#include "cli/report.h"
+#include "cli/sweep.h"
+#include "cli/verbs.h"
+#include "ir/text.h"
+#include "scenarios/chooser.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+
+namespace {
+
+/// The algorithms to plan with, of "all" those that plan; notes problems.
+std::vector<std::string> read_planners(Arguments& arguments, const Sweep& sweep) {
+  const Collective collective = sweep.question.collective;
+  const std::vector<std::string> planners = planning_algorithms(collective);
+  std::vector<std::string> chosen;
+  for (const std::string& word : sweep.algorithms) {
+    const std::string name = word.substr(0, word.find(':'));
+    const Algorithm* algorithm = find_algorithm(name);
+    const bool plans = algorithm != nullptr && algorithm->plan != nullptr;
+    if (std::ranges::count(planners, name) > 0) {
+      chosen.push_back(word);
+    } else if (!sweep.all_algorithms && !plans && (algorithm != nullptr || is_chooser(word))) {
+      arguments.problem_of("--algorithm", fmt::format("{} plans no trees", quote(name)),
+                           fmt::format("one of: {}", join(planners, ", ")));
+    }
+  }
+  if (sweep.all_algorithms && chosen.empty()) {
+    arguments.problem_of("--algorithm",
+                         fmt::format("none plans trees for {}", to_string(collective)));
+  }
+  return chosen;
+}
+
+/// Where the plan goes besides, or instead of, the text.
+struct Outputs {
+  std::string json, dot, program;
+
+  bool leave_text() const { return json != "-" && dot != "-" && program != "-"; }
+};
+
+Outputs read_outputs(Arguments& arguments, std::size_t plans) {
+  const Outputs outputs{arguments.output("--json"), arguments.output("--dot"),
+                        arguments.output("--save")};
+  for (const char* option : {"--dot", "--save"}) {
+    if (plans > 1 && arguments.given(option)) {
+      arguments.problem_of(option, "holds one plan, and there are several algorithms",
+                           "name one with --algorithm");
+    }
+  }
+  return outputs;
+}
+
+void write_files(const Console& console, const Outputs& outputs, const Planned& plan) {
+  if (!outputs.dot.empty()) write_output(console, outputs.dot, plan_dot(plan));
+  if (!outputs.program.empty()) {
+    write_output(console, outputs.program, print_program(plan.program));
+  }
+}
+
+int run_plan(Arguments& arguments, const Console& console) {
+  const Sweep sweep = read_sweep(arguments);
+  const std::vector<std::string> planners = read_planners(arguments, sweep);
+  const Outputs outputs = read_outputs(arguments, planners.size());
+  PlanView view;
+  view.trees = static_cast<int>(arguments.integer("--show-trees", 0, 1'000'000));
+  view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
+  arguments.finish();
+
+  Simulator simulator;
+  Study study(simulator, nullptr);
+  Json json = Json::array();
+  DiagnosticList impossible;
+  std::size_t planned = 0;
+  for (const std::string& algorithm : planners) {
+    Query query = sweep.question;
+    query.algorithm = algorithm;
+    try {
+      const Planned plan = plan_query(study, query);
+      if (outputs.leave_text()) {
+        if (planned > 0) console.out << '\n';
+        print_plan(console, plan, view);
+      }
+      write_files(console, outputs, plan);
+      if (!outputs.json.empty()) json.push_back(plan_json(plan));
+      ++planned;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      for (const Diagnostic& problem : error.diagnostics()) impossible.add(problem);
+    }
+  }
+  if (!outputs.json.empty() && planned > 0) {
+    write_output(console, outputs.json, dump_one_or_array(json));
+  }
+  if (!sweep.all_algorithms || planned == 0) impossible.throw_if_any(ErrorKind::unsupported);
+  for (const Diagnostic& problem : impossible.all()) say(console, problem.message);
+  return 0;
+}
+
+}  // namespace
+
+const Verb& plan_verb() {
+  static const Verb verb = {
+      "plan",
+      "plan the best trees of a machine, with the proof beside them",
+      "Shows the trees that an algorithm packs into the links of a machine: the part of the "
+      "message "
+      "each carries, what that puts on every link, the rate it amounts to, and the bound no "
+      "schedule can beat, with its certificate. Rates count bandwidth alone; sim adds the rest.",
+      {},
+      {{"--topology"},
+       {"--collective", "allreduce"},
+       {"--root", "0"},
+       {"--algorithm", "optimal"},
+       {"--gpus", "all"},
+       {"--relay"},
+       {"--profile", "kernel"},
+       {"--links", "all"},
+       {"--in-place"},
+       {"--show-trees", "8"},
+       {"--show-links", "16"},
+       {"--dot"},
+       {"--save"},
+       {"--json"}},
+      {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
+       {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",
+        "trees to look at: dot -Tsvg trees.dot"},
+       {"plan --topology dgx-a100:nodes=2 --save best.esp",
+        "the program, for verify best.esp --topology dgx-a100:nodes=2"}},
+      run_plan};
+  return verb;
+}
+
+}  // namespace espalier

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/buildable.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/words.h"
+
+namespace espalier {
+
+namespace {
+
+/// Up to these many ranks all algorithms are built within a second or so.
+constexpr int kMostTriedRanks = 64;
+
+}  // namespace
+
+BuildRequest request_for(const Query& query, const Machine& machine) {
+  return request_for(query.collective, query.root, query.in_place, *machine.router,
+                     machine.placement);
+}
+
+std::optional<std::string> not_routable(const Program& program, const Machine& machine) {
+  const auto problems = check_routes(program, {machine.router.get(), machine.placement});
+  if (problems.empty()) return std::nullopt;
+  return problems.front().message;
+}
+
+bool uses_only_fabric(const Program& program, const Machine& machine) {
+  const Router& router = *machine.router;
+  bool only_fabric = true;
+  for (const Op& op : program.ops) {
+    for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
+      const NodeId from = node_of(program, machine.placement, source);
+      const NodeId to = node_of(program, machine.placement, dst);
+      const Route* route =
+          op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
+      only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
+    });
+    if (!only_fabric) return false;
+  }
+  return true;
+}
+
+Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query) {
+  const BuildRequest request = request_for(query, machine);
+  Built built;
+  built.why_not = unsupported(choice, request);
+  if (built.why_not) return built;
+  auto program = std::make_shared<const Program>(build(choice, request));
+  built.why_not = not_routable(*program, machine);
+  built.is_routing = built.why_not.has_value();
+  if (!built.why_not) built.program = std::move(program);
+  return built;
+}
+
+std::vector<std::string> possible_algorithms(const Machine& machine, const Query& query) {
+  std::vector<std::string> possible;
+  if (machine.ranks() > kMostTriedRanks) return possible;
+  for (const std::string& name : Study::applicable(query.collective)) {
+    try {
+      if (build_on(machine, parse_algorithm(name), query).program) possible.push_back(name);
+    } catch (const Error&) {
+      // A planner found no way: not possible either.
+    }
+  }
+  return possible;
+}
+
+std::string possible_here(const Machine& machine, const Query& query) {
+  const std::vector<std::string> possible = possible_algorithms(machine, query);
+  return possible.empty() ? std::string() : "possible here: " + join(possible, ", ");
+}
+
+}  // namespace espalier

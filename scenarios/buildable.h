@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// The query's collective on the machine, algorithm parameters still to be filled in.
+BuildRequest request_for(const Query& query, const Machine& machine);
+
+/// Why the machine can't carry a program out: a transfer without a route, a GPU with more peers
+/// than it may map. Nothing when it can.
+std::optional<std::string> not_routable(const Program& program, const Machine& machine);
+
+/// Whether all transfers go over the GPU fabric alone. \pre the machine has routes for all
+bool uses_only_fabric(const Program& program, const Machine& machine);
+
+/// A program for a machine, or why there is none.
+struct Built {
+  std::optional<std::string> why_not;
+  bool is_routing = false;  ///< why not: there is a program, but the machine can't carry it out
+  std::shared_ptr<const Program> program;
+};
+Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query);
+
+/// The algorithms that the machine can carry out for the query's collective, found by building
+/// them; none where there are so many ranks that this would take long.
+std::vector<std::string> possible_algorithms(const Machine& machine, const Query& query);
+
+/// "possible here: ring, chain", or nothing.
+std::string possible_here(const Machine& machine, const Query& query);
+
+}  // namespace espalier

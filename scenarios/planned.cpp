@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/planned.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scenarios/buildable.h"
+
+namespace espalier {
+
+namespace {
+
+[[noreturn]] void throw_impossible(const Query& query, const Machine& machine,
+                                   const std::string& why_not) {
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} is not possible here: {}", query.algorithm, why_not),
+              possible_here(machine, query));
+}
+
+}  // namespace
+
+std::vector<std::string> planning_algorithms(Collective collective) {
+  std::vector<std::string> names = Study::applicable(collective);
+  std::erase_if(names,
+                [](const std::string& name) { return find_algorithm(name)->plan == nullptr; });
+  return names;
+}
+
+Planned plan_query(Study& study, const Query& query) {
+  Machine& machine = study.machine(query);
+  const AlgorithmChoice choice = parse_algorithm(query.algorithm);
+  const BuildRequest request = request_for(query, machine);
+  if (const auto reason = unsupported(choice, request)) throw_impossible(query, machine, *reason);
+  Planned planned;
+  planned.query = query;
+  planned.machine = &machine;
+  planned.forest = plan(choice, request);
+  planned.program = build(choice, request, planned.forest);
+  if (const auto reason = not_routable(planned.program, machine)) {
+    throw_impossible(query, machine, *reason);
+  }
+  planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
+  if (uses_only_fabric(planned.program, machine)) planned.bound_links = LinkScope::fabric;
+  const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
+  planned.bound = bandwidth_bound(query.collective, query.root, router, machine.placement);
+  if (std::isfinite(planned.bound.algbw_gbps)) {
+    planned.fraction = planned.forest.algbw_gbps / planned.bound.algbw_gbps;
+  }
+  return planned;
+}
+
+}  // namespace espalier

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/link_loads.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// A plan for a query, and how good it is.
+struct Planned {
+  Query query;
+  const Machine* machine = nullptr;  ///< the study's
+  Forest forest;
+  std::vector<LinkLoad> loads;             ///< see link_loads
+  LinkScope bound_links = LinkScope::all;  ///< the links the bound counts: those that are used
+  Bound bound;
+  double fraction = 1;  ///< rate / bound; 1 where nothing has to be sent
+  Program program;      ///< uncut
+
+  const std::string& gpu_name(int rank) const {
+    return machine->topology->nodes[static_cast<std::size_t>(machine->placement.ranks[rank])].name;
+  }
+};
+
+/// The algorithms that plan trees for the collective, by name.
+std::vector<std::string> planning_algorithms(Collective collective);
+
+/// Plans for the query, whose size does not matter. Throws what `Study::machine` throws, and
+/// Error{unsupported} when the algorithm is not possible here, with what is. \pre the algorithm
+/// plans for the collective.
+Planned plan_query(Study& study, const Query& query);
+
+}  // namespace espalier
