@@ -68,6 +68,21 @@ std::optional<std::vector<int>> read_relays(Arguments& arguments, const Topology
   return relays;
 }
 
+std::vector<OptionUse> program_options(std::vector<OptionUse> before,
+                                       const std::vector<OptionUse>& after) {
+  std::vector<OptionUse> all = std::move(before);
+  all.insert(all.end(), {{"--ranks", "4"},
+                         {"--topology"},
+                         {"--gpus", "all"},
+                         {"--relay"},
+                         {"--collective"},
+                         {"--root", "0"},
+                         {"--in-place"},
+                         {"--chunks", "1"}});
+  all.insert(all.end(), after.begin(), after.end());
+  return all;
+}
+
 ProgramRequest read_program_request(Arguments& arguments) {
   ProgramRequest request;
   request.machine = read_machine(arguments);

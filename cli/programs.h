@@ -30,6 +30,10 @@ void refuse_gpus(Arguments& arguments);
 std::optional<std::vector<int>> read_relays(Arguments& arguments, const Topology* machine,
                                             const std::vector<int>& gpus);
 
+/// The options that `read_program_request` reads, between others of a verb.
+std::vector<OptionUse> program_options(std::vector<OptionUse> before,
+                                       const std::vector<OptionUse>& after);
+
 /// Reads --topology, --gpus, --relay, --ranks, --collective, --root, --in-place and --chunks; notes
 /// problems.
 ProgramRequest read_program_request(Arguments& arguments);

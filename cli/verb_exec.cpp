@@ -44,8 +44,7 @@ const Verb& exec_verb() {
       "place and in place, and compares the results with the right ones. The table is that of "
       "nccl-tests. Exit code 1 when an element is wrong. A machine may be named so that its chunk "
       "sizes and host memories are used; the times are always those of this computer. The "
-      "algorithm "
-      "auto stands for what is fastest on that machine, tuned:FILE for what a table of "
+      "algorithm auto stands for what is fastest on that machine, tuned:FILE for what a table of "
       "`espalier tune` says.",
       {},
       {{"--backend", "host"},

@@ -165,8 +165,7 @@ const Verb& list_verb() {
       "list",
       "say which topologies, algorithms, scenarios, ... there are",
       "Without a word, says what can be listed. Of an algorithm, the list says which collectives "
-      "it "
-      "serves, its parameters, what it needs, and the paper it comes from.",
+      "it serves, its parameters, what it needs, and the paper it comes from.",
       {"WHAT", "topologies, algorithms, scenarios, profiles, collectives or backends",
        WordKind::list_kind, 0, 1},
       {{"--json"}},

@@ -111,9 +111,8 @@ const Verb& plan_verb() {
       "plan",
       "plan the best trees of a machine, with the proof beside them",
       "Shows the trees that an algorithm packs into the links of a machine: the part of the "
-      "message "
-      "each carries, what that puts on every link, the rate it amounts to, and the bound no "
-      "schedule can beat, with its certificate. Rates count bandwidth alone; sim adds the rest.",
+      "message each carries, what that puts on every link, the rate it amounts to, and the bound "
+      "no schedule can beat, with its certificate. Rates count bandwidth alone; sim adds the rest.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},

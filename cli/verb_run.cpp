@@ -166,8 +166,7 @@ const Verb& run_verb() {
       "run",
       "run studies: scenario files, built-in ones by name, or a folder of them",
       "A scenario asks one or many questions of the kind `sim` answers and may also execute the "
-      "best "
-      "answer with real data. docs/scenarios.md has the format.",
+      "best answer with real data. docs/scenarios.md has the format.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
       {{"--show-links", "16"}, {"--json"}},

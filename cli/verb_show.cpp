@@ -128,18 +128,9 @@ const Verb& show_verb() {
       "print a machine, an algorithm's program, or a scenario",
       "Of a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
       "profile makes of the links. Of an algorithm: its program in the text form that verify "
-      "reads. "
-      "Of a scenario: its file.",
+      "reads. Of a scenario: its file.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
-      {{"--ranks", "4"},
-       {"--topology"},
-       {"--gpus", "all"},
-       {"--relay"},
-       {"--collective"},
-       {"--root", "0"},
-       {"--in-place"},
-       {"--chunks", "1"},
-       {"--dot"}},
+      program_options({}, {{"--dot"}}),
       {{"show dgx1-v100", "a machine"},
        {"show dgx1-v100 --dot", "the same for Graphviz"},
        {"show ring --ranks 4 --collective allreduce", "a program"},

@@ -111,8 +111,7 @@ const Verb& tune_verb() {
       "tune",
       "find the fastest algorithm and chunk size for every message size",
       "Simulates the algorithms, each with several values of its parameters, and shows which one "
-      "to "
-      "use for which size, and which are good for small messages, for large ones or for both. "
+      "to use for which size, and which are good for small messages, for large ones or for both. "
       "--output writes the choices as a table that `--algorithm tuned:FILE` of `sim`, `exec` and "
       "scenarios uses; `--algorithm auto` makes the same choice without a file. docs/tuning.md has "
       "the format.",

@@ -181,20 +181,10 @@ const Verb& verify_verb() {
       "Checks the rules of docs/ir.md: no race, no deadlock, no read of undefined data, and every "
       "element of every result combined from exactly the right inputs. Takes programs in text form "
       "(- is standard input) or builds those of algorithms. With a machine, every transfer must "
-      "have a "
-      "route there. Exit code 1 when a rule is broken, 2 when a file is no program; "
-      "the others are judged all the same.",
+      "have a route there. Exit code 1 when a rule is broken, 2 when a file is no program; the "
+      "others are judged all the same.",
       {"FILE", "programs in the text form that show prints", WordKind::file, 0, 1'000'000},
-      {{"--algorithm"},
-       {"--ranks", "4"},
-       {"--topology"},
-       {"--gpus", "all"},
-       {"--relay"},
-       {"--collective"},
-       {"--root", "0"},
-       {"--in-place"},
-       {"--chunks", "1"},
-       {"--json"}},
+      program_options({{"--algorithm"}}, {{"--json"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
        {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",

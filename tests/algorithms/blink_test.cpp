@@ -37,7 +37,7 @@ class BlinkOnADgx1 : public testing::TestWithParam<Case> {};
 
 TEST_P(BlinkOnADgx1, IsRightOnEveryConnectedSubset) {
   const auto& [name, collective] = GetParam();
-  for (const std::vector<int>& gpus : programs::connected_subsets(name)) {
+  for (const std::vector<int>& gpus : connected_subsets(name)) {
     SCOPED_TRACE(fmt::format("GPUs {}", fmt::join(gpus, ",")));
     Machine machine(name, gpus);
     ASSERT_EQ(machine.refusal("blink", collective), "");
@@ -53,7 +53,7 @@ TEST_P(BlinkOnADgx1, IsRightOnEveryConnectedSubset) {
 
 TEST_P(BlinkOnADgx1, PlansWhatItsLinksCarry) {
   const auto& [name, collective] = GetParam();
-  for (const std::vector<int>& gpus : programs::connected_subsets(name)) {
+  for (const std::vector<int>& gpus : connected_subsets(name)) {
     SCOPED_TRACE(fmt::format("GPUs {}", fmt::join(gpus, ",")));
     const Machine machine(name, gpus);
     const Forest plan = plan_blink(collective, 0, machine.router, machine.placement);

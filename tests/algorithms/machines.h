@@ -11,6 +11,7 @@
 #include "ir/verify.h"
 #include "sim/simulator.h"
 #include "tests/algorithms/programs.h"
+#include "tests/topologies/subsets.h"
 #include "topologies/load.h"
 
 // For algorithms that look at the machine.
@@ -54,22 +55,6 @@ struct Machine {
   Router router;
   Placement placement;
 };
-
-/// Subsets of 2 to 8 GPUs of a machine of eight that the GPU fabric connects.
-inline std::vector<std::vector<int>> connected_subsets(const std::string& spec) {
-  const Machine whole(spec);
-  std::vector<std::vector<int>> subsets;
-  for (unsigned mask = 1; mask < 256; ++mask) {
-    std::vector<int> gpus;
-    for (int gpu = 0; gpu < 8; ++gpu) {
-      if ((mask >> gpu & 1U) != 0) gpus.push_back(gpu);
-    }
-    if (gpus.size() < 2) continue;
-    if (unreachable_pair(whole.router, place_ranks(whole.router, gpus))) continue;
-    subsets.push_back(gpus);
-  }
-  return subsets;
-}
 
 /// Right by every rule, the machine's routes included, whole and cut.
 inline void expect_right_on(Machine& machine, const Program& program, bool cut) {

@@ -22,7 +22,7 @@ class RingsOnADgx1 : public testing::TestWithParam<const char*> {};
 
 TEST_P(RingsOnADgx1, AreRightOnEveryConnectedSubset) {
   int relayed = 0;
-  for (const std::vector<int>& gpus : programs::connected_subsets(GetParam())) {
+  for (const std::vector<int>& gpus : connected_subsets(GetParam())) {
     SCOPED_TRACE(fmt::format("GPUs {}", fmt::join(gpus, ",")));
     Machine machine(GetParam(), gpus);
     for (const Collective collective : ring_collectives()) {

@@ -15,6 +15,7 @@
 
 #include "planner/bounds.h"
 #include "planner/fabric_links.h"
+#include "tests/topologies/subsets.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -31,21 +32,6 @@ struct Machine {
   Topology topology;
   Router router;
 };
-
-/// Subsets of 2 to 8 GPUs of a machine of eight that the GPU fabric connects.
-std::vector<std::vector<int>> connected_subsets(const Machine& machine) {
-  std::vector<std::vector<int>> subsets;
-  for (unsigned mask = 1; mask < 256; ++mask) {
-    std::vector<int> gpus;
-    for (int gpu = 0; gpu < 8; ++gpu) {
-      if ((mask >> gpu & 1U) != 0) gpus.push_back(gpu);
-    }
-    if (gpus.size() < 2) continue;
-    if (unreachable_pair(machine.router, place_ranks(machine.router, gpus))) continue;
-    subsets.push_back(gpus);
-  }
-  return subsets;
-}
 
 /// Ring allreduce over k channels (one way round each) of `gbps` on n ranks: every channel carries
 /// 2 (n - 1) / n of its share over each hop.
@@ -111,8 +97,8 @@ TEST(RingSearch, SixGpusOfAP100UseSixLinks) {
 TEST(RingSearch, EveryConnectedSubsetOfADgx1KeepsToItsLinks) {
   for (const char* name : {"dgx1-p100", "dgx1-v100"}) {
     const Machine machine(name);
-    ASSERT_EQ(connected_subsets(machine).size(), 197U);  // of 247 with two or more GPUs
-    for (const std::vector<int>& gpus : connected_subsets(machine)) {
+    ASSERT_EQ(connected_subsets(name).size(), 197U);  // of 247 with two or more GPUs
+    for (const std::vector<int>& gpus : connected_subsets(name)) {
       SCOPED_TRACE(fmt::format("{} {}", name, fmt::join(gpus, ",")));
       const RingSet set = machine.rings(gpus);
       // A chain of four or more GPUs has no ring of single relays; it has none of links either.
@@ -130,7 +116,7 @@ TEST(RingSearch, EveryConnectedSubsetOfADgx1KeepsToItsLinks) {
 std::map<std::vector<int>, double> gain_over_rings(const std::string& name, double gbps) {
   const Machine machine(name);
   std::map<std::vector<int>, double> gains;
-  for (const std::vector<int>& gpus : connected_subsets(machine)) {
+  for (const std::vector<int>& gpus : connected_subsets(name)) {
     const int n = static_cast<int>(gpus.size());
     const RingSet set = machine.rings(gpus, {false});
     if (n < 3 || set.rings.empty()) continue;

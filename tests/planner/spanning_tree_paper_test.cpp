@@ -15,6 +15,7 @@
 #include "planner/pack_allreduce.h"
 #include "scenarios/study.h"
 #include "sim/simulator.h"
+#include "tests/oracle/ask.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -27,20 +28,10 @@ constexpr std::int64_t kBytes = std::int64_t{1} << 24;
 std::vector<LinkUse> link_uses(const std::string& machine, const std::string& algorithm,
                                const std::vector<int>& gpus = {},
                                LinkScope links = LinkScope::all) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
-  query.topology = machine;
+  Query query = oracle::question(machine, Collective::allreduce, algorithm, kBytes);
   query.gpus = gpus;
   query.links = links;
-  query.algorithm = algorithm;
-  query.size_bytes = kBytes;
-  query.profile = "ideal";
-  query.chunk_bytes = 0;
-  const Outcome outcome = study.ask(query);
-  EXPECT_FALSE(outcome.skipped) << outcome.skipped.value_or("");
-  EXPECT_TRUE(outcome.verified);
-  return outcome.report.links;
+  return oracle::run(query).links;
 }
 
 double c_of(const std::vector<LinkUse>& uses) {
