@@ -33,22 +33,8 @@ std::string arrow(Collective collective) {
   return goes_down(collective) ? "<->" : "<-";
 }
 
-/// "gpu0 -> gpu1 via nvswitch0 -> gpu2", for edges one below the other.
-std::string chain_text(const Planned& planned, const PlannedTree& tree) {
-  const std::string between = arrow(planned.forest.collective);
-  std::string text = planned.gpu_name(tree.root);
-  for (const TreeEdge& edge : tree.edges) {
-    text += fmt::format(" {} ", between);
-    if (!edge.path.empty()) {
-      text += fmt::format("{} {} ", path_text(*planned.machine->topology, edge.path), between);
-    }
-    text += planned.gpu_name(edge.child);
-  }
-  return text;
-}
-
-/// "gpu3 via nvswitch0"
-std::string child_text(const Planned& planned, const PlannedTree& tree, const TreeEdge& edge) {
+/// The rank that an edge leads to, with the way there: "gpu2 via nvswitch0".
+std::string step_text(const Planned& planned, const PlannedTree& tree, const TreeEdge& edge) {
   std::string text = planned.gpu_name(edge.child);
   if (!edge.path.empty()) text += " via " + path_text(*planned.machine->topology, edge.path);
   if (edge.child == tree.partner) {
@@ -57,12 +43,29 @@ std::string child_text(const Planned& planned, const PlannedTree& tree, const Tr
   return text;
 }
 
+/// Heaviest first; a tree that comes several times, to be carried out side by side, stands once.
+std::vector<PlannedTree> shown_trees(const Forest& forest) {
+  std::vector<PlannedTree> trees;
+  for (const PlannedTree& tree : forest.trees) {
+    const bool is_repeated = !trees.empty() && trees.back().root == tree.root &&
+                             trees.back().partner == tree.partner &&
+                             trees.back().edges == tree.edges;
+    if (is_repeated) {
+      trees.back().weight += tree.weight;
+    } else {
+      trees.push_back(tree);
+    }
+  }
+  std::ranges::stable_sort(trees, std::ranges::greater{}, &PlannedTree::weight);
+  return trees;
+}
+
 /// "12 trees, 2 to 4 high", "7 paths of 1 to 3 hops".
-std::string describe_trees(const Forest& forest) {
-  int least = forest.trees.front().height();
+std::string describe_trees(const std::vector<PlannedTree>& trees) {
+  int least = trees.front().height();
   int most = least;
   bool branches = false;
-  for (const PlannedTree& tree : forest.trees) {
+  for (const PlannedTree& tree : trees) {
     const int height = tree.height();
     least = std::min(least, height);
     most = std::max(most, height);
@@ -70,9 +73,47 @@ std::string describe_trees(const Forest& forest) {
   }
   const std::string range =
       least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
-  return branches ? fmt::format("{}, {} high", counted(forest.trees.size(), "tree"), range)
-                  : fmt::format("{} of {} hop{}", counted(forest.trees.size(), "path"), range,
+  return branches ? fmt::format("{}, {} high", counted(trees.size(), "tree"), range)
+                  : fmt::format("{} of {} hop{}", counted(trees.size(), "path"), range,
                                 most == 1 ? "" : "s");
+}
+
+/// A line for every stretch of a tree without branches: GPUs and the switches between them, joined
+/// by arrows that say where data goes. Lines begin with `indent`.
+std::string tree_text(const Planned& planned, const PlannedTree& tree, int width,
+                      const std::string& indent) {
+  const auto below = edges_below(tree, planned.machine->ranks());
+  const std::string between = fmt::format(" {} ", arrow(planned.forest.collective));
+  /// A stretch without branches, and what stands before its first line and before what hangs below.
+  struct Stretch {
+    int rank;
+    std::string text;
+    std::string first, rest;
+  };
+  std::string text;
+  std::vector<Stretch> open{{tree.root, planned.gpu_name(tree.root), indent, indent}};
+  while (!open.empty()) {
+    Stretch top = std::move(open.back());
+    open.pop_back();
+    const auto children = [&]() -> const std::vector<const TreeEdge*>& {
+      return below[static_cast<std::size_t>(top.rank)];
+    };
+    while (children().size() == 1) {
+      top.text += between + step_text(planned, tree, *children().front());
+      top.rank = children().front()->child;
+    }
+    std::string lines = wrap(top.text, width, top.rest);
+    text += lines.replace(0, top.rest.size(), top.first);
+    // The first child is to be taken next.
+    for (std::size_t i = children().size(); i-- > 0;) {
+      const bool is_last = i + 1 == children().size();
+      const TreeEdge& edge = *children()[i];
+      open.push_back({edge.child, step_text(planned, tree, edge),
+                      top.rest + (is_last ? "`-- " : "|-- "),
+                      top.rest + (is_last ? "    " : "|   ")});
+    }
+  }
+  return text;
 }
 
 std::string describe_flow(Collective collective) {
@@ -97,14 +138,11 @@ void print_rates(const Console& console, const Planned& planned) {
 
 void print_trees(const Console& console, const Planned& planned, int most) {
   const Forest& forest = planned.forest;
-  std::vector<const PlannedTree*> trees;
-  for (const PlannedTree& tree : forest.trees) trees.push_back(&tree);
-  std::ranges::stable_sort(trees, std::ranges::greater{}, &PlannedTree::weight);
+  const std::vector<PlannedTree> trees = shown_trees(forest);
   const std::size_t shown = std::min(trees.size(), static_cast<std::size_t>(most));
-  console.out << fmt::format("# {}; {}\n", describe_trees(forest),
-                             describe_flow(forest.collective));
+  console.out << fmt::format("# {}; {}\n", describe_trees(trees), describe_flow(forest.collective));
   for (std::size_t i = 0; i < shown; ++i) {
-    const PlannedTree& tree = *trees[i];
+    const PlannedTree& tree = trees[i];
     const std::string part =
         tree.weight == forest.units ? "all" : part_of_message(tree.weight, forest);
     const double share = static_cast<double>(tree.weight) / static_cast<double>(forest.units);
@@ -163,36 +201,6 @@ std::string part_of_message(std::int64_t units, const Forest& forest) {
   const std::int64_t divisor = std::gcd(units, forest.units);
   return units == forest.units ? "1"
                                : fmt::format("{}/{}", units / divisor, forest.units / divisor);
-}
-
-std::string tree_text(const Planned& planned, const PlannedTree& tree, int width,
-                      const std::string& indent) {
-  if (tree.partner < 0 && tree.height() == static_cast<int>(tree.edges.size())) {
-    return wrap(chain_text(planned, tree), width, indent);
-  }
-  const auto below = edges_below(tree, planned.machine->ranks());
-  std::string text = fmt::format("{}{}\n", indent, planned.gpu_name(tree.root));
-  /// A rank whose children are being written, and what stands before them.
-  struct Open {
-    int rank;
-    std::size_t next;
-    std::string lead;
-  };
-  std::vector<Open> open{{tree.root, 0, indent}};
-  while (!open.empty()) {
-    Open& top = open.back();
-    const auto& children = below[static_cast<std::size_t>(top.rank)];
-    if (top.next == children.size()) {
-      open.pop_back();
-      continue;
-    }
-    const TreeEdge& edge = *children[top.next++];
-    const bool is_last = top.next == children.size();
-    text += fmt::format("{}{}{}\n", top.lead, is_last ? "`-- " : "|-- ",
-                        child_text(planned, tree, edge));
-    open.push_back({edge.child, 0, top.lead + (is_last ? "    " : "|   ")});
-  }
-  return text;
 }
 
 void print_plan(const Console& console, const Planned& planned, const PlanView& view) {

@@ -21,9 +21,4 @@ void print_plan(const Console& console, const Planned& planned, const PlanView& 
 /// "3/28": a part of the message in lowest terms.
 std::string part_of_message(std::int64_t units, const Forest& forest);
 
-/// A tree over GPUs, one a line, with the switches on the way; one that does not branch as
-/// "gpu0 -> gpu1 -> gpu2". Every line begins with `indent`. The arrows say where data goes.
-std::string tree_text(const Planned& planned, const PlannedTree& tree, int width,
-                      const std::string& indent);
-
 }  // namespace espalier

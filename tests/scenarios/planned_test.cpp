@@ -8,25 +8,16 @@
 
 #include "ir/text.h"
 #include "scenarios/buildable.h"
-#include "sim/simulator.h"
+#include "tests/scenarios/study_fixture.h"
 
 namespace espalier {
 namespace {
 
 Query query(const std::string& topology, Collective collective, const std::string& algorithm) {
-  Query asked;
-  asked.topology = topology;
-  asked.collective = collective;
-  asked.algorithm = algorithm;
-  asked.profile = "ideal";
-  return asked;
+  return with(question(topology, collective), algorithm);
 }
 
-class PlannedTest : public ::testing::Test {
- protected:
-  Simulator simulator_;
-  Study study_{simulator_, nullptr};
-};
+using PlannedTest = StudyFixture;
 
 TEST_F(PlannedTest, ProgramsSurviveTheirTextFormAndAreRight) {
   for (const char* machine : {"dgx1-p100", "mist:nodes=2", "switch:n=5,gbps=10", "full:n=1"}) {

@@ -8,25 +8,16 @@
 #include <cmath>
 
 #include "exec/host_backend.h"
-#include "sim/simulator.h"
+#include "tests/scenarios/study_fixture.h"
 
 namespace espalier {
 namespace {
 
 Query query(const std::string& topology, const std::string& algorithm, std::int64_t size_bytes) {
-  Query asked;
-  asked.topology = topology;
-  asked.algorithm = algorithm;
-  asked.size_bytes = size_bytes;
-  asked.profile = "ideal";
-  return asked;
+  return with(question(topology), algorithm, size_bytes);
 }
 
-class StudyTest : public ::testing::Test {
- protected:
-  Simulator simulator_;
-  Study study_{simulator_, &simulator_};
-};
+using StudyTest = StudyFixture;
 
 TEST_F(StudyTest, RingTakesItsClosedForm) {
   // 2 (n - 1) steps of M / n / B + latency = 14 x (1e6 / 25e9 + 1e-6) s.

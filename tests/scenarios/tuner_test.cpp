@@ -11,7 +11,7 @@
 
 #include "core/units.h"
 #include "exec/host_backend.h"
-#include "sim/simulator.h"
+#include "tests/scenarios/study_fixture.h"
 
 namespace espalier {
 namespace {
@@ -21,26 +21,7 @@ using ::testing::ElementsAre;
 /// Times that differ by less are equal, for the simulator and for the tuner.
 constexpr double kSame = 1e-9;
 
-Query question(const std::string& topology, Collective collective,
-               const std::string& profile = "ideal") {
-  Query asked;
-  asked.topology = topology;
-  asked.collective = collective;
-  asked.profile = profile;
-  return asked;
-}
-
-Query with(Query query, const std::string& algorithm, std::int64_t size_bytes) {
-  query.algorithm = algorithm;
-  query.size_bytes = size_bytes;
-  return query;
-}
-
-class TunerTest : public ::testing::Test {
- protected:
-  Simulator simulator_;
-  Study study_{simulator_, &simulator_};
-};
+using TunerTest = StudyFixture;
 
 TEST(TunerVariants, AreEveryCombinationDefaultFirst) {
   EXPECT_THAT(variants(*find_algorithm("chain")), ElementsAre("chain"));
