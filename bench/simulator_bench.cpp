@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the simulator is: ring allreduces of 8 to 1024 ranks beside a bare SimGrid loop that
 // does the same transfers and nothing else, and what one "what if" on 8 GPUs costs in a running
-// process.
+// process; and both flow engines where many transfers are in flight.
 //
 //   simulator_bench [JSON-FILE]
 //
@@ -198,8 +198,50 @@ bool bench_what_ifs(nlohmann::ordered_json& json) {
   return met;
 }
 
+struct BothEngines {
+  std::size_t ops = 0;
+  double simgrid_s = 0;  ///< CPU time
+  double classes_s = 0;
+  double difference = 0;  ///< of the times they tell, relative
+};
+
+/// A program with hundreds of transfers in flight: the trees of `optimal`, in pieces of 1 MiB.
+BothEngines run_both_engines() {
+  const Topology topology = load_topology("dgx1-v100");
+  Router router(topology, topology.profile("kernel"), LinkScope::fabric);
+  const Target target{&router, place_ranks(router, {})};
+  const Program whole =
+      build(parse_algorithm("optimal"),
+            request_for(Collective::allreduce, 0, false, router, target.placement));
+  const Program program =
+      chunk(whole, plan_chunking(whole, kSizeBytes, 1 << 20, 1'000'000, /*stagger=*/true));
+  BothEngines run{.ops = program.ops.size()};
+  RunOptions options;
+  options.size_bytes = kSizeBytes;
+  const auto time_s = [&](SimEngine engine, double& cpu_used_s) {
+    options.engine = engine;
+    const double start_s = cpu_s();
+    const double predicted_s = Simulator().run(program, target, options).time_s;
+    cpu_used_s = cpu_s() - start_s;
+    return predicted_s;
+  };
+  const double reference_s = time_s(SimEngine::simgrid, run.simgrid_s);
+  run.difference = std::abs(time_s(SimEngine::classes, run.classes_s) / reference_s - 1);
+  return run;
+}
+
+void bench_engines(nlohmann::ordered_json& json) {
+  const auto run = run_in_child(run_both_engines);
+  CHECK(run.has_value() && run->result.difference < 1e-9);
+  const auto& [ops, simgrid_s, classes_s, difference] = run->result;
+  fmt::print("optimal on dgx1-v100, {} ops: simgrid {:.3f} s, classes {:.3f} s\n", ops, simgrid_s,
+             classes_s);
+  json = {{"ops", ops}, {"simgrid_s", simgrid_s}, {"classes_s", classes_s}};
+}
+
 int run(int count, char** arguments) {
   nlohmann::ordered_json json;
+  bench_engines(json["engines"]);
   const bool rings_met = bench_rings(json["rings"]);
   const bool what_ifs_met = bench_what_ifs(json["what_ifs"]);
   if (count > 1) write_file(arguments[1], json.dump(2) + "\n");

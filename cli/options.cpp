@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/words.h"
+#include "ir/backend.h"
 #include "ir/data.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
@@ -30,6 +31,8 @@ const std::vector<OptionSpec>& all_options() {
        "pieces a transfer is cut into: auto, 0 for whole messages, or a size"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N pieces"},
       {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
+      {"--engine", "E", WordKind::engine, false,
+       "who divides links between transfers; classes is for many at once"},
       {"--links", "SCOPE", WordKind::links, false, "links to use: all, or the GPU fabric alone"},
       {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},
       {"--backend", "B", WordKind::backend, false, "what runs the programs"},
@@ -167,6 +170,8 @@ std::vector<std::string> words_of(WordKind kind) {
       return {"ideal", "kernel", "copy_engine"};
     case WordKind::links:
       return {"all", "fabric"};
+    case WordKind::engine:
+      return names(all_sim_engines(), as_text);
     case WordKind::scenario:
       return scenario_names();
     case WordKind::backend:

@@ -57,6 +57,7 @@ Json report_json(const Outcome& outcome) {
   json["size_bytes"] = report.message_bytes;
   json["chunk_bytes"] = outcome.chunk_bytes;
   json["backend"] = outcome.backend;
+  json["engine"] = report.engine.empty() ? Json() : Json(report.engine);
   json["time_s"] = rounded(report.time_s);
   json["algbw_gbps"] = rounded(report.algbw_gbps());
   json["busbw_gbps"] = rounded(outcome.busbw_gbps());

@@ -145,6 +145,9 @@ Sweep read_sweep(Arguments& arguments) {
   if (takes(verb, "--size")) sweep.sizes = arguments.sizes("--size");
   if (takes(verb, "--chunk")) sweep.question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--in-place")) sweep.question.in_place = arguments.flag("--in-place");
+  if (takes(verb, "--engine")) {
+    sweep.question.run.engine = arguments.choice("--engine", named<SimEngine>(all_sim_engines()));
+  }
   if (takes(verb, "--iters")) read_execution(arguments, sweep.question.run);
   return sweep;
 }

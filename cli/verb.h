@@ -22,6 +22,7 @@ enum class WordKind {
   collective,
   profile,
   links,
+  engine,
   scenario,
   backend,
   data_type,

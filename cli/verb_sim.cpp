@@ -61,6 +61,7 @@ const Verb& sim_verb() {
        {"--chunk", "auto"},
        {"--profile", "kernel"},
        {"--links", "all"},
+       {"--engine", "auto"},
        {"--in-place"},
        {"--json"},
        {"--trace"},

@@ -210,6 +210,24 @@ NodeId node_of(const Program& program, const Placement& placement, PlaceId place
   CHECK(false);
 }
 
+std::string_view to_string(SimEngine engine) {
+  switch (engine) {
+    case SimEngine::automatic:
+      return "auto";
+    case SimEngine::simgrid:
+      return "simgrid";
+    case SimEngine::classes:
+      return "classes";
+  }
+  CHECK(false);
+}
+
+const std::vector<SimEngine>& all_sim_engines() {
+  static const std::vector<SimEngine> all = {SimEngine::automatic, SimEngine::simgrid,
+                                             SimEngine::classes};
+  return all;
+}
+
 std::vector<Diagnostic> check_routes(const Program& program, const Target& target) {
   if (target.router == nullptr) return {};
   return RouteChecker(program, target).check();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -23,6 +24,14 @@ struct Target {
 /// the program
 NodeId node_of(const Program& program, const Placement& placement, PlaceId place);
 
+/// Who divides links between the transfers of a simulation: SimGrid, the reference, or an engine of
+/// our own for many at once (docs/decisions/0006-two-flow-engines.md). Both agree to 1e-9.
+enum class SimEngine : std::uint8_t { automatic, simgrid, classes };
+
+/// "auto", "simgrid", "classes".
+std::string_view to_string(SimEngine engine);
+const std::vector<SimEngine>& all_sim_engines();
+
 struct RunOptions {
   std::int64_t size_bytes = 0;  ///< the message, as nccl-tests counts it
   DataType type = DataType::float32;
@@ -31,6 +40,7 @@ struct RunOptions {
   int warmup = 0;
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
+  SimEngine engine = SimEngine::automatic;  ///< simulated only
   double timeout_s = 60;  ///< a run that makes no progress this long is reported as stuck
 };
 
@@ -64,6 +74,7 @@ struct RunReport {
   std::int64_t transfers = 0;         ///< between different places
   std::optional<std::int64_t> wrong;  ///< wrong elements (executing back ends that checked)
   std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
+  std::string engine;                 ///< simulated only: the one that was used
   std::vector<LinkUse> links;         ///< simulated only
   std::vector<CriticalStep> critical_path;
   std::vector<OpTiming> timeline;  ///< when asked for
@@ -74,7 +85,7 @@ struct RunReport {
 };
 
 /// Something that runs verified programs: the simulator, host threads, GPUs. The only virtual
-/// interface of the project.
+/// interface that rooms share.
 class Backend {
  public:
   virtual ~Backend() = default;

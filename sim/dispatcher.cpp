@@ -8,12 +8,14 @@
 namespace espalier {
 
 Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
-                       double message_bytes, MachineResources& machine, FlowEngine& engine)
+                       double message_bytes, MachineResources& machine, const TimeUnit& unit,
+                       FlowEngine& engine)
     : program_(program),
       graph_(graph),
       profile_(profile),
       bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
       machine_(machine),
+      unit_(unit),
       engine_(engine),
       pending_(graph.waits()),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0) {
@@ -48,7 +50,7 @@ void Dispatcher::run_ready() {
 }
 
 void Dispatcher::begin(OpId id) {
-  history_.start_s[id] = engine_.now_s();
+  history_.start_s[id] = unit_.to_s(engine_.now_s());
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::compute) {
     resources_.clear();
@@ -148,11 +150,11 @@ void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
   machine_.count(resources_, bytes);
   if (latency_s <= 0 && (bytes <= 0 || resources_.empty())) return;
   ++pending_[id];
-  engine_.start(resources_, latency_s, bytes, id);
+  engine_.start(resources_, unit_.from_s(latency_s), bytes, id);
 }
 
 void Dispatcher::finish(OpId id) {
-  history_.end_s[id] = engine_.now_s();
+  history_.end_s[id] = unit_.to_s(engine_.now_s());
   ++finished_;
   for (const OpId successor : graph_.successors(id)) release(successor, id);
   if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id);

@@ -41,9 +41,11 @@ struct OpHistory {
 /// engines are not counted: lanes say how many copies of a place run at once.
 class Dispatcher {
  public:
-  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
+  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. The engine
+  /// counts in `unit`, as `machine` does.
   Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
-             double message_bytes, MachineResources& machine, FlowEngine& engine);
+             double message_bytes, MachineResources& machine, const TimeUnit& unit,
+             FlowEngine& engine);
 
   /// Starts every op that waits for nothing.
   void start();
@@ -73,6 +75,7 @@ class Dispatcher {
   const Profile& profile_;
   const double bytes_per_unit_;
   MachineResources& machine_;
+  const TimeUnit unit_;
   FlowEngine& engine_;
 
   /// By op: before it starts, the ends it waits for; from then on, its flows in flight.

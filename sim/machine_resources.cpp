@@ -13,10 +13,12 @@ constexpr double kBytesPerGigabyte = 1e9;
 
 }  // namespace
 
-MachineResources::MachineResources(const Program& program, const Target& target, FlowEngine& engine)
+MachineResources::MachineResources(const Program& program, const Target& target,
+                                   const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
       placement_(target.placement),
       router_(*target.router),
+      unit_(unit),
       engine_(engine),
       by_hop_(2 * router_.topology().links.size(), kNone),
       memory_(router_.topology().nodes.size(), kNone),
@@ -28,7 +30,7 @@ NodeId MachineResources::node_of(PlaceId place) const {
 
 ResourceId MachineResources::make(std::string name, double gbps) {
   const double bytes_per_s = gbps * kBytesPerGigabyte;
-  const ResourceId id = engine_.add_resource(bytes_per_s);
+  const ResourceId id = engine_.add_resource(unit_.rate(bytes_per_s));
   CHECK(id == resources_.size());
   resources_.push_back({std::move(name), bytes_per_s, 0});
   return id;

@@ -8,6 +8,7 @@
 
 #include "ir/backend.h"
 #include "sim/flow_engine.h"
+#include "sim/time_unit.h"
 
 namespace espalier {
 
@@ -24,8 +25,10 @@ struct Path {
 /// once: what one station puts on a bus all others hear.
 class MachineResources {
  public:
-  /// `target.router` is set; both are referred to until the report is made.
-  MachineResources(const Program& program, const Target& target, FlowEngine& engine);
+  /// `target.router` is set; both are referred to until the report is made. The engine counts in
+  /// `unit`.
+  MachineResources(const Program& program, const Target& target, const TimeUnit& unit,
+                   FlowEngine& engine);
 
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
@@ -58,6 +61,7 @@ class MachineResources {
   const Program& program_;
   const Placement& placement_;
   const Router& router_;
+  const TimeUnit unit_;
   FlowEngine& engine_;
   std::vector<Resource> resources_;
   std::vector<ResourceId> by_hop_;     ///< 2 x link + direction

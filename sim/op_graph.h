@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,6 +29,7 @@ class OpGraph {
   OpId previous_in_lane(OpId op) const;
   /// By op: how many ends of other ops it waits for.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
+  std::size_t lanes() const { return lanes_; }
   /// Of the lane that has most ops, of the one that moves most, and of the one that computes
   /// longest.
   std::uint32_t most_ops_in_lane() const { return most_ops_; }
@@ -39,6 +41,7 @@ class OpGraph {
   std::vector<OpId> successors_;
   std::vector<OpId> next_in_lane_;
   std::vector<std::uint32_t> waits_;
+  std::size_t lanes_ = 0;
   std::uint32_t most_ops_ = 0;
   double most_units_ = 0;
   double most_compute_s_ = 0;

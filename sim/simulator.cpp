@@ -6,11 +6,12 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "sim/class_engine.h"
 #include "sim/critical_path.h"
 #include "sim/dispatcher.h"
-#include "sim/flow_engine.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
+#include "sim/simgrid_engine.h"
 
 namespace espalier {
 namespace {
@@ -35,32 +36,30 @@ double largest_latency_s(const Router& router) {
   return overhead_s + profile.reduce_overhead_s + 2 * link_s;
 }
 
-/// Roughly what a run will be.
-struct Expectation {
-  double time_s = 0;
-  double ops_in_turn = 1;
-};
-
-/// The busiest lanes at the speed of the slowest link.
-Expectation expectation(const Program& program, const OpGraph& graph, const Router& router,
-                        double message_bytes) {
+/// 0 without links.
+double slowest_link_gbps(const Router& router) {
   double slowest_gbps = 0;
   for (LinkId link = 0; link < static_cast<LinkId>(router.topology().links.size()); ++link) {
     const double gbps = router.capacity_gbps(link);
-    slowest_gbps = link == 0 ? gbps : std::min(slowest_gbps, gbps);
+    if (gbps > 0 && (slowest_gbps == 0 || gbps < slowest_gbps)) slowest_gbps = gbps;
   }
+  return slowest_gbps;
+}
+
+/// The busiest lanes at the speed of the slowest link.
+Expectation expectation(const Program& program, const OpGraph& graph, const Router& router,
+                        double message_bytes, const TimeUnit& unit) {
+  const double slowest_gbps = slowest_link_gbps(router);
   double seconds =
       graph.most_compute_in_lane_s() + graph.most_ops_in_lane() * largest_latency_s(router);
   if (slowest_gbps > 0) {
     const double units = static_cast<double>(program.contract.units);
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
   }
-  return {seconds, static_cast<double>(graph.most_ops_in_lane())};
+  return {.largest_bytes = largest_flow_bytes(program, message_bytes),
+          .time_s = unit.from_s(seconds),
+          .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
 }
-
-/// A run that takes this many times as long as expected, or a part as short, is repeated with a
-/// better expectation: it would use up the engine's epochs, or its dates would be rounded too much.
-constexpr double kMostOff = 32;
 
 struct Outcome {
   OpHistory history;
@@ -68,25 +67,19 @@ struct Outcome {
   double time_s = 0;
 };
 
-/// One run from time 0; nothing when it has to be repeated (see FlowEngine::run), and then with a
-/// better expectation if it was far off.
+/// One run from time 0. Nothing when it has to be repeated, with what is then expected.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
-                                double message_bytes, FlowEngine& engine, Expectation& expected) {
-  engine.begin(largest_flow_bytes(program, message_bytes), expected.time_s, expected.ops_in_turn);
-  MachineResources machine(program, target, engine);
-  Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, engine);
+                                double message_bytes, const TimeUnit& unit, FlowEngine& engine,
+                                Expectation& expected) {
+  engine.begin(expected);
+  MachineResources machine(program, target, unit, engine);
+  Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, unit,
+                        engine);
   dispatcher.start();
-  const bool reproducible = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); });
-  const double took_s = engine.now_s();
-  const bool too_long = took_s > kMostOff * expected.time_s;
-  const bool too_short = took_s > 0 && took_s * kMostOff < expected.time_s;
-  if (too_long || too_short) {
-    // What takes long waits for other lanes in turn.
-    if (too_long && expected.time_s > 0) expected.ops_in_turn *= took_s / expected.time_s;
-    expected.time_s = took_s;
+  if (const auto better = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); })) {
+    expected = *better;
     return std::nullopt;
   }
-  if (!reproducible) return std::nullopt;
 
   const std::size_t unfinished = dispatcher.unfinished();
   Outcome outcome;
@@ -99,6 +92,15 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   }
   outcome.links = machine.report(outcome.time_s);
   return outcome;
+}
+
+/// Programs of more lanes may have so many transfers under way that SimGrid takes its time
+/// (docs/decisions/0006-two-flow-engines.md).
+constexpr std::size_t kMostSimGridLanes = 16;
+
+bool by_classes(SimEngine choice, const OpGraph& graph) {
+  if (choice != SimEngine::automatic) return choice == SimEngine::classes;
+  return graph.lanes() > kMostSimGridLanes;
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {
@@ -128,17 +130,21 @@ std::optional<std::string> Simulator::unsupported(const Program& program,
 RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
   CHECK(target.router != nullptr);
   const auto wall_start = std::chrono::steady_clock::now();
-  FlowEngine& engine = FlowEngine::instance();
   const OpGraph graph(program);
+  ClassEngine classes;
+  FlowEngine& engine = by_classes(options.engine, graph) ? static_cast<FlowEngine&>(classes)
+                                                         : SimGridEngine::instance();
   const auto message_bytes = static_cast<double>(options.size_bytes);
-  Expectation expected = expectation(program, graph, *target.router, message_bytes);
+  const TimeUnit unit(slowest_link_gbps(*target.router));
+  Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, message_bytes, engine, expected);
+    outcome = simulate(program, target, graph, message_bytes, unit, engine, expected);
   }
 
   RunReport report;
   report.time_s = report.min_time_s = report.max_time_s = outcome->time_s;
+  report.engine = engine.name();
   report.message_bytes = options.size_bytes;
   report.transfers = outcome->history.transfers;
   report.links = std::move(outcome->links);

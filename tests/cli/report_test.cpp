@@ -28,13 +28,30 @@ TEST(Report, HasTheKeysOfTheSchemaInOrder) {
       {"sim", "--topology", "full:n=3", "--algorithm", "ring", "--size", "3MB", "--json", "-"}));
   std::vector<std::string> keys;
   for (const auto& [key, value] : report.items()) keys.push_back(key);
-  EXPECT_EQ(
-      keys,
-      (std::vector<std::string>{
-          "schema", "topology",   "collective", "algorithm",     "profile",     "gpus",
-          "ranks",  "root",       "in_place",   "size_bytes",    "chunk_bytes", "backend",
-          "time_s", "algbw_gbps", "busbw_gbps", "transfers",     "verified",    "order_consistent",
-          "wrong",  "bound",      "links",      "critical_path", "wall_s"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema",
+                                            "topology",
+                                            "collective",
+                                            "algorithm",
+                                            "profile",
+                                            "gpus",
+                                            "ranks",
+                                            "root",
+                                            "in_place",
+                                            "size_bytes",
+                                            "chunk_bytes",
+                                            "backend",
+                                            "engine",
+                                            "time_s",
+                                            "algbw_gbps",
+                                            "busbw_gbps",
+                                            "transfers",
+                                            "verified",
+                                            "order_consistent",
+                                            "wrong",
+                                            "bound",
+                                            "links",
+                                            "critical_path",
+                                            "wall_s"}));
 }
 
 TEST(Report, SimulationsAreTheSameByteForByte) {

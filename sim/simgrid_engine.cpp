@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/flow_engine.h"
+#include "sim/simgrid_engine.h"
 
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
@@ -37,6 +37,9 @@ constexpr int kLongEpoch = 6;
 constexpr int kShortestEpoch = -60;
 /// For flows as small as 2^-24 of a byte, the smallest unit of a message of one byte.
 constexpr int kMaxByteScale = 62 + 24;
+/// A run that takes this many times as long as expected, or a part as short, is repeated with a
+/// better expectation: it would use up the epochs, or its dates would be rounded too much.
+constexpr double kMostOff = 32;
 constexpr std::uint32_t kNoPrivateLink = ~std::uint32_t{0};
 constexpr double kUnlimitedRate = 1e300;
 
@@ -92,7 +95,7 @@ s4u::Engine* make_engine() {
 
 }  // namespace
 
-struct FlowEngine::Impl {
+struct SimGridEngine::Impl {
   Impl();
   s4u::Link* make_link(const std::string& name, double rate) const;
   std::uint32_t take_private_link();
@@ -111,6 +114,7 @@ struct FlowEngine::Impl {
   std::vector<SimGridLink*> private_links;
   std::vector<std::uint32_t> free_private_links;
 
+  Expectation expected;
   std::size_t used = 0;  ///< links of the current simulation
   std::size_t in_flight = 0;
   int epoch = kFirstEpoch - 1;
@@ -123,7 +127,7 @@ struct FlowEngine::Impl {
   s4u::CommPtr last_done;
 };
 
-FlowEngine::Impl::Impl() : engine(make_engine()) {
+SimGridEngine::Impl::Impl() : engine(make_engine()) {
   routes = new FlowZone("flows");
   from = routes->get_iface()->create_host("from", 1e9)->seal();
   to = routes->get_iface()->create_host("to", 1e9)->seal();
@@ -137,11 +141,11 @@ FlowEngine::Impl::Impl() : engine(make_engine()) {
       [this](const s4u::Activity& activity) { on_completion(activity); });
 }
 
-s4u::Link* FlowEngine::Impl::make_link(const std::string& name, double rate) const {
+s4u::Link* SimGridEngine::Impl::make_link(const std::string& name, double rate) const {
   return pool->get_iface()->create_link(name, rate)->seal();
 }
 
-std::uint32_t FlowEngine::Impl::take_private_link() {
+std::uint32_t SimGridEngine::Impl::take_private_link() {
   if (free_private_links.empty()) {
     const std::string name = "private" + std::to_string(private_links.size());
     free_private_links.push_back(static_cast<std::uint32_t>(private_links.size()));
@@ -152,11 +156,11 @@ std::uint32_t FlowEngine::Impl::take_private_link() {
   return taken;
 }
 
-void FlowEngine::Impl::set_clock(double units) const {
+void SimGridEngine::Impl::set_clock(double units) const {
   if (s4u::Engine::get_clock() < units) engine->run_until(units);
 }
 
-void FlowEngine::Impl::on_completion(const s4u::Activity& activity) {
+void SimGridEngine::Impl::on_completion(const s4u::Activity& activity) {
   --in_flight;
   // Takes over the reference that `start` left with the flow.
   auto* flow = const_cast<s4u::Comm*>(static_cast<const s4u::Comm*>(&activity));
@@ -167,18 +171,19 @@ void FlowEngine::Impl::on_completion(const s4u::Activity& activity) {
   if (on_done != nullptr) (*on_done)(static_cast<FlowToken>(data));
 }
 
-FlowEngine::FlowEngine() : impl_(std::make_unique<Impl>()) {}
-FlowEngine::~FlowEngine() = default;
+SimGridEngine::SimGridEngine() : impl_(std::make_unique<Impl>()) {}
+SimGridEngine::~SimGridEngine() = default;
 
-FlowEngine& FlowEngine::instance() {
+SimGridEngine& SimGridEngine::instance() {
   // Never destroyed: SimGrid tears itself down at exit, in an order of its own.
-  static auto* engine = new FlowEngine;
+  static auto* engine = new SimGridEngine;
   return *engine;
 }
 
-void FlowEngine::begin(double largest_bytes, double expected_s, double flows_in_turn) {
+void SimGridEngine::begin(const Expectation& expected) {
   Impl& impl = *impl_;
   impl.on_done = nullptr;
+  impl.expected = expected;
   if (impl.in_flight > 0) impl.engine->run();  // left by a simulation whose callback threw
 
   const double grid = std::ldexp(1.0, impl.epoch + kStartGrid);
@@ -191,18 +196,18 @@ void FlowEngine::begin(double largest_bytes, double expected_s, double flows_in_
   impl.set_clock(clock);
   impl.begin_units = s4u::Engine::get_clock();
   int seconds_scale = impl.epoch;
-  if (expected_s > 0) {
-    const double finite_s = std::min(expected_s, std::numeric_limits<double>::max());
-    const int longer = kLongestEpoch - std::ilogb(std::max(1.0, flows_in_turn));
+  if (expected.time_s > 0) {
+    const double finite_s = std::min(expected.time_s, std::numeric_limits<double>::max());
+    const int longer = kLongestEpoch - std::ilogb(std::max(1.0, expected.flows_in_turn));
     seconds_scale -= std::max(kShortestEpoch, std::ilogb(finite_s) + std::max(longer, kLongEpoch));
   }
   impl.units_per_s = std::ldexp(1.0, seconds_scale);
   impl.used = 0;
-  const int exponent = largest_bytes > 0 ? std::ilogb(largest_bytes) + 1 : 0;
+  const int exponent = expected.largest_bytes > 0 ? std::ilogb(expected.largest_bytes) + 1 : 0;
   impl.byte_scale = std::ldexp(1.0, std::min(62 - exponent, kMaxByteScale));
 }
 
-ResourceId FlowEngine::add_resource(double bytes_per_s) {
+ResourceId SimGridEngine::add_resource(double bytes_per_s) {
   CHECK(bytes_per_s > 0);
   Impl& impl = *impl_;
   const double scaled = bytes_per_s * impl.byte_scale / impl.units_per_s;
@@ -215,8 +220,8 @@ ResourceId FlowEngine::add_resource(double bytes_per_s) {
   return static_cast<ResourceId>(impl.used++);
 }
 
-void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
-                       FlowToken token) {
+void SimGridEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
+                          FlowToken token) {
   Impl& impl = *impl_;
   std::vector<SimGridLink*>& links = impl.routes->links;
   links.clear();
@@ -248,21 +253,33 @@ void FlowEngine::start(std::span<const ResourceId> resources, double latency_s, 
   flow->start();
 }
 
-double FlowEngine::now_s() const {
+double SimGridEngine::now_s() const {
   return (s4u::Engine::get_clock() - impl_->begin_units) / impl_->units_per_s;
 }
 
-bool FlowEngine::run(const std::function<void(FlowToken)>& on_done) {
+std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken)>& on_done) {
   Impl& impl = *impl_;
   impl.on_done = &on_done;
   impl.engine->run();
   impl.on_done = nullptr;
   impl.last_done.reset();
+
+  Expectation better = impl.expected;
+  const double took_s = now_s();
+  const bool too_long = took_s > kMostOff * better.time_s;
+  const bool too_short = took_s > 0 && took_s * kMostOff < better.time_s;
+  if (too_long || too_short) {
+    // What takes long waits for other flows in turn.
+    if (too_long && better.time_s > 0) better.flows_in_turn *= took_s / better.time_s;
+    better.time_s = took_s;
+    return better;
+  }
   const double epoch_begin = std::ldexp(1.0, impl.epoch);
   const bool outlasted = s4u::Engine::get_clock() > 2 * epoch_begin;
-  return !outlasted || impl.begin_units == epoch_begin || impl.epoch == kLastEpoch;
+  if (!outlasted || impl.begin_units == epoch_begin || impl.epoch == kLastEpoch) return {};
+  return better;
 }
 
-std::size_t FlowEngine::pooled_resources() const { return impl_->links.size(); }
+std::size_t SimGridEngine::pooled_resources() const { return impl_->links.size(); }
 
 }  // namespace espalier

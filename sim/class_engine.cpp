@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/class_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+/// Dates no further apart than this part of them are one instant. Far more than roundings add up
+/// to between two instants, and far less than anybody asks about.
+const double kInstant = std::ldexp(1.0, -44);
+
+}  // namespace
+
+void ClassEngine::begin(const Expectation&) {
+  max_min_ = {};
+  now_s_ = 0;
+  started_ = 0;
+  waiting_.clear();
+  classes_.clear();
+  touched_.clear();
+  ends_.clear();
+  ended_.clear();
+}
+
+void ClassEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
+                        FlowToken token) {
+  const bool moves = bytes > 0 && !resources.empty();
+  CHECK(latency_s > 0 || moves);
+  ClassId id = kNoClass;
+  if (moves) {
+    id = max_min_.class_of(resources);
+    if (id == classes_.size()) classes_.emplace_back();
+  }
+  const Ended flow{started_++, token};
+  if (latency_s > 0) {
+    waiting_.push_back({now_s_ + latency_s, flow, id, bytes});
+    std::ranges::push_heap(waiting_, std::greater());
+  } else {
+    move(id, bytes, flow);
+  }
+}
+
+/// A flow begins to move, now.
+void ClassEngine::move(ClassId id, double bytes, const Ended& flow) {
+  Served& served = classes_[id];
+  if (served.moving.empty()) {  // a new scale: long ones would be coarse
+    served.bytes = 0;
+    served.at_s = now_s_;
+  }
+  served.moving.push_back({served.bytes_until(now_s_) + bytes, flow});
+  std::ranges::push_heap(served.moving, std::greater());
+  max_min_.add(id);
+  touch(id);
+}
+
+void ClassEngine::touch(ClassId id) {
+  if (!classes_[id].is_touched) touched_.push_back(id);
+  classes_[id].is_touched = true;
+}
+
+/// Everything that happens at this instant has happened.
+void ClassEngine::update_rates() {
+  for (const ClassId id : max_min_.solve()) {
+    Served& served = classes_[id];
+    const double rate = max_min_.rate(id);
+    if (rate == served.rate) continue;
+    served.bytes = served.bytes_until(now_s_);
+    served.at_s = now_s_;
+    served.rate = rate;
+    ends_.set(id, served.end_s());
+  }
+  for (const ClassId id : touched_) {
+    classes_[id].is_touched = false;
+    if (classes_[id].moving.empty()) {
+      ends_.remove(id);
+    } else {
+      ends_.set(id, classes_[id].end_s());
+    }
+  }
+  touched_.clear();
+}
+
+void ClassEngine::end_latencies(double until_s) {
+  while (!waiting_.empty() && waiting_.front().until_s <= until_s) {
+    std::ranges::pop_heap(waiting_, std::greater());
+    const Waiting waited = waiting_.back();
+    waiting_.pop_back();
+    if (waited.id == kNoClass) {
+      ended_.push_back(waited.flow);
+    } else {
+      move(waited.id, waited.bytes, waited.flow);
+    }
+  }
+}
+
+void ClassEngine::end_moving(double until_s) {
+  while (!ends_.empty() && ends_.top_s() <= until_s) {
+    const ClassId id = ends_.top();
+    ends_.remove(id);
+    touch(id);
+    std::vector<Moving>& moving = classes_[id].moving;
+    while (!moving.empty() && classes_[id].end_s() <= until_s) {
+      std::ranges::pop_heap(moving, std::greater());
+      ended_.push_back(moving.back().flow);
+      moving.pop_back();
+      max_min_.remove(id);
+    }
+  }
+}
+
+std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>& on_done) {
+  for (update_rates(); !waiting_.empty() || !ends_.empty(); update_rates()) {
+    double next_s = ends_.empty() ? waiting_.front().until_s : ends_.top_s();
+    if (!waiting_.empty()) next_s = std::min(next_s, waiting_.front().until_s);
+    now_s_ = std::max(now_s_, next_s);
+    const double until_s = now_s_ + now_s_ * kInstant;
+    end_moving(until_s);
+    end_latencies(until_s);
+    std::ranges::sort(ended_, {}, &Ended::number);
+    for (const Ended& flow : ended_) on_done(flow.token);
+    ended_.clear();
+  }
+  return {};
+}
+
+}  // namespace espalier

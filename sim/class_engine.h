@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/date_heap.h"
+#include "sim/flow_engine.h"
+#include "sim/max_min.h"
+
+namespace espalier {
+
+/// Made for many flows in flight: flows of one class (over the same resources) have one rate, so
+/// the engine keeps for every class what a flow that was always there would have received, and
+/// where on that scale each flow ends. That a flow starts or ends costs the logarithm of their
+/// number, and rates are solved for once per instant, class by class.
+///
+/// Dates are doubles since the start of the simulation. Flows that end within 2^-44 of the date
+/// end together: what is simultaneous on paper is so here, whatever its roundings. Every simulation
+/// is exact and needs no expectation.
+class ClassEngine final : public FlowEngine {
+ public:
+  std::string_view name() const override { return "classes"; }
+  void begin(const Expectation& expected) override;
+  ResourceId add_resource(double bytes_per_s) override {
+    return max_min_.add_resource(bytes_per_s);
+  }
+  void start(std::span<const ResourceId> resources, double latency_s, double bytes,
+             FlowToken token) override;
+  double now_s() const override { return now_s_; }
+  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
+
+ private:
+  static constexpr ClassId kNoClass = ~ClassId{0};
+
+  struct Ended {
+    std::uint64_t number = 0;  ///< counts starts
+    FlowToken token = 0;
+  };
+  struct Moving {
+    double end_bytes = 0;  ///< it ends when its class has served these
+    Ended flow;
+    bool operator>(const Moving& other) const {
+      return end_bytes != other.end_bytes ? end_bytes > other.end_bytes
+                                          : flow.number > other.flow.number;
+    }
+  };
+  struct Waiting {
+    double until_s = 0;  ///< its latency
+    Ended flow;
+    ClassId id = kNoClass;  ///< none: it has nothing to move
+    double bytes = 0;
+    bool operator>(const Waiting& other) const {
+      return until_s != other.until_s ? until_s > other.until_s : flow.number > other.flow.number;
+    }
+  };
+  struct Served {
+    double bytes = 0;  ///< what each flow received since the class last had none, until `at_s`
+    double at_s = 0;
+    double rate = 0;             ///< from then on
+    std::vector<Moving> moving;  ///< heap, the first to end on top
+    bool is_touched = false;     ///< listed in touched_
+
+    double bytes_until(double date_s) const { return bytes + rate * (date_s - at_s); }
+    double end_s() const { return at_s + (moving.front().end_bytes - bytes) / rate; }
+  };
+
+  void move(ClassId id, double bytes, const Ended& flow);
+  void touch(ClassId id);
+  void update_rates();
+  void end_latencies(double until_s);
+  void end_moving(double until_s);
+
+  MaxMin max_min_;
+  double now_s_ = 0;
+  std::uint64_t started_ = 0;
+  std::vector<Waiting> waiting_;  ///< heap, the first to end on top
+  std::vector<Served> classes_;
+  std::vector<ClassId> touched_;  ///< flows came or went since the rates were solved for
+  DateHeap ends_;                 ///< of the first flow of every class that has any
+  std::vector<Ended> ended_;      ///< at this instant
+};
+
+}  // namespace espalier

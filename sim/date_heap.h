@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace espalier {
+
+/// Dates by number, the earliest on top; of equal ones that with the smallest number. A date can be
+/// set again, which is what the heaps of the standard library can't do.
+class DateHeap {
+ public:
+  void clear() {
+    heap_.clear();
+    position_.clear();
+  }
+  bool empty() const { return heap_.empty(); }
+  std::uint32_t top() const { return heap_.front().id; }
+  double top_s() const { return heap_.front().date_s; }
+
+  void set(std::uint32_t id, double date_s) {
+    if (id >= position_.size()) position_.resize(id + 1, kAbsent);
+    if (position_[id] == kAbsent) {
+      position_[id] = static_cast<std::uint32_t>(heap_.size());
+      heap_.push_back({date_s, id});
+      rise(position_[id]);
+    } else {
+      move(position_[id], date_s);
+    }
+  }
+
+  /// Does nothing when it has no date.
+  void remove(std::uint32_t id) {
+    if (id >= position_.size() || position_[id] == kAbsent) return;
+    const std::uint32_t hole = std::exchange(position_[id], kAbsent);
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (last.id == id) return;
+    place(hole, last);
+    rise(hole);
+    sink(position_[last.id]);
+  }
+
+ private:
+  static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
+  struct Entry {
+    double date_s = 0;
+    std::uint32_t id = 0;
+    bool operator<(const Entry& other) const {
+      return date_s != other.date_s ? date_s < other.date_s : id < other.id;
+    }
+  };
+
+  void place(std::uint32_t at, const Entry& entry) {
+    heap_[at] = entry;
+    position_[entry.id] = at;
+  }
+
+  void move(std::uint32_t at, double date_s) {
+    const bool is_earlier = date_s < heap_[at].date_s;
+    heap_[at].date_s = date_s;
+    if (is_earlier) {
+      rise(at);
+    } else {
+      sink(at);
+    }
+  }
+
+  void rise(std::uint32_t at) {
+    const Entry entry = heap_[at];
+    while (at > 0 && entry < heap_[(at - 1) / 2]) {
+      place(at, heap_[(at - 1) / 2]);
+      at = (at - 1) / 2;
+    }
+    place(at, entry);
+  }
+
+  void sink(std::uint32_t at) {
+    const Entry entry = heap_[at];
+    for (std::size_t child = 2 * std::size_t{at} + 1; child < heap_.size();
+         child = 2 * std::size_t{at} + 1) {
+      if (child + 1 < heap_.size() && heap_[child + 1] < heap_[child]) ++child;
+      if (!(heap_[child] < entry)) break;
+      place(at, heap_[child]);
+      at = static_cast<std::uint32_t>(child);
+    }
+    place(at, entry);
+  }
+
+  std::vector<Entry> heap_;
+  std::vector<std::uint32_t> position_;  ///< by number
+};
+
+}  // namespace espalier

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engines that divide links between transfers, SimGrid and our own, tell the same times of
+// every algorithm, for every collective it serves, on machines of every kind of link.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "ir/chunk.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+/// What both promise (docs/validation.md).
+constexpr double kAccuracy = 1e-9;
+/// Programs of more ops than these are not cut as well: SimGrid would take minutes.
+constexpr std::size_t kMostOps = 1000;
+
+class Engines : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  Engines()
+      : topology_(load_topology(std::get<0>(GetParam()))),
+        router_(topology_, topology_.profile(std::get<1>(GetParam()))),
+        target_{&router_, place_ranks(router_, {})} {}
+
+  RunReport run(const Program& program, std::int64_t size_bytes, SimEngine engine) {
+    RunOptions options;
+    options.size_bytes = size_bytes;
+    options.engine = engine;
+    return simulator_.run(program, target_, options);
+  }
+
+  void compare(const Program& program) {
+    for (const std::int64_t size_bytes : {1021, 50'000'000}) {
+      SCOPED_TRACE(fmt::format("{} bytes, {} ops", size_bytes, program.ops.size()));
+      const RunReport reference = run(program, size_bytes, SimEngine::simgrid);
+      const RunReport ours = run(program, size_bytes, SimEngine::classes);
+      EXPECT_EQ(reference.engine, "simgrid");
+      EXPECT_EQ(ours.engine, "classes");
+      EXPECT_NEAR(ours.time_s, reference.time_s, kAccuracy * reference.time_s);
+      EXPECT_EQ(ours.transfers, reference.transfers);
+      for (const LinkUse& link : ours.links) EXPECT_LE(link.utilization, 1 + kAccuracy);
+    }
+  }
+
+  Topology topology_;
+  Router router_;
+  Target target_;
+  Simulator simulator_;
+};
+
+TEST_P(Engines, AgreeOnEveryAlgorithm) {
+  int compared = 0;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const Collective collective : algorithm->collectives) {
+      const AlgorithmChoice choice = parse_algorithm(algorithm->name);
+      const BuildRequest request = request_for(collective, 0, false, router_, target_.placement);
+      if (unsupported(choice, request)) continue;
+      const Program program = build(choice, request);
+      if (!check_routes(program, target_).empty()) continue;
+      SCOPED_TRACE(fmt::format("{} {}", algorithm->name, to_string(collective)));
+      compare(program);
+      if (program.ops.size() <= kMostOps) compare(chunk(program, {3, 1}));
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 15);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, Engines,
+    testing::Combine(testing::Values("dgx1-v100", "p2.8xlarge", "mist:nodes=2", "kesch",
+                                     "torus:x=3,y=2,z=2,gbps=20,latency_us=1,forward=1",
+                                     "switch:n=12,gbps=50"),
+                     testing::Values("ideal", "kernel", "copy_engine")),
+    [](const auto& param) {
+      const std::string machine = std::get<0>(param.param);
+      std::string name;
+      for (const char letter : machine.substr(0, machine.find(':'))) {
+        if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
+      }
+      return name + "_" + std::get<1>(param.param);
+    });
+
+}  // namespace
+}  // namespace espalier

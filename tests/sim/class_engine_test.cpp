@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/class_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/date_heap.h"
+#include "sim/max_min.h"
+
+namespace espalier {
+namespace {
+
+TEST(MaxMin, FlowsOfAClassShareAlike) {
+  // Three flows over A (12/s) and B (30/s), one over B alone: 4 each, and the one takes 30 - 12.
+  MaxMin max_min;
+  const ResourceId a = max_min.add_resource(12);
+  const ResourceId b = max_min.add_resource(30);
+  const ClassId both = max_min.class_of(std::vector{a, b});
+  const ClassId alone = max_min.class_of(std::vector{b});
+  EXPECT_EQ(max_min.class_of(std::vector{b, a}), both);
+  for (int i = 0; i < 3; ++i) max_min.add(both);
+  max_min.add(alone);
+  max_min.solve();
+  EXPECT_DOUBLE_EQ(max_min.rate(both), 4);
+  EXPECT_DOUBLE_EQ(max_min.rate(alone), 18);
+  // One of the three ends: 6 each, 30 - 12 is left again.
+  max_min.remove(both);
+  max_min.solve();
+  EXPECT_DOUBLE_EQ(max_min.rate(both), 6);
+  EXPECT_DOUBLE_EQ(max_min.rate(alone), 18);
+}
+
+TEST(MaxMin, SolvesForWhatIsConcernedOnly) {
+  MaxMin max_min;
+  std::vector<ClassId> classes;
+  for (int i = 0; i < 3; ++i) {
+    classes.push_back(max_min.class_of(std::vector{max_min.add_resource(10)}));
+    max_min.add(classes.back());
+  }
+  EXPECT_EQ(max_min.solve().size(), 3U);
+  max_min.add(classes[1]);
+  const auto concerned = max_min.solve();
+  ASSERT_EQ(concerned.size(), 1U);
+  EXPECT_EQ(concerned[0], classes[1]);
+  // One ends and one begins: nothing changes.
+  max_min.remove(classes[1]);
+  max_min.add(classes[1]);
+  EXPECT_TRUE(max_min.solve().empty());
+}
+
+/// What makes rates max-min fair (Bertsekas and Gallager, Data Networks, section 6.5.2): no link
+/// above its capacity, and every class has a full link where nobody is faster.
+TEST(MaxMin, EveryClassHasABottleneckAndNoLinkIsAboveItsCapacity) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    MaxMin max_min;
+    std::vector<double> capacities;
+    for (int i = 0; i < 12; ++i) {
+      capacities.push_back(std::uniform_real_distribution<double>(1, 100)(random));
+      max_min.add_resource(capacities.back());
+    }
+    std::vector<std::vector<ResourceId>> routes;
+    for (int i = 0; i < 40; ++i) {
+      std::vector<ResourceId> route(1 + random() % 4);
+      for (ResourceId& id : route) id = static_cast<ResourceId>(random() % capacities.size());
+      if (max_min.class_of(route) == routes.size()) routes.push_back(route);
+    }
+    for (int step = 0; step < 200; ++step) {
+      const auto changed = static_cast<ClassId>(random() % routes.size());
+      if (max_min.flows(changed) > 0 && random() % 2 == 0) {
+        max_min.remove(changed);
+      } else {
+        max_min.add(changed);
+      }
+      max_min.solve();
+      std::vector<double> used(capacities.size(), 0), fastest(capacities.size(), 0);
+      for (ClassId id = 0; id < routes.size(); ++id) {
+        if (max_min.flows(id) == 0) continue;
+        for (const ResourceId resource : routes[id]) {
+          used[resource] += max_min.flows(id) * max_min.rate(id);
+          fastest[resource] = std::max(fastest[resource], max_min.rate(id));
+        }
+      }
+      for (std::size_t i = 0; i < used.size(); ++i) ASSERT_LE(used[i], capacities[i] * (1 + 1e-12));
+      for (ClassId id = 0; id < routes.size(); ++id) {
+        if (max_min.flows(id) == 0) continue;
+        ASSERT_TRUE(
+            std::ranges::any_of(routes[id],
+                                [&](ResourceId resource) {
+                                  return used[resource] >= capacities[resource] * (1 - 1e-12) &&
+                                         max_min.rate(id) >= fastest[resource] * (1 - 1e-12);
+                                }))
+            << "class " << id << " in step " << step;
+      }
+    }
+  }
+}
+
+TEST(DateHeap, AgreesWithASortedMap) {
+  std::mt19937 random(1);
+  DateHeap heap;
+  std::map<std::uint32_t, double> dates;
+  for (int step = 0; step < 5000; ++step) {
+    const auto id = static_cast<std::uint32_t>(random() % 60);
+    if (random() % 3 == 0) {
+      heap.remove(id);
+      dates.erase(id);
+    } else {
+      dates[id] = random() % 20;
+      heap.set(id, dates[id]);
+    }
+    ASSERT_EQ(heap.empty(), dates.empty());
+    if (dates.empty()) continue;
+    const auto first = std::ranges::min_element(
+        dates, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
+    ASSERT_EQ(heap.top(), first->first);
+    ASSERT_EQ(heap.top_s(), first->second);
+  }
+}
+
+TEST(ClassEngine, SimultaneousEndsComeInTheOrderOfStarts) {
+  // All at 1 s: three over the link that they share, one over another, and a mere latency.
+  ClassEngine engine;
+  engine.begin({});
+  const ResourceId shared = engine.add_resource(3);
+  const ResourceId other = engine.add_resource(1);
+  engine.start(std::vector{shared}, 0, 1, 10);
+  engine.start(std::vector{other}, 0, 1, 11);
+  engine.start({}, 1, 0, 12);
+  engine.start(std::vector{shared}, 0, 1, 13);
+  engine.start(std::vector{shared}, 0, 1, 14);
+  std::vector<FlowToken> order;
+  EXPECT_FALSE(engine.run([&](FlowToken token) {
+    order.push_back(token);
+    EXPECT_DOUBLE_EQ(engine.now_s(), 1);
+  }));
+  EXPECT_EQ(order, (std::vector<FlowToken>{10, 11, 12, 13, 14}));
+}
+
+TEST(ClassEngine, RoundingsDoNotAddUp) {
+  // 100 000 flows of a third of a second each follow each other on 7 lanes of one link; the link is
+  // never idle, so the last ends when all bytes have been carried.
+  ClassEngine engine;
+  engine.begin({});
+  const ResourceId link = engine.add_resource(7.0 / 3);
+  int left = 100'000;
+  for (FlowToken lane = 0; lane < 7; ++lane) engine.start(std::vector{link}, 0, 1.0 / 9, lane);
+  left -= 7;
+  EXPECT_FALSE(engine.run([&](FlowToken lane) {
+    if (left-- > 0) engine.start(std::vector{link}, 0, 1.0 / 9, lane);
+  }));
+  // 14 285 rounds of 7, and 5 flows that have the link to themselves.
+  const double expected_s = 100'000 / 9.0 / (7.0 / 3);
+  EXPECT_NEAR(engine.now_s(), expected_s, 1e-12 * expected_s);
+}
+
+}  // namespace
+}  // namespace espalier
