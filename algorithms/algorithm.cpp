@@ -69,6 +69,22 @@ BuildRequest resolve_parameters(const AlgorithmChoice& choice, BuildRequest requ
   return request;
 }
 
+/// Why an algorithm that uses no relays can't be where there are some.
+std::optional<std::string> needs_relays(const Algorithm& algorithm, const BuildRequest& request) {
+  if (request.placement->relays.empty()) return std::nullopt;
+  Placement without = *request.placement;
+  without.relays.clear();
+  const auto apart = unreachable_pair(*request.router, without);
+  if (!apart) return std::nullopt;
+  const auto name = [&](int rank) -> const std::string& {
+    const NodeId gpu = without.ranks[static_cast<std::size_t>(rank)];
+    return request.router->topology().nodes[static_cast<std::size_t>(gpu)].name;
+  };
+  return fmt::format("only relays join ranks {} ({}) and {} ({}), and {} does not use them",
+                     apart->first, name(apart->first), apart->second, name(apart->second),
+                     algorithm.name);
+}
+
 }  // namespace
 
 const Algorithm* find_algorithm(std::string_view name) {
@@ -127,6 +143,9 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
   const bool has_machine = request.router != nullptr && request.placement != nullptr;
   if (algorithm.needs_machine && request.ranks > 1 && !has_machine) {
     return fmt::format("{} needs a machine", algorithm.name);
+  }
+  if (has_machine && !algorithm.uses_relays) {
+    if (auto reason = needs_relays(algorithm, request)) return reason;
   }
   if (algorithm.unsupported == nullptr) return std::nullopt;
   return algorithm.unsupported(resolve_parameters(choice, request));

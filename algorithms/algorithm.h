@@ -57,6 +57,7 @@ struct Algorithm {
   bool pipelined = false;      ///< gains from chunking; `--chunk auto` cuts it
   bool staggered = false;      ///< odd lanes run half a piece behind even ones (Chunking::stagger)
   bool uses_hosts = false;     ///< programs may have host memories as places
+  bool uses_relays = false;    ///< programs may have the placement's relays as places
   bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;
@@ -86,7 +87,8 @@ AlgorithmChoice parse_algorithm(std::string_view spec);
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
                          const Placement& placement);
 
-/// Why `choice` can't serve `request`, or nothing: collective, constraints, host memories.
+/// Why `choice` can't serve `request`, or nothing: collective, constraints, host memories, ranks
+/// that only relays join.
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/forest_program.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -13,12 +14,12 @@ ForestWriter::ForestWriter(Builder& builder, const Router& router, const Placeme
     : builder_(builder),
       router_(router),
       placement_(placement),
-      lanes_(placement.ranks.size(), 0) {}
+      lanes_(placement.ranks.size() + placement.relays.size(), 0) {}
 
 /// Nothing where the router takes that way anyway.
 std::string ForestWriter::via(int from, int to, const std::vector<NodeId>& path) const {
-  const NodeId start = placement_.ranks[from];
-  const Route* usual = router_.route(start, placement_.ranks[to]);
+  const NodeId start = site_node(placement_, from);
+  const Route* usual = router_.route(start, site_node(placement_, to));
   if (usual == nullptr) return path_text(router_.topology(), path);
   std::vector<NodeId> usual_path;
   NodeId at = start;
@@ -51,14 +52,16 @@ void ForestWriter::combine_up(const PlannedTree& tree, const Slices& own, const 
     children[edge.parent][via(edge.child, edge.parent, path)].push_back(edge.child);
   }
   const auto combine = [&](int parent) {
-    Slice combined = own[parent];
+    std::vector<Slice> combined;
+    if (own[parent].length > 0) combined.push_back(own[parent]);
     for (const auto& [path, group] : children[parent]) {
-      std::vector<Slice> sources{combined};
+      std::vector<Slice> sources = combined;
       for (const int child : group) {
         sources.push_back(children[child].empty() ? own[child] : partial[child]);
       }
-      builder_.combine(partial[parent], sources, {.lane = new_lane(parent), .via = path});
-      combined = partial[parent];
+      builder_.combine(partial[parent], sources,
+                       {.lane = new_lane(parent), .at = partial[parent].place, .via = path});
+      combined = {partial[parent]};
     }
   };
   // Edges stand parents first, so that backwards every child is done before its parent.
@@ -73,12 +76,21 @@ void ForestWriter::combine_up(const PlannedTree& tree, const Slices& own, const 
 
 namespace {
 
-/// Where each rank keeps a tree's stretch of the message on the way.
+/// Adds the relays to the builder where a tree needs them, so that its places are sites.
+int add_relays(Builder& builder, const BuildRequest& request, const Forest& forest) {
+  const bool needed = std::ranges::any_of(
+      forest.trees, [&](const PlannedTree& tree) { return tree.uses_relays(request.ranks); });
+  const int relays = needed ? static_cast<int>(request.placement->relays.size()) : 0;
+  for (int relay = 0; relay < relays; ++relay) builder.add_relay();
+  return relays;
+}
+
+/// Where each site keeps a tree's stretch of the message on the way.
 class Layout {
  public:
   /// `block_units`: of a root's part of the message.
-  Layout(const Builder& builder, std::int64_t block_units)
-      : builder_(builder), block_units_(block_units) {}
+  Layout(const Builder& builder, std::int64_t block_units, int relays)
+      : builder_(builder), block_units_(block_units), relays_(relays) {}
 
   /// `begin` counts from the start of the root's part of the message.
   ForestWriter::Slices held(const PlannedTree& tree, std::int64_t begin) const {
@@ -88,6 +100,7 @@ class Layout {
                            ? builder_.input(rank, begin, tree.weight)
                            : builder_.output(rank, in_message(tree, begin), tree.weight));
     }
+    add_scratch(slices, tree, begin);
     return slices;
   }
 
@@ -96,6 +109,7 @@ class Layout {
     for (int rank = 0; rank < builder_.ranks(); ++rank) {
       slices.push_back(builder_.input(rank, in_message(tree, begin), tree.weight));
     }
+    slices.resize(slices.size() + static_cast<std::size_t>(relays_));
     return slices;
   }
 
@@ -111,16 +125,26 @@ class Layout {
                                                       : builder_.tmp(rank, at, tree.weight));
       }
     }
+    add_scratch(slices, tree, begin);
     return slices;
   }
 
  private:
+  void add_scratch(ForestWriter::Slices& slices, const PlannedTree& tree,
+                   std::int64_t begin) const {
+    for (int relay = 0; relay < relays_; ++relay) {
+      const PlaceId place = builder_.ranks() + relay;
+      slices.push_back(builder_.tmp(place, in_message(tree, begin), tree.weight));
+    }
+  }
+
   std::int64_t in_message(const PlannedTree& tree, std::int64_t begin) const {
     return info(builder_.contract().collective).blocked ? tree.root * block_units_ + begin : begin;
   }
 
   const Builder& builder_;
   const std::int64_t block_units_;
+  const int relays_;
 };
 
 }  // namespace
@@ -133,7 +157,7 @@ Program forest_program(std::string name, const BuildRequest& request, const Fore
   const std::int64_t block = collective.blocked ? units / request.ranks : units;
   Builder builder(std::move(name), request.contract(units));
   ForestWriter writer(builder, *request.router, *request.placement);
-  const Layout layout(builder, block);
+  const Layout layout(builder, block, add_relays(builder, request, forest));
   std::vector<std::int64_t> begin(static_cast<std::size_t>(request.ranks), 0);  // by root
   for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
     std::int64_t& at = begin[strip.root];
@@ -158,12 +182,17 @@ Program allreduce_program(std::string name, const BuildRequest& request, const F
   CHECK(forest.collective == Collective::allreduce && request.collective == Collective::allreduce);
   Builder builder(std::move(name), request.contract(strips.per_unit * forest.units));
   ForestWriter writer(builder, *request.router, *request.placement);
+  const int relays = add_relays(builder, request, forest);
   std::int64_t begin = 0;
   for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
     ForestWriter::Slices inputs, results;
     for (int rank = 0; rank < request.ranks; ++rank) {
       inputs.push_back(builder.input(rank, begin, strip.weight));
       results.push_back(builder.output(rank, begin, strip.weight));
+    }
+    for (int relay = 0; relay < relays; ++relay) {
+      inputs.emplace_back();
+      results.push_back(builder.tmp(request.ranks + relay, begin, strip.weight));
     }
     writer.set_odd(odd);
     writer.combine_up(strip, inputs, results);

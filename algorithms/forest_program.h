@@ -15,7 +15,8 @@ namespace espalier {
 /// each with its part of it, and none waits behind another. Private to this room.
 class ForestWriter {
  public:
-  /// A stretch of the message, where each rank keeps it.
+  /// A stretch of the message, where each site (see planner/forest.h) keeps it; of no units where a
+  /// relay has none. \pre places of the builder are sites
   using Slices = std::vector<Slice>;
 
   /// Keeps references to its arguments.
@@ -40,7 +41,7 @@ class ForestWriter {
   Builder& builder_;
   const Router& router_;
   const Placement& placement_;
-  std::vector<int> lanes_;  ///< by rank: pairs of an even and an odd one in use
+  std::vector<int> lanes_;  ///< by site: pairs of an even and an odd one in use
   bool odd_ = false;
 };
 

@@ -52,6 +52,7 @@ const Algorithm& optimal_algorithm() {
                       8}},
       .pipelined = true,
       .staggered = true,
+      .uses_relays = true,
       .needs_machine = true,
       .max_ranks = 512,
       .plan = plan_optimal,

@@ -51,8 +51,8 @@ Json loads_json(const Planned& planned) {
 
 std::string dot_edge(const Planned& planned, const TreeEdge& edge, std::size_t tree) {
   const Collective collective = planned.forest.collective;
-  const auto node = [&](int rank) {
-    return dot_quoted(fmt::format("{} {}", tree + 1, planned.gpu_name(rank)));
+  const auto node = [&](int site) {
+    return dot_quoted(fmt::format("{} {}", tree + 1, planned.gpu_name(site)));
   };
   std::vector<std::string> attributes;
   if (goes_up(collective)) attributes.emplace_back(goes_down(collective) ? "dir=both" : "dir=back");
@@ -102,13 +102,15 @@ std::string plan_dot(const Planned& planned) {
     text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", i + 1,
                         dot_quoted(fmt::format("{}: {} of the message", i + 1,
                                                part_of_message(tree.weight, forest))));
-    for (int rank = 0; rank < planned.machine->ranks(); ++rank) {
+    for (int site = 0; site < planned.sites(); ++site) {
       const bool is_in =
-          rank == tree.root || std::ranges::count(tree.edges, rank, &TreeEdge::child);
+          site == tree.root || std::ranges::count(tree.edges, site, &TreeEdge::child);
       if (!is_in) continue;
-      text += fmt::format(
-          "    {} [label={}{}];\n", dot_quoted(fmt::format("{} {}", i + 1, planned.gpu_name(rank))),
-          dot_quoted(planned.gpu_name(rank)), rank == tree.root ? ", penwidth=3" : "");
+      text +=
+          fmt::format("    {} [label={}{}{}];\n",
+                      dot_quoted(fmt::format("{} {}", i + 1, planned.gpu_name(site))),
+                      dot_quoted(planned.gpu_name(site)), site == tree.root ? ", penwidth=3" : "",
+                      site >= planned.machine->ranks() ? ", fillcolor=white" : "");
     }
     for (const TreeEdge& edge : tree.edges) text += dot_edge(planned, edge, i);
     text += "  }\n";

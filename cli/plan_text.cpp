@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kBarColumns = 24;
 
-/// The edges below each rank of a tree, by rank.
-std::vector<std::vector<const TreeEdge*>> edges_below(const PlannedTree& tree, int ranks) {
-  std::vector<std::vector<const TreeEdge*>> below(static_cast<std::size_t>(ranks));
+/// The edges below each site of a tree, by site.
+std::vector<std::vector<const TreeEdge*>> edges_below(const PlannedTree& tree, int sites) {
+  std::vector<std::vector<const TreeEdge*>> below(static_cast<std::size_t>(sites));
   for (const TreeEdge& edge : tree.edges) {
     below[static_cast<std::size_t>(edge.parent)].push_back(&edge);
   }
@@ -82,11 +82,11 @@ std::string describe_trees(const std::vector<PlannedTree>& trees) {
 /// by arrows that say where data goes. Lines begin with `indent`.
 std::string tree_text(const Planned& planned, const PlannedTree& tree, int width,
                       const std::string& indent) {
-  const auto below = edges_below(tree, planned.machine->ranks());
+  const auto below = edges_below(tree, planned.sites());
   const std::string between = fmt::format(" {} ", arrow(planned.forest.collective));
   /// A stretch without branches, and what stands before its first line and before what hangs below.
   struct Stretch {
-    int rank;
+    int site;
     std::string text;
     std::string first, rest;
   };
@@ -96,11 +96,11 @@ std::string tree_text(const Planned& planned, const PlannedTree& tree, int width
     Stretch top = std::move(open.back());
     open.pop_back();
     const auto children = [&]() -> const std::vector<const TreeEdge*>& {
-      return below[static_cast<std::size_t>(top.rank)];
+      return below[static_cast<std::size_t>(top.site)];
     };
     while (children().size() == 1) {
       top.text += between + step_text(planned, tree, *children().front());
-      top.rank = children().front()->child;
+      top.site = children().front()->child;
     }
     std::string lines = wrap(top.text, width, top.rest);
     text += lines.replace(0, top.rest.size(), top.first);

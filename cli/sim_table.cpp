@@ -23,8 +23,8 @@ constexpr std::size_t kShownSteps = 16;
 
 std::string links_used(const Outcome& outcome) {
   if (outcome.report.transfers == 0) return "-";
-  return fmt::format("{}{}", outcome.bound_links == LinkScope::fabric ? "fabric" : "all",
-                     outcome.bound_helpers ? "+host" : "");
+  return fmt::format("{}{}{}", outcome.bound_links == LinkScope::fabric ? "fabric" : "all",
+                     outcome.bound_helpers ? "+host" : "", outcome.bound_relays ? "+relay" : "");
 }
 
 /// One line of the table; the header is made of the same columns.
@@ -107,10 +107,10 @@ class Table {
 };
 
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::tuple<LinkScope, bool>> seen;
+  std::vector<std::tuple<LinkScope, bool, bool>> seen;
   for (const Outcome& outcome : outcomes) {
     if (!outcome.bound || !std::isfinite(outcome.bound->algbw_gbps)) continue;
-    const std::tuple key(outcome.bound_links, outcome.bound_helpers);
+    const std::tuple key(outcome.bound_links, outcome.bound_helpers, outcome.bound_relays);
     if (std::ranges::count(seen, key) > 0) continue;
     seen.push_back(key);
     const Bound& bound = *outcome.bound;

@@ -23,7 +23,7 @@ void append_number(std::string& out, Number number) {
 
 void append_place(std::string& out, const Program& program, PlaceId place) {
   const PlaceNumber named = place_number(program, place);
-  out += named.kind == PlaceKind::rank ? 'r' : named.kind == PlaceKind::host ? 'h' : 'g';
+  out += kPlaceNames[static_cast<std::size_t>(named.kind)].letter;
   append_number(out, named.number);
 }
 

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/check.h"
 #include "core/error.h"
 #include "core/words.h"
 #include "ir/text_lexer.h"
@@ -120,12 +120,9 @@ class Parser {
       if (unknown_keyword_) continue;  // most likely the one that is missing
       header_ok_ = problem(1, fmt::format("the header has no '{}'", kFields[i].name));
     }
-    const int places = program_.places();
-    if (header_ok_ && places > kMaxPlaces) {
-      header_ok_ = problem(1, fmt::format("there are {} {}, at most {} may be", places,
-                                          program_.relays == 0 ? "ranks and host memories"
-                                                               : "ranks, host memories and relays",
-                                          kMaxPlaces));
+    if (header_ok_ && program_.places() > kMaxPlaces) {
+      header_ok_ = problem(
+          1, fmt::format("there are {} places, at most {} may be", program_.places(), kMaxPlaces));
     }
   }
 
@@ -269,42 +266,20 @@ class Parser {
   /// "r3", "h0" or "g1".
   bool parse_place(PlaceId& place, std::string_view what) {
     const int column = lexer_.column();
-    PlaceKind kind = PlaceKind::rank;
-    if (lexer_.take('h')) {
-      kind = PlaceKind::host;
-    } else if (lexer_.take_next('g')) {
-      kind = PlaceKind::relay;
-    } else if (!lexer_.take_next('r')) {
-      return expected(what);
-    }
+    std::size_t kind = 0;
+    while (kind < kPlaceNames.size() && !lexer_.take(kPlaceNames[kind].letter)) ++kind;
+    if (kind == kPlaceNames.size()) return expected(what);
     std::uint64_t index = 0;
-    if (!parse_number("the number of a rank or host memory", 0, kMaxPlaces - 1, index))
-      return false;
+    if (!parse_number("the number of a place", 0, kMaxPlaces - 1, index)) return false;
     if (!header_ok_) return true;  // how many there are isn't known
-    const PlacesOfKind places = places_of(kind);
-    if (index >= static_cast<std::uint64_t>(places.count)) {
-      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'", places.one,
-                                         index, places.keyword, places.count));
+    const std::array<int, 3> counts = {program_.ranks(), program_.hosts, program_.relays};
+    const auto& [letter, one, many] = kPlaceNames[kind];
+    if (index >= static_cast<std::uint64_t>(counts[kind])) {
+      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'", one, index,
+                                         many, counts[kind]));
     }
-    place = places.first + static_cast<PlaceId>(index);
+    place = std::accumulate(counts.begin(), counts.begin() + kind, static_cast<PlaceId>(index));
     return true;
-  }
-
-  struct PlacesOfKind {
-    std::string_view one, keyword;
-    PlaceId first;
-    int count;
-  };
-  PlacesOfKind places_of(PlaceKind kind) const {
-    switch (kind) {
-      case PlaceKind::rank:
-        return {"rank", "ranks", 0, program_.ranks()};
-      case PlaceKind::host:
-        return {"host memory", "hosts", program_.ranks(), program_.hosts};
-      case PlaceKind::relay:
-        return {"relay", "relays", program_.ranks() + program_.hosts, program_.relays};
-    }
-    CHECK(false);
   }
 
   bool parse_options(Op& op) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -8,6 +9,15 @@
 #include <string_view>
 
 namespace espalier {
+
+/// How the kinds of places (PlaceKind, in its order) are written, called, and counted in the
+/// header.
+struct PlaceName {
+  char letter;
+  std::string_view one, many;
+};
+inline constexpr std::array<PlaceName, 3> kPlaceNames = {
+    {{'r', "rank", "ranks"}, {'h', "host memory", "hosts"}, {'g', "relay", "relays"}}};
 
 /// Bytes that a name may hold without quotes. Private to this room, as is the rest of this header.
 inline bool is_plain_name_byte(char c) {

@@ -44,14 +44,14 @@ std::int64_t blocks_leaving(Collective collective, int root, const RankSet& insi
   CHECK(false);
 }
 
-std::string names_of(const CutGraph& graph, const RankSet& inside) {
+std::string names_of(const CutGraph& graph, const SiteSet& inside) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> words;
   std::size_t left_out = 0;
-  for (int rank = 0; rank < graph.ranks(); ++rank) {
-    if (!inside[static_cast<std::size_t>(rank)]) continue;
+  for (std::size_t site = 0; site < inside.size(); ++site) {
+    if (!inside[site]) continue;
     if (words.size() < kMost) {
-      words.push_back(graph.rank_name(rank));
+      words.push_back(graph.site_name(static_cast<int>(site)));
     } else {
       ++left_out;
     }
@@ -69,9 +69,10 @@ bool BoundJudge::is_tighter(const Rational& limit) {
   return true;
 }
 
-void BoundJudge::cut(const RankSet& inside, Capacity out) {
-  const std::int64_t blocks = blocks_leaving(collective_, root_, inside);
-  const auto n = static_cast<std::int64_t>(inside.size());
+void BoundJudge::cut(const SiteSet& inside, Capacity out) {
+  const std::int64_t n = graph_.ranks();
+  const RankSet ranks(inside.begin(), inside.begin() + n);
+  const std::int64_t blocks = blocks_leaving(collective_, root_, ranks);
   if (blocks == 0 || !is_tighter(Rational(Integer(out) * n, Integer(blocks)))) return;
   const double need = static_cast<double>(blocks) / static_cast<double>(n);
   const double gbps = rounded_gbps(out);

@@ -15,20 +15,23 @@ namespace espalier {
 
 /// By rank: whether it is in the set.
 using RankSet = std::vector<bool>;
+/// By site (ranks, then relays): the same.
+using SiteSet = std::vector<bool>;
 
 /// How many blocks have to leave the ranks in `inside` when the message is one block per rank.
 std::int64_t blocks_leaving(Collective collective, int root, const RankSet& inside);
 
-/// "{gpu0, gpu1}"; of many ranks the first.
-std::string names_of(const CutGraph& graph, const RankSet& inside);
+/// "{gpu0, gpu1}"; of many sites the first.
+std::string names_of(const CutGraph& graph, const SiteSet& inside);
 
 /// Keeps the tightest of the limits it is shown, with its certificate.
 class BoundJudge {
  public:
   BoundJudge(Collective collective, int root, const CutGraph& graph);
 
-  /// `out`: what leaves a vertex set with these ranks.
-  void cut(const RankSet& inside, Capacity out);
+  /// `out`: what leaves a vertex set with these ranks. Relays inside may be left out, as switches
+  /// are: they are only named.
+  void cut(const SiteSet& inside, Capacity out);
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
   void partition(std::int64_t parts, const Rational& around, const std::string& description);

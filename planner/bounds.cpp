@@ -13,6 +13,10 @@
 //
 // Prices, allreduce only: see spanning_trees.h. Prices contain partitions as a special case and are
 // exact on every machine; partitions are on direct-connect ones.
+//
+// Relays combine and copy, but need not be told: cuts may have them on either side, and partitions
+// must have each in the part of some rank. For prices every relay is merged with a rank, which only
+// makes the machine faster.
 #include "planner/bounds.h"
 
 #include <algorithm>
@@ -35,27 +39,29 @@ constexpr int kMostSearchedRanks = 64;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
 constexpr int kMostEnumeratedRanks = 8;
 
-RankSet members(unsigned mask, int n) {
-  RankSet inside(static_cast<std::size_t>(n));
-  for (int rank = 0; rank < n; ++rank) inside[static_cast<std::size_t>(rank)] = mask >> rank & 1U;
+std::vector<bool> members(unsigned mask, int n) {
+  std::vector<bool> inside(static_cast<std::size_t>(n));
+  for (int at = 0; at < n; ++at) inside[static_cast<std::size_t>(at)] = mask >> at & 1U;
   return inside;
 }
 
 std::string description(const CutGraph& graph, const std::vector<unsigned>& parts) {
   std::vector<std::string> names;
-  for (const unsigned part : parts) names.push_back(names_of(graph, members(part, graph.ranks())));
+  for (const unsigned part : parts) names.push_back(names_of(graph, members(part, graph.sites())));
   return join(names, " | ");
 }
 
-/// Few ranks and direct links: all cuts, and all partitions where they count.
+/// Few sites and direct links: all cuts, and all partitions where they count.
 void judge_subsets(const CutGraph& graph, Collective collective, int root, bool partitions,
                    BoundJudge& judge) {
   const SubsetCapacities capacities(graph);
-  const int n = graph.ranks();
+  const int n = graph.sites();
+  const unsigned ranks = (1U << graph.ranks()) - 1;
   unsigned best = 0;
   std::int64_t best_blocks = 0;
   for (unsigned set = 1; set + 1 < 1U << n; ++set) {
-    const std::int64_t blocks = blocks_leaving(collective, root, members(set, n));
+    const std::int64_t blocks =
+        blocks_leaving(collective, root, members(set & ranks, graph.ranks()));
     // Cross-multiplied: capacities stay below 2^53, blocks below 2^10.
     if (blocks == 0 || (best_blocks != 0 && capacities.leaving(set) * best_blocks >=
                                                 capacities.leaving(best) * blocks)) {
@@ -78,17 +84,15 @@ void show(const CutGraph::Cut& cut, BoundJudge& judge) { judge.cut(cut.inside, c
 /// Dinkelbach's method, from the set with the least capacity per rank so far.
 CutGraph::Cut least_per_rank(const CutGraph& graph, int outside, CutGraph::Cut best) {
   while (true) {
-    const auto ranks =
-        static_cast<std::int64_t>(std::count(best.inside.begin(), best.inside.end(), true));
-    CutGraph::Cut next = graph.least_priced(outside, best.capacity, ranks);
-    if (std::find(next.inside.begin(), next.inside.end(), true) == next.inside.end()) return best;
+    CutGraph::Cut next = graph.least_priced(outside, best.capacity, graph.ranks_in(best.inside));
+    if (graph.ranks_in(next.inside) == 0) return best;
     best = std::move(next);
   }
 }
 
 CutGraph::Cut alone(const CutGraph& graph, int rank) {
   CutGraph::Cut cut{graph.leaving_each()[static_cast<std::size_t>(rank)],
-                    RankSet(static_cast<std::size_t>(graph.ranks()), false)};
+                    SiteSet(static_cast<std::size_t>(graph.sites()), false)};
   cut.inside[static_cast<std::size_t>(rank)] = true;
   return cut;
 }
@@ -138,25 +142,24 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
 /// Cuts and partitions that need no search, for machines with many ranks.
 void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
   const auto both_sides = [&](std::vector<bool> set) {
-    judge.cut(graph.ranks_of(set), graph.leaving(set));
+    judge.cut(graph.sites_of(set), graph.leaving(set));
     set.flip();
-    judge.cut(graph.ranks_of(set), graph.leaving(set));
+    judge.cut(graph.sites_of(set), graph.leaving(set));
   };
   const auto by_group = [&](const std::vector<std::vector<bool>>& groups, const std::string& what) {
     std::int64_t parts = 0;
     Integer around = 0;
-    std::size_t ranks = 0;
+    std::int64_t sites = 0;
     for (const std::vector<bool>& group : groups) {
-      const RankSet inside = graph.ranks_of(group);
-      const auto held = static_cast<std::size_t>(std::count(inside.begin(), inside.end(), true));
-      if (held == 0) continue;
+      const SiteSet inside = graph.sites_of(group);
+      if (graph.ranks_in(inside) == 0) continue;
       ++parts;
-      ranks += held;
+      sites += std::count(inside.begin(), inside.end(), true);
       around += graph.around(group);
       both_sides(group);
     }
-    // Only a partition when the groups hold every rank between them.
-    if (partitions && ranks == static_cast<std::size_t>(graph.ranks())) {
+    // Only a partition when the groups with ranks hold every rank and relay between them.
+    if (partitions && sites == graph.sites()) {
       judge.partition(parts, around, "one part per " + what);
     }
   };
@@ -165,7 +168,7 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   by_group(sets.sockets, "socket");
   for (const std::vector<bool>& prefix : sets.prefixes) both_sides(prefix);
 
-  if (partitions) {
+  if (partitions && graph.relays() == 0) {
     Integer around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
     judge.partition(graph.ranks(), around, "every GPU a part of its own");
@@ -191,7 +194,7 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
   const int n = graph.ranks();
   const bool partitions = collective == Collective::allreduce && !options.helpers;
   if (n <= 1) return judge.bound();
-  if (graph.direct() && n <= SubsetCapacities::kMostRanks) {
+  if (graph.direct() && graph.sites() <= SubsetCapacities::kMostSites) {
     judge_subsets(graph, collective, root, partitions, judge);
     return judge.bound();
   }

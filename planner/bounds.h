@@ -21,7 +21,8 @@ struct BoundOptions {
   bool helpers = false;
 };
 
-/// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps).
+/// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps),
+/// whatever the placement's relays do.
 /// docs/bounds.md states the inequalities and when each is tight.
 Bound bandwidth_bound(Collective collective, int root, const Router& router,
                       const Placement& placement, const BoundOptions& options = {});

@@ -39,8 +39,10 @@ std::vector<int> distances(const Topology& topology, const std::vector<NodeId>& 
 
 class GraphMaker {
  public:
-  GraphMaker(const Router& router, const Placement& placement, MediaUse media, int root)
+  GraphMaker(const Router& router, const Placement& placement, MediaUse media, int root,
+             const std::vector<RelayRole>& roles)
       : router_(router), topology_(router.topology()), placement_(placement), media_(media) {
+    find_memories(roles);
     list_links();
     find_staged_switches();
     if (media == MediaUse::outward) {
@@ -57,11 +59,24 @@ class GraphMaker {
   static constexpr int kNone = -1;
 
   NodeKind kind(NodeId node) const { return topology_.nodes[node].kind; }
-  bool is_rank(NodeId node) const { return ranks_.count(node) > 0; }
+  /// A GPU that stores what it gets.
+  bool is_memory(NodeId node) const { return memories_.count(node) > 0; }
+
+  void find_memories(const std::vector<RelayRole>& roles) {
+    std::vector<NodeId> forwarders;
+    order_ = placement_.ranks;
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+      if (roles[i] == RelayRole::member) order_.push_back(placement_.relays[i]);
+      if (roles[i] == RelayRole::forwards) forwarders.push_back(placement_.relays[i]);
+    }
+    graph_.ranks = static_cast<int>(order_.size());
+    graph_.relays = static_cast<int>(forwarders.size());
+    order_.insert(order_.end(), forwarders.begin(), forwarders.end());
+    memories_.insert(order_.begin(), order_.end());
+  }
 
   /// The links trees may use: those Router::hop would take, between nodes that take part.
   void list_links() {
-    ranks_.insert(placement_.ranks.begin(), placement_.ranks.end());
     neighbours_.resize(topology_.nodes.size());
     for (std::size_t i = 0; i < topology_.links.size(); ++i) {
       const auto id = static_cast<LinkId>(i);
@@ -70,7 +85,7 @@ class GraphMaker {
       if (!hop || hop->link != id || !takes_part(link, link.a) || !takes_part(link, link.b)) {
         continue;
       }
-      if (is_rank(link.a) && is_rank(link.b) && !is_own_route(link, *hop)) continue;
+      if (is_memory(link.a) && is_memory(link.b) && !is_own_route(link, *hop)) continue;
       links_.push_back(id);
       neighbours_[link.a].push_back(link.b);
       neighbours_[link.b].push_back(link.a);
@@ -78,13 +93,13 @@ class GraphMaker {
     }
   }
 
-  /// GPUs that are no ranks only pass on what comes over the GPU fabric, where the machine says so.
+  /// Other GPUs only pass on what comes over the GPU fabric, where the machine says so.
   bool takes_part(const Link& link, NodeId node) const {
-    if (kind(node) != NodeKind::gpu || is_rank(node)) return true;
+    if (kind(node) != NodeKind::gpu || is_memory(node)) return true;
     return topology_.gpus_forward && link.link_class == LinkClass::gpu_fabric;
   }
 
-  /// A direct transfer between two ranks names no node, so it goes where the router sends it.
+  /// A direct transfer between two memories names no node, so it goes where the router sends it.
   bool is_own_route(const Link& link, const Hop& hop) const {
     const Route* route = router_.route(link.a, link.b);
     return route != nullptr && route->hops == std::vector<Hop>{hop};
@@ -124,12 +139,11 @@ class GraphMaker {
   }
 
   void make_vertices() {
-    graph_.ranks = static_cast<int>(placement_.ranks.size());
     up_.assign(topology_.nodes.size(), kNone);
-    for (const NodeId node : placement_.ranks) up_[node] = add_vertex(node);
+    for (const NodeId node : order_) up_[node] = add_vertex(node);
     for (std::size_t i = 0; i < topology_.nodes.size(); ++i) {
       const auto node = static_cast<NodeId>(i);
-      if (!is_rank(node) && !neighbours_[node].empty()) up_[node] = add_vertex(node);
+      if (!is_memory(node) && !neighbours_[node].empty()) up_[node] = add_vertex(node);
     }
     down_ = up_;
     for (std::size_t i = 0; i < topology_.nodes.size(); ++i) {
@@ -215,7 +229,8 @@ class GraphMaker {
   const Topology& topology_;
   const Placement& placement_;
   const MediaUse media_;
-  std::set<NodeId> ranks_;
+  std::vector<NodeId> order_;  ///< ranks and relays, as vertices
+  std::set<NodeId> memories_;  ///< the same
   std::vector<LinkId> links_;
   std::vector<std::vector<NodeId>> neighbours_;  ///< over `links_`
   std::map<std::string, std::int64_t> links_of_medium_;
@@ -229,8 +244,8 @@ class GraphMaker {
 }  // namespace
 
 CapacityGraph capacity_graph(const Router& router, const Placement& placement, MediaUse media,
-                             int root) {
-  return GraphMaker(router, placement, media, root).take();
+                             int root, const std::vector<RelayRole>& roles) {
+  return GraphMaker(router, placement, media, root, roles).take();
 }
 
 bool has_half_duplex_links(const Router& router) {

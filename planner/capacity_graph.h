@@ -12,11 +12,12 @@ namespace espalier {
 /// from rank to rank through other vertices is a route that the machine allows. Private to this
 /// room.
 ///
-/// Vertices 0..ranks-1 are the ranks' GPUs, which store and forward; the rest are nodes that only
-/// pass traffic on. A PCIe switch whose GPUs may not copy to each other (Topology::peer_access) is
-/// two vertices, one on the way up to a CPU and one on the way down; a NIC is one for each
-/// direction. Machines with half-duplex links are approximated from below: plans are right, perhaps
-/// not the best.
+/// Vertices 0..ranks-1 are the GPUs that every tree reaches, the ranks and after them relays that
+/// take part as if they were ranks; the next `relays` are relays that forward only. All these store
+/// and forward; the rest are nodes that only pass traffic on. A PCIe switch whose GPUs may not copy
+/// to each other (Topology::peer_access) is two vertices, one on the way up to a CPU and one on the
+/// way down; a NIC is one for each direction. Machines with half-duplex links are approximated from
+/// below: plans are right, perhaps not the best.
 struct CapacityGraph {
   struct Arc {
     int from = 0;
@@ -27,6 +28,7 @@ struct CapacityGraph {
   };
 
   int ranks = 0;
+  int relays = 0;
   std::vector<NodeId> node;  ///< by vertex; -1 for one that only joins arcs
   std::vector<Arc> arcs;     ///< at most one from a vertex to another
   std::int64_t unit_bytes_per_s = 1;
@@ -39,10 +41,14 @@ struct CapacityGraph {
 /// away from a root, where one of its ends is nearer to it: what a broadcast wants.
 enum class MediaUse : std::uint8_t { evenly, outward };
 
-/// Under the router's profile and link scope. Of several links between two nodes the one that
-/// Router::link_between names.
+/// What a relay is to the trees: nothing, a switch that can't copy (but stores, so that any route
+/// may end there and another begin), or one more GPU to be reached, which can copy and combine.
+enum class RelayRole : std::uint8_t { unused, forwards, member };
+
+/// `roles`: of the placement's relays, or of none. Under the router's profile and link scope. Of
+/// several links between two nodes the one that Router::link_between names.
 CapacityGraph capacity_graph(const Router& router, const Placement& placement, MediaUse media,
-                             int root = 0);
+                             int root = 0, const std::vector<RelayRole>& roles = {});
 
 /// Whether the machine has a link in use that both directions share, so that MediaUse matters.
 bool has_half_duplex_links(const Router& router);

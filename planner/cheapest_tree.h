@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <queue>
-#include <tuple>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "planner/spanning_trees.h"
+#include "core/check.h"
+#include "planner/site_distances.h"
 
 // The pricing problem of tree packing. Private to the room.
 
@@ -21,39 +20,78 @@ struct CheapestTree {
   SpanningTree tree;
 };
 
-/// Cheapest ways between the ranks of a packing problem when every load of a resource costs a
-/// price, and the spanning trees made of them. `Price`: double while searching, exact to prove.
+/// Of so many relays all sets are tried for the cheapest tree. Of more only some are: none, all,
+/// and those that are left when one after the other is given up for the better.
+inline constexpr int kMostSearchedRelays = 6;
+
+/// Cheapest trees over the ranks of a packing problem when every load of a resource costs a price.
+/// `Price`: double while searching, exact to prove.
 template <typename Price>
 class RankDistances {
  public:
-  /// `prices`: of one load, by resource, none negative. Of equally cheap ways the one of fewest
-  /// arcs counts. A way passes no other rank: two ways that meet there serve a tree as well.
+  /// `prices`: of one load, by resource, none negative.
   RankDistances(const PackingProblem& problem, const std::vector<Price>& prices)
-      : problem_(problem) {
-    for (std::size_t i = 0; i < prices.size(); ++i) {
-      price_of_use_.push_back(prices[i] * problem.resources[i].load);
+      : problem_(problem), ways_(problem, prices) {}
+
+  /// From `root`, a rank. \pre the ranks are connected.
+  CheapestTree<Price> tree(int root) const {
+    std::optional<CheapestTree<Price>> best;
+    std::vector<bool> best_relays;
+    const auto offer = [&](std::vector<bool> relays) {
+      auto joined = tree(root, relays);
+      if (!joined || (best && !(joined->price < best->price))) return;
+      best = std::move(joined);
+      best_relays = std::move(relays);
+    };
+    const auto relays = static_cast<std::size_t>(problem_.relays);
+    if (problem_.relays <= kMostSearchedRelays) {
+      for (unsigned set = 0; set < 1U << relays; ++set) {
+        std::vector<bool> chosen(relays);
+        for (std::size_t i = 0; i < relays; ++i) chosen[i] = (set >> i & 1U) != 0;
+        offer(std::move(chosen));
+      }
+    } else {
+      offer(std::vector<bool>(relays, false));
+      offer(std::vector<bool>(relays, true));
+      for (std::size_t i = 0; i < relays; ++i) {
+        std::vector<bool> fewer = best_relays;
+        fewer[i] = false;
+        if (fewer != best_relays) offer(std::move(fewer));
+      }
     }
-    for (int rank = 0; rank < problem.ranks; ++rank) reach_.push_back(search(rank));
+    CHECK(best);
+    drop_leaves(best->tree);
+    return std::move(*best);
   }
 
-  /// Prim's algorithm from `root`. Of equally cheap edges the one least deep below the root goes
-  /// first, so that the tree is low. \pre the ranks are connected.
-  CheapestTree<Price> tree(int root) const {
-    const int n = problem_.ranks;
+ private:
+  using Reach = typename SiteDistances<Price>::Reach;
+  static constexpr int kUnreached = SiteDistances<Price>::kUnreached;
+
+  /// Prim's algorithm over the ranks and the relays chosen. Of equally cheap edges the one least
+  /// deep below the root goes first, so that the tree is low. Relays that nothing reaches are left
+  /// out; nothing when that happens to a rank.
+  std::optional<CheapestTree<Price>> tree(int root, const std::vector<bool>& relays) const {
+    const int n = ways_.sites();
+    const auto left_out = static_cast<int>(std::count(relays.begin(), relays.end(), false));
     CheapestTree<Price> result;
     std::vector<int> parent(static_cast<std::size_t>(n), root);
     std::vector<int> depth(static_cast<std::size_t>(n), 0);
     std::vector<bool> inside(static_cast<std::size_t>(n), false);
+    for (int relay = 0; relay < problem_.relays; ++relay) {
+      const auto chosen = static_cast<std::size_t>(relay);
+      if (!relays[chosen]) inside[static_cast<std::size_t>(problem_.ranks + relay)] = true;
+    }
     inside[static_cast<std::size_t>(root)] = true;
     const auto better = [&](int from_a, int a, int from_b, int b) {
-      const Reach& x = at(from_a, a);
-      const Reach& y = at(from_b, b);
+      const Reach& x = ways_.at(from_a, a);
+      const Reach& y = ways_.at(from_b, b);
       if (x.arcs == kUnreached || y.arcs == kUnreached) return x.arcs != kUnreached;
       if (x.price < y.price) return true;
       if (y.price < x.price) return false;
       return depth[static_cast<std::size_t>(from_a)] < depth[static_cast<std::size_t>(from_b)];
     };
-    for (int added = 1; added < n; ++added) {
+    for (int added = 1; added < n - left_out; ++added) {
       int next = -1;
       for (int rank = 0; rank < n; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
@@ -63,10 +101,15 @@ class RankDistances {
         }
       }
       const auto joined = static_cast<std::size_t>(next);
+      if (ways_.at(parent[joined], next).arcs == kUnreached) {
+        const auto end_of_ranks = inside.begin() + problem_.ranks;
+        if (std::find(inside.begin(), end_of_ranks, false) != end_of_ranks) return std::nullopt;
+        break;
+      }
       inside[joined] = true;
       depth[joined] = depth[static_cast<std::size_t>(parent[joined])] + 1;
-      result.price += at(parent[joined], next).price;
-      result.tree.push_back(edge(parent[joined], next));
+      result.price += ways_.at(parent[joined], next).price;
+      result.tree.push_back(ways_.edge(parent[joined], next));
       for (int rank = 0; rank < n; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         if (!inside[r] && better(next, rank, parent[r], rank)) parent[r] = next;
@@ -75,71 +118,26 @@ class RankDistances {
     return result;
   }
 
- private:
-  static constexpr int kUnreached = -1;
-  struct Reach {
-    Price price{};
-    int arcs = kUnreached;  ///< of the way there
-    int before = 0;         ///< vertex before the last arc
-    int resource = -1;      ///< of the last arc
-  };
-
-  const Reach& at(int from, int to) const {
-    return reach_[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
-  }
-
-  /// Dijkstra from one rank, not passing through others.
-  std::vector<Reach> search(int source) const {
-    struct Open {
-      Price price;
-      int arcs;
-      int vertex;
-      bool operator>(const Open& other) const {
-        if (price != other.price) return other.price < price;
-        return std::pair(arcs, vertex) > std::pair(other.arcs, other.vertex);
-      }
+  /// Takes relays with a single edge off the tree.
+  void drop_leaves(SpanningTree& tree) const {
+    const auto is_leaf = [&](int site) {
+      const auto edges = std::count_if(tree.begin(), tree.end(), [&](const PackedEdge& edge) {
+        return edge.from == site || edge.to == site;
+      });
+      return site >= problem_.ranks && edges == 1;
     };
-    std::vector<Reach> reach(problem_.arcs_from.size());
-    std::vector<bool> settled(problem_.arcs_from.size(), false);
-    std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
-    reach[static_cast<std::size_t>(source)].arcs = 0;
-    open.push({Price{}, 0, source});
-    while (!open.empty()) {
-      const Open here = open.top();
-      open.pop();
-      const auto from = static_cast<std::size_t>(here.vertex);
-      if (settled[from]) continue;
-      settled[from] = true;
-      if (here.vertex != source && here.vertex < problem_.ranks) continue;
-      for (const PackingProblem::Arc& arc : problem_.arcs_from[from]) {
-        Reach& known = reach[static_cast<std::size_t>(arc.to)];
-        if (settled[static_cast<std::size_t>(arc.to)]) continue;
-        Price price = here.price;
-        if (arc.resource >= 0) price += price_of_use_[static_cast<std::size_t>(arc.resource)];
-        const bool closer = known.arcs == kUnreached || price < known.price ||
-                            (price == known.price && here.arcs + 1 < known.arcs);
-        if (!closer) continue;
-        known = {price, here.arcs + 1, here.vertex, arc.resource};
-        open.push({std::move(price), here.arcs + 1, arc.to});
-      }
+    const auto ends_in_leaf = [&](const PackedEdge& edge) {
+      return is_leaf(edge.from) || is_leaf(edge.to);
+    };
+    while (true) {
+      const auto leaf = std::find_if(tree.begin(), tree.end(), ends_in_leaf);
+      if (leaf == tree.end()) return;
+      tree.erase(leaf);
     }
-    return reach;
-  }
-
-  PackedEdge edge(int from, int to) const {
-    PackedEdge result{from, to, {}, {}};
-    for (int vertex = to; vertex != from; vertex = at(from, vertex).before) {
-      if (vertex != to) result.vertices.push_back(vertex);
-      if (at(from, vertex).resource >= 0) result.resources.push_back(at(from, vertex).resource);
-    }
-    std::reverse(result.vertices.begin(), result.vertices.end());
-    std::reverse(result.resources.begin(), result.resources.end());
-    return result;
   }
 
   const PackingProblem& problem_;
-  std::vector<Price> price_of_use_;
-  std::vector<std::vector<Reach>> reach_;  ///< by rank, by vertex
+  SiteDistances<Price> ways_;
 };
 
 }  // namespace espalier

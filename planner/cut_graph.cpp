@@ -88,7 +88,10 @@ struct CutGraph::FlowNetwork {
 CutGraph::CutGraph(const Router& router, const Placement& placement)
     : router_(router), placement_(placement) {
   const Topology& topology = router.topology();
-  const std::set<NodeId> members(placement.ranks.begin(), placement.ranks.end());
+  std::vector<NodeId> sites = placement.ranks;
+  sites.insert(sites.end(), placement.relays.begin(), placement.relays.end());
+  const std::set<NodeId> members(sites.begin(), sites.end());
+  ranks_ = static_cast<int>(placement.ranks.size());
   std::vector<int> vertex_of(topology.nodes.size(), -1);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     const NodeKind kind = topology.nodes[node].kind;
@@ -99,10 +102,10 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     vertex_node_.push_back(static_cast<NodeId>(node));
     direct_ = direct_ && member;
   }
-  vertex_rank_.assign(vertex_node_.size(), -1);
-  for (const NodeId node : placement.ranks) {
-    vertex_rank_[static_cast<std::size_t>(vertex_of[node])] = ranks();
-    rank_vertex_.push_back(vertex_of[node]);
+  vertex_site_.assign(vertex_node_.size(), -1);
+  for (const NodeId node : sites) {
+    vertex_site_[static_cast<std::size_t>(vertex_of[node])] = static_cast<int>(site_vertex_.size());
+    site_vertex_.push_back(vertex_of[node]);
   }
 
   std::map<std::string, int> shared_media;
@@ -178,7 +181,8 @@ CutGraph::FlowNetwork& CutGraph::network() const {
       network.add(entry(arc.medium) + 1, arc.to, kUnlimited);
     }
   }
-  for (const int vertex : rank_vertex_) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const int vertex = site_vertex_[static_cast<std::size_t>(rank)];
     network.from_source.push_back(network.add(network.source, vertex, 0));
     network.to_sink.push_back(network.add(vertex, network.sink, 0));
   }
@@ -201,7 +205,7 @@ CutGraph::Cut CutGraph::between(int inside, int outside) const {
     network.open(rank, rank == inside ? kUnlimited : 0, rank == outside ? kUnlimited : 0);
   }
   const Capacity capacity = network.flow();
-  return {capacity, ranks_of(network.source_side())};
+  return {capacity, sites_of(network.source_side())};
 }
 
 CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t weight) const {
@@ -212,9 +216,9 @@ CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t w
   }
   // The flow is the least, over the cuts, of weight * capacity + price * ranks outside.
   const Capacity flow = network.flow();
-  if (flow >= price * (ranks() - 1)) return {0, std::vector<bool>(rank_vertex_.size(), false)};
-  Cut cut{0, ranks_of(network.source_side())};
-  const auto held = std::count(cut.inside.begin(), cut.inside.end(), true);
+  if (flow >= price * (ranks() - 1)) return {0, std::vector<bool>(site_vertex_.size(), false)};
+  Cut cut{0, sites_of(network.source_side())};
+  const std::int64_t held = ranks_in(cut.inside);
   cut.capacity = (flow - price * (ranks() - 1 - held)) / weight;
   return cut;
 }
@@ -230,7 +234,7 @@ std::vector<Capacity> CutGraph::each(int full) const {
     }
   }
   std::vector<Capacity> result;
-  for (const int vertex : rank_vertex_) result.push_back(by_vertex[vertex]);
+  for (const int vertex : site_vertex_) result.push_back(by_vertex[vertex]);
   return result;
 }
 
@@ -255,20 +259,25 @@ CutGraph::NaturalSets CutGraph::natural_sets() const {
   const int stride = std::max(1, ranks() / 64);
   std::vector<bool> prefix(n, false);
   for (int rank = 0; rank + 1 < ranks(); ++rank) {
-    prefix[rank_vertex_[rank]] = true;
+    prefix[site_vertex_[rank]] = true;
     if ((rank + 1) % stride == 0) sets.prefixes.push_back(prefix);
   }
   return sets;
 }
 
-std::vector<bool> CutGraph::ranks_of(const std::vector<bool>& vertices) const {
+std::vector<bool> CutGraph::sites_of(const std::vector<bool>& vertices) const {
   std::vector<bool> result;
-  for (const int vertex : rank_vertex_) result.push_back(vertices[vertex]);
+  for (const int vertex : site_vertex_) result.push_back(vertices[vertex]);
   return result;
 }
 
-std::string CutGraph::rank_name(int rank) const {
-  return router_.topology().nodes[placement_.ranks[rank]].name;
+std::int64_t CutGraph::ranks_in(const std::vector<bool>& sites) const {
+  return std::count(sites.begin(), sites.begin() + ranks_, true);
+}
+
+std::string CutGraph::site_name(int site) const {
+  const int vertex = site_vertex_[static_cast<std::size_t>(site)];
+  return router_.topology().nodes[vertex_node_[static_cast<std::size_t>(vertex)]].name;
 }
 
 }  // namespace espalier

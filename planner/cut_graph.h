@@ -13,10 +13,10 @@ namespace espalier {
 /// Capacities in 1e-9 GB/s = bytes/s, so that cuts are compared exactly.
 using Capacity = std::int64_t;
 
-/// The part of a machine a collective may use, as a directed graph for cuts: rank GPUs, switches,
-/// CPUs, NICs (idle GPUs only when the machine's GPUs forward), and the links of the router's
-/// scope. A medium that both directions or several links share counts once in every cut. Private to
-/// the room.
+/// The part of a machine a collective may use, as a directed graph for cuts: rank GPUs, relays,
+/// switches, CPUs, NICs (other GPUs only when the machine's GPUs forward), and the links of the
+/// router's scope. A medium that both directions or several links share counts once in every cut.
+/// Private to the room.
 class CutGraph {
  public:
   struct Arc {
@@ -28,32 +28,35 @@ class CutGraph {
   CutGraph(const Router& router, const Placement& placement);
   ~CutGraph();
 
-  int ranks() const { return static_cast<int>(rank_vertex_.size()); }
-  /// Every vertex is a rank's GPU and no medium joins more than two: cuts are plain sums.
+  int ranks() const { return ranks_; }
+  int relays() const { return sites() - ranks_; }
+  /// Ranks, then relays.
+  int sites() const { return static_cast<int>(site_vertex_.size()); }
+  /// Every vertex is a site's GPU and no medium joins more than two: cuts are plain sums.
   bool direct() const { return direct_; }
   /// Each followed by its opposite.
   const std::vector<Arc>& arcs() const { return arcs_; }
-  int rank_of(int vertex) const { return vertex_rank_[static_cast<std::size_t>(vertex)]; }
+  int site_of(int vertex) const { return vertex_site_[static_cast<std::size_t>(vertex)]; }
 
   /// A set of ranks and the least capacity that leaves any vertex set with these ranks and no
   /// others.
   struct Cut {
     Capacity capacity = 0;
-    std::vector<bool> inside;  ///< by rank
+    std::vector<bool> inside;  ///< by site
   };
   /// Of the cuts that hold the first rank and not the second, one of least capacity.
   Cut between(int inside, int outside) const;
   /// Of the cuts that don't hold `outside`, one of least `weight` * capacity - `price` * ranks
   /// inside; that of no rank, with capacity 0, when none is below 0.
   Cut least_priced(int outside, Capacity price, std::int64_t weight) const;
-  /// The least capacity for exactly these ranks.
+  /// The least capacity for exactly these ranks; relays may be on either side.
   Capacity out_of(const std::vector<bool>& inside) const;
 
   /// What leaves exactly these vertices. Any set gives a valid cut.
   Capacity leaving(const std::vector<bool>& vertices) const;
   /// What leaves and what enters them: twice a full-duplex link, once a medium.
   Capacity around(const std::vector<bool>& vertices) const;
-  /// The same of every rank's GPU alone, all in one pass.
+  /// The same of every site's GPU alone, all in one pass.
   std::vector<Capacity> leaving_each() const;
   std::vector<Capacity> around_each() const;
 
@@ -64,10 +67,12 @@ class CutGraph {
     std::vector<std::vector<bool>> hosts, sockets, prefixes;
   };
   NaturalSets natural_sets() const;
-  /// Which ranks a vertex set holds.
-  std::vector<bool> ranks_of(const std::vector<bool>& vertices) const;
+  /// Which sites a vertex set holds.
+  std::vector<bool> sites_of(const std::vector<bool>& vertices) const;
+  /// How many ranks a set of sites holds.
+  std::int64_t ranks_in(const std::vector<bool>& sites) const;
 
-  std::string rank_name(int rank) const;
+  std::string site_name(int site) const;
 
  private:
   struct FlowNetwork;
@@ -80,8 +85,9 @@ class CutGraph {
   const Router& router_;
   const Placement& placement_;
   std::vector<NodeId> vertex_node_;
-  std::vector<int> rank_vertex_;
-  std::vector<int> vertex_rank_;
+  int ranks_ = 0;
+  std::vector<int> site_vertex_;
+  std::vector<int> vertex_site_;
   std::vector<Arc> arcs_;
   std::vector<Capacity> medium_capacity_;
   bool direct_ = true;

@@ -74,6 +74,10 @@ class Splitter {
     return node < 0 ? NodeKind::pcie_switch : topology_.nodes[node].kind;
   }
 
+  bool is_relay(int vertex) const {
+    return vertex >= graph_.ranks && vertex < graph_.ranks + graph_.relays;
+  }
+
   std::vector<int> into(int vertex) const {
     std::vector<int> tails;
     for (int u = 0; u < size_; ++u) {
@@ -89,17 +93,18 @@ class Splitter {
     return heads;
   }
 
-  /// Networks between hosts last, so that no path visits one twice; otherwise those with the fewest
-  /// neighbours first, which leaves the fewest arcs.
+  /// Relays last, since paths may pass anything before and after them; networks between hosts
+  /// before these, so that no path visits one twice; otherwise those with the fewest neighbours
+  /// first, which leaves the fewest arcs.
   std::vector<int> order() const {
     std::vector<int> vertices;
     for (int v = graph_.ranks; v < size_; ++v) vertices.push_back(v);
     std::vector<std::size_t> degree(static_cast<std::size_t>(size_));
     for (const int v : vertices) degree[v] = into(v).size() + out_of(v).size();
     std::stable_sort(vertices.begin(), vertices.end(), [&](int a, int b) {
-      const bool a_last = kind(a) == NodeKind::fabric;
-      const bool b_last = kind(b) == NodeKind::fabric;
-      return a_last != b_last ? b_last : degree[a] < degree[b];
+      const int a_stage = is_relay(a) ? 2 : kind(a) == NodeKind::fabric ? 1 : 0;
+      const int b_stage = is_relay(b) ? 2 : kind(b) == NodeKind::fabric ? 1 : 0;
+      return a_stage != b_stage ? a_stage < b_stage : degree[a] < degree[b];
     });
     return vertices;
   }
@@ -107,7 +112,7 @@ class Splitter {
   /// What comes from a network between hosts ends in a memory: hosts don't relay between networks.
   bool allowed(int u, int vertex, int t) const {
     return !(kind(u) == NodeKind::fabric && kind(t) == NodeKind::fabric &&
-             kind(vertex) != NodeKind::fabric);
+             kind(vertex) != NodeKind::fabric && !is_relay(vertex));
   }
 
   /// By how much the worst rank's flow falls short of the supply.

@@ -16,8 +16,8 @@ namespace espalier {
 /// by exchanges along shortest augmenting paths in the union of the forests' graphic matroids
 /// (Edmonds 1968). Alike trees are merged.
 ///
-/// Nothing when edges pass switches, or when it would take more than `most_trees`. \pre the rate is
-/// the limit.
+/// Nothing when edges pass switches, when there are relays, or when it would take more than
+/// `most_trees`. \pre the rate is the limit.
 std::optional<TreePacking> equal_trees(const PackingProblem& problem, const TreePacking& packing,
                                        std::int64_t most_trees);
 

@@ -23,6 +23,13 @@ int PlannedTree::height() const {
   return height;
 }
 
+bool PlannedTree::uses_relays(int ranks) const {
+  const auto relays = [&](const TreeEdge& edge) {
+    return edge.parent >= ranks || edge.child >= ranks;
+  };
+  return std::ranges::any_of(edges, relays);
+}
+
 namespace {
 
 /// As loads may exceed capacities by rounding.
@@ -35,6 +42,7 @@ class ForestChecker {
         router_(router),
         placement_(placement),
         ranks_(static_cast<int>(placement.ranks.size())),
+        sites_(ranks_ + static_cast<int>(placement.relays.size())),
         loads_(router, placement) {}
 
   std::vector<std::string> run() {
@@ -46,6 +54,7 @@ class ForestChecker {
 
  private:
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
+  bool is_site(int site) const { return site >= 0 && site < sites_; }
   bool blocked() const { return info(forest_.collective).blocked; }
 
   void check_tree(std::size_t index) {
@@ -53,11 +62,14 @@ class ForestChecker {
     const auto problem = [&](const std::string& what) {
       problems_.push_back(fmt::format("tree {}: {}", index, what));
     };
-    if (!is_rank(tree.root)) return problem(fmt::format("its root {} is no rank", tree.root));
+    const bool roots_free = forest_.collective == Collective::allreduce;
+    if (!(roots_free ? is_site(tree.root) : is_rank(tree.root))) {
+      return problem(fmt::format("its root {} is no rank", tree.root));
+    }
     if (tree.weight <= 0) problem(fmt::format("its weight is {}", tree.weight));
     std::set<int> reached{tree.root};
     for (const TreeEdge& edge : tree.edges) {
-      if (!is_rank(edge.parent) || !is_rank(edge.child)) {
+      if (!is_site(edge.parent) || !is_site(edge.child)) {
         problem(fmt::format("edge {} - {} does not join ranks", edge.parent, edge.child));
         continue;
       }
@@ -68,15 +80,21 @@ class ForestChecker {
         problem(fmt::format("rank {} is reached twice", edge.child));
       }
       if (!loads_.add(edge, forest_.collective, tree.weight)) {
-        const auto name = [&](int rank) {
-          return router_.topology().nodes[static_cast<std::size_t>(placement_.ranks[rank])].name;
+        const auto name = [&](int site) {
+          return router_.topology()
+              .nodes[static_cast<std::size_t>(site_node(placement_, site))]
+              .name;
         };
         problem(fmt::format("no route between {} and {} via '{}'", name(edge.parent),
                             name(edge.child), path_text(router_.topology(), edge.path)));
       }
     }
-    if (static_cast<int>(reached.size()) < ranks_) {
-      problem(fmt::format("it reaches {} of {} ranks", reached.size(), ranks_));
+    const auto ranks = std::ranges::count_if(reached, [&](int site) { return is_rank(site); });
+    if (ranks < ranks_) problem(fmt::format("it reaches {} of {} ranks", ranks, ranks_));
+    for (const int site : reached) {
+      const bool leads_on = std::ranges::any_of(
+          tree.edges, [&](const TreeEdge& edge) { return edge.parent == site; });
+      if (!is_rank(site) && !leads_on) problem(fmt::format("relay {} is a leaf", site - ranks_));
     }
   }
 
@@ -119,6 +137,7 @@ class ForestChecker {
   const Router& router_;
   const Placement& placement_;
   const int ranks_;
+  const int sites_;
   LinkLoads loads_;
   std::vector<std::string> problems_;
 };

@@ -10,17 +10,25 @@
 
 namespace espalier {
 
+/// The ends of trees' transfers are sites: the ranks, and after them the placement's relays.
+inline NodeId site_node(const Placement& placement, int site) {
+  const auto at = static_cast<std::size_t>(site);
+  const std::size_t ranks = placement.ranks.size();
+  return at < ranks ? placement.ranks[at] : placement.relays[at - ranks];
+}
+
 /// A transfer of a tree from parent to child. `path`: the switches and other nodes between the two
 /// GPUs, in that order; empty on a direct link.
 struct TreeEdge {
-  int parent = 0;  ///< ranks
+  int parent = 0;  ///< sites
   int child = 0;
   std::vector<NodeId> path;
   bool operator==(const TreeEdge&) const = default;
 };
 
-/// A spanning tree over all ranks that carries `weight` units of the message (of the root's block,
-/// for collectives in which every rank is a root). Edges stand parents first.
+/// A tree over all ranks, and perhaps relays (none of them a leaf), that carries `weight` units of
+/// the message (of the root's block, for collectives in which every rank is a root). Edges stand
+/// parents first.
 struct PlannedTree {
   int root = 0;
   std::int64_t weight = 1;
@@ -31,13 +39,14 @@ struct PlannedTree {
   int partner = -1;
 
   int height() const;
+  bool uses_relays(int ranks) const;
 };
 
 /// Trees that together carry the message at `algbw_gbps` without overloading any link.
 ///
 /// broadcast: trees from the root, weights add up to `units`. allgather: every rank's trees add up
 /// to `units / ranks`. reduce and reducescatter: the same with data going up, towards the root.
-/// allreduce: up every tree, then down it; roots are free.
+/// allreduce: up every tree, then down it; roots are free, and may be relays.
 struct Forest {
   Collective collective = Collective::allreduce;
   std::int64_t units = 1;

@@ -27,8 +27,8 @@ std::pair<LinkId, bool> counted_at(const Router& router, const Hop& hop) {
 }  // namespace
 
 bool LinkLoads::add(const TreeEdge& edge, bool up, std::int64_t units) {
-  const NodeId parent = placement_.ranks[static_cast<std::size_t>(edge.parent)];
-  const NodeId child = placement_.ranks[static_cast<std::size_t>(edge.child)];
+  const NodeId parent = site_node(placement_, edge.parent);
+  const NodeId child = site_node(placement_, edge.child);
   std::vector<NodeId> path = edge.path;
   if (up) std::reverse(path.begin(), path.end());
   const NodeId from = up ? child : parent;
@@ -65,11 +65,12 @@ std::vector<LinkLoad> link_loads(const Forest& forest, const Router& router,
     loads.emplace(std::pair(load.hop.link, load.hop.forward), load);
   }
   const Topology& topology = router.topology();
-  const std::set<NodeId> ranks(placement.ranks.begin(), placement.ranks.end());
+  std::set<NodeId> sites(placement.ranks.begin(), placement.ranks.end());
+  sites.insert(placement.relays.begin(), placement.relays.end());
   const std::set<int> hosts(placement.machine_of_rank.begin(), placement.machine_of_rank.end());
   const auto takes_part = [&](NodeId id) {
     const Node& node = topology.nodes[static_cast<std::size_t>(id)];
-    if (node.kind == NodeKind::gpu) return ranks.contains(id);
+    if (node.kind == NodeKind::gpu) return sites.contains(id);
     return node.host < 0 || hosts.contains(node.host);
   };
   for (std::size_t i = 0; i < topology.links.size(); ++i) {

@@ -44,8 +44,8 @@ class LinkLoads {
   std::map<std::pair<LinkId, bool>, std::int64_t> units_;  ///< by link and direction
 };
 
-/// What a forest puts on every link that its ranks might use: those in scope on their hosts and
-/// between these, other GPUs' links left out. By link, forward first, idle ones included.
+/// What a forest puts on every link that its ranks and relays might use: those in scope on their
+/// hosts and between these, other GPUs' links left out. By link, forward first, idle ones included.
 /// \pre check_forest found nothing
 std::vector<LinkLoad> link_loads(const Forest& forest, const Router& router,
                                  const Placement& placement);

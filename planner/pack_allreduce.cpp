@@ -115,6 +115,28 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
   return result;
 }
 
+/// \pre the ranks are connected
+Forest pack(const PackingProblem& problem) {
+  TreePacking packing = pack_spanning_trees(problem);
+  if (auto equal = equal_trees(problem, packing, kMostEqualTrees)) packing = std::move(*equal);
+  const Weights weights = choose_weights(problem, packing);
+  Forest forest;
+  forest.collective = Collective::allreduce;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    forest.trees.push_back(planned(problem, packing.trees[i], weights[i]));
+  }
+  const Rational rate = attained_rate(problem, packing, weights) * problem.lower_unit;
+  forest.units = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  forest.algbw_gbps = rounded_gbps(rate);
+  forest.exact_algbw = exact_gbps(rate);
+  return forest;
+}
+
+/// A plan without relays is kept unless relays make it better by more than this: exact weights may
+/// have to be given up for some that are a little worse.
+constexpr double kWorthRelays = 1e-6;
+
 }  // namespace
 
 Forest pack_allreduce(const Router& router, const Placement& placement) {
@@ -130,20 +152,15 @@ Forest pack_allreduce(const Router& router, const Placement& placement) {
                 fmt::format("no links in scope join ranks {} ({}) and {} ({})", apart->first,
                             name(apart->first), apart->second, name(apart->second)));
   }
-  TreePacking packing = pack_spanning_trees(problem);
-  if (auto equal = equal_trees(problem, packing, kMostEqualTrees)) packing = std::move(*equal);
-  const Weights weights = choose_weights(problem, packing);
-  Forest forest;
-  forest.collective = Collective::allreduce;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] == 0) continue;
-    forest.trees.push_back(planned(problem, packing.trees[i], weights[i]));
-  }
-  const Rational rate = attained_rate(problem, packing, weights) * problem.lower_unit;
-  forest.units = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
-  forest.algbw_gbps = rounded_gbps(rate);
-  forest.exact_algbw = exact_gbps(rate);
-  return forest;
+  Forest forest = pack(problem);
+  if (placement.relays.empty()) return forest;
+  Placement ranks_alone = placement;
+  ranks_alone.relays.clear();
+  const PackingProblem plain = packing_problem(router, ranks_alone);
+  if (unconnected_pair(plain)) return forest;
+  Forest without = pack(plain);
+  const bool helps = forest.algbw_gbps > without.algbw_gbps * (1 + kWorthRelays);
+  return helps ? forest : without;
 }
 
 }  // namespace espalier

@@ -13,6 +13,7 @@
 #include "planner/branchings.h"
 #include "planner/capacity_graph.h"
 #include "planner/edge_splitting.h"
+#include "planner/relay_roles.h"
 #include "planner/tree_rate.h"
 
 namespace espalier {
@@ -147,7 +148,8 @@ void set_algbw(Forest& forest, Wide trees, const TreeGrid& grid, std::int64_t un
 
 Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roots,
             const Router& router, const Placement& placement, const PackingOptions& options) {
-  const TreeRate rate = best_rate(graph, roots, router, placement);
+  const TreeRate rate = best_rate(graph, roots);
+  require_connected(rate, graph, roots, router);
   SizedGrid sized = choose_grid(graph, roots, rate, options);
   std::optional<RankGraph> ranks;
   const std::int64_t k = split_off(graph, sized, roots, router.topology(), ranks);
@@ -164,6 +166,7 @@ Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roo
   for (const Branching& tree : pack_branchings(graph.ranks, std::move(trees), supply)) {
     add_planned(tree, *ranks, forest.trees);
   }
+  make_relays_sites(forest.trees, graph, placement);
   set_algbw(forest, forest.units, sized.grid, graph.unit_bytes_per_s);
   return forest;
 }
@@ -179,9 +182,16 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   if (n == 1) return nothing_to_send(collective);
   Supply roots(n, rooted ? 0 : 1);
   roots[root] = 1;
+  const auto plan_with = [&](MediaUse media, const std::vector<RelayRole>& roles) {
+    const CapacityGraph graph = capacity_graph(router, placement, media, root, roles);
+    Supply supply = roots;
+    supply.resize(static_cast<std::size_t>(graph.ranks), 0);
+    return pack(collective, graph, supply, router, placement, options);
+  };
   const auto plan = [&](MediaUse media) {
-    return pack(collective, capacity_graph(router, placement, media, root), roots, router,
-                placement, options);
+    if (placement.relays.empty()) return plan_with(media, {});
+    const RelayPlan relays = choose_roles(router, placement, roots, media, root);
+    return plan_with(media, relays.roles);
   };
   Forest forest = plan(MediaUse::evenly);
   if (rooted && has_half_duplex_links(router)) {

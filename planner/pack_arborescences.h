@@ -21,6 +21,9 @@ struct PackingOptions {
 /// and with a fixed number of trees, what `algbw_gbps` says. A forest for reduce or reducescatter
 /// is one for broadcast or allgather turned round, since links are alike in both directions.
 ///
+/// The placement's relays take part where that helps: not always as well as they might, see
+/// relay_roles.h.
+///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
 /// \pre `collective` is one of the four; `root` is a rank.
 Forest pack_arborescences(Collective collective, int root, const Router& router,

@@ -16,6 +16,9 @@
 namespace espalier {
 namespace {
 
+/// Up to these many ranks each is tried as the one that all relays are merged with.
+constexpr int kMostAdopters = 8;
+
 /// For every vertex the group of those it reaches over arcs that cost nothing.
 std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Rational>& prices) {
   std::vector<int> group(problem.arcs_from.size(), -1);
@@ -45,18 +48,19 @@ std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Ra
 }
 
 struct Partition {
-  std::vector<RankSet> parts;
+  std::vector<SiteSet> parts;
   Integer around = 0;  ///< in the problem's unit
 };
 
 /// The groups of vertices that hold ranks, and what leaves and enters them. Any disjoint vertex
-/// sets that hold all ranks between them make a valid bound.
-Partition partition_of(const PackingProblem& problem, const std::vector<int>& group) {
-  std::map<int, RankSet> parts;
-  for (int rank = 0; rank < problem.ranks; ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    parts.try_emplace(group[r], static_cast<std::size_t>(problem.ranks), false).first->second[r] =
-        true;
+/// sets that hold all ranks between them, and relays with them, make a valid bound. `relays`: how
+/// many vertices after the ranks' are relays, merged with ranks.
+Partition partition_of(const PackingProblem& problem, const std::vector<int>& group,
+                       std::size_t relays) {
+  std::map<int, SiteSet> parts;
+  const std::size_t sites = static_cast<std::size_t>(problem.ranks) + relays;
+  for (std::size_t site = 0; site < sites; ++site) {
+    parts.try_emplace(group[site], sites, false).first->second[site] = true;
   }
   std::set<std::pair<int, int>> borders;  // (group, resource)
   for (std::size_t from = 0; from < problem.arcs_from.size(); ++from) {
@@ -104,24 +108,53 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
   return join(lines, "; ");
 }
 
-}  // namespace
+/// Who takes the relays: each the rank nearest to it, which is the one with the widest link to it
+/// or, where there is none, the first.
+std::vector<int> nearest_ranks(const Router& router, const Placement& placement) {
+  std::vector<int> nearest;
+  for (const NodeId relay : placement.relays) {
+    int best = 0;
+    double widest = 0;
+    for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+      const auto hop = router.hop(relay, placement.ranks[rank]);
+      const double gbps = hop ? router.capacity_gbps(hop->link) : 0;
+      if (gbps <= widest) continue;
+      widest = gbps;
+      best = static_cast<int>(rank);
+    }
+    nearest.push_back(best);
+  }
+  return nearest;
+}
 
-void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
-                     BoundJudge& judge) {
-  const PackingProblem problem = packing_problem(router, placement);
+/// "; gpu4 counted as part of gpu1, ..."
+std::string adoption(const CutGraph& graph, const std::vector<int>& adopters) {
+  std::vector<std::string> words;
+  for (std::size_t relay = 0; relay < adopters.size(); ++relay) {
+    words.push_back(fmt::format("{} counts as part of {}",
+                                graph.site_name(graph.ranks() + static_cast<int>(relay)),
+                                graph.site_name(adopters[relay])));
+  }
+  return words.empty() ? "" : join(words, ", ") + "; ";
+}
+
+void judge_adoption(const Router& router, const Placement& placement,
+                    const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
+  const PackingProblem problem = packing_problem(router, placement, adopters);
   if (unconnected_pair(problem)) return;
   const TreePacking packing = pack_spanning_trees(problem);
   const Rational limit = packing.limit * problem.upper_unit;
 
-  const Partition partition = partition_of(problem, free_groups(problem, packing.prices));
+  const Partition partition =
+      partition_of(problem, free_groups(problem, packing.prices), adopters.size());
   const auto parts = static_cast<std::int64_t>(partition.parts.size());
   const Rational around = partition.around * problem.upper_unit;
   // Prices of one direction alone can join all ranks into one group, which divides nothing.
   if (parts > 1 && around / (4 * (parts - 1)) == limit) {
     std::vector<std::string> names;
-    for (const RankSet& part : partition.parts) names.push_back(names_of(graph, part));
+    for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
     judge.partition(parts, around,
-                    parts == graph.ranks() ? "every GPU a part of its own" : join(names, " | "));
+                    parts == graph.sites() ? "every GPU a part of its own" : join(names, " | "));
     return;
   }
   Integer scale = 1;  // makes the prices of a use whole
@@ -130,12 +163,27 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
   }
   const double paid = rounded_gbps(limit * scale);
   judge.prices(
-      limit, fmt::format(
-                 "a byte that crosses a link costs {}, others nothing. Then the cheapest tree "
-                 "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
-                 "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
-                 price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
-                 paid, scale.str(), rounded_gbps(limit)));
+      limit,
+      adoption(graph, adopters) +
+          fmt::format(
+              "a byte that crosses a link costs {}, others nothing. Then the cheapest tree "
+              "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
+              "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
+              price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
+              paid, scale.str(), rounded_gbps(limit)));
+}
+
+}  // namespace
+
+void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
+                     BoundJudge& judge) {
+  if (placement.relays.empty()) return judge_adoption(router, placement, {}, graph, judge);
+  judge_adoption(router, placement, nearest_ranks(router, placement), graph, judge);
+  if (graph.ranks() > kMostAdopters) return;
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
+                   judge);
+  }
 }
 
 }  // namespace espalier

@@ -9,7 +9,8 @@
 namespace espalier {
 
 /// Shows the judge the limit on allreduce that the prices of the best tree packing prove (see
-/// spanning_trees.h): as a partition when they are those of one, else as prices.
+/// spanning_trees.h): as a partition when they are those of one, else as prices. With relays, each
+/// merged with a rank, in some of the ways to do that.
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
                      BoundJudge& judge);
 

@@ -30,14 +30,15 @@ std::vector<Capacity> by_subset(const std::vector<std::vector<Capacity>>& weight
 
 }  // namespace
 
-SubsetCapacities::SubsetCapacities(const CutGraph& graph) : ranks_(graph.ranks()) {
-  CHECK(graph.direct() && ranks_ <= kMostRanks);
-  const auto n = static_cast<std::size_t>(ranks_);
+SubsetCapacities::SubsetCapacities(const CutGraph& graph)
+    : sites_(graph.sites()), rank_mask_((1U << graph.ranks()) - 1) {
+  CHECK(graph.direct() && sites_ <= kMostSites);
+  const auto n = static_cast<std::size_t>(sites_);
   std::vector<std::vector<Capacity>> out(n, std::vector<Capacity>(n, 0));
   std::vector<std::vector<Capacity>> both = out;
   for (const CutGraph::Arc& arc : graph.arcs()) {
-    const auto from = static_cast<std::size_t>(graph.rank_of(arc.from));
-    const auto to = static_cast<std::size_t>(graph.rank_of(arc.to));
+    const auto from = static_cast<std::size_t>(graph.site_of(arc.from));
+    const auto to = static_cast<std::size_t>(graph.site_of(arc.to));
     out[from][to] += arc.capacity;
     both[from][to] += arc.medium < 0 ? 2 * arc.capacity : arc.capacity;
   }
@@ -47,12 +48,13 @@ SubsetCapacities::SubsetCapacities(const CutGraph& graph) : ranks_(graph.ranks()
 
 /// Dinkelbach's method: while some partition has around(P) < ratio * (parts - 1), take the one with
 /// the least around(P) - ratio * parts. least[set] is that least for the partitions of `set`, built
-/// by splitting off the part that holds its lowest rank.
+/// by splitting off the part that holds its lowest site; a set of relays alone has no partition.
 std::vector<unsigned> SubsetCapacities::weakest_partition() const {
-  CHECK(ranks_ >= 2);
-  const unsigned all = (1U << ranks_) - 1;
-  std::vector<unsigned> parts;
-  for (int rank = 0; rank < ranks_; ++rank) parts.push_back(1U << rank);
+  CHECK(std::popcount(rank_mask_) >= 2);
+  const unsigned all = (1U << sites_) - 1;
+  std::vector<unsigned> parts{1U | (all & ~rank_mask_)};  // the relays with rank 0
+  for (int rank = 1; rank < std::popcount(rank_mask_); ++rank) parts.push_back(1U << rank);
+  constexpr Wide kNone = Wide{std::numeric_limits<Capacity>::max()} << kMostSites;
   std::vector<Wide> least(all + 1);
   std::vector<unsigned> choice(all + 1);
   while (true) {
@@ -62,14 +64,15 @@ std::vector<unsigned> SubsetCapacities::weakest_partition() const {
     for (unsigned set = 1; set <= all; ++set) {
       const unsigned lowest = set & (0U - set);
       const unsigned rest = set ^ lowest;
-      Wide best = std::numeric_limits<Capacity>::max();
-      best *= 1 << kMostRanks;
+      Wide best = kNone;
       for (unsigned extra = rest;; extra = (extra - 1) & rest) {
         const unsigned part = lowest | extra;
-        const Wide value = splits * around_[part] - sum + least[set ^ part];
-        if (value < best) {
-          best = value;
-          choice[set] = part;
+        if ((part & rank_mask_) != 0 && least[set ^ part] != kNone) {
+          const Wide value = splits * around_[part] - sum + least[set ^ part];
+          if (value < best) {
+            best = value;
+            choice[set] = part;
+          }
         }
         if (extra == 0) break;
       }

@@ -10,23 +10,26 @@
 
 namespace espalier {
 
-/// Tables over all subsets of a few ranks that only direct links join. Bit r of an index: rank r.
+/// Tables over all subsets of a few sites (ranks, then relays) that only direct links join. Bit s
+/// of an index: site s.
 class SubsetCapacities {
  public:
-  static constexpr int kMostRanks = 10;
+  static constexpr int kMostSites = 10;
 
-  /// \pre `graph` is direct and has at most kMostRanks ranks.
+  /// \pre `graph` is direct and has at most kMostSites sites.
   explicit SubsetCapacities(const CutGraph& graph);
 
   Capacity leaving(unsigned set) const { return leaving_[set]; }
   Capacity around(unsigned set) const { return around_[set]; }
 
-  /// The partition with the least around / (parts - 1), the sum of `around` over its parts: the
-  /// bound of Nash-Williams and Tutte. \pre two ranks or more
+  /// Of the partitions of all sites into parts with a rank each, the one with the least
+  /// around / (parts - 1), the sum of `around` over its parts: the bound of Nash-Williams and
+  /// Tutte. \pre two ranks or more
   std::vector<unsigned> weakest_partition() const;
 
  private:
-  int ranks_;
+  int sites_;
+  unsigned rank_mask_;
   std::vector<Capacity> leaving_, around_;
 };
 

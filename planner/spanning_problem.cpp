@@ -16,6 +16,7 @@ class ProblemMaker {
  public:
   ProblemMaker(const Router& router, const CapacityGraph& graph) : router_(router), graph_(graph) {
     problem_.ranks = graph.ranks;
+    problem_.relays = graph.relays;
     problem_.node = graph.node;
     problem_.arcs_from.resize(graph.node.size());
     for (const CapacityGraph::Arc& arc : graph.arcs) add(arc);
@@ -82,7 +83,7 @@ class ProblemMaker {
     const int tail = on_medium(medium, arc.from);
     const int head = on_medium(medium, arc.to);
     join(arc.from, head, known->second);
-    if (arc.from >= problem_.ranks) join(tail, head, kFree);
+    if (arc.from >= problem_.ranks + problem_.relays) join(tail, head, kFree);
   }
 
   int on_medium(const std::string& medium, int vertex) {
@@ -119,8 +120,20 @@ class ProblemMaker {
 
 }  // namespace
 
-PackingProblem packing_problem(const Router& router, const Placement& placement) {
-  return ProblemMaker(router, capacity_graph(router, placement, MediaUse::evenly)).take();
+PackingProblem packing_problem(const Router& router, const Placement& placement,
+                               const std::vector<int>& adopters) {
+  const std::vector<RelayRole> roles(placement.relays.size(), RelayRole::forwards);
+  PackingProblem problem =
+      ProblemMaker(router, capacity_graph(router, placement, MediaUse::evenly, 0, roles)).take();
+  if (adopters.empty()) return problem;
+  for (int relay = 0; relay < problem.relays; ++relay) {
+    const int vertex = problem.ranks + relay;
+    const int rank = adopters[static_cast<std::size_t>(relay)];
+    problem.arcs_from[static_cast<std::size_t>(vertex)].push_back({rank, -1});
+    problem.arcs_from[static_cast<std::size_t>(rank)].push_back({vertex, -1});
+  }
+  problem.relays = 0;
+  return problem;
 }
 
 std::optional<std::pair<int, int>> unconnected_pair(const PackingProblem& problem) {

@@ -286,7 +286,10 @@ TreePacking pack_spanning_trees(const PackingProblem& problem) {
 }
 
 TreeCentre centre_of(const SpanningTree& tree) {
-  const std::size_t n = tree.size() + 1;
+  std::size_t n = 1;
+  for (const PackedEdge& edge : tree) {
+    n = std::max(n, static_cast<std::size_t>(std::max(edge.from, edge.to)) + 1);
+  }
   std::vector<std::vector<int>> neighbours(n);
   for (const PackedEdge& edge : tree) {
     neighbours[static_cast<std::size_t>(edge.from)].push_back(edge.to);

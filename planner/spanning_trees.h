@@ -26,6 +26,10 @@
 //   algbw <= sum of capacity * p / MST(d)  for any prices,
 // and the least right side over all p is, by duality of linear programs, the best packing.
 // (Wolfson and Segall, SIAM J. Computing 20(3), 1991: gossiping costs 2 MST.)
+//
+// With relays the trees are Steiner trees: each joins some of the relays as well. The cheapest one
+// is the cheapest over all sets of relays, which are tried where they are few. The argument above
+// does not hold then, since relays need not take part twice: bounds go other ways (see bounds.cpp).
 
 namespace espalier {
 
@@ -44,6 +48,7 @@ struct PackingProblem {
     LinkId link = 0;  ///< the first of a medium's links
   };
   int ranks = 0;             ///< vertices 0..ranks-1
+  int relays = 0;            ///< the next ones, which trees may join or not
   std::vector<NodeId> node;  ///< by vertex; -1: it only joins arcs
   std::vector<std::vector<Arc>> arcs_from;
   std::vector<Resource> resources;
@@ -53,18 +58,22 @@ struct PackingProblem {
   Rational upper_unit = 1, lower_unit = 1;
 };
 
-PackingProblem packing_problem(const Router& router, const Placement& placement);
+/// With the placement's relays as relays, or each merged with the rank that `adopters` gives it:
+/// what moves between the two is free then, which no schedule minds.
+PackingProblem packing_problem(const Router& router, const Placement& placement,
+                               const std::vector<int>& adopters = {});
 
 /// Two ranks that no arcs join, if there are.
 std::optional<std::pair<int, int>> unconnected_pair(const PackingProblem& problem);
 
-/// An edge of a tree: the vertices passed between two ranks and the resources used, in order.
+/// An edge of a tree: the vertices passed between two ranks or relays and the resources used, in
+/// order.
 struct PackedEdge {
   int from = 0, to = 0;
   std::vector<int> vertices;
   std::vector<int> resources;
 };
-/// An edge for every rank but one.
+/// An edge for every rank and every relay joined but one.
 using SpanningTree = std::vector<PackedEdge>;
 
 /// Weights, rate and limit in the problem's unit.
@@ -74,7 +83,8 @@ struct TreePacking {
   Rational rate;                 ///< sum of the weights
   std::vector<Rational> prices;  ///< of one load, by resource; the cheapest tree costs 1
   /// What the prices prove: sum of capacity * price. Equal to `rate` on machines of up to some
-  /// hundred links; a little above on larger ones, which are not solved exactly.
+  /// hundred links; a little above on larger ones, which are not solved exactly. With many relays
+  /// (see cheapest_tree.h) it may be too low.
   Rational limit;
 };
 
@@ -83,7 +93,7 @@ struct TreePacking {
 /// two ranks, all connected.
 TreePacking pack_spanning_trees(const PackingProblem& problem);
 
-/// The rank from which the farthest is nearest, counted in edges, and how far that is.
+/// The rank or relay from which the farthest is nearest, counted in edges, and how far that is.
 struct TreeCentre {
   int rank = 0;
   int height = 0;

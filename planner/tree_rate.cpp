@@ -79,13 +79,16 @@ TreeRate rate_into_single_ranks(const CapacityGraph& graph, const Supply& supply
   return best;
 }
 
-[[noreturn]] void throw_disconnected(const TreeRate& rate, const Supply& supply,
-                                     const Router& router, const Placement& placement) {
+}  // namespace
+
+void require_connected(const TreeRate& rate, const CapacityGraph& graph, const Supply& supply,
+                       const Router& router) {
+  if (rate.capacity > 0) return;
   int from = 0;
   while (!rate.inside[from] || supply[from] == 0) ++from;
   int to = 0;
   while (rate.inside[to]) ++to;
-  const auto name = [&](int rank) { return router.topology().nodes[placement.ranks[rank]].name; };
+  const auto name = [&](int rank) { return router.topology().nodes[graph.node[rank]].name; };
   const bool fabric = router.scope() == LinkScope::fabric;
   throw Error(ErrorKind::unsupported,
               fmt::format("no link leads from rank {} ({}) towards rank {} ({}){}", from,
@@ -94,10 +97,7 @@ TreeRate rate_into_single_ranks(const CapacityGraph& graph, const Supply& supply
                      : "choose other GPUs with --gpus");
 }
 
-}  // namespace
-
-TreeRate best_rate(const CapacityGraph& graph, const Supply& supply, const Router& router,
-                   const Placement& placement) {
+TreeRate best_rate(const CapacityGraph& graph, const Supply& supply) {
   // Newton's method on the ratio (Dinkelbach) instead of a binary search: ask whether the best
   // ratio known is reached by flows; if not, the cut that stops them has a lower one. It ends at
   // the exact optimum after a few rounds, with the cut in hand, and all numbers stay small.
@@ -105,7 +105,7 @@ TreeRate best_rate(const CapacityGraph& graph, const Supply& supply, const Route
   TreeRate best = rate_into_single_ranks(graph, supply);
   SuppliedFlow flow(graph);
   for (;;) {
-    if (best.capacity == 0) throw_disconnected(best, supply, router, placement);
+    if (best.capacity == 0) return best;
     for (std::size_t arc = 0; arc < graph.arcs.size(); ++arc) {
       flow.set_arc(arc, graph.arcs[arc].capacity * best.supply);
     }

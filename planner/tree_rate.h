@@ -22,10 +22,13 @@ struct TreeRate {
   std::vector<bool> inside;
 };
 
-/// Exact. Throws Error{unsupported} naming a pair of ranks when no capacity joins them (`router`
-/// and `placement` for their names). \pre two ranks or more.
-TreeRate best_rate(const CapacityGraph& graph, const Supply& supply, const Router& router,
-                   const Placement& placement);
+/// Exact; of capacity 0 where nothing joins some ranks. \pre two ranks or more.
+TreeRate best_rate(const CapacityGraph& graph, const Supply& supply);
+
+/// Throws Error{unsupported} naming a pair of ranks that `rate.inside` separates, when its capacity
+/// is 0.
+void require_connected(const TreeRate& rate, const CapacityGraph& graph, const Supply& supply,
+                       const Router& router);
 
 /// Trees of equal bandwidth, `capacity / trees` capacity units each, and how many every arc holds.
 struct TreeGrid {

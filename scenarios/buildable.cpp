@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/buildable.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "core/error.h"
@@ -13,7 +15,30 @@ namespace {
 /// Up to these many ranks all algorithms are built within a second or so.
 constexpr int kMostTriedRanks = 64;
 
+/// Whether the ranks would be connected if all idle GPUs relayed.
+bool idle_gpus_join(const Machine& machine, const Query& query) {
+  const std::vector<int> idle = idle_gpus(*machine.topology, query.gpus);
+  return !unreachable_pair(*machine.router, place_ranks(*machine.router, query.gpus, idle));
+}
+
 }  // namespace
+
+void require_connected(const Machine& machine, const Query& query) {
+  const auto pair = unreachable_pair(*machine.router, machine.placement);
+  if (!pair) return;
+  const bool fabric = query.links == LinkScope::fabric;
+  std::string help = fabric ? "--links all also uses PCIe, CPU and network links"
+                            : "choose other GPUs with --gpus";
+  if (idle_gpus_join(machine, query)) help += "; --relay all lets idle GPUs relay";
+  const auto name = [&](int rank) -> const std::string& {
+    return machine.topology->nodes[machine.placement.ranks[rank]].name;
+  };
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("ranks {} ({}) and {} ({}) are not connected{}", pair->first, name(pair->first),
+                  pair->second, name(pair->second), fabric ? " by the GPU fabric" : ""),
+      std::move(help));
+}
 
 BuildRequest request_for(const Query& query, const Machine& machine) {
   return request_for(query.collective, query.root, query.in_place, *machine.router,

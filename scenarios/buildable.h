@@ -11,6 +11,10 @@
 
 namespace espalier {
 
+/// Throws Error{unsupported} naming two of the query's ranks that neither links in scope nor relays
+/// join, if there are.
+void require_connected(const Machine& machine, const Query& query);
+
 /// The query's collective on the machine, algorithm parameters still to be filled in.
 BuildRequest request_for(const Query& query, const Machine& machine);
 

@@ -45,7 +45,9 @@ Planned plan_query(Study& study, const Query& query) {
   planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
   if (uses_only_fabric(planned.program, machine)) planned.bound_links = LinkScope::fabric;
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
-  planned.bound = bandwidth_bound(query.collective, query.root, router, machine.placement);
+  Placement counted = machine.placement;
+  if (!choice.algorithm->uses_relays) counted.relays.clear();
+  planned.bound = bandwidth_bound(query.collective, query.root, router, counted);
   if (std::isfinite(planned.bound.algbw_gbps)) {
     planned.fraction = planned.forest.algbw_gbps / planned.bound.algbw_gbps;
   }

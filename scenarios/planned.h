@@ -20,8 +20,12 @@ struct Planned {
   double fraction = 1;  ///< rate / bound; 1 where nothing has to be sent
   Program program;      ///< uncut
 
-  const std::string& gpu_name(int rank) const {
-    return machine->topology->nodes[static_cast<std::size_t>(machine->placement.ranks[rank])].name;
+  int sites() const {
+    return machine->ranks() + static_cast<int>(machine->placement.relays.size());
+  }
+  const std::string& gpu_name(int site) const {
+    const NodeId node = site_node(machine->placement, site);
+    return machine->topology->nodes[static_cast<std::size_t>(node)].name;
   }
 };
 

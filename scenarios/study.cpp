@@ -53,20 +53,6 @@ std::string machine_spec(const Query& query) {
                                 : query.topology;
 }
 
-void require_connected(const Machine& machine, LinkScope links) {
-  const auto pair = unreachable_pair(*machine.router, machine.placement);
-  if (!pair) return;
-  const auto name = [&](int rank) -> const std::string& {
-    return machine.topology->nodes[machine.placement.ranks[rank]].name;
-  };
-  throw Error(ErrorKind::unsupported,
-              fmt::format("ranks {} ({}) and {} ({}) are not connected{}", pair->first,
-                          name(pair->first), pair->second, name(pair->second),
-                          links == LinkScope::fabric ? " by the GPU fabric" : ""),
-              links == LinkScope::fabric ? "--links all also uses PCIe, CPU and network links"
-                                         : "choose other GPUs with --gpus");
-}
-
 }  // namespace
 
 struct Study::Cut {
@@ -115,7 +101,7 @@ struct Study::Cache {
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
   using TableKey = std::pair<std::string, Collective>;  ///< the file
   using RootKey = std::tuple<const Machine*, Collective, int, bool>;
-  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool>;
+  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::map<MachineKey, Machine> machines;
@@ -167,7 +153,7 @@ Machine& Study::load(const Query& query) {
   made.topology = topology;
   made.router = std::make_unique<Router>(*topology, topology->profile(query.profile), query.links);
   made.placement = place_ranks(*made.router, query.gpus, query.relays);
-  require_connected(made, query.links);
+  require_connected(made, query);
   return cache_->machines.emplace(key, std::move(made)).first->second;
 }
 
@@ -307,7 +293,8 @@ std::optional<Query> Study::resolve(const Query& query) {
 const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& prepared) {
   const LinkScope links = prepared.only_fabric ? LinkScope::fabric : query.links;
   const bool helpers = prepared.whole->hosts > 0;
-  const Cache::BoundKey key{&machine, query.collective, query.root, links, helpers};
+  const bool relays = prepared.choice.algorithm->uses_relays;
+  const Cache::BoundKey key{&machine, query.collective, query.root, links, helpers, relays};
   if (const auto known = cache_->bounds.find(key); known != cache_->bounds.end()) {
     return known->second;
   }
@@ -317,8 +304,10 @@ const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& 
         &cache_->fabric_routers.try_emplace(&machine, *machine.topology, router->profile(), links)
              .first->second;
   }
+  Placement placement = machine.placement;
+  if (!relays) placement.relays.clear();
   return cache_->bounds
-      .emplace(key, bandwidth_bound(query.collective, query.root, *router, machine.placement,
+      .emplace(key, bandwidth_bound(query.collective, query.root, *router, placement,
                                     {.helpers = helpers}))
       .first->second;
 }
@@ -374,6 +363,8 @@ Outcome Study::ask(const Query& query) {
   if (query.judge) {
     outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
     outcome.bound_helpers = prepared.whole->hosts > 0;
+    outcome.bound_relays =
+        prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();
     outcome.bound = bound(query, machine, prepared);
     const double limit = outcome.bound->algbw_gbps;
     if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;

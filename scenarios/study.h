@@ -48,6 +48,7 @@ struct Outcome {
   std::vector<Diagnostic> problems;  ///< of the verifier, when not verified; nothing was run then
   LinkScope bound_links = LinkScope::all;  ///< the links the bound counts: those that were used
   bool bound_helpers = false;              ///< host memories take part, and the bound knows
+  bool bound_relays = false;               ///< the algorithm may use relays, and the bound knows
   std::optional<Bound> bound;              ///< when asked to judge
   double fraction = 0;                     ///< algbw / bound; 0 without a finite bound
   RunReport report;

@@ -21,10 +21,11 @@ namespace espalier::programs {
 /// Some GPUs of a machine.
 struct Machine {
   explicit Machine(const std::string& spec, const std::vector<int>& gpus = {},
-                   LinkScope scope = LinkScope::fabric, const std::string& profile = "ideal")
+                   LinkScope scope = LinkScope::fabric, const std::string& profile = "ideal",
+                   const std::vector<int>& relays = {})
       : topology(load_topology(spec)),
         router(topology, topology.profile(profile), scope),
-        placement(place_ranks(router, gpus)) {}
+        placement(place_ranks(router, gpus, relays)) {}
 
   int ranks() const { return static_cast<int>(placement.ranks.size()); }
   BuildRequest request(Collective collective, int root = 0, bool in_place = false) const {

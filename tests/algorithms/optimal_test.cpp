@@ -104,5 +104,38 @@ TEST(Optimal, SwitchedMachinesReachTheBoundWithinTwoPerCent) {
   expect_near_bound(mi250, Collective::allgather, 0, 0.98, 64 << 10);
 }
 
+/// Ranks that NVLink does not join, ones that it joins thinly, and relays that are some or all of
+/// the idle GPUs. Without relays the first two have no NVLink program at all, and gpu1, gpu4 and
+/// gpu0 share 25 GB/s; with them every bound is reached within two per cent.
+TEST(Optimal, RelaysReachTheBound) {
+  struct Case {
+    std::vector<int> gpus, relays;
+  };
+  for (const auto& [gpus, relays] :
+       {Case{{0, 5}, {1, 2, 3, 4, 6, 7}}, Case{{1, 4, 6}, {0, 5}}, Case{{0, 1, 4}, {2, 3, 5, 6, 7}},
+        Case{{2, 7, 1, 4}, {3, 5}}}) {
+    SCOPED_TRACE(testing::PrintToString(gpus) + " with " + testing::PrintToString(relays));
+    Machine machine("dgx1-v100", gpus, LinkScope::fabric, "ideal", relays);
+    for (const Collective collective : kOneWay) {
+      expect_right_on(machine, machine.make("optimal", collective), true);
+      expect_near_bound(machine, collective, 0, 0.98, 96 << 10);
+    }
+    expect_right_on(machine, machine.make("optimal", Collective::allreduce), true);
+    expect_near_bound(machine, Collective::allreduce, 0, 0.98, 64 << 10);
+  }
+}
+
+TEST(Optimal, OthersSayThatTheyUseNoRelays) {
+  const Machine machine("dgx1-v100", {0, 5}, LinkScope::fabric, "ideal", {1});
+  EXPECT_EQ(machine.refusal("ring", Collective::allreduce),
+            "only relays join ranks 0 (gpu0) and 1 (gpu5), and ring does not use them");
+  EXPECT_EQ(machine.refusal("nccl_rings", Collective::allreduce),
+            "only relays join ranks 0 (gpu0) and 1 (gpu5), and nccl_rings does not use them");
+  EXPECT_EQ(machine.refusal("optimal", Collective::allreduce), "");
+  // Where ranks are joined without relays, these change nothing for others.
+  const Machine joined("dgx1-v100", {0, 1}, LinkScope::fabric, "ideal", {2});
+  EXPECT_EQ(joined.make("ring", Collective::allreduce).relays, 0);
+}
+
 }  // namespace
 }  // namespace espalier::programs

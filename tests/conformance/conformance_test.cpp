@@ -60,14 +60,17 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
   return specs;
 }
 
-class Conformance : public testing::TestWithParam<Case> {
- protected:
-  /// Every pair is joined, and every GPU has a way to host memory.
-  Conformance()
-      : topology_(load_topology(
-            fmt::format("full:n={},gbps=25,latency_us=1,host_gbps=16", GetParam().ranks))),
-        router_(topology_, topology_.profile("kernel")),
-        target_{&router_, place_ranks(router_, {})} {}
+/// A machine and what judges programs on it.
+class Judge {
+ public:
+  Judge(const std::string& machine, const std::string& profile, LinkScope scope,
+        const std::vector<int>& gpus = {}, const std::vector<int>& relays = {})
+      : topology_(load_topology(machine)),
+        router_(topology_, topology_.profile(profile), scope),
+        target_{&router_, place_ranks(router_, gpus, relays)} {}
+
+  const Router& router() const { return router_; }
+  const Placement& placement() const { return target_.placement; }
 
   void check(const Program& program, const std::string& what) {
     const Verification verification = verify(program);
@@ -94,11 +97,22 @@ class Conformance : public testing::TestWithParam<Case> {
     }
   }
 
+ private:
   Topology topology_;
   Router router_;
   Target target_;
   HostBackend host_;
   Simulator simulator_;
+};
+
+class Conformance : public testing::TestWithParam<Case> {
+ protected:
+  /// Every pair is joined, and every GPU has a way to host memory.
+  Conformance()
+      : judge_(fmt::format("full:n={},gbps=25,latency_us=1,host_gbps=16", GetParam().ranks),
+               "kernel", LinkScope::all) {}
+
+  Judge judge_;
 };
 
 TEST_P(Conformance, RightOnEveryBackEnd) {
@@ -110,26 +124,55 @@ TEST_P(Conformance, RightOnEveryBackEnd) {
                                                   : std::vector<int>{0}) {
       for (const bool in_place : {false, true}) {
         const BuildRequest request =
-            request_for(collective, root, in_place, router_, target_.placement);
+            request_for(collective, root, in_place, judge_.router(), judge_.placement());
         if (unsupported(choice, request)) continue;
         ++served;
         const std::string what =
             fmt::format("{} root {}{}", spec, root, in_place ? " in place" : "");
         const Program program = build(choice, request);
-        check(program, what);
-        check(chunk(program, {3, 1}), what + ", cut in three");
+        judge_.check(program, what);
+        judge_.check(chunk(program, {3, 1}), what + ", cut in three");
       }
     }
   }
   if (served == 0) {
     // Only a stated constraint may turn a rank count away.
-    const BuildRequest request = request_for(collective, 0, false, router_, target_.placement);
+    const BuildRequest request =
+        request_for(collective, 0, false, judge_.router(), judge_.placement());
     EXPECT_NE(unsupported(parse_algorithm(algorithm->name), request).value_or(""), "");
     GTEST_SKIP() << *unsupported(parse_algorithm(algorithm->name), request);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, Conformance, testing::ValuesIn(all_cases()), case_name);
+
+/// Ranks of a DGX-1 that NVLink joins badly or not at all, and idle GPUs that relay between them.
+TEST(ConformanceOfRelays, RightOnEveryBackEnd) {
+  struct Case {
+    std::vector<int> gpus, relays;
+  };
+  for (const auto& [gpus, relays] :
+       {Case{{0, 5}, {1}}, Case{{5, 0}, {1, 2, 3, 4, 6, 7}}, Case{{1, 4, 6}, {0, 5}},
+        Case{{0, 1, 4}, {3, 2}}, Case{{2, 7, 1, 4}, {0, 3, 5, 6}}}) {
+    Judge judge("dgx1-v100", "kernel", LinkScope::fabric, gpus, relays);
+    for (const Collective collective :
+         {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::allgather,
+          Collective::reducescatter}) {
+      const int root = info(collective).rooted ? static_cast<int>(gpus.size()) - 1 : 0;
+      for (const bool in_place : {false, true}) {
+        const BuildRequest request =
+            request_for(collective, root, in_place, judge.router(), judge.placement());
+        const Program program = build(parse_algorithm("optimal"), request);
+        const std::string what = fmt::format(
+            "{} on {} relayed by {}{}", to_string(collective), testing::PrintToString(gpus),
+            testing::PrintToString(relays), in_place ? " in place" : "");
+        EXPECT_GT(program.relays, 0) << what;
+        judge.check(program, what);
+        judge.check(chunk(program, {3, 1}), what + ", cut in three");
+      }
+    }
+  }
+}
 
 /// Every element type with every operator, on programs whose combines have two and many sources.
 TEST(ConformanceOfTypes, EveryTypeAndOperator) {

@@ -172,6 +172,29 @@ TEST(CheckRoutes, PlacesWithoutANode) {
   EXPECT_THAT(problems_of(b.finish(), machine.target),
               ElementsAre("the program needs 3 ranks, and the placement on small has 2",
                           "the program needs 2 host memories, and the placement on small has 1"));
+  b.add_relay();
+  machine.target.placement.ranks.push_back(2);
+  EXPECT_THAT(problems_of(b.finish(), machine.target),
+              ElementsAre("the program needs 1 relays, and the placement on small has 0 | --relay "
+                          "names idle GPUs that may take part"));
+}
+
+/// gpu0 - gpu1 - gpu2 by NVLink: what gpu1 stores it may send on, though it is no rank.
+TEST(CheckRoutes, RelaysAreWhereThePlacementSays) {
+  Machine machine(small_machine(), 0, LinkScope::fabric);
+  machine.target.placement.ranks = {0, 2};
+  machine.target.placement.relays = {1};
+  Builder b("relayed", {Collective::broadcast, 2, 0, 1, false});
+  const PlaceId relay = b.add_relay();
+  b.copy(b.output(0, 0, 1), b.input(0, 0, 1));
+  b.copy(b.tmp(relay, 0, 1), b.input(0, 0, 1));
+  b.copy(b.output(1, 0, 1), b.tmp(relay, 0, 1));
+  EXPECT_THAT(problems_of(b.finish(), machine.target), IsEmpty());
+  b.add_relay();
+  b.copy(b.output(1, 0, 1), b.input(0, 0, 1));
+  EXPECT_THAT(problems_of(b.finish(), machine.target),
+              ElementsAre("op 0: no route from r0 (gpu0) to r1 (gpu2) over the GPU fabric alone | "
+                          "allow all links, or choose an algorithm that uses neighbours only"));
 }
 
 TEST(CheckRoutes, PeerLimits) {

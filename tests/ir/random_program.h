@@ -29,7 +29,9 @@ class RandomProgram {
     Builder builder(kNames[pick(0, 4)], contract_);
     const auto hosts = static_cast<int>(pick(0, 2));
     for (int host = 0; host < hosts; ++host) builder.add_host();
-    places_ = contract_.ranks + hosts;
+    const auto relays = static_cast<int>(pick(0, 2));
+    for (int relay = 0; relay < relays; ++relay) builder.add_relay();
+    places_ = contract_.ranks + hosts + relays;
     const std::int64_t count = pick(0, static_cast<std::int64_t>(options_.max_ops));
     for (std::int64_t i = 0; i < count; ++i) {
       const OpId op = pick(0, 9) == 0 ? add_compute(builder) : add_combine(builder);

@@ -57,6 +57,30 @@ TEST(Text, PrintsWhatIsNotUsual) {
             "3: compute 0 at h0\n");
 }
 
+TEST(Text, RelaysAreGpusBesideTheRanks) {
+  Builder b("relayed", {Collective::broadcast, 2, 0, 1, false});
+  const PlaceId host = b.add_host();
+  const PlaceId first = b.add_relay();
+  const PlaceId second = b.add_relay();
+  b.copy(b.tmp(first, 0, 1), b.input(0, 0, 1));
+  b.copy(b.tmp(second, 0, 1), b.tmp(first, 0, 1), {.at = second});
+  b.copy(b.tmp(host, 0, 1), b.tmp(second, 0, 1));
+  const Program program = b.finish();
+  const std::string text =
+      "program relayed\n"
+      "collective broadcast root 0\n"
+      "ranks 2\n"
+      "units 1\n"
+      "hosts 1\n"
+      "relays 2\n"
+      "0: g0.tmp[0] <- r0.in[0]\n"
+      "1: g1.tmp[0] <- g0.tmp[0] at g1 after 0\n"
+      "2: h0.tmp[0] <- g1.tmp[0]\n";
+  EXPECT_EQ(print_program(program), text);
+  EXPECT_TRUE(same_program(parse(text), program));
+  EXPECT_EQ(parse(text).relays, 2);
+}
+
 TEST(Text, ReadsWhatPeopleWrite) {
   const Program program = parse(
       "# A comment, and blank lines.\r\n"

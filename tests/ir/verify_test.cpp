@@ -72,6 +72,13 @@ TEST(Verify, R1ReportsEveryFaultOfTheContract) {
   program.hosts = std::numeric_limits<int>::max();
   EXPECT_THAT(problems_of(program), ElementsAre("R1: 2 ranks and 2147483647 host memories are more "
                                                 "than 1048576 places"));
+  program.hosts = 0;
+  program.relays = 1 << 20;
+  EXPECT_THAT(problems_of(program),
+              ElementsAre("R1: 2 ranks and 0 host memories and 1048576 relays "
+                          "are more than 1048576 places"));
+  program.relays = -1;
+  EXPECT_THAT(problems_of(program), ElementsAre("R1: -1 relays are not possible"));
 }
 
 TEST(Verify, R1BlockedCollectivesNeedAMultipleOfTheirRanks) {
@@ -103,6 +110,14 @@ TEST(Verify, R1PlacesPoolsAndDurations) {
               ElementsAre("R1: op 1: there is no h0: the program has 3 ranks and 0 host memories",
                           "R1: op 2: there is no place -2: the program has 3 ranks and 0 host "
                           "memories"));
+  program.relays = 1;
+  program.ops[1].dst.place = 4;
+  program.ops[2].at = 2;
+  EXPECT_THAT(problems_of(program),
+              ElementsAre("R1: op 1: there is no g1: the program has 3 ranks, "
+                          "0 host memories and 1 relay"));
+  program.ops[1].dst = {3, 0, Buffer::out};
+  EXPECT_THAT(problems_of(program), ElementsAre("R1: op 1: g0 has no out buffer, only tmp"));
 
   const std::string pools =
       "names sources, dependencies, a duration or a via node that the program's tables do not have";

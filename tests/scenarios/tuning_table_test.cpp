@@ -19,6 +19,7 @@ TuningTable sample() {
   TuningTable table;
   table.machine = "a \"name\" \\ with\ttab: [x]";
   table.gpus = {0, 3, 1};
+  table.relays = {2, 7};
   table.ranks = 3;
   table.collective = Collective::broadcast;
   table.root = 2;
@@ -37,6 +38,7 @@ TEST(TuningTable, IsReadAsItWasWritten) {
   const TuningTable read = parse_tuning(text, "table.yaml");
   EXPECT_EQ(read.machine, table.machine);
   EXPECT_EQ(read.gpus, table.gpus);
+  EXPECT_EQ(read.relays, table.relays);
   EXPECT_EQ(read.ranks, table.ranks);
   EXPECT_EQ(read.collective, table.collective);
   EXPECT_EQ(read.root, table.root);

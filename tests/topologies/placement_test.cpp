@@ -48,6 +48,44 @@ TEST(PlaceRanks, HasNoHostsWhereNoCpuIsReached) {
   EXPECT_THAT(placement.host_of_rank, ElementsAre(-1, -1));
 }
 
+TEST(PlaceRanks, RelaysAreGpusBesideTheRanks) {
+  const Machine machine("dgx1-v100");
+  const Placement placement = place_ranks(machine.router(), {6, 0, 3}, {7, 1});
+  EXPECT_THAT(names(machine, placement.ranks), ElementsAre("gpu6", "gpu0", "gpu3"));
+  EXPECT_THAT(names(machine, placement.relays), ElementsAre("gpu7", "gpu1"));
+  EXPECT_THAT(idle_gpus(machine.topology(), {6, 0, 3}), ElementsAre(1, 2, 4, 5, 7));
+  EXPECT_THAT(idle_gpus(machine.topology(), {}), ElementsAre());
+}
+
+TEST(PlaceRanks, ReportsEveryWrongRelayWithEveryWrongRank) {
+  const Machine machine("p3.8xlarge");
+  try {
+    place_ranks(machine.router(), {0, 0}, {4, 0, 2, 2});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    ASSERT_EQ(error.diagnostics().size(), 4U);
+    EXPECT_EQ(error.diagnostics()[0].message, "GPU 0 is given twice");
+    EXPECT_EQ(error.diagnostics()[1].message, "'p3.8xlarge' has no GPU 4 that could relay");
+    EXPECT_EQ(error.diagnostics()[1].suggestion, "its GPUs are 0 to 3");
+    EXPECT_EQ(error.diagnostics()[2].message, "GPU 0 is a rank and can't relay as well");
+    EXPECT_EQ(error.diagnostics()[2].suggestion, "name GPUs that are no ranks");
+    EXPECT_EQ(error.diagnostics()[3].message, "relay GPU 2 is given twice");
+  }
+}
+
+/// On a DGX-1 gpu0 and gpu5 share no NVLink, but both have one to gpu1.
+TEST(UnreachablePair, RelaysJoin) {
+  const Machine fabric("dgx1-v100", "ideal", LinkScope::fabric);
+  EXPECT_EQ(unreachable_pair(fabric.router(), place_ranks(fabric.router(), {0, 5})),
+            std::pair(0, 1));
+  EXPECT_EQ(unreachable_pair(fabric.router(), place_ranks(fabric.router(), {0, 5}, {1})),
+            std::nullopt);
+  // One that reaches nobody does no harm.
+  EXPECT_EQ(unreachable_pair(fabric.router(), place_ranks(fabric.router(), {0, 1}, {6})),
+            std::nullopt);
+}
+
 TEST(PlaceRanks, ReportsEveryWrongNumber) {
   const Machine machine("p3.8xlarge");
   try {
