@@ -134,15 +134,15 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
   const Algorithm& algorithm = *choice.algorithm;
   if (std::find(algorithm.collectives.begin(), algorithm.collectives.end(), request.collective) ==
       algorithm.collectives.end()) {
-    return fmt::format("{} does not do {}", algorithm.name, to_string(request.collective));
+    return fmt::format("does not do {}", to_string(request.collective));
   }
   if (request.ranks > algorithm.max_ranks) {
-    return fmt::format("{} serves at most {} ranks: its program would be too large", algorithm.name,
+    return fmt::format("serves at most {} ranks: its program would be too large",
                        algorithm.max_ranks);
   }
   const bool has_machine = request.router != nullptr && request.placement != nullptr;
   if (algorithm.needs_machine && request.ranks > 1 && !has_machine) {
-    return fmt::format("{} needs a machine", algorithm.name);
+    return "needs a machine";
   }
   if (has_machine && !algorithm.uses_relays) {
     if (auto reason = needs_relays(algorithm, request)) return reason;

@@ -157,8 +157,8 @@ std::optional<std::string> needs_power_of_two(const BuildRequest& request) {
       std::has_single_bit(static_cast<unsigned>(request.ranks))) {
     return std::nullopt;
   }
-  return fmt::format("halving_doubling {} needs a power of two ranks, not {}",
-                     to_string(request.collective), request.ranks);
+  return fmt::format("{} needs a power of two ranks, not {}", to_string(request.collective),
+                     request.ranks);
 }
 
 }  // namespace

@@ -164,7 +164,9 @@ std::vector<std::int64_t> Arguments::sizes(std::string_view option) {
   std::vector<std::int64_t> all;
   for (const std::string& word : words(option)) {
     if (const auto part = reading(option, [&] { return parse_byte_list(word); })) {
-      all.insert(all.end(), part->begin(), part->end());
+      for (const std::int64_t bytes : *part) {
+        if (std::ranges::count(all, bytes) == 0) all.push_back(bytes);
+      }
     }
   }
   return all;

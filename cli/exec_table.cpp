@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "cli/sim_table.h"
 #include "cli/text.h"
 #include "core/error.h"
 #include "core/words.h"
@@ -114,6 +115,10 @@ void execute_table(const Console& console, Study& study, const std::vector<Query
   if (print) {
     print_choices(console, mine.outcomes);
     print_footer(console, mine.outcomes);
+    if (!mine.outcomes.empty() && mine.outcomes.front().bound) {
+      console.out << "# What the machine named could do, which is not this computer:\n";
+      print_bounds(console, mine.outcomes);
+    }
     print_skipped(console, mine);
   }
   answers.add(std::move(mine));

@@ -28,7 +28,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--size", "SIZE", WordKind::free, false,
        "message sizes: 1GiB, 64MB, a list 1MiB,4MiB, or powers of two 4KiB..1GiB"},
       {"--chunk", "SIZE", WordKind::chunk, false,
-       "pieces a transfer is cut into: auto, 0 for whole messages, or a size"},
+       "pieces a transfer is cut into: auto, 0 for whole messages, or a size; larger ones where a "
+       "program would have more than 4 million ops"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N pieces"},
       {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
       {"--engine", "E", WordKind::engine, false,
@@ -161,7 +162,7 @@ std::vector<std::string> words_of(WordKind kind) {
       return topology_names();
     case WordKind::algorithm: {
       auto all = algorithm_names();
-      all.emplace_back("all");
+      for (const char* chooser : {"all", "auto", "tuned:"}) all.emplace_back(chooser);
       return all;
     }
     case WordKind::collective:

@@ -54,11 +54,18 @@ Json report_json(const Outcome& outcome) {
   json["ranks"] = outcome.ranks;
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
   json["in_place"] = query.in_place;
+  // Times of an executing back end depend on these, and those of the simulator do not.
+  const bool executed = report.min_time_s > 0;
+  json["dtype"] = executed ? Json(to_string(query.run.type)) : Json();
+  json["op"] = executed && info(query.collective).reduces ? Json(to_string(query.run.op)) : Json();
+  json["iters"] = executed ? Json(query.run.iterations) : Json();
   json["size_bytes"] = report.message_bytes;
   json["chunk_bytes"] = outcome.chunk_bytes;
   json["backend"] = outcome.backend;
   json["engine"] = report.engine.empty() ? Json() : Json(report.engine);
   json["time_s"] = rounded(report.time_s);
+  json["min_time_s"] = executed ? rounded(report.min_time_s) : Json();
+  json["max_time_s"] = executed ? rounded(report.max_time_s) : Json();
   json["algbw_gbps"] = rounded(report.algbw_gbps());
   json["busbw_gbps"] = rounded(outcome.busbw_gbps());
   json["transfers"] = report.transfers;
@@ -68,6 +75,7 @@ Json report_json(const Outcome& outcome) {
   json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
   json["links"] = links_json(report);
   json["critical_path"] = critical_path_json(report);
+  json["critical_path_steps"] = report.critical_steps;
   json["wall_s"] = rounded(report.wall_s);
   return json;
 }

@@ -20,6 +20,8 @@ namespace {
 constexpr int kBarColumns = 40;
 /// Steps of a critical path shown at its beginning and at its end.
 constexpr std::size_t kShownSteps = 16;
+/// Of a certificate; JSON has all of it.
+constexpr std::size_t kCertificateColumns = 800;
 
 std::string links_used(const Outcome& outcome) {
   if (outcome.report.transfers == 0) return "-";
@@ -106,23 +108,6 @@ class Table {
   bool has_names_ = false;
 };
 
-void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::tuple<LinkScope, bool, bool>> seen;
-  for (const Outcome& outcome : outcomes) {
-    if (!outcome.bound || !std::isfinite(outcome.bound->algbw_gbps)) continue;
-    const std::tuple key(outcome.bound_links, outcome.bound_helpers, outcome.bound_relays);
-    if (std::ranges::count(seen, key) > 0) continue;
-    seen.push_back(key);
-    const Bound& bound = *outcome.bound;
-    console.out << fmt::format(
-        "# Bound ({}): {} GB/s algbw, {} GB/s busbw, by a {}\n", links_used(outcome),
-        format_gbps(bound.algbw_gbps),
-        format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
-        bound.kind);
-    console.out << wrap(bound.certificate, console.width, "#   ");
-  }
-}
-
 /// As nccl-tests prints it: over the sizes. Over several algorithms it would say nothing.
 void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
   double sum = 0;
@@ -136,6 +121,23 @@ void print_average(const Console& console, const std::vector<Outcome>& outcomes)
 }
 
 }  // namespace
+
+void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::tuple<LinkScope, bool, bool>> seen;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.bound || !std::isfinite(outcome.bound->algbw_gbps)) continue;
+    const std::tuple key(outcome.bound_links, outcome.bound_helpers, outcome.bound_relays);
+    if (std::ranges::count(seen, key) > 0) continue;
+    seen.push_back(key);
+    const Bound& bound = *outcome.bound;
+    console.out << fmt::format(
+        "# Bound ({}): {} GB/s algbw, {} GB/s busbw, by a {}\n", links_used(outcome),
+        format_gbps(bound.algbw_gbps),
+        format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
+        bound.kind);
+    console.out << wrap(shorten(bound.certificate, kCertificateColumns), console.width, "#   ");
+  }
+}
 
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     bool print, Answers& answers) {
@@ -193,8 +195,11 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
 
 void print_critical_path(const Console& console, const Outcome& outcome) {
   const std::vector<CriticalStep>& steps = outcome.report.critical_path;
-  console.out << fmt::format("#\n# Critical path of {} at {}: {} steps\n", algorithm_label(outcome),
-                             describe_size(outcome.query.size_bytes), steps.size());
+  const auto all_steps = static_cast<std::size_t>(outcome.report.critical_steps);
+  console.out << fmt::format(
+      "#\n# Critical path of {} at {}: {}{} steps\n", algorithm_label(outcome),
+      describe_size(outcome.query.size_bytes),
+      steps.size() < all_steps ? fmt::format("the last {} of ", steps.size()) : "", all_steps);
   Columns columns("rrrll");
   columns.add({"start(us)", "end(us)", "op", "what", "waited for"});
   const bool is_long = steps.size() > 2 * kShownSteps + 1;

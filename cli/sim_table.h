@@ -14,6 +14,9 @@ namespace espalier {
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     bool print, Answers& answers);
 
+/// The bounds of the outcomes, each once, with their certificates.
+void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);
+
 /// The busiest links of a run as bars, at most `most` of them.
 void print_links(const Console& console, const Outcome& outcome, int most);
 

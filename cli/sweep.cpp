@@ -190,6 +190,13 @@ void print_skipped(const Console& console, const Answers& answers) {
   }
 }
 
+int verdict(const Answers& answers) {
+  const bool wrong = std::ranges::any_of(answers.outcomes, [](const Outcome& outcome) {
+    return outcome.report.wrong.value_or(0) > 0;
+  });
+  return wrong || !answers.broken.empty() ? 1 : 0;
+}
+
 int conclude(const Answers& answers, bool all_algorithms) {
   DiagnosticList refused;
   if (!all_algorithms || answers.outcomes.empty()) {
@@ -199,10 +206,7 @@ int conclude(const Answers& answers, bool all_algorithms) {
     }
   }
   refused.throw_if_any(ErrorKind::unsupported);
-  const bool wrong = std::ranges::any_of(answers.outcomes, [](const Outcome& outcome) {
-    return outcome.report.wrong.value_or(0) > 0;
-  });
-  return wrong || !answers.broken.empty() ? 1 : 0;
+  return verdict(answers);
 }
 
 std::string format_ranges(const std::vector<int>& numbers) {

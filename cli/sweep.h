@@ -48,9 +48,11 @@ struct Answers {
 /// "# Not here: ring: no route ...": below a table.
 void print_skipped(const Console& console, const Answers& answers);
 
-/// Throws Error{unsupported} when something was asked for by name that does not apply, or when
-/// nothing applied at all. The exit code otherwise: 1 when a program was refused or a result was
-/// wrong.
+/// The exit code: 1 when a program was refused or a result was wrong, else 0.
+int verdict(const Answers& answers);
+
+/// The verdict, but throws Error{unsupported} when something was asked for by name that does not
+/// apply, or when nothing applied at all.
 int conclude(const Answers& answers, bool all_algorithms);
 
 /// "0-3,6"

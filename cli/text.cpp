@@ -39,6 +39,16 @@ std::string wrap(std::string_view text, int width, std::string_view indent) {
   return lines;
 }
 
+std::string shorten(std::string_view text, std::size_t most) {
+  CHECK(most >= 40);
+  if (text.size() <= most) return std::string(text);
+  const std::size_t half = most / 2;
+  const std::size_t head = std::min(text.rfind(' ', half), half);
+  const std::size_t tail = std::max(text.find(' ', text.size() - half) + 1, text.size() - half);
+  return fmt::format("{} [{} characters left out] {}", text.substr(0, head), tail - head,
+                     text.substr(std::min(tail, text.size())));
+}
+
 void Columns::add(std::vector<std::string> cells) {
   CHECK(cells.size() == alignment_.size());
   rows_.push_back(std::move(cells));

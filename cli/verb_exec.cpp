@@ -17,9 +17,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   arguments.choice<bool>("--backend", {{"host", true}});
   arguments.finish();
-  // The threads of this computer are not the machine that was modelled: its bound says nothing
-  // here.
-  sweep.question.judge = false;
+  sweep.question.judge = !sweep.question.topology.empty();
 
   HostBackend host;
   Simulator simulator;

@@ -79,20 +79,28 @@ void execute(const Console& console, const ScenarioExecution& execution, const O
   execute_table(console, study, {query}, print, answers);
 }
 
+/// `unanswered` gets why no algorithm applied to a table.
 void run_block(const Console& console, Study& study, const ScenarioBlock& block,
-               const Options& options, Answers& all) {
+               const Options& options, Answers& all, DiagnosticList& unanswered) {
   if (options.print) print_title(console, "---", block.title, block.note);
   for (const std::vector<Query>& table : block.tables) {
     Answers answers;
     if (options.print) console.out << "#\n";
     simulate_table(console, study, table, options.print, answers);
-    const Outcome* best = answers.best();
-    if (best == nullptr) continue;
-    if (options.print && options.shown_links > 0) {
-      print_links(console, *best, options.shown_links);
-    }
     Answers executed;
-    if (block.execute) execute(console, *block.execute, *best, options.print, executed);
+    if (const Outcome* best = answers.best()) {
+      if (options.print && options.shown_links > 0) {
+        print_links(console, *best, options.shown_links);
+      }
+      if (block.execute) execute(console, *block.execute, *best, options.print, executed);
+    } else if (answers.broken.empty()) {
+      for (const Skipped& one : answers.skipped) {
+        unanswered.add({},
+                       fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
+                                   one.algorithm, table.front().topology, one.reason),
+                       one.instead);
+      }
+    }
     all.add(std::move(answers));
     all.add(std::move(executed));
   }
@@ -142,6 +150,7 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   Answers all;
+  DiagnosticList unanswered;
   for (const Scenario& scenario : scenarios) {
     if (options.print) {
       print_title(console, "===", fmt::format("{}: {}", scenario.name, scenario.title),
@@ -150,13 +159,15 @@ int run_scenarios(Arguments& arguments, const Console& console) {
     }
     Answers answers;
     for (const ScenarioBlock& block : scenario.blocks) {
-      run_block(console, study, block, options, answers);
+      run_block(console, study, block, options, answers, unanswered);
     }
     if (options.print) print_summary(console, scenario, answers);
     all.add(std::move(answers));
   }
   if (!json.empty()) write_output(console, json, reports_json(all.outcomes));
-  return conclude(all, true);
+  const int code = verdict(all);
+  if (code == 0) unanswered.throw_if_any(ErrorKind::unsupported);
+  return code;
 }
 
 }  // namespace

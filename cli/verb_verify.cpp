@@ -25,7 +25,7 @@ std::string facts_of(const Program& program) {
   const auto transfers = static_cast<std::size_t>(count_transfers(program));
   const auto hosts = static_cast<std::size_t>(program.hosts);
   const auto relays = static_cast<std::size_t>(program.relays);
-  return fmt::format("{} {}, {}, {}{}{}: {}, {}, {}", program.name,
+  return fmt::format("{} {}, {}, {}{}{}: {}, {}, {}", printable(program.name),
                      to_string(program.contract.collective),
                      program.contract.in_place ? "in place" : "out of place",
                      counted(static_cast<std::size_t>(program.ranks()), "rank"),
@@ -86,7 +86,11 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
                       const Console& console, std::vector<Verdict>& verdicts,
                       DiagnosticList& impossible) {
   const bool all = specs == std::vector<std::string>{"all"};
-  const std::vector<std::string> names = all ? words_of(WordKind::algorithm) : specs;
+  std::vector<std::string> names = specs;
+  if (all) {
+    names.clear();
+    for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
+  }
   for (const std::string& spec : names) {
     if (spec == "all") continue;
     const AlgorithmChoice choice = parse_algorithm(spec);
@@ -134,12 +138,23 @@ void print(const Console& console, const Verdict& verdict) {
   }
 }
 
+/// Notes options that say how to build a program when all programs come from files.
+void refuse_building(Arguments& arguments) {
+  for (const char* option : {"--ranks", "--collective", "--root", "--in-place", "--chunks"}) {
+    if (!arguments.given(option)) continue;
+    arguments.problem_of(option, "a program in a file is verified as it is",
+                         "it chooses an --algorithm's program");
+  }
+}
+
 int run_verify(Arguments& arguments, const Console& console) {
   const ProgramRequest request = read_program_request(arguments);
   const std::vector<std::string> specs = arguments.words("--algorithm");
   const std::string json_file = arguments.output("--json");
   if (specs.empty() && arguments.positionals().empty()) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");
+  } else if (specs.empty()) {
+    refuse_building(arguments);
   }
   for (const std::string& spec : specs) {
     if (spec == "all") continue;

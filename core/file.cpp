@@ -2,6 +2,7 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,8 +33,9 @@ std::mutex write_mutex;
 std::array<char, 4096> unfinished_path;
 std::atomic<bool> unfinished = false;
 
-[[noreturn]] void fail(const char* what, const std::string& path, const std::string& reason) {
-  throw Error(ErrorKind::input, std::string("can't ") + what + " " + quote(path) + ": " + reason);
+[[noreturn]] void fail(const char* what, const std::string& path, const std::string& reason,
+                       ErrorKind kind = ErrorKind::input) {
+  throw Error(kind, std::string("can't ") + what + " " + quote(path) + ": " + reason);
 }
 
 std::string system_reason() { return std::strerror(errno); }
@@ -54,24 +56,30 @@ std::string read_all(std::FILE* file, const std::string& path) {
 void write_all(std::FILE* file, std::string_view content, const std::string& path) {
   if (std::fwrite(content.data(), 1, content.size(), file) != content.size() ||
       std::fflush(file) != 0) {
-    fail("write", path, system_reason());
+    fail("write", path, system_reason(), ErrorKind::runtime);  // the name was good; a full disk
   }
 }
 
 /// The temporary file of one write. Unless `commit` succeeds, it is removed.
 class Temporary {
  public:
+  /// It gets the mode of the file it will replace.
   explicit Temporary(const std::string& target)
       : target_(target), path_(target + ".tmp" + std::to_string(::getpid())) {
     if (path_.size() >= unfinished_path.size()) fail("write", target, "its name is too long");
     std::memcpy(unfinished_path.data(), path_.c_str(), path_.size() + 1);
     unfinished = true;
     ::unlink(path_.c_str());  // left by a killed process of the same number
-    const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    struct stat old {};
+    const bool replaces = ::stat(target.c_str(), &old) == 0;
+    // Nobody reads it before it may have a mode that keeps them out.
+    const int descriptor =
+        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
     if (descriptor < 0) {
       unfinished = false;
       fail("write", target, system_reason());
     }
+    if (replaces) ::fchmod(descriptor, old.st_mode & 07777);
     file_.reset(::fdopen(descriptor, "wb"));
     if (!file_) {
       ::close(descriptor);

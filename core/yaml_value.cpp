@@ -41,7 +41,18 @@ bool YamlValue::plain(std::string_view what, std::string_view wanted) const {
 
 std::optional<std::string> YamlValue::text(std::string_view what) const {
   const std::string* value = scalar(what, "text");
-  return value ? std::optional(*value) : std::nullopt;
+  if (!value) return std::nullopt;
+  // Texts are printed: they must not move a terminal's cursor or worse.
+  const auto is_control = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
+  };
+  if (const auto control = std::ranges::find_if(*value, is_control); control != value->end()) {
+    problem(fmt::format("{} contains the control character {}", what,
+                        printable(std::string(1, *control))));
+    return std::nullopt;
+  }
+  return *value;
 }
 
 std::optional<double> YamlValue::number(std::string_view what) const {

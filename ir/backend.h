@@ -57,7 +57,7 @@ struct LinkUse {
   double utilization = 0;  ///< busy_s / time_s
 };
 
-/// One stretch of the chain of ops that decided the time, latest first in no case: in time order.
+/// One stretch of the chain of ops that decided the time.
 struct CriticalStep {
   OpId op = 0;
   double start_s = 0;
@@ -70,15 +70,16 @@ struct RunReport {
   double time_s = 0;  ///< of one run; the mean over iterations for executing back ends
   double min_time_s = 0;
   double max_time_s = 0;
-  std::int64_t message_bytes = 0;     ///< after rounding to whole elements and blocks
-  std::int64_t transfers = 0;         ///< between different places
-  std::optional<std::int64_t> wrong;  ///< wrong elements (executing back ends that checked)
-  std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
-  std::string engine;                 ///< simulated only: the one that was used
-  std::vector<LinkUse> links;         ///< simulated only
-  std::vector<CriticalStep> critical_path;
-  std::vector<OpTiming> timeline;  ///< when asked for
-  double wall_s = 0;               ///< what the back end itself took
+  std::int64_t message_bytes = 0;           ///< after rounding to whole elements and blocks
+  std::int64_t transfers = 0;               ///< between different places
+  std::optional<std::int64_t> wrong;        ///< wrong elements (executing back ends that checked)
+  std::vector<std::string> damage;          ///< of these, what was overwritten beside the results
+  std::string engine;                       ///< simulated only: the one that was used
+  std::vector<LinkUse> links;               ///< simulated only
+  std::vector<CriticalStep> critical_path;  ///< simulated only, in time order; perhaps its end only
+  std::int64_t critical_steps = 0;          ///< of the whole path
+  std::vector<OpTiming> timeline;           ///< when asked for
+  double wall_s = 0;                        ///< what the back end itself took
   double algbw_gbps() const {
     return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0;
   }

@@ -45,18 +45,10 @@ std::int64_t blocks_leaving(Collective collective, int root, const RankSet& insi
 }
 
 std::string names_of(const CutGraph& graph, const SiteSet& inside) {
-  constexpr std::size_t kMost = 16;
   std::vector<std::string> words;
-  std::size_t left_out = 0;
   for (std::size_t site = 0; site < inside.size(); ++site) {
-    if (!inside[site]) continue;
-    if (words.size() < kMost) {
-      words.push_back(graph.site_name(static_cast<int>(site)));
-    } else {
-      ++left_out;
-    }
+    if (inside[site]) words.push_back(graph.site_name(static_cast<int>(site)));
   }
-  if (left_out) words.push_back(fmt::format("{} more", left_out));
   return "{" + join(words, ", ") + "}";
 }
 

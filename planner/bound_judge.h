@@ -21,7 +21,7 @@ using SiteSet = std::vector<bool>;
 /// How many blocks have to leave the ranks in `inside` when the message is one block per rank.
 std::int64_t blocks_leaving(Collective collective, int root, const RankSet& inside);
 
-/// "{gpu0, gpu1}"; of many sites the first.
+/// "{gpu0, gpu1}"
 std::string names_of(const CutGraph& graph, const SiteSet& inside);
 
 /// Keeps the tightest of the limits it is shown, with its certificate.

@@ -90,7 +90,6 @@ std::string resource_name(const PackingProblem::Resource& resource, const Topolo
 /// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
 std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
                        const Integer& scale, const Topology& topology) {
-  constexpr std::size_t kMost = 12;  // links named per price
   std::map<Integer, std::vector<std::string>, std::greater<>> by_price;
   for (std::size_t r = 0; r < prices.size(); ++r) {
     if (prices[r] == 0) continue;
@@ -99,10 +98,7 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
         resource_name(resource, topology));
   }
   std::vector<std::string> lines;
-  for (auto& [price, names] : by_price) {
-    const std::size_t left_out = names.size() > kMost ? names.size() - kMost : 0;
-    names.resize(names.size() - left_out);
-    if (left_out > 0) names.push_back(fmt::format("{} more", left_out));
+  for (const auto& [price, names] : by_price) {
     lines.push_back(fmt::format("{} for {}", price.str(), join(names, ", ")));
   }
   return join(lines, "; ");

@@ -173,7 +173,9 @@ std::vector<std::int64_t> ScenarioReader::read_sizes(YamlMap& map) {
     const auto text = value.text("size");
     if (!text) continue;
     if (const auto list = located(value, [&] { return parse_byte_list(*text); })) {
-      sizes.insert(sizes.end(), list->begin(), list->end());
+      for (const std::int64_t bytes : *list) {
+        if (std::ranges::count(sizes, bytes) == 0) sizes.push_back(bytes);
+      }
     }
   }
   return sizes;
@@ -183,14 +185,16 @@ std::vector<std::string> ScenarioReader::read_algorithms(YamlMap& map, Collectiv
   const YamlValue value = map.get("algorithms");
   if (!value.present()) return Study::applicable(collective);
   std::vector<std::string> algorithms;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::count(algorithms, name) == 0) algorithms.push_back(name);
+  };
   for (const YamlValue& item : value.one_or_more()) {
     const auto spec = item.text("algorithm");
     if (!spec) continue;
     if (*spec == "all") {
-      const auto all = Study::applicable(collective);
-      algorithms.insert(algorithms.end(), all.begin(), all.end());
+      for (const std::string& name : Study::applicable(collective)) add(name);
     } else {
-      algorithms.push_back(algorithm_name(item, *spec, collective));
+      add(algorithm_name(item, *spec, collective));
     }
   }
   if (algorithms.empty()) value.problem("no algorithms", "all, or a list of names");

@@ -47,6 +47,15 @@ std::int64_t longest_op_units(const Program& program) {
   return longest;
 }
 
+/// Chunks are larger than asked for where the program would have more than kMostOps ops.
+std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
+  const double share =
+      static_cast<double>(longest_op_units(program)) / static_cast<double>(program.contract.units);
+  // What divides evenly is not to be rounded up because a product of doubles is not exact.
+  return static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
+}
+
 /// Without a machine, one that can do everything stands in for it: only its shape counts then.
 std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
@@ -344,8 +353,11 @@ Outcome Study::ask(const Query& query) {
   const std::int64_t chunk_bytes =
       query.chunk_bytes.has_value() ? *query.chunk_bytes : automatic_chunk(query, prepared);
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
-  outcome.chunk_bytes = leaves_whole(chunking) ? 0 : chunk_bytes;
   Cut& cut = prepared.cut(chunking);
+  if (!leaves_whole(chunking)) {
+    outcome.chunk_bytes =
+        std::max(chunk_bytes, largest_piece_bytes(*cut.program, query.size_bytes));
+  }
   if (!cut.verification) cut.verification = verify(*cut.program);
   outcome.program = cut.program;
   outcome.verified = cut.verification->ok();

@@ -19,18 +19,18 @@ std::string what_it_waited_for(const Program& program, const OpHistory& history,
 
 }  // namespace
 
-std::vector<CriticalStep> critical_path(const Program& program, const OpHistory& history) {
-  std::vector<CriticalStep> path;
-  if (program.ops.empty()) return path;
+void report_critical_path(const Program& program, const OpHistory& history, RunReport& report) {
+  std::vector<CriticalStep>& path = report.critical_path;
+  if (program.ops.empty()) return;
   const auto last = std::ranges::max_element(history.end_s);
   auto id = static_cast<OpId>(last - history.end_s.begin());
-  while (id != OpGraph::kNone && path.size() < kMostCriticalSteps) {
+  for (; id != OpGraph::kNone; id = history.cause[id]) {
+    ++report.critical_steps;
+    if (path.size() == kMostCriticalSteps) continue;
     path.push_back({id, history.start_s[id], history.end_s[id], to_string(program, id),
                     what_it_waited_for(program, history, id)});
-    id = history.cause[id];
   }
   std::ranges::reverse(path);
-  return path;
 }
 
 }  // namespace espalier

@@ -8,12 +8,12 @@
 
 namespace espalier {
 
-/// A longer path keeps its latest steps only; its first step then still names the op it waited for.
+/// A longer path keeps its latest steps only; the first of them still names the op it waited for.
 inline constexpr std::size_t kMostCriticalSteps = 4096;
 
-/// The chain of ops that decided the time, in time order: the op that ended last, the one whose end
-/// let it start, and so on back to one that waited for nothing. Steps follow each other without
+/// Fills in the report's chain of ops that decided the time: the op that ended last, the one whose
+/// end let it start, and so on back to one that waited for nothing. Steps follow each other without
 /// gaps.
-std::vector<CriticalStep> critical_path(const Program& program, const OpHistory& history);
+void report_critical_path(const Program& program, const OpHistory& history, RunReport& report);
 
 }  // namespace espalier

@@ -148,7 +148,7 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   report.message_bytes = options.size_bytes;
   report.transfers = outcome->history.transfers;
   report.links = std::move(outcome->links);
-  report.critical_path = critical_path(program, outcome->history);
+  report_critical_path(program, outcome->history, report);
   if (options.timeline) report.timeline = timeline(outcome->history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();

@@ -36,21 +36,44 @@ Result bash(const std::string& script) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
 }
 
-TEST(Process, CtrlCLeavesNothingBehind) {
-  // A shell ignores Ctrl-C for its background jobs, and what is ignored stays ignored: hence the
-  // subshell that replaces itself.
-  const Result result = bash(R"(
+/// Sends the tool a signal while the temporary of its output file exists. The trace goes to a
+/// folder's file whose temporary is there while 2 million events are written, most of a second.
+Result interrupt_writing(const std::string& signal) {
+  // Job control, because a shell without it ignores Ctrl-C for its background jobs, and what is
+  // ignored stays ignored.
+  return bash(R"(
 folder=$(mktemp -d)
 set -m
-$espalier exec --ranks 2 --algorithm ring --size 16MiB --iters 1000000 --json $folder/r.json \
-  >$folder/out & 
-sleep 1
-kill -INT $!
+$espalier sim --topology ring:n=512 --algorithm ring --size 1MiB --chunk 0 \
+  --trace $folder/t.json >/dev/null &
+until compgen -G "$folder/t.json.tmp*" >/dev/null && test -s $folder/t.json.tmp*; do
+  kill -0 $! || { echo "ended by itself"; break; }
+done
+kill -)" + signal +
+              R"( $!
 wait $!
 echo "code $?"
 ls $folder
 rm -r $folder)");
-  EXPECT_EQ(result.out, "code 130\nout\n");
+}
+
+TEST(Process, CtrlCRemovesTheFileBeingWritten) {
+  EXPECT_EQ(interrupt_writing("INT").out, "code 130\n");
+}
+
+TEST(Process, TerminationRemovesTheFileBeingWritten) {
+  EXPECT_EQ(interrupt_writing("TERM").out, "code 143\n");
+}
+
+TEST(Process, CtrlCEndsARun) {
+  const Result result = bash(R"(
+set -m
+$espalier exec --ranks 2 --algorithm ring --size 16MiB --iters 1000000 >/dev/null &
+sleep 1
+kill -INT $!
+wait $!
+echo "code $?")");
+  EXPECT_EQ(result.out, "code 130\n");
 }
 
 TEST(Process, AClosedPipeIsQuiet) {

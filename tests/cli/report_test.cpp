@@ -37,11 +37,16 @@ TEST(Report, HasTheKeysOfTheSchemaInOrder) {
                                             "ranks",
                                             "root",
                                             "in_place",
+                                            "dtype",
+                                            "op",
+                                            "iters",
                                             "size_bytes",
                                             "chunk_bytes",
                                             "backend",
                                             "engine",
                                             "time_s",
+                                            "min_time_s",
+                                            "max_time_s",
                                             "algbw_gbps",
                                             "busbw_gbps",
                                             "transfers",
@@ -51,6 +56,7 @@ TEST(Report, HasTheKeysOfTheSchemaInOrder) {
                                             "bound",
                                             "links",
                                             "critical_path",
+                                            "critical_path_steps",
                                             "wall_s"}));
 }
 
@@ -75,10 +81,27 @@ TEST(Report, ExecutionsSayWhatWasCounted) {
     EXPECT_EQ(report["wrong"], 0);
     EXPECT_TRUE(report["topology"].is_null());
     EXPECT_TRUE(report["bound"].is_null());
-    EXPECT_GT(report["time_s"], 0);
+    EXPECT_EQ(report["dtype"], "float");
+    EXPECT_EQ(report["op"], "sum");
+    EXPECT_EQ(report["iters"], 2);
+    EXPECT_GT(report["min_time_s"], 0);
+    EXPECT_LE(report["min_time_s"], report["time_s"]);
+    EXPECT_LE(report["time_s"], report["max_time_s"]);
   }
   EXPECT_FALSE(reports[0]["in_place"]);
   EXPECT_TRUE(reports[1]["in_place"]);
+}
+
+TEST(Report, ExecutionsCarryTheBoundOfTheMachineNamed) {
+  const Json reports = Json::parse(
+      stdout_of({"exec", "--topology", "ring:n=3,gbps=10", "--profile", "ideal", "--algorithm",
+                 "ring", "--size", "3000", "--iters", "1", "--json", "-"}));
+  for (const Json& report : reports) {
+    // Links of three parts carry 6 x 10 GB/s, and each byte takes 2 x (3 - 1) messages.
+    EXPECT_EQ(report["bound"]["exact"], "15");
+    EXPECT_NEAR(report["bound"]["fraction"].get<double>(), report["algbw_gbps"].get<double>() / 15,
+                1e-8);
+  }
 }
 
 TEST(Report, FilesAndTablesGoTogether) {

@@ -39,6 +39,18 @@ TEST(Bar, FillsItsShare) {
   EXPECT_EQ(bar(-1, 4), "[    ]");
 }
 
+TEST(Shorten, LeavesOutTheMiddle) {
+  EXPECT_EQ(shorten("a b c", 40), "a b c");
+  std::string numbers;
+  for (int i = 10; i < 40; ++i) numbers += (i > 10 ? " " : "") + std::to_string(i);
+  ASSERT_EQ(numbers.size(), 89u);
+  // 20 characters from either end, back to a space: 7 and 6 numbers; 89 - 20 - 17 = 52.
+  EXPECT_EQ(shorten(numbers, 40),
+            "10 11 12 13 14 15 16 [52 characters left out] 34 35 36 37 38 39");
+  EXPECT_EQ(shorten(std::string(50, 'x'), 40),
+            std::string(20, 'x') + " [10 characters left out] " + std::string(20, 'x'));
+}
+
 TEST(Counted, KnowsThePlural) {
   EXPECT_EQ(counted(1, "op"), "1 op");
   EXPECT_EQ(counted(0, "op"), "0 ops");

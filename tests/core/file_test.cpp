@@ -34,11 +34,11 @@ class FileTest : public ::testing::Test {
   fs::path folder_;
 };
 
-std::string message_of(const std::function<void()>& action) {
+std::string message_of(const std::function<void()>& action, ErrorKind kind = ErrorKind::input) {
   try {
     action();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_EQ(error.kind(), kind);
     return error.what();
   }
   return "nothing thrown";
@@ -70,6 +70,14 @@ TEST_F(FileTest, KnowsBeforehandWhetherItCanWrite) {
             "error: can't write '" + folder_.string() + "': Is a directory");
 }
 
+TEST_F(FileTest, KeepsTheModeOfTheFileItReplaces) {
+  write_file(path("a"), "old");
+  fs::permissions(path("a"), fs::perms::owner_read | fs::perms::owner_write);
+  write_file(path("a"), "new");
+  EXPECT_EQ(fs::status(path("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(read_file(path("a")), "new");
+}
+
 TEST_F(FileTest, SaysWhyItCantRead) {
   EXPECT_EQ(message_of([&] { read_file("no/such/file"); }),
             "error: can't read 'no/such/file': No such file or directory");
@@ -99,7 +107,7 @@ TEST_F(FileTest, WritesToDevicesDirectly) {
 
 TEST_F(FileTest, SaysThatTheDiskIsFull) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  EXPECT_EQ(message_of([&] { write_file("/dev/full", "x"); }),
+  EXPECT_EQ(message_of([&] { write_file("/dev/full", "x"); }, ErrorKind::runtime),
             "error: can't write '/dev/full': No space left on device");
 }
 
@@ -121,10 +129,11 @@ class FileSizeLimit {
 TEST_F(FileTest, LeavesTheOldFileWholeWhenAWriteFails) {
   write_file(path("a"), "old");
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);  // the write itself reports the limit then
-  const std::string message = message_of([&] {
+  const auto write = [&] {
     const FileSizeLimit limit;
     write_file(path("a"), std::string(100'000, 'x'));
-  });
+  };
+  const std::string message = message_of(write, ErrorKind::runtime);
   ::signal(SIGXFSZ, handler);
   EXPECT_NE(message.find("can't write"), std::string::npos) << message;
   EXPECT_EQ(read_file(path("a")), "old");
