@@ -29,7 +29,7 @@ constexpr double kSmallestPieceBytes = 4096;
 /// The search goes on as long as twice as many pieces take less than this of the time.
 constexpr double kWorthwhile = 0.998;
 /// Nor programs of more ops: each one tried is built and simulated.
-constexpr std::size_t kMostTriedOps = std::size_t{1} << 15;
+constexpr std::size_t kMostTriedOps = std::size_t{1} << 18;
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.

@@ -37,9 +37,6 @@ std::vector<Case> all_cases() {
   for (const Algorithm* algorithm : all_algorithms()) {
     for (const Collective collective : algorithm->collectives) {
       for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) {
-        // Its packings of full machines have thousands of ops and take minutes here; larger counts
-        // are tested on real machines in tests/algorithms/optimal_test.cpp.
-        if (algorithm->name == "optimal" && ranks > 5) continue;
         cases.push_back({algorithm, collective, ranks});
       }
     }
