@@ -74,9 +74,6 @@ void ForestWriter::combine_up(const PlannedTree& tree, const Slices& own, const 
   if (!tree.edges.empty()) combine(tree.root);
 }
 
-namespace {
-
-/// Adds the relays to the builder where a tree needs them, so that its places are sites.
 int add_relays(Builder& builder, const BuildRequest& request, const Forest& forest) {
   const bool needed = std::ranges::any_of(
       forest.trees, [&](const PlannedTree& tree) { return tree.uses_relays(request.ranks); });
@@ -84,6 +81,8 @@ int add_relays(Builder& builder, const BuildRequest& request, const Forest& fore
   for (int relay = 0; relay < relays; ++relay) builder.add_relay();
   return relays;
 }
+
+namespace {
 
 /// Where each site keeps a tree's stretch of the message on the way.
 class Layout {

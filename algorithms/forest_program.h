@@ -74,6 +74,10 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   }
 }
 
+/// Adds the placement's relays to the builder where a tree needs them, so that its places are
+/// sites. Returns how many were added.
+int add_relays(Builder& builder, const BuildRequest& request, const Forest& forest);
+
 /// Broadcast, reduce, allgather or reducescatter along the trees of a forest for it.
 Program forest_program(std::string name, const BuildRequest& request, const Forest& forest,
                        const Strips& strips);

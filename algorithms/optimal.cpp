@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best trees for the machine at hand, planned before the program is built.
+// The best trees and paths for the machine at hand, planned before the program is built.
+#include <fmt/format.h>
+
 #include "algorithms/forest_program.h"
+#include "algorithms/path_program.h"
 #include "algorithms/schedules.h"
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
+#include "planner/pack_paths.h"
 
 namespace espalier {
 
@@ -12,11 +16,17 @@ namespace {
 /// Data goes up and down a tree at the same time only when its strips are cut into many pieces, so
 /// that strips should not be many, too.
 constexpr std::int64_t kMostAllreduceOps = 2'000;
+/// Paths that share a link need strips of about one weight, not of one unit: exact shares take
+/// hundreds of units.
+constexpr std::int64_t kMostPathOps = 2'000;
 
 Forest plan_optimal(const BuildRequest& request) {
   if (request.ranks == 1) return nothing_to_send(request.collective);
   if (request.collective == Collective::allreduce) {
     return pack_allreduce(*request.router, *request.placement);
+  }
+  if (has_paths(request.collective)) {
+    return pack_paths(request.collective, request.root, *request.router, *request.placement);
   }
   return pack_arborescences(request.collective, request.root, *request.router, *request.placement,
                             {.trees_per_root = request.parameter("k")});
@@ -29,6 +39,10 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
     return builder.finish();
   }
   Strips strips{.per_unit = request.parameter("streams")};
+  if (has_paths(request.collective)) {
+    strips.most_ops = kMostPathOps;
+    return path_program("optimal", request, forest, strips);
+  }
   if (request.collective != Collective::allreduce) {
     return forest_program("optimal", request, forest, strips);
   }
@@ -36,25 +50,41 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
   return allreduce_program("optimal", request, forest, strips);
 }
 
+std::optional<std::string> too_many_paths(const BuildRequest& request) {
+  if (!has_paths(request.collective)) return std::nullopt;
+  const std::int64_t demands = count_demands(request.collective, request.ranks);
+  if (demands <= kMostPathDemands) return std::nullopt;
+  return fmt::format(
+      "plans paths for up to {} pairs of ranks and {} of {} ranks has {}; "
+      "the algorithm direct has no such limit",
+      kMostPathDemands, to_string(request.collective), request.ranks, demands);
+}
+
 }  // namespace
 
 const Algorithm& optimal_algorithm() {
   static const Algorithm algorithm = {
       .name = "optimal",
-      .summary = "trees packed for the machine at hand, at the rate of its bound",
-      .constraints = "needs a machine; 512 ranks at most",
-      .paper = "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787",
+      .summary = "trees and paths packed for the machine at hand, at the rate of its bound",
+      .constraints = "needs a machine; 512 ranks at most, 64 for alltoall",
+      .paper =
+          "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787; "
+          "Shahrokhi and Matula 1990",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce,
-                      Collective::allgather, Collective::reducescatter},
-      .parameters = {{"k", "trees per root, except for allreduce; 0: as many as the optimum takes",
-                      0, 0, 1024},
-                     {"streams", "transfers side by side that share a tree's part of a link", 2, 1,
-                      8}},
+                      Collective::allgather, Collective::reducescatter, Collective::gather,
+                      Collective::scatter, Collective::alltoall, Collective::sendrecv},
+      .parameters =
+          {{"k",
+            "trees per root, where there is a choice: for broadcast, reduce, allgather and "
+            "reducescatter; 0: as many as the optimum takes",
+            0, 0, 1024},
+           {"streams", "transfers side by side that share a tree's part of a link", 2, 1, 8}},
       .pipelined = true,
       .staggered = true,
       .uses_relays = true,
       .needs_machine = true,
       .max_ranks = 512,
+      .unsupported = too_many_paths,
       .plan = plan_optimal,
       .write = write_optimal};
   return algorithm;

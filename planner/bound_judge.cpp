@@ -75,6 +75,24 @@ void BoundJudge::cut(const SiteSet& inside, Capacity out) {
       names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
 }
 
+void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
+  const std::int64_t n = graph_.ranks();
+  const RankSet ranks(inside.begin(), inside.begin() + n);
+  RankSet others = ranks;
+  others.flip();
+  const std::int64_t blocks =
+      blocks_leaving(collective_, root_, ranks) + blocks_leaving(collective_, root_, others);
+  if (blocks == 0 || !is_tighter(Rational(Integer(around) * n, Integer(blocks)))) return;
+  const double need = static_cast<double>(blocks) / static_cast<double>(n);
+  const double gbps = rounded_gbps(around);
+  kind_ = "cut";
+  certificate_ = fmt::format(
+      "the links between {} and the other GPUs carry {:.6g} GB/s, both ways together, and {:.6g} "
+      "of "
+      "the message must cross them: {:.6g} / {:.6g} = {:.6g} GB/s",
+      names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
+}
+
 void BoundJudge::partition(std::int64_t parts, const Rational& around,
                            const std::string& description) {
   if (parts < 2 || !is_tighter(around / (4 * (parts - 1)))) return;

@@ -32,10 +32,12 @@ class BoundJudge {
   /// `out`: what leaves a vertex set with these ranks. Relays inside may be left out, as switches
   /// are: they are only named.
   void cut(const SiteSet& inside, Capacity out);
+  /// `around`: what leaves such a vertex set and what enters it (see CutGraph::around).
+  void two_way_cut(const SiteSet& inside, Capacity around);
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
   void partition(std::int64_t parts, const Rational& around, const std::string& description);
-  /// Allreduce: a limit in bytes/s that prices of links prove.
+  /// A limit in bytes/s that prices of links prove.
   void prices(const Rational& limit, const std::string& certificate);
 
   Bound bound() const;

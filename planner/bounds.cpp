@@ -3,6 +3,9 @@
 //
 // Cut: whatever must leave a set S of ranks crosses the links that leave it, so
 //   T >= demand(S) * M / out(S).
+// Where directions share a link's capacity, what enters S counts, too: with both(S) the capacity of
+// the links around S in both directions (a full-duplex link 2c, a medium c),
+//   T >= (demand(S) + demand(others)) * M / both(S).
 //
 // Partition, allreduce only (Nash-Williams and Tutte on direct-connect machines; Patarasuk and Yuan
 // 2009 for single ranks): when k parts each must learn the combination of all, and only ranks
@@ -11,12 +14,14 @@
 // P in both directions, 4(k-1) M <= T * sum of both(P). A full-duplex link counts 2c in both(P), a
 // medium that its directions share counts c.
 //
-// Prices, allreduce only: see spanning_trees.h. Prices contain partitions as a special case and are
-// exact on every machine; partitions are on direct-connect ones.
+// Prices, for allreduce: see spanning_trees.h. They contain partitions as a special case and are
+// exact on every machine; partitions are on direct-connect ones. For gather, scatter, alltoall and
+// sendrecv: see path_packing.h. They contain cuts as a special case and are exact on every machine;
+// cuts are not, since many pairs share the links.
 //
 // Relays combine and copy, but need not be told: cuts may have them on either side, and partitions
-// must have each in the part of some rank. For prices every relay is merged with a rank, which only
-// makes the machine faster.
+// must have each in the part of some rank. For prices of trees every relay is merged with a rank,
+// which only makes the machine faster.
 #include "planner/bounds.h"
 
 #include <algorithm>
@@ -26,16 +31,19 @@
 #include "core/words.h"
 #include "planner/bound_judge.h"
 #include "planner/cut_graph.h"
+#include "planner/pack_paths.h"
 #include "planner/price_proof.h"
 #include "planner/small_partitions.h"
 
 namespace espalier {
 namespace {
 
-/// Up to these many ranks the best tree packing is computed for its prices, and the least cut
-/// searched for; above, only natural cuts and partitions are tried. A second or so.
+/// Up to these many ranks the best packing of trees or paths is computed for its prices, and the
+/// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMostPricedRanks = 64;
 constexpr int kMostSearchedRanks = 64;
+/// Paths only between so many pairs of ranks: those of an alltoall of 32.
+constexpr std::int64_t kMostPricedPairs = 1024;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
 constexpr int kMostEnumeratedRanks = 8;
 
@@ -71,6 +79,9 @@ void judge_subsets(const CutGraph& graph, Collective collective, int root, bool 
     best_blocks = blocks;
   }
   if (best != 0) judge.cut(members(best, n), capacities.leaving(best));
+  for (unsigned set = 1; graph.has_media() && set + 1 < 1U << n; ++set) {
+    judge.two_way_cut(members(set, n), capacities.around(set));
+  }
   if (!partitions) return;
   const std::vector<unsigned> parts = capacities.weakest_partition();
   Integer around = 0;
@@ -130,6 +141,11 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
       CutGraph::Cut best = alone(graph, 0);
       for (int rank = 0; rank < n; ++rank) best = least_per_rank(graph, rank, std::move(best));
       show(collective == Collective::allgather ? best : turned(best), judge);
+      // Whatever the set, all blocks cross: its own out of it, the others into it.
+      for (int rank = 1; graph.has_media() && rank < n; ++rank) {
+        const CutGraph::Cut cut = graph.around_between(0, rank);
+        judge.two_way_cut(cut.inside, cut.capacity);
+      }
       return true;
     }
     case Collective::alltoall:
@@ -143,6 +159,7 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
 void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
   const auto both_sides = [&](std::vector<bool> set) {
     judge.cut(graph.sites_of(set), graph.leaving(set));
+    if (graph.has_media()) judge.two_way_cut(graph.sites_of(set), graph.around(set));
     set.flip();
     judge.cut(graph.sites_of(set), graph.leaving(set));
   };
@@ -192,10 +209,13 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
   const CutGraph graph(router, placement);
   BoundJudge judge(collective, root, graph);
   const int n = graph.ranks();
+  const bool priced_paths = has_paths(collective) && !options.helpers && n <= kMostPricedRanks &&
+                            count_demands(collective, n) <= kMostPricedPairs;
   const bool partitions = collective == Collective::allreduce && !options.helpers;
   if (n <= 1) return judge.bound();
   if (graph.direct() && graph.sites() <= SubsetCapacities::kMostSites) {
     judge_subsets(graph, collective, root, partitions, judge);
+    if (priced_paths) judge_by_paths(collective, root, router, placement, judge);
     return judge.bound();
   }
   judge_natural(graph, root, partitions, judge);
@@ -203,14 +223,12 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
     if (n <= kMostPricedRanks) judge_by_prices(router, placement, graph, judge);
     return judge.bound();
   }
-  if (n <= kMostSearchedRanks && judge_by_flows(graph, collective, root, judge)) {
-    return judge.bound();
-  }
-  if (n > kMostEnumeratedRanks) return judge.bound();
-  for (unsigned set = 1; set + 1 < 1U << n; ++set) {
+  const bool searched = n <= kMostSearchedRanks && judge_by_flows(graph, collective, root, judge);
+  for (unsigned set = 1; !searched && n <= kMostEnumeratedRanks && set + 1 < 1U << n; ++set) {
     const RankSet inside = members(set, n);
     judge.cut(inside, graph.out_of(inside));
   }
+  if (priced_paths) judge_by_paths(collective, root, router, placement, judge);
   return judge.bound();
 }
 

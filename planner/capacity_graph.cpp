@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/check.h"
+#include "planner/common_unit.h"
 
 namespace espalier {
 namespace {
@@ -153,16 +153,17 @@ class GraphMaker {
     }
   }
 
-  void add_arc(int from, int to, std::int64_t capacity, LinkId link) {
-    if (capacity > 0) graph_.arcs.push_back({from, to, capacity, link});
+  void add_arc(int from, int to, double bytes_per_s, LinkId link) {
+    if (std::llround(bytes_per_s) == 0) return;
+    graph_.arcs.push_back({from, to, 0, link});
+    bytes_per_s_.push_back(bytes_per_s);
   }
 
   void add_link(LinkId id) {
     const Link& link = topology_.links[id];
-    const auto bytes_per_s =
-        static_cast<std::int64_t>(std::llround(router_.capacity_gbps(id) * 1e9));
-    std::int64_t forward = bytes_per_s;
-    std::int64_t backward = bytes_per_s;
+    const double bytes_per_s = router_.capacity_gbps(id) * 1e9;
+    double forward = bytes_per_s;
+    double backward = bytes_per_s;
     if (link.duplex == Duplex::shared) {
       forward = backward = bytes_per_s / (2 * links_of_medium_.at(link.medium));
     } else if (link.duplex == Duplex::half) {
@@ -178,51 +179,50 @@ class GraphMaker {
   /// The upper vertex of a staged switch takes what comes from its GPUs and leads to CPUs, the
   /// lower one takes what CPUs and NICs send and leads to GPUs. The upper vertex of a NIC leads
   /// into the network, the lower one out of it: a NIC does not pass on what comes from its host.
-  void add_direction(NodeId from, NodeId to, std::int64_t capacity, LinkId link) {
+  void add_direction(NodeId from, NodeId to, double bytes_per_s, LinkId link) {
     const bool from_staged = staged_[from];
     const bool to_staged = staged_[to];
     if (from_staged && to_staged) {
       const bool descends = to_cpu_[to] > to_cpu_[from];
-      return descends ? add_arc(down_[from], down_[to], capacity, link)
-                      : add_arc(up_[from], up_[to], capacity, link);
+      return descends ? add_arc(down_[from], down_[to], bytes_per_s, link)
+                      : add_arc(up_[from], up_[to], bytes_per_s, link);
     }
     if (from_staged && kind(to) != NodeKind::gpu && kind(to) != NodeKind::cpu) {
-      return join({up_[from], down_[from]}, {up_[to]}, capacity, link);
+      return join({up_[from], down_[from]}, {up_[to]}, bytes_per_s, link);
     }
     if (to_staged && kind(from) != NodeKind::gpu && kind(from) != NodeKind::cpu) {
-      return join({down_[from]}, {up_[to], down_[to]}, capacity, link);
+      return join({down_[from]}, {up_[to], down_[to]}, bytes_per_s, link);
     }
     const auto is_network = [&](NodeId node) { return kind(node) == NodeKind::fabric; };
     const bool tail_up = kind(from) == NodeKind::nic ? is_network(to) : kind(to) != NodeKind::gpu;
     const bool head_up =
         kind(to) == NodeKind::nic ? !is_network(from) : kind(from) == NodeKind::gpu;
-    add_arc(tail_up ? up_[from] : down_[from], head_up ? up_[to] : down_[to], capacity, link);
+    add_arc(tail_up ? up_[from] : down_[from], head_up ? up_[to] : down_[to], bytes_per_s, link);
   }
 
   /// One link that several vertices share: through a vertex that is no node.
   /// The side with one vertex is the link.
-  void join(const std::vector<int>& tails, const std::vector<int>& heads, std::int64_t capacity,
+  void join(const std::vector<int>& tails, const std::vector<int>& heads, double bytes_per_s,
             LinkId link) {
     constexpr LinkId kNoLink = -1;
     const int middle = add_vertex(kNone);
     for (const int tail : tails)
-      add_arc(tail, middle, capacity, tails.size() == 1 ? link : kNoLink);
+      add_arc(tail, middle, bytes_per_s, tails.size() == 1 ? link : kNoLink);
     for (const int head : heads)
-      add_arc(middle, head, capacity, tails.size() == 1 ? kNoLink : link);
+      add_arc(middle, head, bytes_per_s, tails.size() == 1 ? kNoLink : link);
   }
 
+  /// Capacities in a common unit, so coarse that sums of them do not overflow.
   void scale() {
-    std::int64_t unit = 0;
-    double total = 0;
-    for (const CapacityGraph::Arc& arc : graph_.arcs) {
-      unit = std::gcd(unit, arc.capacity);
-      total += static_cast<double>(arc.capacity);
-    }
-    if (unit == 0) return;
+    const CommonUnit unit = in_common_unit(bytes_per_s_);
+    const double total = std::accumulate(unit.multiples.begin(), unit.multiples.end(), 0.0);
     const double most = kMostTotal / static_cast<double>(std::max(1, graph_.ranks));
-    while (total / static_cast<double>(unit) > most) unit *= 10;
-    graph_.unit_bytes_per_s = unit;
-    for (CapacityGraph::Arc& arc : graph_.arcs) arc.capacity /= unit;
+    std::int64_t grain = 1;
+    while (total / static_cast<double>(grain) > most) grain *= 10;
+    graph_.unit_bytes_per_s = unit.lower * grain;
+    for (std::size_t i = 0; i < graph_.arcs.size(); ++i) {
+      graph_.arcs[i].capacity = unit.multiples[i] / grain;
+    }
   }
 
   const Router& router_;
@@ -233,11 +233,12 @@ class GraphMaker {
   std::set<NodeId> memories_;  ///< the same
   std::vector<LinkId> links_;
   std::vector<std::vector<NodeId>> neighbours_;  ///< over `links_`
-  std::map<std::string, std::int64_t> links_of_medium_;
-  std::vector<bool> staged_;    ///< by node
-  std::vector<int> to_cpu_;     ///< steps, by node; when something is staged
-  std::vector<int> from_root_;  ///< steps, by node; for MediaUse::outward
-  std::vector<int> up_, down_;  ///< vertex by node; differ for staged switches
+  std::map<std::string, int> links_of_medium_;
+  std::vector<bool> staged_;         ///< by node
+  std::vector<int> to_cpu_;          ///< steps, by node; when something is staged
+  std::vector<int> from_root_;       ///< steps, by node; for MediaUse::outward
+  std::vector<int> up_, down_;       ///< vertex by node; differ for staged switches
+  std::vector<double> bytes_per_s_;  ///< by arc
   CapacityGraph graph_;
 };
 

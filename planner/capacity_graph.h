@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/exact.h"
 #include "topologies/route.h"
 
 namespace espalier {
@@ -29,9 +30,9 @@ struct CapacityGraph {
 
   int ranks = 0;
   int relays = 0;
-  std::vector<NodeId> node;  ///< by vertex; -1 for one that only joins arcs
-  std::vector<Arc> arcs;     ///< at most one from a vertex to another
-  std::int64_t unit_bytes_per_s = 1;
+  std::vector<NodeId> node;       ///< by vertex; -1 for one that only joins arcs
+  std::vector<Arc> arcs;          ///< at most one from a vertex to another
+  Rational unit_bytes_per_s = 1;  ///< makes no capacity too large
 
   int vertices() const { return static_cast<int>(node.size()); }
 };

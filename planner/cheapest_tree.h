@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "planner/site_distances.h"
+#include "planner/spanning_trees.h"
 
 // The pricing problem of tree packing. Private to the room.
 

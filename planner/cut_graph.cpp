@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/check.h"
 
@@ -33,8 +34,13 @@ struct CutGraph::FlowNetwork {
   FlowGraph graph;
   int source = 0, sink = 0;
   std::vector<Traits::edge_descriptor> from_source, to_sink;  // by rank
-  std::vector<std::pair<Traits::edge_descriptor, Capacity>> links;
-  std::int64_t scale = 1;
+  struct ScaledLink {
+    Traits::edge_descriptor edge;
+    Capacity capacity;
+    bool is_medium;
+  };
+  std::vector<ScaledLink> links;
+  std::pair<std::int64_t, std::int64_t> scale{1, 1};
 
   explicit FlowNetwork(std::size_t vertices) : graph(vertices) {}
 
@@ -49,15 +55,17 @@ struct CutGraph::FlowNetwork {
   }
 
   /// An arc whose capacity is scaled.
-  void add_link(int from, int to, Capacity capacity) {
-    links.emplace_back(add(from, to, capacity), capacity);
+  void add_link(int from, int to, Capacity capacity, bool is_medium) {
+    links.push_back({add(from, to, capacity), capacity, is_medium});
   }
 
-  void scale_links(std::int64_t by) {
-    if (scale == by) return;
-    scale = by;
-    for (const auto& [edge, capacity] : links)
-      put(boost::edge_capacity, graph, edge, capacity * by);
+  /// Links of their own by `full`, media by `shared`.
+  void scale_links(std::int64_t full, std::int64_t shared) {
+    if (scale == std::pair(full, shared)) return;
+    scale = {full, shared};
+    for (const auto& [edge, capacity, is_medium] : links) {
+      put(boost::edge_capacity, graph, edge, capacity * (is_medium ? shared : full));
+    }
   }
 
   void open(int rank, Capacity supply, Capacity demand) {
@@ -171,11 +179,12 @@ CutGraph::FlowNetwork& CutGraph::network() const {
   network.sink = network.source + 1;
   const auto entry = [&](int medium) { return vertices + 2 * medium; };
   for (int medium = 0; medium < media; ++medium) {
-    network.add_link(entry(medium), entry(medium) + 1, medium_capacity_[medium]);
+    network.add_link(entry(medium), entry(medium) + 1, medium_capacity_[medium],
+                     /*is_medium=*/true);
   }
   for (const Arc& arc : arcs_) {
     if (arc.medium < 0) {
-      network.add_link(arc.from, arc.to, arc.capacity);
+      network.add_link(arc.from, arc.to, arc.capacity, /*is_medium=*/false);
     } else {
       network.add(arc.from, entry(arc.medium), kUnlimited);
       network.add(entry(arc.medium) + 1, arc.to, kUnlimited);
@@ -191,7 +200,7 @@ CutGraph::FlowNetwork& CutGraph::network() const {
 
 Capacity CutGraph::out_of(const std::vector<bool>& inside) const {
   FlowNetwork& network = this->network();
-  network.scale_links(1);
+  network.scale_links(1, 1);
   for (int rank = 0; rank < ranks(); ++rank) {
     network.open(rank, inside[rank] ? kUnlimited : 0, inside[rank] ? 0 : kUnlimited);
   }
@@ -199,8 +208,17 @@ Capacity CutGraph::out_of(const std::vector<bool>& inside) const {
 }
 
 CutGraph::Cut CutGraph::between(int inside, int outside) const {
+  return least_between(inside, outside, 1);
+}
+
+CutGraph::Cut CutGraph::around_between(int inside, int outside) const {
+  return least_between(inside, outside, 2);
+}
+
+/// `full`: how often a link of its own counts.
+CutGraph::Cut CutGraph::least_between(int inside, int outside, int full) const {
   FlowNetwork& network = this->network();
-  network.scale_links(1);
+  network.scale_links(full, 1);
   for (int rank = 0; rank < ranks(); ++rank) {
     network.open(rank, rank == inside ? kUnlimited : 0, rank == outside ? kUnlimited : 0);
   }
@@ -210,7 +228,7 @@ CutGraph::Cut CutGraph::between(int inside, int outside) const {
 
 CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t weight) const {
   FlowNetwork& network = this->network();
-  network.scale_links(weight);
+  network.scale_links(weight, weight);
   for (int rank = 0; rank < ranks(); ++rank) {
     network.open(rank, rank == outside ? 0 : price, rank == outside ? kUnlimited : 0);
   }

@@ -44,8 +44,12 @@ class CutGraph {
     Capacity capacity = 0;
     std::vector<bool> inside;  ///< by site
   };
+  /// Whether there is a medium, so that what leaves a set may need the capacity of what enters it.
+  bool has_media() const { return !medium_capacity_.empty(); }
   /// Of the cuts that hold the first rank and not the second, one of least capacity.
   Cut between(int inside, int outside) const;
+  /// The same with capacity as in `around`: what leaves the set and what enters it.
+  Cut around_between(int inside, int outside) const;
   /// Of the cuts that don't hold `outside`, one of least `weight` * capacity - `price` * ranks
   /// inside; that of no rank, with capacity 0, when none is below 0.
   Cut least_priced(int outside, Capacity price, std::int64_t weight) const;
@@ -77,6 +81,7 @@ class CutGraph {
  private:
   struct FlowNetwork;
   FlowNetwork& network() const;
+  Cut least_between(int inside, int outside, int full) const;
   /// Capacity of every arc that is counted once; `full` times that of a link of its own.
   template <typename Count>
   void count_leaving(const std::vector<bool>& vertices, Count count) const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <set>
@@ -30,6 +31,18 @@ bool PlannedTree::uses_relays(int ranks) const {
   return std::ranges::any_of(edges, relays);
 }
 
+bool has_paths(Collective collective) {
+  switch (collective) {
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::sendrecv:
+      return true;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 /// As loads may exceed capacities by rounding.
@@ -47,7 +60,7 @@ class ForestChecker {
 
   std::vector<std::string> run() {
     for (std::size_t i = 0; i < forest_.trees.size(); ++i) check_tree(i);
-    check_weights();
+    is_path() ? check_demands() : check_weights();
     check_loads();
     return std::move(problems_);
   }
@@ -56,6 +69,7 @@ class ForestChecker {
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
   bool is_site(int site) const { return site >= 0 && site < sites_; }
   bool blocked() const { return info(forest_.collective).blocked; }
+  bool is_path() const { return has_paths(forest_.collective); }
 
   void check_tree(std::size_t index) {
     const PlannedTree& tree = forest_.trees[index];
@@ -68,17 +82,21 @@ class ForestChecker {
     }
     if (tree.weight <= 0) problem(fmt::format("its weight is {}", tree.weight));
     std::set<int> reached{tree.root};
+    int last = tree.root;
     for (const TreeEdge& edge : tree.edges) {
       if (!is_site(edge.parent) || !is_site(edge.child)) {
         problem(fmt::format("edge {} - {} does not join ranks", edge.parent, edge.child));
         continue;
       }
-      if (reached.count(edge.parent) == 0) {
+      if (is_path() && edge.parent != last) {
+        problem(fmt::format("it goes on from rank {}, not from {}", edge.parent, last));
+      } else if (reached.count(edge.parent) == 0) {
         problem(fmt::format("rank {} is a parent before it is reached", edge.parent));
       }
       if (!reached.insert(edge.child).second) {
         problem(fmt::format("rank {} is reached twice", edge.child));
       }
+      last = edge.child;
       if (!loads_.add(edge, forest_.collective, tree.weight)) {
         const auto name = [&](int site) {
           return router_.topology()
@@ -90,7 +108,9 @@ class ForestChecker {
       }
     }
     const auto ranks = std::ranges::count_if(reached, [&](int site) { return is_rank(site); });
-    if (ranks < ranks_) problem(fmt::format("it reaches {} of {} ranks", ranks, ranks_));
+    if (!is_path() && ranks < ranks_) {
+      problem(fmt::format("it reaches {} of {} ranks", ranks, ranks_));
+    }
     for (const int site : reached) {
       const bool leads_on = std::ranges::any_of(
           tree.edges, [&](const TreeEdge& edge) { return edge.parent == site; });
@@ -119,6 +139,33 @@ class ForestChecker {
         problems_.push_back(fmt::format("the weights at rank {} add up to {}, not {} / {}", rank,
                                         by_root[rank], forest_.units, ranks_));
       }
+    }
+  }
+
+  /// The contract says who needs blocks of whom.
+  void check_demands() {
+    Contract contract{forest_.collective, ranks_, 0, blocked() ? ranks_ : 1, false};
+    if (!forest_.trees.empty()) contract.root = forest_.trees.front().root;
+    const std::int64_t block = forest_.units / contract.units;
+    std::map<std::pair<int, int>, std::int64_t> missing;  // units by sender and receiver
+    for (int to = 0; to < ranks_; ++to) {
+      const std::int64_t units = output_region(contract, to).units;
+      for (std::int64_t unit = 0; unit < units; ++unit) {
+        const int from = origin_of(contract, to, unit).rank;
+        if (from != to) missing[{from, to}] += block;
+      }
+    }
+    for (const PlannedTree& tree : forest_.trees) {
+      if (tree.edges.empty() && ranks_ == 1) continue;  // see nothing_to_send
+      int from = tree.root;
+      int to = tree.edges.empty() ? tree.root : tree.edges.back().child;
+      if (goes_up(forest_.collective)) std::swap(from, to);
+      missing[{from, to}] -= tree.weight;
+    }
+    for (const auto& [pair, units] : missing) {
+      if (units == 0) continue;
+      problems_.push_back(fmt::format("from rank {} to {} go {} units too {}", pair.first,
+                                      pair.second, std::abs(units), units > 0 ? "few" : "many"));
     }
   }
 

@@ -27,8 +27,8 @@ struct TreeEdge {
 };
 
 /// A tree over all ranks, and perhaps relays (none of them a leaf), that carries `weight` units of
-/// the message (of the root's block, for collectives in which every rank is a root). Edges stand
-/// parents first.
+/// the message (of the root's block, for collectives in which every rank is a root); or a path from
+/// a rank to another, perhaps over relays, that carries them. Edges stand parents first.
 struct PlannedTree {
   int root = 0;
   std::int64_t weight = 1;
@@ -47,6 +47,10 @@ struct PlannedTree {
 /// broadcast: trees from the root, weights add up to `units`. allgather: every rank's trees add up
 /// to `units / ranks`. reduce and reducescatter: the same with data going up, towards the root.
 /// allreduce: up every tree, then down it; roots are free, and may be relays.
+///
+/// gather, scatter, alltoall, sendrecv: paths. Data goes from the root to the last child; for a
+/// gather, from the last child to the root. The paths of every pair add up to `units / ranks`, a
+/// block; of sendrecv to `units`, the whole message. What a rank keeps is no path.
 struct Forest {
   Collective collective = Collective::allreduce;
   std::int64_t units = 1;
@@ -58,14 +62,16 @@ struct Forest {
 /// The forest of a single rank: one tree without edges, at an unlimited rate.
 Forest nothing_to_send(Collective collective);
 
+/// Whether a forest for the collective consists of paths.
+bool has_paths(Collective collective);
 /// Whether data goes up a forest's trees, towards their roots, and whether it goes down; both for
 /// allreduce.
 bool goes_up(Collective collective);
 bool goes_down(Collective collective);
 
-/// Problems of a forest: a tree that does not span, weights that do not add up, a link loaded
-/// beyond its capacity at `algbw_gbps` (relative 1e-9). Empty: it is what it claims. Independent of
-/// how it was made.
+/// Problems of a forest: a tree that does not span, a path that branches or passes a rank twice,
+/// weights that do not add up, a link loaded beyond its capacity at `algbw_gbps` (relative 1e-9).
+/// Empty: it is what it claims. Independent of how it was made.
 std::vector<std::string> check_forest(const Forest& forest, const Router& router,
                                       const Placement& placement);
 

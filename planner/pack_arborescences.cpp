@@ -19,8 +19,6 @@
 namespace espalier {
 namespace {
 
-__extension__ using Wide = __int128;
-
 /// Numbers of trees per root that are tried one after the other for one that loses nothing.
 constexpr std::int64_t kFewTrees = 16;
 /// Edges of all trees together, beyond which this much of the optimum will do. The last per cent
@@ -134,18 +132,6 @@ void add_planned(const Branching& tree, RankGraph& ranks, std::vector<PlannedTre
   }
 }
 
-void set_algbw(Forest& forest, Wide trees, const TreeGrid& grid, std::int64_t unit_bytes_per_s) {
-  Wide numerator = trees * grid.capacity * unit_bytes_per_s;
-  Wide denominator = Wide{grid.trees} * 1'000'000'000;
-  Wide a = numerator, b = denominator;
-  while (b != 0) a = std::exchange(b, a % b);
-  numerator /= a;
-  denominator /= a;
-  forest.algbw_gbps = static_cast<double>(numerator) / static_cast<double>(denominator);
-  forest.exact_algbw = fmt::to_string(numerator);
-  if (denominator != 1) forest.exact_algbw += "/" + fmt::to_string(denominator);
-}
-
 Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roots,
             const Router& router, const Placement& placement, const PackingOptions& options) {
   const TreeRate rate = best_rate(graph, roots);
@@ -167,7 +153,10 @@ Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roo
     add_planned(tree, *ranks, forest.trees);
   }
   make_relays_sites(forest.trees, graph, placement);
-  set_algbw(forest, forest.units, sized.grid, graph.unit_bytes_per_s);
+  const Rational algbw =
+      graph.unit_bytes_per_s * forest.units * sized.grid.capacity / sized.grid.trees;
+  forest.algbw_gbps = rounded_gbps(algbw);
+  forest.exact_algbw = exact_gbps(algbw);
   return forest;
 }
 

@@ -28,12 +28,19 @@ PackingMaster::PackingMaster(const std::vector<std::int64_t>& capacities)
 PackingMaster::~PackingMaster() = default;
 
 void PackingMaster::add(const std::vector<std::int64_t>& loads) {
+  std::map<int, std::int64_t> some;
+  for (std::size_t row = 0; row < loads.size(); ++row) {
+    if (loads[row] != 0) some.emplace(static_cast<int>(row), loads[row]);
+  }
+  add(some);
+}
+
+void PackingMaster::add(const std::map<int, std::int64_t>& loads) {
   std::vector<int> rows;
   std::vector<double> elements;
-  for (std::size_t row = 0; row < loads.size(); ++row) {
-    if (loads[row] == 0) continue;
-    rows.push_back(static_cast<int>(row));
-    elements.push_back(static_cast<double>(loads[row]));
+  for (const auto& [row, load] : loads) {
+    rows.push_back(row);
+    elements.push_back(static_cast<double>(load));
   }
   solver_->simplex.addColumn(static_cast<int>(rows.size()), rows.data(), elements.data(), 0,
                              COIN_DBL_MAX, 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,7 @@ class PackingMaster {
 
   /// `loads`: by resource.
   void add(const std::vector<std::int64_t>& loads);
+  void add(const std::map<int, std::int64_t>& loads);
   int columns() const { return static_cast<int>(values_.size()); }
   /// What a column is worth; 1 at first.
   void set_value(int column, double value);

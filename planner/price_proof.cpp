@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "core/words.h"
+#include "planner/path_packing.h"
+#include "planner/spanning_trees.h"
 
 namespace espalier {
 namespace {
@@ -80,28 +82,50 @@ Partition partition_of(const PackingProblem& problem, const std::vector<int>& gr
   return partition;
 }
 
-std::string resource_name(const PackingProblem::Resource& resource, const Topology& topology) {
+/// "medium bus", "gpu0-gpu1" or, of one direction, "gpu0->gpu1".
+std::string resource_name(const PackingProblem::Resource& resource, const Topology& topology,
+                          bool one_direction) {
   const Link& link = topology.links[static_cast<std::size_t>(resource.link)];
   if (link.duplex == Duplex::shared) return "medium " + link.medium;
-  return fmt::format("{}-{}", topology.nodes[static_cast<std::size_t>(link.a)].name,
-                     topology.nodes[static_cast<std::size_t>(link.b)].name);
+  const std::string& a = topology.nodes[static_cast<std::size_t>(link.a)].name;
+  const std::string& b = topology.nodes[static_cast<std::size_t>(link.b)].name;
+  if (!one_direction) return a + "-" + b;
+  return resource.forward ? a + "->" + b : b + "->" + a;
 }
 
 /// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
 std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
                        const Integer& scale, const Topology& topology) {
+  std::map<std::pair<LinkId, bool>, Rational> by_direction;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    const auto& resource = problem.resources[r];
+    by_direction[{resource.link, resource.forward}] = prices[r];
+  }
   std::map<Integer, std::vector<std::string>, std::greater<>> by_price;
   for (std::size_t r = 0; r < prices.size(); ++r) {
     if (prices[r] == 0) continue;
     const auto& resource = problem.resources[r];
+    const auto opposite = by_direction.find({resource.link, !resource.forward});
+    const bool is_direction = opposite != by_direction.end();
+    const bool both = is_direction && opposite->second == prices[r];
+    if (both && !resource.forward) continue;  // named by the other direction
     by_price[numerator(Rational(prices[r] * scale * resource.load))].push_back(
-        resource_name(resource, topology));
+        resource_name(resource, topology, is_direction && !both));
   }
   std::vector<std::string> lines;
   for (const auto& [price, names] : by_price) {
     lines.push_back(fmt::format("{} for {}", price.str(), join(names, ", ")));
   }
   return join(lines, "; ");
+}
+
+/// What makes the prices of a use whole.
+Integer whole_scale(const PackingProblem& problem, const std::vector<Rational>& prices) {
+  Integer scale = 1;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    scale = lcm(scale, denominator(Rational(prices[r] * problem.resources[r].load)));
+  }
+  return scale;
 }
 
 /// Who takes the relays: each the rank nearest to it, which is the one with the widest link to it
@@ -136,8 +160,8 @@ std::string adoption(const CutGraph& graph, const std::vector<int>& adopters) {
 
 void judge_adoption(const Router& router, const Placement& placement,
                     const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
-  const PackingProblem problem = packing_problem(router, placement, adopters);
-  if (unconnected_pair(problem)) return;
+  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways, adopters);
+  if (!is_connected(problem)) return;
   const TreePacking packing = pack_spanning_trees(problem);
   const Rational limit = packing.limit * problem.upper_unit;
 
@@ -153,10 +177,7 @@ void judge_adoption(const Router& router, const Placement& placement,
                     parts == graph.sites() ? "every GPU a part of its own" : join(names, " | "));
     return;
   }
-  Integer scale = 1;  // makes the prices of a use whole
-  for (std::size_t r = 0; r < packing.prices.size(); ++r) {
-    scale = lcm(scale, denominator(Rational(packing.prices[r] * problem.resources[r].load)));
-  }
+  const Integer scale = whole_scale(problem, packing.prices);
   const double paid = rounded_gbps(limit * scale);
   judge.prices(
       limit,
@@ -180,6 +201,28 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
     judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
                    judge);
   }
+}
+
+void judge_by_paths(Collective collective, int root, const Router& router,
+                    const Placement& placement, BoundJudge& judge) {
+  const int n = static_cast<int>(placement.ranks.size());
+  const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
+  if (!is_connected(problem)) return;
+  const std::vector<Demand> demands = demands_of(collective, root, n);
+  const PathPacking packing = best_paths(problem, demands);
+  const Integer scale = whole_scale(problem, packing.prices);
+  const Rational rate = packing.limit * problem.upper_unit;
+  const int blocks = info(collective).blocked ? n : 1;
+  const double paid = rounded_gbps(rate * scale);
+  judge.prices(
+      rate * blocks,
+      fmt::format("a byte that crosses a link costs {}, others nothing. Then a byte for each of "
+                  "the {} pairs of GPUs that data goes between costs at least {} together, and "
+                  "what the links carry in a second costs at most {:.6g} GB/s: {}{:.6g} / {} = "
+                  "{:.6g} GB/s",
+                  price_list(problem, packing.prices, scale, router.topology()), demands.size(),
+                  scale.str(), paid, blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid,
+                  scale.str(), rounded_gbps(rate * blocks)));
 }
 
 }  // namespace espalier

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "planner/bound_judge.h"
-#include "planner/spanning_trees.h"
 
 // Private to the room.
 
@@ -13,5 +12,10 @@ namespace espalier {
 /// merged with a rank, in some of the ways to do that.
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
                      BoundJudge& judge);
+
+/// Shows the judge the limit on gather, scatter, alltoall or sendrecv that the prices of the best
+/// paths prove (see path_packing.h).
+void judge_by_paths(Collective collective, int root, const Router& router,
+                    const Placement& placement, BoundJudge& judge);
 
 }  // namespace espalier

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "planner/capacity_graph.h"
 #include "planner/exact.h"
+#include "planner/packing_problem.h"
 
 // Spanning trees for allreduce on any machine. Private to the room.
 //
@@ -33,46 +29,6 @@
 
 namespace espalier {
 
-/// What trees are packed into: the arcs of a capacity graph, those of one link (or of one medium)
-/// with one capacity. Both directions of a link are arcs.
-struct PackingProblem {
-  struct Arc {
-    int to = 0;         ///< vertex
-    int resource = -1;  ///< -1: free
-  };
-  /// A link with `capacity` for each direction, or a medium that has it for all that crosses it and
-  /// that every use loads twice, up and down.
-  struct Resource {
-    std::int64_t capacity = 0;  ///< in the problem's unit
-    int load = 1;
-    LinkId link = 0;  ///< the first of a medium's links
-  };
-  int ranks = 0;             ///< vertices 0..ranks-1
-  int relays = 0;            ///< the next ones, which trees may join or not
-  std::vector<NodeId> node;  ///< by vertex; -1: it only joins arcs
-  std::vector<std::vector<Arc>> arcs_from;
-  std::vector<Resource> resources;
-  /// Bytes/s. Capacities are whole multiples of one unit, as far as they have one: bandwidths that
-  /// were multiplied by an efficiency are only nearly so. `upper` makes none of them too small and
-  /// serves for bounds, `lower` none too large and serves for plans.
-  Rational upper_unit = 1, lower_unit = 1;
-};
-
-/// With the placement's relays as relays, or each merged with the rank that `adopters` gives it:
-/// what moves between the two is free then, which no schedule minds.
-PackingProblem packing_problem(const Router& router, const Placement& placement,
-                               const std::vector<int>& adopters = {});
-
-/// Two ranks that no arcs join, if there are.
-std::optional<std::pair<int, int>> unconnected_pair(const PackingProblem& problem);
-
-/// An edge of a tree: the vertices passed between two ranks or relays and the resources used, in
-/// order.
-struct PackedEdge {
-  int from = 0, to = 0;
-  std::vector<int> vertices;
-  std::vector<int> resources;
-};
 /// An edge for every rank and every relay joined but one.
 using SpanningTree = std::vector<PackedEdge>;
 

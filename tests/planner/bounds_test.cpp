@@ -71,6 +71,20 @@ TEST(Bounds, HalfDuplexLinksCarryOneDirectionAtATime) {
   EXPECT_DOUBLE_EQ(bound("line:n=2,gbps=25,half=1", Collective::broadcast).algbw_gbps, 25);
 }
 
+TEST(Bounds, WhatLeavesAndWhatEntersShareHalfDuplexLinks) {
+  // Two GPUs exchange halves of the message: M over 25 GB/s. One way alone would allow 50.
+  for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
+    const Bound pair = bound("line:n=2,gbps=25,half=1", collective);
+    EXPECT_DOUBLE_EQ(pair.algbw_gbps, 25);
+    EXPECT_EQ(pair.certificate,
+              "the links between {gpu0} and the other GPUs carry 25 GB/s, both ways together, and "
+              "1 of the message must cross them: 25 / 1 = 25 GB/s");
+  }
+  // Between the sockets: the X-bus's 64 both ways together and 15.75 each way through the adapter.
+  const Bound mist = bound("mist", Collective::allgather, {}, LinkScope::all);
+  EXPECT_DOUBLE_EQ(mist.algbw_gbps, 64 + 2 * 15.75);
+}
+
 TEST(Bounds, SwitchedMachines) {
   // n GPUs on a switch, B each way: n B leave the parts, 2(n-1) messages: B n / (2(n-1)).
   for (const int n : {2, 5, 8, 9, 64}) {

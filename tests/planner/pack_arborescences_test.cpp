@@ -294,6 +294,27 @@ TEST(PackArborescences, SharedMediaAreNotOverloaded) {
   }
 }
 
+TEST(PackArborescences, TheSamePlanOnAMachineOfAnotherSpeed) {
+  // Bandwidths times an odd factor have no common unit but for rounding.
+  for (const char* spec : {"dgx1-v100", "dgx-a100:nodes=2"}) {
+    SCOPED_TRACE(spec);
+    Topology topology = load_topology(spec);
+    const Forest fast = Machine(topology, LinkScope::all).pack(Collective::allgather);
+    constexpr double kFactor = 23.7 / 25 * 0.83;
+    for (Link& link : topology.links) link.gbps *= kFactor;
+    const Machine slower(topology, LinkScope::all);
+    const Forest slow = slower.pack(Collective::allgather);
+    EXPECT_EQ(slow.units, fast.units);
+    EXPECT_NEAR(slow.algbw_gbps / fast.algbw_gbps, kFactor, 1e-8);
+    EXPECT_THAT(slower.problems(slow), testing::IsEmpty());
+    ASSERT_EQ(slow.trees.size(), fast.trees.size());
+    for (std::size_t i = 0; i < slow.trees.size(); ++i) {
+      EXPECT_EQ(slow.trees[i].edges, fast.trees[i].edges);
+      EXPECT_EQ(slow.trees[i].weight, fast.trees[i].weight);
+    }
+  }
+}
+
 TEST(PackArborescences, OneRankNeedsNoTransfer) {
   const Machine machine("switch:n=1");
   const Forest forest = machine.pack(Collective::allgather);

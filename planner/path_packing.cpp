@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/path_packing.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/check.h"
+#include "planner/cheapest_ways.h"
+#include "planner/packing_master.h"
+#include "planner/whole_weights.h"
+
+namespace espalier {
+namespace {
+
+/// The search ends when prices prove that no more than this part of the rate is missing. On
+/// machines of many links a thousandth is left where it is: it takes most of the time.
+constexpr double kMissing = 1e-9;
+constexpr double kMissingOfMany = 1e-3;
+constexpr std::size_t kManyResources = 400;
+constexpr int kMostRounds = 2000;
+/// Ways that avoid each other, to start with.
+constexpr int kBalancedRounds = 8;
+/// Larger systems are not solved exactly: that takes time with the third power of this.
+constexpr std::size_t kMostExactEquations = 200;
+/// What a path loses of its value per transfer, so that of optimal flows a short one is found: far
+/// above the solver's tolerance, far below what any change of the rate could win.
+constexpr double kCostOfLength = 1e-5;
+
+/// Of all demands, when a use of each resource costs so much.
+template <typename Price>
+Price total_distance(const PackingProblem& problem, const std::vector<Demand>& demands,
+                     const std::vector<Price>& prices) {
+  std::map<int, std::vector<int>> targets;
+  for (const Demand& demand : demands) targets[demand.from].push_back(demand.to);
+  Price total{};
+  for (const auto& [source, ranks] : targets) {
+    const CheapestWays<Price> ways(problem, prices, source, /*through_sites=*/true);
+    for (const int rank : ranks) total += ways.at(rank).price;
+  }
+  return total;
+}
+
+/// Prices whose distances add up to 1, and what they prove.
+struct Proof {
+  std::vector<Rational> prices;
+  Rational limit;
+};
+
+/// Scales the prices so that they are a proof.
+Proof prove(const PackingProblem& problem, const std::vector<Demand>& demands,
+            std::vector<Rational> prices) {
+  Integer scale = 1;
+  for (Rational& price : prices) {
+    if (price < 0) price = 0;
+    scale = lcm(scale, denominator(price));
+  }
+  std::vector<Integer> whole;
+  for (const Rational& price : prices) {
+    whole.push_back(numerator(price) * (scale / denominator(price)));
+  }
+  const Integer total = total_distance(problem, demands, whole);
+  CHECK(total > 0);
+  Proof proof;
+  for (std::size_t r = 0; r < whole.size(); ++r) {
+    proof.prices.emplace_back(whole[r], total);
+    proof.limit += proof.prices.back() * problem.resources[r].capacity;
+  }
+  return proof;
+}
+
+/// The paths found so far and the linear program over them. Rows: a demand each (rate - weights of
+/// its paths <= 0), then the resources. Column 0 is the rate, the others are paths.
+class Search {
+ public:
+  Search(const PackingProblem& problem, const std::vector<Demand>& demands)
+      : problem_(problem), demands_(demands), master_(limits()) {
+    ResourceLoads rate;
+    for (int k = 0; k < count(); ++k) rate.emplace(k, 1);
+    master_.add(rate);
+    master_.set_value(0, count());  // so that demands are worth 1 on average
+    for (std::size_t k = 0; k < demands.size(); ++k) {
+      by_source_[demands[k].from].push_back(static_cast<int>(k));
+    }
+  }
+
+  void run() {
+    add_balanced_paths();
+    const double missing = problem_.resources.size() > kManyResources ? kMissingOfMany : kMissing;
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (!master_.solve() || !improve(missing)) return;
+    }
+  }
+
+  /// Lets the solver prefer paths of few transfers, or none.
+  void prefer_short(bool prefer) {
+    for (int column = 1; column < master_.columns(); ++column) {
+      const auto transfers = static_cast<double>(path(column).edges.size());
+      master_.set_value(column, prefer ? -kCostOfLength * transfers : 0);
+    }
+    master_.solve();
+  }
+
+  std::vector<Rational> rough_prices() const {
+    const std::vector<double> all = master_.prices();
+    return {all.begin() + count(), all.end()};
+  }
+
+  /// The paths of the solver's basis with its weights, or with exact ones where those are right.
+  std::vector<PackedPath> paths() const {
+    const Basis basis = this->basis();
+    if (const auto exact = exact_weights(basis)) return weighed(*exact);
+    std::map<int, Rational> weights;
+    const std::vector<double> all = master_.weights();
+    for (int column = 1; column < master_.columns(); ++column) {
+      const double weight = all[static_cast<std::size_t>(column)];
+      if (weight > 0) weights.emplace(column, weight);
+    }
+    return weighed(weights);
+  }
+
+  /// Exact prices of the basis, by resource.
+  std::optional<std::vector<Rational>> exact_prices() const {
+    const Basis basis = this->basis();
+    if (!basis.is_soluble()) return std::nullopt;
+    const std::size_t n = basis.full.size();
+    Matrix transposed(n, std::vector<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) transposed[i][j] = basis.matrix[j][i];
+    }
+    std::vector<std::int64_t> right(n, 0);
+    right[0] = 1;
+    const auto solution = solve_exactly(transposed, right);
+    if (!solution) return std::nullopt;
+    std::vector<Rational> prices(problem_.resources.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      prices[static_cast<std::size_t>(basis.full[i])] = (*solution)[i];
+    }
+    return prices;
+  }
+
+ private:
+  /// The basis with one path of every demand, its key, expressed by the rate and the demand's other
+  /// paths: one equation for every full resource, one unknown for the rate and every path that is
+  /// no key.
+  struct Basis {
+    std::vector<int> full;     ///< resources
+    std::vector<int> columns;  ///< 0 first
+    std::map<int, int> keys;   ///< column by demand
+    Matrix matrix;             ///< by full resource, by column
+    bool is_soluble() const {
+      return !full.empty() && full.size() == columns.size() && full.size() <= kMostExactEquations;
+    }
+  };
+
+  int count() const { return static_cast<int>(demands_.size()); }
+  const PackedPath& path(int column) const { return paths_[static_cast<std::size_t>(column) - 1]; }
+  const ResourceLoads& loads(int column) const {
+    return loads_[static_cast<std::size_t>(column) - 1];
+  }
+
+  std::vector<std::int64_t> limits() const {
+    std::vector<std::int64_t> limits(demands_.size(), 0);
+    for (const auto& resource : problem_.resources) limits.push_back(resource.capacity);
+    return limits;
+  }
+
+  bool add(int demand, std::vector<PackedEdge> edges) {
+    ResourceLoads loads;
+    for (const PackedEdge& edge : edges) add_loads(problem_, edge, loads);
+    if (!known_.emplace(demand, loads).second) return false;
+    ResourceLoads rows{{demand, -1}};
+    for (const auto& [resource, load] : loads) rows.emplace(count() + resource, load);
+    master_.add(rows);
+    master_.set_value(master_.columns() - 1, 0);
+    paths_.push_back({demand, std::move(edges), 0});
+    loads_.push_back(std::move(loads));
+    return true;
+  }
+
+  /// Paths that avoid what the ones before them use, by multiplicative prices.
+  void add_balanced_paths() {
+    std::vector<double> prices;
+    for (const auto& resource : problem_.resources) {
+      prices.push_back(1 / static_cast<double>(resource.capacity));
+    }
+    for (int round = 0; round < kBalancedRounds; ++round) {
+      std::vector<double> used(prices.size(), 0);  // part of its capacity
+      for (const auto& [source, demands] : by_source_) {
+        const CheapestWays<double> ways(problem_, prices, source, /*through_sites=*/true);
+        for (const int k : demands) {
+          const int to = demands_[static_cast<std::size_t>(k)].to;
+          std::vector<PackedEdge> edges = ways.path_to(to, problem_.sites());
+          for (const PackedEdge& edge : edges) {
+            for (const int r : edge.resources) {
+              const auto resource = static_cast<std::size_t>(r);
+              used[resource] += 1 / static_cast<double>(problem_.resources[resource].capacity);
+            }
+          }
+          add(k, std::move(edges));
+        }
+      }
+      const double most = *std::max_element(used.begin(), used.end());
+      for (std::size_t r = 0; r < prices.size(); ++r) prices[r] *= 1 + used[r] / most;
+    }
+  }
+
+  /// Adds paths cheaper than what their demands pay at present prices; false when nothing is to be
+  /// gained.
+  bool improve(double missing) {
+    const std::vector<double> all = master_.prices();
+    const std::vector<double> prices(all.begin() + count(), all.end());
+    double paid = 0, distances = 0;
+    bool any = false;
+    for (const auto& [source, demands] : by_source_) {
+      const CheapestWays<double> ways(problem_, prices, source, /*through_sites=*/true);
+      for (const int k : demands) {
+        constexpr double kCheaper = 1e-8;
+        const int to = demands_[static_cast<std::size_t>(k)].to;
+        paid += all[static_cast<std::size_t>(k)];
+        distances += ways.at(to).price;
+        if (ways.at(to).price > all[static_cast<std::size_t>(k)] - kCheaper) continue;
+        any = add(k, ways.path_to(to, problem_.sites())) || any;
+      }
+    }
+    return any && distances < paid * (1 - missing);
+  }
+
+  Basis basis() const {
+    Basis basis;
+    std::set<int> tight;  // demands that get the rate and no more
+    for (const int row : master_.full_resources()) {
+      if (row < count()) {
+        tight.insert(row);
+      } else {
+        basis.full.push_back(row - count());
+      }
+    }
+    basis.columns.push_back(0);
+    for (const int column : master_.basic_columns()) {
+      if (column == 0) continue;
+      const int demand = path(column).demand;
+      const bool is_key = tight.count(demand) > 0 && basis.keys.emplace(demand, column).second;
+      if (!is_key) basis.columns.push_back(column);
+    }
+    if (!basis.is_soluble()) return basis;
+    const auto load = [&](int column, int resource) -> std::int64_t {
+      const auto found = loads(column).find(resource);
+      return found == loads(column).end() ? 0 : found->second;
+    };
+    for (const int resource : basis.full) {
+      std::vector<std::int64_t>& row = basis.matrix.emplace_back(basis.columns.size(), 0);
+      for (const auto& [demand, key] : basis.keys) row[0] += load(key, resource);
+      for (std::size_t i = 1; i < row.size(); ++i) {
+        row[i] = load(basis.columns[i], resource);
+        const auto key = basis.keys.find(path(basis.columns[i]).demand);
+        if (key != basis.keys.end()) row[i] -= load(key->second, resource);
+      }
+    }
+    return basis;
+  }
+
+  /// Weights by column; nothing when the floating point basis is off.
+  std::optional<std::map<int, Rational>> exact_weights(const Basis& basis) const {
+    if (!basis.is_soluble()) return std::nullopt;
+    std::vector<std::int64_t> capacities;
+    for (const int r : basis.full) {
+      capacities.push_back(problem_.resources[static_cast<std::size_t>(r)].capacity);
+    }
+    const auto solution = solve_exactly(basis.matrix, capacities);
+    if (!solution) return std::nullopt;
+    std::map<int, Rational> weights;
+    for (const auto& [demand, key] : basis.keys) weights.emplace(key, solution->front());
+    for (std::size_t i = 1; i < solution->size(); ++i) {
+      weights.emplace(basis.columns[i], (*solution)[i]);
+      const auto key = basis.keys.find(path(basis.columns[i]).demand);
+      if (key != basis.keys.end()) weights[key->second] -= (*solution)[i];
+    }
+    for (const auto& [column, weight] : weights) {
+      if (weight < 0) return std::nullopt;
+    }
+    return weights;
+  }
+
+  /// The paths with these weights, as shares of their demands, in their order.
+  std::vector<PackedPath> weighed(const std::map<int, Rational>& weights) const {
+    std::vector<Rational> sums(demands_.size());
+    for (const auto& [column, weight] : weights) {
+      sums[static_cast<std::size_t>(path(column).demand)] += weight;
+    }
+    std::vector<PackedPath> paths;
+    for (const auto& [column, weight] : weights) {
+      if (weight == 0) continue;
+      PackedPath& used = paths.emplace_back(path(column));
+      used.share = weight / sums[static_cast<std::size_t>(used.demand)];
+    }
+    for (const Rational& sum : sums) {
+      if (sum == 0) return {};
+    }
+    std::stable_sort(paths.begin(), paths.end(),
+                     [](const PackedPath& a, const PackedPath& b) { return a.demand < b.demand; });
+    return paths;
+  }
+
+  const PackingProblem& problem_;
+  const std::vector<Demand>& demands_;
+  std::map<int, std::vector<int>> by_source_;
+  PackingMaster master_;
+  std::vector<PackedPath> paths_;
+  std::vector<ResourceLoads> loads_;
+  std::set<std::pair<int, ResourceLoads>> known_;
+};
+
+}  // namespace
+
+std::vector<Demand> demands_of(Collective collective, int root, int ranks) {
+  std::vector<Demand> demands;
+  for (int rank = 0; rank < ranks; ++rank) {
+    switch (collective) {
+      case Collective::gather:
+        if (rank != root) demands.push_back({rank, root});
+        break;
+      case Collective::scatter:
+        if (rank != root) demands.push_back({root, rank});
+        break;
+      case Collective::alltoall:
+        for (int to = 0; to < ranks; ++to) {
+          if (to != rank) demands.push_back({rank, to});
+        }
+        break;
+      case Collective::sendrecv:
+        if (ranks > 1) demands.push_back({rank, (rank + 1) % ranks});
+        break;
+      default:
+        break;
+    }
+  }
+  return demands;
+}
+
+PathPacking best_paths(const PackingProblem& problem, const std::vector<Demand>& demands) {
+  CHECK(problem.use == LinkUse::one_way && !demands.empty());
+  Search search(problem, demands);
+  search.run();
+  Proof proof = prove(problem, demands, search.exact_prices().value_or(search.rough_prices()));
+  PathPacking packing{{}, 0, std::move(proof.prices), proof.limit};
+  for (const bool prefer : {true, false}) {
+    search.prefer_short(prefer);
+    std::vector<PackedPath> paths = search.paths();
+    const Rational rate = attained_rate(problem, portions_of(problem, paths));
+    if (rate <= packing.rate) continue;
+    packing.rate = rate;
+    packing.paths = std::move(paths);
+    if (packing.rate == packing.limit) break;
+  }
+  CHECK(packing.rate > 0);
+  return packing;
+}
+
+std::vector<Portion> portions_of(const PackingProblem& problem,
+                                 const std::vector<PackedPath>& paths) {
+  std::vector<Portion> portions;
+  for (const PackedPath& path : paths) {
+    Portion& portion = portions.emplace_back(Portion{path.demand, path.share, {}});
+    for (const PackedEdge& edge : path.edges) add_loads(problem, edge, portion.loads);
+  }
+  return portions;
+}
+
+}  // namespace espalier
