@@ -70,7 +70,7 @@ TEST_F(StudyTest, UnconnectedRanksAreAnErrorThatNamesThem) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_STREQ(error.what(),
                  "error: ranks 0 (gpu0) and 1 (gpu2) are not connected\n"
-                 "  help: choose other GPUs with --gpus");
+                 "  help: choose other GPUs with --gpus; --relay all lets idle GPUs relay");
   }
 }
 

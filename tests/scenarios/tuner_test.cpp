@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -242,20 +241,6 @@ TEST(TunerAuto, NeedsAMachine) {
   asked.ranks = 4;
   asked.algorithm = "auto";
   EXPECT_THROW(study.ask(asked), Error);
-}
-
-TEST(TunerSpeed, EverySizeOfADgx1) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  const auto begin = std::chrono::steady_clock::now();
-  const Tuning tuning =
-      tune(study, question("dgx1-v100", Collective::allreduce, "kernel"),
-           parse_byte_list("1KiB..1GiB"), tuning_candidates(Collective::allreduce));
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-  EXPECT_EQ(tuning.choices.size(), 21u);
-  RecordProperty("seconds", fmt::format("{:.3f}", wall.count()));
-  std::cout << fmt::format("{:.3f} s for 21 sizes\n", wall.count());
-  EXPECT_LT(wall.count(), 20) << "takes a second or two; tests share processors";
 }
 
 }  // namespace
