@@ -129,7 +129,7 @@ TEST(NcclRings, RightOnOtherKindsOfMachines) {
 
 TEST(NcclRings, RefusesWithTheReason) {
   EXPECT_EQ(unsupported(parse_algorithm("nccl_rings"), programs::request(Collective::allreduce, 4)),
-            "nccl_rings needs a machine");
+            "needs a machine");
   EXPECT_EQ(Machine("dgx1-p100", {0, 5}).refusal("nccl_rings", Collective::allreduce),
             "no ring through all ranks: no route joins gpu0 and gpu5");
   EXPECT_EQ(
