@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "exec/half_conversion.h"
+#include "exec/operators.h"
 
 // One body of loops, compiled twice on x86: `[[gnu::always_inline]]` functions take the instruction
 // set of the function they end up in, and only the thin outermost ones name it. Unlike
@@ -17,37 +18,6 @@
 
 namespace espalier {
 namespace {
-
-// Integers wrap, so they are added and multiplied as unsigned numbers of at least int's width.
-template <class T>
-using Arithmetic =
-    std::conditional_t<std::is_floating_point_v<T>, T,
-                       std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
-
-struct Sum {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) {
-    return static_cast<T>(static_cast<Arithmetic<T>>(a) + static_cast<Arithmetic<T>>(b));
-  }
-};
-struct Prod {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) {
-    return static_cast<T>(static_cast<Arithmetic<T>>(a) * static_cast<Arithmetic<T>>(b));
-  }
-};
-struct Min {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) {
-    return b < a ? b : a;
-  }
-};
-struct Max {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) {
-    return a < b ? b : a;
-  }
-};
 
 template <class Op, class T>
 [[gnu::always_inline]] inline T fold(T a, T b) {

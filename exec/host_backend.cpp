@@ -15,27 +15,13 @@
 #include "exec/host_memory.h"
 #include "exec/lane_runner.h"
 #include "exec/lowering.h"
+#include "exec/run_options.h"
 
 namespace espalier {
 namespace {
 
 // Share of the memory that buffers may take: the rest is for everybody else.
 constexpr double kMemoryShare = 0.8;
-
-// As for sizes on the command line (parse_bytes); keeps offsets within 64 bits.
-constexpr std::int64_t kMaxSizeBytes = std::int64_t{1} << 50;
-
-void require_sane(const RunOptions& options) {
-  DiagnosticList problems;
-  if (options.size_bytes < 0 || options.size_bytes > kMaxSizeBytes) {
-    problems.add(
-        {}, fmt::format("the size is {} bytes; it must be between 0 and 2^50", options.size_bytes));
-  }
-  if (options.iterations < 1) problems.add({}, "there must be at least one iteration");
-  if (options.warmup < 0) problems.add({}, "the number of warm-up runs must not be negative");
-  if (!(options.timeout_s > 0)) problems.add({}, "the timeout must be positive");
-  problems.throw_if_any(ErrorKind::usage);
-}
 
 void require_memory(const HostData& data, std::int64_t size_bytes) {
   const double needed =
@@ -64,9 +50,9 @@ RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMem
   RunReport report;
   if (options.check) {
     runner.run(options.timeout_s);
-    HostCheck check = check_memory(data, memory);
-    report.wrong = check.wrong;
-    report.damage = std::move(check.damage);
+    Damage damage = check_memory(data, memory);
+    report.wrong = damage.wrong;
+    report.damage = std::move(damage.notes);
   }
   std::vector<double> times_s;
   for (int i = -options.warmup; i < options.iterations; ++i) {
@@ -76,10 +62,7 @@ RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMem
         runner.run(options.timeout_s, last && options.timeline ? &report.timeline : nullptr);
     if (i >= 0) times_s.push_back(time_s);
   }
-  const auto [least, most] = std::ranges::minmax(times_s);
-  report.min_time_s = least;
-  report.max_time_s = most;
-  for (const double time_s : times_s) report.time_s += time_s / static_cast<double>(times_s.size());
+  note_times(report, times_s);
   return report;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/host_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -131,7 +129,7 @@ std::int64_t wrong_results(const HostData& data, const HostMemory& memory) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-void check_inputs(const HostData& data, const HostMemory& memory, HostCheck& check) {
+void check_inputs(const HostData& data, const HostMemory& memory, Damage& damage) {
   const std::vector<Piece> pieces = input_pieces(data, memory);
   const auto counts = count_pieces(data, pieces, [&](const Piece& piece) {
     std::vector<std::byte> expected(static_cast<std::size_t>(piece.length));
@@ -142,22 +140,15 @@ void check_inputs(const HostData& data, const HostMemory& memory, HostCheck& che
     const int rank = pieces[i].rank;
     std::int64_t wrong = 0;
     for (; i < pieces.size() && pieces[i].rank == rank; ++i) wrong += counts[i];
-    if (wrong == 0) continue;
-    check.wrong += wrong;
-    check.damage.push_back(
-        fmt::format("r{}.in: {} elements of the input were overwritten", rank, wrong));
+    add_input_damage(damage, rank, wrong);
   }
 }
 
-void check_guards(const HostData& data, const HostMemory& memory, HostCheck& check) {
+void check_guards(const HostData& data, const HostMemory& memory, Damage& damage) {
   for (PlaceId place = 0; place < data.program.places(); ++place) {
     for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
-      const std::int64_t bytes = memory.damaged_guard_bytes(place, buffer);
-      if (bytes == 0) continue;
-      check.wrong += (bytes + element_bytes(data) - 1) / element_bytes(data);
-      check.damage.push_back(fmt::format("{}.{}: {} bytes beside the buffer were overwritten",
-                                         place_name(data.program, place), to_string(buffer),
-                                         bytes));
+      add_guard_damage(damage, data.program, place, buffer,
+                       memory.damaged_guard_bytes(place, buffer), data.type);
     }
   }
 }
@@ -204,12 +195,12 @@ double check_scratch_bytes(const HostData& data) {
   return data.threads * std::max(unit_bytes(data), static_cast<double>(kPieceBytes));
 }
 
-HostCheck check_memory(const HostData& data, const HostMemory& memory) {
-  HostCheck check;
-  check.wrong = wrong_results(data, memory);
-  if (!data.program.contract.in_place) check_inputs(data, memory, check);
-  check_guards(data, memory, check);
-  return check;
+Damage check_memory(const HostData& data, const HostMemory& memory) {
+  Damage damage;
+  damage.wrong = wrong_results(data, memory);
+  if (!data.program.contract.in_place) check_inputs(data, memory, damage);
+  check_guards(data, memory, damage);
+  return damage;
 }
 
 }  // namespace espalier

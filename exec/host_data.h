@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "exec/damage.h"
 #include "exec/host_memory.h"
 #include "exec/lane_runner.h"
 #include "exec/lowering.h"
@@ -39,14 +39,8 @@ LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered
 /// Bytes that `check_memory` allocates at a time.
 double check_scratch_bytes(const HostData& data);
 
-struct HostCheck {
-  std::int64_t wrong =
-      0;  ///< elements of results, inputs and guards that are not as they should be
-  std::vector<std::string> damage;  ///< what else than results is wrong, in rank order
-};
-
 /// Compares every element of every rank's result with expected_output, inputs of out-of-place runs
 /// with what they were, and guards.
-HostCheck check_memory(const HostData& data, const HostMemory& memory);
+Damage check_memory(const HostData& data, const HostMemory& memory);
 
 }  // namespace espalier

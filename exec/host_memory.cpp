@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -28,19 +29,26 @@ std::size_t allocated(std::size_t size) { return round_up(size + 2 * kGuard, ali
 
 }  // namespace
 
-double host_memory_bytes(const Program& program, double unit_bytes) {
+std::vector<double> place_memory_bytes(const Program& program, double unit_bytes) {
   const std::vector<std::int64_t> scratch = tmp_units(program);
-  double total = 0;
-  const auto add = [&](std::int64_t units) {
-    if (units > 0) total += static_cast<double>(units) * unit_bytes + 2 * kGuard;
-  };
+  std::vector<double> bytes(static_cast<std::size_t>(program.places()), 0);
   for (PlaceId place = 0; place < program.places(); ++place) {
+    const auto add = [&](std::int64_t units) {
+      if (units == 0) return;
+      bytes[static_cast<std::size_t>(place)] +=
+          static_cast<double>(units) * unit_bytes + 2 * kGuard;
+    };
     add(scratch[static_cast<std::size_t>(place)]);
     if (place >= program.ranks()) continue;
     add(buffer_units(program.contract, place, Buffer::in));
     add(buffer_units(program.contract, place, Buffer::out));
   }
-  return total;
+  return bytes;
+}
+
+double host_memory_bytes(const Program& program, double unit_bytes) {
+  const std::vector<double> places = place_memory_bytes(program, unit_bytes);
+  return std::accumulate(places.begin(), places.end(), 0.0);
 }
 
 double host_memory_limit() {

@@ -13,8 +13,10 @@
 
 namespace espalier {
 
-/// Bytes that the buffers of a program take when a unit has `unit_bytes` on average. A real number:
-/// it may be more than any computer has.
+/// Bytes that the buffers of each place take when a unit has `unit_bytes` on average. Real numbers:
+/// they may be more than any computer has.
+std::vector<double> place_memory_bytes(const Program& program, double unit_bytes);
+/// Of all places together.
 double host_memory_bytes(const Program& program, double unit_bytes);
 
 /// Bytes that this process may use at most: the computer's memory, or its control group's share.

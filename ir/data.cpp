@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "ir/hash.h"
+#include "ir/pattern.h"
 
 namespace espalier {
 namespace {
@@ -75,7 +76,8 @@ T combine_values(ReduceOp op, T a, T b) {
 }
 
 // The inputs. Position `p` of a table of kPeriod positions gives rank r the small integer
-// input_value(r, p); element i of an input stands at position (i + phase(i / kPeriod)) mod kPeriod.
+// input_value(r, p); element i of an input stands at pattern_position(i), which is
+// (i + phase(i / kPeriod)) mod kPeriod.
 //
 // - A table makes filling a buffer a series of memcpy, and what a reduction must give is reduced
 //   once per position instead of once per element.
@@ -86,7 +88,7 @@ T combine_values(ReduceOp op, T a, T b) {
 //   rank's, or one that is one element off shows in nearly every element when the values have a
 //   wide range, and in an element per `Shape::stride` or so when exactness leaves hardly any range
 //   (1024 ranks in bfloat16).
-constexpr std::int64_t kPeriod = 4093;
+constexpr std::int64_t kPeriod = kPatternPeriod;
 
 /// Bounds on the values: they depend on type, operator and rank count, never on the rank.
 struct Shape {
@@ -185,6 +187,30 @@ std::int64_t reduced_value(const Shape& shape, std::int64_t position) {
   return result;
 }
 
+/// What a rank has at a position; of rank -1, what all of them give.
+std::int64_t origin_value(const Shape& shape, int rank, std::int64_t position) {
+  return rank < 0 ? reduced_value(shape, position) : input_value(shape, rank, position);
+}
+
+/// Calls body(done, length, origin) for the stretches of a result's units
+/// [unit_begin, unit_begin + units) that come from consecutive units of one input; `done` counts
+/// from unit_begin.
+template <class Body>
+void for_each_origin(const Contract& contract, int rank, std::int64_t unit_begin,
+                     std::int64_t units, Body&& body) {
+  for (std::int64_t done = 0; done < units;) {
+    const Origin origin = origin_of(contract, rank, unit_begin + done);
+    std::int64_t length = 1;
+    while (done + length < units) {
+      const Origin next = origin_of(contract, rank, unit_begin + done + length);
+      if (next.rank != origin.rank || next.unit != origin.unit + length) break;
+      ++length;
+    }
+    body(done, length, origin);
+    done += length;
+  }
+}
+
 template <class T>
 T from_integer(std::int64_t value) {
   if constexpr (std::is_integral_v<T>) {
@@ -200,15 +226,21 @@ template <class Body>
 void for_each_run(std::int64_t first, std::int64_t count, Body&& body) {
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t element = first + done;
-    const std::int64_t round = element / kPeriod;
-    const auto phase =
-        static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(round)) % kPeriod);
-    const std::int64_t position = (element + phase) % kPeriod;
+    const std::int64_t position = pattern_position(element);
     const std::int64_t length =
         std::min({count - done, kPeriod - element % kPeriod, kPeriod - position});
     body(position, done, length);
     done += length;
   }
+}
+
+template <class T, class Value>
+std::vector<T> make_table(Value&& value) {
+  std::vector<T> table(kPeriod);
+  for (std::int64_t position = 0; position < kPeriod; ++position) {
+    table[static_cast<std::size_t>(position)] = from_integer<T>(value(position));
+  }
+  return table;
 }
 
 /// Writes the elements [first, ...) whose integer values value(position) gives, as T.
@@ -226,10 +258,7 @@ void generate(Value&& value, std::int64_t first, std::span<std::byte> out) {
                  });
     return;
   }
-  std::vector<T> table(kPeriod);
-  for (std::int64_t position = 0; position < kPeriod; ++position) {
-    table[static_cast<std::size_t>(position)] = from_integer<T>(value(position));
-  }
+  const std::vector<T> table = make_table<T>(value);
   for_each_run(first, count, [&](std::int64_t position, std::int64_t offset, std::int64_t length) {
     std::memcpy(out.data() + static_cast<std::size_t>(offset) * sizeof(T), table.data() + position,
                 static_cast<std::size_t>(length) * sizeof(T));
@@ -299,26 +328,43 @@ void expected_output(DataType type, ReduceOp op, const Contract& contract,
   const std::int64_t base = region.begin + unit_begin;
   CHECK(out.size() == static_cast<std::size_t>(layout.count(base, units)) * size_of(type));
   const Shape shape = shape_of(type, op, contract.ranks);
-  for (std::int64_t done = 0; done < units;) {
-    // A run of units that come from consecutive units of one input is generated at once.
-    const Origin origin = origin_of(contract, rank, unit_begin + done);
-    std::int64_t length = 1;
-    while (done + length < units) {
-      const Origin next = origin_of(contract, rank, unit_begin + done + length);
-      if (next.rank != origin.rank || next.unit != origin.unit + length) break;
-      ++length;
-    }
-    const auto offset = static_cast<std::size_t>(layout.count(base, done)) * size_of(type);
-    const auto bytes = static_cast<std::size_t>(layout.count(base + done, length)) * size_of(type);
-    with_type(type, [&](auto zero) {
-      generate<decltype(zero)>(
-          [&](std::int64_t p) {
-            return origin.rank < 0 ? reduced_value(shape, p) : input_value(shape, origin.rank, p);
-          },
-          layout.offset(origin.unit), out.subspan(offset, bytes));
-    });
-    done += length;
-  }
+  for_each_origin(contract, rank, unit_begin, units,
+                  [&](std::int64_t done, std::int64_t length, const Origin& origin) {
+                    const auto offset =
+                        static_cast<std::size_t>(layout.count(base, done)) * size_of(type);
+                    const auto bytes =
+                        static_cast<std::size_t>(layout.count(base + done, length)) * size_of(type);
+                    with_type(type, [&](auto zero) {
+                      generate<decltype(zero)>(
+                          [&](std::int64_t p) { return origin_value(shape, origin.rank, p); },
+                          layout.offset(origin.unit), out.subspan(offset, bytes));
+                    });
+                  });
+}
+
+std::vector<std::byte> pattern_table(DataType type, ReduceOp op, int ranks, int rank) {
+  CHECK(rank >= -1 && rank < ranks);
+  const Shape shape = shape_of(type, op, ranks);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kPeriod) * size_of(type));
+  with_type(type, [&](auto zero) {
+    const auto table = make_table<decltype(zero)>(
+        [&](std::int64_t position) { return origin_value(shape, rank, position); });
+    std::memcpy(bytes.data(), table.data(), bytes.size());
+  });
+  return bytes;
+}
+
+std::vector<ResultRun> result_runs(const Contract& contract, const ElementLayout& layout,
+                                   int rank) {
+  const Region region = output_region(contract, rank);
+  std::vector<ResultRun> runs;
+  for_each_origin(
+      contract, rank, 0, region.units,
+      [&](std::int64_t done, std::int64_t length, const Origin& origin) {
+        runs.push_back({layout.count(region.begin, done), layout.count(region.begin + done, length),
+                        origin.rank, layout.offset(origin.unit)});
+      });
+  return runs;
 }
 
 }  // namespace espalier

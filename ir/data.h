@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "ir/collective.h"
+#include "ir/data_type.h"
 
 namespace espalier {
-
-enum class DataType : std::uint8_t { float32, float64, float16, bfloat16, int32, int64, uint8 };
-enum class ReduceOp : std::uint8_t { sum, prod, min, max };
 
 /// nccl-tests names: float, double, half, bfloat16, int32, int64, uint8; sum, prod, min, max.
 std::string_view to_string(DataType type);
@@ -39,5 +37,22 @@ void fill_input(DataType type, ReduceOp op, int ranks, int rank, std::int64_t fi
 void expected_output(DataType type, ReduceOp op, const Contract& contract,
                      const ElementLayout& layout, int rank, std::int64_t unit_begin,
                      std::int64_t units, std::span<std::byte> out);
+
+/// The same elements in the form of tables, for who makes and compares them on a device.
+///
+/// Element `e` of an input is the entry pattern_position(e) (ir/pattern.h) of its rank's table, and
+/// of the combination of all inputs, of the table for `rank` -1. kPatternPeriod elements of `type`.
+std::vector<std::byte> pattern_table(DataType type, ReduceOp op, int ranks, int rank);
+
+/// A stretch of a result that continues in one input, or in the combination of all of them.
+struct ResultRun {
+  std::int64_t first = 0;  ///< element, counted from the start of the output region
+  std::int64_t count = 0;
+  int origin = -1;           ///< rank, or -1: all combined
+  std::int64_t element = 0;  ///< that `first` is of the input
+};
+
+/// The output region of a rank as few runs, in order.
+std::vector<ResultRun> result_runs(const Contract& contract, const ElementLayout& layout, int rank);
 
 }  // namespace espalier

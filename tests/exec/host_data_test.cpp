@@ -65,9 +65,9 @@ TEST(HostData, ThreadsLeaveTheMemoryThatTheInterpreterLeaves) {
                                      " elements of " + std::string(to_string(type)) + ", " +
                                      std::string(to_string(op));
             expect_same(run.memory, expected, what);
-            const HostCheck check = check_memory(run.data, run.memory);
+            const Damage check = check_memory(run.data, run.memory);
             EXPECT_EQ(check.wrong, 0) << what;
-            EXPECT_THAT(check.damage, IsEmpty()) << what;
+            EXPECT_THAT(check.notes, IsEmpty()) << what;
           }
         }
       }
@@ -105,9 +105,9 @@ TEST(HostData, OverwrittenInputsAreDamage) {
   Trial run(program, 1009, DataType::int32, ReduceOp::sum);
   run.run();
   std::memset(run.memory.buffer(1, Buffer::in).data() + 4 * 17, 0x5A, 4 * 5);
-  const HostCheck check = check_memory(run.data, run.memory);
+  const Damage check = check_memory(run.data, run.memory);
   EXPECT_EQ(check.wrong, 5);
-  EXPECT_THAT(check.damage, ElementsAre("r1.in: 5 elements of the input were overwritten"));
+  EXPECT_THAT(check.notes, ElementsAre("r1.in: 5 elements of the input were overwritten"));
 }
 
 // A program can't write outside of its buffers, but a back end with a wrong offset can.
@@ -119,14 +119,14 @@ TEST(HostData, WritesBesideABufferAreDamage) {
   // Op 3 does so for r1.out, whose first element it now writes 4 bytes early.
   run.lowered.ops[3].dst.bytes -= 4;
   run.run();
-  const HostCheck check = check_memory(run.data, run.memory);
-  EXPECT_THAT(check.damage, ElementsAre("r0.out: 8 bytes beside the buffer were overwritten",
-                                        "r1.out: 4 bytes beside the buffer were overwritten"));
+  const Damage check = check_memory(run.data, run.memory);
+  EXPECT_THAT(check.notes, ElementsAre("r0.out: 8 bytes beside the buffer were overwritten",
+                                       "r1.out: 4 bytes beside the buffer were overwritten"));
   // Two elements' and one element's worth of guards, and of results at least the elements that the
   // shifted copies did not reach: two of r0, one of r1.
   EXPECT_GE(check.wrong, 2 + 1 + 2 + 1);
   fill_memory(run.data, run.memory);
-  EXPECT_THAT(check_memory(run.data, run.memory).damage, IsEmpty());
+  EXPECT_THAT(check_memory(run.data, run.memory).notes, IsEmpty());
 }
 
 TEST(HostData, InputsAreFilledAgainInPlace) {

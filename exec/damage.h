@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/data.h"
+#include "ir/program.h"
+
+namespace espalier {
+
+/// What a check of the memory found after a run.
+struct Damage {
+  std::int64_t wrong =
+      0;  ///< elements of results, inputs and guards that are not as they should be
+  std::vector<std::string> notes;  ///< what else than results is wrong, in rank order
+};
+
+/// Notes that `elements` elements of a rank's input were overwritten, unless there are none.
+void add_input_damage(Damage& damage, int rank, std::int64_t elements);
+
+/// Notes that `bytes` bytes beside a buffer were overwritten, unless there are none.
+void add_guard_damage(Damage& damage, const Program& program, PlaceId place, Buffer buffer,
+                      std::int64_t bytes, DataType type);
+
+}  // namespace espalier

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "ir/backend.h"
+
+namespace espalier {
+
+/// Throws Error{usage} with everything about the options that makes no sense to an executing back
+/// end.
+void require_sane(const RunOptions& options);
+
+/// Mean, least and largest of the timed runs. \pre there is one.
+void note_times(RunReport& report, std::span<const double> times_s);
+
+}  // namespace espalier
