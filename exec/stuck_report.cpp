@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace espalier {
@@ -19,6 +20,29 @@ std::string name_of(const Program& program, OpId op) {
 }
 
 }  // namespace
+
+std::vector<BlockedLane> unfinished_lanes(const Program& program, const LanePrograms& lowered,
+                                          const std::vector<bool>& ended) {
+  std::vector<BlockedLane> blocked;
+  for (std::uint32_t lane = 0; lane < lowered.lanes.size(); ++lane) {
+    const auto commands = lowered.commands_of(lowered.lanes[lane]);
+    const auto next = std::ranges::find_if(commands, [&](const Command& command) {
+      const bool is_op =
+          command.kind == CommandKind::combine || command.kind == CommandKind::compute;
+      return is_op && !ended[command.index];
+    });
+    if (next == commands.end()) continue;
+    BlockedLane& entry = blocked.emplace_back();
+    entry.lane = lane;
+    entry.op = next->index;
+    for (const OpId needed : program.dependencies_of(program.ops[entry.op])) {
+      if (ended[needed]) continue;
+      entry.waits_for = needed;
+      break;
+    }
+  }
+  return blocked;
+}
 
 Error stuck_error(const std::string& what, const Program& program, const LanePrograms& lowered,
                   const std::vector<BlockedLane>& blocked) {

@@ -19,6 +19,11 @@ struct BlockedLane {
   OpId waits_for = kNone;
 };
 
+/// The lanes that have not finished, given the ops that have ended (by op): each is at its first op
+/// that has not, and waits for the first of that op's dependencies that has not.
+std::vector<BlockedLane> unfinished_lanes(const Program& program, const LanePrograms& lowered,
+                                          const std::vector<bool>& ended);
+
 /// The error of a run that can't finish: `what` in a sentence, then, lane by lane, the op each is
 /// blocked at and what it waits for; the first lanes only when there are many.
 Error stuck_error(const std::string& what, const Program& program, const LanePrograms& lowered,

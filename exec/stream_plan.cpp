@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/stream_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/check.h"
+#include "exec/stream_order.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+// Operands in scratch memory begin at multiples of this, as buffers do.
+constexpr std::int64_t kScratchAlignment = 256;
+
+std::int64_t round_up(std::int64_t bytes) {
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+using DevicePair = std::pair<int, int>;
+
+/// Who maps whose memory.
+struct Peers {
+  std::set<DevicePair> mapped;
+  std::set<DevicePair> left_out;
+};
+
+/// Elements that devices read from and write to others, by pair.
+std::map<DevicePair, std::int64_t> traffic(const Program& program, const LanePrograms& lowered,
+                                           const DeviceSet& devices,
+                                           const std::vector<int>& device_of) {
+  std::map<DevicePair, std::int64_t> elements;
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    if (op.kind != OpKind::combine || lowered.ops[id].elements == 0) continue;
+    const auto note = [&](PlaceId place) {
+      const int owner = devices.device_of_place[static_cast<std::size_t>(place)];
+      if (owner != DeviceSet::kHost && owner != device_of[id])
+        elements[{device_of[id], owner}] += lowered.ops[id].elements;
+    };
+    note(op.dst.place);
+    for (const Operand& source : program.sources_of(op)) note(source.place);
+  }
+  return elements;
+}
+
+Peers choose_peers(const Program& program, const LanePrograms& lowered, const DeviceSet& devices,
+                   const std::vector<int>& device_of) {
+  std::vector<std::pair<std::int64_t, DevicePair>> wanted;
+  for (const auto& [pair, elements] : traffic(program, lowered, devices, device_of)) {
+    if (devices.can_access[static_cast<std::size_t>(pair.first)]
+                          [static_cast<std::size_t>(pair.second)]) {
+      wanted.push_back({-elements, pair});
+    }
+  }
+  std::ranges::sort(wanted);
+  Peers peers;
+  std::vector<std::set<int>> others(devices.can_access.size());
+  for (const auto& [order, pair] : wanted) {
+    const auto [device, other] = pair;
+    auto& mine = others[static_cast<std::size_t>(device)];
+    auto& its = others[static_cast<std::size_t>(other)];
+    const auto most = static_cast<std::size_t>(devices.most_peers);
+    // Between two devices it is one connection, whoever maps whom.
+    if (mine.count(other) == 0 && (mine.size() >= most || its.size() >= most)) {
+      peers.left_out.insert(pair);
+      continue;
+    }
+    mine.insert(other);
+    its.insert(device);
+    peers.mapped.insert(pair);
+  }
+  return peers;
+}
+
+class Planner {
+ public:
+  Planner(const Program& program, const LanePrograms& lowered, const DeviceSet& devices)
+      : program_(program),
+        lowered_(lowered),
+        devices_(devices),
+        device_of_(devices_of_ops(program, devices)),
+        order_(order_streams(program, lowered, device_of_, devices.most_streams)),
+        peers_(choose_peers(program, lowered, devices, device_of_)) {}
+
+  StreamPlan plan(std::size_t element_bytes) {
+    plan_.element_bytes = element_bytes;
+    for (const int device : order_.stream_devices) plan_.streams.push_back({device, 0});
+    plan_.peers.assign(peers_.mapped.begin(), peers_.mapped.end());
+    plan_.unmapped.assign(peers_.left_out.begin(), peers_.left_out.end());
+    count_waiters();
+    const std::vector<bool> forked = forked_streams();
+    const std::uint32_t start = std::ranges::count(forked, true) > 0 ? record(0) : kNone;
+    std::vector<bool> begun(plan_.streams.size(), false);
+    for (std::uint32_t at = 0; at < order_.ops.size(); ++at) {
+      const IssuedOp& issued = order_.ops[at];
+      if (!begun[issued.stream] && forked[issued.stream]) add_wait(issued.stream, start);
+      begun[issued.stream] = true;
+      for (const std::uint32_t needed : order_.waits_of(issued)) wait_for(issued.stream, needed);
+      add_op(issued);
+      if (waiters_[at] > 0) event_of_[at] = record(issued.stream);
+    }
+    for (const std::uint32_t needed : order_.joins) wait_for(0, needed);
+    return std::move(plan_);
+  }
+
+ private:
+  bool reaches(int device, PlaceId place) const {
+    const int owner = devices_.device_of_place[static_cast<std::size_t>(place)];
+    return owner == DeviceSet::kHost || owner == device || peers_.mapped.count({device, owner}) > 0;
+  }
+
+  void count_waiters() {
+    event_of_.assign(order_.ops.size(), kNone);
+    waiters_.assign(order_.ops.size(), 0);
+    for (const std::uint32_t needed : order_.waits) ++waiters_[needed];
+    for (const std::uint32_t needed : order_.joins) ++waiters_[needed];
+  }
+
+  /// Streams whose first op waits for nothing, and so would not know when to begin.
+  std::vector<bool> forked_streams() const {
+    std::vector<bool> forked(plan_.streams.size(), false);
+    std::vector<bool> begun(plan_.streams.size(), false);
+    begun[0] = true;
+    for (const IssuedOp& issued : order_.ops) {
+      if (begun[issued.stream]) continue;
+      begun[issued.stream] = true;
+      forked[issued.stream] = issued.wait_begin == issued.wait_end;
+    }
+    return forked;
+  }
+
+  void add_wait(std::uint32_t stream, std::uint32_t event) {
+    StreamCommand command;
+    command.kind = StreamCommandKind::wait;
+    command.stream = stream;
+    command.index = event;
+    plan_.commands.push_back(command);
+  }
+
+  /// The event of the op is free for another one when its last waiter has been told.
+  void wait_for(std::uint32_t stream, std::uint32_t needed) {
+    add_wait(stream, event_of_[needed]);
+    if (--waiters_[needed] > 0) return;
+    free_events_[plan_.event_devices[event_of_[needed]]].push_back(event_of_[needed]);
+  }
+
+  std::uint32_t record(std::uint32_t stream) {
+    const int device = plan_.streams[stream].device;
+    std::vector<std::uint32_t>& free = free_events_[device];
+    std::uint32_t event = 0;
+    if (free.empty()) {
+      event = static_cast<std::uint32_t>(plan_.event_devices.size());
+      plan_.event_devices.push_back(device);
+    } else {
+      event = free.back();
+      free.pop_back();
+    }
+    StreamCommand command;
+    command.kind = StreamCommandKind::record;
+    command.stream = stream;
+    command.index = event;
+    plan_.commands.push_back(command);
+    return event;
+  }
+
+  void add(StreamCommandKind kind, const IssuedOp& issued, const BufferOffset& dst,
+           std::span<const BufferOffset> sources) {
+    StreamCommand command;
+    command.kind = kind;
+    command.stream = issued.stream;
+    command.index = issued.op;
+    command.source_begin = static_cast<std::uint32_t>(plan_.sources.size());
+    command.source_count = static_cast<std::uint32_t>(sources.size());
+    command.dst = dst;
+    command.elements = lowered_.ops[issued.op].elements;
+    plan_.sources.insert(plan_.sources.end(), sources.begin(), sources.end());
+    plan_.commands.push_back(command);
+  }
+
+  void add_op(const IssuedOp& issued) {
+    const std::size_t begin = plan_.commands.size();
+    const Op& op = program_.ops[issued.op];
+    if (op.kind == OpKind::compute) {
+      add(StreamCommandKind::compute, issued, {}, {});
+    } else if (op.src_count == 1) {
+      add_copy(issued);
+    } else {
+      add_fold(issued);
+    }
+    plan_.commands[begin].begins_op = true;
+    plan_.commands.back().ends_op = true;
+  }
+
+  std::span<const BufferOffset> sources_of(const IssuedOp& issued) const {
+    const Op& op = program_.ops[issued.op];
+    return std::span(lowered_.sources).subspan(op.src_begin, op.src_count);
+  }
+
+  void add_copy(const IssuedOp& issued) {
+    const BufferOffset& dst = lowered_.ops[issued.op].dst;
+    const auto sources = sources_of(issued);
+    const int device = plan_.streams[issued.stream].device;
+    const bool by_kernel =
+        !devices_.copy_engines && reaches(device, dst.place) && reaches(device, sources[0].place);
+    add(by_kernel ? StreamCommandKind::fold : StreamCommandKind::copy, issued, dst, sources);
+  }
+
+  void add_fold(const IssuedOp& issued) {
+    const LoweredOp& lowered = lowered_.ops[issued.op];
+    const int device = plan_.streams[issued.stream].device;
+    const std::int64_t slot =
+        round_up(lowered.elements * static_cast<std::int64_t>(plan_.element_bytes));
+    std::int64_t used = 0;
+    const auto take_scratch = [&] {
+      const BufferOffset taken{kStreamScratch, Buffer::tmp, used};
+      used += slot;
+      return taken;
+    };
+    const auto lowered_sources = sources_of(issued);
+    std::vector<BufferOffset> sources(lowered_sources.begin(), lowered_sources.end());
+    for (BufferOffset& source : sources) {
+      if (reaches(device, source.place)) continue;
+      const BufferOffset remote = source;
+      source = take_scratch();
+      add(StreamCommandKind::copy, issued, source, {&remote, 1});
+    }
+    if (reaches(device, lowered.dst.place)) {
+      add(StreamCommandKind::fold, issued, lowered.dst, sources);
+    } else {
+      const BufferOffset result = take_scratch();
+      add(StreamCommandKind::fold, issued, result, sources);
+      add(StreamCommandKind::copy, issued, lowered.dst, {&result, 1});
+    }
+    // Ops of a stream follow each other, so they can all use the same scratch memory.
+    std::int64_t& scratch = plan_.streams[issued.stream].scratch_bytes;
+    scratch = std::max(scratch, used);
+  }
+
+  const Program& program_;
+  const LanePrograms& lowered_;
+  const DeviceSet& devices_;
+  const std::vector<int> device_of_;  // by op
+  const StreamOrder order_;
+  const Peers peers_;
+  StreamPlan plan_;
+  std::vector<std::uint32_t> waiters_;   // by issued op: who has not been told yet
+  std::vector<std::uint32_t> event_of_;  // by issued op
+  std::map<int, std::vector<std::uint32_t>> free_events_;  // by device
+};
+
+}  // namespace
+
+std::vector<int> devices_of_ops(const Program& program, const DeviceSet& devices) {
+  const auto device_of = [&](PlaceId place) {
+    return devices.device_of_place[static_cast<std::size_t>(place)];
+  };
+  std::vector<int> all;
+  all.reserve(program.ops.size());
+  for (const Op& op : program.ops) {
+    int device = device_of(op.at);
+    if (device == DeviceSet::kHost && op.kind == OpKind::combine) {
+      device = device_of(op.dst.place);
+      for (const Operand& source : program.sources_of(op)) {
+        if (device == DeviceSet::kHost) device = device_of(source.place);
+      }
+    }
+    all.push_back(device == DeviceSet::kHost ? 0 : device);
+  }
+  return all;
+}
+
+StreamPlan plan_streams(const Program& program, const LanePrograms& lowered,
+                        const DeviceSet& devices, std::size_t element_bytes) {
+  CHECK(devices.device_of_place.size() == static_cast<std::size_t>(program.places()));
+  return Planner(program, lowered, devices).plan(element_bytes);
+}
+
+}  // namespace espalier
