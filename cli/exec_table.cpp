@@ -20,13 +20,14 @@ std::string half_row(std::string_view time, std::string_view algbw, std::string_
   return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, algbw, busbw, wrong);
 }
 
-void print_header(const Console& console, const Query& query, int ranks,
-                  const std::string& backend) {
+void print_header(const Console& console, const Query& query, const Outcome& outcome) {
   console.out << fmt::format(
       "# executed {} on {} with {}, backend {}\n"
       "# warmup iters: {} iters: {} validation: {}\n#\n",
-      to_string(query.collective), describe_ranks(query, ranks), query.algorithm, backend,
-      query.run.warmup, query.run.iterations, query.run.check ? 1 : 0);
+      to_string(query.collective), describe_ranks(query, outcome.ranks), query.algorithm,
+      outcome.backend, query.run.warmup, query.run.iterations, query.run.check ? 1 : 0);
+  for (const std::string& note : outcome.report.notes) console.out << "# " << note << '\n';
+  if (!outcome.report.notes.empty()) console.out << "#\n";
   console.out << fmt::format("#{:>74}{:>33}\n", "out-of-place", "in-place");
   const std::string names = half_row("time", "algbw", "busbw", "#wrong");
   const std::string units = half_row("(us)", "(GB/s)", "(GB/s)", "");
@@ -108,7 +109,7 @@ void execute_table(const Console& console, Study& study, const std::vector<Query
     const Outcome out_of_place = ask(false);
     const Outcome in_place = ask(true);
     if (!print || (!out_of_place.ran() && !in_place.ran())) continue;
-    if (!has_header) print_header(console, first, out_of_place.ranks, out_of_place.backend);
+    if (!has_header) print_header(console, first, out_of_place.ran() ? out_of_place : in_place);
     has_header = true;
     console.out << row(out_of_place, in_place) << '\n' << std::flush;
   }
@@ -116,7 +117,10 @@ void execute_table(const Console& console, Study& study, const std::vector<Query
     print_choices(console, mine.outcomes);
     print_footer(console, mine.outcomes);
     if (!mine.outcomes.empty() && mine.outcomes.front().bound) {
-      console.out << "# What the machine named could do, which is not this computer:\n";
+      // GPUs may be those of the machine; threads are not.
+      const bool elsewhere = mine.outcomes.front().backend == "host";
+      console.out << "# What the machine named could do"
+                  << (elsewhere ? ", which is not this computer:\n" : ":\n");
       print_bounds(console, mine.outcomes);
     }
     print_skipped(console, mine);

@@ -37,6 +37,9 @@ const std::vector<OptionSpec>& all_options() {
       {"--links", "SCOPE", WordKind::links, false, "links to use: all, or the GPU fabric alone"},
       {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},
       {"--backend", "B", WordKind::backend, false, "what runs the programs"},
+      {"--devices", "LIST", WordKind::free, false,
+       "the GPU of each rank and relay for --backend cuda: 0-3, or 0,0,0,0 for four ranks on one; "
+       "all: they take turns on those there are"},
       {"--dtype", "TYPE", WordKind::data_type, false, "element type"},
       {"--op", "OP", WordKind::reduce_op, false, "reduction operator"},
       {"--iters", "N", WordKind::free, false, "timed runs"},
@@ -176,7 +179,7 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::scenario:
       return scenario_names();
     case WordKind::backend:
-      return {"host"};
+      return {"host", "cuda"};
     case WordKind::data_type:
       return names(all_data_types(), as_text);
     case WordKind::reduce_op:

@@ -63,6 +63,7 @@ Json report_json(const Outcome& outcome) {
   json["chunk_bytes"] = outcome.chunk_bytes;
   json["backend"] = outcome.backend;
   json["engine"] = report.engine.empty() ? Json() : Json(report.engine);
+  if (!report.notes.empty()) json["notes"] = report.notes;
   json["time_s"] = rounded(report.time_s);
   json["min_time_s"] = executed ? rounded(report.min_time_s) : Json();
   json["max_time_s"] = executed ? rounded(report.max_time_s) : Json();

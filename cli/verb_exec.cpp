@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "cli/exec_table.h"
 #include "cli/report.h"
 #include "cli/sweep.h"
+#include "cli/text.h"
 #include "cli/verbs.h"
+#include "exec/cuda_backend.h"
 #include "exec/host_backend.h"
 #include "sim/simulator.h"
 
@@ -12,16 +16,44 @@ namespace espalier {
 
 namespace {
 
+enum class Executor { host, cuda };
+
+/// The list of --devices; it says how many ranks there are when nothing else does.
+std::vector<int> read_devices(Arguments& arguments, Executor executor, Query& question) {
+  const std::vector<int> devices = arguments.gpus("--devices");
+  if (arguments.given("--devices") && executor != Executor::cuda) {
+    arguments.problem("--devices needs --backend cuda");
+  }
+  if (devices.empty() || !question.topology.empty()) return devices;
+  const auto count = static_cast<int>(devices.size());
+  if (!arguments.given("--ranks")) {
+    question.ranks = count;
+  } else if (question.ranks != count) {
+    arguments.problem_of("--devices",
+                         fmt::format("{} named for {}", counted(devices.size(), "GPU"),
+                                     counted(question.ranks, "rank")),
+                         "name one for each rank; ranks may share one: 0,0,0,0");
+  }
+  return devices;
+}
+
+std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices) {
+  if (executor == Executor::cuda) return std::make_unique<CudaBackend>(devices);
+  return std::make_unique<HostBackend>();
+}
+
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
-  arguments.choice<bool>("--backend", {{"host", true}});
+  const auto executor =
+      arguments.choice<Executor>("--backend", {{"host", Executor::host}, {"cuda", Executor::cuda}});
+  const std::vector<int> devices = read_devices(arguments, executor, sweep.question);
   arguments.finish();
   sweep.question.judge = !sweep.question.topology.empty();
 
-  HostBackend host;
+  const std::unique_ptr<Backend> backend = make_backend(executor, devices);
   Simulator simulator;
-  Study study(host, &simulator);
+  Study study(*backend, &simulator);
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -38,14 +70,16 @@ const Verb& exec_verb() {
   static const Verb verb = {
       "exec",
       "run a collective with real data and check every element",
-      "Builds and verifies the program, runs it on the threads and memory of this computer, out of "
-      "place and in place, and compares the results with the right ones. The table is that of "
-      "nccl-tests. Exit code 1 when an element is wrong. A machine may be named so that its chunk "
-      "sizes and host memories are used; the times are always those of this computer. The "
+      "Builds and verifies the program, runs it on the threads and memory of this computer or, "
+      "with --backend cuda, on its GPUs, out of place and in place, and compares the results with "
+      "the right ones. The table is that of nccl-tests. Exit code 1 when an element is wrong. A "
+      "machine may be named so that its chunk sizes and host memories are used; the times are "
+      "always those of this computer. The "
       "algorithm auto stands for what is fastest on that machine, tuned:FILE for what a table of "
       "`espalier tune` says.",
       {},
       {{"--backend", "host"},
+       {"--devices", "all"},
        {"--ranks", "4"},
        {"--topology"},
        {"--gpus", "all"},
@@ -67,6 +101,8 @@ const Verb& exec_verb() {
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",
         "other sizes, types and operators"},
+       {"exec --backend cuda --devices 0,0,0,0 --algorithm ring --size 1KiB..1GiB",
+        "four ranks on one GPU"},
        {"exec --topology dgx1-v100 --gpus 0-3 --algorithm ring --iters 5",
         "the very program that would run on these GPUs"}},
       run_exec};

@@ -82,7 +82,8 @@ std::vector<Item> collectives() {
 
 std::vector<Item> backends() {
   return {{Simulator().name(), "predicts times on a machine you may not own (espalier sim)", {}},
-          {HostBackend().name(), "threads and memory of this computer (espalier exec)", {}}};
+          {HostBackend().name(), "threads and memory of this computer (espalier exec)", {}},
+          {"cuda", "NVIDIA GPUs of this computer (espalier exec --backend cuda)", {}}};
 }
 
 struct Kind {

@@ -74,6 +74,7 @@ struct RunReport {
   std::int64_t transfers = 0;               ///< between different places
   std::optional<std::int64_t> wrong;        ///< wrong elements (executing back ends that checked)
   std::vector<std::string> damage;          ///< of these, what was overwritten beside the results
+  std::vector<std::string> notes;           ///< where and how it was executed, a line each
   std::string engine;                       ///< simulated only: the one that was used
   std::vector<LinkUse> links;               ///< simulated only
   std::vector<CriticalStep> critical_path;  ///< simulated only, in time order; perhaps its end only

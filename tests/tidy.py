@@ -39,8 +39,9 @@ THIRD_PARTY = {
     r"gtest/|gmock/": r"tests/.*",
     r"benchmark/": r"bench/.*",
     r"mpi\.h": r"bench/.*",
+    r"cuda(_|\.h)|nvml": r"exec/cuda/.*|tests/exec/fake_.*",
 }
-LIMITS = {".h": 150, ".cpp": 400}
+LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
 TEST_LIMIT = 600
 FUNCTION_LIMIT = 80
 WIDTH = 100
@@ -121,7 +122,7 @@ def check_source(path, installed):
 
 def check_dead_headers(sources):
     text = "\n".join((ROOT / s).read_text() for s in sources)
-    for header in (s for s in sources if s.endswith(".h")):
+    for header in (s for s in sources if s.endswith((".h", ".cuh"))):
         if f'"{header}"' not in text and f"espalier/{header}" not in text:
             offend(header, 1, "no file includes this header")
 
@@ -141,7 +142,7 @@ def check_document(document):
 def main():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     files = [f for f in listed.stdout.split("\n") if f and (ROOT / f).exists()]
-    sources = [f for f in files if f.endswith((".h", ".cpp"))]
+    sources = [f for f in files if f.endswith(tuple(LIMITS))]
     installed = set(installed_headers())
     for source in sources:
         check_source(source, installed)

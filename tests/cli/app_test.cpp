@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "core/file.h"
 #include "core/words.h"
+#include "exec/cuda_backend.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -49,6 +50,20 @@ TEST(App, ExecPrintsTheTableOfNcclTests) {
       << result.out;
   EXPECT_NE(result.out.find("# Out of bounds values : 0 OK\n"), std::string::npos);
   EXPECT_TRUE(std::regex_search(result.out, std::regex("# Avg bus bandwidth    : [0-9.e-]+\n")));
+}
+
+TEST(App, ExecOnGpusSaysWhatIsMissing) {
+  if (const auto reason = cuda_unavailable()) {
+    const Result result = run({"exec", "--backend", "cuda", "--devices", "0,0"});
+    EXPECT_EQ(result.code, 3);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.substr(0, result.err.find('\n')), "error: " + *reason);
+  } else {
+    const Result result = run({"exec", "--backend", "cuda", "--devices", "0,0", "--algorithm",
+                               "ring", "--size", "1200", "--iters", "2"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.out.find("#   r1 on GPU 0 ("), std::string::npos) << result.out;
+  }
 }
 
 TEST(App, ExecCountsElementsOfABlock) {

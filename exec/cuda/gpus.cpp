@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/cuda/gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "exec/cuda/calls.h"
+#include "exec/cuda/kernels.h"
+
+namespace espalier::cuda {
+namespace {
+
+std::string version_name(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int attribute(cudaDeviceAttr which, int gpu) {
+  int value = 0;
+  require(cudaDeviceGetAttribute(&value, which, gpu), "cudaDeviceGetAttribute", gpu);
+  return value;
+}
+
+void require_kernels(const Gpu& gpu) {
+  use_gpu(gpu.number);
+  const cudaError_t found = find_kernels();
+  if (found == cudaSuccess) return;
+  cudaGetLastError();
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor, gpu.number);
+  const int minor = attribute(cudaDevAttrComputeCapabilityMinor, gpu.number);
+  throw Error(ErrorKind::unsupported,
+              fmt::format("this espalier was built without kernels for GPU {} ({}, compute "
+                          "capability {}.{}): {}",
+                          gpu.number, gpu.name, major, minor, cudaGetErrorString(found)),
+              "build it with a CUDA toolkit that knows this GPU; CUDA 12 is the last for V100 and "
+              "P100");
+}
+
+Gpu open_gpu(int number) {
+  cudaDeviceProp properties{};
+  require(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties", number);
+  Gpu gpu{number, properties.name, properties.multiProcessorCount};
+  require_kernels(gpu);
+  return gpu;
+}
+
+}  // namespace
+
+std::optional<std::string> cuda_problem() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    cudaGetLastError();
+    return "there is no NVIDIA driver on this computer";
+  }
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format(
+        "the NVIDIA driver of this computer is too old: it is for CUDA {}, this espalier was built "
+        "with CUDA {}",
+        version_name(driver), version_name(CUDART_VERSION));
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+    return "there is no NVIDIA GPU on this computer, or none that CUDA_VISIBLE_DEVICES shows";
+  }
+  if (status != cudaSuccess) {
+    return fmt::format("CUDA can't be used: {} ({})", cudaGetErrorString(status),
+                       cudaGetErrorName(status));
+  }
+  return std::nullopt;
+}
+
+int gpu_count() {
+  int count = 0;
+  require(cudaGetDeviceCount(&count), "cudaGetDeviceCount", 0);
+  return count;
+}
+
+Gpus open_gpus(const std::vector<int>& numbers) {
+  Gpus gpus;
+  for (const int number : numbers) {
+    if (number == DeviceSet::kHost) {
+      gpus.set.device_of_place.push_back(DeviceSet::kHost);
+      continue;
+    }
+    const auto known = std::ranges::find(gpus.all, number, &Gpu::number);
+    gpus.set.device_of_place.push_back(static_cast<int>(known - gpus.all.begin()));
+    if (known == gpus.all.end()) gpus.all.push_back(open_gpu(number));
+  }
+  for (const Gpu& gpu : gpus.all) {
+    std::vector<bool>& row = gpus.set.can_access.emplace_back();
+    for (const Gpu& other : gpus.all) {
+      int can = 1;
+      if (other.number != gpu.number) {
+        require(cudaDeviceCanAccessPeer(&can, gpu.number, other.number), "cudaDeviceCanAccessPeer",
+                gpu.number);
+      }
+      row.push_back(can != 0);
+    }
+  }
+  return gpus;
+}
+
+}  // namespace espalier::cuda

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "exec/cuda/fold_body.h"
+#include "exec/cuda/kernels.h"
+
+namespace espalier::cuda {
+
+inline constexpr int kThreads = 256;
+
+__device__ inline Worker this_worker() {
+  return {static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,
+          static_cast<std::int64_t>(gridDim.x) * blockDim.x};
+}
+
+/// Blocks for `items` pieces of work, one for each thread at a time.
+inline unsigned blocks_for(std::int64_t items, int most_blocks) {
+  const std::int64_t wanted = (items + kThreads - 1) / kThreads;
+  const std::int64_t most = most_blocks < 1 ? 1 : most_blocks;
+  return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+// An address of a parameter can be taken without copying it from compute capability 7.0 on.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
+#define ESPALIER_GRID_CONSTANT __grid_constant__
+#else
+#define ESPALIER_GRID_CONSTANT
+#endif
+
+template <class Element, class Op>
+__global__ void __launch_bounds__(kThreads)
+    fold_kernel(std::byte* dst, const ESPALIER_GRID_CONSTANT SourceList sources,
+                std::int64_t elements) {
+  const std::byte* const* const addresses =
+      sources.table != nullptr ? sources.table : sources.addresses;
+  fold_body<Element, Op>(dst, addresses, sources.count, elements, this_worker());
+}
+
+template <class Element, class Op>
+cudaError_t launch_fold_of(std::byte* dst, const SourceList& sources, Extent extent,
+                           cudaStream_t stream) {
+  // Packs, and the elements before and after them: a rounding up covers both.
+  const std::int64_t bytes =
+      extent.elements * static_cast<std::int64_t>(sizeof(typename Element::Storage));
+  const std::int64_t packs = bytes / (kPackBytes * kPacksInFlight) + 1;
+  fold_kernel<Element, Op><<<blocks_for(packs, extent.most_blocks), kThreads, 0, stream>>>(
+      dst, sources, extent.elements);
+  return cudaGetLastError();
+}
+
+template <class Element>
+cudaError_t launch_fold_with(ReduceOp op, std::byte* dst, const SourceList& sources, Extent extent,
+                             cudaStream_t stream) {
+  switch (op) {
+    case ReduceOp::sum:
+      return launch_fold_of<Element, Sum>(dst, sources, extent, stream);
+    case ReduceOp::prod:
+      return launch_fold_of<Element, Prod>(dst, sources, extent, stream);
+    case ReduceOp::min:
+      return launch_fold_of<Element, Min>(dst, sources, extent, stream);
+    case ReduceOp::max:
+      return launch_fold_of<Element, Max>(dst, sources, extent, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+/// Their kernels are compiled in a file of their own.
+cudaError_t launch_fold_of_floats(DataType type, ReduceOp op, std::byte* dst,
+                                  const SourceList& sources, Extent extent, cudaStream_t stream);
+
+}  // namespace espalier::cuda

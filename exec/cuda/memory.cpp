@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/cuda/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+#include "exec/cuda/kernels.h"
+
+namespace espalier::cuda {
+namespace {
+
+constexpr std::int64_t kGuard = 256;  // bytes on either side; also the alignment of a buffer
+constexpr std::byte kGuardByte{0x5C};
+// As in `interpret`: what was never written shows as wrong, not as a zero that may be right.
+constexpr std::byte kUnwritten{0xA5};
+constexpr int kBlocksPerProcessor = 8;
+constexpr std::array kBuffers{Buffer::in, Buffer::out, Buffer::tmp};
+
+int as_int(std::byte value) { return std::to_integer<int>(value); }
+
+}  // namespace
+
+DeviceBytes allocate(std::size_t bytes, int gpu) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw Error(ErrorKind::usage,
+                fmt::format("GPU {} has not enough memory left for {:.1f} GiB more", gpu,
+                            std::ldexp(static_cast<double>(bytes), -30)),
+                "a smaller --size");
+  }
+  require(status, "cudaMalloc", gpu);
+  return DeviceBytes(memory);
+}
+
+PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus)
+    : kind_(kind), gpus_(gpus), places_(lowered.buffer_bytes.size()) {
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
+      places_[place][buffer] =
+          make_allocation(static_cast<PlaceId>(place), lowered.buffer_bytes[place][buffer]);
+    }
+  }
+  const std::size_t counters = places_.size() * sizeof(Counts);
+  for (const Gpu& gpu : gpus_.all) {
+    use_gpu(gpu.number);
+    streams_.push_back(make_stream(gpu.number));
+    counters_.push_back(allocate(counters, gpu.number));
+  }
+}
+
+PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, std::int64_t size) const {
+  Allocation made;
+  if (size == 0) return made;
+  made.size = size;
+  const auto bytes = static_cast<std::size_t>(size + 2 * kGuard);
+  if (device_of(place) != DeviceSet::kHost) {
+    const int gpu = gpu_of(place).number;
+    use_gpu(gpu);
+    made.on_gpu = allocate(bytes, gpu);
+    made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
+  } else {
+    void* memory = nullptr;
+    require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+            "cudaHostAlloc", gpus_.all.front().number,
+            fmt::format("for {} bytes of {}", bytes, place_name(kind_.program, place)));
+    made.pinned.reset(memory);
+    made.begin = static_cast<std::byte*>(memory) + kGuard;
+  }
+  return made;
+}
+
+std::byte* PlaceMemory::at(const BufferOffset& position) const {
+  return allocation(position.place, position.buffer).begin + position.bytes;
+}
+
+void PlaceMemory::synchronize() {
+  for (std::size_t device = 0; device < streams_.size(); ++device) {
+    require(cudaStreamSynchronize(streams_[device].get()), "cudaStreamSynchronize",
+            gpus_.all[device].number);
+  }
+}
+
+const std::byte* PlaceMemory::table(int device, int origin) {
+  DeviceBytes& known = tables_[{device, origin}];
+  if (!known) {
+    const int gpu = gpus_.all[static_cast<std::size_t>(device)].number;
+    const auto bytes = pattern_table(kind_.type, kind_.op, kind_.program.ranks(), origin);
+    use_gpu(gpu);
+    known = allocate(bytes.size(), gpu);
+    // Returns when the table is there, whatever stream then reads it.
+    require(cudaMemcpy(known.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
+            "cudaMemcpy", gpu);
+    require(cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu);
+  }
+  return static_cast<const std::byte*>(known.get());
+}
+
+void PlaceMemory::clear(PlaceId place) {
+  for (const Allocation& cleared : places_[static_cast<std::size_t>(place)]) {
+    if (cleared.size == 0) continue;
+    std::byte* const begin = cleared.begin - kGuard;
+    const auto whole = static_cast<std::size_t>(cleared.size + 2 * kGuard);
+    const auto size = static_cast<std::size_t>(cleared.size);
+    if (cleared.pinned) {
+      std::memset(begin, as_int(kGuardByte), whole);
+      std::memset(cleared.begin, as_int(kUnwritten), size);
+      continue;
+    }
+    const Gpu& gpu = gpu_of(place);
+    const cudaStream_t stream = streams_[static_cast<std::size_t>(device_of(place))].get();
+    use_gpu(gpu.number);
+    require(cudaMemsetAsync(begin, as_int(kGuardByte), whole, stream), "cudaMemset", gpu.number);
+    require(cudaMemsetAsync(cleared.begin, as_int(kUnwritten), size, stream), "cudaMemset",
+            gpu.number);
+  }
+}
+
+void PlaceMemory::fill_input_of(int rank) {
+  const Region region = input_region(kind_.program.contract, rank);
+  const std::int64_t elements = kind_.layout.count(region.begin, region.units);
+  if (elements == 0) return;
+  const std::size_t size = size_of(kind_.type);
+  const Gpu& gpu = gpu_of(rank);
+  const std::byte* const entries = table(device_of(rank), rank);
+  const auto begin = kind_.layout.offset(region.begin) * static_cast<std::int64_t>(size);
+  use_gpu(gpu.number);
+  require(launch_fill(size, at({rank, region.buffer, begin}), 0, entries,
+                      {elements, kBlocksPerProcessor * gpu.processors},
+                      streams_[static_cast<std::size_t>(device_of(rank))].get()),
+          "filling inputs", gpu.number);
+}
+
+void PlaceMemory::fill() {
+  for (PlaceId place = 0; place < kind_.program.places(); ++place) clear(place);
+  fill_inputs();
+}
+
+void PlaceMemory::fill_inputs() {
+  for (int rank = 0; rank < kind_.program.ranks(); ++rank) fill_input_of(rank);
+  synchronize();
+}
+
+/// Counts into `counters`, one Counts in memory of the rank's device.
+void PlaceMemory::start_check(int rank, unsigned long long* counters) {
+  const Contract& contract = kind_.program.contract;
+  const std::size_t size = size_of(kind_.type);
+  const int device = device_of(rank);
+  const Gpu& gpu = gpu_of(rank);
+  const cudaStream_t stream = streams_[static_cast<std::size_t>(device)].get();
+  const int most_blocks = kBlocksPerProcessor * gpu.processors;
+  const auto count_different = [&](const Region& region, const ResultRun& run,
+                                   unsigned long long* counter) {
+    if (run.count == 0) return;
+    const std::byte* const entries = table(device, run.origin);
+    const std::int64_t first = kind_.layout.offset(region.begin) + run.first;
+    const BufferOffset position{rank, region.buffer, first * static_cast<std::int64_t>(size)};
+    require(launch_count_different(size, at(position), run.element, entries, counter,
+                                   {run.count, most_blocks}, stream),
+            "checking results", gpu.number);
+  };
+  use_gpu(gpu.number);
+  const Region result = output_region(contract, rank);
+  for (const ResultRun& run : result_runs(contract, kind_.layout, rank)) {
+    count_different(result, run, counters);
+  }
+  if (!contract.in_place) {
+    const Region input = input_region(contract, rank);
+    count_different(input, {0, kind_.layout.count(input.begin, input.units), rank, 0},
+                    counters + 1);
+  }
+}
+
+/// The same for the guards of a place on a GPU.
+void PlaceMemory::start_guard_check(PlaceId place, unsigned long long* counters) {
+  const Gpu& gpu = gpu_of(place);
+  use_gpu(gpu.number);
+  for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
+    const Allocation& checked = allocation(place, kBuffers[buffer]);
+    if (checked.size == 0) continue;
+    for (const std::byte* guard : {checked.begin - kGuard, checked.begin + checked.size}) {
+      require(launch_count_other_bytes(guard, kGuardByte, counters + 2 + buffer, {kGuard, 1},
+                                       streams_[static_cast<std::size_t>(device_of(place))].get()),
+              "checking guards", gpu.number);
+    }
+  }
+}
+
+PlaceMemory::Counts PlaceMemory::host_guard_counts(PlaceId place) const {
+  Counts counts{};
+  for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
+    const Allocation& checked = allocation(place, kBuffers[buffer]);
+    if (checked.size == 0) continue;
+    for (const std::byte* guard : {checked.begin - kGuard, checked.begin + checked.size}) {
+      counts[2 + buffer] += static_cast<unsigned long long>(
+          std::count_if(guard, guard + kGuard, [](std::byte b) { return b != kGuardByte; }));
+    }
+  }
+  return counts;
+}
+
+std::vector<PlaceMemory::Counts> PlaceMemory::count_all() {
+  for (std::size_t device = 0; device < streams_.size(); ++device) {
+    use_gpu(gpus_.all[device].number);
+    require(cudaMemsetAsync(counters_[device].get(), 0, places_.size() * sizeof(Counts),
+                            streams_[device].get()),
+            "cudaMemset", gpus_.all[device].number);
+  }
+  const auto counters_of = [&](PlaceId place) {
+    const auto device = static_cast<std::size_t>(device_of(place));
+    return static_cast<unsigned long long*>(counters_[device].get()) +
+           static_cast<std::size_t>(place) * kCounters;
+  };
+  for (PlaceId place = 0; place < kind_.program.places(); ++place) {
+    if (device_of(place) == DeviceSet::kHost) continue;
+    if (place < kind_.program.ranks()) start_check(place, counters_of(place));
+    start_guard_check(place, counters_of(place));
+  }
+  synchronize();
+  std::vector<Counts> counts;
+  for (PlaceId place = 0; place < kind_.program.places(); ++place) {
+    if (device_of(place) == DeviceSet::kHost) {
+      counts.push_back(host_guard_counts(place));
+      continue;
+    }
+    require(cudaMemcpy(counts.emplace_back().data(), counters_of(place), sizeof(Counts),
+                       cudaMemcpyDeviceToHost),
+            "cudaMemcpy", gpu_of(place).number);
+  }
+  return counts;
+}
+
+Damage PlaceMemory::check() {
+  const std::vector<Counts> counts = count_all();
+  Damage damage;
+  for (const Counts& place : counts) damage.wrong += static_cast<std::int64_t>(place[0]);
+  for (int rank = 0; rank < kind_.program.ranks(); ++rank) {
+    add_input_damage(damage, rank,
+                     static_cast<std::int64_t>(counts[static_cast<std::size_t>(rank)][1]));
+  }
+  for (PlaceId place = 0; place < kind_.program.places(); ++place) {
+    for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
+      add_guard_damage(
+          damage, kind_.program, place, kBuffers[buffer],
+          static_cast<std::int64_t>(counts[static_cast<std::size_t>(place)][2 + buffer]),
+          kind_.type);
+    }
+  }
+  return damage;
+}
+
+}  // namespace espalier::cuda

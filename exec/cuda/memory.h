@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/calls.h"
+#include "exec/cuda/gpus.h"
+#include "exec/damage.h"
+#include "exec/lowering.h"
+#include "ir/data.h"
+
+namespace espalier::cuda {
+
+using DeviceBytes = Owned<void*, cudaFree>;
+using PinnedBytes = Owned<void*, cudaFreeHost>;
+
+/// Memory of the current GPU. Throws Error{usage} when it has not as much left.
+DeviceBytes allocate(std::size_t bytes, int gpu);
+
+/// What the buffers of a run hold.
+struct MessageKind {
+  const Program& program;
+  ElementLayout layout;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+};
+
+/// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
+/// of this computer for host memories, between guards that tell whether somebody wrote outside of
+/// it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it.
+class PlaceMemory {
+ public:
+  PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus);
+
+  std::byte* at(const BufferOffset& position) const;
+
+  /// Buffers as `initial_memory` of ir/interpret.h makes them: inputs filled, everything else
+  /// unwritten. Returns when that is done.
+  void fill();
+  /// Inputs filled again, everything else left as it is. Returns when that is done.
+  void fill_inputs();
+  /// Compares every element of every rank's result with what it must be, inputs of out-of-place
+  /// runs with what they were, and guards.
+  Damage check();
+
+ private:
+  struct Allocation {
+    std::int64_t size = 0;  ///< of the buffer alone
+    DeviceBytes on_gpu;
+    PinnedBytes pinned;
+    std::byte* begin = nullptr;  ///< of the buffer
+  };
+  /// What is counted at a time: wrong results, wrong inputs, and bytes of three buffers' guards.
+  static constexpr std::size_t kCounters = 5;
+  using Counts = std::array<unsigned long long, kCounters>;
+
+  int device_of(PlaceId place) const {
+    return gpus_.set.device_of_place[static_cast<std::size_t>(place)];
+  }
+  const Gpu& gpu_of(PlaceId place) const {
+    return gpus_.all[static_cast<std::size_t>(device_of(place))];
+  }
+  const Allocation& allocation(PlaceId place, Buffer buffer) const {
+    return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
+  }
+  Allocation make_allocation(PlaceId place, std::int64_t size) const;
+  const std::byte* table(int device, int origin);
+  void clear(PlaceId place);
+  void fill_input_of(int rank);
+  void start_check(int rank, unsigned long long* counters);
+  void start_guard_check(PlaceId place, unsigned long long* counters);
+  Counts host_guard_counts(PlaceId place) const;
+  std::vector<Counts> count_all();
+  void synchronize();
+
+  const MessageKind& kind_;
+  const Gpus& gpus_;
+  std::vector<Stream> streams_;  ///< by device
+  std::vector<std::array<Allocation, 3>> places_;
+  std::map<std::pair<int, int>, DeviceBytes> tables_;  ///< by device and origin
+  std::vector<DeviceBytes> counters_;                  ///< by device: Counts of every place
+};
+
+}  // namespace espalier::cuda

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/cuda/streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace espalier::cuda {
+namespace {
+
+// As many as a multiprocessor holds of a fold's blocks: more would only wait for these.
+constexpr int kBlocksPerProcessor = 4;
+
+double elapsed_s(cudaEvent_t begin, cudaEvent_t end, int gpu) {
+  float elapsed_ms = 0;
+  require(cudaEventElapsedTime(&elapsed_ms, begin, end), "cudaEventElapsedTime", gpu);
+  return elapsed_ms * 1e-3;
+}
+
+}  // namespace
+
+Streams::Streams(const MessageKind& kind, const StreamPlan& plan, const Gpus& gpus,
+                 const PlaceMemory& memory)
+    : kind_(kind), plan_(plan), gpus_(gpus), memory_(memory) {
+  for (std::uint32_t stream = 0; stream < plan.streams.size(); ++stream) {
+    use(stream);
+    const int gpu = gpu_of(stream).number;
+    streams_.push_back(make_stream(gpu));
+    const std::int64_t bytes = plan.streams[stream].scratch_bytes;
+    scratch_.push_back(bytes == 0 ? DeviceBytes{} : allocate(static_cast<std::size_t>(bytes), gpu));
+  }
+  for (const int device : plan.event_devices) {
+    const int gpu = gpus.all[static_cast<std::size_t>(device)].number;
+    use_gpu(gpu);
+    events_.push_back(make_event(gpu, false));
+  }
+  make_source_tables();
+}
+
+std::byte* Streams::address(std::uint32_t stream, const BufferOffset& operand) const {
+  if (operand.place != kStreamScratch) return memory_.at(operand);
+  return static_cast<std::byte*>(scratch_[stream].get()) + operand.bytes;
+}
+
+/// A launch carries the addresses of a few sources; those of more are kept in device memory.
+void Streams::make_source_tables() {
+  std::vector<std::vector<const std::byte*>> tables(streams_.size());
+  table_offset_.resize(plan_.sources.size(), 0);
+  for (const StreamCommand& command : plan_.commands) {
+    if (command.source_count <= kMostInlineSources) continue;
+    auto& table = tables[command.stream];
+    table_offset_[command.source_begin] = table.size();
+    for (const BufferOffset& source : plan_.sources_of(command)) {
+      table.push_back(address(command.stream, source));
+    }
+  }
+  for (std::uint32_t stream = 0; stream < tables.size(); ++stream) {
+    DeviceBytes& made = source_tables_.emplace_back();
+    if (tables[stream].empty()) continue;
+    use(stream);
+    const int gpu = gpu_of(stream).number;
+    const std::size_t bytes = tables[stream].size() * sizeof(std::byte*);
+    made = allocate(bytes, gpu);
+    require(cudaMemcpy(made.get(), tables[stream].data(), bytes, cudaMemcpyHostToDevice),
+            "cudaMemcpy", gpu);
+    require(cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu);
+  }
+}
+
+SourceList Streams::sources_of(const StreamCommand& command) const {
+  SourceList list{};
+  list.count = static_cast<int>(command.source_count);
+  if (list.count > kMostInlineSources) {
+    list.table = static_cast<const std::byte* const*>(source_tables_[command.stream].get()) +
+                 table_offset_[command.source_begin];
+    return list;
+  }
+  const auto sources = plan_.sources_of(command);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    list.addresses[i] = address(command.stream, sources[i]);
+  }
+  return list;
+}
+
+void Streams::use(std::uint32_t stream) { use_gpu(gpu_of(stream).number); }
+
+void Streams::require_launch(cudaError_t status, const char* call,
+                             const StreamCommand& command) const {
+  if (status == cudaSuccess) return;
+  require(status, call, gpu_of(command.stream).number,
+          fmt::format("for op {} '{}'", command.index, to_string(kind_.program, command.index)));
+}
+
+void Streams::wait(std::uint32_t stream, std::uint32_t event) {
+  use(stream);
+  require(cudaStreamWaitEvent(streams_[stream].get(), events_[event].get(), 0),
+          "cudaStreamWaitEvent", gpu_of(stream).number);
+}
+
+void Streams::record(std::uint32_t stream, std::uint32_t event) {
+  use(stream);
+  require(cudaEventRecord(events_[event].get(), streams_[stream].get()), "cudaEventRecord",
+          gpu_of(stream).number);
+}
+
+void Streams::before(const StreamCommand& command) {
+  use(command.stream);
+  if (!traced_ || !command.begins_op) return;
+  require(cudaEventRecord(op_events_[command.index].begin.get(), streams_[command.stream].get()),
+          "cudaEventRecord", gpu_of(command.stream).number);
+}
+
+void Streams::after(const StreamCommand& command) {
+  if (!traced_ || !command.ends_op) return;
+  require(cudaEventRecord(op_events_[command.index].end.get(), streams_[command.stream].get()),
+          "cudaEventRecord", gpu_of(command.stream).number);
+}
+
+void Streams::copy(const StreamCommand& command) {
+  before(command);
+  std::byte* const dst = address(command.stream, command.dst);
+  const std::byte* const source = address(command.stream, plan_.sources_of(command)[0]);
+  const std::size_t bytes = static_cast<std::size_t>(command.elements) * plan_.element_bytes;
+  if (bytes > 0 && dst != source) {
+    require_launch(
+        cudaMemcpyAsync(dst, source, bytes, cudaMemcpyDefault, streams_[command.stream].get()),
+        "cudaMemcpyAsync", command);
+  }
+  after(command);
+}
+
+void Streams::fold(const StreamCommand& command) {
+  before(command);
+  std::byte* const dst = address(command.stream, command.dst);
+  const cudaStream_t stream = streams_[command.stream].get();
+  const int most_blocks = kBlocksPerProcessor * gpu_of(command.stream).processors;
+  const SourceList sources = sources_of(command);
+  if (command.elements > 0 && command.source_count > 1) {
+    require_launch(
+        launch_fold(kind_.type, kind_.op, dst, sources, {command.elements, most_blocks}, stream),
+        "launching a combine kernel", command);
+  } else if (command.elements > 0 && sources.addresses[0] != dst) {
+    const auto bytes = command.elements * static_cast<std::int64_t>(plan_.element_bytes);
+    require_launch(launch_copy(dst, sources.addresses[0], {bytes, most_blocks}, stream),
+                   "launching a copy kernel", command);
+  }
+  after(command);
+}
+
+void Streams::compute(const StreamCommand& command) {
+  before(command);
+  const double duration_s = kind_.program.duration_s(kind_.program.ops[command.index]);
+  require_launch(launch_wait(duration_s, streams_[command.stream].get()),
+                 "launching a waiting kernel", command);
+  after(command);
+}
+
+/// On each GPU, a moment to count from. Nothing of the run has begun then.
+void Streams::mark_begin_of_devices() {
+  std::vector<bool> marked(gpus_.all.size(), false);
+  for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) {
+    const auto device = static_cast<std::size_t>(device_of(stream));
+    if (marked[device]) continue;
+    marked[device] = true;
+    use(stream);
+    require(cudaEventRecord(device_begins_[device].get(), streams_[stream].get()),
+            "cudaEventRecord", gpu_of(stream).number);
+  }
+}
+
+void Streams::trace(bool on) {
+  traced_ = on;
+  if (!on) return;
+  if (op_events_.empty()) {
+    for (const Gpu& gpu : gpus_.all) {
+      use_gpu(gpu.number);
+      device_begins_.push_back(make_event(gpu.number, true));
+    }
+    op_events_.resize(kind_.program.ops.size());
+    for (const StreamCommand& command : plan_.commands) {
+      const bool is_op = command.kind != StreamCommandKind::wait &&
+                         command.kind != StreamCommandKind::record && command.begins_op;
+      if (!is_op) continue;
+      use(command.stream);
+      const int gpu = gpu_of(command.stream).number;
+      op_events_[command.index] = {device_of(command.stream), make_event(gpu, true),
+                                   make_event(gpu, true)};
+    }
+  }
+  mark_begin_of_devices();
+}
+
+bool Streams::has_ended(OpId op) const {
+  const cudaError_t status = query(op_events_[op].end.get());
+  if (status == cudaErrorNotReady) return false;
+  if (status == cudaSuccess) return true;
+  require(status, "cudaEventQuery",
+          gpus_.all[static_cast<std::size_t>(op_events_[op].device)].number,
+          fmt::format("at op {} '{}' or another that ran then", op, to_string(kind_.program, op)));
+  return true;
+}
+
+std::vector<OpTiming> Streams::timeline() const {
+  std::vector<OpTiming> all;
+  for (OpId op = 0; op < op_events_.size(); ++op) {
+    const OpEvents& events = op_events_[op];
+    const auto device = static_cast<std::size_t>(events.device);
+    const cudaEvent_t zero = device_begins_[device].get();
+    const int gpu = gpus_.all[device].number;
+    all.push_back(
+        {op, elapsed_s(zero, events.begin.get(), gpu), elapsed_s(zero, events.end.get(), gpu)});
+  }
+  return all;
+}
+
+}  // namespace espalier::cuda

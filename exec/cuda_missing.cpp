@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for exec/cuda/ where there is no CUDA toolkit.
+#include "exec/cuda_backend.h"
+
+#include "core/check.h"
+
+namespace espalier {
+
+struct CudaBackend::Sessions {};
+
+std::optional<std::string> cuda_unavailable() { return "this espalier was built without CUDA"; }
+
+CudaBackend::CudaBackend(std::vector<int>) {
+  throw Error(ErrorKind::unsupported, *cuda_unavailable(),
+              "install the CUDA toolkit and build again");
+}
+CudaBackend::~CudaBackend() = default;
+
+std::optional<std::string> CudaBackend::unsupported(const Program&, const Target&) const {
+  return cuda_unavailable();
+}
+
+RunReport CudaBackend::run(const Program&, const Target&, const RunOptions&) {
+  CHECK(false);  // nobody can make one
+}
+
+}  // namespace espalier

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// On GPUs where there are any; every test but the first is skipped where there are none.
+#include "exec/cuda_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "ir/builder.h"
+#include "tests/exec/test_programs.h"
+
+namespace espalier {
+namespace {
+
+using testing::AnyOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+TEST(CudaUnavailable, IsOneSentenceAndTheErrorOfTheBackEnd) {
+  const auto reason = cuda_unavailable();
+  if (!reason) {
+    EXPECT_NO_THROW(CudaBackend{});
+    return;
+  }
+  EXPECT_THAT(*reason, AnyOf("this espalier was built without CUDA",
+                             "there is no NVIDIA driver on this computer",
+                             StartsWith("the NVIDIA driver of this computer is too old: it is for"),
+                             StartsWith("there is no NVIDIA GPU on this computer"),
+                             StartsWith("CUDA can't be used: ")));
+  try {
+    CudaBackend backend({0, 1});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_EQ(error.diagnostics().front().message, *reason);
+  }
+}
+
+/// All ranks on GPU 0.
+class CudaBackendTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = cuda_unavailable()) GTEST_SKIP() << *reason;
+  }
+
+  static RunReport run(const Program& program, const RunOptions& options) {
+    return backend_for(program).run(program, {}, options);
+  }
+
+  static CudaBackend backend_for(const Program& program) {
+    return CudaBackend(std::vector<int>(static_cast<std::size_t>(program.ranks()), 0));
+  }
+
+  static std::string error_of(const Program& program, const RunOptions& options, ErrorKind kind) {
+    try {
+      run(program, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind);
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+TEST_F(CudaBackendTest, RunsAndChecksEveryTypeAndOperator) {
+  for (const bool in_place : {false, true}) {
+    for (const DataType type : all_data_types()) {
+      for (const ReduceOp op : all_reduce_ops()) {
+        RunOptions options;
+        options.size_bytes = 4099 * static_cast<std::int64_t>(size_of(type));
+        options.type = type;
+        options.op = op;
+        options.iterations = 3;
+        options.warmup = 1;
+        const RunReport report = run(tree_program(4, in_place), options);
+        EXPECT_EQ(report.wrong, 0) << to_string(type) << " " << to_string(op);
+        EXPECT_THAT(report.damage, IsEmpty());
+        EXPECT_GT(report.min_time_s, 0);
+        EXPECT_LE(report.min_time_s, report.time_s);
+        EXPECT_LE(report.time_s, report.max_time_s);
+        EXPECT_EQ(report.message_bytes, options.size_bytes);
+      }
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, RunsThroughHostMemoryAndWithManySources) {
+  // flat_program(20): kernels with 20 sources, whose addresses a launch does not carry itself.
+  for (const int ranks : {3, 20}) {
+    const RunReport report = run(flat_program(ranks, false), {.size_bytes = 4 * 10007});
+    EXPECT_EQ(report.wrong, 0);
+    EXPECT_THAT(report.notes, SizeIs(ranks));
+  }
+}
+
+TEST_F(CudaBackendTest, RunsMoreLanesThanStreams) {
+  EXPECT_EQ(run(ring_program(64, false), {.size_bytes = 4 * 6421}).wrong, 0);
+}
+
+TEST_F(CudaBackendTest, RunsSizesThatAreNoMultipleOfAnything) {
+  for (const std::int64_t elements : {0, 1, 2, 3, 15, 16, 17, 1031, 1 << 20, (1 << 22) + 5}) {
+    const RunReport report =
+        run(ring_program(3, true), {.size_bytes = 2 * elements, .type = DataType::float16});
+    EXPECT_EQ(report.wrong, 0) << elements;
+  }
+}
+
+TEST_F(CudaBackendTest, ReportsAWrongResult) {
+  // r1 never gets r0's contribution.
+  Builder builder("wrong", test_contract(Collective::allreduce, 2, 1));
+  builder.combine(builder.output(0, 0, 1), {builder.input(0, 0, 1), builder.input(1, 0, 1)});
+  builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
+  const RunReport report = run(builder.finish(), {.size_bytes = 4 * 1000});
+  ASSERT_TRUE(report.wrong.has_value());
+  EXPECT_GT(*report.wrong, 2 * 900);  // by both ways of running; few contributions are 0
+  EXPECT_LE(*report.wrong, 2 * 1000);
+}
+
+TEST_F(CudaBackendTest, ReportsAnInputThatWasWrittenTo) {
+  Builder builder("clobber", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  Program program = builder.finish();
+  Op op = program.ops[0];  // in <- out + in, against the verifier's rule R8
+  op.dst = {0, 0, Buffer::in};
+  op.src_begin = 1;
+  op.src_count = 2;
+  program.sources.push_back({0, 0, Buffer::out});
+  program.sources.push_back({0, 0, Buffer::in});
+  program.ops.push_back(op);
+  const RunReport report = run(program, {.size_bytes = 400, .type = DataType::int32});
+  ASSERT_THAT(report.damage, SizeIs(2));  // by both ways of running
+  EXPECT_THAT(report.damage[0], StartsWith("r0.in: "));
+  EXPECT_THAT(report.damage[0], HasSubstr(" elements of the input were overwritten"));
+  EXPECT_GT(report.wrong, 2 * 80);
+}
+
+TEST_F(CudaBackendTest, ReportsWritesBesideABuffer) {
+  Builder builder("beside", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  Program program = builder.finish();
+  Op op = program.ops[0];
+  op.dst.begin = 1;  // there is unit 0 only
+  program.ops.push_back(op);
+  const RunReport report = run(program, {.size_bytes = 16});
+  EXPECT_THAT(report.damage, Each("r0.out: 16 bytes beside the buffer were overwritten"));
+  EXPECT_EQ(report.wrong, 2 * 4);  // as elements, by both ways of running
+}
+
+TEST_F(CudaBackendTest, KeepsATimeline) {
+  const Program program = ring_program(3, false);
+  const RunReport report = run(program, {.size_bytes = 1 << 16, .timeline = true});
+  ASSERT_EQ(report.timeline.size(), program.ops.size());
+  for (const OpTiming& timing : report.timeline) {
+    EXPECT_LE(timing.start_s, timing.end_s);
+    for (const OpId needed : program.dependencies_of(program.ops[timing.op])) {
+      EXPECT_LE(report.timeline[needed].end_s, timing.end_s);
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, KeepsGraphsOfTheLatestPrograms) {
+  const Program program = tree_program(4, false);
+  CudaBackend backend = backend_for(program);
+  for (const std::int64_t size : {4096, 8192, 4096, 1024, 2048, 512, 4096}) {
+    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).wrong, 0) << size;
+  }
+}
+
+TEST_F(CudaBackendTest, RefusesWhatMakesNoSense) {
+  EXPECT_THAT(
+      error_of(ring_program(4, false), {.size_bytes = std::int64_t{1} << 50}, ErrorKind::usage),
+      HasSubstr("error: a message of 1024TiB takes "));
+  try {
+    CudaBackend({0}).run(ring_program(2, false), {}, {.size_bytes = 4});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(),
+                HasSubstr("the program runs on 2 GPUs (2 ranks, 0 relays), but --devices "
+                          "names 1"));
+  }
+  try {
+    CudaBackend({0, 4096, 5000});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("there is no GPU 4096 on this computer"));
+    EXPECT_THAT(error.what(), HasSubstr("there is no GPU 5000 on this computer"));
+  }
+}
+
+TEST_F(CudaBackendTest, ReportsADeadlockBeforeItRuns) {
+  Program program;
+  program.contract = test_contract(Collective::allreduce, 1, 1);
+  add_marker(program, 0, {1});
+  add_marker(program, 0, {0});
+  EXPECT_THAT(error_of(program, {.size_bytes = 4}, ErrorKind::runtime),
+              HasSubstr("r0 lane 0: op 0 'compute 0 at r0 after 1' waits for op 1"));
+}
+
+// Longer than the timeout, which is for what does not move.
+TEST_F(CudaBackendTest, WaitsOutComputations) {
+  Program program;
+  program.contract = test_contract(Collective::allreduce, 1, 1);
+  add_marker(program, 0, {}, 0.02);
+  RunOptions options{.size_bytes = 4, .check = false, .timeout_s = 0.01};
+  EXPECT_GE(run(program, options).time_s, 0.02);
+}
+
+}  // namespace
+}  // namespace espalier

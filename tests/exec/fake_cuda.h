@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace espalier::fake_cuda {
+
+/// Stands in for CUDA's runtime and the kernels, so that exec/cuda/ can be tested without a GPU:
+/// memory is memory of this computer, streams are queues, and whenever somebody asks or waits, what
+/// is in the queues is carried out in an order drawn by chance among those that CUDA allows. Strict
+/// about what it is asked: streams and events of another device than the current one, kernels that
+/// reach for memory that is not mapped, captures that are not joined and the like are errors, with
+/// CUDA's names for them.
+struct Behaviour {
+  int gpus = 4;
+  bool peers = true;                   ///< GPUs can access each other's memory
+  std::size_t memory_bytes = 1 << 28;  ///< of each GPU
+  int driver_version = 99000;          ///< 0: there is no driver
+  std::int64_t stall_after = -1;       ///< so many kernels are carried out, then none any more
+  std::int64_t fail_launch = -1;       ///< the launch of the kernel of this number fails
+  std::uint64_t seed = 1;
+};
+
+/// Everything as new; GPUs have nothing allocated. \pre whoever used it has freed what it had.
+void reset(const Behaviour& behaviour);
+
+/// What CUDA was asked to make and not yet to destroy: memory, streams, events, graphs.
+std::int64_t live_objects();
+
+/// Pairs of GPUs of which one has the other's memory mapped.
+int mapped_pairs();
+
+/// Graphs instantiated since the reset.
+int graphs_made();
+
+}  // namespace espalier::fake_cuda

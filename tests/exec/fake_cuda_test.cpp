@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec/cuda/ on a stand-in for CUDA: what it asks CUDA for, and what it makes of the answers. The
+// tests of cuda_backend_test.cpp run on it too.
+#include "tests/exec/fake_cuda.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/cuda_backend.h"
+#include "tests/exec/test_programs.h"
+
+namespace espalier {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// For the tests of the other file, which know nothing of this one.
+[[maybe_unused]] const bool kReady = [] {
+  fake_cuda::reset({});
+  return true;
+}();
+
+std::string error_of(const std::function<void()>& action, ErrorKind kind) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return "no error";
+}
+
+class FakeCuda : public testing::Test {
+ protected:
+  ~FakeCuda() override {
+    EXPECT_EQ(fake_cuda::live_objects(), 0);
+    fake_cuda::reset({});
+  }
+};
+
+TEST_F(FakeCuda, RunsOnAnyGpusInAnyOrder) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (const bool peers : {false, true}) {
+      fake_cuda::reset({.peers = peers, .seed = seed});
+      const std::vector<std::vector<int>> choices{{}, {3, 3, 3, 3, 3}, {0, 1, 2, 3, 0}};
+      for (const std::vector<int>& devices : choices) {
+        CudaBackend backend(devices);
+        for (const bool in_place : {false, true}) {
+          for (const Program& program :
+               {ring_program(5, in_place), tree_program(5, in_place), flat_program(5, false)}) {
+            RunOptions options{.size_bytes = 4 * 1031, .iterations = 3, .warmup = 1};
+            options.timeline = true;
+            const RunReport report = backend.run(program, {}, options);
+            EXPECT_EQ(report.wrong, 0) << program.name << ", seed " << seed;
+            EXPECT_EQ(report.timeline.size(), program.ops.size());
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(FakeCuda, MapsOnlyThePeersInUse) {
+  {
+    CudaBackend backend({0, 1, 2});
+    EXPECT_EQ(backend.run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_GT(fake_cuda::mapped_pairs(), 0);
+    // Rank 0 alone has nothing to do with others.
+    Builder builder("alone", test_contract(Collective::allreduce, 1, 1));
+    builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+    EXPECT_EQ(backend.run(builder.finish(), {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_EQ(fake_cuda::mapped_pairs(), 0);
+    EXPECT_EQ(backend.run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_GT(fake_cuda::mapped_pairs(), 0);
+  }
+  // Another back end of the same process finds them mapped.
+  EXPECT_EQ(CudaBackend({0, 1, 2}).run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
+}
+
+TEST_F(FakeCuda, CapturesAProgramOnceForEachSizeAndType) {
+  CudaBackend backend({0, 0, 0});
+  const Program program = ring_program(3, false);
+  for (int again = 0; again < 3; ++again) {
+    backend.run(program, {}, {.size_bytes = 400});
+    backend.run(program, {}, {.size_bytes = 800});
+    backend.run(program, {}, {.size_bytes = 400, .type = DataType::int32});
+    backend.run(tree_program(3, false), {}, {.size_bytes = 400});
+  }
+  EXPECT_EQ(fake_cuda::graphs_made(), 4);
+}
+
+TEST_F(FakeCuda, GivesUpOldProgramsForMemory) {
+  fake_cuda::reset({.memory_bytes = 1 << 22});
+  CudaBackend backend({0, 0});
+  const Program program = tree_program(2, false);
+  // Two inputs and two outputs of half a MiB each: one more of these would not fit beside it.
+  for (const std::int64_t size : {1 << 19, (1 << 19) + 4, 1 << 19}) {
+    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).wrong, 0);
+  }
+  EXPECT_THAT(
+      error_of([&] { backend.run(program, {}, {.size_bytes = 1 << 20}); }, ErrorKind::usage),
+      HasSubstr("error: a message of 1MiB takes 0.0 GiB of buffers on GPU 0"));
+}
+
+TEST_F(FakeCuda, SaysWhereEverythingRan) {
+  const RunReport report = CudaBackend({2, 2}).run(flat_program(2, false), {}, {.size_bytes = 8});
+  EXPECT_THAT(report.notes, ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
+}
+
+TEST_F(FakeCuda, NamesTheOpOfALaunchThatFails) {
+  // The launches before it: two inputs are filled, op 0 is launched.
+  fake_cuda::reset({.fail_launch = 3});
+  CudaBackend backend({0, 0});
+  EXPECT_EQ(error_of([&] { backend.run(tree_program(2, false), {}, {.size_bytes = 400}); },
+                     ErrorKind::runtime),
+            "error: launching a combine kernel on GPU 0: cudaErrorLaunchOutOfResources "
+            "(cudaErrorLaunchOutOfResources), for op 1 'r0.out[0] <- r0.in[0] + r1.out[0] after "
+            "0'");
+}
+
+TEST_F(FakeCuda, NamesWhatIsMissing) {
+  fake_cuda::reset({.driver_version = 0});
+  EXPECT_EQ(cuda_unavailable(), "there is no NVIDIA driver on this computer");
+  fake_cuda::reset({.driver_version = 11040});
+  EXPECT_THAT(*cuda_unavailable(), HasSubstr("too old: it is for CUDA 11.4, this espalier was "));
+  fake_cuda::reset({.gpus = 0});
+  EXPECT_THAT(*cuda_unavailable(), HasSubstr("there is no NVIDIA GPU"));
+}
+
+/// Runs a program that hangs in a process of its own, since nothing can be run after that, and
+/// prints the error.
+[[noreturn]] void hang(std::int64_t stall_after) {
+  fake_cuda::reset({.stall_after = stall_after});
+  CudaBackend backend({0, 0});
+  const RunOptions options{.size_bytes = 400, .check = false, .timeout_s = 0.05};
+  for (int again = 0; again < 2; ++again) {
+    try {
+      backend.run(tree_program(2, false), {}, options);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  }
+  std::_Exit(0);
+}
+
+TEST(FakeCudaHang, NamesTheOpsThatDoNotEnd) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  // Two inputs are filled, and op 0 runs; op 1 does not end.
+  EXPECT_EXIT(hang(3), testing::ExitedWithCode(0),
+              "nothing has moved on the GPUs for 0.05 s \\(2 of 3 lanes have not finished\\)\n"
+              "error: r0 lane 0: op 1 .* has not finished\n"
+              "error: r1 lane 1: op 2 .* waits for op 1 .* of r0 lane 0\n"
+              "error: the GPUs still hold a run that did not end");
+}
+
+TEST(FakeCudaHang, NoticesAGraphThatDoesNotEnd) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  // Two inputs are filled, three ops run one by one.
+  EXPECT_EXIT(hang(5), testing::ExitedWithCode(0),
+              "the program, captured as a graph, has not finished within ");
+}
+
+}  // namespace
+}  // namespace espalier
