@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What only a GPU can show: every GPU test, the same under compute-sanitizer, and how fast programs run.
+# Prints a summary in Markdown. Called by `./dev gpu`, which builds before.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+espalier=build/espalier
+tests=build/tests/cuda_test
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+failures=0
+
+# Without a GPU this says what is missing, and that is all there is to say.
+"$espalier" exec --backend cuda --ranks 1 --algorithm ring --size 4 --iters 1 >/dev/null || exit
+
+# row NAME COMMAND...: a line of the table; shows the output of what fails.
+row() {
+  local name=$1 output
+  shift
+  if output=$("$@" 2>&1); then
+    echo "| $name | passed |"
+  else
+    failures=$((failures + 1))
+    echo "| $name | **failed** |"
+    printf '%s\n' "$output" | tail -n 40 >&2
+  fi
+}
+
+echo "## $(date -u +%F), commit $(git rev-parse --short HEAD)"
+echo
+nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv | sed 's/^/    /'
+/usr/bin/env PATH="$PATH:/usr/local/cuda/bin" nvcc --version | sed -n 's/^Cuda compilation/    Cuda compilation/p'
+echo
+echo "| check | |"
+echo "|---|---|"
+row "GPU tests" "$tests" --gtest_brief=1
+if [ -x "$sanitizer" ]; then
+  short='*.RunsThroughHostMemory*:*.ReportsAWrongResult:*.KeepsATimeline'
+  for tool in memcheck racecheck; do
+    row "compute-sanitizer $tool" "$sanitizer" --tool "$tool" --error-exitcode 9 \
+      "$tests" --gtest_brief=1 --gtest_filter="$short"
+  done
+else
+  echo "| compute-sanitizer | not installed |"
+fi
+for options in "--profile kernel" "--profile copy_engine" "--profile kernel --dtype half --op max"; do
+  # shellcheck disable=SC2086  # several words
+  row "all algorithms, 8 ranks, $options" "$espalier" exec --backend cuda --ranks 8 \
+    --algorithm all --size 1000,16MiB --iters 3 $options
+done
+echo
+for algorithm in ring double_binary_tree flat_two_stage; do
+  "$espalier" exec --backend cuda --ranks 8 --algorithm "$algorithm" --size 8,64KiB,1MiB,16MiB,256MiB |
+    sed 's/^/    /' || failures=$((failures + 1))
+  echo
+done
+[ "$failures" -eq 0 ]
