@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "planner/machine_order.h"
 
 namespace espalier {
 
@@ -159,7 +160,18 @@ Program build(const AlgorithmChoice& choice, BuildRequest request) {
 
 Forest plan(const AlgorithmChoice& choice, BuildRequest request) {
   CHECK(choice.algorithm->plan != nullptr && !unsupported(choice, request));
-  return choice.algorithm->plan(resolve_parameters(choice, std::move(request)));
+  request = resolve_parameters(choice, std::move(request));
+  // Whom a rank of a sendrecv sends to is a matter of its number.
+  if (request.placement == nullptr || request.collective == Collective::sendrecv) {
+    return choice.algorithm->plan(request);
+  }
+  const MachineOrder order = machine_order(*request.placement);
+  request.placement = &order.placement;
+  request.host_of_rank = order.placement.host_of_rank;
+  if (info(request.collective).rooted) request.root = order.rank(request.root);
+  Forest forest = choice.algorithm->plan(request);
+  rename_sites(forest, order);
+  return forest;
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest) {

@@ -92,7 +92,8 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
-/// The trees that an algorithm follows. \pre the same, and the algorithm plans.
+/// The trees that an algorithm follows: the same ones in whatever order ranks were given GPUs, but
+/// for sendrecv. \pre the same, and the algorithm plans.
 Forest plan(const AlgorithmChoice& choice, BuildRequest request);
 /// The program that follows them. \pre the same, and `forest` was planned for this request.
 Program build(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -51,7 +52,7 @@ class ForestWriter {
 /// apart, hide each other's start-ups.
 struct Strips {
   std::int64_t per_unit = 2;       ///< strips of a unit of weight, as many units of the contract
-  std::int64_t most_ops = 10'000;  ///< where unit strips would make more, strips are wider
+  std::int64_t most_ops = 16'000;  ///< where unit strips would make more, strips are wider
 };
 
 /// Calls write(strip, odd) for all strips of a forest, tree by tree: the tree with the strip's
@@ -62,10 +63,13 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   for (const PlannedTree& tree : forest.trees) {
     ops += strips.per_unit * tree.weight * static_cast<std::int64_t>(tree.edges.size());
   }
-  const std::int64_t grain = ops / strips.most_ops + 1;
+  // Strips as wide as each other, as nearly as trees' weights allow: those wider than the others
+  // would end last.
+  const std::int64_t unit_ops = std::max(ops, strips.most_ops);
   for (const PlannedTree& tree : forest.trees) {
     const std::int64_t units = strips.per_unit * tree.weight;
-    const std::int64_t count = strips.per_unit * ((tree.weight + grain - 1) / grain);
+    const std::int64_t count =
+        std::max<std::int64_t>(1, (units * strips.most_ops + unit_ops / 2) / unit_ops);
     PlannedTree strip = tree;
     for (std::int64_t i = 0; i < count; ++i) {
       strip.weight = units * (i + 1) / count - units * i / count;

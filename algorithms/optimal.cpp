@@ -15,7 +15,7 @@ namespace {
 
 /// Data goes up and down a tree at the same time only when its strips are cut into many pieces, so
 /// that strips should not be many, too.
-constexpr std::int64_t kMostAllreduceOps = 2'000;
+constexpr std::int64_t kMostAllreduceOps = 4'000;
 /// Paths that share a link need strips of about one weight, not of one unit: exact shares take
 /// hundreds of units.
 constexpr std::int64_t kMostPathOps = 2'000;

@@ -28,8 +28,12 @@ constexpr std::int64_t kMostOps = 4'000'000;
 constexpr double kSmallestPieceBytes = 4096;
 /// The search goes on as long as twice as many pieces take less than this of the time.
 constexpr double kWorthwhile = 0.998;
-/// Nor programs of more ops: each one tried is built and simulated.
-constexpr std::size_t kMostTriedOps = std::size_t{1} << 18;
+/// Each program tried is built and simulated. Beyond so many ops twice as many pieces are tried
+/// only where the last doubling took less than this of the time, as where trees are tall; beyond
+/// the second number, never.
+constexpr std::size_t kManyTriedOps = std::size_t{1} << 18;
+constexpr double kWellWorthwhile = 0.99;
+constexpr std::size_t kMostTriedOps = std::size_t{1} << 21;
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
@@ -214,15 +218,16 @@ Prediction Study::search_chunk(const Query& query, const Machine& machine, Prepa
   Prediction best = simulate(query.chunk_bytes.value_or(0));
   if (query.chunk_bytes || !prepared.choice.algorithm->pipelined) return best;
   double previous_time_s = best.time_s;
+  double time_ratio = 0;
   int worsenings = 0;
   for (int pieces = 2; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
     const double piece_bytes = longest_bytes / pieces;
-    if (piece_bytes < kSmallestPieceBytes ||
-        whole.ops.size() * static_cast<std::size_t>(pieces) > kMostTriedOps) {
-      break;
-    }
+    const std::size_t ops = whole.ops.size() * static_cast<std::size_t>(pieces);
+    if (piece_bytes < kSmallestPieceBytes || ops > kMostTriedOps) break;
+    if (ops > kManyTriedOps && time_ratio > kWellWorthwhile) break;
     const Prediction cut = simulate(static_cast<std::int64_t>(std::ceil(piece_bytes)));
-    worsenings = cut.time_s < previous_time_s * kWorthwhile ? 0 : worsenings + 1;
+    time_ratio = cut.time_s / previous_time_s;
+    worsenings = time_ratio < kWorthwhile ? 0 : worsenings + 1;
     previous_time_s = cut.time_s;
     if (cut.time_s < best.time_s) best = cut;
   }
@@ -257,7 +262,7 @@ double Study::least_time_s(const Query& query) {
 std::int64_t Study::automatic_chunk(const Query& query, const Prepared& prepared) {
   if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
   if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
-  if (2 * prepared.whole->ops.size() > kMostTriedOps) return 0;
+  if (2 * prepared.whole->ops.size() > kManyTriedOps) return 0;
   return predict(query).chunk_bytes;
 }
 

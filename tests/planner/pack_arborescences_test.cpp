@@ -227,9 +227,9 @@ TEST(PackArborescences, PublishedOptima) {
     EXPECT_EQ(forest.exact_algbw, one.exact);
     EXPECT_THAT(machine.problems(forest), testing::IsEmpty());
   }
-  // Left to choose, it gives up two per cent at most for fewer trees.
-  EXPECT_GE(Machine(a100_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.98 * 1040 / 3);
-  EXPECT_GE(Machine(mi250_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.98 * 5312 / 15);
+  // Left to choose, it gives up a little for fewer trees.
+  EXPECT_GE(Machine(a100_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.985 * 1040 / 3);
+  EXPECT_GE(Machine(mi250_boxes(2)).pack(Collective::allgather).algbw_gbps, 0.985 * 5312 / 15);
 }
 
 TEST(PackArborescences, TreesOfASwitchAreLow) {
@@ -237,6 +237,21 @@ TEST(PackArborescences, TreesOfASwitchAreLow) {
   for (const PlannedTree& tree : Machine("dgx-a100").pack(Collective::allgather).trees) {
     EXPECT_EQ(tree.height(), 1);
   }
+}
+
+int tallest(const Forest& forest) {
+  int height = 0;
+  for (const PlannedTree& tree : forest.trees) height = std::max(height, tree.height());
+  return height;
+}
+
+/// Within NVSwitch one step reaches everybody, and PCIe leads on from any GPU; on a DGX-1 every GPU
+/// has four neighbours and all others are theirs. Before trees exchange arcs some are chains.
+TEST(PackArborescences, TreesAreLowWhereTheRateAllowsIt) {
+  EXPECT_LE(tallest(Machine("dgx-a100", LinkScope::all).pack(Collective::allgather)), 2);
+  EXPECT_LE(tallest(Machine("dgx-a100:nodes=2", LinkScope::all).pack(Collective::allgather)), 3);
+  EXPECT_LE(tallest(Machine("dgx1-v100", LinkScope::all).pack(Collective::allgather)), 3);
+  EXPECT_LE(tallest(Machine("dgx1-v100").pack(Collective::allgather)), 3);
 }
 
 TEST(PackArborescences, WholeMachinesKeepEveryRouteAndCapacity) {
