@@ -20,16 +20,25 @@ constexpr std::int64_t kMostAllreduceOps = 4'000;
 /// hundreds of units.
 constexpr std::int64_t kMostPathOps = 2'000;
 
-Forest plan_optimal(const BuildRequest& request) {
-  if (request.ranks == 1) return nothing_to_send(request.collective);
+Router fabric_of(const BuildRequest& request) {
+  return {request.router->topology(), request.router->profile(), LinkScope::fabric};
+}
+
+Forest pack(const BuildRequest& request, const Router& router) {
   if (request.collective == Collective::allreduce) {
-    return pack_allreduce(*request.router, *request.placement);
+    return pack_allreduce(router, *request.placement);
   }
   if (has_paths(request.collective)) {
-    return pack_paths(request.collective, request.root, *request.router, *request.placement);
+    return pack_paths(request.collective, request.root, router, *request.placement);
   }
-  return pack_arborescences(request.collective, request.root, *request.router, *request.placement,
+  return pack_arborescences(request.collective, request.root, router, *request.placement,
                             {.trees_per_root = request.parameter("k")});
+}
+
+Forest plan_optimal(const BuildRequest& request) {
+  if (request.ranks == 1) return nothing_to_send(request.collective);
+  return request.parameter("fabric") == 1 ? pack(request, fabric_of(request))
+                                          : pack(request, *request.router);
 }
 
 Program write_optimal(const BuildRequest& request, const Forest& forest) {
@@ -50,7 +59,11 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
   return allreduce_program("optimal", request, forest, strips);
 }
 
-std::optional<std::string> too_many_paths(const BuildRequest& request) {
+std::optional<std::string> unsupported_plan(const BuildRequest& request) {
+  if (request.ranks > 1 && request.parameter("fabric") == 1 &&
+      unreachable_pair(fabric_of(request), *request.placement)) {
+    return "the GPU fabric does not join all ranks";
+  }
   if (!has_paths(request.collective)) return std::nullopt;
   const std::int64_t demands = count_demands(request.collective, request.ranks);
   if (demands <= kMostPathDemands) return std::nullopt;
@@ -78,13 +91,17 @@ const Algorithm& optimal_algorithm() {
             "trees per root, where there is a choice: for broadcast, reduce, allgather and "
             "reducescatter; 0: as many as the optimum takes",
             0, 0, 1024},
-           {"streams", "transfers side by side that share a tree's part of a link", 2, 1, 8}},
+           {"streams", "transfers side by side that share a tree's part of a link", 2, 1, 8},
+           {"fabric",
+            "1: plan for the GPU fabric alone, though other links are allowed: what little these "
+            "add can cost more in start-ups than it gains",
+            0, 0, 1, {1}}},
       .pipelined = true,
       .staggered = true,
       .uses_relays = true,
       .needs_machine = true,
       .max_ranks = 512,
-      .unsupported = too_many_paths,
+      .unsupported = unsupported_plan,
       .plan = plan_optimal,
       .write = write_optimal};
   return algorithm;

@@ -43,18 +43,20 @@ bool leaves_whole(const Chunking& chunking) {
   return chunking.split == 1 && chunking.piece_units == kMaxUnits;
 }
 
-std::int64_t longest_op_units(const Program& program) {
+/// A root that copies its own whole message says nothing about the pieces others pass on.
+std::int64_t longest_transfer_units(const Program& program) {
   std::uint32_t longest = 0;
   for (const Op& op : program.ops) {
-    if (op.kind == OpKind::combine) longest = std::max(longest, op.length);
+    for_each_transfer(program, op,
+                      [&](PlaceId, PlaceId) { longest = std::max(longest, op.length); });
   }
   return longest;
 }
 
 /// Chunks are larger than asked for where the program would have more than kMostOps ops.
 std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
-  const double share =
-      static_cast<double>(longest_op_units(program)) / static_cast<double>(program.contract.units);
+  const double share = static_cast<double>(longest_transfer_units(program)) /
+                       static_cast<double>(program.contract.units);
   // What divides evenly is not to be rounded up because a product of doubles is not exact.
   return static_cast<std::int64_t>(
       std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
@@ -80,7 +82,7 @@ struct Study::Prepared {
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
   std::shared_ptr<const Program> whole;
   bool only_fabric = false;
-  std::int64_t longest_op = 0;
+  std::int64_t longest_transfer = 0;
   /// The whole program and the latest way of cutting it.
   Cut uncut;
   Cut latest;
@@ -101,7 +103,7 @@ struct Study::Prepared {
     const Chunking planned =
         plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
                       kMostOps, choice.algorithm->staggered);
-    const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_op;
+    const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
     return whole_fits ? Chunking{} : planned;
   }
 };
@@ -194,7 +196,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   if (!made.skipped) {
     made.whole = std::move(built.program);
     made.uncut.program = made.whole;
-    made.longest_op = longest_op_units(*made.whole);
+    made.longest_transfer = longest_transfer_units(*made.whole);
     made.only_fabric = uses_only_fabric(*made.whole, machine);
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
@@ -203,7 +205,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
 Prediction Study::search_chunk(const Query& query, const Machine& machine, Prepared& prepared) {
   const Program& whole = *prepared.whole;
   const double longest_bytes = static_cast<double>(query.size_bytes) *
-                               static_cast<double>(prepared.longest_op) /
+                               static_cast<double>(prepared.longest_transfer) /
                                static_cast<double>(whole.contract.units);
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
