@@ -216,12 +216,12 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, ConformanceOfMachines, testing::ValuesIn(ma
 
 /// Ranks of a DGX-1 that NVLink joins badly or not at all, and idle GPUs that relay between them.
 TEST(ConformanceOfRelays, RightOnEveryBackEnd) {
-  struct Case {
+  struct Relayed {
     std::vector<int> gpus, relays;
   };
   for (const auto& [gpus, relays] :
-       {Case{{0, 5}, {1}}, Case{{5, 0}, {1, 2, 3, 4, 6, 7}}, Case{{1, 4, 6}, {0, 5}},
-        Case{{0, 1, 4}, {3, 2}}, Case{{2, 7, 1, 4}, {0, 3, 5, 6}}}) {
+       {Relayed{{0, 5}, {1}}, Relayed{{5, 0}, {1, 2, 3, 4, 6, 7}}, Relayed{{1, 4, 6}, {0, 5}},
+        Relayed{{0, 1, 4}, {3, 2}}, Relayed{{2, 7, 1, 4}, {0, 3, 5, 6}}}) {
     Judge judge("dgx1-v100", "kernel", LinkScope::fabric, gpus, relays);
     for (const Collective collective :
          {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::allgather,
