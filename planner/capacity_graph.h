@@ -46,8 +46,7 @@ enum class MediaUse : std::uint8_t { evenly, outward };
 /// may end there and another begin), or one more GPU to be reached, which can copy and combine.
 enum class RelayRole : std::uint8_t { unused, forwards, member };
 
-/// `roles`: of the placement's relays, or of none. Under the router's profile and link scope. Of
-/// several links between two nodes the one that Router::link_between names.
+/// `roles`: of the placement's relays, or of none. Under the router's profile and link scope.
 CapacityGraph capacity_graph(const Router& router, const Placement& placement, MediaUse media,
                              int root = 0, const std::vector<RelayRole>& roles = {});
 

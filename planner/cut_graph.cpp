@@ -23,6 +23,9 @@ using FlowGraph = boost::adjacency_list<
                         boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
 constexpr Capacity kUnlimited = Capacity{1} << 60;
+/// What all links have in one direction, which check_topology sees to: flows sum up to 63 times as
+/// much (see bounds.cpp: it searches for least cuts of up to 64 ranks).
+constexpr Capacity kMostTotal = Capacity{1} << 57;
 
 bool is_fabric_end(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 
@@ -118,6 +121,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
 
   std::map<std::string, int> shared_media;
   std::vector<int> links_of_medium;
+  Capacity total = 0;
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
     const int a = vertex_of[link.a], b = vertex_of[link.b];
@@ -125,6 +129,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     if (router.scope() == LinkScope::fabric && link.link_class != LinkClass::gpu_fabric) continue;
     const auto capacity =
         static_cast<Capacity>(std::llround(router.capacity_gbps(static_cast<LinkId>(i)) * 1e9));
+    total += capacity;
     int medium = -1;
     if (link.duplex == Duplex::half) {
       medium = static_cast<int>(medium_capacity_.size());
@@ -140,6 +145,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     arcs_.push_back({a, b, capacity, medium});
     arcs_.push_back({b, a, capacity, medium});
   }
+  CHECK(total <= kMostTotal);
 }
 
 CutGraph::~CutGraph() = default;

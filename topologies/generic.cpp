@@ -19,7 +19,7 @@ constexpr const char* kLinkKind = "link";
 constexpr Range kGpus = {1, 65536, "a whole number from 1 to 65536"};
 constexpr Range kFullGpus = {1, 2048, "a whole number from 1 to 2048"};
 constexpr Range kSwitch = {0, 1, "0 or 1"};
-constexpr Range kHostGbps = {1e-6, 1e6, "0 (no host) or positive (in GB/s, at most 1e6)"};
+constexpr Range kHostGbps = {1e-6, 1e6, "0 (no host) or positive (in GB/s, 1e-6 to 1e6)"};
 
 /// A parameter and the values it may have besides its default.
 struct Parameter {

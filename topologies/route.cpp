@@ -102,14 +102,9 @@ const PathTree& Router::Impl::tree(Net net, NodeId source) {
 
 std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId to) {
   // Neighbours without growing a tree, so that a ring of a thousand GPUs costs a thousand steps.
-  const LinkGraph::Edge* widest = nullptr;
   for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
-    if (edge.to == to && (widest == nullptr || graph.capacity_gbps(edge.hop.link) >
-                                                   graph.capacity_gbps(widest->hop.link))) {
-      widest = &edge;
-    }
+    if (edge.to == to) return std::vector<Hop>{edge.hop};
   }
-  if (widest != nullptr) return std::vector<Hop>{widest->hop};
   const PathTree& paths = tree(net, from);
   const PathTree::End* end = paths.find(to);
   if (end == nullptr) return std::nullopt;
@@ -265,17 +260,13 @@ std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from
 }
 
 std::optional<Hop> Router::Impl::hop(NodeId from, NodeId to) const {
-  std::optional<Hop> widest;
   for (const Net net : {Net::gpu_fabric, Net::host, Net::network}) {
     if (scope == LinkScope::fabric && net != Net::gpu_fabric) continue;
     for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
-      if (edge.to != to) continue;
-      const double gbps = graph.capacity_gbps(edge.hop.link);
-      const double best = widest ? graph.capacity_gbps(widest->link) : 0;
-      if (gbps > best || (gbps == best && edge.hop.link < widest->link)) widest = edge.hop;
+      if (edge.to == to) return edge.hop;
     }
   }
-  return widest;
+  return std::nullopt;
 }
 
 std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId from, NodeId to,

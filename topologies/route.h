@@ -62,8 +62,7 @@ class Router {
   /// Along a path written "a>b>c". \pre every name is a node of the machine.
   const Route* route(NodeId from, NodeId to, std::string_view path) const;
 
-  /// The widest link in scope between two neighbours, of equally wide ones the first; nothing when
-  /// there is none.
+  /// The link between two neighbours; nothing when there is none in scope.
   std::optional<Hop> hop(NodeId from, NodeId to) const;
 
   /// GB/s of one direction of a link under the profile (both directions for half and shared).

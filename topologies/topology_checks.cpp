@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/words.h"
 
@@ -26,6 +26,7 @@ class Checker {
     bool ends_exist = true;
     for (std::size_t i = 0; i < topology_.links.size(); ++i) ends_exist &= check_link(i);
     if (ends_exist) check_parallel_links();
+    check_total();
     check_media();
     for (const auto& [name, profile] : topology_.profiles) check_profile(name, profile);
     return problems_;
@@ -107,8 +108,15 @@ class Checker {
     check(kCount, "count", link.count);
     check(kGbps, "gbps", link.gbps);
     check(kSeconds, "latency_s", link.latency_s);
+    const double total_gbps = link.gbps * link.count;
+    if (kGbps.contains(link.gbps) && kCount.contains(link.count) && total_gbps > kGbps.high) {
+      add(Part::link, index,
+          fmt::format("{} has {} x {} GB/s, but links have at most {:.0f} GB/s together",
+                      part_name(Part::link, index), link.count, link.gbps, kGbps.high),
+          "lower 'count' or 'gbps'");
+    }
     if (link.measured_gbps != 0) check(kGbps, "measured_gbps", link.measured_gbps);
-    if (link.measured_gbps > link.gbps * link.count) {
+    if (link.measured_gbps > total_gbps) {
       add(Part::link, index,
           fmt::format("'measured_gbps' of {} is {}, but {} x {} GB/s is the most it can pass",
                       part_name(Part::link, index), link.measured_gbps, link.count, link.gbps),
@@ -135,24 +143,42 @@ class Checker {
     }
   }
 
-  /// Two bundles of one kind between two nodes would be routed as if only one was there.
+  /// Every link may be fine and all of them too much.
+  void check_total() {
+    double total_gbps = 0;
+    for (const Link& link : topology_.links) {
+      const double gbps = link.gbps * link.count;
+      if (!kGbps.contains(gbps)) return;  // said about the link
+      total_gbps += gbps;
+    }
+    if (total_gbps <= kMostTotalGbps) return;
+    add(Part::machine, 0,
+        fmt::format("all links together have {:.6g} GB/s, but may have at most {:.0e}", total_gbps,
+                    kMostTotalGbps));
+  }
+
+  /// Of two bundles between two nodes routes would take one, as if the other was not there.
   void check_parallel_links() {
     const auto& links = topology_.links;
     std::vector<std::size_t> order(links.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto key = [&](std::size_t i) {
-      return std::tuple<NodeId, NodeId, const std::string&>(
-          std::min(links[i].a, links[i].b), std::max(links[i].a, links[i].b), links[i].kind);
+      return std::pair(std::min(links[i].a, links[i].b), std::max(links[i].a, links[i].b));
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     for (std::size_t i = 1; i < order.size(); ++i) {
       const Link& link = links[order[i]];
       if (link.a == link.b || key(order[i]) != key(order[i - 1])) continue;
+      const Link& other = links[order[i - 1]];
+      const bool alike = link.kind == other.kind;
       add(Part::link, order[i],
-          fmt::format("{} and {} are joined by two links of kind '{}'", node_name(link.a),
-                      node_name(link.b), link.kind),
-          "write one link with 'count'");
+          alike ? fmt::format("{} and {} are joined by two links of kind '{}'", node_name(link.a),
+                              node_name(link.b), link.kind)
+                : fmt::format("{} and {} are joined by links of kinds '{}' and '{}'",
+                              node_name(link.a), node_name(link.b), other.kind, link.kind),
+          alike ? "write one link with 'count'"
+                : "two nodes have one link: keep the faster, or put a switch on the other");
     }
   }
 

@@ -122,7 +122,7 @@ TEST(Generic, DiagnosesParameters) {
             "  help: one of: n, gbps, latency_us, half, forward, host_gbps, host_latency_us");
   EXPECT_EQ(error_of("line:n=2.5,gbps=0,latency_us=-1"),
             "error: 'n' of line is 2.5, but must be a whole number from 1 to 65536\n"
-            "error: 'gbps' of line is 0, but must be positive (in GB/s, at most 1e6)\n"
+            "error: 'gbps' of line is 0, but must be positive (in GB/s, 1e-6 to 1e6)\n"
             "error: 'latency_us' of line is -1, but must be 0 or more (in us, at most 1e9)");
   EXPECT_EQ(error_of("star:n=65537"),
             "error: 'n' of star is 65537, but must be a whole number from 1 to 65536");
@@ -131,12 +131,11 @@ TEST(Generic, DiagnosesParameters) {
   EXPECT_EQ(error_of("torus:x=256,y=256,z=2"),
             "error: torus has 131072 GPUs, but at most 65536 are possible");
   EXPECT_EQ(error_of("torus:n=8").substr(0, 35), "error: torus has no parameter 'n'\n ");
-  EXPECT_EQ(
-      error_of("switch:half=2,forward=0.5,host_gbps=1e-9"),
-      "error: 'half' of switch is 2, but must be 0 or 1\n"
-      "error: 'forward' of switch is 0.5, but must be 0 or 1\n"
-      "error: 'host_gbps' of switch is 1e-09, but must be 0 (no host) or positive (in GB/s, at "
-      "most 1e6)");
+  EXPECT_EQ(error_of("switch:half=2,forward=0.5,host_gbps=1e-9"),
+            "error: 'half' of switch is 2, but must be 0 or 1\n"
+            "error: 'forward' of switch is 0.5, but must be 0 or 1\n"
+            "error: 'host_gbps' of switch is 1e-09, but must be 0 (no host) or positive (in GB/s, "
+            "1e-6 to 1e6)");
 }
 
 TEST(Generic, ReachesItsLimits) {

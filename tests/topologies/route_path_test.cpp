@@ -54,16 +54,18 @@ TEST(RoutePath, OnlyLinksInScope) {
   EXPECT_NE(along(machine, "gpu0", "gpu6", "gpu1>gpu5"), nullptr);
 }
 
-TEST(RoutePath, OfParallelLinksTheWidest) {
-  // NVLink and PCIe between a GPU and its CPU: links of different kinds may join the same nodes.
+TEST(RoutePath, NeighboursAreOneHopApartInScope) {
   Builder build;
   const NodeId gpu = build.add("gpu", NodeKind::gpu), cpu = build.add("cpu", NodeKind::cpu);
-  build.link(cpu, gpu, LinkClass::host, 12);
-  const LinkId wide = build.link(gpu, cpu, LinkClass::gpu_fabric, 50);
-  build.topology().links[wide].kind = "nvlink2";
-  const Machine machine(build.done());
-  EXPECT_EQ(machine.router().hop(cpu, gpu), (Hop{wide, false}));
-  EXPECT_EQ(machine.router().hop(gpu, gpu), std::nullopt);
+  const NodeId other = build.add("other", NodeKind::gpu);
+  const LinkId host = build.link(cpu, gpu, LinkClass::host, 12);
+  const LinkId fabric = build.link(gpu, other, LinkClass::gpu_fabric, 50);
+  const Machine all(build.done());
+  EXPECT_EQ(all.router().hop(cpu, gpu), (Hop{host, true}));
+  EXPECT_EQ(all.router().hop(gpu, cpu), (Hop{host, false}));
+  EXPECT_EQ(all.router().hop(other, gpu), (Hop{fabric, false}));
+  EXPECT_EQ(all.router().hop(other, cpu), std::nullopt);
+  EXPECT_EQ(all.router().hop(gpu, gpu), std::nullopt);
 }
 
 TEST(RoutePath, TextAndNodes) {

@@ -307,18 +307,6 @@ TEST(RouteChoice, ThenTheWidestBottleneckThenTheLowestLinks) {
   }
 }
 
-TEST(RouteChoice, TheWidestOfTwoKindsOfLinkBetweenNeighbours) {
-  Builder build;
-  const NodeId a = build.add("a", NodeKind::gpu);
-  const NodeId b = build.add("b", NodeKind::gpu);
-  build.link(a, b, LinkClass::gpu_fabric, 10);
-  const LinkId wide = build.link(a, b, LinkClass::gpu_fabric, 40);
-  build.topology().links.back().kind = "wide";
-  const Machine machine(build.done());
-  ASSERT_NE(machine.route("b", "a"), nullptr);
-  EXPECT_EQ(machine.route("b", "a")->hops, (std::vector<Hop>{{wide, false}}));
-}
-
 TEST(RouteChoice, GpusForwardOnlyWhenTheMachineSaysSo) {
   for (const bool forward : {false, true}) {
     Builder build;

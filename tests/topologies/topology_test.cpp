@@ -42,8 +42,8 @@ TEST(CheckTopology, Nodes) {
               t.nodes[2].peer_limit = -1;
               t.nodes[2].copy_engines = -2;
             }),
-            (Lines{"'memory_gbps' of gpu0 is -1, but must be positive (in GB/s, at most 1e6)",
-                   "'reduce_gbps' of gpu1 is nan, but must be positive (in GB/s, at most 1e6)",
+            (Lines{"'memory_gbps' of gpu0 is -1, but must be positive (in GB/s, 1e-6 to 1e6)",
+                   "'reduce_gbps' of gpu1 is nan, but must be positive (in GB/s, 1e-6 to 1e6)",
                    "'peer_limit' of gpu2 is -1, but must be 0 or more (at most 1e6)",
                    "'copy_engines' of gpu2 is -2, but must be 0 or more (at most 1e6)"}));
 }
@@ -58,6 +58,29 @@ TEST(CheckTopology, Links) {
   EXPECT_EQ(said_about([](Topology& t) { t.links[0].b = 0; }), Lines{"a link from gpu0 to itself"});
   EXPECT_EQ(said_about([](Topology& t) { t.links[1] = t.links[0]; }),
             Lines{"gpu0 and gpu1 are joined by two links of kind 'link'"});
+  EXPECT_EQ(said_about([](Topology& t) {
+              t.links[1] = t.links[0];
+              t.links[1].kind = "wire";
+              std::swap(t.links[1].a, t.links[1].b);
+            }),
+            Lines{"gpu1 and gpu0 are joined by links of kinds 'link' and 'wire'"});
+  EXPECT_EQ(
+      said_about([](Topology& t) { t.links[0].count = 40'001; }),
+      Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but links have at most 1000000 GB/s together"});
+  // 101 links of 1e6 GB/s.
+  EXPECT_EQ(said_about([](Topology& t) {
+              const Link link = t.links[0];
+              t.links.clear();
+              t.nodes.resize(1);
+              for (NodeId end = 1; end <= 101; ++end) {
+                t.nodes.push_back(t.nodes[0]);
+                t.nodes.back().name = "other" + std::to_string(end);
+                t.links.push_back(link);
+                t.links.back().b = end;
+                t.links.back().gbps = 1e6;
+              }
+            }),
+            Lines{"all links together have 1.01e+08 GB/s, but may have at most 1e+08"});
   EXPECT_EQ(
       said_about([](Topology& t) {
         t.links[0].gbps = 0;
@@ -65,7 +88,7 @@ TEST(CheckTopology, Links) {
         t.links[1].latency_s = std::numeric_limits<double>::infinity();
       }),
       (Lines{"'count' of link gpu0-gpu1 is 0, but must be 1 or more (at most 1e6)",
-             "'gbps' of link gpu0-gpu1 is 0, but must be positive (in GB/s, at most 1e6)",
+             "'gbps' of link gpu0-gpu1 is 0, but must be positive (in GB/s, 1e-6 to 1e6)",
              "'latency_s' of link gpu1-gpu2 is inf, but must be 0 or more (in s, at most 1e4)"}));
   EXPECT_EQ(
       said_about([](Topology& t) { t.links[0].measured_gbps = 26; }),
