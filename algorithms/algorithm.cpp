@@ -158,19 +158,33 @@ Program build(const AlgorithmChoice& choice, BuildRequest request) {
   return choice.algorithm->build(resolve_parameters(choice, std::move(request)));
 }
 
-Forest plan(const AlgorithmChoice& choice, BuildRequest request) {
-  CHECK(choice.algorithm->plan != nullptr && !unsupported(choice, request));
-  request = resolve_parameters(choice, std::move(request));
+namespace {
+
+/// With ranks in the machine's order, so that plans do not depend on that of the user's list.
+Forest plan_in_order(const Algorithm& algorithm, BuildRequest request) {
   // Whom a rank of a sendrecv sends to is a matter of its number.
   if (request.placement == nullptr || request.collective == Collective::sendrecv) {
-    return choice.algorithm->plan(request);
+    return algorithm.plan(request);
   }
   const MachineOrder order = machine_order(*request.placement);
   request.placement = &order.placement;
   request.host_of_rank = order.placement.host_of_rank;
   if (info(request.collective).rooted) request.root = order.rank(request.root);
-  Forest forest = choice.algorithm->plan(request);
+  Forest forest = algorithm.plan(request);
   rename_sites(forest, order);
+  return forest;
+}
+
+}  // namespace
+
+Forest plan(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(choice.algorithm->plan != nullptr && !unsupported(choice, request));
+  request = resolve_parameters(choice, std::move(request));
+  Forest forest = plan_in_order(*choice.algorithm, request);
+  if (request.ranks == 1) return forest;
+  // Every figure and program that comes of a wrong plan would be wrong, too.
+  const auto problems = check_forest(forest, *request.router, *request.placement);
+  if (!problems.empty()) check_failed(problems.front().c_str(), __FILE__, __LINE__);
   return forest;
 }
 

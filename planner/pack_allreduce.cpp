@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/equal_trees.h"
+#include "planner/fullest_link.h"
 #include "planner/spanning_trees.h"
 #include "planner/whole_weights.h"
 
@@ -48,7 +49,7 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
 }
 
 /// \pre the ranks are connected
-Forest pack(const PackingProblem& problem) {
+Forest pack(const PackingProblem& problem, const Router& router, const Placement& placement) {
   TreePacking packing = pack_spanning_trees(problem);
   if (auto equal = equal_trees(problem, packing, kMostEqualTrees)) packing = std::move(*equal);
   const WholeWeights whole = choose_weights(problem, packing);
@@ -62,6 +63,7 @@ Forest pack(const PackingProblem& problem) {
   forest.units = whole.units;
   forest.algbw_gbps = rounded_gbps(rate);
   forest.exact_algbw = exact_gbps(rate);
+  raise_to_fullest_link(forest, router, placement);
   return forest;
 }
 
@@ -75,13 +77,13 @@ Forest pack_allreduce(const Router& router, const Placement& placement) {
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
-  Forest forest = pack(problem);
+  Forest forest = pack(problem, router, placement);
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();
   const PackingProblem plain = packing_problem(router, ranks_alone, LinkUse::both_ways);
   if (!is_connected(plain)) return forest;
-  Forest without = pack(plain);
+  Forest without = pack(plain, router, ranks_alone);
   const bool helps = forest.algbw_gbps > without.algbw_gbps * (1 + kWorthRelays);
   return helps ? forest : without;
 }

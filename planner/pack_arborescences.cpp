@@ -13,6 +13,7 @@
 #include "planner/branchings.h"
 #include "planner/capacity_graph.h"
 #include "planner/edge_splitting.h"
+#include "planner/fullest_link.h"
 #include "planner/lower_trees.h"
 #include "planner/relay_roles.h"
 #include "planner/tree_rate.h"
@@ -160,6 +161,7 @@ Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roo
       graph.unit_bytes_per_s * forest.units * sized.grid.capacity / sized.grid.trees;
   forest.algbw_gbps = rounded_gbps(algbw);
   forest.exact_algbw = exact_gbps(algbw);
+  raise_to_fullest_link(forest, router, placement);
   return forest;
 }
 

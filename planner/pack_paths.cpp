@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "planner/fullest_link.h"
 #include "planner/path_packing.h"
 
 namespace espalier {
@@ -60,6 +61,7 @@ Forest pack_paths(Collective collective, int root, const Router& router,
   forest.units *= whole.units;
   forest.algbw_gbps = rounded_gbps(algbw);
   forest.exact_algbw = exact_gbps(algbw);
+  raise_to_fullest_link(forest, router, placement);
   return forest;
 }
 

@@ -73,7 +73,9 @@ class ProblemMaker {
     const auto [known, fresh] =
         station_.emplace(std::pair(medium, vertex), static_cast<int>(problem_.node.size()));
     if (fresh) {
-      problem_.node.push_back(-1);
+      // A station at a site ends an edge there, whose end already names it.
+      const bool is_site = vertex < problem_.ranks + problem_.relays;
+      problem_.node.push_back(is_site ? -1 : graph_.node[static_cast<std::size_t>(vertex)]);
       problem_.arcs_from.emplace_back();
       join(known->second, vertex, kFree);
     }
@@ -157,7 +159,7 @@ std::vector<NodeId> nodes_passed(const PackingProblem& problem, const PackedEdge
   std::vector<NodeId> nodes;
   for (const int vertex : edge.vertices) {
     const NodeId node = problem.node[static_cast<std::size_t>(vertex)];
-    if (node >= 0) nodes.push_back(node);
+    if (node >= 0 && (nodes.empty() || node != nodes.back())) nodes.push_back(node);
   }
   return nodes;
 }

@@ -32,9 +32,11 @@ struct PackingProblem {
     bool forward = true;  ///< of a direction: from Link::a to Link::b
   };
   LinkUse use = LinkUse::both_ways;
-  int ranks = 0;             ///< vertices 0..ranks-1
-  int relays = 0;            ///< the next ones, which store and forward, too
-  std::vector<NodeId> node;  ///< by vertex; -1: it only joins arcs
+  int ranks = 0;   ///< vertices 0..ranks-1
+  int relays = 0;  ///< the next ones, which store and forward, too
+  /// By vertex; -1: it only joins arcs. Where a medium is passed along, and not left, its station
+  /// at a node stands for the node.
+  std::vector<NodeId> node;
   std::vector<std::vector<Arc>> arcs_from;
   std::vector<Resource> resources;
   /// Bytes/s, see common_unit.h: for bounds and for plans.
@@ -62,7 +64,7 @@ struct PackedEdge {
   std::vector<int> resources;
 };
 
-/// The nodes that an edge passes.
+/// The nodes that an edge passes, each a neighbour of the one before: Router::route knows the way.
 std::vector<NodeId> nodes_passed(const PackingProblem& problem, const PackedEdge& edge);
 
 }  // namespace espalier

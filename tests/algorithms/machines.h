@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -23,7 +24,11 @@ struct Machine {
   explicit Machine(const std::string& spec, const std::vector<int>& gpus = {},
                    LinkScope scope = LinkScope::fabric, const std::string& profile = "ideal",
                    const std::vector<int>& relays = {})
-      : topology(load_topology(spec)),
+      : Machine(load_topology(spec), gpus, scope, profile, relays) {}
+  explicit Machine(Topology machine, const std::vector<int>& gpus = {},
+                   LinkScope scope = LinkScope::fabric, const std::string& profile = "ideal",
+                   const std::vector<int>& relays = {})
+      : topology(std::move(machine)),
         router(topology, topology.profile(profile), scope),
         placement(place_ranks(router, gpus, relays)) {}
 

@@ -198,11 +198,12 @@ TEST(Bounds, CutsOfSwitchedMachinesAgainstAllVertexSets) {
 }
 
 TEST(Bounds, AWeakBridgeIsFoundAmongAllPartitions) {
-  // 6 GPUs of a DGX-1 V100 that straddle both quads; brute force over all 203 partitions is what
-  // `bandwidth_bound` does. By hand: {2} has links to 1 (2), 3 (2), 6 (1) inside {1,2,3,5,6,7};
-  // all inside: 1-2:2 1-3:1 1-5:2 2-3:2 2-6:1 3-7:1 5-6:2 5-7:1 6-7:2 = 14 links, 14/5 = 2.8 links;
-  // two parts {1,2,3} | {5,6,7}: 2+1+1 = 4 links / 1; {1,2,3} whole, others single: 4 + 5 = 9 links
-  // / 3 = 3; single {3}: 1+2+1 = 4 links. So the singletons bind: 2.8 x 25 = 70.
+  // 6 GPUs of a DGX-1 V100 that straddle both quads; the bound is the
+  // weakest of all 203 partitions. By hand: {2} has links to 1 (2), 3 (2), 6 (1) inside
+  // {1,2,3,5,6,7}; all inside: 1-2:2 1-3:1 1-5:2 2-3:2 2-6:1 3-7:1 5-6:2 5-7:1 6-7:2 = 14 links,
+  // 14/5 = 2.8 links; two parts {1,2,3} | {5,6,7}: 2+1+1 = 4 links / 1; {1,2,3} whole, others
+  // single: 4 + 5 = 9 links / 3 = 3; single {3}: 1+2+1 = 4 links. So the singletons bind: 2.8 x 25
+  // = 70.
   EXPECT_DOUBLE_EQ(bound("dgx1-v100", Collective::allreduce, {1, 2, 3, 5, 6, 7}).algbw_gbps, 70);
 }
 

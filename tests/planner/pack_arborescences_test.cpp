@@ -255,8 +255,14 @@ TEST(PackArborescences, TreesAreLowWhereTheRateAllowsIt) {
 }
 
 TEST(PackArborescences, WholeMachinesKeepEveryRouteAndCapacity) {
-  for (const char* spec : {"dgx1-v100", "dgx1-p100:nodes=2", "p3.16xlarge", "p2.8xlarge", "kesch",
-                           "mist", "summit", "dgx-a100:nodes=2", "mi300x", "baidu40"}) {
+  struct Case {
+    const char* spec;
+    double fraction;  ///< of the bound that two trees per root reach, found by running this
+  };
+  for (const auto& [spec, fraction] :
+       {Case{"dgx1-v100", 0.6}, Case{"dgx1-p100:nodes=2", 0.5}, Case{"p3.16xlarge", 0.6},
+        Case{"p2.8xlarge", 0.999}, Case{"kesch", 0.999}, Case{"mist", 0.66}, Case{"summit", 0.72},
+        Case{"dgx-a100:nodes=2", 0.25}, Case{"mi300x", 0.25}, Case{"baidu40", 0.999}}) {
     for (const char* profile : {"ideal", "kernel"}) {
       SCOPED_TRACE(std::string(spec) + " " + profile);
       const Machine machine(spec, LinkScope::all, {}, profile);
@@ -266,6 +272,7 @@ TEST(PackArborescences, WholeMachinesKeepEveryRouteAndCapacity) {
         const Bound bound =
             bandwidth_bound(collective, machine.ranks() - 1, machine.router, machine.placement);
         EXPECT_LE(forest.algbw_gbps, bound.algbw_gbps * (1 + 1e-9));
+        EXPECT_GE(forest.algbw_gbps, bound.algbw_gbps * (fraction - 1e-9));
       }
     }
   }

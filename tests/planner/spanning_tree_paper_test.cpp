@@ -58,13 +58,6 @@ TEST(SpanningTreePaper, OptimalSchedules) {
   EXPECT_NEAR(c_of(link_uses("p3.8xlarge", "optimal", {}, LinkScope::fabric)), 1.0 / 3, 1e-9);
 }
 
-TEST(SpanningTreePaper, TheUpperEstimateOfItsLemmaIsTight) {
-  // C(G) >= (n - 1) / number of links: 7/24 and 3/9.
-  const Forest forest = optimum("p3.16xlarge");
-  EXPECT_DOUBLE_EQ(kLinkGbps / forest.algbw_gbps, 7.0 / 24);
-  EXPECT_DOUBLE_EQ(kLinkGbps / optimum("p3.8xlarge").algbw_gbps, 3.0 / 9);
-}
-
 TEST(SpanningTreePaper, TheBestSingleTreeIsAChainOfDoubleLinks) {
   // Every link of the tree carries the message once each way, double ones in time 1/2. No tree does
   // better, as no two GPUs have more than two links.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/fullest_link.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "core/check.h"
+#include "planner/common_unit.h"
+#include "planner/link_loads.h"
+
+namespace espalier {
+
+void raise_to_fullest_link(Forest& forest, const Router& router, const Placement& placement) {
+  const auto is_full = [](const Link& link) { return link.duplex == Duplex::full; };
+  if (std::ranges::all_of(router.topology().links, is_full)) return;
+  LinkLoads counter(router, placement);
+  for (const PlannedTree& tree : forest.trees) {
+    for (const TreeEdge& edge : tree.edges) {
+      CHECK(counter.add(edge, forest.collective, tree.weight));
+    }
+  }
+  const std::vector<LinkLoad> loads = counter.loaded();
+  CHECK(!loads.empty());
+  std::vector<double> bytes_per_s;
+  for (const LinkLoad& load : loads) bytes_per_s.push_back(load.capacity_gbps * 1e9);
+  const CommonUnit unit = in_common_unit(bytes_per_s);
+  Rational least;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const Rational rate(Integer(unit.multiples[i]) * forest.units, Integer(loads[i].units));
+    if (i == 0 || rate < least) least = rate;
+  }
+  const Rational algbw = least * unit.lower;
+  // The planner's own figure stands where the two differ by the rounding to bytes per second.
+  constexpr double kRounding = 1e-8;
+  if (rounded_gbps(algbw) <= forest.algbw_gbps * (1 + kRounding)) return;
+  forest.algbw_gbps = rounded_gbps(algbw);
+  forest.exact_algbw = exact_gbps(algbw);
+}
+
+}  // namespace espalier

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "planner/forest.h"
+
+// Private to the room.
+
+namespace espalier {
+
+/// Where links share capacity (half duplex, media), planners split it before they know who needs
+/// it, or count a medium for every time that a way enters it. This raises the forest's rate to what
+/// the fullest link allows, exactly; it does nothing on machines whose links share nothing.
+void raise_to_fullest_link(Forest& forest, const Router& router, const Placement& placement);
+
+}  // namespace espalier
