@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "planner/blink_trees.h"
 #include "planner/exact.h"
+#include "planner/fullest_link.h"
 #include "planner/link_resources.h"
 #include "planner/packing_master.h"
 
@@ -313,6 +314,8 @@ Forest plan_blink(Collective collective, int root, const Router& router,
       forest.trees.push_back(tree);
     }
   }
+  // Whole units are shares rounded, and the router may take pairs of GPUs over the same link.
+  if (n > 1) set_to_fullest_link(forest, router, placement);
   return forest;
 }
 

@@ -11,9 +11,11 @@
 
 namespace espalier {
 
-void raise_to_fullest_link(Forest& forest, const Router& router, const Placement& placement) {
-  const auto is_full = [](const Link& link) { return link.duplex == Duplex::full; };
-  if (std::ranges::all_of(router.topology().links, is_full)) return;
+namespace {
+
+/// Bytes/s at which the fullest link is full.
+Rational rate_of_fullest_link(const Forest& forest, const Router& router,
+                              const Placement& placement) {
   LinkLoads counter(router, placement);
   for (const PlannedTree& tree : forest.trees) {
     for (const TreeEdge& edge : tree.edges) {
@@ -30,12 +32,30 @@ void raise_to_fullest_link(Forest& forest, const Router& router, const Placement
     const Rational rate(Integer(unit.multiples[i]) * forest.units, Integer(loads[i].units));
     if (i == 0 || rate < least) least = rate;
   }
-  const Rational algbw = least * unit.lower;
-  // The planner's own figure stands where the two differ by the rounding to bytes per second.
-  constexpr double kRounding = 1e-8;
-  if (rounded_gbps(algbw) <= forest.algbw_gbps * (1 + kRounding)) return;
+  return least * unit.lower;
+}
+
+/// The planner's own figure stands where the two differ by the rounding to bytes per second.
+constexpr double kRounding = 1e-8;
+
+void set(Forest& forest, const Rational& algbw) {
   forest.algbw_gbps = rounded_gbps(algbw);
   forest.exact_algbw = exact_gbps(algbw);
+}
+
+}  // namespace
+
+void raise_to_fullest_link(Forest& forest, const Router& router, const Placement& placement) {
+  const auto is_full = [](const Link& link) { return link.duplex == Duplex::full; };
+  if (std::ranges::all_of(router.topology().links, is_full)) return;
+  const Rational algbw = rate_of_fullest_link(forest, router, placement);
+  if (rounded_gbps(algbw) > forest.algbw_gbps * (1 + kRounding)) set(forest, algbw);
+}
+
+void set_to_fullest_link(Forest& forest, const Router& router, const Placement& placement) {
+  const Rational algbw = rate_of_fullest_link(forest, router, placement);
+  const double change = rounded_gbps(algbw) / forest.algbw_gbps - 1;
+  if (change < -1e-10 || change > kRounding) set(forest, algbw);
 }
 
 }  // namespace espalier

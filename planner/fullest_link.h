@@ -12,4 +12,7 @@ namespace espalier {
 /// the fullest link allows, exactly; it does nothing on machines whose links share nothing.
 void raise_to_fullest_link(Forest& forest, const Router& router, const Placement& placement);
 
+/// The same up or down, on any machine: for planners that do not see every link their trees cross.
+void set_to_fullest_link(Forest& forest, const Router& router, const Placement& placement);
+
 }  // namespace espalier

@@ -35,13 +35,13 @@ bool LinkLoads::add(const TreeEdge& edge, bool up, std::int64_t units) {
   const NodeId to = up ? parent : child;
   const Route* route = path.empty() ? router_.route(from, to) : router_.route(from, to, path);
   if (route == nullptr) return false;
-  std::set<LinkId> media;
+  std::optional<std::pair<LinkId, bool>> before;
   for (const Hop& hop : route->hops) {
     const auto at = counted_at(router_, hop);
-    // What one station puts on a bus all others hear.
+    // What one station puts on a bus all others hear; having left the bus, it is put there again.
     const bool is_shared = link_of(router_, hop.link).duplex == Duplex::shared;
-    if (is_shared && !media.insert(at.first).second) continue;
-    units_[at] += units;
+    if (!is_shared || before != at) units_[at] += units;
+    before = at;
   }
   return true;
 }

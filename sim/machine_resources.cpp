@@ -74,7 +74,8 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   for (const Hop& hop : route->hops) {
     const ResourceId id = of_hop(hop);
     const bool is_shared = router_.topology().links[hop.link].duplex == Duplex::shared;
-    if (is_shared && std::ranges::count(path.resources, id) > 0) continue;
+    // Passed along a medium, data is on it once; having left it, it is put there again.
+    if (is_shared && !path.resources.empty() && path.resources.back() == id) continue;
     path.resources.push_back(id);
   }
   return path;

@@ -104,6 +104,18 @@ TEST(SharedLinks, AWayPassesAMediumTwice) {
   for (const Collective collective : kPlanned) expect_plan_holds(machine, collective, 0, 0.97);
 }
 
+TEST(SharedLinks, AMediumLeftAndEnteredAgainIsPaidTwice) {
+  // gpu1 - bus - sw1 - sw0 - bus - gpu0: half of the message crosses the bus twice.
+  Topology topology = bare_machine(2, 2);
+  join(topology, 0, 2, 40, "bus");
+  join(topology, 1, 3, 40, "bus");
+  join(topology, 2, 3, 100);
+  Machine machine(std::move(topology));
+  const Forest forest = plan(parse_algorithm("optimal"), machine.request(Collective::gather));
+  EXPECT_EQ(forest.exact_algbw, "40");
+  for (const Collective collective : kPlanned) expect_plan_holds(machine, collective, 0, 0.97);
+}
+
 TEST(SharedLinks, RatesAreThoseOfTheFullestLink) {
   // A ring of four half-duplex links of 10 GB/s and a diagonal. Given to both directions in halves
   // they would carry 40/3 GB/s; no tree uses all of what it is given, and the fullest allows more.
