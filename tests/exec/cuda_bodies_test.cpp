@@ -2,6 +2,7 @@
 // What the kernels for GPUs do, compiled for this computer: one loop stands for all threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -105,15 +106,14 @@ TEST_P(CudaFold, GivesTheBitsOfTheHost) {
         for (std::size_t i = 0; i < k; ++i) {
           sources.push_back(random_elements(type, count, random));
           std::byte* const at = place(i);
-          std::memcpy(at, sources[i].data(), sources[i].size());
+          std::ranges::copy(sources[i], at);
           srcs.push_back(at);
         }
         std::byte* const dst = place(k);
         Bytes expected(static_cast<std::size_t>(count) * size);
         combine(type, op, expected.data(), srcs, count);
         Bytes surroundings = storage[k];
-        std::memcpy(surroundings.data() + (dst - storage[k].data()), expected.data(),
-                    expected.size());
+        std::ranges::copy(expected, surroundings.data() + (dst - storage[k].data()));
         fold(type, op, dst, srcs, count, count % 2 == 0 ? 32 : 7);
         ASSERT_EQ(storage[k], surroundings) << what;
       }
