@@ -209,9 +209,8 @@ TEST_P(ConformanceOfMachines, RightOnEveryBackEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, ConformanceOfMachines, testing::ValuesIn(machine_cases()),
-                         [](const testing::TestParamInfo<MachineCase>& info) {
-                           return info.param.machine.substr(0, 2) + "_" +
-                                  info.param.algorithm->name;
+                         [](const testing::TestParamInfo<MachineCase>& one) {
+                           return one.param.machine.substr(0, 2) + "_" + one.param.algorithm->name;
                          });
 
 /// Ranks of a DGX-1 that NVLink joins badly or not at all, and idle GPUs that relay between them.
