@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "tests/error_of.h"
 
 namespace espalier {
 namespace {
@@ -35,13 +36,7 @@ class FileTest : public ::testing::Test {
 };
 
 std::string message_of(const std::function<void()>& action, ErrorKind kind = ErrorKind::input) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return "nothing thrown";
+  return error_of(action, kind);
 }
 
 TEST_F(FileTest, ReadsBackWhatWasWritten) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exec/cuda_backend.h"
+#include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
 
 namespace espalier {
@@ -26,16 +27,6 @@ using testing::HasSubstr;
   fake_cuda::reset({});
   return true;
 }();
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return "no error";
-}
 
 class FakeCuda : public testing::Test {
  protected:

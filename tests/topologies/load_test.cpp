@@ -11,21 +11,12 @@
 #include <thread>
 
 #include "core/file.h"
+#include "tests/error_of.h"
 
 namespace espalier {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 std::string load_error(const std::string& spec) {
   return error_of([&] { load_topology(spec); }, ErrorKind::usage);
