@@ -3,10 +3,20 @@
 
 #include <algorithm>
 
+#include <cmath>
+#include <limits>
+
 #include "core/check.h"
 #include "ir/hash.h"
 
 namespace espalier {
+namespace {
+
+/// Rates and loads no further apart than this part of them are equal: some sixteen roundings. A
+/// class that is opened for nothing costs time; one that is left alone is off by so much.
+const double kRounding = std::ldexp(1.0, -48);
+
+}  // namespace
 
 std::size_t MaxMin::ListHash::operator()(const std::vector<ResourceId>& list) const {
   std::uint64_t hash = list.size();
@@ -73,56 +83,80 @@ void MaxMin::leave(ClassId id) {
 }
 
 std::span<const ClassId> MaxMin::solve() {
-  reached_.clear();
-  shared_.clear();
+  for (const ClassId id : open_) classes_[id].is_open = false;
+  for (const ResourceId id : concerned_) resources_[id].is_concerned = false;
+  open_.clear();
+  concerned_.clear();
+  open_changed();
+  while (!open_.empty() || !concerned_.empty()) {
+    fill();
+    if (!open_unsettled()) break;
+  }
+  return open_;
+}
+
+/// The classes whose flows changed, and those that have a bottleneck in common with them.
+void MaxMin::open_changed() {
   for (const ClassId id : touched_) {
     Class& one = classes_[id];
     one.is_touched = false;
     // As many end as begin: nothing changes for anybody.
-    if (one.flows != one.solved_flows) reach_class(id);
+    if (one.flows == one.solved_flows) continue;
     one.solved_flows = one.flows;
+    open(id);
   }
   touched_.clear();
-  reach_resources();
-  fill();
-  return reached_;
+  const std::size_t changed = concerned_.size();
+  for (std::size_t i = 0; i < changed; ++i) {
+    const ResourceId id = concerned_[i];
+    for (std::size_t user = 0; user < resources_[id].users.size(); ++user) {
+      const ClassId other = resources_[id].users[user].id;
+      if (classes_[other].bottleneck == id) open(other);
+    }
+  }
 }
 
-/// Notes a class, if it has flows, and its resources.
-void MaxMin::reach_class(ClassId id) {
+/// Notes a class, if it has flows, to be solved for, and its resources.
+void MaxMin::open(ClassId id) {
   Class& one = classes_[id];
-  if (one.is_reached) return;
+  if (one.is_open) return;
   if (one.flows > 0) {
-    one.is_reached = true;
-    reached_.push_back(id);
+    one.is_open = true;
+    open_.push_back(id);
   }
   for (const Use& use : uses(one)) {
     Resource& resource = resources_[use.resource];
-    if (resource.is_reached) continue;
-    resource.is_reached = true;
+    if (resource.is_concerned) continue;
+    resource.is_concerned = true;
+    concerned_.push_back(use.resource);
+  }
+}
+
+/// What classes that are not open take of the resources concerned is not to be had.
+void MaxMin::set_aside_settled() {
+  for (const ClassId id : open_) classes_[id].has_rate = false;
+  for (const ResourceId id : concerned_) {
+    Resource& resource = resources_[id];
     resource.left = resource.bytes_per_s;
     resource.weight = 0;
-    shared_.push_back(use.resource);
+    resource.level = std::numeric_limits<double>::infinity();
+    for (const User& user : resource.users) {
+      const Class& one = classes_[user.id];
+      const std::uint64_t weight = std::uint64_t{one.flows} * uses_[user.use].times;
+      if (one.is_open) {
+        resource.weight += weight;
+      } else {
+        resource.left -= static_cast<double>(weight) * one.rate;
+      }
+    }
+    resource.left = std::max(resource.left, 0.0);
+    work_ += resource.users.size();
   }
 }
 
-/// Everything that is joined to what has been reached; `shared_` grows on the way.
-void MaxMin::reach_resources() {
-  for (std::size_t i = 0; i < shared_.size(); ++i) {
-    for (std::size_t user = 0; user < resources_[shared_[i]].users.size(); ++user) {
-      reach_class(resources_[shared_[i]].users[user].id);
-    }
-  }
-  for (const ClassId id : reached_) {
-    for (const Use& use : uses(classes_[id])) {
-      resources_[use.resource].weight += std::uint64_t{classes_[id].flows} * use.times;
-    }
-  }
-}
-
-/// The resource that allows its flows least sets their rate; what they take is taken from their
-/// other resources. Each of those allows its remaining flows no less than before, so a level in the
-/// heap that is out of date is too low, and is corrected when it comes to the top.
+/// The resource that allows its open classes least sets their rate; what they take is taken from
+/// their other resources. Each of those allows its remaining flows no less than before, so a level
+/// in the heap that is out of date is too low, and is corrected when it comes to the top.
 void MaxMin::fill() {
   const auto is_above = [](const Level& a, const Level& b) {
     return a.rate != b.rate ? a.rate > b.rate : a.resource > b.resource;
@@ -130,10 +164,10 @@ void MaxMin::fill() {
   const auto level_of = [](const Resource& resource) {
     return resource.left / static_cast<double>(resource.weight);
   };
+  set_aside_settled();
   levels_.clear();
-  for (const ResourceId id : shared_) {
-    Resource& resource = resources_[id];
-    resource.is_reached = false;
+  for (const ResourceId id : concerned_) {
+    const Resource& resource = resources_[id];
     if (resource.weight > 0) levels_.push_back({level_of(resource), id});
   }
   std::ranges::make_heap(levels_, is_above);
@@ -141,29 +175,55 @@ void MaxMin::fill() {
     std::ranges::pop_heap(levels_, is_above);
     const Level lowest = levels_.back();
     levels_.pop_back();
-    const Resource& resource = resources_[lowest.resource];
+    Resource& resource = resources_[lowest.resource];
     if (resource.weight == 0) continue;
     if (const double level = level_of(resource); level > lowest.rate) {
       levels_.push_back({level, lowest.resource});
       std::ranges::push_heap(levels_, is_above);
       continue;
     }
+    resource.level = lowest.rate;
     for (const User& user : resource.users) {
-      if (classes_[user.id].is_reached) fix(user.id, lowest.rate);
+      if (classes_[user.id].is_open && !classes_[user.id].has_rate) fix(user.id, lowest);
     }
+    work_ += resource.users.size();
   }
 }
 
-void MaxMin::fix(ClassId id, double rate) {
+void MaxMin::fix(ClassId id, const Level& level) {
   Class& one = classes_[id];
-  one.is_reached = false;
-  one.rate = rate;
+  one.has_rate = true;
+  one.rate = level.rate;
+  one.bottleneck = level.resource;
   for (const Use& use : uses(one)) {
     Resource& resource = resources_[use.resource];
     const std::uint64_t weight = std::uint64_t{one.flows} * use.times;
-    resource.left -= static_cast<double>(weight) * rate;
+    resource.left -= static_cast<double>(weight) * level.rate;
     resource.weight -= weight;
   }
+}
+
+/// Opens the classes that are faster than those with their bottleneck at one of their resources,
+/// and those whose own bottleneck is none any more. Whether there are any.
+bool MaxMin::open_unsettled() {
+  const std::size_t before = open_.size();
+  const std::size_t concerned = concerned_.size();
+  for (std::size_t i = 0; i < concerned; ++i) {
+    const ResourceId id = concerned_[i];
+    const Resource& resource = resources_[id];
+    double fastest = 0;
+    for (const User& user : resource.users) fastest = std::max(fastest, classes_[user.id].rate);
+    const bool is_full = resource.left <= resource.bytes_per_s * kRounding;
+    const double least = is_full ? fastest * (1 - kRounding) : fastest * 2;
+    const double most = resource.level * (1 + kRounding);
+    for (const User& user : resource.users) {
+      const Class& one = classes_[user.id];
+      if (one.is_open) continue;
+      if (one.rate > most || (one.bottleneck == id && one.rate < least)) open(user.id);
+    }
+    work_ += resource.users.size();
+  }
+  return open_.size() > before;
 }
 
 }  // namespace espalier

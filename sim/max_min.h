@@ -15,8 +15,10 @@ using ClassId = std::uint32_t;
 
 /// Max-min fair rates by progressive filling (Bertsekas and Gallager, Data Networks, section
 /// 6.5.2). Flows of one class have one rate, so classes are solved for, whatever the number of
-/// flows; and of those only the ones that share resources, directly or through others, with a class
-/// whose number of flows has changed.
+/// flows; and of those only the ones whose rates may change. Rates are right exactly when every
+/// class has a bottleneck: a full resource of its own where nobody is faster. So a class whose
+/// bottleneck is none of the resources where something changes keeps its rate, and so does one
+/// whose bottleneck still is one when the others have been solved for.
 class MaxMin {
  public:
   /// \pre bytes_per_s > 0.
@@ -39,6 +41,9 @@ class MaxMin {
   /// changed, valid until the next call; in an order that depends on the calls before only.
   std::span<const ClassId> solve();
 
+  /// What solving has cost so far: how often a class was looked at as user of a resource.
+  std::uint64_t work() const { return work_; }
+
  private:
   struct Use {
     ResourceId resource = 0;
@@ -51,8 +56,10 @@ class MaxMin {
     std::uint32_t flows = 0;
     std::uint32_t solved_flows = 0;  ///< those the rate was found for
     bool is_touched = false;         ///< listed in touched_
-    bool is_reached = false;         ///< by the solve under way, and without a rate
+    bool is_open = false;            ///< listed in open_
+    bool has_rate = false;           ///< in the filling under way
     double rate = 0;
+    ResourceId bottleneck = 0;  ///< where the rate was found
   };
   struct User {
     ClassId id = 0;
@@ -60,10 +67,11 @@ class MaxMin {
   };
   struct Resource {
     double bytes_per_s = 0;
-    std::vector<User> users;  ///< classes with flows
-    bool is_reached = false;
-    double left = 0;           ///< bytes/s not given to flows yet
-    std::uint64_t weight = 0;  ///< how often flows without a rate use it
+    std::vector<User> users;    ///< classes with flows
+    bool is_concerned = false;  ///< listed in concerned_
+    double left = 0;            ///< bytes/s not given to flows yet
+    std::uint64_t weight = 0;   ///< how often flows without a rate use it
+    double level = 0;           ///< what it gave to open classes that have it as bottleneck
   };
   struct Level {
     double rate = 0;
@@ -77,20 +85,23 @@ class MaxMin {
   void change(ClassId id, int by);
   void join(ClassId id);
   void leave(ClassId id);
-  void reach_class(ClassId id);
-  void reach_resources();
+  void open_changed();
+  void open(ClassId id);
   void fill();
-  void fix(ClassId id, double rate);
+  void set_aside_settled();
+  void fix(ClassId id, const Level& level);
+  bool open_unsettled();
 
   std::vector<Resource> resources_;
   std::vector<Class> classes_;
   std::vector<Use> uses_;  ///< of all classes
   std::unordered_map<std::vector<ResourceId>, ClassId, ListHash> by_resources_;
-  std::vector<ResourceId> list_;    ///< scratch of class_of
-  std::vector<ClassId> touched_;    ///< their flows changed since the last solve
-  std::vector<ClassId> reached_;    ///< by the latest solve
-  std::vector<ResourceId> shared_;  ///< resources of those
-  std::vector<Level> levels_;       ///< heap of the solve under way, the lowest on top
+  std::vector<ResourceId> list_;       ///< scratch of class_of
+  std::vector<ClassId> touched_;       ///< their flows changed since the last solve
+  std::vector<ClassId> open_;          ///< classes the latest solve found rates for
+  std::vector<ResourceId> concerned_;  ///< resources where rates changed
+  std::vector<Level> levels_;          ///< heap of the filling under way, the lowest on top
+  std::uint64_t work_ = 0;
 };
 
 }  // namespace espalier
