@@ -17,6 +17,9 @@ namespace {
 
 constexpr int kBarColumns = 24;
 constexpr auto kQuietTime = std::chrono::milliseconds(300);
+constexpr auto kRedrawPeriod = std::chrono::seconds(1);
+/// Columns of a progress line besides its label: the bar, two counts, the seconds.
+constexpr int kProgressColumns = kBarColumns + 28;
 constexpr int kLeastWidth = 60;
 constexpr int kMostWidth = 160;
 
@@ -69,25 +72,50 @@ void write_output(const Console& console, const std::string& path, std::string_v
 }
 
 Progress::Progress(const Console& console, std::size_t total)
-    : console_(console), total_(total), begin_(std::chrono::steady_clock::now()) {}
+    : console_(console), total_(total), begin_(Clock::now()) {
+  if (!console.live) return;
+  redrawing_ = std::jthread([this](const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, stop, kRedrawPeriod, [&] { return stop.stop_requested(); })) {
+      draw();
+    }
+  });
+}
 
-Progress::~Progress() { erase(); }
+Progress::~Progress() {
+  redrawing_.request_stop();
+  if (redrawing_.joinable()) redrawing_.join();
+  erase();
+}
 
 void Progress::step(std::string_view label) {
-  const std::size_t done = started_++;
-  if (!console_.live || std::chrono::steady_clock::now() - begin_ < kQuietTime) return;
-  const auto filled =
-      static_cast<std::size_t>(kBarColumns) * done / std::max<std::size_t>(total_, 1);
-  console_.err << "\r\033[K"
-               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}", "", filled, "", kBarColumns - filled,
-                              started_, total_, label.substr(0, kLeastWidth / 2))
-               << std::flush;
-  drawn_ = true;
+  const std::lock_guard lock(mutex_);
+  ++started_;
+  label_ =
+      label.substr(0, static_cast<std::size_t>(std::max(console_.width - kProgressColumns, 1)));
+  step_begin_ = Clock::now();
+  draw();
 }
 
 void Progress::erase() {
+  const std::lock_guard lock(mutex_);
   if (drawn_) console_.err << "\r\033[K" << std::flush;
   drawn_ = false;
+  label_.clear();
+}
+
+void Progress::draw() {
+  const Clock::time_point now = Clock::now();
+  if (!console_.live || label_.empty() || now - begin_ < kQuietTime) return;
+  const auto filled =
+      static_cast<std::size_t>(kBarColumns) * (started_ - 1) / std::max<std::size_t>(total_, 1);
+  const auto step_s = std::chrono::round<std::chrono::seconds>(now - step_begin_).count();
+  console_.err << "\r\033[K"
+               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "", kBarColumns - filled,
+                              started_, total_, label_,
+                              step_s > 0 ? fmt::format(" ({} s)", step_s) : "")
+               << std::flush;
+  drawn_ = true;
 }
 
 }  // namespace espalier

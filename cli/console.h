@@ -2,9 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace espalier {
 
@@ -32,8 +35,9 @@ void say(const Console& console, std::string_view text);
 /// Writes a whole file, or to `out` when `path` is "-". Throws Error{input} when it can't.
 void write_output(const Console& console, const std::string& path, std::string_view content);
 
-/// "[#####.....] 3/12 ring 1GiB" on the terminal's last line, once a run takes a noticeable time.
-/// Shows nothing when `err` is not a terminal. Erased at the end of its life.
+/// "[#####.....] 3/12 ring 1GiB (7 s)" on the terminal's last line, once a run takes a noticeable
+/// time; the seconds are those of the step and go on by themselves. Shows nothing when `err` is not
+/// a terminal. Erased at the end of its life.
 class Progress {
  public:
   Progress(const Console& console, std::size_t total);
@@ -47,11 +51,20 @@ class Progress {
   void erase();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw();  ///< \pre mutex_ is held
+
   const Console& console_;
   std::size_t total_;
   std::size_t started_ = 0;
+  std::string label_;  ///< of the step under way, empty after erase()
   bool drawn_ = false;
-  std::chrono::steady_clock::time_point begin_;
+  Clock::time_point begin_;
+  Clock::time_point step_begin_;
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread redrawing_;
 };
 
 }  // namespace espalier

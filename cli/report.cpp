@@ -81,6 +81,18 @@ Json report_json(const Outcome& outcome) {
   return json;
 }
 
+Json skipped_json(const Skipped& one) {
+  Json json;
+  json["schema"] = "espalier.skipped/1";
+  json["topology"] = one.topology.empty() ? Json() : Json(one.topology);
+  json["gpus"] = one.gpus.empty() ? Json() : Json(one.gpus);
+  json["collective"] = one.collective;
+  json["algorithm"] = one.algorithm;
+  json["reason"] = one.reason;
+  if (!one.instead.empty()) json["instead"] = one.instead;
+  return json;
+}
+
 Json metadata(const char* what, PlaceId place, int lane, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", place}, {"tid", lane}, {"args", {{"name", name}}}};
 }
@@ -115,8 +127,10 @@ Json reports_array(const std::vector<Outcome>& outcomes) {
   return all;
 }
 
-std::string reports_json(const std::vector<Outcome>& outcomes) {
-  return dump_one_or_array(reports_array(outcomes));
+std::string reports_json(const Answers& answers) {
+  Json all = reports_array(answers.outcomes);
+  for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
+  return dump_one_or_array(all);
 }
 
 std::string trace_json(const Outcome& outcome) {

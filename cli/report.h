@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/json.h"
+#include "cli/sweep.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -18,13 +19,13 @@ Json gpu_numbers(const Query& query, int ranks);
 /// Of a report or plan: the bound and the fraction of it that was reached.
 Json bound_json(const Bound& bound, double fraction);
 
-/// The outcomes as `espalier.report/1`, one element each.
+/// Outcomes that ran as `espalier.report/1`, one element each.
 Json reports_array(const std::vector<Outcome>& outcomes);
 
-/// The outcomes that ran as `espalier.report/1` (docs/reports.md): one object, or an array when
-/// there are several. Numbers are rounded to ten digits; everything but wall_s is the same for
-/// every run of a simulation. Ends with a line end.
-std::string reports_json(const std::vector<Outcome>& outcomes);
+/// What `--json` writes (docs/reports.md): the outcomes, then the algorithms that were skipped as
+/// `espalier.skipped/1`; an object when it is one, else an array. Numbers are rounded to ten
+/// digits; everything but wall_s is the same for every run of a simulation. Ends with a line end.
+std::string reports_json(const Answers& answers);
 
 /// The timeline of one run as Chrome trace events: a process per place, a thread per lane.
 /// \pre the run kept its timeline and its program.

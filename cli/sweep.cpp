@@ -155,7 +155,12 @@ Sweep read_sweep(Arguments& arguments) {
 void Answers::add(Outcome outcome) {
   const std::string& algorithm = outcome.query.algorithm;
   if (outcome.skipped) {
-    const Skipped one{algorithm, *outcome.skipped, outcome.instead};
+    const Skipped one{outcome.query.topology,
+                      outcome.query.gpus,
+                      std::string(to_string(outcome.query.collective)),
+                      algorithm,
+                      *outcome.skipped,
+                      outcome.instead};
     if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
   } else if (!outcome.verified) {
     if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);

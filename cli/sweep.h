@@ -24,8 +24,11 @@ struct Sweep {
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
 Sweep read_sweep(Arguments& arguments);
 
-/// An algorithm that was not run.
+/// An algorithm that was not run, and on which question.
 struct Skipped {
+  std::string topology;  ///< empty without a machine
+  std::vector<int> gpus;
+  std::string collective;
   std::string algorithm;
   std::string reason;
   std::string instead;  ///< what is possible, where that is known

@@ -12,11 +12,12 @@
 namespace espalier {
 
 std::string fit_number(double value, int width) {
+  constexpr double kMostWritten = 1e15;  // a double has all digits before its point up to there
   for (int decimals = 2; decimals >= 0; --decimals) {
     std::string text = fmt::format("{:.{}f}", value, decimals);
     if (text.size() <= static_cast<std::size_t>(width)) return text;
   }
-  return fmt::format("{:.1e}", value);
+  return value < kMostWritten ? fmt::format("{:.0f}", value) : fmt::format("{:.6e}", value);
 }
 
 std::string wrap(std::string_view text, int width, std::string_view indent) {

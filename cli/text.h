@@ -7,8 +7,8 @@
 
 namespace espalier {
 
-/// `value` with up to two decimals, fewer when it would be wider than `width`, and in exponent form
-/// as a last resort: how nccl-tests prints times and bandwidths.
+/// `value` with up to two decimals, fewer when it would be wider than `width`: how nccl-tests
+/// prints times and bandwidths. No digit before the point is lost, even if the text is then wider.
 std::string fit_number(double value, int width);
 
 /// Breaks at spaces so that no line is longer than `width` (unless a word is), each line beginning

@@ -60,7 +60,7 @@ int run_exec(Arguments& arguments, const Console& console) {
     one.algorithms = {algorithm};
     execute_table(console, study, one.queries(), json != "-", answers);
   }
-  if (!json.empty()) write_output(console, json, reports_json(answers.outcomes));
+  if (!json.empty()) write_output(console, json, reports_json(answers));
   return conclude(answers, sweep.all_algorithms);
 }
 

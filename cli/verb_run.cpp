@@ -164,7 +164,7 @@ int run_scenarios(Arguments& arguments, const Console& console) {
     if (options.print) print_summary(console, scenario, answers);
     all.add(std::move(answers));
   }
-  if (!json.empty()) write_output(console, json, reports_json(all.outcomes));
+  if (!json.empty()) write_output(console, json, reports_json(all));
   const int code = verdict(all);
   if (code == 0) unanswered.throw_if_any(ErrorKind::unsupported);
   return code;

@@ -33,7 +33,7 @@ int run_sim(Arguments& arguments, const Console& console) {
     if (shown_links > 0) print_links(console, *best, static_cast<int>(shown_links));
     if (arguments.flag("--critical-path")) print_critical_path(console, *best);
   }
-  if (!json.empty()) write_output(console, json, reports_json(answers.outcomes));
+  if (!json.empty()) write_output(console, json, reports_json(answers));
   if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
   return conclude(answers, sweep.all_algorithms);
 }

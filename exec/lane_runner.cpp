@@ -98,7 +98,7 @@ void LaneRunner::make_ready_or_park(std::uint32_t lane) {
   if (first.kind != CommandKind::wait || !park(lane, first.index)) ready_.push_back(lane);
 }
 
-// Sleeps until all threads have left the run; cancels it when nothing has moved for too long.
+// Sleeps until all threads have left the run; cancels it when no op has ended for too long.
 void LaneRunner::wait_for_end(std::unique_lock<std::mutex>& lock, double timeout_s) {
   const auto all_left = [&] { return inside_ == 0; };
   const Clock::duration timeout = clock_duration(timeout_s);
@@ -109,7 +109,7 @@ void LaneRunner::wait_for_end(std::unique_lock<std::mutex>& lock, double timeout
       seen = now;
       continue;
     }
-    const Error error = stuck_error("nothing has moved for " + format_seconds(timeout_s), program_,
+    const Error error = stuck_error("no op has ended for " + format_seconds(timeout_s), program_,
                                     lowered_, blocked_lanes());
     cancelled_.store(true, std::memory_order_relaxed);
     work_.notify_all();

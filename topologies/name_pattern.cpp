@@ -46,7 +46,8 @@ std::optional<std::vector<std::string>> expand_names(std::string_view pattern, s
     const std::size_t close = rest.find(']');
     if (close == std::string_view::npos) return refuse("opens a bracket and does not close it");
     const auto numbers = parse_int_list(rest.substr(1, close - 1));
-    if (!numbers) return refuse("needs numbers between its brackets, as in gpu[0-3,5]");
+    if (!numbers)
+      return refuse("needs numbers or rising ranges between its brackets, as in gpu[0-3,5]");
     if (numbers->size() > limit / names.size()) {
       return refuse(fmt::format("stands for more than {} names", limit));
     }

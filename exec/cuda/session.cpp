@@ -80,7 +80,7 @@ void Session::run_op_by_op(double timeout_s) {
       latest = Clock::now();
     } else if (seconds_since(latest) > patience_s) {
       abandon_devices();
-      throw stuck_error(fmt::format("nothing has moved on the GPUs for {:g} s", patience_s),
+      throw stuck_error(fmt::format("no op has ended on the GPUs for {:g} s", patience_s),
                         program_, lowered_, unfinished_lanes(program_, lowered_, done));
     } else {
       std::this_thread::sleep_for(kPollInterval);

@@ -135,6 +135,26 @@ TEST(App, EveryAlgorithmVerifiesOnOddRanks) {
   EXPECT_EQ(result.out.find("FAILED"), std::string::npos);
 }
 
+TEST(App, JsonSaysWhatWasSkippedAndWhy) {
+  const Result some = run({"sim", "--topology", "full:n=3", "--algorithm", "ring",
+                           "halving_doubling", "--collective", "allgather", "--json", "-"});
+  EXPECT_EQ(some.code, 3);
+  EXPECT_NE(some.out.find(R"("algorithm": "ring")"), std::string::npos) << some.out;
+  EXPECT_NE(some.out.find(R"(  {
+    "schema": "espalier.skipped/1",
+    "topology": "full:n=3",
+    "gpus": null,
+    "collective": "allgather",
+    "algorithm": "halving_doubling",
+    "reason": )"),
+            std::string::npos)
+      << some.out;
+  const Result none = run({"sim", "--topology", "full:n=3", "--algorithm", "halving_doubling",
+                           "--collective", "allgather", "--json", "-"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_EQ(none.out.substr(0, none.out.find(',')), "{\n  \"schema\": \"espalier.skipped/1\"");
+}
+
 TEST(App, AnUnwritableFileIsBadInput) {
   const Result result =
       run({"sim", "--topology", "full:n=2", "--size", "1", "--json", "/nonexistent/folder/r.json"});

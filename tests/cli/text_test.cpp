@@ -6,13 +6,14 @@
 namespace espalier {
 namespace {
 
-TEST(FitNumber, LosesDecimalsBeforeItGrows) {
+TEST(FitNumber, LosesDecimalsButNoDigitsBeforeThePoint) {
   EXPECT_EQ(fit_number(1.239, 7), "1.24");
   EXPECT_EQ(fit_number(1234.567, 7), "1234.57");
   EXPECT_EQ(fit_number(12345.678, 7), "12345.7");
   EXPECT_EQ(fit_number(123456.78, 7), "123457");
   EXPECT_EQ(fit_number(9999.996, 7), "10000.0");
-  EXPECT_EQ(fit_number(12345678, 7), "1.2e+07");
+  EXPECT_EQ(fit_number(12345678, 7), "12345678");
+  EXPECT_EQ(fit_number(9.00719925e15, 7), "9.007199e+15");
   EXPECT_EQ(fit_number(0, 6), "0.00");
 }
 

@@ -145,8 +145,9 @@ TEST(FakeCudaHang, NamesTheOpsThatDoNotEnd) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   // Two inputs are filled, and op 0 runs; op 1 does not end.
   EXPECT_EXIT(hang(3), testing::ExitedWithCode(0),
-              "nothing has moved on the GPUs for 0.05 s \\(2 of 3 lanes have not finished\\)\n"
+              "no op has ended on the GPUs for 0.05 s \\(2 of 3 lanes have not finished\\)\n"
               "error: r0 lane 0: op 1 .* has not finished\n"
+              "  help: if it is only slow, --timeout waits longer\n"
               "error: r1 lane 1: op 2 .* waits for op 1 .* of r0 lane 0\n"
               "error: the GPUs still hold a run that did not end");
 }

@@ -173,8 +173,9 @@ TEST(LaneRunner, AnOpThatHangsRunsIntoTheTimeout) {
       },
       2);
   EXPECT_EQ(error_of(runner, 0.1),
-            "error: nothing has moved for 100 ms (2 of 2 lanes have not finished)\n"
+            "error: no op has ended for 100 ms (2 of 2 lanes have not finished)\n"
             "error: r0 lane 0: op 0 'r1.tmp[0] <- r0.in[0]' has not finished\n"
+            "  help: if it is only slow, --timeout waits longer\n"
             "error: r1 lane 0: op 1 'r1.out[0] <- r1.tmp[0] after 0' waits for op 0 'r1.tmp[0] <- "
             "r0.in[0]' of r0 lane 0");
   hang = false;

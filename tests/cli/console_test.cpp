@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+namespace espalier {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr auto kLongerThanAPeriod = std::chrono::milliseconds(1300);
+
+std::string shown(bool live) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{out, err, false, live};
+  {
+    Progress progress(console, 2);
+    progress.step("ring 1GiB");
+    std::this_thread::sleep_for(kLongerThanAPeriod);
+  }
+  EXPECT_EQ(out.str(), "");
+  return err.str();
+}
+
+TEST(Progress, TellsOfAStepThatTakesLongAndGoesAway) {
+  const std::string text = shown(true);
+  EXPECT_THAT(text, HasSubstr("[........................] 1/2 ring 1GiB (1 s)"));
+  EXPECT_THAT(text, EndsWith("\r\033[K"));
+}
+
+TEST(Progress, IsSilentWithoutATerminal) { EXPECT_EQ(shown(false), ""); }
+
+TEST(Progress, LeavesTheLineToWhoErasedIt) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{out, err, false, true};
+  Progress progress(console, 1);
+  progress.step("ring 1GiB");
+  progress.erase();
+  std::this_thread::sleep_for(kLongerThanAPeriod);
+  EXPECT_EQ(err.str(), "");
+}
+
+}  // namespace
+}  // namespace espalier
