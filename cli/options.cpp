@@ -10,6 +10,7 @@
 #include "ir/data.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
+#include "training/model.h"
 
 namespace espalier {
 
@@ -96,10 +97,14 @@ std::vector<std::string> scenario_names() {
   return names(builtin_scenarios(), [](auto& entry) { return entry.name; });
 }
 
+std::vector<std::string> model_names() {
+  return names(builtin_models(), [](auto& entry) { return entry.name; });
+}
+
 /// Without repetitions: a ring is an algorithm and a machine.
 std::vector<std::string> nameable() {
   std::vector<std::string> all = topology_names();
-  for (const auto& more : {algorithm_names(), scenario_names()}) {
+  for (const auto& more : {algorithm_names(), scenario_names(), model_names()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   std::ranges::sort(all);
@@ -178,6 +183,8 @@ std::vector<std::string> words_of(WordKind kind) {
       return names(all_sim_engines(), as_text);
     case WordKind::scenario:
       return scenario_names();
+    case WordKind::model:
+      return model_names();
     case WordKind::backend:
       return {"host", "cuda"};
     case WordKind::data_type:
@@ -191,7 +198,8 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::shell:
       return {"bash", "zsh", "fish"};
     case WordKind::list_kind:
-      return {"topologies", "algorithms", "scenarios", "profiles", "collectives", "backends"};
+      return {"topologies", "algorithms",  "scenarios", "models",
+              "profiles",   "collectives", "backends"};
     case WordKind::nameable:
       return nameable();
   }

@@ -24,6 +24,7 @@ enum class WordKind {
   links,
   engine,
   scenario,
+  model,
   backend,
   data_type,
   reduce_op,

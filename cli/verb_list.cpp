@@ -11,6 +11,7 @@
 #include "scenarios/scenario.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
+#include "training/model.h"
 
 namespace espalier {
 
@@ -65,6 +66,14 @@ std::vector<Item> scenarios() {
   return items;
 }
 
+std::vector<Item> models() {
+  std::vector<Item> items;
+  for (const ModelEntry& entry : builtin_models()) {
+    items.push_back({entry.name, entry.title, {}});
+  }
+  return items;
+}
+
 std::vector<Item> profiles() {
   return {
       {"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
@@ -99,6 +108,7 @@ const std::vector<Kind>& kinds() {
        "A machine with a network takes NAME:nodes=N. Generic ones: ring:n=1024,gbps=50"},
       {"algorithms", "what each serves and needs, and where it comes from", algorithms},
       {"scenarios", "studies to run", scenarios},
+      {"models", "networks to train, with their gradients", models},
       {"profiles", "ways of moving bytes", profiles},
       {"collectives", "what can be asked for", collectives},
       {"backends", "what runs programs", backends}};
@@ -167,7 +177,7 @@ const Verb& list_verb() {
       "say which topologies, algorithms, scenarios, ... there are",
       "Without a word, says what can be listed. Of an algorithm, the list says which collectives "
       "it serves, its parameters, what it needs, and the paper it comes from.",
-      {"WHAT", "topologies, algorithms, scenarios, profiles, collectives or backends",
+      {"WHAT", "topologies, algorithms, scenarios, models, profiles, collectives or backends",
        WordKind::list_kind, 0, 1},
       {{"--json"}},
       {{"list topologies", "machines that can be simulated"},

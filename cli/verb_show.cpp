@@ -5,28 +5,31 @@
 #include <filesystem>
 
 #include "cli/programs.h"
+#include "cli/show_model.h"
 #include "cli/show_topology.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "ir/text.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
+#include "training/model.h"
 
 namespace espalier {
 
 namespace {
 
-enum class Thing { topology, algorithm, scenario, program };
+enum class Thing { topology, algorithm, scenario, model, program };
 
 bool knows(WordKind kind, const std::string& name) {
   const std::vector<std::string> words = words_of(kind);
   return name != "all" && std::ranges::count(words, name) > 0;
 }
 
-/// What the text of a file is: the two YAML schemas name themselves.
+/// What the text of a file is: YAML schemas name themselves.
 Thing thing_in_file(const std::string& text) {
   if (text.find("espalier.scenario/") != std::string::npos) return Thing::scenario;
   if (text.find("espalier.topology/") != std::string::npos) return Thing::topology;
+  if (text.find("espalier.model/") != std::string::npos) return Thing::model;
   return Thing::program;
 }
 
@@ -48,11 +51,13 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   }
   if (algorithm) return Thing::algorithm;
   if (scenario) return Thing::scenario;
+  if (knows(WordKind::model, name)) return Thing::model;
   if (std::filesystem::exists(spec) || std::filesystem::exists(name)) {
     return thing_in_file(read_file(std::filesystem::exists(spec) ? spec : name));
   }
-  arguments.problem(fmt::format("there is no machine, algorithm, scenario or file {}", quote(name)),
-                    did_you_mean(name, words_of(WordKind::nameable)));
+  arguments.problem(
+      fmt::format("there is no machine, algorithm, scenario, model or file {}", quote(name)),
+      did_you_mean(name, words_of(WordKind::nameable)));
   return std::nullopt;
 }
 
@@ -61,6 +66,7 @@ void refuse_options(Arguments& arguments, Thing thing) {
   const bool is_algorithm = thing == Thing::algorithm;
   const std::string_view called = thing == Thing::topology   ? "a machine"
                                   : thing == Thing::scenario ? "a scenario"
+                                  : thing == Thing::model    ? "a model"
                                   : is_algorithm             ? "an algorithm's program"
                                                              : "a program in a file";
   for (const OptionUse& use : arguments.verb().options) {
@@ -113,6 +119,9 @@ int run_show(Arguments& arguments, const Console& console) {
     case Thing::scenario:
       show_scenario(console, spec);
       break;
+    case Thing::model:
+      show_model(console, load_model(spec));
+      break;
     case Thing::program:
       console.out << print_program(parse_program(read_file(spec), spec));
       break;
@@ -125,16 +134,17 @@ int run_show(Arguments& arguments, const Console& console) {
 const Verb& show_verb() {
   static const Verb verb = {
       "show",
-      "print a machine, an algorithm's program, or a scenario",
+      "print a machine, an algorithm's program, a scenario, or a model",
       "Of a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
       "profile makes of the links. Of an algorithm: its program in the text form that verify "
-      "reads. Of a scenario: its file.",
+      "reads. Of a scenario: its file. Of a model: its gradients and step times.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
       program_options({}, {{"--dot"}}),
       {{"show dgx1-v100", "a machine"},
        {"show dgx1-v100 --dot", "the same for Graphviz"},
        {"show ring --ranks 4 --collective allreduce", "a program"},
-       {"show quickstart", "a scenario"}},
+       {"show quickstart", "a scenario"},
+       {"show resnet50", "the gradients that training a network makes"}},
       run_show};
   return verb;
 }

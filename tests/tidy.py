@@ -17,12 +17,14 @@ ROOMS = {
     "core": set(),
     "topologies": {"core"},
     "ir": {"core"},
+    "training": {"core", "ir"},
     "planner": {"core", "topologies", "ir"},
     "algorithms": {"core", "topologies", "ir", "planner"},
-    "scenarios": {"core", "topologies", "ir", "algorithms", "planner"},
+    "scenarios": {"core", "topologies", "ir", "training", "algorithms", "planner"},
     "sim": {"core", "topologies", "ir"},
     "exec": {"core", "topologies", "ir"},
-    "cli": {"core", "topologies", "ir", "algorithms", "planner", "scenarios", "sim", "exec"},
+    "cli": {"core", "topologies", "ir", "training", "algorithms", "planner", "scenarios", "sim",
+            "exec"},
 }
 # ir is machine-blind, but for the words a back end needs.
 EXTRA = {"ir/backend.h": {"topologies"}, "ir/backend.cpp": {"topologies"}}

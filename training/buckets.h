@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "training/model.h"
+
+namespace espalier {
+
+/// Gradients that are exchanged together.
+struct Bucket {
+  std::size_t first = 0;  ///< tensors [first, last), in the order of the gradients: the last
+  std::size_t last = 0;   ///< tensor of the model is 0
+  std::int64_t elements = 0;
+};
+
+/// Fills one fusion buffer after the other, in the order in which the backward pass makes
+/// gradients: a tensor that does not fit any more begins the next bucket, and one larger than the
+/// buffer is a bucket by itself. 0 bytes: every tensor by itself. (Sergeev and Del Balso, Horovod,
+/// 2018, section 5, "Tensor Fusion".)
+std::vector<Bucket> fuse(const Model& model, std::int64_t buffer_bytes, int bytes_per_element);
+
+/// How a message holds buckets one after the other: in units of `unit_elements` each, every bucket
+/// padded to whole units, because a program's units are equal.
+struct BucketLayout {
+  std::int64_t unit_elements = 1;   ///< a power of two
+  std::vector<std::int64_t> units;  ///< by bucket
+  std::int64_t all_units = 0;
+
+  std::int64_t bucket_bytes(std::size_t bucket, int bytes_per_element) const {
+    return units[bucket] * unit_elements * bytes_per_element;
+  }
+};
+
+/// The finest layout of at most `most_units` units. \pre more units are allowed than there are
+/// buckets.
+BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t most_units);
+
+}  // namespace espalier
