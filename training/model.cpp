@@ -49,6 +49,10 @@ std::string need_text(YamlMap& map, const std::string& key) {
   return map.need(key).text(map.describe(key)).value_or("");
 }
 
+std::string gpu_name(const std::string& gpu) {
+  return gpu.empty() ? "a GPU without a name" : quote(gpu);
+}
+
 StepTime read_step(const YamlValue& value) {
   StepTime step;
   YamlMap map(value, "a step time");
@@ -77,9 +81,8 @@ std::vector<StepTime> read_steps(const YamlValue& list) {
   for (const YamlValue& value : list.items("'steps'")) {
     StepTime step = read_step(value);
     if (!known.emplace(step.gpu, step.batch).second) {
-      value.problem(fmt::format("a second step time of {} with batch {}",
-                                step.gpu.empty() ? "no GPU in particular" : quote(step.gpu),
-                                step.batch));
+      value.problem(
+          fmt::format("a second step time of {} with batch {}", gpu_name(step.gpu), step.batch));
     }
     steps.push_back(std::move(step));
   }
@@ -159,6 +162,18 @@ Model load_model(const std::string& spec) {
     names.push_back(entry.name);
   }
   throw Error(ErrorKind::usage, "unknown model " + quote(spec), did_you_mean(spec, names));
+}
+
+const StepTime& find_step(const Model& model, const std::string& gpu, std::optional<int> batch) {
+  std::vector<std::string> known;
+  for (const StepTime& step : model.steps) {
+    if (step.gpu == gpu && (!batch || step.batch == *batch)) return step;
+    known.push_back(fmt::format("{} with batch {}", gpu_name(step.gpu), step.batch));
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("how long {} takes on {}{} is not known", quote(model.name),
+                          gpu_name(gpu), batch ? fmt::format(" with batch {}", *batch) : ""),
+              known.empty() ? "" : "known: " + join(known, ", "));
 }
 
 const std::vector<ModelEntry>& builtin_models() {

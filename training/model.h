@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,10 @@ Model parse_model(std::string_view yaml, const std::string& file);
 /// A built-in model by name, or one from a file (a path, or a name that ends in .yaml). Throws
 /// Error{usage} with did-you-mean for an unknown name, and what `parse_model` throws.
 Model load_model(const std::string& spec);
+
+/// The step time of this GPU and batch; without a batch, the first of this GPU. An empty `gpu` asks
+/// for times of GPUs that are not named. Throws Error{usage} that names those known.
+const StepTime& find_step(const Model& model, const std::string& gpu, std::optional<int> batch);
 
 struct ModelEntry {
   std::string name;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/training_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/words.h"
+#include "ir/data.h"
+#include "scenarios/chooser.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMostOps = 4'000'000;
+/// Relative accuracy of simulated times.
+constexpr double kAccuracy = 1e-9;
+
+struct Stage {
+  Collective collective = Collective::allreduce;
+  std::string algorithm;
+};
+
+std::vector<Stage> stages_of(const std::string& spec) {
+  if (tuning_file(spec)) return {{Collective::allreduce, spec}};
+  const std::vector<std::string> parts = split(spec, '+');
+  if (parts.size() == 1) return {{Collective::allreduce, spec}};
+  if (parts.size() == 2) {
+    return {{Collective::reduce, parts[0]}, {Collective::broadcast, parts[1]}};
+  }
+  throw Error(ErrorKind::usage, fmt::format("{} names more than two algorithms", quote(spec)),
+              "REDUCE+BROADCAST, as knomial+pipelined_chain");
+}
+
+/// How buckets of one size are exchanged, or why they are not.
+struct Exchanged {
+  std::vector<std::shared_ptr<const Program>> stages;
+  std::string algorithm;
+  const Outcome* refused = nullptr;
+  std::vector<Outcome> outcomes;
+};
+
+/// Asks the study for the programs of buckets, once for each size.
+class Exchanges {
+ public:
+  Exchanges(Study& study, const TrainingQuery& query)
+      : study_(study), question_(query.exchange), stages_(stages_of(query.exchange.algorithm)) {
+    question_.root = 0;
+    question_.in_place = true;
+    question_.judge = false;
+    question_.run.timeline = false;
+  }
+
+  const Exchanged& of_size(std::int64_t size_bytes) {
+    const auto [known, is_new] = by_size_.try_emplace(size_bytes);
+    if (is_new) ask(size_bytes, known->second);
+    return known->second;
+  }
+
+ private:
+  void ask(std::int64_t size_bytes, Exchanged& made) {
+    question_.size_bytes = size_bytes;
+    std::vector<std::string> chosen;
+    for (const Stage& stage : stages_) {
+      question_.collective = stage.collective;
+      question_.algorithm = stage.algorithm;
+      made.outcomes.push_back(study_.ask(question_));
+      const Outcome& outcome = made.outcomes.back();
+      chosen.push_back(outcome.chosen.empty() ? stage.algorithm : outcome.chosen);
+      if (outcome.ran()) made.stages.push_back(outcome.program);
+    }
+    made.algorithm = join(chosen, "+");
+    for (const Outcome& outcome : made.outcomes) {
+      if (!outcome.ran()) made.refused = &outcome;
+    }
+  }
+
+  Study& study_;
+  Query question_;
+  std::vector<Stage> stages_;
+  std::map<std::int64_t, Exchanged> by_size_;
+};
+
+/// Scratch of one place may hold the message of every rank, and there is a limit to it.
+std::int64_t most_units(int ranks) {
+  return std::min(kMaxUnits, std::numeric_limits<std::uint32_t>::max() / (ranks + std::int64_t{1}));
+}
+
+void limit_ops(const IterationPlan& plan) {
+  std::size_t ops = plan.gradients.size() * static_cast<std::size_t>(plan.ranks);
+  for (const Exchange& exchange : plan.exchanges) {
+    for (const auto& stage : exchange.stages) ops += stage->ops.size();
+  }
+  if (ops <= kMostOps) return;
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("one iteration would have {} ops; at most {} are simulated", ops, kMostOps),
+      "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
+}
+
+IterationPlan passes(const TrainingQuery& query, int ranks) {
+  IterationPlan plan;
+  plan.ranks = ranks;
+  plan.overlap = query.overlap;
+  plan.forward_s = forward_seconds(*query.model, query.step_s);
+  plan.backward_s = backward_seconds(*query.model, query.step_s);
+  const std::vector<Tensor>& tensors = query.model->tensors;
+  for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
+    plan.gradients.push_back(tensor->name);
+  }
+  return plan;
+}
+
+/// The iteration without its computation: what communication takes by itself.
+Program communication_of(const Program& iteration) {
+  Program program = iteration;
+  for (double& duration_s : program.durations_s) duration_s = 0;
+  return program;
+}
+
+/// Reads the times of passes and buckets off the timeline.
+void read_times(TrainingOutcome& outcome) {
+  const Iteration& iteration = outcome.iteration;
+  std::vector<double> begin_s(iteration.parts.size(), std::numeric_limits<double>::infinity());
+  std::vector<double> end_s(iteration.parts.size(), 0);
+  for (const OpTiming& timing : outcome.report.timeline) {
+    const std::uint32_t part = iteration.part_of[timing.op];
+    begin_s[part] = std::min(begin_s[part], timing.start_s);
+    end_s[part] = std::max(end_s[part], timing.end_s);
+  }
+  const std::size_t gradients = outcome.query.model->tensors.size();
+  outcome.compute_s = end_s[gradients];  // the forward pass is part 0, gradient i part i + 1
+  for (std::size_t number = 0; number < outcome.buckets.size(); ++number) {
+    BucketOutcome& bucket = outcome.buckets[number];
+    bucket.ready_s = end_s[bucket.bucket.last];
+    bucket.begin_s = begin_s[iteration.first_part[number]];
+    bucket.end_s = end_s[iteration.first_part[number]];
+  }
+}
+
+/// 0 when the numbers are equal as far as the simulator is accurate.
+double difference(double a, double b) {
+  return std::abs(a - b) <= kAccuracy * std::max(a, b) ? 0 : a - b;
+}
+
+}  // namespace
+
+double TrainingOutcome::exposed_s() const { return difference(iteration_s(), compute_s); }
+
+double TrainingOutcome::hidden_s() const { return difference(communication_s, exposed_s()); }
+
+void check_exchange(const std::string& spec) {
+  DiagnosticList problems;
+  for (const Stage& stage : stages_of(spec)) {
+    try {
+      check_algorithm(stage.algorithm, stage.collective);
+    } catch (const Error& error) {
+      for (const Diagnostic& problem : error.diagnostics()) problems.add(problem);
+    }
+  }
+  problems.throw_if_any(ErrorKind::usage);
+}
+
+TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& query) {
+  Machine& machine = study.machine(query.exchange);
+  TrainingOutcome outcome;
+  outcome.query = query;
+  outcome.ranks = machine.ranks();
+  IterationPlan plan = passes(query, outcome.ranks);
+  const int element_bytes = static_cast<int>(size_of(query.type));
+  const std::vector<Bucket> buckets = fuse(*query.model, query.fusion_bytes, element_bytes);
+  const BucketLayout layout = lay_out(buckets, most_units(outcome.ranks));
+  Exchanges exchanges(study, query);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const std::int64_t bytes = layout.bucket_bytes(i, element_bytes);
+    const Exchanged& exchanged = exchanges.of_size(bytes);
+    if (const Outcome* refused = exchanged.refused) {
+      outcome.skipped = refused->skipped;
+      outcome.instead = refused->instead;
+      outcome.problems = refused->problems;
+      return outcome;
+    }
+    plan.exchanges.push_back({buckets[i].last - 1, layout.units[i], exchanged.stages});
+    outcome.buckets.push_back({buckets[i], bytes, exchanged.algorithm, 0, 0, 0});
+  }
+  limit_ops(plan);
+  outcome.iteration = build_iteration(plan);
+  const Program& program = outcome.iteration.program;
+  Verification verification = verify(program);
+  outcome.order_consistent = verification.order_consistent;
+  outcome.problems = std::move(verification.problems);
+  if (!outcome.problems.empty()) return outcome;
+
+  const Target target{machine.router.get(), machine.placement};
+  RunOptions options = query.exchange.run;
+  options.type = query.type;
+  options.size_bytes = layout.all_units * layout.unit_elements * element_bytes;
+  options.timeline = false;
+  outcome.communication_s = simulator.run(communication_of(program), target, options).time_s;
+  options.timeline = true;
+  outcome.report = simulator.run(program, target, options);
+  read_times(outcome);
+  return outcome;
+}
+
+}  // namespace espalier
