@@ -82,6 +82,8 @@ Json plan_json(const Planned& planned) {
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
   json["algbw_gbps"] = rounded(forest.algbw_gbps);
   json["exact"] = forest.exact_algbw;
+  json["without_peer_limits_gbps"] =
+      forest.unlimited_gbps > 0 ? Json(rounded(forest.unlimited_gbps)) : Json();
   json["bound"] = bound_json(planned.bound, planned.fraction);
   json["bound"]["links"] = planned.bound_links == LinkScope::all ? "all" : "fabric";
   json["units"] = forest.units;

@@ -133,7 +133,13 @@ void print_rates(const Console& console, const Planned& planned) {
   console.out << fmt::format("# Bound ({}): {} GB/s algbw (exactly {}), by a {}\n",
                              planned.bound_links == LinkScope::fabric ? "fabric" : "all",
                              format_gbps(bound.algbw_gbps), bound.exact, bound.kind)
-              << wrap(bound.certificate, console.width, "#   ") << "#\n";
+              << wrap(bound.certificate, console.width, "#   ");
+  if (forest.unlimited_gbps > 0) {
+    console.out << fmt::format(
+        "# Peers: no GPU maps the memory of more others than it may; without that limit {} GB/s\n",
+        format_gbps(forest.unlimited_gbps));
+  }
+  console.out << "#\n";
 }
 
 void print_trees(const Console& console, const Planned& planned, int most) {

@@ -132,14 +132,10 @@ class RouteChecker {
     return true;
   }
 
-  /// Two GPUs of one host that map each other's memory.
   void note_peers(const Route& route, NodeId from, NodeId to) {
-    const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;
-    if (direct && node(from).kind == NodeKind::gpu && node(to).kind == NodeKind::gpu &&
-        node(from).host == node(to).host) {
-      peers_[from].insert(to);
-      peers_[to].insert(from);
-    }
+    if (!maps_memory(router_.topology(), route, from, to)) return;
+    peers_[from].insert(to);
+    peers_[to].insert(from);
   }
 
   /// "r3 (gpu3)"

@@ -57,6 +57,9 @@ struct Forest {
   std::vector<PlannedTree> trees;
   double algbw_gbps = 0;    ///< what the packing attains when every link moves its planned share
   std::string exact_algbw;  ///< the same as a fraction of the link figures, "600/7"
+  /// What the planner attains where GPUs may map the memory of any number of others, when that
+  /// plan asked for more than Node::peer_limit and gave way to this one; 0 otherwise.
+  double unlimited_gbps = 0;
 };
 
 /// The forest of a single rank: one tree without edges, at an unlimited rate.

@@ -7,6 +7,7 @@
 
 #include "planner/equal_trees.h"
 #include "planner/fullest_link.h"
+#include "planner/peer_limits.h"
 #include "planner/spanning_trees.h"
 #include "planner/whole_weights.h"
 
@@ -67,6 +68,14 @@ Forest pack(const PackingProblem& problem, const Router& router, const Placement
   return forest;
 }
 
+Forest pack_within_limits(const PackingProblem& problem, const Router& router,
+                          const Placement& placement) {
+  Forest forest = pack(problem, router, placement);
+  return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {
+    return pack(among_peers(problem, peers), router, placement);
+  });
+}
+
 /// A plan without relays is kept unless relays make it better by more than this: exact weights may
 /// have to be given up for some that are a little worse.
 constexpr double kWorthRelays = 1e-6;
@@ -77,13 +86,13 @@ Forest pack_allreduce(const Router& router, const Placement& placement) {
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
-  Forest forest = pack(problem, router, placement);
+  Forest forest = pack_within_limits(problem, router, placement);
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();
   const PackingProblem plain = packing_problem(router, ranks_alone, LinkUse::both_ways);
   if (!is_connected(plain)) return forest;
-  Forest without = pack(plain, router, ranks_alone);
+  Forest without = pack_within_limits(plain, router, ranks_alone);
   const bool helps = forest.algbw_gbps > without.algbw_gbps * (1 + kWorthRelays);
   return helps ? forest : without;
 }

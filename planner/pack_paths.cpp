@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "planner/fullest_link.h"
 #include "planner/path_packing.h"
+#include "planner/peer_limits.h"
 
 namespace espalier {
 namespace {
@@ -30,6 +31,26 @@ PlannedTree planned(const PackingProblem& problem, const PackedPath& path, std::
   return result;
 }
 
+/// \pre the ranks are connected
+Forest pack(const PackingProblem& problem, Collective collective,
+            const std::vector<Demand>& demands, const Router& router, const Placement& placement) {
+  const std::vector<PackedPath> paths = best_paths(problem, demands).paths;
+  const WholeWeights whole = whole_weights(problem, portions_of(problem, paths));
+  Forest forest;
+  forest.collective = collective;
+  forest.units = info(collective).blocked ? problem.ranks : 1;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (whole.weights[i] == 0) continue;
+    forest.trees.push_back(planned(problem, paths[i], whole.weights[i], goes_up(collective)));
+  }
+  const Rational algbw = whole.rate * problem.lower_unit * forest.units;
+  forest.units *= whole.units;
+  forest.algbw_gbps = rounded_gbps(algbw);
+  forest.exact_algbw = exact_gbps(algbw);
+  raise_to_fullest_link(forest, router, placement);
+  return forest;
+}
+
 }  // namespace
 
 std::int64_t count_demands(Collective collective, int ranks) {
@@ -48,21 +69,10 @@ Forest pack_paths(Collective collective, int root, const Router& router,
   CHECK(!demands.empty() && demands.size() <= static_cast<std::size_t>(kMostPathDemands));
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
   require_connected(problem, router, placement);
-  const std::vector<PackedPath> paths = best_paths(problem, demands).paths;
-  const WholeWeights whole = whole_weights(problem, portions_of(problem, paths));
-  Forest forest;
-  forest.collective = collective;
-  forest.units = info(collective).blocked ? n : 1;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (whole.weights[i] == 0) continue;
-    forest.trees.push_back(planned(problem, paths[i], whole.weights[i], goes_up(collective)));
-  }
-  const Rational algbw = whole.rate * problem.lower_unit * forest.units;
-  forest.units *= whole.units;
-  forest.algbw_gbps = rounded_gbps(algbw);
-  forest.exact_algbw = exact_gbps(algbw);
-  raise_to_fullest_link(forest, router, placement);
-  return forest;
+  Forest forest = pack(problem, collective, demands, router, placement);
+  return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {
+    return pack(among_peers(problem, peers), collective, demands, router, placement);
+  });
 }
 
 }  // namespace espalier

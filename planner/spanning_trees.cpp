@@ -24,9 +24,11 @@ constexpr std::size_t kManyResources = 300;
 constexpr int kMostRounds = 5000;
 /// Larger systems are not solved exactly: that takes time with the third power of this.
 constexpr std::size_t kMostExactEquations = 200;
-/// What a tree loses of its value per edge of height, so that of optimal packings a low one is
-/// found: far above the solver's tolerance, far below what any change of the rate could win.
-constexpr double kCostOfHeight = 1e-5;
+/// What a tree loses of its value for every link that the whole message would keep busy on it, so
+/// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
+/// one: far above the solver's tolerance, far below what any change of the rate could win.
+constexpr double kCostOfBusyLinks = 1e-5;
+constexpr double kCostOfHeight = 1e-6;
 
 using Loads = std::vector<std::int64_t>;
 using Weights = std::vector<Rational>;
@@ -52,29 +54,31 @@ Loads capacities_of(const PackingProblem& problem) {
 class Search {
  public:
   explicit Search(const PackingProblem& problem)
-      : problem_(problem), master_(capacities_of(problem)) {}
+      : problem_(problem),
+        master_(capacities_of(problem)),
+        cost_of_load_(problem.resources.size(), 0) {}
 
   void run() {
     add_balanced_trees();
-    for (int round = 0; round < kMostRounds; ++round) {
-      if (!master_.solve() || !improve()) return;
-    }
+    generate();
   }
 
-  /// Adds low trees that cost no more than the cheapest, and lets the solver prefer low ones.
-  void prefer_low() {
-    const std::vector<double> prices = even_out(master_.prices());
+  /// Goes on to an optimum that keeps links least busy, all together, and among those to one of low
+  /// trees. On direct links, where all trees have as many edges, low ones are all that is wanted.
+  void prefer_light_and_low() {
+    const bool passes_switches =
+        problem_.arcs_from.size() > static_cast<std::size_t>(problem_.sites());
+    if (passes_switches) make_busy_links_cost();
+    const std::vector<double> prices = even_out(prices_of_use());
     const RankDistances<double> distances(problem_, prices);
     for (int root = 0; root < problem_.ranks; ++root) add(distances.tree(root).tree);
-    for (int column = 0; column < master_.columns(); ++column) {
-      const int height = heights_[static_cast<std::size_t>(column)];
-      master_.set_value(column, 1 - kCostOfHeight * height);
-    }
+    value_columns(kCostOfHeight);
     master_.solve();
   }
 
   void prefer_none() {
-    for (int column = 0; column < master_.columns(); ++column) master_.set_value(column, 1);
+    cost_of_load_.assign(cost_of_load_.size(), 0);
+    value_columns(/*cost_of_height=*/0);
     master_.solve();
   }
 
@@ -127,6 +131,7 @@ class Search {
     const int height = centre_of(tree).height;
     if (!known_.emplace(loads, height).second) return false;
     master_.add(loads);
+    master_.set_value(master_.columns() - 1, 1 - cost_of(loads));
     loads_.push_back(std::move(loads));
     trees_.push_back(tree);
     heights_.push_back(height);
@@ -157,9 +162,52 @@ class Search {
     }
   }
 
+  double capacity(std::size_t resource) const {
+    return static_cast<double>(problem_.resources[resource].capacity);
+  }
+
+  double cost_of(const Loads& loads) const {
+    double cost = 0;
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      cost += static_cast<double>(loads[r]) * cost_of_load_[r];
+    }
+    return cost;
+  }
+
+  void value_columns(double cost_of_height) {
+    for (int column = 0; column < master_.columns(); ++column) {
+      const int height = heights_[static_cast<std::size_t>(column)];
+      master_.set_value(column, 1 - cost_of(loads(column)) - cost_of_height * height);
+    }
+  }
+
+  void make_busy_links_cost() {
+    const std::vector<double> duals = master_.prices();
+    double rate = 0;
+    for (std::size_t r = 0; r < duals.size(); ++r) rate += duals[r] * capacity(r);
+    for (std::size_t r = 0; r < duals.size(); ++r) {
+      cost_of_load_[r] = kCostOfBusyLinks * rate / capacity(r);
+    }
+    value_columns(/*cost_of_height=*/0);
+    generate();
+  }
+
+  void generate() {
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (!master_.solve() || !improve()) return;
+    }
+  }
+
+  /// What a tree pays for a load: its present price, and what loads cost besides.
+  std::vector<double> prices_of_use() const {
+    std::vector<double> prices = master_.prices();
+    for (std::size_t r = 0; r < prices.size(); ++r) prices[r] += cost_of_load_[r];
+    return prices;
+  }
+
   /// Adds trees cheaper than 1 at the present prices; false when there are none.
   bool improve() {
-    const RankDistances<double> distances(problem_, master_.prices());
+    const RankDistances<double> distances(problem_, prices_of_use());
     const double cheap_enough =
         problem_.resources.size() > kManyResources ? kCheapEnoughOfMany : kCheapEnough;
     bool any = false;
@@ -196,6 +244,7 @@ class Search {
 
   const PackingProblem& problem_;
   PackingMaster master_;
+  std::vector<double> cost_of_load_;  ///< by resource, besides its price
   std::vector<SpanningTree> trees_;
   std::vector<Loads> loads_;
   std::vector<int> heights_;
@@ -278,7 +327,7 @@ TreePacking pack_spanning_trees(const PackingProblem& problem) {
     for (const double price : search.prices()) prices->emplace_back(price);
   }
   prove(problem, *prices, packing);
-  search.prefer_low();
+  search.prefer_light_and_low();
   if (take_exactly(problem, search, packing) && packing.rate == packing.limit) return packing;
   search.prefer_none();
   if (!take_exactly(problem, search, packing)) take_roughly(problem, search, packing);

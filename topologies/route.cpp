@@ -360,6 +360,13 @@ std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop
 
 double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
 
+bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to) {
+  const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;
+  const Node& a = topology.nodes[static_cast<std::size_t>(from)];
+  const Node& b = topology.nodes[static_cast<std::size_t>(to)];
+  return direct && a.kind == NodeKind::gpu && b.kind == NodeKind::gpu && a.host == b.host;
+}
+
 std::vector<std::string> path_names(std::string_view path) { return split(path, '>'); }
 
 std::string path_text(const Topology& topology, const std::vector<NodeId>& path) {

@@ -80,6 +80,10 @@ class Router {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether the route between the two nodes joins GPUs of one host that have to map each other's
+/// memory for it: those count against Node::peer_limit.
+bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to);
+
 /// The names in a path "a>b>c", the form in which programs and plans name the nodes of a route.
 std::vector<std::string> path_names(std::string_view path);
 /// The other way round.
