@@ -41,6 +41,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--devices", "LIST", WordKind::free, false,
        "the GPU of each rank and relay for --backend cuda: 0-3, or 0,0,0,0 for four ranks on one; "
        "all: they take turns on those there are"},
+      {"--virtual", "N", WordKind::free, false,
+       "ranks that share one GPU, or this computer; 4 with --backend host"},
       {"--dtype", "TYPE", WordKind::data_type, false, "element type"},
       {"--op", "OP", WordKind::reduce_op, false, "reduction operator"},
       {"--iters", "N", WordKind::free, false, "timed runs"},
@@ -58,7 +60,7 @@ const std::vector<OptionSpec>& all_options() {
        "write the program in the text form that verify reads; - for standard output, instead of "
        "text"},
       {"--output", "FILE", WordKind::file, false,
-       "write the tuning table as YAML; - for standard output, instead of text"},
+       "write the tuning table or topology as YAML; - for standard output, instead of text"},
       {"--json", "FILE", WordKind::file, false,
        "write the results as JSON; - for standard output, instead of text"},
       {"--trace", "FILE", WordKind::file, false,

@@ -5,11 +5,8 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <set>
-#include <utility>
 
 #include "cli/json.h"
-#include "core/check.h"
 
 namespace espalier {
 
@@ -93,10 +90,6 @@ Json skipped_json(const Skipped& one) {
   return json;
 }
 
-Json metadata(const char* what, PlaceId place, int lane, const std::string& name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", place}, {"tid", lane}, {"args", {{"name", name}}}};
-}
-
 }  // namespace
 
 Json rounded(double value) {
@@ -131,40 +124,6 @@ std::string reports_json(const Answers& answers) {
   Json all = reports_array(answers.outcomes);
   for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
   return dump_one_or_array(all);
-}
-
-std::string trace_json(const Outcome& outcome) {
-  CHECK(outcome.program != nullptr);
-  const Program& program = *outcome.program;
-  // One event a line, written as it is made: a document tree of millions of events would not fit.
-  std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
-  bool first = true;
-  const auto add = [&](const Json& event) {
-    if (!std::exchange(first, false)) text += ",\n";
-    text += event.dump();
-  };
-  std::set<std::pair<PlaceId, int>> lanes;
-  for (const OpTiming& timing : outcome.report.timeline) {
-    const Op& op = program.ops[timing.op];
-    lanes.emplace(op.at, op.lane);
-    add({{"name", to_string(program, timing.op)},
-         {"cat", op.kind == OpKind::compute ? "compute"
-                 : op.src_count > 1         ? "combine"
-                                            : "copy"},
-         {"ph", "X"},
-         {"pid", op.at},
-         {"tid", op.lane},
-         {"ts", rounded(timing.start_s * 1e6)},
-         {"dur", rounded((timing.end_s - timing.start_s) * 1e6)},
-         {"args", {{"op", timing.op}}}});
-  }
-  PlaceId named = -1;
-  for (const auto& [place, lane] : lanes) {
-    if (place != named) add(metadata("process_name", place, lane, place_name(program, place)));
-    named = place;
-    add(metadata("thread_name", place, lane, fmt::format("lane {}", lane)));
-  }
-  return text + "\n]}\n";
 }
 
 }  // namespace espalier

@@ -27,8 +27,4 @@ Json reports_array(const std::vector<Outcome>& outcomes);
 /// digits; everything but wall_s is the same for every run of a simulation. Ends with a line end.
 std::string reports_json(const Answers& answers);
 
-/// The timeline of one run as Chrome trace events: a process per place, a thread per lane.
-/// \pre the run kept its timeline and its program.
-std::string trace_json(const Outcome& outcome);
-
 }  // namespace espalier

@@ -36,9 +36,10 @@ void show_nodes(const Console& console, const Topology& topology) {
   };
   const auto same = [&](const Node& a, const Node& b) {
     return stem(a) == stem(b) &&
-           std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.peer_limit,
-                    a.copy_engines) == std::tie(b.kind, b.model, b.numa, b.host, b.memory_gbps,
-                                                b.reduce_gbps, b.peer_limit, b.copy_engines);
+           std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.access_gbps,
+                    a.memory, a.peer_limit, a.copy_engines) ==
+               std::tie(b.kind, b.model, b.numa, b.host, b.memory_gbps, b.reduce_gbps,
+                        b.access_gbps, b.memory, b.peer_limit, b.copy_engines);
   };
   const std::vector<Node>& nodes = topology.nodes;
   for (std::size_t i = 0; i < nodes.size();) {
@@ -55,7 +56,12 @@ void show_nodes(const Console& console, const Topology& topology) {
     }
     i = last + 1;
   }
-  console.out << columns.render() << '\n';
+  console.out << columns.render();
+  for (const auto& [name, memory] : topology.memories) {
+    console.out << fmt::format("memory {}, shared: {} GB/s, reductions {} GB/s\n", name,
+                               or_dash(memory.gbps), or_dash(memory.reduce_gbps));
+  }
+  console.out << '\n';
 }
 
 void show_links(const Console& console, const Topology& topology) {

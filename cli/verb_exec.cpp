@@ -4,50 +4,23 @@
 #include <memory>
 
 #include "cli/exec_table.h"
+#include "cli/probing.h"
 #include "cli/report.h"
 #include "cli/sweep.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
-#include "exec/cuda_backend.h"
-#include "exec/host_backend.h"
 #include "sim/simulator.h"
 
 namespace espalier {
 
 namespace {
 
-enum class Executor { host, cuda };
-
-/// The list of --devices; it says how many ranks there are when nothing else does.
-std::vector<int> read_devices(Arguments& arguments, Executor executor, Query& question) {
-  const std::vector<int> devices = arguments.gpus("--devices");
-  if (arguments.given("--devices") && executor != Executor::cuda) {
-    arguments.problem("--devices needs --backend cuda");
-  }
-  if (devices.empty() || !question.topology.empty()) return devices;
-  const auto count = static_cast<int>(devices.size());
-  if (!arguments.given("--ranks")) {
-    question.ranks = count;
-  } else if (question.ranks != count) {
-    arguments.problem_of("--devices",
-                         fmt::format("{} named for {}", counted(devices.size(), "GPU"),
-                                     counted(question.ranks, "rank")),
-                         "name one for each rank; ranks may share one: 0,0,0,0");
-  }
-  return devices;
-}
-
-std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices) {
-  if (executor == Executor::cuda) return std::make_unique<CudaBackend>(devices);
-  return std::make_unique<HostBackend>();
-}
-
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
-  const auto executor =
-      arguments.choice<Executor>("--backend", {{"host", Executor::host}, {"cuda", Executor::cuda}});
-  const std::vector<int> devices = read_devices(arguments, executor, sweep.question);
+  const Executor executor = read_executor(arguments);
+  const std::vector<int> devices = read_devices(arguments, executor);
+  count_ranks(arguments, devices, sweep.question);
   arguments.finish();
   sweep.question.judge = !sweep.question.topology.empty();
 

@@ -2,6 +2,7 @@
 #include "cli/report.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/trace.h"
 #include "cli/verbs.h"
 #include "sim/simulator.h"
 

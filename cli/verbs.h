@@ -7,8 +7,10 @@ namespace espalier {
 
 const Verb& run_verb();
 const Verb& sim_verb();
+const Verb& compare_verb();
 const Verb& exec_verb();
 const Verb& plan_verb();
+const Verb& probe_verb();
 const Verb& verify_verb();
 const Verb& show_verb();
 const Verb& tune_verb();

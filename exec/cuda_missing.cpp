@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for exec/cuda/ where there is no CUDA toolkit.
-#include "exec/cuda_backend.h"
-
 #include "core/check.h"
+#include "exec/cuda_backend.h"
+#include "exec/cuda_inventory.h"
 
 namespace espalier {
 
@@ -22,6 +22,10 @@ std::optional<std::string> CudaBackend::unsupported(const Program&, const Target
 
 RunReport CudaBackend::run(const Program&, const Target&, const RunOptions&) {
   CHECK(false);  // nobody can make one
+}
+
+Inventory cuda_inventory(const std::vector<int>&) {
+  throw Error(ErrorKind::unsupported, *cuda_unavailable());
 }
 
 }  // namespace espalier

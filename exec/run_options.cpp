@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "exec/median.h"
+
 namespace espalier {
 namespace {
 
@@ -29,6 +31,7 @@ void note_times(RunReport& report, std::span<const double> times_s) {
   const auto [least, most] = std::ranges::minmax(times_s);
   report.min_time_s = least;
   report.max_time_s = most;
+  report.median_time_s = median({times_s.begin(), times_s.end()});
   report.time_s = 0;
   for (const double time_s : times_s) report.time_s += time_s / static_cast<double>(times_s.size());
 }

@@ -11,7 +11,7 @@ namespace espalier {
 /// end.
 void require_sane(const RunOptions& options);
 
-/// Mean, least and largest of the timed runs. \pre there is one.
+/// Mean, median, least and largest of the timed runs. \pre there is one.
 void note_times(RunReport& report, std::span<const double> times_s);
 
 }  // namespace espalier

@@ -91,7 +91,8 @@ double Dispatcher::largest_overhead_s() const {
 
 /// A copy, or a combine whose additions happen on the way or cost nothing.
 void Dispatcher::begin_streaming(OpId id, const Op& op) {
-  const bool fused = op.src_count > 1 && profile_.reduction == ReductionMode::fused;
+  const bool by_kernel = profile_.reduction == ReductionMode::fused;
+  const bool fused = op.src_count > 1 && by_kernel;
   const std::size_t result_here = op.dst.place == op.at ? 1 : 0;
   const std::size_t arrivals = transfers_.size() - (1 - result_here);
   // Each arriving operand is an addition, as far as there is something to add it to.
@@ -100,6 +101,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
   if (transfers_.empty()) {
     resources_.clear();
     machine_.use_memory(op.at, here, resources_);
+    if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
     begin_flow(id, profile_.local_overhead_s, bytes_of(op));
     return;
@@ -111,6 +113,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(arrives ? from : to, 1, resources_);
     if (i == 0) machine_.use_memory(op.at, here, resources_);
+    if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
     begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
@@ -142,6 +145,7 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
   machine_.use_reduction(op.at, op.src_count - 1, resources_);
   machine_.use_memory(op.at, op.src_count, resources_);
   machine_.use_memory(op.dst.place, 1, resources_);
+  machine_.use_access(op.at, op.src_count + 1, resources_);
   begin_flow(id, latency_s, bytes_of(op));
   if (pending_[id] == 0) finish(id);
 }

@@ -30,6 +30,8 @@ struct OpHistory {
 ///   the profile's local start-up instead.
 /// - Memory, where the profile models it: each operand is read once where it lies and the result
 ///   written once. What is read and written at `at` goes with the first flow.
+/// - What kernels of `at` can read and write, where that is known: all operands and the result,
+///   unless a copy engine makes the copy.
 /// - Reduction: k operands are k - 1 additions, B bytes each of the reduction rate of `at`.
 ///   `fused`: additions happen as operands come, one with every flow of an operand but what the
 ///   local ones need with the first. `separate`: operands are written to memory on arrival; when

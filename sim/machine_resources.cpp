@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine_resources.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/check.h"
@@ -22,7 +24,8 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       engine_(engine),
       by_hop_(2 * router_.topology().links.size(), kNone),
       memory_(router_.topology().nodes.size(), kNone),
-      reduction_(router_.topology().nodes.size(), kNone) {}
+      reduction_(router_.topology().nodes.size(), kNone),
+      access_(router_.topology().nodes.size(), kNone) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, placement_, place);
@@ -90,11 +93,28 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
   resources.insert(resources.end(), times, id);
 }
 
+/// What several nodes of a host share, if `node` is one of them.
+void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
+                                  double SharedMemory::*gbps, std::size_t times,
+                                  std::vector<ResourceId>& resources) {
+  const Node& part = router_.topology().nodes[node];
+  if (part.memory.empty()) return;
+  const double shared_gbps = router_.topology().memories.at(part.memory).*gbps;
+  if (shared_gbps <= 0) return;
+  const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNone);
+  if (is_new) {
+    const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
+    found->second = make(host + part.memory + what, shared_gbps);
+  }
+  resources.insert(resources.end(), times, found->second);
+}
+
 void MachineResources::use_memory(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().nodes[node].memory_gbps, times, resources);
+  use_shared(shared_memory_, node, " memory", &SharedMemory::gbps, times, resources);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
@@ -102,6 +122,14 @@ void MachineResources::use_reduction(PlaceId place, std::size_t times,
   const NodeId node = node_of(place);
   use_node(reduction_, node, " reduction", router_.topology().nodes[node].reduce_gbps, times,
            resources);
+  use_shared(shared_reduction_, node, " reduction", &SharedMemory::reduce_gbps, times, resources);
+}
+
+void MachineResources::use_access(PlaceId place, std::size_t times,
+                                  std::vector<ResourceId>& resources) {
+  if (!router_.profile().models_memory) return;
+  const NodeId node = node_of(place);
+  use_node(access_, node, " access", router_.topology().nodes[node].access_gbps, times, resources);
 }
 
 void MachineResources::count(const std::vector<ResourceId>& resources, double bytes) {

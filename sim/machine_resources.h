@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/backend.h"
@@ -33,10 +35,14 @@ class MachineResources {
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
 
-  /// Appends the memory of `place` `times` times, when the profile models memory and it is known.
+  /// Appends the memory of `place`, its own and what it has a part of, `times` times, when the
+  /// profile models memory and it is known.
   void use_memory(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
   /// Same for the reduction rate of `place`.
   void use_reduction(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+
+  /// Same for what kernels of `place` can read and write, when the profile models memory.
+  void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
 
   /// A flow of `bytes` over `resources` was started.
   void count(const std::vector<ResourceId>& resources, double bytes);
@@ -55,8 +61,12 @@ class MachineResources {
   NodeId node_of(PlaceId place) const;
   ResourceId make(std::string name, double gbps);
   ResourceId of_hop(const Hop& hop);
+  using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
+
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
                 std::size_t times, std::vector<ResourceId>& resources);
+  void use_shared(ByHostAndName& known, NodeId node, const char* what, double SharedMemory::*gbps,
+                  std::size_t times, std::vector<ResourceId>& resources);
 
   const Program& program_;
   const Placement& placement_;
@@ -67,7 +77,10 @@ class MachineResources {
   std::vector<ResourceId> by_hop_;     ///< 2 x link + direction
   std::vector<ResourceId> memory_;     ///< by node
   std::vector<ResourceId> reduction_;  ///< by node
+  std::vector<ResourceId> access_;     ///< by node
   std::unordered_map<std::string, ResourceId> media_;
+  ByHostAndName shared_memory_;
+  ByHostAndName shared_reduction_;
   /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
   std::unordered_map<std::uint64_t, Path> paths_;
 };

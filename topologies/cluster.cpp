@@ -35,6 +35,7 @@ Topology repeat_hosts(const MachineFile& machine, int hosts) {
   whole.peer_access = one.peer_access;
   whole.gpus_forward = one.gpus_forward;
   whole.profiles = one.profiles;
+  whole.memories = one.memories;
   whole.nodes.reserve(one.nodes.size() * copies);
   whole.links.reserve(one.links.size() * copies);
 

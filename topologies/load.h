@@ -21,6 +21,10 @@ Topology load_topology(const std::string& spec);
 /// Error{input} with every problem, Error{usage} when the machine has no such cluster size.
 Topology parse_topology(std::string_view yaml, const std::string& file, int nodes = 0);
 
+/// A machine as YAML, node by node and link by link, that `parse_topology` reads back; figures keep
+/// six digits. \pre one host, and the machine passes `check_topology`
+std::string print_topology(const Topology& machine);
+
 struct CatalogueEntry {
   std::string name;
   std::string title;

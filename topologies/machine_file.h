@@ -49,6 +49,9 @@ std::string wrong_host_count(const MachineFile& machine, std::int64_t hosts);
 /// Reads `link_kinds: {KIND: {class: ...}}` into `kinds`.
 void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& kinds);
 
+/// Reads `memories: {NAME: {...}}` into `memories`.
+void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories);
+
 /// Reads `profiles: {NAME: {...}}`: changes to those in `profiles`, or new ones.
 void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
                    std::map<std::string, Profile>& profiles);

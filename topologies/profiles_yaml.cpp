@@ -115,6 +115,18 @@ void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& k
   }
 }
 
+void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories) {
+  YamlMap map(value, "'memories'");
+  for (const auto& [name, figures] : map.entries()) {
+    YamlMap entry(figures, "memory " + quote(name));
+    entry.need("gbps");
+    SharedMemory& memory = memories[name];
+    memory.gbps = read_figure(entry, "gbps", kGbps, 1);
+    memory.reduce_gbps = read_figure(entry, "reduce_gbps", kGbps, 0);
+    entry.finish();
+  }
+}
+
 void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
                    std::map<std::string, Profile>& profiles) {
   YamlMap map(value, "'profiles'");

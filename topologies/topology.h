@@ -26,6 +26,8 @@ struct Node {
   int numa = -1;           ///< socket, -1 when not known
   double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
   double reduce_gbps = 0;  ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
+  double access_gbps = 0;  ///< GB/s its kernels read and write, wherever it lies; 0: not modelled
+  std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
   int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
   int copy_engines = 0;    ///< 0: not modelled
 };
@@ -73,6 +75,13 @@ struct Profile {
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
 };
 
+/// Memory that several nodes have parts of: what is moved in or out of those parts counts here too,
+/// and so do their reductions.
+struct SharedMemory {
+  double gbps = 0;         ///< reads and writes together
+  double reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: not modelled
+};
+
 /// A machine. Plain data; make one with `load_topology`, `parse_topology` or `generic_topology`,
 /// which check it.
 struct Topology {
@@ -88,6 +97,7 @@ struct Topology {
   /// GPUs pass traffic on (torus networks of some accelerators). NVLink does not.
   bool gpus_forward = false;
   std::map<std::string, Profile> profiles;
+  std::map<std::string, SharedMemory> memories;  ///< each once in every host
 
   std::vector<NodeId> gpus() const;  ///< in file order; rank placement counts these
   std::optional<NodeId> find(std::string_view node_name) const;

@@ -29,6 +29,7 @@ class Checker {
     check_total();
     check_media();
     for (const auto& [name, profile] : topology_.profiles) check_profile(name, profile);
+    for (const auto& [name, memory] : topology_.memories) check_memory(name, memory);
     return problems_;
   }
 
@@ -83,6 +84,15 @@ class Checker {
     };
     if (node.memory_gbps != 0) check(kGbps, "memory_gbps", node.memory_gbps);
     if (node.reduce_gbps != 0) check(kGbps, "reduce_gbps", node.reduce_gbps);
+    if (node.access_gbps != 0) check(kGbps, "access_gbps", node.access_gbps);
+    if (!node.memory.empty() && !topology_.memories.contains(node.memory)) {
+      std::vector<std::string> known;
+      for (const auto& [name, unused] : topology_.memories) known.push_back(name);
+      add(Part::node, index,
+          fmt::format("{} has a part of memory {}, which is not there", node.name,
+                      quote(node.memory)),
+          known.empty() ? "describe it under 'memories'" : did_you_mean(node.memory, known));
+    }
     check(kLimit, "peer_limit", node.peer_limit);
     check(kLimit, "copy_engines", node.copy_engines);
   }
@@ -209,6 +219,16 @@ class Checker {
       check(kEfficiency, "'efficiency' of " + kind, figures.efficiency);
       check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
     }
+  }
+
+  void check_memory(const std::string& name, const SharedMemory& memory) {
+    const auto check = [&](const char* key, double value) {
+      std::string message =
+          outside(kGbps, fmt::format("'{}' of memory {}", key, quote(name)), value);
+      if (!message.empty()) add(Part::machine, 0, std::move(message));
+    };
+    check("gbps", memory.gbps);
+    if (memory.reduce_gbps != 0) check("reduce_gbps", memory.reduce_gbps);
   }
 
   const Topology& topology_;

@@ -23,14 +23,6 @@ constexpr Range kHosts = {1, kMaxNodes, "a number from 1 to 262144"};
 static_assert(kMaxNodes == 262144, "the message above says so");
 constexpr const char* kSchema = "espalier.topology/1";
 
-/// What a file's `models` gives nodes of one model in common, and what `nodes` may override.
-struct NodeFigures {
-  double memory_gbps = 0;
-  double reduce_gbps = 0;
-  int peer_limit = 0;
-  int copy_engines = 0;
-};
-
 class MachineReader {
  public:
   MachineReader(const std::string& file, DiagnosticList& problems, std::vector<std::string> chain)
@@ -96,6 +88,7 @@ class MachineReader {
                       "write it with 'compose', or give 'links' the figures");
     }
     read_models(map.get("models"));
+    read_memories(map.get("memories"), result_->one.memories);
     for (const YamlValue& node : map.need("nodes").items("'nodes'")) read_node(node);
     for (const YamlValue& link : map.get("links").items("'links'")) read_link(link);
     result_->shared.assign(result_->one.nodes.size(), false);
@@ -106,18 +99,18 @@ class MachineReader {
     YamlMap map(value, "'models'");
     for (const auto& [model, figures] : map.entries()) {
       YamlMap entry(figures, "model " + quote(model));
-      models_[model] = read_node_figures(entry, {});
+      read_node_figures(entry, models_[model]);
       entry.finish();
     }
   }
 
-  NodeFigures read_node_figures(YamlMap& map, const NodeFigures& otherwise) {
-    NodeFigures figures;
-    figures.memory_gbps = read_figure(map, "memory_gbps", kGbps, otherwise.memory_gbps);
-    figures.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, otherwise.reduce_gbps);
-    figures.peer_limit = read_whole(map, "peer_limit", kLimit, otherwise.peer_limit);
-    figures.copy_engines = read_whole(map, "copy_engines", kLimit, otherwise.copy_engines);
-    return figures;
+  /// Those that are not given stay as they are.
+  void read_node_figures(YamlMap& map, Node& node) {
+    node.memory_gbps = read_figure(map, "memory_gbps", kGbps, node.memory_gbps);
+    node.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, node.reduce_gbps);
+    node.access_gbps = read_figure(map, "access_gbps", kGbps, node.access_gbps);
+    node.peer_limit = read_whole(map, "peer_limit", kLimit, node.peer_limit);
+    node.copy_engines = read_whole(map, "copy_engines", kLimit, node.copy_engines);
   }
 
   void read_node(const YamlValue& value) {
@@ -127,12 +120,10 @@ class MachineReader {
     map.need("kind");
     node.kind = static_cast<NodeKind>(
         read_choice(map, "kind", {"gpu", "cpu", "pcie_switch", "nvswitch", "nic", "fabric"}, 0));
-    const NodeFigures figures = read_node_figures(map, read_model(map, node));
+    read_model(map, node);
+    read_node_figures(map, node);
     node.numa = read_whole(map, "numa", kNuma, -1);
-    node.memory_gbps = figures.memory_gbps;
-    node.reduce_gbps = figures.reduce_gbps;
-    node.peer_limit = figures.peer_limit;
-    node.copy_engines = figures.copy_engines;
+    node.memory = map.text("memory");
     map.finish();
     for (const std::string& name : names(pattern, "'name' of a node", kMaxNodes - node_count())) {
       node.name = name;
@@ -144,17 +135,20 @@ class MachineReader {
   }
 
   /// Models are names only, unless the file describes some: then all of them.
-  NodeFigures read_model(YamlMap& map, Node& node) {
+  void read_model(YamlMap& map, Node& node) {
     const YamlValue value = map.get("model");
-    node.model = value.text("'model' of a node").value_or("");
-    const auto found = models_.find(node.model);
-    if (found != models_.end()) return found->second;
-    if (value.present() && !models_.empty()) {
+    const std::string model = value.text("'model' of a node").value_or("");
+    const auto found = models_.find(model);
+    if (found != models_.end()) {
+      const NodeKind kind = node.kind;
+      node = found->second;  // which has figures and nothing else
+      node.kind = kind;
+    } else if (value.present() && !models_.empty()) {
       std::vector<std::string> known;
-      for (const auto& [model, unused] : models_) known.push_back(model);
-      value.problem("unknown model " + quote(node.model), did_you_mean(node.model, known));
+      for (const auto& [name, unused] : models_) known.push_back(name);
+      value.problem("unknown model " + quote(model), did_you_mean(model, known));
     }
-    return {};
+    node.model = model;
   }
 
   void read_link(const YamlValue& value) {
@@ -283,7 +277,7 @@ class MachineReader {
   }
 
   void read_changes(YamlMap& map, bool has_base) {
-    for (const char* key : {"nodes", "links", "models", "cluster"}) {
+    for (const char* key : {"nodes", "links", "models", "memories", "cluster"}) {
       if (!map.get(key).present()) continue;
       map.key_problem(key, fmt::format("'{}' can't stand beside 'compose'", key),
                       "nodes and links come from the base; 'links_of_kind' changes figures");
@@ -384,7 +378,7 @@ class MachineReader {
   std::vector<std::string> chain_;
   YamlValue root_;
   std::shared_ptr<MachineFile> result_ = std::make_shared<MachineFile>();
-  std::map<std::string, NodeFigures> models_;
+  std::map<std::string, Node> models_;  ///< what nodes of one model have in common
   std::unordered_map<std::string, NodeId> ids_;
   std::vector<YamlValue> node_places_;  ///< by node
   std::vector<YamlValue> link_places_;  ///< by link

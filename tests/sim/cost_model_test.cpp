@@ -57,6 +57,58 @@ double bytes_of(const RunReport& report, const std::string& name) {
   return 0;
 }
 
+/// Two copies at once, one in each GPU.
+Program two_local_copies() {
+  Builder builder("copies", allreduce_contract(2));
+  for (int rank = 0; rank < 2; ++rank) {
+    builder.copy(builder.output(rank, 0, 1), builder.input(rank, 0, 1));
+  }
+  return builder.finish();
+}
+
+/// Two GPUs whose ops read and write 8 GB/s each, with parts of a memory of 10 GB/s that adds at 4.
+Topology shared_memory() {
+  Topology topology = ring_machine(2, 100, 0);
+  topology.memories["ram"] = {10, 4};
+  for (Node& node : topology.nodes) {
+    node.access_gbps = 8;
+    node.memory = "ram";
+  }
+  return topology;
+}
+
+TEST(CostModel, OpsAloneGoAtTheirAccessRateAndTogetherAtThatOfTheSharedMemory) {
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::fused;
+  const TestMachine machine(shared_memory(), profile);
+  // 1 MB is read and written: 2 MB at 8 GB/s, wherever it is.
+  expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 8e9);
+  expect_time(machine.run(copy(0, 1), kBytes), 2e6 / 8e9);
+  // 4 MB in all at 10 GB/s.
+  expect_time(machine.run(two_local_copies(), kBytes), 4e6 / 10e9);
+  // Three accesses of 1 MB each: 8 GB/s allow 0.375 ms, 10 GB/s 0.3; one addition at 4 GB/s 0.25.
+  expect_time(machine.run(local_combine(), kBytes), 3e6 / 8e9);
+  expect_time(machine.run(remote_combine(), kBytes), 3e6 / 8e9);
+}
+
+TEST(CostModel, CopyEnginesAreNoAccessOfKernels) {
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  const TestMachine machine(shared_memory(), profile);
+  expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 10e9);
+  // The operand comes, 2 MB of the shared memory, and is then added by a kernel: 3 MB at 8 GB/s.
+  expect_time(machine.run(remote_combine(), kBytes), 2e6 / 10e9 + 3e6 / 8e9);
+}
+
+TEST(CostModel, SharedMemoryAddsAtItsRate) {
+  Topology topology = shared_memory();
+  topology.memories["ram"].reduce_gbps = 1;
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::fused;
+  // 1 MB is added at 1 GB/s.
+  expect_time(TestMachine(topology, profile).run(local_combine(), kBytes), 1e6 / 1e9);
+}
+
 TEST(CostModel, ALocalCopyReadsAndWritesItsMemory) {
   const RunReport report = TestMachine(slow_memory(), with_memory()).run(copy(0, 0), kBytes);
   expect_time(report, 2e6 / 8e9);

@@ -48,6 +48,21 @@ TEST(CheckTopology, Nodes) {
                    "'copy_engines' of gpu2 is -2, but must be 0 or more (at most 1e6)"}));
 }
 
+TEST(CheckTopology, SharedMemories) {
+  EXPECT_EQ(said_about([](Topology& t) {
+              t.memories["ram"] = {40, 9};
+              t.memories["slow"] = {0, -1};
+              t.nodes[0].memory = "ram";
+              t.nodes[1].memory = "rom";
+              t.nodes[2].access_gbps = -1;
+            }),
+            (Lines{"gpu1 has a part of memory 'rom', which is not there",
+                   "'access_gbps' of gpu2 is -1, but must be positive (in GB/s, 1e-6 to 1e6)",
+                   "'gbps' of memory 'slow' is 0, but must be positive (in GB/s, 1e-6 to 1e6)",
+                   "'reduce_gbps' of memory 'slow' is -1, but must be positive (in GB/s, 1e-6 to "
+                   "1e6)"}));
+}
+
 TEST(CheckTopology, Links) {
   EXPECT_EQ(said_about([](Topology& t) {
               t.links[0].a = 3;

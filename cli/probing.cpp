@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/probing.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <set>
+
+#include "cli/text.h"
+#include "exec/cuda_backend.h"
+#include "exec/cuda_inventory.h"
+#include "exec/fit_machine.h"
+#include "exec/host_backend.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kHostRanks = 4;
+constexpr int kMostVirtualRanks = 64;
+
+// More than caches hold, and ops as large as those of large messages. A GPU moves a thousand times
+// as many bytes while an op starts.
+constexpr std::int64_t kHostFootprint = std::int64_t{128} << 20;
+constexpr std::int64_t kHostPiece = std::int64_t{4} << 20;
+constexpr std::int64_t kGpuFootprint = std::int64_t{2} << 30;
+constexpr std::int64_t kGpuPiece = std::int64_t{128} << 20;
+
+}  // namespace
+
+Executor read_executor(Arguments& arguments) {
+  return arguments.choice<Executor>("--backend",
+                                    {{"host", Executor::host}, {"cuda", Executor::cuda}});
+}
+
+std::vector<int> read_devices(Arguments& arguments, Executor executor) {
+  const std::vector<int> devices = arguments.gpus("--devices");
+  if (arguments.given("--devices") && executor != Executor::cuda) {
+    arguments.problem("--devices needs --backend cuda");
+  }
+  return devices;
+}
+
+void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question) {
+  if (devices.empty() || !question.topology.empty()) return;
+  const auto count = static_cast<int>(devices.size());
+  if (!arguments.given("--ranks")) {
+    question.ranks = count;
+  } else if (question.ranks != count) {
+    arguments.problem_of("--devices",
+                         fmt::format("{} named for {}", counted(devices.size(), "GPU"),
+                                     counted(question.ranks, "rank")),
+                         "name one for each rank; ranks may share one: 0,0,0,0");
+  }
+}
+
+std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices) {
+  if (executor == Executor::cuda) return std::make_unique<CudaBackend>(devices);
+  return std::make_unique<HostBackend>();
+}
+
+ProbeRequest read_probe_request(Arguments& arguments) {
+  ProbeRequest request;
+  request.executor = read_executor(arguments);
+  request.devices = read_devices(arguments, request.executor);
+  request.sharing = request.executor == Executor::host ? kHostRanks : 0;
+  if (arguments.given("--virtual")) {
+    request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMostVirtualRanks));
+    if (request.devices.size() > 1) {
+      arguments.problem_of("--virtual", "the ranks share one GPU, and --devices names several",
+                           "name one");
+    }
+    if (request.executor == Executor::cuda && request.devices.empty()) request.devices = {0};
+  }
+  request.timeout_s = arguments.number("--timeout", 0.001, 1e9);
+  return request;
+}
+
+ProbeRequest probe_request_for(Executor executor, const std::vector<int>& devices, int ranks,
+                               double timeout_s) {
+  ProbeRequest request{executor, devices, 0, timeout_s};
+  if (executor == Executor::host) {
+    request.sharing = ranks;
+    return request;
+  }
+  const int known =
+      static_cast<int>(devices.empty() ? cuda_inventory({}).devices.size() : devices.size());
+  request.devices.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int next = rank % known;
+    request.devices.push_back(devices.empty() ? next : devices[static_cast<std::size_t>(next)]);
+  }
+  const std::set<int> different(request.devices.begin(), request.devices.end());
+  if (different.size() == 1) {
+    request.sharing = ranks;
+    request.devices.resize(1);
+  } else if (different.size() < request.devices.size()) {
+    throw Error(ErrorKind::usage, "some of the ranks share a GPU and others do not",
+                "probe such machines one GPU each, or all ranks on one: --devices 0,0,0,0");
+  }
+  return request;
+}
+
+Survey survey_machine(const ProbeRequest& request, const Console& console) {
+  const bool cuda = request.executor == Executor::cuda;
+  Inventory inventory = cuda ? cuda_inventory(request.devices) : host_inventory(request.sharing);
+  if (cuda && request.sharing > 0) inventory.sharing = request.sharing;
+  std::vector<int> devices = request.devices;
+  if (cuda && request.sharing > 0) {
+    devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
+  }
+  const std::unique_ptr<Backend> backend = make_backend(request.executor, devices);
+  Meter meter = backend_meter(*backend, cuda ? kGpuFootprint : kHostFootprint,
+                              cuda ? kGpuPiece : kHostPiece, request.timeout_s);
+  meter.copy_engines = cuda;
+  Progress progress(console, survey_steps(inventory, meter.copy_engines));
+  meter.progress = [&](const std::string& what) { progress.step(what); };
+  return take_survey(inventory, meter);
+}
+
+Topology probed_machine(const Survey& survey) {
+  return fit_machine(survey, fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))));
+}
+
+}  // namespace espalier

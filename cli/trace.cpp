@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "cli/json.h"
+#include "cli/report.h"
+#include "core/check.h"
+
+namespace espalier {
+
+namespace {
+
+/// What the viewer draws a lane of a place as.
+struct Track {
+  int process = 0;
+  int thread = 0;
+};
+
+/// One event a line, written as it is made: a document tree of millions of events would not fit.
+class TraceText {
+ public:
+  template <class TrackOf>
+  void add_ops(const Outcome& outcome, const TrackOf& track_of) {
+    CHECK(outcome.program != nullptr);
+    const Program& program = *outcome.program;
+    for (const OpTiming& timing : outcome.report.timeline) {
+      const Op& op = program.ops[timing.op];
+      const Track track = track_of(op);
+      add({{"name", to_string(program, timing.op)},
+           {"cat", op.kind == OpKind::compute ? "compute"
+                   : op.src_count > 1         ? "combine"
+                                              : "copy"},
+           {"ph", "X"},
+           {"pid", track.process},
+           {"tid", track.thread},
+           {"ts", rounded(timing.start_s * 1e6)},
+           {"dur", rounded((timing.end_s - timing.start_s) * 1e6)},
+           {"args", {{"op", timing.op}}}});
+    }
+  }
+
+  void name_process(Track track, const std::string& name) { add_name("process_name", track, name); }
+  void name_thread(Track track, const std::string& name) { add_name("thread_name", track, name); }
+
+  std::string finish() { return std::move(text_) + "\n]}\n"; }
+
+ private:
+  void add(const Json& event) {
+    if (!std::exchange(first_, false)) text_ += ",\n";
+    text_ += event.dump();
+  }
+  void add_name(const char* what, Track track, const std::string& name) {
+    add({{"name", what},
+         {"ph", "M"},
+         {"pid", track.process},
+         {"tid", track.thread},
+         {"args", {{"name", name}}}});
+  }
+
+  std::string text_ = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
+  bool first_ = true;
+};
+
+/// Places and lanes that the timeline knows, in order.
+std::set<std::pair<PlaceId, int>> lanes_of(const Outcome& outcome) {
+  std::set<std::pair<PlaceId, int>> lanes;
+  for (const OpTiming& timing : outcome.report.timeline) {
+    const Op& op = outcome.program->ops[timing.op];
+    lanes.emplace(op.at, op.lane);
+  }
+  return lanes;
+}
+
+}  // namespace
+
+std::string trace_json(const Outcome& outcome) {
+  TraceText text;
+  text.add_ops(outcome, [](const Op& op) { return Track{op.at, op.lane}; });
+  PlaceId named = -1;
+  for (const auto& [place, lane] : lanes_of(outcome)) {
+    const Track track{place, lane};
+    if (place != named) text.name_process(track, place_name(*outcome.program, place));
+    named = place;
+    text.name_thread(track, fmt::format("lane {}", lane));
+  }
+  return text.finish();
+}
+
+std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured) {
+  TraceText text;
+  int process = 0;
+  for (const Outcome* outcome : {&predicted, &measured}) {
+    std::map<std::pair<PlaceId, int>, int> threads;
+    for (const auto& lane : lanes_of(*outcome)) threads.emplace(lane, threads.size());
+    text.name_process({process, 0}, outcome == &predicted ? "predicted" : "measured");
+    for (const auto& [lane, thread] : threads) {
+      text.name_thread(
+          {process, thread},
+          fmt::format("{} lane {}", place_name(*outcome->program, lane.first), lane.second));
+    }
+    text.add_ops(*outcome, [&](const Op& op) {
+      return Track{process, threads.at({op.at, op.lane})};
+    });
+    ++process;
+  }
+  return text.finish();
+}
+
+}  // namespace espalier

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// Timelines as Chrome trace events, for ui.perfetto.dev. \pre the runs kept timeline and program.
+
+/// Of one run: a process per place, a thread per lane.
+std::string trace_json(const Outcome& outcome);
+
+/// Of a prediction and what was measured: two processes, "predicted" and "measured", each with a
+/// thread per place and lane.
+std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured);
+
+}  // namespace espalier

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/compare_table.h"
+#include "cli/probing.h"
+#include "cli/sweep.h"
+#include "cli/trace.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+/// A topology that is there for as long as a study needs it, which asks for machines by name.
+class TopologyFile {
+ public:
+  explicit TopologyFile(const Topology& machine) {
+    std::string path = (std::filesystem::temp_directory_path() / "espalier-XXXXXX.yaml").string();
+    const int descriptor = mkstemps(path.data(), 5);
+    if (descriptor < 0) throw Error(ErrorKind::runtime, "can't make a temporary file");
+    close(descriptor);
+    path_ = path;
+    write_file(path_, print_topology(machine));
+  }
+  ~TopologyFile() {
+    std::error_code gone_already;
+    std::filesystem::remove(path_, gone_already);
+  }
+  TopologyFile(const TopologyFile&) = delete;
+  TopologyFile& operator=(const TopologyFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Both timelines of the fastest run of the largest message, which is run once more for it.
+std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
+  Query query = best.query;
+  query.run.timeline = true;
+  query.run.iterations = 1;
+  return comparison_trace_json(predicting.ask(query), measuring.ask(query));
+}
+
+int run_compare(Arguments& arguments, const Console& console) {
+  Sweep sweep = read_sweep(arguments);
+  const std::string json = arguments.output("--json");
+  const std::string trace = arguments.output("--trace");
+  const std::string output = arguments.output("--output");
+  const Executor executor = read_executor(arguments);
+  const std::vector<int> devices = read_devices(arguments, executor);
+  count_ranks(arguments, devices, sweep.question);
+  if (!output.empty() && !sweep.question.topology.empty()) {
+    arguments.problem_of("--output", "nothing is probed where --topology names a machine");
+  }
+  arguments.finish();
+
+  std::optional<TopologyFile> probed;
+  Query& question = sweep.question;
+  std::string where = question.topology;
+  if (question.topology.empty()) {
+    const ProbeRequest request =
+        probe_request_for(executor, devices, question.ranks, question.run.timeout_s);
+    const Topology machine = probed_machine(survey_machine(request, console));
+    probed.emplace(machine);
+    where = machine.title + ", probed just now";
+    question.topology = probed->path();
+    question.ranks = 0;
+    if (!output.empty()) write_output(console, output, print_topology(machine));
+  }
+  question.judge = false;
+
+  const std::unique_ptr<Backend> backend = make_backend(executor, devices);
+  Simulator simulator;
+  Study predicting(simulator, &simulator);
+  Study measuring(*backend, &simulator);
+  const bool print = json != "-" && trace != "-" && output != "-";
+  Answers answers;
+  std::vector<Comparison> comparisons =
+      compare_table(console, predicting, measuring, sweep.queries(), where, print, answers);
+  const Outcome* best = answers.best();
+  if (!trace.empty() && best != nullptr) {
+    write_output(console, trace, trace_of(predicting, measuring, *best));
+  }
+  if (!json.empty()) write_output(console, json, comparison_json(comparisons, where));
+  return conclude(answers, sweep.all_algorithms);
+}
+
+}  // namespace
+
+const Verb& compare_verb() {
+  static const Verb verb = {
+      "compare",
+      "predict a collective on this machine, run it, and show the error",
+      "Simulates every program on the topology of this machine and executes the same program with "
+      "real data. The table shows both times by message size and what the prediction is off by; "
+      "below stands the median error. --topology names a file of `espalier probe`; without it the "
+      "machine is probed first, which --output keeps. --trace writes the timelines of the fastest "
+      "run of the largest message, predicted and measured, one below the other. Exit code 1 when "
+      "an element is wrong.",
+      {},
+      {{"--backend", "host"},
+       {"--devices", "all"},
+       {"--ranks", "4"},
+       {"--topology"},
+       {"--gpus", "all"},
+       {"--relay"},
+       {"--collective", "allreduce"},
+       {"--root", "0"},
+       {"--algorithm", "ring"},
+       {"--size", "1MiB..256MiB"},
+       {"--chunk", "auto"},
+       {"--profile", "kernel"},
+       {"--links", "all"},
+       {"--in-place"},
+       {"--dtype", "float"},
+       {"--op", "sum"},
+       {"--iters", "20"},
+       {"--warmup", "1"},
+       {"--no-check"},
+       {"--timeout", "60"},
+       {"--output"},
+       {"--json"},
+       {"--trace"}},
+      {{"compare --algorithm ring optimal", "four ranks on this computer"},
+       {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",
+        "eight ranks on one GPU, which is probed first"},
+       {"compare --backend cuda --topology here.yaml --algorithm all --trace both.json",
+        "every algorithm on a machine that was probed before"}},
+      run_compare};
+  return verb;
+}
+
+}  // namespace espalier

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "core/error.h"
+#include "exec/cuda/calls.h"
+#include "exec/cuda/gpus.h"
+#include "exec/cuda/nvml.h"
+#include "exec/cuda_backend.h"
+#include "exec/cuda_inventory.h"
+
+namespace espalier {
+namespace {
+
+/// "0000:3d:00.0", as Linux writes it.
+std::string bus_id_of(int gpu) {
+  std::array<char, 32> text{};
+  cuda::require(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), gpu),
+                "cudaDeviceGetPCIBusId", gpu);
+  std::string bus_id = text.data();
+  std::ranges::transform(bus_id, bus_id.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return bus_id;
+}
+
+/// What Linux says about a device; what it does not say stays unknown.
+void describe_place(const std::string& bus_id, ProbedDevice& device) {
+  const std::filesystem::path link = "/sys/bus/pci/devices/" + bus_id;
+  std::error_code unreadable;
+  const std::filesystem::path path = std::filesystem::canonical(link, unreadable);
+  if (unreadable) return;
+  device.switches = pcie_switches(path.string());
+  std::ifstream numa(path / "numa_node");
+  if (int number = -1; numa >> number) device.numa = number;
+}
+
+}  // namespace
+
+Inventory cuda_inventory(const std::vector<int>& devices) {
+  const CudaBackend backend(devices);  // refuses what there is not
+  std::vector<int> numbers = devices;
+  for (int gpu = 0; devices.empty() && gpu < cuda::gpu_count(); ++gpu) numbers.push_back(gpu);
+  const cuda::Gpus gpus = cuda::open_gpus(numbers);
+  const std::unique_ptr<cuda::Nvml> nvml = cuda::Nvml::load();
+  Inventory inventory;
+  inventory.name = "probed";
+  inventory.can_access = gpus.set.can_access;
+  std::vector<std::string> bus_ids;
+  std::vector<std::vector<NvlinkEnd>> nvlinks;
+  for (const cuda::Gpu& gpu : gpus.all) {
+    ProbedDevice& device = inventory.devices.emplace_back();
+    device.name = gpu.name;
+    int engines = 0;
+    cuda::require(cudaDeviceGetAttribute(&engines, cudaDevAttrAsyncEngineCount, gpu.number),
+                  "cudaDeviceGetAttribute", gpu.number);
+    device.copy_engines = engines;
+    bus_ids.push_back(bus_id_of(gpu.number));
+    describe_place(bus_ids.back(), device);
+    if (!nvml) continue;
+    const PcieLink pcie = nvml->pcie(bus_ids.back());
+    device.pcie_kind = pcie.kind;
+    device.pcie_gbps = pcie.gbps;
+    nvlinks.push_back(nvml->nvlinks(bus_ids.back()));
+  }
+  inventory.nvlinks = bundle_nvlinks(bus_ids, nvlinks);
+  return inventory;
+}
+
+}  // namespace espalier

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/backend.h"
+
+namespace espalier {
+
+/// Who moves bytes: the kernels (or threads) that also reduce, or copy engines.
+enum class CopyMethod : std::uint8_t { kernel, copy_engine };
+
+/// A GPU as the system describes it, or the threads of this computer.
+struct ProbedDevice {
+  std::string name;                   ///< "NVIDIA H200"
+  int numa = -1;                      ///< socket, -1 when not known
+  int copy_engines = 0;               ///< 0: not known
+  std::string pcie_kind;              ///< "pcie5x16", or empty: not known
+  double pcie_gbps = 0;               ///< theory, one direction; 0: not known
+  std::vector<std::string> switches;  ///< PCIe switches from it up to the CPU, by bus id
+};
+
+/// Parallel NVLinks between two GPUs, or between one and the NVSwitches.
+struct ProbedNvlink {
+  static constexpr int kSwitch = -1;
+  int device = 0;
+  int peer = kSwitch;
+  int count = 1;
+  int generation = 0;  ///< 1 to 5; 0: not known
+};
+
+/// What a machine has, before anything is measured.
+struct Inventory {
+  std::string name;                           ///< of the topology
+  std::vector<ProbedDevice> devices;          ///< at least one
+  std::vector<std::vector<bool>> can_access;  ///< by device and device: it can map its memory
+  std::vector<ProbedNvlink> nvlinks;          ///< each pair of ends once
+  int sharing = 1;       ///< above 1: ranks on the only device, whose memory they share
+  bool is_host = false;  ///< the device is this computer itself
+
+  int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }
+  /// Ranks share one memory; links between them are that memory.
+  bool is_shared() const { return sharing > 1 || is_host; }
+};
+
+/// The threads and memory of this computer as a machine of that many ranks.
+Inventory host_inventory(int ranks);
+
+struct PathFigures {
+  double latency_s = 0;  ///< what an op takes of which hardly any bytes are moved
+  double gbps = 0;       ///< of many bytes
+};
+
+/// Copies made one way.
+struct CopyFigures {
+  PathFigures local;  ///< inside the memory of rank 0
+  std::vector<std::vector<PathFigures>>
+      pairs;  ///< by source and destination; the diagonal is empty
+  std::vector<std::vector<double>> both_ways_gbps;  ///< together, by the lower and the higher rank
+  std::vector<PathFigures> to_host;                 ///< by rank; latency is that of both ways
+  std::vector<PathFigures> from_host;
+  std::vector<double> host_both_ways_gbps;
+  /// Of a step in which every rank copies to the next one, where ranks share a device.
+  double crowded_latency_s = 0;
+};
+
+/// What copying and combining k operands inside one memory takes, in seconds for a byte of result.
+struct ArithmeticFigures {
+  static constexpr std::array kOperands{2, 4, 8};
+  double copy_s = 0;
+  std::array<double, kOperands.size()> combine_s{};  ///< by kOperands
+};
+
+/// A machine as it was found and measured. Where ranks share one device, `pairs` are those of the
+/// first two and `alone` is that of the first.
+struct Survey {
+  Inventory inventory;
+  CopyFigures kernel;
+  std::optional<CopyFigures> copy_engine;  ///< where there are any
+  std::vector<ArithmeticFigures> alone;    ///< by rank
+  ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
+  double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
+};
+
+/// How programs are timed: the only thing a survey knows of the machine it surveys.
+struct Meter {
+  /// Seconds of one run of the program with a message of that many bytes.
+  std::function<double(const Program&, std::int64_t, CopyMethod)> time_s;
+  std::int64_t footprint_bytes = 0;  ///< buffers of a rank at work: more than caches hold
+  std::int64_t piece_bytes = 0;      ///< of an op when rates are measured
+  bool copy_engines = false;
+  std::function<void(const std::string&)> progress;  ///< told what is measured next
+};
+
+/// Times programs on a back end of as many ranks as the survey has: the median of several runs,
+/// which neither a disturbance nor one lucky run moves. Nothing is checked. The back end must
+/// outlive it.
+Meter backend_meter(Backend& backend, std::int64_t footprint_bytes, std::int64_t piece_bytes,
+                    double timeout_s);
+
+/// Calls of `Meter::progress` that `take_survey` will make.
+std::size_t survey_steps(const Inventory& inventory, bool copy_engines);
+
+/// Measures everything, one thing after the other. Latencies are differences between a long and a
+/// short chain of ops, so that what a run costs beside its ops does not count; bandwidths are those
+/// of large ops, without the time that these take to start.
+Survey take_survey(const Inventory& inventory, const Meter& meter);
+
+}  // namespace espalier

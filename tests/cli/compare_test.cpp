@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// probe and compare, as far as times, which differ from run to run, do not matter.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "cli/app.h"
+#include "cli/compare_table.h"
+#include "core/file.h"
+#include "exec/cuda_backend.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Spoken {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Spoken run(const std::vector<std::string>& words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_app(words, out, err);
+  return {code, out.str(), err.str()};
+}
+
+class Compare : public testing::Test {
+ protected:
+  Compare() { std::filesystem::create_directories(folder_); }
+  ~Compare() override { std::filesystem::remove_all(folder_); }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Two ranks on a computer; the figures are made up.
+  std::string machine() const {
+    write_file(file("two.yaml"), R"(
+schema: espalier.topology/1
+name: two
+memories: {ram: {gbps: 20, reduce_gbps: 8}}
+nodes:
+  - {name: "gpu[0-1]", kind: gpu, memory: ram, access_gbps: 20}
+  - {name: cpu0, kind: cpu, memory: ram}
+links:
+  - {a: gpu0, b: gpu1, kind: link, gbps: 20}
+  - {a: "gpu[0-1]", b: cpu0, kind: pcie4x16, gbps: 20}
+)");
+    return file("two.yaml");
+  }
+
+ private:
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("espalier_compare_" + std::to_string(getpid()));
+};
+
+TEST_F(Compare, PrintsARowForEverySizeAndAlgorithmAndTheMedianErrors) {
+  const Spoken done =
+      run({"compare", "--topology", machine(), "--algorithm", "ring", "flat_two_stage", "--size",
+           "4KiB,64KiB", "--iters", "3", "--json", file("c.json"), "--trace", file("t.json")});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("# compared allreduce on " + machine() + ", out of place\n"));
+  EXPECT_THAT(done.out, HasSubstr("measured: backend host, the median of 3 runs\n"));
+  EXPECT_THAT(done.out, ContainsRegex("\n +4096  ring .* [+-][0-9.e+]+ +0\n"));
+  EXPECT_THAT(done.out, ContainsRegex("\n +65536  flat_two_stage .* [+-][0-9.e+]+ +0\n"));
+  EXPECT_THAT(done.out, ContainsRegex("\n# median error: [0-9.]+ %; from 16 MiB on: -\n"));
+
+  const Json json = Json::parse(read_file(file("c.json")));
+  EXPECT_EQ(json["schema"], "espalier.compare/1");
+  EXPECT_EQ(json["machine"], machine());
+  EXPECT_EQ(json["backend"], "host");
+  EXPECT_TRUE(json["median_error_from_16MiB"].is_null());
+  ASSERT_EQ(json["rows"].size(), 4U);
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row["wrong"], 0);
+    EXPECT_LE(row["min_time_s"], row["measured_s"]);
+    EXPECT_LE(row["measured_s"], row["max_time_s"]);
+    const double predicted_s = row["predicted_s"];
+    EXPECT_NEAR(row["error"], predicted_s / double(row["measured_s"]) - 1, 1e-6);
+  }
+}
+
+TEST_F(Compare, DrawsBothTimelinesOfTheSameOps) {
+  const Spoken done = run({"compare", "--topology", machine(), "--algorithm", "ring", "--size",
+                        "64KiB", "--iters", "2", "--trace", file("t.json")});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Json trace = Json::parse(read_file(file("t.json")));
+  std::multiset<std::string> ops[2];
+  std::vector<std::string> processes;
+  std::set<std::pair<int, int>> named;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") processes.push_back(event["args"]["name"]);
+    if (event["name"] == "thread_name") named.emplace(event["pid"], event["tid"]);
+    if (event["ph"] != "X") continue;
+    EXPECT_EQ(named.count({event["pid"], event["tid"]}), 1U);
+    EXPECT_GE(event["dur"], 0);
+    ops[event["pid"].get<int>()].insert(event["name"]);
+  }
+  EXPECT_EQ(processes, (std::vector<std::string>{"predicted", "measured"}));
+  EXPECT_EQ(ops[0], ops[1]);
+  EXPECT_FALSE(ops[0].empty());
+}
+
+TEST_F(Compare, TakesWhatProbeWrites) {
+  const Spoken probed = run({"probe", "--virtual", "2", "--output", file("host.yaml")});
+  ASSERT_EQ(probed.code, 0) << probed.err;
+  EXPECT_THAT(probed.out, HasSubstr("# probed 2 ranks on threads of a computer\n"));
+  EXPECT_THAT(probed.out, ContainsRegex("\n#   gpu0  gpu1 +[0-9.]+ +[0-9.]+ +[0-9.]+\n"));
+  EXPECT_THAT(probed.out,
+              ContainsRegex("\n#   all together +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+\n"));
+  EXPECT_THAT(probed.out, HasSubstr("# wrote " + file("host.yaml") + "\n"));
+  const Topology machine = load_topology(file("host.yaml"));
+  EXPECT_EQ(machine.gpus().size(), 2U);
+  const Spoken compared = run({"compare", "--topology", file("host.yaml"), "--algorithm", "optimal",
+                            "--size", "1MiB", "--iters", "1", "--in-place"});
+  EXPECT_EQ(compared.code, 0) << compared.err;
+}
+
+TEST_F(Compare, ProbesWhatIsNotNamed) {
+  const Spoken done = run({"compare", "--ranks", "1", "--algorithm", "ring", "--size", "64KiB",
+                        "--iters", "1", "--output", file("one.yaml")});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("on 1 x threads of a computer, probed just now, out of place\n"));
+  EXPECT_EQ(load_topology(file("one.yaml")).gpus().size(), 1U);
+}
+
+TEST_F(Compare, SaysWhatIsNotPossible) {
+  EXPECT_THAT(run({"probe", "--devices", "0"}).err, HasSubstr("--devices needs --backend cuda"));
+  EXPECT_EQ(run({"probe", "--devices", "0"}).code, 2);
+  const Spoken several = run({"probe", "--backend", "cuda", "--devices", "0,1", "--virtual", "2"});
+  EXPECT_EQ(several.code, 2);
+  EXPECT_THAT(several.err, HasSubstr("--virtual: the ranks share one GPU, and --devices names"));
+  const Spoken kept = run({"compare", "--topology", machine(), "--output", file("x.yaml")});
+  EXPECT_EQ(kept.code, 2);
+  EXPECT_THAT(kept.err, HasSubstr("--output: nothing is probed where --topology names a machine"));
+  if (const auto reason = cuda_unavailable()) {
+    for (const char* verb : {"probe", "compare"}) {
+      const Spoken refused = run({verb, "--backend", "cuda"});
+      EXPECT_EQ(refused.code, 3);
+      EXPECT_THAT(refused.err, HasSubstr("error: " + *reason));
+    }
+  }
+}
+
+TEST(MedianError, IsThatOfTheSizesAskedFor) {
+  const auto one = [](std::int64_t bytes, double predicted_s, double measured_s) {
+    Comparison made;
+    made.predicted.report.time_s = predicted_s;
+    made.measured.report.median_time_s = measured_s;
+    made.measured.report.message_bytes = bytes;
+    return made;
+  };
+  const std::vector<Comparison> all{one(10, 2, 1), one(20, 0.9, 1), one(30, 1.3, 1), one(40, 1, 1)};
+  EXPECT_DOUBLE_EQ(*median_error(all, 0), 0.2);    // of 1, 0.1, 0.3, 0
+  EXPECT_DOUBLE_EQ(*median_error(all, 20), 0.1);   // of 0.1, 0.3, 0
+  EXPECT_DOUBLE_EQ(*median_error(all, 30), 0.15);  // of 0.3, 0
+  EXPECT_FALSE(median_error(all, 50));
+}
+
+}  // namespace
+}  // namespace espalier
