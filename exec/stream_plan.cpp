@@ -16,6 +16,13 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 // Operands in scratch memory begin at multiples of this, as buffers do.
 constexpr std::int64_t kScratchAlignment = 256;
 
+// Blocks of a kernel whose bytes come over a link. A block has 16 KiB under way (256 threads, four
+// loads of 16 bytes each), so that 64 of them cover 1 us at 1 TB/s, more than any link has; where
+// lanes use several links at a time each gets its share, but no fewer than the smaller number,
+// which covers a PCIe or NVLink of 100 GB/s.
+constexpr int kMostRemoteBlocks = 64;
+constexpr int kLeastRemoteBlocks = 8;
+
 std::int64_t round_up(std::int64_t bytes) {
   return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
 }
@@ -50,14 +57,16 @@ std::map<DevicePair, std::int64_t> traffic(const Program& program, const LanePro
 Peers choose_peers(const Program& program, const LanePrograms& lowered, const DeviceSet& devices,
                    const std::vector<int>& device_of) {
   std::vector<std::pair<std::int64_t, DevicePair>> wanted;
+  Peers peers;
   for (const auto& [pair, elements] : traffic(program, lowered, devices, device_of)) {
     if (devices.can_access[static_cast<std::size_t>(pair.first)]
                           [static_cast<std::size_t>(pair.second)]) {
       wanted.push_back({-elements, pair});
+    } else {
+      peers.left_out.insert(pair);
     }
   }
   std::ranges::sort(wanted);
-  Peers peers;
   std::vector<std::set<int>> others(devices.can_access.size());
   for (const auto& [order, pair] : wanted) {
     const auto [device, other] = pair;
@@ -93,17 +102,23 @@ class Planner {
     plan_.unmapped.assign(peers_.left_out.begin(), peers_.left_out.end());
     count_waiters();
     const std::vector<bool> forked = forked_streams();
-    const std::uint32_t start = std::ranges::count(forked, true) > 0 ? record(0) : kNone;
+    const std::uint32_t start =
+        std::ranges::count(forked, true) > 0 ? record(0, StreamCommand::kNoOp) : kNone;
     std::vector<bool> begun(plan_.streams.size(), false);
     for (std::uint32_t at = 0; at < order_.ops.size(); ++at) {
       const IssuedOp& issued = order_.ops[at];
-      if (!begun[issued.stream] && forked[issued.stream]) add_wait(issued.stream, start);
+      if (!begun[issued.stream] && forked[issued.stream]) {
+        add_event(StreamCommandKind::wait, issued.stream, start, issued.op);
+      }
       begun[issued.stream] = true;
-      for (const std::uint32_t needed : order_.waits_of(issued)) wait_for(issued.stream, needed);
+      for (const std::uint32_t needed : order_.waits_of(issued)) {
+        wait_for(issued.stream, needed, issued.op);
+      }
       add_op(issued);
-      if (waiters_[at] > 0) event_of_[at] = record(issued.stream);
+      if (waiters_[at] > 0) event_of_[at] = record(issued.stream, issued.op);
     }
-    for (const std::uint32_t needed : order_.joins) wait_for(0, needed);
+    for (const std::uint32_t needed : order_.joins) wait_for(0, needed, StreamCommand::kNoOp);
+    count_remote_streams();
     return std::move(plan_);
   }
 
@@ -133,22 +148,23 @@ class Planner {
     return forked;
   }
 
-  void add_wait(std::uint32_t stream, std::uint32_t event) {
+  void add_event(StreamCommandKind kind, std::uint32_t stream, std::uint32_t event, OpId op) {
     StreamCommand command;
-    command.kind = StreamCommandKind::wait;
+    command.kind = kind;
     command.stream = stream;
-    command.index = event;
+    command.event = event;
+    command.op = op;
     plan_.commands.push_back(command);
   }
 
-  /// The event of the op is free for another one when its last waiter has been told.
-  void wait_for(std::uint32_t stream, std::uint32_t needed) {
-    add_wait(stream, event_of_[needed]);
+  /// The event of what is needed is free for another one when its last waiter has been told.
+  void wait_for(std::uint32_t stream, std::uint32_t needed, OpId op) {
+    add_event(StreamCommandKind::wait, stream, event_of_[needed], op);
     if (--waiters_[needed] > 0) return;
     free_events_[plan_.event_devices[event_of_[needed]]].push_back(event_of_[needed]);
   }
 
-  std::uint32_t record(std::uint32_t stream) {
+  std::uint32_t record(std::uint32_t stream, OpId op) {
     const int device = plan_.streams[stream].device;
     std::vector<std::uint32_t>& free = free_events_[device];
     std::uint32_t event = 0;
@@ -159,12 +175,27 @@ class Planner {
       event = free.back();
       free.pop_back();
     }
-    StreamCommand command;
-    command.kind = StreamCommandKind::record;
-    command.stream = stream;
-    command.index = event;
-    plan_.commands.push_back(command);
+    add_event(StreamCommandKind::record, stream, event, op);
     return event;
+  }
+
+  /// Whether a device has to go over a link for an operand.
+  bool is_remote(int device, const BufferOffset& operand) const {
+    return operand.place != kStreamScratch &&
+           devices_.device_of_place[static_cast<std::size_t>(operand.place)] != device;
+  }
+
+  void count_remote_streams() {
+    std::vector<bool> remote(plan_.streams.size(), false);
+    for (const StreamCommand& command : plan_.commands) {
+      if (command.kind == StreamCommandKind::fold && command.remote) remote[command.stream] = true;
+    }
+    plan_.remote_streams.assign(devices_.can_access.size(), 0);
+    for (std::size_t stream = 0; stream < remote.size(); ++stream) {
+      if (remote[stream]) {
+        ++plan_.remote_streams[static_cast<std::size_t>(plan_.streams[stream].device)];
+      }
+    }
   }
 
   void add(StreamCommandKind kind, const IssuedOp& issued, const BufferOffset& dst,
@@ -172,11 +203,15 @@ class Planner {
     StreamCommand command;
     command.kind = kind;
     command.stream = issued.stream;
-    command.index = issued.op;
+    command.op = issued.op;
     command.source_begin = static_cast<std::uint32_t>(plan_.sources.size());
     command.source_count = static_cast<std::uint32_t>(sources.size());
     command.dst = dst;
     command.elements = lowered_.ops[issued.op].elements;
+    const int device = plan_.streams[issued.stream].device;
+    const auto remote = [&](const BufferOffset& operand) { return is_remote(device, operand); };
+    command.remote =
+        kind != StreamCommandKind::compute && (remote(dst) || std::ranges::any_of(sources, remote));
     plan_.sources.insert(plan_.sources.end(), sources.begin(), sources.end());
     plan_.commands.push_back(command);
   }
@@ -204,8 +239,12 @@ class Planner {
     const BufferOffset& dst = lowered_.ops[issued.op].dst;
     const auto sources = sources_of(issued);
     const int device = plan_.streams[issued.stream].device;
+    const auto on_host = [&](const BufferOffset& operand) {
+      return devices_.device_of_place[static_cast<std::size_t>(operand.place)] == DeviceSet::kHost;
+    };
+    const bool by_engine = devices_.copy_engines && !(on_host(dst) && on_host(sources[0]));
     const bool by_kernel =
-        !devices_.copy_engines && reaches(device, dst.place) && reaches(device, sources[0].place);
+        !by_engine && reaches(device, dst.place) && reaches(device, sources[0].place);
     add(by_kernel ? StreamCommandKind::fold : StreamCommandKind::copy, issued, dst, sources);
   }
 
@@ -271,6 +310,13 @@ std::vector<int> devices_of_ops(const Program& program, const DeviceSet& devices
     all.push_back(device == DeviceSet::kHost ? 0 : device);
   }
   return all;
+}
+
+int most_blocks(const StreamPlan& plan, const StreamCommand& command, int resident) {
+  if (!command.remote) return resident;
+  const int device = plan.streams[command.stream].device;
+  const int sharing = std::max(1, plan.remote_streams[static_cast<std::size_t>(device)]);
+  return std::min(resident, std::clamp(resident / sharing, kLeastRemoteBlocks, kMostRemoteBlocks));
 }
 
 StreamPlan plan_streams(const Program& program, const LanePrograms& lowered,

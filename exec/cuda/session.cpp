@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "core/error.h"
+#include "exec/cuda/watch.h"
 #include "exec/run_options.h"
-#include "exec/stuck_report.h"
 
 namespace espalier::cuda {
 namespace {
@@ -23,8 +24,10 @@ constexpr std::chrono::microseconds kPollInterval{20};
 // program took op by op.
 constexpr double kGraphPatience = 10;
 
-// Launches that are under way at a time: enough for a GPU never to wait for this computer.
-constexpr int kLaunchesInFlight = 16;
+// Launches that are under way at a time: enough for a GPU never to wait for this computer, but of
+// large graphs, which take longer, not so many ops that CUDA keeps whoever launches more waiting.
+constexpr int kMostLaunchesInFlight = 16;
+constexpr std::size_t kOpsInFlight = 2048;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -56,51 +59,25 @@ Session::Session(const Program& program, const SessionKey& key)
       memory_(kind_, lowered_, gpus_),
       streams_(kind_, plan_, gpus_, memory_) {}
 
-/// Gives the streams every op, and looks on.
 void Session::run_op_by_op(double timeout_s) {
-  const double patience_s = timeout_s + longest_compute_s(program_);
   const Clock::time_point begin = Clock::now();
-  streams_.trace(true);
-  issue(plan_, streams_);
-  streams_.trace(false);
-  std::vector<std::vector<OpId>> queues(plan_.streams.size());  // ops that have not ended
-  for (auto command = plan_.commands.rbegin(); command != plan_.commands.rend(); ++command) {
-    if (command->ends_op) queues[command->stream].push_back(command->index);
-  }
-  std::vector<bool> done(program_.ops.size(), false);
-  Clock::time_point latest = Clock::now();
-  for (std::size_t left = program_.ops.size(); left > 0;) {
-    const std::size_t before = left;
-    for (std::vector<OpId>& queue : queues) {
-      for (; !queue.empty() && streams_.has_ended(queue.back()); queue.pop_back(), --left) {
-        done[queue.back()] = true;
-      }
-    }
-    if (left < before) {
-      latest = Clock::now();
-    } else if (seconds_since(latest) > patience_s) {
-      abandon_devices();
-      throw stuck_error(fmt::format("no op has ended on the GPUs for {:g} s", patience_s),
-                        program_, lowered_, unfinished_lanes(program_, lowered_, done));
-    } else {
-      std::this_thread::sleep_for(kPollInterval);
-    }
-  }
+  WatchedRun(program_, lowered_, plan_, streams_, timeout_s + longest_compute_s(program_)).run();
   // The last op has ended; what follows it in the streams are only events.
   require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize",
-          streams_.origin_gpu().number);
+          streams_.origin_gpu().number, "after the last op");
   op_by_op_s_ = seconds_since(begin);
 }
 
-void Session::capture() {
-  if (graph_) return;
+GraphExec Session::capture(Trace how) {
   const int gpu = streams_.origin_gpu().number;
   use_gpu(gpu);
   require(cudaStreamBeginCapture(streams_.origin(), cudaStreamCaptureModeThreadLocal),
           "cudaStreamBeginCapture", gpu);
   cudaGraph_t captured = nullptr;
   try {
+    streams_.trace(how);
     issue(plan_, streams_);
+    streams_.trace(Trace::off);
   } catch (...) {
     // The capture has failed, and the first failure is the one to report.
     if (cudaStreamEndCapture(streams_.origin(), &captured) == cudaSuccess) Graph{captured};
@@ -112,16 +89,18 @@ void Session::capture() {
   use_gpu(gpu);
   cudaGraphExec_t made = nullptr;
   require(cudaGraphInstantiateWithFlags(&made, captured, 0), "cudaGraphInstantiate", gpu);
-  graph_.reset(made);
+  GraphExec ready(made);
   require(cudaGraphUpload(made, streams_.origin()), "cudaGraphUpload", gpu);
-  require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize", gpu);
+  require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize", gpu,
+          "after a graph was uploaded");
+  return ready;
 }
 
-void Session::launch(cudaEvent_t begin, cudaEvent_t end) {
+void Session::launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end) {
   const int gpu = streams_.origin_gpu().number;
   use_gpu(gpu);
   require(cudaEventRecord(begin, streams_.origin()), "cudaEventRecord", gpu);
-  require(cudaGraphLaunch(graph_.get(), streams_.origin()), "cudaGraphLaunch", gpu);
+  require(cudaGraphLaunch(graph.get(), streams_.origin()), "cudaGraphLaunch", gpu);
   require(cudaEventRecord(end, streams_.origin()), "cudaEventRecord", gpu);
 }
 
@@ -132,7 +111,8 @@ double Session::wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeo
   const Clock::time_point start = Clock::now();
   for (cudaError_t status; (status = query(end)) != cudaSuccess;) {
     if (status != cudaErrorNotReady) {
-      require(status, "cudaEventQuery", gpu, "while the program ran as a graph");
+      require(status, "cudaEventQuery", gpu,
+              "while the program ran as a graph, of which CUDA does not say at which op");
     }
     if (seconds_since(start) > patience_s) {
       abandon_devices();
@@ -148,35 +128,32 @@ double Session::wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeo
   return elapsed_ms * 1e-3;
 }
 
-/// The warm-up runs and the timed ones; the seconds of the latter.
-std::vector<double> Session::run_graph(const RunOptions& options) {
+/// The seconds of so many runs, each launched while earlier ones are under way. Inputs that a run
+/// in place overwrites stay so: a GPU takes the same time for any values.
+std::vector<double> Session::run_graph(const GraphExec& graph, int runs, double timeout_s) {
   const int gpu = streams_.origin_gpu().number;
-  // Inputs that a run overwrites are made anew before the next one, outside of the time.
-  const int in_flight = program_.contract.in_place ? 1 : kLaunchesInFlight;
+  const std::size_t ops = std::max<std::size_t>(1, program_.ops.size());
+  const int in_flight = std::clamp(static_cast<int>(kOpsInFlight / ops), 2, kMostLaunchesInFlight);
   struct Launch {
     Event begin;
     Event end;
   };
   std::vector<Launch> launches;
   use_gpu(gpu);
-  for (int i = 0; i < in_flight; ++i) {
+  for (int i = 0; i < std::min(in_flight, runs); ++i) {
     launches.push_back({make_event(gpu, true), make_event(gpu, true)});
   }
   const auto slot = [&](int run) -> const Launch& {
     return launches[static_cast<std::size_t>(run % in_flight)];
   };
   std::vector<double> times_s;
-  const int runs = options.warmup + options.iterations;
   for (int run = 0; run < runs + in_flight; ++run) {
-    if (run >= in_flight) {  // its slot is needed again, or nothing is left to be launched
-      const int ended = run - in_flight;
-      const double time_s =
-          wait_for_launch(slot(ended).begin.get(), slot(ended).end.get(), options.timeout_s);
-      if (ended >= options.warmup) times_s.push_back(time_s);
+    const int ended = run - in_flight;
+    if (ended >= 0 &&
+        ended < runs) {  // its slot is needed again, or nothing is left to be launched
+      times_s.push_back(wait_for_launch(slot(ended).begin.get(), slot(ended).end.get(), timeout_s));
     }
-    if (run >= runs) continue;
-    if (program_.contract.in_place) memory_.fill_inputs();
-    launch(slot(run).begin.get(), slot(run).end.get());
+    if (run < runs) launch(graph, slot(run).begin.get(), slot(run).end.get());
   }
   return times_s;
 }
@@ -197,10 +174,14 @@ std::vector<std::string> Session::notes() const {
         fmt::format("{:>4} on GPU {} ({})", place_name(program_, place), gpu.number, gpu.name));
   }
   for (const auto& [device, other] : plan_.unmapped) {
+    const auto mine = static_cast<std::size_t>(device);
+    const auto its = static_cast<std::size_t>(other);
     all.push_back(fmt::format(
-        "GPU {} copies what it needs of GPU {}: it may map the memory of {} others at most",
-        gpus_.all[static_cast<std::size_t>(device)].number,
-        gpus_.all[static_cast<std::size_t>(other)].number, gpus_.set.most_peers));
+        "GPU {} copies what it needs of GPU {}: it {}", gpus_.all[mine].number,
+        gpus_.all[its].number,
+        gpus_.set.can_access[mine][its]
+            ? fmt::format("may map the memory of {} others at most", gpus_.set.most_peers)
+            : "can't map its memory"));
   }
   return all;
 }
@@ -211,20 +192,19 @@ RunReport Session::run(const RunOptions& options) {
   memory_.fill();
   run_op_by_op(options.timeout_s);
   if (options.check) note_damage(report);
-  capture();
-  if (options.check) {
-    // The graph is another way of saying the same, so it has to prove itself too.
-    memory_.fill();
-    RunOptions once = options;
-    once.warmup = 0;
-    once.iterations = 1;
-    run_graph(once);
-    note_damage(report);
-  }
-  note_times(report, run_graph(options));
+  if (!graph_) graph_ = capture(Trace::off);
+  // The graph is another way of saying the same, so it has to prove itself, too. One launch alone:
+  // should it not end, nothing else is stuck behind it.
+  if (options.check) memory_.fill();
+  run_graph(graph_, 1, options.timeout_s);
+  if (options.check) note_damage(report);
+  std::vector<double> times_s =
+      run_graph(graph_, options.warmup + options.iterations, options.timeout_s);
+  note_times(report, std::span(times_s).subspan(static_cast<std::size_t>(options.warmup)));
+  // What a run in place makes of the results of another is not known.
+  if (options.check && !program_.contract.in_place) note_damage(report);
   if (options.timeline) {
-    if (program_.contract.in_place) memory_.fill_inputs();
-    run_op_by_op(options.timeout_s);
+    run_graph(capture(Trace::graph), 1, options.timeout_s);
     report.timeline = streams_.timeline();
   }
   return report;

@@ -44,10 +44,10 @@ class Session {
 
  private:
   void run_op_by_op(double timeout_s);
-  void capture();
-  void launch(cudaEvent_t begin, cudaEvent_t end);
+  GraphExec capture(Trace how);
+  void launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end);
   double wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeout_s);
-  std::vector<double> run_graph(const RunOptions& options);
+  std::vector<double> run_graph(const GraphExec& graph, int runs, double timeout_s);
   void note_damage(RunReport& report);
   std::vector<std::string> notes() const;
 

@@ -10,7 +10,7 @@
 namespace espalier::cuda {
 namespace {
 
-// As many as a multiprocessor holds of a fold's blocks: more would only wait for these.
+// As many as a multiprocessor holds of a fold's blocks (see launch.cuh): more would only wait.
 constexpr int kBlocksPerProcessor = 4;
 
 double elapsed_s(cudaEvent_t begin, cudaEvent_t end, int gpu) {
@@ -86,36 +86,36 @@ SourceList Streams::sources_of(const StreamCommand& command) const {
 
 void Streams::use(std::uint32_t stream) { use_gpu(gpu_of(stream).number); }
 
-void Streams::require_launch(cudaError_t status, const char* call,
-                             const StreamCommand& command) const {
+void Streams::require_for(cudaError_t status, const char* call,
+                          const StreamCommand& command) const {
   if (status == cudaSuccess) return;
+  const bool has_op = command.op != StreamCommand::kNoOp;
   require(status, call, gpu_of(command.stream).number,
-          fmt::format("for op {} '{}'", command.index, to_string(kind_.program, command.index)));
+          has_op ? fmt::format("for op {} '{}'", command.op, to_string(kind_.program, command.op))
+                 : "where the program begins or ends");
 }
 
-void Streams::wait(std::uint32_t stream, std::uint32_t event) {
-  use(stream);
-  require(cudaStreamWaitEvent(streams_[stream].get(), events_[event].get(), 0),
-          "cudaStreamWaitEvent", gpu_of(stream).number);
+void Streams::wait(const StreamCommand& command) {
+  use(command.stream);
+  require_for(cudaStreamWaitEvent(streams_[command.stream].get(), events_[command.event].get(), 0),
+              "cudaStreamWaitEvent", command);
 }
 
-void Streams::record(std::uint32_t stream, std::uint32_t event) {
-  use(stream);
-  require(cudaEventRecord(events_[event].get(), streams_[stream].get()), "cudaEventRecord",
-          gpu_of(stream).number);
+void Streams::record(const StreamCommand& command) {
+  use(command.stream);
+  require_for(cudaEventRecord(events_[command.event].get(), streams_[command.stream].get()),
+              "cudaEventRecord", command);
 }
 
 void Streams::before(const StreamCommand& command) {
   use(command.stream);
-  if (!traced_ || !command.begins_op) return;
-  require(cudaEventRecord(op_events_[command.index].begin.get(), streams_[command.stream].get()),
-          "cudaEventRecord", gpu_of(command.stream).number);
+  if (traced_ == Trace::off || !command.begins_op) return;
+  record_timed(op_events_[command.op].begin, command.stream);
 }
 
 void Streams::after(const StreamCommand& command) {
-  if (!traced_ || !command.ends_op) return;
-  require(cudaEventRecord(op_events_[command.index].end.get(), streams_[command.stream].get()),
-          "cudaEventRecord", gpu_of(command.stream).number);
+  if (traced_ == Trace::off || !command.ends_op) return;
+  record_timed(op_events_[command.op].end, command.stream);
 }
 
 void Streams::copy(const StreamCommand& command) {
@@ -124,7 +124,7 @@ void Streams::copy(const StreamCommand& command) {
   const std::byte* const source = address(command.stream, plan_.sources_of(command)[0]);
   const std::size_t bytes = static_cast<std::size_t>(command.elements) * plan_.element_bytes;
   if (bytes > 0 && dst != source) {
-    require_launch(
+    require_for(
         cudaMemcpyAsync(dst, source, bytes, cudaMemcpyDefault, streams_[command.stream].get()),
         "cudaMemcpyAsync", command);
   }
@@ -135,60 +135,74 @@ void Streams::fold(const StreamCommand& command) {
   before(command);
   std::byte* const dst = address(command.stream, command.dst);
   const cudaStream_t stream = streams_[command.stream].get();
-  const int most_blocks = kBlocksPerProcessor * gpu_of(command.stream).processors;
+  const int blocks =
+      most_blocks(plan_, command, kBlocksPerProcessor * gpu_of(command.stream).processors);
   const SourceList sources = sources_of(command);
   if (command.elements > 0 && command.source_count > 1) {
-    require_launch(
-        launch_fold(kind_.type, kind_.op, dst, sources, {command.elements, most_blocks}, stream),
-        "launching a combine kernel", command);
+    require_for(launch_fold(kind_.type, kind_.op, dst, sources, {command.elements, blocks}, stream),
+                "launching a combine kernel", command);
   } else if (command.elements > 0 && sources.addresses[0] != dst) {
     const auto bytes = command.elements * static_cast<std::int64_t>(plan_.element_bytes);
-    require_launch(launch_copy(dst, sources.addresses[0], {bytes, most_blocks}, stream),
-                   "launching a copy kernel", command);
+    require_for(launch_copy(dst, sources.addresses[0], {bytes, blocks}, stream),
+                "launching a copy kernel", command);
   }
   after(command);
 }
 
 void Streams::compute(const StreamCommand& command) {
   before(command);
-  const double duration_s = kind_.program.duration_s(kind_.program.ops[command.index]);
-  require_launch(launch_wait(duration_s, streams_[command.stream].get()),
-                 "launching a waiting kernel", command);
+  const double duration_s = kind_.program.duration_s(kind_.program.ops[command.op]);
+  require_for(launch_wait(duration_s, streams_[command.stream].get()), "launching a waiting kernel",
+              command);
   after(command);
 }
 
-/// On each GPU, a moment to count from. Nothing of the run has begun then.
+void Streams::record_timed(const Event& event, std::uint32_t stream) {
+  const unsigned flags = traced_ == Trace::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
+  require(cudaEventRecordWithFlags(event.get(), streams_[stream].get(), flags), "cudaEventRecord",
+          gpu_of(stream).number);
+}
+
+/// On each GPU, a moment to count from: its first stream notes when the origin has begun. Nothing
+/// of the run has begun then.
 void Streams::mark_begin_of_devices() {
+  use(0);
+  require(cudaEventRecord(begin_.get(), origin()), "cudaEventRecord", origin_gpu().number);
   std::vector<bool> marked(gpus_.all.size(), false);
   for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) {
     const auto device = static_cast<std::size_t>(device_of(stream));
     if (marked[device]) continue;
     marked[device] = true;
     use(stream);
-    require(cudaEventRecord(device_begins_[device].get(), streams_[stream].get()),
-            "cudaEventRecord", gpu_of(stream).number);
+    if (stream > 0) {
+      require(cudaStreamWaitEvent(streams_[stream].get(), begin_.get(), 0), "cudaStreamWaitEvent",
+              gpu_of(stream).number);
+    }
+    record_timed(device_begins_[device], stream);
   }
 }
 
-void Streams::trace(bool on) {
-  traced_ = on;
-  if (!on) return;
-  if (op_events_.empty()) {
-    for (const Gpu& gpu : gpus_.all) {
-      use_gpu(gpu.number);
-      device_begins_.push_back(make_event(gpu.number, true));
-    }
-    op_events_.resize(kind_.program.ops.size());
-    for (const StreamCommand& command : plan_.commands) {
-      const bool is_op = command.kind != StreamCommandKind::wait &&
-                         command.kind != StreamCommandKind::record && command.begins_op;
-      if (!is_op) continue;
-      use(command.stream);
-      const int gpu = gpu_of(command.stream).number;
-      op_events_[command.index] = {device_of(command.stream), make_event(gpu, true),
-                                   make_event(gpu, true)};
-    }
+void Streams::make_op_events() {
+  use(0);
+  begin_ = make_event(origin_gpu().number, false);
+  for (const Gpu& gpu : gpus_.all) {
+    use_gpu(gpu.number);
+    device_begins_.push_back(make_event(gpu.number, true));
   }
+  op_events_.resize(kind_.program.ops.size());
+  for (const StreamCommand& command : plan_.commands) {
+    if (!is_op(command) || !command.begins_op) continue;
+    use(command.stream);
+    const int gpu = gpu_of(command.stream).number;
+    op_events_[command.op] = {device_of(command.stream), make_event(gpu, true),
+                              make_event(gpu, true)};
+  }
+}
+
+void Streams::trace(Trace how) {
+  traced_ = how;
+  if (how == Trace::off) return;
+  if (!begin_) make_op_events();
   mark_begin_of_devices();
 }
 
@@ -199,7 +213,7 @@ bool Streams::has_ended(OpId op) const {
   require(status, "cudaEventQuery",
           gpus_.all[static_cast<std::size_t>(op_events_[op].device)].number,
           fmt::format("at op {} '{}' or another that ran then", op, to_string(kind_.program, op)));
-  return true;
+  return false;  // it has thrown
 }
 
 std::vector<OpTiming> Streams::timeline() const {

@@ -14,6 +14,11 @@
 
 namespace espalier::cuda {
 
+/// Whether events are recorded around each op: not, by the streams when they come to it, or by
+/// nodes of the graph that is being captured each time it runs, which is then paced by the GPUs
+/// alone.
+enum class Trace { off, streams, graph };
+
 /// CUDA's streams and events for a plan: the StreamDevice that `issue` gives commands to. Every
 /// command goes to its stream at once; nothing waits here. All arguments must outlive it.
 class Streams {
@@ -25,17 +30,17 @@ class Streams {
   cudaStream_t origin() const { return streams_.front().get(); }
   const Gpu& origin_gpu() const { return gpu_of(0); }
 
-  /// From now on, events are recorded around each op. Not while a graph is captured.
-  void trace(bool on);
+  /// For the commands that follow. When not off, the next one must be the first of the plan.
+  void trace(Trace how);
   /// Whether an op of the latest traced run has ended. Throws Error{runtime} when a GPU reports a
   /// failure.
   bool has_ended(OpId op) const;
-  /// Start and end of every op of the latest traced run, which has ended. Counted from when its
-  /// GPU began; the GPUs begin within microseconds of each other.
+  /// Start and end of every op of the latest traced run, which has ended. Counted on each GPU from
+  /// when it learned that the run begins.
   std::vector<OpTiming> timeline() const;
 
-  void wait(std::uint32_t stream, std::uint32_t event);
-  void record(std::uint32_t stream, std::uint32_t event);
+  void wait(const StreamCommand& command);
+  void record(const StreamCommand& command);
   void copy(const StreamCommand& command);
   void fold(const StreamCommand& command);
   void compute(const StreamCommand& command);
@@ -55,9 +60,11 @@ class Streams {
   void make_source_tables();
   SourceList sources_of(const StreamCommand& command) const;
   void use(std::uint32_t stream);
-  void require_launch(cudaError_t status, const char* call, const StreamCommand& command) const;
+  void require_for(cudaError_t status, const char* call, const StreamCommand& command) const;
   void before(const StreamCommand& command);
   void after(const StreamCommand& command);
+  void make_op_events();
+  void record_timed(const Event& event, std::uint32_t stream);
   void mark_begin_of_devices();
 
   const MessageKind& kind_;
@@ -69,7 +76,8 @@ class Streams {
   std::vector<Event> events_;               ///< by event of the plan
   std::vector<DeviceBytes> source_tables_;  ///< by stream: addresses of folds with many sources
   std::vector<std::size_t> table_offset_;   ///< by source_begin of such a fold: into its table
-  bool traced_ = false;
+  Trace traced_ = Trace::off;
+  Event begin_;                       ///< of a traced run
   std::vector<Event> device_begins_;  ///< by device
   std::vector<OpEvents> op_events_;   ///< by op
 };

@@ -98,7 +98,8 @@ TEST_F(CudaBackendTest, RunsThroughHostMemoryAndWithManySources) {
 }
 
 TEST_F(CudaBackendTest, RunsMoreLanesThanStreams) {
-  EXPECT_EQ(run(ring_program(64, false), {.size_bytes = 4 * 6421}).wrong, 0);
+  // Two lanes a rank, but one.
+  EXPECT_EQ(run(tree_program(150, false), {.size_bytes = 4 * 6421}).wrong, 0);
 }
 
 TEST_F(CudaBackendTest, RunsSizesThatAreNoMultipleOfAnything) {
@@ -116,8 +117,9 @@ TEST_F(CudaBackendTest, ReportsAWrongResult) {
   builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
   const RunReport report = run(builder.finish(), {.size_bytes = 4 * 1000});
   ASSERT_TRUE(report.wrong.has_value());
-  EXPECT_GT(*report.wrong, 2 * 900);  // by both ways of running; few contributions are 0
-  EXPECT_LE(*report.wrong, 2 * 1000);
+  // Op by op, as a graph, and after the timed runs; few contributions are 0.
+  EXPECT_GT(*report.wrong, 3 * 900);
+  EXPECT_LE(*report.wrong, 3 * 1000);
 }
 
 TEST_F(CudaBackendTest, ReportsAnInputThatWasWrittenTo) {
@@ -132,10 +134,10 @@ TEST_F(CudaBackendTest, ReportsAnInputThatWasWrittenTo) {
   program.sources.push_back({0, 0, Buffer::in});
   program.ops.push_back(op);
   const RunReport report = run(program, {.size_bytes = 400, .type = DataType::int32});
-  ASSERT_THAT(report.damage, SizeIs(2));  // by both ways of running
+  ASSERT_THAT(report.damage, SizeIs(3));  // each time it is looked at
   EXPECT_THAT(report.damage[0], StartsWith("r0.in: "));
   EXPECT_THAT(report.damage[0], HasSubstr(" elements of the input were overwritten"));
-  EXPECT_GT(report.wrong, 2 * 80);
+  EXPECT_GT(report.wrong, 3 * 80);
 }
 
 TEST_F(CudaBackendTest, ReportsWritesBesideABuffer) {
@@ -147,7 +149,7 @@ TEST_F(CudaBackendTest, ReportsWritesBesideABuffer) {
   program.ops.push_back(op);
   const RunReport report = run(program, {.size_bytes = 16});
   EXPECT_THAT(report.damage, Each("r0.out: 16 bytes beside the buffer were overwritten"));
-  EXPECT_EQ(report.wrong, 2 * 4);  // as elements, by both ways of running
+  EXPECT_EQ(report.wrong, 3 * 4);  // as elements, each time it is looked at
 }
 
 TEST_F(CudaBackendTest, KeepsATimeline) {
@@ -157,7 +159,8 @@ TEST_F(CudaBackendTest, KeepsATimeline) {
   for (const OpTiming& timing : report.timeline) {
     EXPECT_LE(timing.start_s, timing.end_s);
     for (const OpId needed : program.dependencies_of(program.ops[timing.op])) {
-      EXPECT_LE(report.timeline[needed].end_s, timing.end_s);
+      // Events have a resolution of half a microsecond; their times are floats of milliseconds.
+      EXPECT_LE(report.timeline[needed].end_s, timing.start_s + 1e-6);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -138,10 +139,21 @@ bool advance_any(int steps) {
   return any;
 }
 
+/// Puts a task into a stream. When its queue is full, keeps the caller until there is room.
+void queue_task(CUstream_st* stream, Task task) {
+  while (stream->tasks.size() >= state().behaviour.queue_length) {
+    if (!advance_any(1)) {
+      std::fputs("a call to CUDA never returns: the stream's queue is full\n", stderr);
+      std::_Exit(99);
+    }
+  }
+  stream->tasks.push_back(std::move(task));
+}
+
 cudaError_t enqueue(CUstream_st* stream, Work work, bool is_kernel = false) {
   if (state().broken != cudaSuccess) return answer(state().broken);
   if (!stream->capture) {
-    stream->tasks.push_back({std::move(work), nullptr, is_kernel});
+    queue_task(stream, {std::move(work), nullptr, is_kernel});
     return cudaSuccess;
   }
   Capture& capture = *stream->capture;
@@ -217,6 +229,7 @@ void reset(const Behaviour& behaviour) {
 
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
+std::int64_t kernels_launched() { return state().launched; }
 int graphs_made() { return state().graphs; }
 
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work) {
@@ -354,7 +367,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return cudaSuccess;
   }
   if (stream->capture) return answer(cudaErrorStreamCaptureIsolation);
-  if (event->latest) stream->tasks.push_back({{}, event->latest, false});
+  if (event->latest) queue_task(stream, {{}, event->latest, false});
   return cudaSuccess;
 }
 
@@ -381,6 +394,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     recording->when = Clock::now();
   });
 }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags != cudaEventRecordExternal) return cudaEventRecord(event, stream);
+  if (event->device != stream->device) return answer(cudaErrorInvalidResourceHandle);
+  if (!stream->capture) return answer(cudaErrorIllegalState);
+  event->capture.reset();
+  return enqueue(stream, [event] {
+    event->latest = std::make_shared<Recording>(Recording{true, Clock::now()});
+  });
+}
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->capture) return answer(cudaErrorCapturedEvent);
   advance_any(3);
@@ -391,6 +413,7 @@ cudaError_t cudaEventElapsedTime(float* elapsed_ms, cudaEvent_t start, cudaEvent
   if (!start->timed || !end->timed || start->device != end->device) {
     return answer(cudaErrorInvalidResourceHandle);
   }
+  if (!start->latest || !end->latest) return answer(cudaErrorInvalidResourceHandle);
   if (!start->latest->done || !end->latest->done) return answer(cudaErrorNotReady);
   *elapsed_ms =
       std::chrono::duration<float, std::milli>(end->latest->when - start->latest->when).count();

@@ -18,7 +18,9 @@ struct Behaviour {
   std::size_t memory_bytes = 1 << 28;  ///< of each GPU
   int driver_version = 99000;          ///< 0: there is no driver
   std::int64_t stall_after = -1;       ///< so many kernels are carried out, then none any more
-  std::int64_t fail_launch = -1;       ///< the launch of the kernel of this number fails
+  std::size_t queue_length =
+      1000;                       ///< commands per stream; giving it more takes until there is room
+  std::int64_t fail_launch = -1;  ///< the launch of the kernel of this number fails
   std::uint64_t seed = 1;
 };
 
@@ -30,6 +32,9 @@ std::int64_t live_objects();
 
 /// Pairs of GPUs of which one has the other's memory mapped.
 int mapped_pairs();
+
+/// Kernels launched since the reset, those of graphs not counted.
+std::int64_t kernels_launched();
 
 /// Graphs instantiated since the reset.
 int graphs_made();

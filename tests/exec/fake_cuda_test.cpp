@@ -105,6 +105,42 @@ TEST_F(FakeCuda, SaysWhereEverythingRan) {
   EXPECT_THAT(report.notes, ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
 }
 
+// Neither inputs nor anything else is given to the GPUs between them, out of place or in place.
+TEST_F(FakeCuda, TimedRunsAreLaunchesOfTheGraphAlone) {
+  for (const bool in_place : {false, true}) {
+    std::vector<std::int64_t> launched;
+    for (const int iterations : {1, 40}) {
+      fake_cuda::reset({});
+      CudaBackend backend({0, 1, 2});
+      const RunOptions options{.size_bytes = 1200, .iterations = iterations};
+      EXPECT_EQ(backend.run(ring_program(3, in_place), {}, options).wrong, 0);
+      launched.push_back(fake_cuda::kernels_launched());
+    }
+    EXPECT_EQ(launched[0], launched[1]) << in_place;
+  }
+}
+
+/// One rank that copies its input so many times, to and fro.
+Program long_program(int ops) {
+  Builder builder("long", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  for (int op = 1; op < ops; ++op) {
+    const bool to = op % 2 == 1;
+    builder.copy(to ? builder.tmp(0, 0, 1) : builder.output(0, 0, 1),
+                 to ? builder.output(0, 0, 1) : builder.tmp(0, 0, 1));
+  }
+  return builder.finish();
+}
+
+TEST_F(FakeCuda, RunsMoreOpsThanAQueueHolds) {
+  fake_cuda::reset({.queue_length = 200});
+  CudaBackend backend({0});
+  const RunReport report =
+      backend.run(long_program(500), {}, {.size_bytes = 400, .iterations = 40, .timeline = true});
+  EXPECT_EQ(report.wrong, 0);
+  EXPECT_EQ(report.timeline.size(), 500U);
+}
+
 TEST_F(FakeCuda, NamesTheOpOfALaunchThatFails) {
   // The launches before it: two inputs are filled, op 0 is launched.
   fake_cuda::reset({.fail_launch = 3});
@@ -127,13 +163,13 @@ TEST_F(FakeCuda, NamesWhatIsMissing) {
 
 /// Runs a program that hangs in a process of its own, since nothing can be run after that, and
 /// prints the error.
-[[noreturn]] void hang(std::int64_t stall_after) {
+[[noreturn]] void hang(std::int64_t stall_after, const Program& program = tree_program(2, false)) {
   fake_cuda::reset({.stall_after = stall_after});
   CudaBackend backend({0, 0});
   const RunOptions options{.size_bytes = 400, .check = false, .timeout_s = 0.05};
   for (int again = 0; again < 2; ++again) {
     try {
-      backend.run(tree_program(2, false), {}, options);
+      backend.run(program, {}, options);
     } catch (const Error& error) {
       std::fprintf(stderr, "%s\n", error.what());
     }
@@ -150,6 +186,15 @@ TEST(FakeCudaHang, NamesTheOpsThatDoNotEnd) {
               "  help: if it is only slow, --timeout waits longer\n"
               "error: r1 lane 1: op 2 .* waits for op 1 .* of r0 lane 0\n"
               "error: the GPUs still hold a run that did not end");
+}
+
+// Launches beyond what a stream's queue holds would never return.
+TEST(FakeCudaHang, NamesAnOpWithThousandsBehindIt) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  // The input is filled, and ops 0 to 2 run.
+  EXPECT_EXIT(hang(4, long_program(5000)), testing::ExitedWithCode(0),
+              "no op has ended on the GPUs for 0.05 s \\(1 of 1 lanes have not finished\\)\n"
+              "error: r0 lane 0: op 3 .* has not finished\n");
 }
 
 TEST(FakeCudaHang, NoticesAGraphThatDoesNotEnd) {

@@ -9,13 +9,6 @@
 #include "exec/combine_kernels.h"
 
 namespace espalier {
-namespace {
-
-bool is_op(const StreamCommand& command) {
-  return command.kind != StreamCommandKind::wait && command.kind != StreamCommandKind::record;
-}
-
-}  // namespace
 
 RecordingDevice::RecordingDevice(const Program& program, const StreamPlan& plan,
                                  const DeviceSet& devices, DataType type, ReduceOp op)
@@ -35,22 +28,16 @@ void RecordingDevice::give(const StreamCommand& command, std::uint32_t after) {
   position_.push_back(static_cast<std::uint32_t>(stream.size()));
 }
 
-void RecordingDevice::wait(std::uint32_t stream, std::uint32_t event) {
-  StreamCommand command;
-  command.stream = stream;
-  command.index = event;
-  if (recorded_.at(event) == kNone) {
-    problems_.push_back("a wait for event " + std::to_string(event) + ", never recorded");
+void RecordingDevice::wait(const StreamCommand& command) {
+  if (recorded_.at(command.event) == kNone) {
+    problems_.push_back("a wait for event " + std::to_string(command.event) + ", never recorded");
   }
-  give(command, recorded_[event]);
+  give(command, recorded_[command.event]);
 }
 
-void RecordingDevice::record(std::uint32_t stream, std::uint32_t event) {
-  StreamCommand command;
-  command.kind = StreamCommandKind::record;
-  command.stream = stream;
-  command.index = event;
-  if (plan_.event_devices.at(event) != plan_.streams.at(stream).device) {
+void RecordingDevice::record(const StreamCommand& command) {
+  const std::uint32_t event = command.event;
+  if (plan_.event_devices.at(event) != plan_.streams.at(command.stream).device) {
     problems_.push_back("event " + std::to_string(event) + " recorded on another device");
   }
   recorded_.at(event) = static_cast<std::uint32_t>(given_.size());
@@ -72,7 +59,7 @@ void RecordingDevice::fold(const StreamCommand& command) {
     reaches = reaches && kernel_reaches(device, source);
   }
   if (!reaches) {
-    problems_.push_back("op " + std::to_string(command.index) + " reaches for foreign memory");
+    problems_.push_back("op " + std::to_string(command.op) + " reaches for foreign memory");
   }
   give(command);
 }
@@ -117,7 +104,7 @@ std::vector<std::pair<OpId, OpId>> RecordingDevice::unordered() const {
   std::vector<std::uint32_t> last(program_.ops.size(), kNone);
   for (std::uint32_t i = 0; i < given_.size(); ++i) {
     if (!is_op(given_[i].command)) continue;
-    const OpId op = given_[i].command.index;
+    const OpId op = given_[i].command.op;
     if (given_[i].command.begins_op) first[op] = i;
     if (given_[i].command.ends_op) last[op] = i;
   }

@@ -24,8 +24,8 @@ class RecordingDevice {
   RecordingDevice(const Program& program, const StreamPlan& plan, const DeviceSet& devices,
                   DataType type, ReduceOp op);
 
-  void wait(std::uint32_t stream, std::uint32_t event);
-  void record(std::uint32_t stream, std::uint32_t event);
+  void wait(const StreamCommand& command);
+  void record(const StreamCommand& command);
   void copy(const StreamCommand& command);
   void fold(const StreamCommand& command);
   void compute(const StreamCommand& command);

@@ -40,7 +40,7 @@ std::vector<std::string> listing(const StreamPlan& plan) {
   std::vector<std::string> lines;
   for (const StreamCommand& command : plan.commands) {
     const std::string stream = " " + std::to_string(command.stream) + " ";
-    const std::string index = std::to_string(command.index);
+    const std::string index = std::to_string(is_op(command) ? command.op : command.event);
     switch (command.kind) {
       case Kind::wait:
         lines.push_back("wait" + stream + index);
@@ -133,6 +133,49 @@ TEST(StreamPlan, StagesWhatADeviceCannotMap) {
   EXPECT_EQ(plan.streams[1].scratch_bytes, 0);
   EXPECT_EQ(plan.commands[0].dst, (BufferOffset{kStreamScratch, Buffer::tmp, 0}));
   EXPECT_THAT(plan.peers, IsEmpty());
+  EXPECT_THAT(plan.unmapped, ElementsAre(Pair(0, 1), Pair(1, 0)));
+}
+
+TEST(StreamPlan, KernelsOverLinksLeaveRoomForEachOther) {
+  // Rank 0 reads from rank 1, from a host memory and from rank 2 on lanes of their own, and copies
+  // within its own memory.
+  Builder builder("links", test_contract(Collective::allreduce, 3, 8));
+  const PlaceId host = builder.add_host();
+  builder.copy(builder.tmp(0, 0, 1), builder.input(1, 0, 1), {.lane = 0, .at = 0});
+  builder.copy(builder.tmp(host, 0, 1), builder.input(0, 0, 1), {.lane = 1, .at = 0});
+  builder.copy(builder.tmp(0, 1, 1), builder.input(2, 1, 1), {.lane = 2, .at = 0});
+  builder.copy(builder.tmp(0, 2, 1), builder.input(0, 2, 1), {.lane = 3, .at = 0});
+  const StreamPlan plan = plan_of(builder.finish(), device_set(3, 3, true, 1));
+  EXPECT_THAT(plan.remote_streams, ElementsAre(3, 0, 0));
+  const auto blocks = [&](OpId op, int resident) {
+    for (const StreamCommand& command : plan.commands) {
+      if (command.kind == Kind::fold && command.op == op) {
+        return most_blocks(plan, command, resident);
+      }
+    }
+    return 0;
+  };
+  // On 132 multiprocessors of 4 blocks each: a third would be 176.
+  EXPECT_EQ(blocks(0, 528), 64);
+  EXPECT_EQ(blocks(1, 528), 64);
+  EXPECT_EQ(blocks(2, 528), 64);
+  EXPECT_EQ(blocks(3, 528), 528);
+  EXPECT_EQ(blocks(0, 120), 40);
+  EXPECT_EQ(blocks(0, 20), 8);  // not 6, which would not fill a link
+  EXPECT_EQ(blocks(0, 4), 4);
+}
+
+TEST(StreamPlan, KernelsCopyBetweenHostMemories) {
+  Builder builder("hosts", test_contract(Collective::allreduce, 1, 1));
+  const PlaceId near = builder.add_host();
+  const PlaceId far = builder.add_host();
+  builder.copy(builder.tmp(near, 0, 1), builder.input(0, 0, 1), {.at = 0});
+  builder.copy(builder.tmp(far, 0, 1), builder.tmp(near, 0, 1), {.at = far});
+  DeviceSet set = device_set(1, 1, true, 2);
+  set.copy_engines = true;
+  EXPECT_THAT(listing(plan_of(builder.finish(), set)),
+              ElementsAre("copy 0 op 0", "record 0 0", "wait 1 0", "fold 1 op 1 of 1",
+                          "record 1 0", "wait 0 0"));
 }
 
 TEST(StreamPlan, CopiesAResultItCannotReach) {
