@@ -58,6 +58,7 @@ Json report_json(const Outcome& outcome) {
   json["iters"] = executed ? Json(query.run.iterations) : Json();
   json["size_bytes"] = report.message_bytes;
   json["chunk_bytes"] = outcome.chunk_bytes;
+  if (!outcome.chunk_note.empty()) json["chunk_note"] = outcome.chunk_note;
   json["backend"] = outcome.backend;
   json["engine"] = report.engine.empty() ? Json() : Json(report.engine);
   if (!report.notes.empty()) json["notes"] = report.notes;

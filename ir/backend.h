@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,19 @@ enum class SimEngine : std::uint8_t { automatic, simgrid, classes };
 std::string_view to_string(SimEngine engine);
 const std::vector<SimEngine>& all_sim_engines();
 
+/// When a simulation is given up: it takes no interest any more, or too long. Work is counted, so
+/// that where it ends is the same on every computer: one is a look at the transfers of a link, some
+/// nanoseconds.
+struct SimLimits {
+  double time_s = std::numeric_limits<double>::infinity();  ///< simulated
+  std::int64_t work = std::numeric_limits<std::int64_t>::max();
+};
+
+/// What every op costs at least, in work.
+inline constexpr std::int64_t kWorkPerOp = 100;
+
+enum class SimEnd : std::uint8_t { finished, too_slow, too_costly };
+
 struct RunOptions {
   std::int64_t size_bytes = 0;  ///< the message, as nccl-tests counts it
   DataType type = DataType::float32;
@@ -41,6 +55,8 @@ struct RunOptions {
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
   SimEngine engine = SimEngine::automatic;  ///< simulated only
+  /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
+  std::optional<SimLimits> limits = {};
   double timeout_s = 60;  ///< a run that makes no progress this long is reported as stuck
 };
 
@@ -70,13 +86,16 @@ struct RunReport {
   double time_s = 0;  ///< of one run; the mean over iterations for executing back ends
   double min_time_s = 0;
   double max_time_s = 0;
-  double median_time_s = 0;  ///< as above; the later of two in the middle
-  std::int64_t message_bytes = 0;           ///< after rounding to whole elements and blocks
-  std::int64_t transfers = 0;               ///< between different places
-  std::optional<std::int64_t> wrong;        ///< wrong elements (executing back ends that checked)
-  std::vector<std::string> damage;          ///< of these, what was overwritten beside the results
-  std::vector<std::string> notes;           ///< where and how it was executed, a line each
-  std::string engine;                       ///< simulated only: the one that was used
+  double median_time_s = 0;           ///< as above; the later of two in the middle
+  std::int64_t message_bytes = 0;     ///< after rounding to whole elements and blocks
+  std::int64_t transfers = 0;         ///< between different places
+  std::optional<std::int64_t> wrong;  ///< wrong elements (executing back ends that checked)
+  std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
+  std::vector<std::string> notes;     ///< where and how it was executed, a line each
+  std::string engine;                 ///< simulated only: the one that was used
+  /// Simulated with limits only. What was given up has no figures but its work.
+  SimEnd end = SimEnd::finished;
+  std::int64_t work = 0;
   std::vector<LinkUse> links;               ///< simulated only
   std::vector<CriticalStep> critical_path;  ///< simulated only, in time order; perhaps its end only
   std::int64_t critical_steps = 0;          ///< of the whole path

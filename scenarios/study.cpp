@@ -21,19 +21,8 @@ namespace espalier {
 
 namespace {
 
-/// Automatic chunks: no more pieces of the longest op than this, and no smaller ones.
-constexpr int kMostPieces = 2048;
 /// Pieces are larger where a program would have more ops than these.
 constexpr std::int64_t kMostOps = 4'000'000;
-constexpr double kSmallestPieceBytes = 4096;
-/// The search goes on as long as twice as many pieces take less than this of the time.
-constexpr double kWorthwhile = 0.998;
-/// Each program tried is built and simulated. Beyond so many ops twice as many pieces are tried
-/// only where the last doubling took less than this of the time, as where trees are tall; beyond
-/// the second number, never.
-constexpr std::size_t kManyTriedOps = std::size_t{1} << 18;
-constexpr double kWellWorthwhile = 0.99;
-constexpr std::size_t kMostTriedOps = std::size_t{1} << 21;
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
@@ -53,10 +42,15 @@ std::int64_t longest_transfer_units(const Program& program) {
   return longest;
 }
 
+/// Of the message: the longest transfer.
+double longest_share(const Program& program) {
+  return static_cast<double>(longest_transfer_units(program)) /
+         static_cast<double>(program.contract.units);
+}
+
 /// Chunks are larger than asked for where the program would have more than kMostOps ops.
 std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
-  const double share = static_cast<double>(longest_transfer_units(program)) /
-                       static_cast<double>(program.contract.units);
+  const double share = longest_share(program);
   // What divides evenly is not to be rounded up because a product of doubles is not exact.
   return static_cast<std::int64_t>(
       std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
@@ -142,8 +136,11 @@ struct Study::Cache {
   }
 };
 
-Study::Study(Backend& backend, Backend* simulator)
-    : backend_(backend), simulator_(simulator), cache_(std::make_unique<Cache>()) {}
+Study::Study(Backend& backend, Backend* simulator, std::int64_t search_work)
+    : backend_(backend),
+      simulator_(simulator),
+      search_work_(search_work),
+      cache_(std::make_unique<Cache>()) {}
 Study::~Study() = default;
 
 Machine& Study::machine(const Query& query) {
@@ -202,38 +199,25 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
 
-Prediction Study::search_chunk(const Query& query, const Machine& machine, Prepared& prepared) {
-  const Program& whole = *prepared.whole;
-  const double longest_bytes = static_cast<double>(query.size_bytes) *
-                               static_cast<double>(prepared.longest_transfer) /
-                               static_cast<double>(whole.contract.units);
+Prediction Study::simulate(const Query& query, const Machine& machine, Prepared& prepared) {
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.timeline = false;
-  const auto simulate = [&](std::int64_t chunk_bytes) {
+  const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
+    options.limits = limits;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
-    const RunReport report = simulator_->run(*prepared.cut(chunking).program,
-                                             {machine.router.get(), machine.placement}, options);
-    return Prediction{
-        {}, leaves_whole(chunking) ? 0 : chunk_bytes, report.time_s, report.algbw_gbps()};
+    return simulator_->run(*prepared.cut(chunking).program,
+                           {machine.router.get(), machine.placement}, options);
   };
-  Prediction best = simulate(query.chunk_bytes.value_or(0));
-  if (query.chunk_bytes || !prepared.choice.algorithm->pipelined) return best;
-  double previous_time_s = best.time_s;
-  double time_ratio = 0;
-  int worsenings = 0;
-  for (int pieces = 2; pieces <= kMostPieces && worsenings < 2; pieces *= 2) {
-    const double piece_bytes = longest_bytes / pieces;
-    const std::size_t ops = whole.ops.size() * static_cast<std::size_t>(pieces);
-    if (piece_bytes < kSmallestPieceBytes || ops > kMostTriedOps) break;
-    if (ops > kManyTriedOps && time_ratio > kWellWorthwhile) break;
-    const Prediction cut = simulate(static_cast<std::int64_t>(std::ceil(piece_bytes)));
-    time_ratio = cut.time_s / previous_time_s;
-    worsenings = time_ratio < kWorthwhile ? 0 : worsenings + 1;
-    previous_time_s = cut.time_s;
-    if (cut.time_s < best.time_s) best = cut;
+  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {
+    return {{},
+            search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_},
+                         with_pieces)};
   }
-  return best;
+  const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
+  const RunReport report = with_pieces(asked_bytes, {});
+  const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes));
+  return {{}, {is_cut ? asked_bytes : 0, {}, report.time_s, report.algbw_gbps()}};
 }
 
 Prediction Study::predict(const Query& query) {
@@ -243,7 +227,7 @@ Prediction Study::predict(const Query& query) {
   if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
   Prepared& prepared = prepare(query, machine);
   const Prediction made =
-      prepared.skipped ? Prediction{prepared.skipped} : search_chunk(query, machine, prepared);
+      prepared.skipped ? Prediction{prepared.skipped} : simulate(query, machine, prepared);
   return known.emplace(query.size_bytes, made).first->second;
 }
 
@@ -256,16 +240,24 @@ double Study::least_time_s(const Query& query) {
     const double share = size_bytes <= query.size_bytes ? 1
                                                         : static_cast<double>(query.size_bytes) /
                                                               static_cast<double>(size_bytes);
-    least_s = std::max(least_s, prediction.time_s * share);
+    least_s = std::max(least_s, prediction.best.time_s * share);
   }
   return least_s;
 }
 
-std::int64_t Study::automatic_chunk(const Query& query, const Prepared& prepared) {
+std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
+  if (query.chunk_bytes) return *query.chunk_bytes;
   if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
   if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
-  if (2 * prepared.whole->ops.size() > kManyTriedOps) return 0;
-  return predict(query).chunk_bytes;
+  const auto ops = static_cast<std::int64_t>(prepared.whole->ops.size());
+  if (2 * ops * kWorkPerOp > search_work_) {
+    outcome.chunk_note =
+        chunk_note_too_costly(largest_piece_bytes(*prepared.whole, query.size_bytes) / 2);
+    return 0;
+  }
+  const Prediction prediction = predict(query);
+  outcome.chunk_note = prediction.best.note;
+  return prediction.best.chunk_bytes;
 }
 
 const TuningTable* Study::tuning_table(const Query& query) {
@@ -301,8 +293,7 @@ std::optional<Query> Study::resolve(const Query& query) {
   }
   const auto choice = choose_algorithm(*this, query, tuning_candidates(query.collective));
   if (!choice) return std::nullopt;
-  concrete.algorithm = choice->algorithm;
-  concrete.chunk_bytes = choice->prediction.chunk_bytes;
+  concrete.algorithm = choice->algorithm;  // the prediction of its chunk size is remembered
   return concrete;
 }
 
@@ -357,8 +348,7 @@ Outcome Study::ask(const Query& query) {
   if (prepared.is_unroutable) outcome.instead = possible_instead(query, machine);
   if (outcome.skipped) return outcome;
 
-  const std::int64_t chunk_bytes =
-      query.chunk_bytes.has_value() ? *query.chunk_bytes : automatic_chunk(query, prepared);
+  const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
   Cut& cut = prepared.cut(chunking);
   if (!leaves_whole(chunking)) {

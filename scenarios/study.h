@@ -11,6 +11,7 @@
 #include "ir/backend.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
+#include "scenarios/chunk_search.h"
 #include "scenarios/tuning_table.h"
 #include "topologies/route.h"
 
@@ -43,6 +44,7 @@ struct Outcome {
   std::string chosen;                  ///< the algorithm, where the query left it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
+  std::string chunk_note;        ///< why an automatic chunk size may not be the best, if so
   bool verified = false;
   bool order_consistent = true;
   std::vector<Diagnostic> problems;  ///< of the verifier, when not verified; nothing was run then
@@ -60,10 +62,8 @@ struct Outcome {
 
 /// What the simulator says about a query, found without verifying the program.
 struct Prediction {
-  std::optional<std::string> skipped;  ///< why the algorithm does not apply here
-  std::int64_t chunk_bytes = 0;        ///< the one asked for, or the best one; 0: not cut
-  double time_s = 0;
-  double algbw_gbps = 0;
+  std::optional<std::string> skipped = {};  ///< why the algorithm does not apply here
+  ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.
@@ -78,8 +78,11 @@ struct Machine {
 /// Answers queries, remembering machines, programs and bounds between them so that sweeps are fast.
 class Study {
  public:
+  /// What the search for an automatic chunk size may cost (see SimLimits): some seconds.
+  static constexpr std::int64_t kMostSearchWork = 1'000'000'000;
+
   /// Both back ends are borrowed. `simulator` also chooses automatic chunk sizes; may be null.
-  Study(Backend& backend, Backend* simulator);
+  Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMostSearchWork);
   ~Study();
 
   /// Build, place, cut, verify, run, judge. Throws Error for a query that makes no sense; an
@@ -115,13 +118,14 @@ class Study {
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);
-  Prediction search_chunk(const Query& query, const Machine& machine, Prepared& prepared);
-  std::int64_t automatic_chunk(const Query& query, const Prepared& prepared);
+  Prediction simulate(const Query& query, const Machine& machine, Prepared& prepared);
+  std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);
 
   Backend& backend_;
   Backend* simulator_;
+  const std::int64_t search_work_;
   std::unique_ptr<Cache> cache_;
 };
 

@@ -147,13 +147,13 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
   std::optional<TuningChoice> best;
   std::size_t best_index = 0;
   for (const auto& [least_s, index] : order) {
-    if (best && shorter(best->prediction.time_s, least_s)) break;
+    if (best && shorter(best->prediction.best.time_s, least_s)) break;
     const Prediction prediction =
         study.predict(with(question, candidates[index], question.size_bytes));
     if (prediction.skipped) continue;
-    const bool same = best && !shorter(prediction.time_s, best->prediction.time_s) &&
-                      !shorter(best->prediction.time_s, prediction.time_s);
-    if (!best || shorter(prediction.time_s, best->prediction.time_s) ||
+    const bool same = best && !shorter(prediction.best.time_s, best->prediction.best.time_s) &&
+                      !shorter(best->prediction.best.time_s, prediction.best.time_s);
+    if (!best || shorter(prediction.best.time_s, best->prediction.best.time_s) ||
         (same && index < best_index)) {
       best = {candidates[index], prediction};
       best_index = index;
@@ -182,7 +182,7 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
       continue;
     }
     const Prediction large = study.predict(with(question, candidate, sizes.back()));
-    points.push_back({candidate, small.time_s, large.algbw_gbps, false});
+    points.push_back({candidate, small.best.time_s, large.best.algbw_gbps, false});
   }
   if (points.empty()) throw_nothing_possible(tuning.skipped);
   tuning.front = front_of(points);
@@ -192,8 +192,8 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
     if (on_step) on_step(format_bytes(sizes[i]));
     const auto choice = choose_algorithm(study, with(question, {}, sizes[i]), candidates);
     CHECK(choice);  // What is possible does not depend on the size.
-    tuning.choices[i] = {sizes[i], choice->algorithm, choice->prediction.chunk_bytes,
-                         choice->prediction.time_s};
+    tuning.choices[i] = {sizes[i], choice->algorithm, choice->prediction.best.chunk_bytes,
+                         choice->prediction.best.time_s};
   }
   tuning.table.rows = joined(tuning.choices);
   return tuning;

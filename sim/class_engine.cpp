@@ -17,6 +17,7 @@ const double kInstant = std::ldexp(1.0, -44);
 }  // namespace
 
 void ClassEngine::begin(const Expectation&) {
+  end_ = SimEnd::finished;
   max_min_ = {};
   now_s_ = 0;
   started_ = 0;
@@ -113,11 +114,18 @@ void ClassEngine::end_moving(double until_s) {
   }
 }
 
+std::int64_t ClassEngine::work() const {
+  return max_min_.work() + static_cast<std::int64_t>(started_) * kWorkPerOp;
+}
+
 std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>& on_done) {
   for (update_rates(); !waiting_.empty() || !ends_.empty(); update_rates()) {
     double next_s = ends_.empty() ? waiting_.front().until_s : ends_.top_s();
     if (!waiting_.empty()) next_s = std::min(next_s, waiting_.front().until_s);
     now_s_ = std::max(now_s_, next_s);
+    if (now_s_ > limits_.time_s) end_ = SimEnd::too_slow;
+    if (work() > limits_.work) end_ = SimEnd::too_costly;
+    if (end_ != SimEnd::finished) return {};
     const double until_s = now_s_ + now_s_ * kInstant;
     end_moving(until_s);
     end_latencies(until_s);

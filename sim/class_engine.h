@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/backend.h"
 #include "sim/date_heap.h"
 #include "sim/flow_engine.h"
 #include "sim/max_min.h"
@@ -15,11 +16,16 @@ namespace espalier {
 /// where on that scale each flow ends. That a flow starts or ends costs the logarithm of their
 /// number, and rates are solved for once per instant, class by class.
 ///
+/// It can be told to give up (see SimLimits): at a date, or after so much work.
+///
 /// Dates are doubles since the start of the simulation. Flows that end within 2^-44 of the date
 /// end together: what is simultaneous on paper is so here, whatever its roundings. Every simulation
 /// is exact and needs no expectation.
 class ClassEngine final : public FlowEngine {
  public:
+  /// `limits.time_s` is in the engine's unit of time.
+  explicit ClassEngine(const SimLimits& limits = {}) : limits_(limits) {}
+
   std::string_view name() const override { return "classes"; }
   void begin(const Expectation& expected) override;
   ResourceId add_resource(double bytes_per_s) override {
@@ -29,6 +35,10 @@ class ClassEngine final : public FlowEngine {
              FlowToken token) override;
   double now_s() const override { return now_s_; }
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
+
+  SimEnd end() const override { return end_; }
+  /// Of the latest simulation, as SimLimits counts it.
+  std::int64_t work() const;
 
  private:
   static constexpr ClassId kNoClass = ~ClassId{0};
@@ -71,6 +81,8 @@ class ClassEngine final : public FlowEngine {
   void end_latencies(double until_s);
   void end_moving(double until_s);
 
+  const SimLimits limits_;
+  SimEnd end_ = SimEnd::finished;
   MaxMin max_min_;
   double now_s_ = 0;
   std::uint64_t started_ = 0;

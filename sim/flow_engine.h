@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "ir/backend.h"
+
 namespace espalier {
 
 /// Something flows share: a direction of a link, a memory, a reduction unit. Valid for one
@@ -61,6 +63,9 @@ class FlowEngine {
   /// start others. An answer means that this simulation was not exact: the same one must be begun
   /// and run again with that expectation.
   virtual std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) = 0;
+
+  /// How the latest simulation ended: given up (see SimLimits), flows are left.
+  virtual SimEnd end() const { return SimEnd::finished; }
 };
 
 }  // namespace espalier

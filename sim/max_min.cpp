@@ -150,7 +150,7 @@ void MaxMin::set_aside_settled() {
       }
     }
     resource.left = std::max(resource.left, 0.0);
-    work_ += resource.users.size();
+    work_ += static_cast<std::int64_t>(resource.users.size());
   }
 }
 
@@ -186,7 +186,7 @@ void MaxMin::fill() {
     for (const User& user : resource.users) {
       if (classes_[user.id].is_open && !classes_[user.id].has_rate) fix(user.id, lowest);
     }
-    work_ += resource.users.size();
+    work_ += static_cast<std::int64_t>(resource.users.size());
   }
 }
 
@@ -221,7 +221,7 @@ bool MaxMin::open_unsettled() {
       if (one.is_open) continue;
       if (one.rate > most || (one.bottleneck == id && one.rate < least)) open(user.id);
     }
-    work_ += resource.users.size();
+    work_ += static_cast<std::int64_t>(resource.users.size());
   }
   return open_.size() > before;
 }

@@ -42,7 +42,7 @@ class MaxMin {
   std::span<const ClassId> solve();
 
   /// What solving has cost so far: how often a class was looked at as user of a resource.
-  std::uint64_t work() const { return work_; }
+  std::int64_t work() const { return work_; }
 
  private:
   struct Use {
@@ -101,7 +101,7 @@ class MaxMin {
   std::vector<ClassId> open_;          ///< classes the latest solve found rates for
   std::vector<ResourceId> concerned_;  ///< resources where rates changed
   std::vector<Level> levels_;          ///< heap of the filling under way, the lowest on top
-  std::uint64_t work_ = 0;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace espalier

@@ -65,6 +65,7 @@ struct Outcome {
   OpHistory history;
   std::vector<LinkUse> links;
   double time_s = 0;
+  SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
 };
 
 /// One run from time 0. Nothing when it has to be repeated, with what is then expected.
@@ -81,8 +82,10 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
     return std::nullopt;
   }
 
-  const std::size_t unfinished = dispatcher.unfinished();
   Outcome outcome;
+  outcome.end = engine.end();
+  if (outcome.end != SimEnd::finished) return outcome;
+  const std::size_t unfinished = dispatcher.unfinished();
   outcome.history = dispatcher.take_history();
   if (unfinished > 0) {
     throw Error(ErrorKind::runtime, explain_stuck(program, graph, outcome.history));
@@ -98,7 +101,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
 /// (docs/decisions/0006-two-flow-engines.md).
 constexpr std::size_t kMostSimGridLanes = 16;
 
-bool by_classes(SimEngine choice, const OpGraph& graph) {
+bool by_classes(const RunOptions& options, const OpGraph& graph) {
+  const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
   if (choice != SimEngine::automatic) return choice == SimEngine::classes;
   return graph.lanes() > kMostSimGridLanes;
 }
@@ -131,11 +135,13 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   CHECK(target.router != nullptr);
   const auto wall_start = std::chrono::steady_clock::now();
   const OpGraph graph(program);
-  ClassEngine classes;
-  FlowEngine& engine = by_classes(options.engine, graph) ? static_cast<FlowEngine&>(classes)
-                                                         : SimGridEngine::instance();
   const auto message_bytes = static_cast<double>(options.size_bytes);
   const TimeUnit unit(slowest_link_gbps(*target.router));
+  SimLimits limits = options.limits.value_or(SimLimits{});
+  limits.time_s /= unit.to_s(1);
+  ClassEngine classes(limits);
+  FlowEngine& engine =
+      by_classes(options, graph) ? static_cast<FlowEngine&>(classes) : SimGridEngine::instance();
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
@@ -143,6 +149,9 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   }
 
   RunReport report;
+  report.work = classes.work();
+  report.end = outcome->end;
+  if (report.end != SimEnd::finished) return report;
   report.time_s = report.min_time_s = report.max_time_s = outcome->time_s;
   report.engine = engine.name();
   report.message_bytes = options.size_bytes;

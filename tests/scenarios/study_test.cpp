@@ -123,6 +123,31 @@ TEST_F(StudyTest, AutomaticChunksAreTheFastestOfThePowersOfTwo) {
   EXPECT_DOUBLE_EQ(automatic_s, best_s);
 }
 
+TEST_F(StudyTest, SaysWhenASmallMessageIsInPiecesAlready) {
+  Query asked = query("dgx1-v100", "optimal", 64 << 10);
+  asked.links = LinkScope::fabric;
+  const Outcome outcome = study_.ask(asked);
+  EXPECT_EQ(outcome.chunk_bytes, 0);
+  // Trees of 24 units together, two strips each: 1366 bytes.
+  EXPECT_EQ(outcome.chunk_note, "not cut: already 48 pieces");
+  EXPECT_EQ(study_.ask(query("line:n=8,gbps=10", "pipelined_chain", 2048)).chunk_note, "")
+      << "the message itself is small";
+}
+
+TEST_F(StudyTest, ChunksAreSearchedAsFarAsTheWorkAllows) {
+  Query asked = query("line:n=8,gbps=10,latency_us=5", "pipelined_chain", 64'000'000);
+  asked.collective = Collective::broadcast;
+  const Outcome best = study_.ask(asked);
+  EXPECT_EQ(best.chunk_note, "");
+  ASSERT_LT(best.chunk_bytes, 4'000'000);
+  // Seven ops whole, 14 in halves, 28 in quarters; eighths would go beyond 100 ops.
+  Study frugal(simulator_, &simulator_, 100 * kWorkPerOp);
+  const Outcome coarse = frugal.ask(asked);
+  EXPECT_EQ(coarse.chunk_bytes, 16'000'000);
+  EXPECT_EQ(coarse.chunk_note, "pieces of 8000000 bytes and less were not tried, to save time");
+  EXPECT_GT(coarse.report.time_s, best.report.time_s);
+}
+
 TEST_F(StudyTest, OnlyWhatGainsIsCut) {
   EXPECT_EQ(study_.ask(query("ring:n=4", "halving_doubling", 64'000'000)).chunk_bytes, 0);
 }

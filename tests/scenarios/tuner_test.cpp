@@ -118,7 +118,7 @@ TEST_F(TunerTest, LeavingOutCandidatesNeverChangesTheChoice) {
       double best_s = INFINITY;
       for (const std::string& candidate : candidates) {
         const Prediction every = fresh.predict(with(asked, candidate, sizes[i]));
-        if (!every.skipped) best_s = std::min(best_s, every.time_s);
+        if (!every.skipped) best_s = std::min(best_s, every.best.time_s);
       }
       EXPECT_EQ(tuning.choices[i].up_to_bytes, sizes[i]);
       EXPECT_NEAR(tuning.choices[i].time_s / best_s, 1, kSame) << sizes[i];
@@ -131,11 +131,11 @@ TEST_F(TunerTest, KnownSizesBoundTheOthers) {
   for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
     const Query middle = with(asked, algorithm, 1 << 20);
     EXPECT_EQ(study_.least_time_s(middle), 0) << "nothing is known";
-    const double small_s = study_.predict(with(asked, algorithm, 1 << 18)).time_s;
+    const double small_s = study_.predict(with(asked, algorithm, 1 << 18)).best.time_s;
     EXPECT_DOUBLE_EQ(study_.least_time_s(middle), small_s);
-    const double large_s = study_.predict(with(asked, algorithm, 1 << 21)).time_s;
+    const double large_s = study_.predict(with(asked, algorithm, 1 << 21)).best.time_s;
     EXPECT_DOUBLE_EQ(study_.least_time_s(middle), std::max(small_s, large_s / 2));
-    EXPECT_LE(study_.least_time_s(middle), study_.predict(middle).time_s);
+    EXPECT_LE(study_.least_time_s(middle), study_.predict(middle).best.time_s);
     asked.chunk_bytes = 0;
     EXPECT_EQ(study_.least_time_s(with(asked, algorithm, 1 << 20)), 0) << "another question";
     asked.chunk_bytes.reset();

@@ -143,6 +143,43 @@ TEST(ClassEngine, SimultaneousEndsComeInTheOrderOfStarts) {
   EXPECT_EQ(order, (std::vector<FlowToken>{10, 11, 12, 13, 14}));
 }
 
+/// Ten flows of 1 s, one after the other.
+int run_ten_in_turn(ClassEngine& engine) {
+  engine.begin({});
+  const ResourceId link = engine.add_resource(1);
+  int ended = 0;
+  engine.start(std::vector{link}, 0, 1, 0);
+  EXPECT_FALSE(engine.run([&](FlowToken) {
+    if (++ended < 10) engine.start(std::vector{link}, 0, 1, 0);
+  }));
+  return ended;
+}
+
+TEST(ClassEngine, GivesUpAtADate) {
+  ClassEngine engine({.time_s = 2.5});
+  EXPECT_EQ(run_ten_in_turn(engine), 2);
+  EXPECT_EQ(engine.end(), SimEnd::too_slow);
+  ClassEngine to_the_end({.time_s = 10});
+  EXPECT_EQ(run_ten_in_turn(to_the_end), 10);
+  EXPECT_EQ(to_the_end.end(), SimEnd::finished);
+}
+
+TEST(ClassEngine, GivesUpAfterSoMuchWork) {
+  ClassEngine free;
+  EXPECT_EQ(run_ten_in_turn(free), 10);
+  EXPECT_GE(free.work(), 10 * kWorkPerOp);
+  ClassEngine enough({.work = free.work()});
+  EXPECT_EQ(run_ten_in_turn(enough), 10);
+  EXPECT_EQ(enough.end(), SimEnd::finished);
+  EXPECT_EQ(enough.work(), free.work());
+  ClassEngine short_of_one({.work = free.work() - 1});
+  EXPECT_LT(run_ten_in_turn(short_of_one), 10);
+  EXPECT_EQ(short_of_one.end(), SimEnd::too_costly);
+  // Once more, from the beginning.
+  EXPECT_EQ(run_ten_in_turn(enough), 10);
+  EXPECT_EQ(enough.work(), free.work());
+}
+
 TEST(ClassEngine, RoundingsDoNotAddUp) {
   // 100 000 flows of a third of a second each follow each other on 7 lanes of one link; the link is
   // never idle, so the last ends when all bytes have been carried.

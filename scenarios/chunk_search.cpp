@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/chunk_search.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace espalier {
+
+namespace {
+
+/// No more pieces of the longest transfer than this, and no smaller ones.
+constexpr int kMostPieces = 2048;
+constexpr double kSmallestPieceBytes = 4096;
+/// The search ends where two doublings of the pieces in a row did not take less than this of the
+/// least time. Halves are no reason to end it: that few pieces hardly pipeline.
+constexpr double kWorthwhile = 0.998;
+/// A time this much longer is the same.
+constexpr double kSameTime = 1e-9;
+
+}  // namespace
+
+std::string chunk_note_too_costly(std::int64_t piece_bytes) {
+  return fmt::format("pieces of {} bytes and less were not tried, to save time", piece_bytes);
+}
+
+ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {
+  const double longest_bytes = static_cast<double>(question.message_bytes) * question.longest_share;
+  const RunReport whole = simulate(0, {});
+  ChunkChoice best{0, {}, whole.time_s, whole.algbw_gbps()};
+  if (longest_bytes < 2 * kSmallestPieceBytes) {
+    // A message that is small itself needs no explanation.
+    if (static_cast<double>(question.message_bytes) >= 2 * kSmallestPieceBytes &&
+        question.longest_share > 0) {
+      best.note = fmt::format("not cut: already {:.0f} pieces", 1 / question.longest_share);
+    }
+    return best;
+  }
+  std::int64_t work_left = question.most_work;
+  std::int64_t last_work = whole.work;
+  int in_vain = 0;
+  for (int pieces = 2; pieces <= kMostPieces && in_vain < 2; pieces *= 2) {
+    if (longest_bytes / pieces < kSmallestPieceBytes) break;
+    const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
+    RunReport cut;
+    cut.end = SimEnd::too_costly;
+    // Twice as many pieces are twice as many transfers.
+    if (2 * last_work <= work_left) {
+      cut = simulate(piece_bytes, {.time_s = best.time_s * (1 + kSameTime), .work = work_left});
+    }
+    if (cut.end == SimEnd::too_costly) {
+      best.note = chunk_note_too_costly(piece_bytes);
+      break;
+    }
+    work_left -= cut.work;
+    last_work = cut.work;
+    const bool is_faster = cut.end == SimEnd::finished && cut.time_s < best.time_s;
+    const bool is_worth_it = is_faster && cut.time_s < kWorthwhile * best.time_s;
+    in_vain = is_worth_it || pieces == 2 ? 0 : in_vain + 1;
+    if (is_faster) best = {piece_bytes, {}, cut.time_s, cut.algbw_gbps()};
+  }
+  return best;
+}
+
+}  // namespace espalier
