@@ -52,7 +52,7 @@ Json report_json(const Outcome& outcome) {
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
   json["in_place"] = query.in_place;
   // Times of an executing back end depend on these, and those of the simulator do not.
-  const bool executed = report.min_time_s > 0;
+  const bool executed = report.engine.empty();
   json["dtype"] = executed ? Json(to_string(query.run.type)) : Json();
   json["op"] = executed && info(query.collective).reduces ? Json(to_string(query.run.op)) : Json();
   json["iters"] = executed ? Json(query.run.iterations) : Json();
@@ -91,6 +91,16 @@ Json skipped_json(const Skipped& one) {
   return json;
 }
 
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) return value.dump();
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 }  // namespace
 
 Json rounded(double value) {
@@ -121,10 +131,33 @@ Json reports_array(const std::vector<Outcome>& outcomes) {
   return all;
 }
 
-std::string reports_json(const Answers& answers) {
+std::string reports_json(const Answers& answers, const Json& more) {
   Json all = reports_array(answers.outcomes);
   for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
+  for (const Json& one : more) all.push_back(one);
   return dump_one_or_array(all);
+}
+
+std::string reports_csv(const std::vector<Outcome>& outcomes) {
+  static const std::vector<std::string> columns = {
+      "topology",   "gpus",        "ranks",    "profile",    "collective", "root",
+      "in_place",   "algorithm",   "chosen",   "dtype",      "op",         "backend",
+      "size_bytes", "chunk_bytes", "time_s",   "min_time_s", "max_time_s", "algbw_gbps",
+      "busbw_gbps", "bound_gbps",  "fraction", "transfers",  "wrong"};
+  std::string text = join(columns, ",") + "\r\n";
+  for (const Outcome& outcome : outcomes) {
+    Json json = report_json(outcome);
+    json["gpus"] = outcome.query.topology.empty() ? "" : format_ranges(json["gpus"]);
+    json["bound_gbps"] = outcome.bound ? rounded(outcome.bound->algbw_gbps) : Json();
+    json["fraction"] = outcome.bound ? rounded(outcome.fraction) : Json();
+    std::vector<std::string> cells;
+    for (const std::string& column : columns) {
+      const auto value = json.find(column);
+      cells.push_back(value == json.end() ? "" : csv_cell(*value));
+    }
+    text += join(cells, ",") + "\r\n";
+  }
+  return text;
 }
 
 }  // namespace espalier

@@ -25,6 +25,11 @@ Json reports_array(const std::vector<Outcome>& outcomes);
 /// What `--json` writes (docs/reports.md): the outcomes, then the algorithms that were skipped as
 /// `espalier.skipped/1`; an object when it is one, else an array. Numbers are rounded to ten
 /// digits; everything but wall_s is the same for every run of a simulation. Ends with a line end.
-std::string reports_json(const Answers& answers);
+/// `more` follows as it is.
+std::string reports_json(const Answers& answers, const Json& more = Json::array());
+
+/// The outcomes as comma-separated values (RFC 4180), a header line first; figures as in JSON,
+/// cells empty where those are null.
+std::string reports_csv(const std::vector<Outcome>& outcomes);
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/exec_table.h"
+#include "cli/expectations.h"
 #include "cli/report.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
@@ -79,9 +80,22 @@ void execute(const Console& console, const ScenarioExecution& execution, const O
   execute_table(console, study, {query}, print, answers);
 }
 
-/// `unanswered` gets why no algorithm applied to a table.
-void run_block(const Console& console, Study& study, const ScenarioBlock& block,
-               const Options& options, Answers& all, DiagnosticList& unanswered) {
+/// What has become of the scenarios so far.
+struct Results {
+  Answers answers;
+  std::vector<Judged> judged;
+  DiagnosticList unanswered;  ///< why no algorithm applied to a table
+
+  void add(Results more) {
+    answers.add(std::move(more.answers));
+    std::ranges::move(more.judged, std::back_inserter(judged));
+    for (const Diagnostic& one : more.unanswered.all()) unanswered.add(one);
+  }
+};
+
+void run_block(const Console& console, Study& study, const std::string& scenario,
+               const ScenarioBlock& block, const Options& options, Results& results) {
+  std::vector<std::vector<Outcome>> outcomes;
   if (options.print) print_title(console, "---", block.title, block.note);
   for (const std::vector<Query>& table : block.tables) {
     Answers answers;
@@ -95,19 +109,27 @@ void run_block(const Console& console, Study& study, const ScenarioBlock& block,
       if (block.execute) execute(console, *block.execute, *best, options.print, executed);
     } else if (answers.broken.empty()) {
       for (const Skipped& one : answers.skipped) {
-        unanswered.add({},
-                       fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
-                                   one.algorithm, table.front().topology, one.reason),
-                       one.instead);
+        results.unanswered.add({},
+                               fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
+                                           one.algorithm, table.front().topology, one.reason),
+                               one.instead);
       }
     }
-    all.add(std::move(answers));
-    all.add(std::move(executed));
+    outcomes.push_back(answers.outcomes);
+    results.answers.add(std::move(answers));
+    results.answers.add(std::move(executed));
   }
-  if (options.print && !block.execute) console.out << "#\n";
+  std::vector<Judged> judged = judge_block(scenario, block, outcomes);
+  if (options.print) {
+    if (!block.execute || !judged.empty()) console.out << "#\n";
+    print_judged(console, judged);
+    if (!judged.empty()) console.out << "#\n";
+  }
+  std::ranges::move(judged, std::back_inserter(results.judged));
 }
 
-void print_summary(const Console& console, const Scenario& scenario, const Answers& answers) {
+void print_summary(const Console& console, const Scenario& scenario, const Results& results) {
+  const Answers& answers = results.answers;
   std::size_t simulated = 0;
   std::size_t executed = 0;
   std::int64_t wrong = 0;
@@ -122,13 +144,20 @@ void print_summary(const Console& console, const Scenario& scenario, const Answe
   if (!answers.broken.empty()) {
     console.out << fmt::format("; refused by the verifier: {}", join(answers.broken, ", "));
   }
+  if (!results.judged.empty()) {
+    console.out << fmt::format("; {} of {} as expected",
+                               std::ranges::count_if(results.judged, &Judged::as_expected),
+                               counted(results.judged.size(), "expectation"));
+  }
   console.out << '\n';
 }
 
 int run_scenarios(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
+  const std::string claims = arguments.output("--claims");
   Options options;
-  options.print = json != "-";
+  options.print = json != "-" && csv != "-" && claims != "-";
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {
@@ -149,25 +178,28 @@ int run_scenarios(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  Answers all;
-  DiagnosticList unanswered;
+  Results all;
   for (const Scenario& scenario : scenarios) {
     if (options.print) {
       print_title(console, "===", fmt::format("{}: {}", scenario.name, scenario.title),
                   scenario.note);
       console.out << "#\n";
     }
-    Answers answers;
+    Results results;
     for (const ScenarioBlock& block : scenario.blocks) {
-      run_block(console, study, block, options, answers, unanswered);
+      run_block(console, study, scenario.name, block, options, results);
     }
-    if (options.print) print_summary(console, scenario, answers);
-    all.add(std::move(answers));
+    if (options.print) print_summary(console, scenario, results);
+    all.add(std::move(results));
   }
-  if (!json.empty()) write_output(console, json, reports_json(all));
-  const int code = verdict(all);
-  if (code == 0) unanswered.throw_if_any(ErrorKind::unsupported);
-  return code;
+  Json expectations = Json::array();
+  for (const Judged& one : all.judged) expectations.push_back(judged_json(one));
+  if (!json.empty()) write_output(console, json, reports_json(all.answers, expectations));
+  if (!csv.empty()) write_output(console, csv, reports_csv(all.answers.outcomes));
+  if (!claims.empty()) write_output(console, claims, claims_markdown(all.judged));
+  if (verdict(all.answers) != 0 || !std::ranges::all_of(all.judged, &Judged::as_expected)) return 1;
+  all.unanswered.throw_if_any(ErrorKind::unsupported);
+  return 0;
 }
 
 }  // namespace
@@ -176,11 +208,12 @@ const Verb& run_verb() {
   static const Verb verb = {
       "run",
       "run studies: scenario files, built-in ones by name, or a folder of them",
-      "A scenario asks one or many questions of the kind `sim` answers and may also execute the "
-      "best answer with real data. docs/scenarios.md has the format.",
+      "A scenario asks one or many questions of the kind `sim` answers, may say what it expects of "
+      "the answers, and may also execute the best one with real data. docs/scenarios.md has the "
+      "format. The exit code is 1 when an expectation is not met.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
-      {{"--show-links", "16"}, {"--json"}},
+      {{"--show-links", "16"}, {"--json"}, {"--csv"}, {"--claims"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"}},
       run_scenarios};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,12 @@ inline LinkScope read_links(const YamlValue& value) {
   return read_choice<LinkScope>(value, "links", LinkScope::all,
                                 {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
 }
+
+/// "all" (empty), "0-3,6", or a list of numbers; a problem (and nothing) when it is neither.
+std::optional<std::vector<int>> read_gpu_set(const YamlValue& value);
+
+/// A machine as the file names it: paths of machine files count from the file's folder.
+std::string machine_path(const std::string& spec, const std::filesystem::path& folder);
 
 /// Runs `read`. Problems of an Error it throws that have no location of their own are at `value`.
 template <class Read>

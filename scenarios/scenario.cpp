@@ -13,6 +13,7 @@
 #include "core/words.h"
 #include "core/yaml.h"
 #include "scenarios/chooser.h"
+#include "scenarios/expectation_reader.h"
 #include "scenarios/reading.h"
 #include "topologies/load.h"
 
@@ -49,7 +50,6 @@ class ScenarioReader {
   std::vector<std::int64_t> read_sizes(YamlMap& map);
   std::vector<std::string> read_algorithms(YamlMap& map, Collective collective);
   std::vector<GpuSet> read_gpu_sets(YamlMap& map);
-  std::optional<std::vector<int>> read_gpu_set(const YamlValue& value);
   RelaySet read_relay_set(const YamlValue& value);
   std::optional<ScenarioExecution> read_execution(const YamlValue& value, Collective collective);
   std::string algorithm_name(const YamlValue& value, const std::string& spec,
@@ -57,7 +57,6 @@ class ScenarioReader {
   void check_machine(const YamlValue& topology, const YamlValue& root, const YamlValue& profile,
                      const GpuSet& gpu_set, const RelaySet& relay_set, Query& question);
   const Topology* load(const YamlValue& value, const std::string& spec);
-  std::string machine_path(const std::string& spec) const;
 
   template <class Read>
   auto located(const YamlValue& value, Read&& read) {
@@ -105,6 +104,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
   block.execute = read_execution(map.get("execute"), question.collective);
   const YamlValue root = map.get("root");
   const YamlValue profile = map.get("profile");
+  const YamlValue expect = map.get("expect");
   map.finish();
 
   const std::vector<YamlValue> machines = topologies.one_or_more();
@@ -117,7 +117,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
   for (const YamlValue& machine : machines) {
     const auto spec = machine.text("topology");
     if (!spec) continue;
-    question.topology = machine_path(*spec);
+    question.topology = machine_path(*spec, directory_);
     for (const GpuSet& gpu_set : gpu_sets) {
       question.gpus = gpu_set.gpus;
       question.relays = relay_set.gpus;
@@ -132,6 +132,7 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
       }
     }
   }
+  block.expectations = ExpectationReader(block.tables, directory_).read(expect);
   return block;
 }
 
@@ -235,30 +236,6 @@ std::vector<GpuSet> ScenarioReader::read_gpu_sets(YamlMap& map) {
   return sets;
 }
 
-std::optional<std::vector<int>> ScenarioReader::read_gpu_set(const YamlValue& value) {
-  std::string text;
-  if (value.kind() == YamlValue::Kind::list) {
-    std::vector<std::string> numbers;
-    for (const YamlValue& item : value.items("gpus")) {
-      const auto number = item.text("gpu");
-      if (!number) return std::nullopt;
-      numbers.push_back(*number);
-    }
-    text = join(numbers, ",");
-  } else if (const auto words = value.text("gpus")) {
-    text = *words;
-  } else {
-    return std::nullopt;
-  }
-  if (text == "all") return std::vector<int>{};
-  auto gpus = parse_int_list(text);
-  if (!gpus) {
-    value.problem(fmt::format("{} is not a set of GPUs", quote(text)),
-                  "all, or numbers and ranges such as 0-3,6");
-  }
-  return gpus;
-}
-
 RelaySet ScenarioReader::read_relay_set(const YamlValue& value) {
   RelaySet set{value, false, {}};
   if (!value.present()) return set;
@@ -318,14 +295,6 @@ const Topology* ScenarioReader::load(const YamlValue& value, const std::string& 
   auto [machine, is_new] = machines_.try_emplace(spec);
   if (is_new) machine->second = located(value, [&] { return load_topology(spec); });
   return machine->second ? &*machine->second : nullptr;
-}
-
-/// Paths of machine files count from the scenario's folder.
-std::string ScenarioReader::machine_path(const std::string& spec) const {
-  const std::string name = spec.substr(0, spec.find(':'));
-  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".yaml");
-  if (!is_path || directory_.empty() || std::filesystem::path(name).is_absolute()) return spec;
-  return (directory_ / spec).lexically_normal().string();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/expectation.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -26,6 +27,7 @@ struct ScenarioBlock {
   /// given) with every algorithm. `algorithms: all` is already replaced. Never empty.
   std::vector<std::vector<Query>> tables;
   std::optional<ScenarioExecution> execute;
+  std::vector<ExpectedResult> expectations;
 };
 
 /// A study as a file: what to ask, in `espalier.scenario/1`. docs/scenarios.md.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "exec/cuda_backend.h"
+#include "scenarios/scenario.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -35,6 +37,30 @@ TEST(App, ReferenceOfTheCommandLineIsFresh) {
   const char* update = std::getenv("ESPALIER_UPDATE");
   if (update != nullptr && std::string_view(update) == "1") write_file(path, help_markdown());
   EXPECT_EQ(read_file(path), help_markdown()) << "espalier help --markdown > docs/cli.md";
+}
+
+TEST(App, TableOfClaimsIsFresh) {
+  std::vector<std::string> words = {"run"};
+  for (const ScenarioEntry& entry : builtin_scenarios()) {
+    const Scenario scenario = parse_scenario(entry.yaml, entry.name);
+    const bool claims = std::ranges::any_of(scenario.blocks, [](const ScenarioBlock& block) {
+      return std::ranges::any_of(block.expectations,
+                                 [](const ExpectedResult& one) { return !one.claim.empty(); });
+    });
+    if (claims) words.push_back(entry.name);
+  }
+  words.insert(words.end(), {"--claims", "-"});
+  const Result result = run(words);
+  EXPECT_EQ(result.code, 0) << result.err;
+  const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/docs/claims.md";
+  const std::string page = read_file(path);
+  const std::string mark = "<!-- written by espalier run --claims -->\n";
+  const std::size_t table = page.find(mark);
+  ASSERT_NE(table, std::string::npos);
+  const std::string fresh = page.substr(0, table + mark.size()) + result.out;
+  const char* update = std::getenv("ESPALIER_UPDATE");
+  if (update != nullptr && std::string_view(update) == "1") write_file(path, fresh);
+  EXPECT_EQ(read_file(path), fresh) << "ESPALIER_UPDATE=1 writes it";
 }
 
 TEST(App, ExecPrintsTheTableOfNcclTests) {
@@ -153,6 +179,46 @@ TEST(App, JsonSaysWhatWasSkippedAndWhy) {
                            "--collective", "allgather", "--json", "-"});
   EXPECT_EQ(none.code, 3);
   EXPECT_EQ(none.out.substr(0, none.out.find(',')), "{\n  \"schema\": \"espalier.skipped/1\"");
+}
+
+TEST(App, JsonHasWhatScenariosExpect) {
+  const std::string file = testing::TempDir() + "/expecting.yaml";
+  write_file(file, R"(schema: espalier.scenario/1
+name: expecting
+title: t
+blocks:
+  - title: b
+    topology: ring:n=2,gbps=10
+    collective: allreduce
+    sizes: 1000000
+    algorithms: [ring, direct]
+    profile: ideal
+    expect:
+      - {title: slow, measure: time_s, of: {algorithm: ring}, at_least: 1}
+      - {title: none, of: {algorithm: ring}, over: {algorithm: ring}, at_least: 1, at_most: 1}
+)");
+  // direct is no allreduce.
+  EXPECT_EQ(run({"run", file, "--json", "-"}).code, 2);
+  write_file(file, std::regex_replace(read_file(file), std::regex(", direct"), ""));
+  const Result result = run({"run", file, "--json", "-"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.out.find(R"(    "schema": "espalier.expectation/1",
+    "scenario": "expecting",
+    "title": "slow",
+    "claim": null,
+    "measure": "time_s",
+    "ratio": false,
+    "ours": 0.0001,
+    "paper": null,
+    "tolerance": null,
+    "at_least": 1.0,
+    "at_most": null,
+    "verdict": "not explained by the model",
+    "as_expected": false
+  },)"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find(R"("as_expected": true)"), std::string::npos);
 }
 
 TEST(App, AnUnwritableFileIsBadInput) {
