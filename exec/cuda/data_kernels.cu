@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/cuda/launch.cuh"
 #include "exec/cuda/pattern_body.h"
+#include "exec/cuda/with_word.h"
 
 namespace espalier::cuda {
 namespace {
@@ -43,23 +44,6 @@ __device__ std::uint64_t now_ns() {
 __global__ void wait_kernel(std::uint64_t duration_ns) {
   const std::uint64_t begin = now_ns();
   while (now_ns() - begin < duration_ns) {
-  }
-}
-
-/// Calls body with a value of the unsigned integer of that size.
-template <class Body>
-cudaError_t with_word(std::size_t element_bytes, Body&& body) {
-  switch (element_bytes) {
-    case 1:
-      return body(std::uint8_t{});
-    case 2:
-      return body(std::uint16_t{});
-    case 4:
-      return body(std::uint32_t{});
-    case 8:
-      return body(std::uint64_t{});
-    default:
-      return cudaErrorInvalidValue;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/builder.h"
+#include "tests/exec/every_type.h"
 #include "tests/exec/test_programs.h"
 
 namespace espalier {
@@ -67,25 +68,7 @@ class CudaBackendTest : public testing::Test {
 };
 
 TEST_F(CudaBackendTest, RunsAndChecksEveryTypeAndOperator) {
-  for (const bool in_place : {false, true}) {
-    for (const DataType type : all_data_types()) {
-      for (const ReduceOp op : all_reduce_ops()) {
-        RunOptions options;
-        options.size_bytes = 4099 * static_cast<std::int64_t>(size_of(type));
-        options.type = type;
-        options.op = op;
-        options.iterations = 3;
-        options.warmup = 1;
-        const RunReport report = run(tree_program(4, in_place), options);
-        EXPECT_EQ(report.wrong, 0) << to_string(type) << " " << to_string(op);
-        EXPECT_THAT(report.damage, IsEmpty());
-        EXPECT_GT(report.min_time_s, 0);
-        EXPECT_LE(report.min_time_s, report.time_s);
-        EXPECT_LE(report.time_s, report.max_time_s);
-        EXPECT_EQ(report.message_bytes, options.size_bytes);
-      }
-    }
-  }
+  expect_every_type_and_operator([](const auto&... asked) { return run(asked...); });
 }
 
 TEST_F(CudaBackendTest, RunsThroughHostMemoryAndWithManySources) {

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "exec/cuda_backend.h"
+#include "exec/cuda_inventory.h"
+#include "exec/fit_machine.h"
 #include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
 
@@ -35,6 +37,39 @@ class FakeCuda : public testing::Test {
     fake_cuda::reset({});
   }
 };
+
+TEST_F(FakeCuda, AnInventoryHasTheGpusAskedForAndWhoMapsWhom) {
+  fake_cuda::reset({.gpus = 3, .peers = false});
+  const Inventory all = cuda_inventory({});
+  ASSERT_EQ(all.devices.size(), 3U);
+  EXPECT_EQ(all.devices[2].name, "Fake GPU");
+  EXPECT_EQ(all.devices[2].copy_engines, 1);
+  EXPECT_TRUE(all.devices[2].switches.empty());  // Linux knows of no such device
+  EXPECT_EQ(all.can_access[0], (std::vector<bool>{true, false, false}));
+  EXPECT_TRUE(all.nvlinks.empty());
+  EXPECT_EQ(cuda_inventory({2, 1}).ranks(), 2);
+  EXPECT_THAT(error_of([] { cuda_inventory({7}); }, ErrorKind::usage),
+              HasSubstr("there is no GPU 7"));
+}
+
+/// Every program of a survey runs; what its times are does not matter here.
+TEST_F(FakeCuda, SurveysGpusAndRanksThatShareOne) {
+  for (const int sharing : {1, 3}) {
+    const std::vector<int> devices = sharing > 1 ? std::vector<int>{1, 1, 1} : std::vector{0, 2};
+    Inventory inventory = cuda_inventory(sharing > 1 ? std::vector<int>{1} : devices);
+    inventory.sharing = sharing;
+    CudaBackend backend(devices);
+    Meter meter = backend_meter(backend, 1 << 16, 1 << 14, 10);
+    meter.copy_engines = true;
+    std::size_t steps = 0;
+    meter.progress = [&](const std::string&) { ++steps; };
+    const Survey survey = take_survey(inventory, meter);
+    EXPECT_EQ(steps, survey_steps(inventory, true));
+    EXPECT_EQ(survey.alone.size(), sharing > 1 ? 1U : 2U);
+    EXPECT_TRUE(survey.copy_engine.has_value());
+    EXPECT_TRUE(check_topology(fit_machine(survey, "today")).empty());
+  }
+}
 
 TEST_F(FakeCuda, RunsOnAnyGpusInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {

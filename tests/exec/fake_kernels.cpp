@@ -8,6 +8,7 @@
 #include "exec/combine_kernels.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/pattern_body.h"
+#include "exec/cuda/with_word.h"
 #include "ir/data.h"
 
 namespace espalier::cuda {
@@ -15,21 +16,6 @@ namespace {
 
 using fake_cuda::launch;
 using fake_cuda::Touched;
-
-/// Calls body with a value of the unsigned integer of that size.
-template <class Body>
-auto with_word(std::size_t element_bytes, Body&& body) {
-  switch (element_bytes) {
-    case 1:
-      return body(std::uint8_t{});
-    case 2:
-      return body(std::uint16_t{});
-    case 4:
-      return body(std::uint32_t{});
-    default:
-      return body(std::uint64_t{});
-  }
-}
 
 }  // namespace
 
