@@ -23,8 +23,8 @@ std::optional<std::string> cuda_unavailable();
 /// start from fresh inputs, everything else overwritten by a pattern, and every element of the
 /// results and guards around all buffers are compared on the GPUs. Then come `warmup` and
 /// `iterations` runs of the graph, timed by the GPU from before the first op until after the last.
-/// A program that runs in place gets its inputs again before each run, outside of the time.
-/// `timeline` is that of one more run op by op.
+/// In place they work on what the run before left; out of place the results are compared once more
+/// after them. `timeline` is that of one more run, of a graph with events in it.
 ///
 /// Memory and graphs of the latest programs are kept for when they are asked for again.
 class CudaBackend : public Backend {

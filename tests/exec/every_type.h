@@ -8,8 +8,7 @@
 
 namespace espalier {
 
-/// What every executing back end must do: `run(program, options)` runs on it. In place several runs
-/// are right only if each got its inputs again.
+/// What every executing back end must do: `run(program, options)` runs on it.
 template <class Run>
 void expect_every_type_and_operator(const Run& run) {
   for (const bool in_place : {false, true}) {
