@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <set>
 
@@ -20,12 +21,22 @@ namespace {
 constexpr int kHostRanks = 4;
 constexpr int kMostVirtualRanks = 64;
 
-// More than caches hold, and ops as large as those of large messages. A GPU moves a thousand times
-// as many bytes while an op starts.
-constexpr std::int64_t kHostFootprint = std::int64_t{128} << 20;
-constexpr std::int64_t kHostPiece = std::int64_t{4} << 20;
-constexpr std::int64_t kGpuFootprint = std::int64_t{2} << 30;
-constexpr std::int64_t kGpuPiece = std::int64_t{128} << 20;
+/// What a rank's buffers take while it is measured, and ops. More than caches hold, and ops as
+/// large as those of large messages; a GPU moves a hundred times as many bytes while an op starts.
+/// Ranks that share a memory have less each, since all of them have buffers.
+struct Scale {
+  std::int64_t most_bytes = 0;
+  std::int64_t least_bytes = 0;
+  std::int64_t shared_bytes = 0;  ///< of all ranks together
+  std::int64_t piece_bytes = 0;
+
+  std::int64_t footprint_bytes(int sharing) const {
+    return std::clamp(shared_bytes / std::max(1, sharing), least_bytes, most_bytes);
+  }
+};
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
+constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
 
 }  // namespace
 
@@ -111,8 +122,9 @@ Survey survey_machine(const ProbeRequest& request, const Console& console) {
     devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
   }
   const std::unique_ptr<Backend> backend = make_backend(request.executor, devices);
-  Meter meter = backend_meter(*backend, cuda ? kGpuFootprint : kHostFootprint,
-                              cuda ? kGpuPiece : kHostPiece, request.timeout_s);
+  const Scale& scale = cuda ? kGpuScale : kHostScale;
+  Meter meter = backend_meter(*backend, scale.footprint_bytes(request.sharing), scale.piece_bytes,
+                              request.timeout_s);
   meter.copy_engines = cuda;
   Progress progress(console, survey_steps(inventory, meter.copy_engines));
   meter.progress = [&](const std::string& what) { progress.step(what); };
