@@ -57,6 +57,14 @@ class Arguments {
     return choices.front().second;
   }
 
+  /// One of `values`, by what to_string calls it.
+  template <class Range>
+  auto choice_among(std::string_view option, const Range& values) {
+    std::vector<std::pair<std::string, typename Range::value_type>> named;
+    for (const auto value : values) named.emplace_back(to_string(value), value);
+    return choice(option, named);
+  }
+
   /// The file to write results to, "-" for standard output, or empty. Notes a problem when it can't
   /// be written or is that of another output option given: one would overwrite the other.
   std::string output(std::string_view option);

@@ -12,17 +12,6 @@ namespace espalier {
 
 namespace {
 
-Json links_json(const RunReport& report) {
-  Json links = Json::array();
-  for (const LinkUse& link : report.links) {
-    links.push_back({{"name", link.name},
-                     {"bytes", rounded(link.bytes)},
-                     {"busy_s", rounded(link.busy_s)},
-                     {"utilization", rounded(link.utilization)}});
-  }
-  return links;
-}
-
 Json critical_path_json(const RunReport& report) {
   Json steps = Json::array();
   for (const CriticalStep& step : report.critical_path) {
@@ -79,18 +68,6 @@ Json report_json(const Outcome& outcome) {
   return json;
 }
 
-Json skipped_json(const Skipped& one) {
-  Json json;
-  json["schema"] = "espalier.skipped/1";
-  json["topology"] = one.topology.empty() ? Json() : Json(one.topology);
-  json["gpus"] = one.gpus.empty() ? Json() : Json(one.gpus);
-  json["collective"] = one.collective;
-  json["algorithm"] = one.algorithm;
-  json["reason"] = one.reason;
-  if (!one.instead.empty()) json["instead"] = one.instead;
-  return json;
-}
-
 std::string csv_cell(const Json& value) {
   if (value.is_null()) return {};
   if (!value.is_string()) return value.dump();
@@ -123,6 +100,29 @@ Json bound_json(const Bound& bound, double fraction) {
           {"fraction", rounded(fraction)},
           {"kind", bound.kind},
           {"certificate", bound.certificate}};
+}
+
+Json links_json(const RunReport& report) {
+  Json links = Json::array();
+  for (const LinkUse& link : report.links) {
+    links.push_back({{"name", link.name},
+                     {"bytes", rounded(link.bytes)},
+                     {"busy_s", rounded(link.busy_s)},
+                     {"utilization", rounded(link.utilization)}});
+  }
+  return links;
+}
+
+Json skipped_json(const Skipped& one) {
+  Json json;
+  json["schema"] = "espalier.skipped/1";
+  json["topology"] = one.topology.empty() ? Json() : Json(one.topology);
+  json["gpus"] = one.gpus.empty() ? Json() : Json(one.gpus);
+  json["collective"] = one.collective;
+  json["algorithm"] = one.algorithm;
+  json["reason"] = one.reason;
+  if (!one.instead.empty()) json["instead"] = one.instead;
+  return json;
 }
 
 Json reports_array(const std::vector<Outcome>& outcomes) {

@@ -32,4 +32,10 @@ std::string reports_json(const Answers& answers, const Json& more = Json::array(
 /// cells empty where those are null.
 std::string reports_csv(const std::vector<Outcome>& outcomes);
 
+/// How busy links were, as in a report.
+Json links_json(const RunReport& report);
+
+/// What was skipped, as `espalier.skipped/1`.
+Json skipped_json(const Skipped& one);
+
 }  // namespace espalier

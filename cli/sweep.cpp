@@ -22,13 +22,6 @@ bool takes(const Verb& verb, std::string_view option) {
   return std::ranges::count(verb.options, option, &OptionUse::name) > 0;
 }
 
-template <class Value, class Range>
-std::vector<std::pair<std::string, Value>> named(const Range& values) {
-  std::vector<std::pair<std::string, Value>> all;
-  for (const Value value : values) all.emplace_back(to_string(value), value);
-  return all;
-}
-
 /// Reads --ranks where the verb takes it.
 int read_ranks(Arguments& arguments, const Query& question) {
   if (!takes(arguments.verb(), "--ranks")) return 0;
@@ -41,29 +34,6 @@ int read_ranks(Arguments& arguments, const Query& question) {
                       "--gpus chooses ranks of a machine");
   }
   return 0;
-}
-
-/// Returns how many ranks there are, 0 where a problem hides it.
-int read_machine(Arguments& arguments, Query& question) {
-  std::optional<Topology> machine;
-  question.topology = arguments.text("--topology");
-  question.profile = arguments.text("--profile");
-  if (!question.topology.empty()) {
-    machine = arguments.reading("--topology", [&] { return load_topology(question.topology); });
-  } else if (!takes(arguments.verb(), "--ranks") && !arguments.has_unknown()) {
-    arguments.problem("which machine? --topology is missing", "espalier list topologies");
-  }
-  question.gpus = arguments.gpus("--gpus");
-  const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
-  question.relays = relays.value_or(std::vector<int>{});
-  question.links = arguments.choice<LinkScope>(
-      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
-  question.ranks = read_ranks(arguments, question);
-  if (!machine) return question.ranks;
-  arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
-  const auto gpus =
-      arguments.reading("--gpus", [&] { return chosen_gpus(*machine, question.gpus); });
-  return gpus ? static_cast<int>(gpus->size()) : 0;
 }
 
 void read_collective(Arguments& arguments, Query& question, int ranks) {
@@ -90,32 +60,19 @@ void read_chooser(Arguments& arguments, const std::string& word, const Query& qu
   });
 }
 
-void read_algorithms(Arguments& arguments, Sweep& sweep) {
-  const Collective collective = sweep.question.collective;
-  const std::vector<std::string> words = arguments.words("--algorithm");
-  for (const std::string& word : words) {
-    if (word == "all") {
-      sweep.all_algorithms = true;
-      continue;
-    }
-    if (is_chooser(word)) {
-      read_chooser(arguments, word, sweep.question);
-    } else if (const auto choice =
-                   arguments.reading("--algorithm", [&] { return parse_algorithm(word); })) {
-      require_served(arguments, *choice, collective);
-    }
-    if (std::ranges::count(sweep.algorithms, word) == 0) sweep.algorithms.push_back(word);
-  }
-  if (!sweep.all_algorithms) return;
-  for (const std::string& name : Study::applicable(collective)) {
-    if (std::ranges::count(sweep.algorithms, name) == 0) sweep.algorithms.push_back(name);
+void check_word(Arguments& arguments, const std::string& word, const Query& question) {
+  if (is_chooser(word)) {
+    read_chooser(arguments, word, question);
+  } else if (const auto choice =
+                 arguments.reading("--algorithm", [&] { return parse_algorithm(word); })) {
+    require_served(arguments, *choice, question.collective);
   }
 }
 
 void read_execution(Arguments& arguments, RunOptions& run) {
   constexpr std::int64_t kMostIterations = 1'000'000;
-  run.type = arguments.choice("--dtype", named<DataType>(all_data_types()));
-  run.op = arguments.choice("--op", named<ReduceOp>(all_reduce_ops()));
+  run.type = arguments.choice_among("--dtype", all_data_types());
+  run.op = arguments.choice_among("--op", all_reduce_ops());
   run.iterations = static_cast<int>(arguments.integer("--iters", 1, kMostIterations));
   run.warmup = static_cast<int>(arguments.integer("--warmup", 0, kMostIterations));
   run.check = !arguments.flag("--no-check");
@@ -123,6 +80,54 @@ void read_execution(Arguments& arguments, RunOptions& run) {
 }
 
 }  // namespace
+
+int read_machine(Arguments& arguments, Query& question) {
+  std::optional<Topology> machine;
+  question.topology = arguments.text("--topology");
+  question.profile = arguments.text("--profile");
+  if (!question.topology.empty()) {
+    machine = arguments.reading("--topology", [&] { return load_topology(question.topology); });
+  } else if (!takes(arguments.verb(), "--ranks") && !arguments.has_unknown()) {
+    arguments.problem("which machine? --topology is missing", "espalier list topologies");
+  }
+  question.gpus = arguments.gpus("--gpus");
+  const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
+  question.relays = relays.value_or(std::vector<int>{});
+  question.links = arguments.choice<LinkScope>(
+      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+  question.ranks = read_ranks(arguments, question);
+  if (!machine) return question.ranks;
+  arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
+  const auto gpus =
+      arguments.reading("--gpus", [&] { return chosen_gpus(*machine, question.gpus); });
+  return gpus ? static_cast<int>(gpus->size()) : 0;
+}
+
+void read_simulation(Arguments& arguments, Query& question) {
+  const Verb& verb = arguments.verb();
+  if (takes(verb, "--chunk")) question.chunk_bytes = arguments.chunk("--chunk");
+  if (takes(verb, "--engine")) {
+    question.run.engine = arguments.choice_among("--engine", all_sim_engines());
+  }
+}
+
+AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
+                               const std::function<void(const std::string& word)>& check) {
+  AlgorithmWords words;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::count(words.names, name) == 0) words.names.push_back(name);
+  };
+  for (const std::string& word : arguments.words("--algorithm")) {
+    if (word == "all") {
+      words.all = true;
+      continue;
+    }
+    check(word);
+    add(word);
+  }
+  if (words.all) std::ranges::for_each(Study::applicable(collective), add);
+  return words;
+}
 
 std::vector<Query> Sweep::queries() const {
   std::vector<Query> all;
@@ -141,15 +146,24 @@ Sweep read_sweep(Arguments& arguments) {
   const Verb& verb = arguments.verb();
   const int ranks = read_machine(arguments, sweep.question);
   read_collective(arguments, sweep.question, ranks);
-  read_algorithms(arguments, sweep);
+  AlgorithmWords words = read_algorithms(
+      arguments, sweep.question.collective,
+      [&](const std::string& word) { check_word(arguments, word, sweep.question); });
+  sweep.algorithms = std::move(words.names);
+  sweep.all_algorithms = words.all;
   if (takes(verb, "--size")) sweep.sizes = arguments.sizes("--size");
-  if (takes(verb, "--chunk")) sweep.question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--in-place")) sweep.question.in_place = arguments.flag("--in-place");
-  if (takes(verb, "--engine")) {
-    sweep.question.run.engine = arguments.choice("--engine", named<SimEngine>(all_sim_engines()));
-  }
+  read_simulation(arguments, sweep.question);
   if (takes(verb, "--iters")) read_execution(arguments, sweep.question.run);
   return sweep;
+}
+
+void Answers::skip(const Skipped& one) {
+  if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
+}
+
+void Answers::refuse(const std::string& algorithm) {
+  if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);
 }
 
 void Answers::add(Outcome outcome) {
@@ -161,9 +175,9 @@ void Answers::add(Outcome outcome) {
                       algorithm,
                       *outcome.skipped,
                       outcome.instead};
-    if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
+    skip(one);
   } else if (!outcome.verified) {
-    if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);
+    refuse(algorithm);
   } else {
     outcome.program.reset();
     outcome.report.timeline.clear();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,22 @@ struct Sweep {
 
   std::vector<Query> queries() const;  ///< by size, then by algorithm
 };
+
+/// Reads --topology, --gpus, --relay, --links, --profile, and --ranks where the verb takes it;
+/// notes all problems. Returns how many ranks there are, 0 where a problem hides it.
+int read_machine(Arguments& arguments, Query& question);
+
+/// Reads --chunk and --engine, as far as the verb takes them; notes all problems.
+void read_simulation(Arguments& arguments, Query& question);
+
+/// The algorithms that --algorithm names, each once. A word that does not serve the collective is
+/// noted as a problem.
+struct AlgorithmWords {
+  std::vector<std::string> names;
+  bool all = false;  ///< "all" was among them: those that do not apply are then no error
+};
+AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
+                               const std::function<void(const std::string& word)>& check);
 
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
 Sweep read_sweep(Arguments& arguments);
@@ -42,6 +59,9 @@ struct Answers {
   std::vector<Skipped> skipped;     ///< each once
   std::vector<std::string> broken;  ///< algorithms whose program the verifier refused
 
+  /// An algorithm that was not run, and one whose program the verifier refused.
+  void skip(const Skipped& one);
+  void refuse(const std::string& algorithm);
   void add(Outcome outcome);
   void add(Answers more);
   /// The fastest of those with the largest message; null when nothing ran.

@@ -26,13 +26,12 @@ struct Track {
 class TraceText {
  public:
   template <class TrackOf>
-  void add_ops(const Outcome& outcome, const TrackOf& track_of) {
-    CHECK(outcome.program != nullptr);
-    const Program& program = *outcome.program;
-    for (const OpTiming& timing : outcome.report.timeline) {
+  void add_ops(const Program& program, const std::vector<OpTiming>& timeline, const OpName& name,
+               const TrackOf& track_of) {
+    for (const OpTiming& timing : timeline) {
       const Op& op = program.ops[timing.op];
       const Track track = track_of(op);
-      add({{"name", to_string(program, timing.op)},
+      add({{"name", name(timing.op)},
            {"cat", op.kind == OpKind::compute ? "compute"
                    : op.src_count > 1         ? "combine"
                                               : "copy"},
@@ -68,24 +67,35 @@ class TraceText {
 };
 
 /// Places and lanes that the timeline knows, in order.
-std::set<std::pair<PlaceId, int>> lanes_of(const Outcome& outcome) {
+std::set<std::pair<PlaceId, int>> lanes_of(const Program& program,
+                                           const std::vector<OpTiming>& timeline) {
   std::set<std::pair<PlaceId, int>> lanes;
-  for (const OpTiming& timing : outcome.report.timeline) {
-    const Op& op = outcome.program->ops[timing.op];
+  for (const OpTiming& timing : timeline) {
+    const Op& op = program.ops[timing.op];
     lanes.emplace(op.at, op.lane);
   }
   return lanes;
 }
 
+/// Every op called what it does.
+OpName plain_name(const Program& program) {
+  return [&program](OpId op) { return to_string(program, op); };
+}
+
 }  // namespace
 
 std::string trace_json(const Outcome& outcome) {
+  CHECK(outcome.program != nullptr);
+  return trace_json(*outcome.program, outcome.report, plain_name(*outcome.program));
+}
+
+std::string trace_json(const Program& program, const RunReport& report, const OpName& name) {
   TraceText text;
-  text.add_ops(outcome, [](const Op& op) { return Track{op.at, op.lane}; });
+  text.add_ops(program, report.timeline, name, [](const Op& op) { return Track{op.at, op.lane}; });
   PlaceId named = -1;
-  for (const auto& [place, lane] : lanes_of(outcome)) {
+  for (const auto& [place, lane] : lanes_of(program, report.timeline)) {
     const Track track{place, lane};
-    if (place != named) text.name_process(track, place_name(*outcome.program, place));
+    if (place != named) text.name_process(track, place_name(program, place));
     named = place;
     text.name_thread(track, fmt::format("lane {}", lane));
   }
@@ -96,15 +106,17 @@ std::string comparison_trace_json(const Outcome& predicted, const Outcome& measu
   TraceText text;
   int process = 0;
   for (const Outcome* outcome : {&predicted, &measured}) {
+    CHECK(outcome->program != nullptr);
+    const Program& program = *outcome->program;
+    const std::vector<OpTiming>& timeline = outcome->report.timeline;
     std::map<std::pair<PlaceId, int>, int> threads;
-    for (const auto& lane : lanes_of(*outcome)) threads.emplace(lane, threads.size());
+    for (const auto& lane : lanes_of(program, timeline)) threads.emplace(lane, threads.size());
     text.name_process({process, 0}, outcome == &predicted ? "predicted" : "measured");
     for (const auto& [lane, thread] : threads) {
-      text.name_thread(
-          {process, thread},
-          fmt::format("{} lane {}", place_name(*outcome->program, lane.first), lane.second));
+      text.name_thread({process, thread},
+                       fmt::format("{} lane {}", place_name(program, lane.first), lane.second));
     }
-    text.add_ops(*outcome, [&](const Op& op) {
+    text.add_ops(program, timeline, plain_name(program), [&](const Op& op) {
       return Track{process, threads.at({op.at, op.lane})};
     });
     ++process;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "scenarios/study.h"
@@ -9,8 +10,12 @@ namespace espalier {
 
 /// Timelines as Chrome trace events, for ui.perfetto.dev. \pre the runs kept timeline and program.
 
-/// Of one run: a process per place, a thread per lane.
+/// What an op is called.
+using OpName = std::function<std::string(OpId)>;
+
+/// Of one run: a process per place, a thread per lane; ops are called what they do, or as given.
 std::string trace_json(const Outcome& outcome);
+std::string trace_json(const Program& program, const RunReport& report, const OpName& name);
 
 /// Of a prediction and what was measured: two processes, "predicted" and "measured", each with a
 /// thread per place and lane.

@@ -7,8 +7,9 @@ namespace espalier {
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {
-      &run_verb(),  &sim_verb(),    &exec_verb(), &compare_verb(), &probe_verb(),      &tune_verb(),
-      &plan_verb(), &verify_verb(), &show_verb(), &list_verb(),    &completion_verb(), &help_verb(),
+      &run_verb(),  &sim_verb(),        &exec_verb(), &compare_verb(), &probe_verb(),
+      &tune_verb(), &train_verb(),      &plan_verb(), &verify_verb(),  &show_verb(),
+      &list_verb(), &completion_verb(), &help_verb(),
   };
   return verbs;
 }

@@ -14,6 +14,7 @@ const Verb& probe_verb();
 const Verb& verify_verb();
 const Verb& show_verb();
 const Verb& tune_verb();
+const Verb& train_verb();
 const Verb& list_verb();
 const Verb& completion_verb();
 const Verb& help_verb();

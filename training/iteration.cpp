@@ -29,13 +29,6 @@ Contract whole_contract(const IterationPlan& plan) {
   return contract;
 }
 
-template <class Visit>
-void for_each_stage(const IterationPlan& plan, Visit&& visit) {
-  for (const Exchange& exchange : plan.exchanges) {
-    for (const auto& stage : exchange.stages) visit(*stage);
-  }
-}
-
 /// Appends ops as plain data: the dependencies of a stage are known already, and hold for any share
 /// of the message.
 class IterationWriter {
@@ -44,11 +37,13 @@ class IterationWriter {
     Program& program = made_.program;
     program.name = "training";
     program.contract = whole_contract(plan);
-    for_each_stage(plan, [&](const Program& stage) {
-      CHECK(stage.ranks() == plan.ranks && stage.contract.in_place);
-      program.hosts = std::max(program.hosts, stage.hosts);
-      program.relays = std::max(program.relays, stage.relays);
-    });
+    for (const Exchange& exchange : plan.exchanges) {
+      for (const auto& stage : exchange.stages) {
+        CHECK(stage->ranks() == plan.ranks && stage->contract.in_place);
+        program.hosts = std::max(program.hosts, stage->hosts);
+        program.relays = std::max(program.relays, stage->relays);
+      }
+    }
   }
 
   Iteration write() {
@@ -123,9 +118,8 @@ class IterationWriter {
   void begin_stage(const Program& stage, const Exchange& exchange, bool waits_for_gradient) {
     starts_.assign(static_cast<std::size_t>(made_.program.places()), 0);
     const std::size_t gradient = plan_.overlap ? exchange.ready_after : plan_.gradients.size() - 1;
-    std::set<PlaceId> places;
-    for (PlaceId place = 0; place < stage.places(); ++place) places.insert(place_of(stage, place));
-    for (const PlaceId place : places) {
+    for (PlaceId own = 0; own < stage.places(); ++own) {
+      const PlaceId place = place_of(stage, own);
       std::vector<OpId> dependencies;
       if (waits_for_gradient && place < plan_.ranks) {
         dependencies.push_back(made_gradient_[gradient] + static_cast<OpId>(place));

@@ -63,6 +63,17 @@ TEST(App, TableOfClaimsIsFresh) {
   EXPECT_EQ(read_file(path), fresh) << "ESPALIER_UPDATE=1 writes it";
 }
 
+TEST(App, TrainingIsSavedAsAProgramThatVerifyAccepts) {
+  const std::string file = ::testing::TempDir() + "training.esp";
+  const Result saved = run({"train", "--model", "lenet", "--topology", "dgx1-v100", "--gpus", "0-2",
+                            "--batch", "64", "--compute-ms", "5", "--fusion", "0", "--algorithm",
+                            "knomial+pipelined_chain", "--save", file});
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  const Result verified = run({"verify", file});
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  EXPECT_NE(verified.out.find("allreduce"), std::string::npos) << verified.out;
+}
+
 TEST(App, ExecPrintsTheTableOfNcclTests) {
   const Result result = run({"exec", "--ranks", "3", "--algorithm", "ring", "--size", "4,1200",
                              "--dtype", "half", "--op", "max", "--iters", "2"});
