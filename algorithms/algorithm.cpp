@@ -116,6 +116,30 @@ AlgorithmChoice parse_algorithm(std::string_view spec) {
   return choice;
 }
 
+std::string spec_of(const AlgorithmChoice& choice) {
+  std::string spec = choice.algorithm->name;
+  for (const auto& [name, value] : choice.parameters) {
+    spec += fmt::format("{}{}={}", spec.size() == choice.algorithm->name.size() ? ":" : ",", name,
+                        value);
+  }
+  return spec;
+}
+
+std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice) {
+  std::vector<const AlgorithmParameter*> open;
+  for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
+    if (parameter.weighed && !choice.parameters.contains(parameter.name))
+      open.push_back(&parameter);
+  }
+  return open;
+}
+
+const Router& BuildRequest::fabric_router() const {
+  CHECK(router != nullptr);
+  if (!*fabric) fabric->emplace(router->topology(), router->profile(), LinkScope::fabric);
+  return **fabric;
+}
+
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
                          const Placement& placement) {
   BuildRequest request;

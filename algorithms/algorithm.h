@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ struct AlgorithmParameter {
   std::int64_t least;
   std::int64_t most;
   std::vector<std::int64_t> tried = {};  ///< what tuning tries besides the default
+  /// Where nobody gives it, whoever can simulate also tries those for the message at hand, and
+  /// takes the fastest: what is best is no property of the machine.
+  bool weighed = false;
+  bool of_plan = true;  ///< plans depend on it, not only the programs that follow them
 };
 
 /// What an algorithm builds a program for.
@@ -36,7 +41,12 @@ struct BuildRequest {
   /// The machine, for algorithms that look at it; null in machine-blind tests.
   const Router* router = nullptr;
   const Placement* placement = nullptr;
+  /// See fabric_router; copies of a request share it.
+  std::shared_ptr<std::optional<Router>> fabric = std::make_shared<std::optional<Router>>();
 
+  /// The machine with nothing but its GPU fabric, made when first asked for. \pre there is a
+  /// machine
+  const Router& fabric_router() const;
   Contract contract(std::int64_t units) const { return {collective, ranks, root, units, in_place}; }
   std::int64_t parameter(const std::string& name) const { return parameters.at(name); }
 };
@@ -82,6 +92,10 @@ struct AlgorithmChoice {
   std::string label;                               ///< as given
 };
 AlgorithmChoice parse_algorithm(std::string_view spec);
+/// The choice in the words that `parse_algorithm` takes: "knomial:k=4".
+std::string spec_of(const AlgorithmChoice& choice);
+/// The weighed parameters that a choice leaves open.
+std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice);
 
 /// A request for these ranks of this machine (parameters still to be filled).
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,

@@ -20,10 +20,6 @@ constexpr std::int64_t kMostAllreduceOps = 4'000;
 /// hundreds of units.
 constexpr std::int64_t kMostPathOps = 2'000;
 
-Router fabric_of(const BuildRequest& request) {
-  return {request.router->topology(), request.router->profile(), LinkScope::fabric};
-}
-
 Forest pack(const BuildRequest& request, const Router& router) {
   if (request.collective == Collective::allreduce) {
     return pack_allreduce(router, *request.placement);
@@ -37,7 +33,7 @@ Forest pack(const BuildRequest& request, const Router& router) {
 
 Forest plan_optimal(const BuildRequest& request) {
   if (request.ranks == 1) return nothing_to_send(request.collective);
-  return request.parameter("fabric") == 1 ? pack(request, fabric_of(request))
+  return request.parameter("fabric") == 1 ? pack(request, request.fabric_router())
                                           : pack(request, *request.router);
 }
 
@@ -47,7 +43,7 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  Strips strips{.per_unit = request.parameter("streams")};
+  Strips strips{.per_unit = request.parameter("streams"), .wanted = request.parameter("strips")};
   if (has_paths(request.collective)) {
     strips.most_ops = kMostPathOps;
     return path_program("optimal", request, forest, strips);
@@ -61,7 +57,7 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
 
 std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   if (request.ranks > 1 && request.parameter("fabric") == 1 &&
-      unreachable_pair(fabric_of(request), *request.placement)) {
+      unreachable_pair(request.fabric_router(), *request.placement)) {
     return "the GPU fabric does not join all ranks";
   }
   if (!has_paths(request.collective)) return std::nullopt;
@@ -91,11 +87,31 @@ const Algorithm& optimal_algorithm() {
             "trees per root, where there is a choice: for broadcast, reduce, allgather and "
             "reducescatter; 0: as many as the optimum takes",
             0, 0, 1024},
-           {"streams", "transfers side by side that share a tree's part of a link", 2, 1, 8},
-           {"fabric",
-            "1: plan for the GPU fabric alone, though other links are allowed: what little these "
-            "add can cost more in start-ups than it gains",
-            0, 0, 1, {1}}},
+           {.name = "streams",
+            .meaning = "transfers side by side that share a strip's part of a link",
+            .otherwise = 2,
+            .least = 1,
+            .most = 8,
+            .of_plan = false},
+           {.name = "fabric",
+            .meaning =
+                "1: plan for the GPU fabric alone, though other links are allowed: what little "
+                "these add can cost more in start-ups than it gains",
+            .otherwise = 0,
+            .least = 0,
+            .most = 1,
+            .tried = {1},
+            .weighed = true},
+           {.name = "strips",
+            .meaning =
+                "about how many strips the message has: many give each tree its share of links, "
+                "few leave transfers long enough to pipeline; 0: as many as trees' weights take",
+            .otherwise = 0,
+            .least = 0,
+            .most = 100'000,
+            .tried = {16, 64, 256},
+            .weighed = true,
+            .of_plan = false}},
       .pipelined = true,
       .staggered = true,
       .uses_relays = true,

@@ -2,6 +2,7 @@
 #include "cli/plan_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -201,6 +202,18 @@ void print_loads(const Console& console, const Planned& planned, int most) {
   console.out << wrap("Idle: " + text, console.width, "# ");
 }
 
+/// Which plan this is, where simulations weigh several.
+std::string other_plans(const Query& query) {
+  if (query.links == LinkScope::fabric) return {};  // then all are alike
+  std::string text;
+  for (const AlgorithmParameter* parameter : open_parameters(parse_algorithm(query.algorithm))) {
+    if (!parameter->of_plan) continue;
+    text += fmt::format("# planned with {0}={1}; sim, exec and run also try {0}={2}\n",
+                        parameter->name, parameter->otherwise, fmt::join(parameter->tried, ", "));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string part_of_message(std::int64_t units, const Forest& forest) {
@@ -212,11 +225,11 @@ std::string part_of_message(std::int64_t units, const Forest& forest) {
 void print_plan(const Console& console, const Planned& planned, const PlanView& view) {
   const Query& query = planned.query;
   const CollectiveInfo& collective = info(query.collective);
-  console.out << fmt::format("# plan of {} for {}{} on {}\n# profile {}, links {}\n#\n",
+  console.out << fmt::format("# plan of {} for {}{} on {}\n# profile {}, links {}\n{}#\n",
                              query.algorithm, collective.name,
                              collective.rooted ? fmt::format(" (root {})", query.root) : "",
                              describe_ranks(query, planned.machine->ranks()), query.profile,
-                             query.links == LinkScope::all ? "all" : "fabric");
+                             query.links == LinkScope::all ? "all" : "fabric", other_plans(query));
   if (!std::isfinite(planned.forest.algbw_gbps)) {
     console.out << "# Nothing to send: there is one rank\n";
     return;

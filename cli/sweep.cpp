@@ -79,6 +79,16 @@ void read_execution(Arguments& arguments, RunOptions& run) {
   run.timeout_s = arguments.number("--timeout", 0.001, 1e9);
 }
 
+/// Columns that the values of the parameters an algorithm leaves open may take.
+std::size_t open_columns(const std::string& algorithm) {
+  std::size_t columns = 0;
+  for (const AlgorithmParameter* parameter : open_parameters(parse_algorithm(algorithm))) {
+    const std::string widest = fmt::format("{}={}", parameter->name, parameter->tried.back());
+    columns += widest.size() + std::string_view(columns == 0 ? " ()" : ",").size();
+  }
+  return columns;
+}
+
 }  // namespace
 
 int read_machine(Arguments& arguments, Query& question) {
@@ -260,17 +270,28 @@ std::string describe_size(std::int64_t size_bytes) {
 
 std::string algorithm_label(const Outcome& outcome) {
   const std::string& asked = outcome.query.algorithm;
-  return outcome.chosen.empty() ? asked : fmt::format("{} ({})", asked, outcome.chosen);
+  if (outcome.chosen.empty()) return asked;
+  if (is_chooser(asked)) return fmt::format("{} ({})", asked, outcome.chosen);
+  // The parameters that were open; the defaults are what everybody expects.
+  const AlgorithmChoice chosen = parse_algorithm(outcome.chosen);
+  AlgorithmChoice unusual = parse_algorithm(asked);
+  std::string text;
+  for (const AlgorithmParameter* parameter : open_parameters(unusual)) {
+    const std::int64_t value = chosen.parameters.at(parameter->name);
+    if (value == parameter->otherwise) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", parameter->name, value);
+  }
+  return text.empty() ? asked : fmt::format("{} ({})", asked, text);
 }
 
 std::size_t widest_label(Study& study, const Query& query) {
-  if (!is_chooser(query.algorithm)) return query.algorithm.size();
+  if (!is_chooser(query.algorithm)) return query.algorithm.size() + open_columns(query.algorithm);
   std::size_t widest = 0;
   if (const TuningTable* table = study.tuning_table(query)) {
     for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
   } else {
     for (const std::string& candidate : tuning_candidates(query.collective)) {
-      widest = std::max(widest, candidate.size());
+      widest = std::max(widest, candidate.size() + open_columns(candidate));
     }
   }
   return query.algorithm.size() + widest + std::string_view(" ()").size();

@@ -67,12 +67,15 @@ bool uses_only_fabric(const Program& program, const Machine& machine) {
   return true;
 }
 
-Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query) {
+Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
+               const MakePlan& plan) {
   const BuildRequest request = request_for(query, machine);
   Built built;
   built.why_not = unsupported(choice, request);
   if (built.why_not) return built;
-  auto program = std::make_shared<const Program>(build(choice, request));
+  const bool is_given = plan && choice.algorithm->plan != nullptr;
+  auto program = std::make_shared<const Program>(is_given ? build(choice, request, plan(request))
+                                                          : build(choice, request));
   built.why_not = not_routable(*program, machine);
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);

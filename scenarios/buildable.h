@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,10 @@ struct Built {
   bool is_routing = false;  ///< why not: there is a program, but the machine can't carry it out
   std::shared_ptr<const Program> program;
 };
-Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query);
+/// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
+using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
+Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
+               const MakePlan& plan = {});
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
 /// them; none where there are so many ranks that this would take long.

@@ -15,8 +15,6 @@ constexpr double kSmallestPieceBytes = 4096;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
-/// A time this much longer is the same.
-constexpr double kSameTime = 1e-9;
 
 }  // namespace
 

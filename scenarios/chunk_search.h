@@ -17,6 +17,10 @@ struct ChunkChoice {
   double algbw_gbps = 0;
 };
 
+/// Times that differ by less are the same: the simulator promises no more.
+inline constexpr double kSameTime = 1e-9;
+inline bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime); }
+
 /// Why pieces of so many bytes and less were not tried.
 std::string chunk_note_too_costly(std::int64_t piece_bytes);
 

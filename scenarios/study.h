@@ -41,7 +41,7 @@ struct Outcome {
   std::string backend;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   std::string instead;                 ///< skipped for want of routes or peers: what is possible
-  std::string chosen;                  ///< the algorithm, where the query left it open
+  std::string chosen;                  ///< the algorithm, where the query left some of it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
   std::string chunk_note;        ///< why an automatic chunk size may not be the best, if so
@@ -63,6 +63,7 @@ struct Outcome {
 /// What the simulator says about a query, found without verifying the program.
 struct Prediction {
   std::optional<std::string> skipped = {};  ///< why the algorithm does not apply here
+  std::string algorithm = {};               ///< with the values that weighed parameters are best at
   ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
 };
 
@@ -90,8 +91,10 @@ class Study {
   /// the pair when the ranks are not connected at all.
   Outcome ask(const Query& query);
 
-  /// Simulates a query, looking for the best chunk size unless it names one, and remembers. Throws
-  /// as `ask` does. \pre there is a simulator, and the query names a machine and an algorithm.
+  /// Simulates a query, looking for the best chunk size unless it names one, and for the best
+  /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers.
+  /// Throws as `ask` does. \pre there is a simulator, and the query names a machine and an
+  /// algorithm.
   Prediction predict(const Query& query);
 
   /// What a query takes at least, as earlier predictions for other sizes tell: a larger message is
@@ -118,7 +121,8 @@ class Study {
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);
-  Prediction simulate(const Query& query, const Machine& machine, Prepared& prepared);
+  Prediction simulate(const Query& query, Machine& machine);
+  Prediction weigh(const Query& query, Machine& machine);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);

@@ -12,11 +12,6 @@ namespace espalier {
 
 namespace {
 
-/// Times that differ by less are the same: the simulator promises no more.
-constexpr double kSameTime = 1e-9;
-
-bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime); }
-
 /// Both ends, then the middle of every stretch: what is known on both sides of a size rules out
 /// most candidates there.
 std::vector<std::size_t> bisection_order(std::size_t count) {
@@ -113,6 +108,7 @@ TuningTable table_for(const Query& question, int ranks) {
 std::vector<std::string> variants(const Algorithm& algorithm) {
   std::vector<std::string> all = {""};
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    if (parameter.weighed) continue;  // by every simulation
     const std::size_t before = all.size();
     for (const std::int64_t value : parameter.tried) {
       for (std::size_t i = 0; i < before; ++i) {
@@ -192,8 +188,8 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
     if (on_step) on_step(format_bytes(sizes[i]));
     const auto choice = choose_algorithm(study, with(question, {}, sizes[i]), candidates);
     CHECK(choice);  // What is possible does not depend on the size.
-    tuning.choices[i] = {sizes[i], choice->algorithm, choice->prediction.best.chunk_bytes,
-                         choice->prediction.best.time_s};
+    tuning.choices[i] = {sizes[i], choice->prediction.algorithm,
+                         choice->prediction.best.chunk_bytes, choice->prediction.best.time_s};
   }
   tuning.table.rows = joined(tuning.choices);
   return tuning;

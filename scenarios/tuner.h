@@ -14,7 +14,7 @@
 namespace espalier {
 
 /// The algorithm by itself and with every combination of the values its parameters are tried with:
-/// "ring", "ring:directions=2".
+/// "ring", "ring:directions=2". Parameters that every simulation weighs are left open.
 std::vector<std::string> variants(const Algorithm& algorithm);
 /// The variants of every algorithm that serves the collective: what the tuner chooses from.
 std::vector<std::string> tuning_candidates(Collective collective);
@@ -24,7 +24,7 @@ std::vector<std::string> tuning_candidates(Collective collective);
 /// Candidates that what is already known (Study::least_time_s) rules out are not simulated.
 /// Nothing when none applies. \pre the study has a simulator; the candidates serve the collective.
 struct TuningChoice {
-  std::string algorithm;
+  std::string algorithm;  ///< the candidate; the prediction says what is left open
   Prediction prediction;
 };
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,

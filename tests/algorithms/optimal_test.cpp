@@ -59,6 +59,20 @@ TEST(Optimal, ProgramsAreRight) {
   }
 }
 
+TEST(Optimal, FewStripsAreRight) {
+  const Machine machine("dgx1-v100");
+  for (const Collective collective : kPlanned) {
+    const Program all = machine.make("optimal:fabric=0", collective, 2);
+    const Program few = machine.make("optimal:fabric=0,strips=5", collective, 2);
+    EXPECT_LE(few.ops.size(), all.ops.size()) << to_string(collective);
+    EXPECT_TRUE(verify(few).ok()) << to_string(collective);
+  }
+  const auto ops = [&](const char* spec) {
+    return machine.make(spec, Collective::allreduce).ops.size();
+  };
+  EXPECT_LT(ops("optimal:strips=5"), ops("optimal") * 2 / 3);
+}
+
 TEST(Optimal, OneAndTwoRanks) {
   for (const std::vector<int>& gpus : {std::vector<int>{4}, std::vector<int>{4, 7}}) {
     const Machine machine("dgx1-v100", gpus);

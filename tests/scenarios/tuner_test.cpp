@@ -24,6 +24,8 @@ using TunerTest = StudyFixture;
 
 TEST(TunerVariants, AreEveryCombinationDefaultFirst) {
   EXPECT_THAT(variants(*find_algorithm("chain")), ElementsAre("chain"));
+  EXPECT_THAT(variants(*find_algorithm("optimal")), ElementsAre("optimal"))
+      << "every simulation weighs its parameters";
   EXPECT_THAT(variants(*find_algorithm("knomial")),
               ElementsAre("knomial", "knomial:k=4", "knomial:k=8"));
   // host 0 or 1, sharded 0 or 1, at_once 8, 1 or 64.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "ir/chunk.h"
+#include "scenarios/study.h"
+
+// What a study remembers between queries. Private to this room.
+
+namespace espalier {
+
+/// Pieces are larger where a program would have more ops than these.
+inline constexpr std::int64_t kMostOps = 4'000'000;
+/// Programs kept between queries, in ops; more than these are forgotten and built again.
+inline constexpr std::size_t kMostKeptOps = std::size_t{1} << 22;
+
+inline bool leaves_whole(const Chunking& chunking) {
+  return chunking.split == 1 && chunking.piece_units == kMaxUnits;
+}
+
+/// A root that copies its own whole message says nothing about the pieces others pass on.
+inline std::int64_t longest_transfer_units(const Program& program) {
+  std::uint32_t longest = 0;
+  for (const Op& op : program.ops) {
+    for_each_transfer(program, op,
+                      [&](PlaceId, PlaceId) { longest = std::max(longest, op.length); });
+  }
+  return longest;
+}
+
+/// Of the message: the longest transfer.
+inline double longest_share(const Program& program) {
+  return static_cast<double>(longest_transfer_units(program)) /
+         static_cast<double>(program.contract.units);
+}
+
+/// Chunks are larger than asked for where the program would have more than kMostOps ops.
+inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
+  const double share = longest_share(program);
+  // What divides evenly is not to be rounded up because a product of doubles is not exact.
+  return static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
+}
+
+/// Whether simulations weigh parameters for it.
+inline bool leaves_open(const std::string& algorithm) {
+  return !open_parameters(parse_algorithm(algorithm)).empty();
+}
+
+struct Study::Cut {
+  std::shared_ptr<const Program> program;
+  std::optional<Verification> verification;
+};
+
+/// An algorithm built for a machine.
+struct Study::Prepared {
+  AlgorithmChoice choice;
+  std::optional<std::string> skipped;
+  bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
+  std::shared_ptr<const Program> whole;
+  bool only_fabric = false;
+  std::int64_t longest_transfer = 0;
+  /// The whole program and the latest way of cutting it.
+  Cut uncut;
+  Cut latest;
+  Chunking latest_chunking;
+
+  Cut& cut(const Chunking& chunking) {
+    if (leaves_whole(chunking)) return uncut;
+    if (!latest.program || latest_chunking != chunking) {
+      latest = {std::make_shared<Program>(chunk(*whole, chunking)), std::nullopt};
+      latest_chunking = chunking;
+    }
+    return latest;
+  }
+
+  /// {1, kMaxUnits} whenever nothing has to be cut.
+  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes) const {
+    if (chunk_bytes == 0 || size_bytes == 0) return {};
+    const Chunking planned =
+        plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
+                      kMostOps, choice.algorithm->staggered);
+    const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
+    return whole_fits ? Chunking{} : planned;
+  }
+};
+
+struct Study::Cache {
+  using MachineKey =
+      std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
+  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string>;
+  using PlanKey = std::tuple<const Machine*, Collective, int, std::string>;
+  /// By the chunk size asked for.
+  using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
+  using TableKey = std::pair<std::string, Collective>;  ///< the file
+  using RootKey = std::tuple<const Machine*, Collective, int, bool>;
+  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool>;
+
+  std::map<std::string, std::shared_ptr<const Topology>> topologies;
+  std::map<MachineKey, Machine> machines;
+  std::map<const Machine*, Router> fabric_routers;
+  std::map<ProgramKey, Prepared> programs;
+  std::map<PlanKey, Forest> plans;
+  std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
+  std::map<TableKey, TuningTable> tables;
+  std::map<BoundKey, Bound> bounds;
+  std::map<RootKey, std::string> instead;
+
+  static ProgramKey program_key(const Query& query, const Machine& machine) {
+    return {&machine, query.collective, query.root, query.in_place, query.algorithm};
+  }
+
+  /// The plan that a choice's programs follow.
+  const Forest& plan(const Machine& machine, const AlgorithmChoice& choice,
+                     const BuildRequest& request) {
+    AlgorithmChoice planned = choice;
+    for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
+      if (!parameter.of_plan) planned.parameters.erase(parameter.name);
+    }
+    const PlanKey key{&machine, request.collective, request.root, spec_of(planned)};
+    const auto known = plans.find(key);
+    return known != plans.end() ? known->second
+                                : plans.emplace(key, espalier::plan(choice, request)).first->second;
+  }
+
+  /// Called between queries, when nobody holds a reference into `programs`.
+  void forget_programs_if_large() {
+    std::size_t kept_ops = 0;
+    for (const auto& [key, prepared] : programs) {
+      if (prepared.whole) kept_ops += prepared.whole->ops.size();
+      if (prepared.latest.program) kept_ops += prepared.latest.program->ops.size();
+    }
+    if (kept_ops <= kMostKeptOps) return;
+    programs.clear();
+    plans.clear();
+  }
+};
+
+}  // namespace espalier
