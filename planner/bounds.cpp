@@ -31,6 +31,7 @@
 #include "core/words.h"
 #include "planner/bound_judge.h"
 #include "planner/cut_graph.h"
+#include "planner/demand_packing.h"
 #include "planner/pack_paths.h"
 #include "planner/price_proof.h"
 #include "planner/small_partitions.h"
@@ -202,6 +203,16 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   }
 }
 
+/// Whether prices can be tighter than cuts: of paths, and of trees where directions share links.
+bool is_priced(Collective collective, const CutGraph& graph) {
+  const int n = graph.ranks();
+  if (has_paths(collective)) {
+    return n <= kMostPricedRanks && count_demands(collective, n) <= kMostPricedPairs;
+  }
+  return collective != Collective::allreduce && graph.has_media() && graph.relays() == 0 &&
+         n <= kMostPricedTreeRanks;
+}
+
 }  // namespace
 
 Bound bandwidth_bound(Collective collective, int root, const Router& router,
@@ -209,13 +220,12 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
   const CutGraph graph(router, placement);
   BoundJudge judge(collective, root, graph);
   const int n = graph.ranks();
-  const bool priced_paths = has_paths(collective) && !options.helpers && n <= kMostPricedRanks &&
-                            count_demands(collective, n) <= kMostPricedPairs;
+  const bool priced = !options.helpers && is_priced(collective, graph);
   const bool partitions = collective == Collective::allreduce && !options.helpers;
   if (n <= 1) return judge.bound();
   if (graph.direct() && graph.sites() <= SubsetCapacities::kMostSites) {
     judge_subsets(graph, collective, root, partitions, judge);
-    if (priced_paths) judge_by_paths(collective, root, router, placement, judge);
+    if (priced) judge_by_demands(collective, root, router, placement, graph, judge);
     return judge.bound();
   }
   judge_natural(graph, root, partitions, judge);
@@ -228,7 +238,7 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
     const RankSet inside = members(set, n);
     judge.cut(inside, graph.out_of(inside));
   }
-  if (priced_paths) judge_by_paths(collective, root, router, placement, judge);
+  if (priced) judge_by_demands(collective, root, router, placement, graph, judge);
   return judge.bound();
 }
 

@@ -12,9 +12,11 @@
 #include "core/error.h"
 #include "planner/branchings.h"
 #include "planner/capacity_graph.h"
+#include "planner/demand_forest.h"
 #include "planner/edge_splitting.h"
 #include "planner/fullest_link.h"
 #include "planner/lower_trees.h"
+#include "planner/peer_limits.h"
 #include "planner/relay_roles.h"
 #include "planner/tree_rate.h"
 
@@ -31,6 +33,9 @@ constexpr std::int64_t kManyEdges = 3'000;
 constexpr double kGoodEnough = 0.985;
 /// Never more trees than these.
 constexpr std::int64_t kMostTrees = 20'000;
+
+/// A plan found by prices has to be better by this: its weights are less even.
+constexpr double kWorthPrices = 1e-6;
 
 double width(const TreeGrid& grid) {
   return static_cast<double>(grid.capacity) / static_cast<double>(grid.trees);
@@ -165,17 +170,12 @@ Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roo
   return forest;
 }
 
-}  // namespace
-
-Forest pack_arborescences(Collective collective, int root, const Router& router,
-                          const Placement& placement, const PackingOptions& options) {
+/// The better of the plans with half-duplex links and media divided beforehand.
+Forest pack_divided(Collective collective, int root, const Router& router,
+                    const Placement& placement, const PackingOptions& options) {
   const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
-  CHECK(rooted || collective == Collective::allgather || collective == Collective::reducescatter);
-  const int n = static_cast<int>(placement.ranks.size());
-  CHECK(root >= 0 && root < n);
-  if (n == 1) return nothing_to_send(collective);
-  Supply roots(n, rooted ? 0 : 1);
-  roots[root] = 1;
+  Supply roots(placement.ranks.size(), rooted ? 0 : 1);
+  roots[static_cast<std::size_t>(root)] = 1;
   const auto plan_with = [&](MediaUse media, const std::vector<RelayRole>& roles) {
     const CapacityGraph graph = capacity_graph(router, placement, media, root, roles);
     Supply supply = roots;
@@ -193,6 +193,33 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
     if (outward.algbw_gbps > forest.algbw_gbps) return outward;
   }
   return forest;
+}
+
+bool has_shared_directions(const Router& router) {
+  return std::ranges::any_of(router.topology().links, [&](const Link& link) {
+    return link.duplex != Duplex::full && router.hop(link.a, link.b).has_value();
+  });
+}
+
+}  // namespace
+
+Forest pack_arborescences(Collective collective, int root, const Router& router,
+                          const Placement& placement, const PackingOptions& options) {
+  CHECK(!has_paths(collective) && collective != Collective::allreduce);
+  const int n = static_cast<int>(placement.ranks.size());
+  CHECK(root >= 0 && root < n);
+  if (n == 1) return nothing_to_send(collective);
+  Forest forest = pack_divided(collective, root, router, placement, options);
+  if (n > kMostPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
+    return forest;
+  const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
+  if (has_shared_directions(router)) {
+    Forest priced = plan_demands(collective, root, problem, router, placement);
+    if (priced.algbw_gbps > forest.algbw_gbps * (1 + kWorthPrices)) forest = std::move(priced);
+  }
+  return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {
+    return plan_demands(collective, root, among_peers(problem, peers), router, placement);
+  });
 }
 
 }  // namespace espalier

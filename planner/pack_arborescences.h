@@ -18,8 +18,11 @@ struct PackingOptions {
 /// link scope: as much bandwidth as the smallest cut allows (Edmonds 1973), through switches that
 /// cannot copy or combine (ForestColl, arXiv 2402.06787; Bang-Jensen, Frank and Jackson 1995).
 /// Optimal on full-duplex machines where GPUs may copy to any GPU they have a path to; elsewhere,
-/// and with a fixed number of trees, what `algbw_gbps` says. A forest for reduce or reducescatter
-/// is one for broadcast or allgather turned round, since links are alike in both directions.
+/// and with a fixed number of trees, what `algbw_gbps` says. For up to 16 ranks without relays,
+/// where directions share a link or GPUs may map few others (Node::peer_limit), trees come from
+/// linear programming instead, where that is better (see demand_packing.h). A forest for reduce or
+/// reducescatter is one for broadcast or allgather turned round, since links are alike in both
+/// directions.
 ///
 /// The placement's relays take part where that helps: not always as well as they might, see
 /// relay_roles.h.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/words.h"
-#include "planner/path_packing.h"
+#include "planner/demand_packing.h"
 #include "planner/spanning_trees.h"
 
 namespace espalier {
@@ -94,8 +94,9 @@ std::string resource_name(const PackingProblem::Resource& resource, const Topolo
 }
 
 /// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
+/// `turned`: prices of a direction are those of the other one.
 std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
-                       const Integer& scale, const Topology& topology) {
+                       const Integer& scale, const Topology& topology, bool turned = false) {
   std::map<std::pair<LinkId, bool>, Rational> by_direction;
   for (std::size_t r = 0; r < prices.size(); ++r) {
     const auto& resource = problem.resources[r];
@@ -104,11 +105,12 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
   std::map<Integer, std::vector<std::string>, std::greater<>> by_price;
   for (std::size_t r = 0; r < prices.size(); ++r) {
     if (prices[r] == 0) continue;
-    const auto& resource = problem.resources[r];
+    auto resource = problem.resources[r];
     const auto opposite = by_direction.find({resource.link, !resource.forward});
     const bool is_direction = opposite != by_direction.end();
     const bool both = is_direction && opposite->second == prices[r];
     if (both && !resource.forward) continue;  // named by the other direction
+    if (is_direction && turned) resource.forward = !resource.forward;
     by_price[numerator(Rational(prices[r] * scale * resource.load))].push_back(
         resource_name(resource, topology, is_direction && !both));
   }
@@ -190,6 +192,22 @@ void judge_adoption(const Router& router, const Placement& placement,
               paid, scale.str(), rounded_gbps(limit)));
 }
 
+/// What the demands' distances or trees are the least cost of.
+std::string byte_of_every(Collective collective, const std::vector<Demand>& demands,
+                          const CutGraph& graph) {
+  if (demands.front().to != kEveryRank) {
+    return fmt::format("a byte for each of the {} pairs of GPUs that data goes between",
+                       demands.size());
+  }
+  const bool turned = info(collective).reduces;
+  if (demands.size() > 1) {
+    return fmt::format("a byte {} each of the {} GPUs {} all others", turned ? "to" : "from",
+                       demands.size(), turned ? "from" : "to");
+  }
+  return fmt::format("a byte {} {} {} all others", turned ? "to" : "from",
+                     graph.site_name(demands.front().from), turned ? "from" : "to");
+}
+
 }  // namespace
 
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
@@ -203,26 +221,29 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
   }
 }
 
-void judge_by_paths(Collective collective, int root, const Router& router,
-                    const Placement& placement, BoundJudge& judge) {
+void judge_by_demands(Collective collective, int root, const Router& router,
+                      const Placement& placement, const CutGraph& graph, BoundJudge& judge) {
   const int n = static_cast<int>(placement.ranks.size());
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
   if (!is_connected(problem)) return;
   const std::vector<Demand> demands = demands_of(collective, root, n);
-  const PathPacking packing = best_paths(problem, demands);
+  const DemandPacking packing = pack_demands(problem, demands);
   const Integer scale = whole_scale(problem, packing.prices);
   const Rational rate = packing.limit * problem.upper_unit;
   const int blocks = info(collective).blocked ? n : 1;
   const double paid = rounded_gbps(rate * scale);
+  const bool turned = info(collective).reduces;
   judge.prices(
       rate * blocks,
-      fmt::format("a byte that crosses a link costs {}, others nothing. Then a byte for each of "
-                  "the {} pairs of GPUs that data goes between costs at least {} together, and "
-                  "what the links carry in a second costs at most {:.6g} GB/s: {}{:.6g} / {} = "
-                  "{:.6g} GB/s",
-                  price_list(problem, packing.prices, scale, router.topology()), demands.size(),
-                  scale.str(), paid, blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid,
-                  scale.str(), rounded_gbps(rate * blocks)));
+      fmt::format(
+          "a byte that crosses a link costs {}, others nothing. Then {} costs at least {}{}, "
+          "and what the links carry in a second costs at most {:.6g} GB/s: {}{:.6g} / {} = "
+          "{:.6g} GB/s",
+          price_list(problem, packing.prices, scale, router.topology(), turned),
+          byte_of_every(collective, demands, graph), scale.str(),
+          demands.size() > 1 ? " together" : "", paid,
+          blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid, scale.str(),
+          rounded_gbps(rate * blocks)));
 }
 
 }  // namespace espalier

@@ -13,9 +13,10 @@ namespace espalier {
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
                      BoundJudge& judge);
 
-/// Shows the judge the limit on gather, scatter, alltoall or sendrecv that the prices of the best
-/// paths prove (see path_packing.h).
-void judge_by_paths(Collective collective, int root, const Router& router,
-                    const Placement& placement, BoundJudge& judge);
+/// Shows the judge the limit that the prices of the best packing of paths prove (gather, scatter,
+/// alltoall, sendrecv) or of trees (broadcast, reduce, allgather, reducescatter; no relays): see
+/// demand_packing.h.
+void judge_by_demands(Collective collective, int root, const Router& router,
+                      const Placement& placement, const CutGraph& graph, BoundJudge& judge);
 
 }  // namespace espalier

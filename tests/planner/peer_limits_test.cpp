@@ -15,6 +15,7 @@
 
 #include "planner/bounds.h"
 #include "planner/pack_allreduce.h"
+#include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
 #include "topologies/load.h"
 
@@ -33,9 +34,9 @@ struct Bench {
 };
 
 Forest plan(Collective collective, const Bench& bench) {
-  return collective == Collective::allreduce
-             ? pack_allreduce(bench.router, bench.placement)
-             : pack_paths(collective, 0, bench.router, bench.placement);
+  if (collective == Collective::allreduce) return pack_allreduce(bench.router, bench.placement);
+  return has_paths(collective) ? pack_paths(collective, 0, bench.router, bench.placement)
+                               : pack_arborescences(collective, 0, bench.router, bench.placement);
 }
 
 /// Most ranks that any rank exchanges data with.
@@ -103,6 +104,22 @@ Topology limited(const std::string& machine, int peers) {
   Topology topology = load_topology(machine);
   for (Node& node : topology.nodes) node.peer_limit = peers;
   return topology;
+}
+
+TEST(PeerLimits, OneWayTreesKeepLowLimits) {
+  // Two peers each: the chosen pairs make a chain or ring, on which every byte still goes over
+  // every GPU's link once each way.
+  const Bench bench(limited("p2.8xlarge", 2));
+  for (const Collective collective : {Collective::broadcast, Collective::reduce,
+                                      Collective::allgather, Collective::reducescatter}) {
+    const std::string trace(to_string(collective));
+    const Forest forest = plan(collective, bench);
+    EXPECT_EQ(check_forest(forest, bench.router, bench.placement), std::vector<std::string>{})
+        << trace;
+    EXPECT_LE(most_peers(forest), 2U) << trace;
+    const Bound bound = bandwidth_bound(collective, 0, bench.router, bench.placement);
+    EXPECT_GE(forest.algbw_gbps, 0.5 * bound.algbw_gbps) << trace;
+  }
 }
 
 TEST(PeerLimits, LowLimitsStillConnect) {

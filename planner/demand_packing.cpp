@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/path_packing.h"
+#include "planner/demand_packing.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "planner/cheapest_ways.h"
+#include "planner/demand_ways.h"
 #include "planner/packing_master.h"
 #include "planner/whole_weights.h"
 
@@ -26,25 +26,33 @@ constexpr int kMostRounds = 2000;
 constexpr int kBalancedRounds = 8;
 /// Larger systems are not solved exactly: that takes time with the third power of this.
 constexpr std::size_t kMostExactEquations = 200;
-/// What a path loses of its value per transfer, so that of optimal flows a short one is found: far
-/// above the solver's tolerance, far below what any change of the rate could win.
-constexpr double kCostOfLength = 1e-5;
+/// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
+/// packings a short or low one is found: far above the solver's tolerance, far below what any
+/// change of the rate could win.
+constexpr double kCostOfHeight = 1e-5;
 
 /// Of all demands, when a use of each resource costs so much.
 template <typename Price>
-Price total_distance(const PackingProblem& problem, const std::vector<Demand>& demands,
-                     const std::vector<Price>& prices) {
-  std::map<int, std::vector<int>> targets;
-  for (const Demand& demand : demands) targets[demand.from].push_back(demand.to);
+Price total_cost(const PackingProblem& problem, const std::vector<Demand>& demands,
+                 const std::vector<Price>& prices) {
+  DemandWays<Price> ways(problem, prices, demands);
   Price total{};
-  for (const auto& [source, ranks] : targets) {
-    const CheapestWays<Price> ways(problem, prices, source, /*through_sites=*/true);
-    for (const int rank : ranks) total += ways.at(rank).price;
-  }
+  for (std::size_t k = 0; k < demands.size(); ++k) total += ways.price(k);
   return total;
 }
 
-/// Prices whose distances add up to 1, and what they prove.
+/// Edges on the longest way from the first rank. Parents come first.
+int height_of(const std::vector<PackedEdge>& edges) {
+  std::map<int, int> depth;
+  int height = 0;
+  for (const PackedEdge& edge : edges) {
+    depth[edge.to] = depth[edge.from] + 1;
+    height = std::max(height, depth[edge.to]);
+  }
+  return height;
+}
+
+/// Prices at which all demands together cost 1, and what they prove.
 struct Proof {
   std::vector<Rational> prices;
   Rational limit;
@@ -62,7 +70,7 @@ Proof prove(const PackingProblem& problem, const std::vector<Demand>& demands,
   for (const Rational& price : prices) {
     whole.push_back(numerator(price) * (scale / denominator(price)));
   }
-  const Integer total = total_distance(problem, demands, whole);
+  const Integer total = total_cost(problem, demands, whole);
   CHECK(total > 0);
   Proof proof;
   for (std::size_t r = 0; r < whole.size(); ++r) {
@@ -82,24 +90,20 @@ class Search {
     for (int k = 0; k < count(); ++k) rate.emplace(k, 1);
     master_.add(rate);
     master_.set_value(0, count());  // so that demands are worth 1 on average
-    for (std::size_t k = 0; k < demands.size(); ++k) {
-      by_source_[demands[k].from].push_back(static_cast<int>(k));
-    }
   }
 
   void run() {
-    add_balanced_paths();
+    add_balanced_ways();
     const double missing = problem_.resources.size() > kManyResources ? kMissingOfMany : kMissing;
     for (int round = 0; round < kMostRounds; ++round) {
       if (!master_.solve() || !improve(missing)) return;
     }
   }
 
-  /// Lets the solver prefer paths of few transfers, or none.
-  void prefer_short(bool prefer) {
+  /// Lets the solver prefer short paths and low trees, or none.
+  void prefer_low(bool prefer) {
     for (int column = 1; column < master_.columns(); ++column) {
-      const auto transfers = static_cast<double>(path(column).edges.size());
-      master_.set_value(column, prefer ? -kCostOfLength * transfers : 0);
+      master_.set_value(column, prefer ? -kCostOfHeight * height_of(carrier(column).edges) : 0);
     }
     master_.solve();
   }
@@ -110,7 +114,7 @@ class Search {
   }
 
   /// The paths of the solver's basis with its weights, or with exact ones where those are right.
-  std::vector<PackedPath> paths() const {
+  std::vector<Carrier> carriers() const {
     const Basis basis = this->basis();
     if (const auto exact = exact_weights(basis)) return weighed(*exact);
     std::map<int, Rational> weights;
@@ -157,7 +161,9 @@ class Search {
   };
 
   int count() const { return static_cast<int>(demands_.size()); }
-  const PackedPath& path(int column) const { return paths_[static_cast<std::size_t>(column) - 1]; }
+  const Carrier& carrier(int column) const {
+    return carriers_[static_cast<std::size_t>(column) - 1];
+  }
   const ResourceLoads& loads(int column) const {
     return loads_[static_cast<std::size_t>(column) - 1];
   }
@@ -176,57 +182,53 @@ class Search {
     for (const auto& [resource, load] : loads) rows.emplace(count() + resource, load);
     master_.add(rows);
     master_.set_value(master_.columns() - 1, 0);
-    paths_.push_back({demand, std::move(edges), 0});
+    carriers_.push_back({demand, std::move(edges), 0});
     loads_.push_back(std::move(loads));
     return true;
   }
 
-  /// Paths that avoid what the ones before them use, by multiplicative prices.
-  void add_balanced_paths() {
+  /// Ways that avoid what the ones before them use, by multiplicative prices.
+  void add_balanced_ways() {
     std::vector<double> prices;
     for (const auto& resource : problem_.resources) {
       prices.push_back(1 / static_cast<double>(resource.capacity));
     }
     for (int round = 0; round < kBalancedRounds; ++round) {
       std::vector<double> used(prices.size(), 0);  // part of its capacity
-      for (const auto& [source, demands] : by_source_) {
-        const CheapestWays<double> ways(problem_, prices, source, /*through_sites=*/true);
-        for (const int k : demands) {
-          const int to = demands_[static_cast<std::size_t>(k)].to;
-          std::vector<PackedEdge> edges = ways.path_to(to, problem_.sites());
-          for (const PackedEdge& edge : edges) {
-            for (const int r : edge.resources) {
-              const auto resource = static_cast<std::size_t>(r);
-              used[resource] += 1 / static_cast<double>(problem_.resources[resource].capacity);
-            }
+      DemandWays<double> ways(problem_, prices, demands_);
+      for (int k = 0; k < count(); ++k) {
+        std::vector<PackedEdge> edges = ways.edges(static_cast<std::size_t>(k));
+        for (const PackedEdge& edge : edges) {
+          for (const int r : edge.resources) {
+            const auto resource = static_cast<std::size_t>(r);
+            used[resource] += 1 / static_cast<double>(problem_.resources[resource].capacity);
           }
-          add(k, std::move(edges));
         }
+        add(k, std::move(edges));
       }
       const double most = *std::max_element(used.begin(), used.end());
       for (std::size_t r = 0; r < prices.size(); ++r) prices[r] *= 1 + used[r] / most;
     }
   }
 
-  /// Adds paths cheaper than what their demands pay at present prices; false when nothing is to be
+  /// Adds ways cheaper than what their demands pay at present prices; false when nothing is to be
   /// gained.
   bool improve(double missing) {
     const std::vector<double> all = master_.prices();
     const std::vector<double> prices(all.begin() + count(), all.end());
-    double paid = 0, distances = 0;
+    DemandWays<double> ways(problem_, prices, demands_);
+    double paid = 0, cost = 0;
     bool any = false;
-    for (const auto& [source, demands] : by_source_) {
-      const CheapestWays<double> ways(problem_, prices, source, /*through_sites=*/true);
-      for (const int k : demands) {
-        constexpr double kCheaper = 1e-8;
-        const int to = demands_[static_cast<std::size_t>(k)].to;
-        paid += all[static_cast<std::size_t>(k)];
-        distances += ways.at(to).price;
-        if (ways.at(to).price > all[static_cast<std::size_t>(k)] - kCheaper) continue;
-        any = add(k, ways.path_to(to, problem_.sites())) || any;
-      }
+    for (int k = 0; k < count(); ++k) {
+      constexpr double kCheaper = 1e-8;
+      const auto demand = static_cast<std::size_t>(k);
+      const double cheapest = ways.price(demand);
+      paid += all[demand];
+      cost += cheapest;
+      if (cheapest > all[demand] - kCheaper) continue;
+      any = add(k, ways.edges(demand)) || any;
     }
-    return any && distances < paid * (1 - missing);
+    return any && cost < paid * (1 - missing);
   }
 
   Basis basis() const {
@@ -242,7 +244,7 @@ class Search {
     basis.columns.push_back(0);
     for (const int column : master_.basic_columns()) {
       if (column == 0) continue;
-      const int demand = path(column).demand;
+      const int demand = carrier(column).demand;
       const bool is_key = tight.count(demand) > 0 && basis.keys.emplace(demand, column).second;
       if (!is_key) basis.columns.push_back(column);
     }
@@ -256,7 +258,7 @@ class Search {
       for (const auto& [demand, key] : basis.keys) row[0] += load(key, resource);
       for (std::size_t i = 1; i < row.size(); ++i) {
         row[i] = load(basis.columns[i], resource);
-        const auto key = basis.keys.find(path(basis.columns[i]).demand);
+        const auto key = basis.keys.find(carrier(basis.columns[i]).demand);
         if (key != basis.keys.end()) row[i] -= load(key->second, resource);
       }
     }
@@ -276,7 +278,7 @@ class Search {
     for (const auto& [demand, key] : basis.keys) weights.emplace(key, solution->front());
     for (std::size_t i = 1; i < solution->size(); ++i) {
       weights.emplace(basis.columns[i], (*solution)[i]);
-      const auto key = basis.keys.find(path(basis.columns[i]).demand);
+      const auto key = basis.keys.find(carrier(basis.columns[i]).demand);
       if (key != basis.keys.end()) weights[key->second] -= (*solution)[i];
     }
     for (const auto& [column, weight] : weights) {
@@ -286,30 +288,29 @@ class Search {
   }
 
   /// The paths with these weights, as shares of their demands, in their order.
-  std::vector<PackedPath> weighed(const std::map<int, Rational>& weights) const {
+  std::vector<Carrier> weighed(const std::map<int, Rational>& weights) const {
     std::vector<Rational> sums(demands_.size());
     for (const auto& [column, weight] : weights) {
-      sums[static_cast<std::size_t>(path(column).demand)] += weight;
+      sums[static_cast<std::size_t>(carrier(column).demand)] += weight;
     }
-    std::vector<PackedPath> paths;
+    std::vector<Carrier> paths;
     for (const auto& [column, weight] : weights) {
       if (weight == 0) continue;
-      PackedPath& used = paths.emplace_back(path(column));
+      Carrier& used = paths.emplace_back(carrier(column));
       used.share = weight / sums[static_cast<std::size_t>(used.demand)];
     }
     for (const Rational& sum : sums) {
       if (sum == 0) return {};
     }
     std::stable_sort(paths.begin(), paths.end(),
-                     [](const PackedPath& a, const PackedPath& b) { return a.demand < b.demand; });
+                     [](const Carrier& a, const Carrier& b) { return a.demand < b.demand; });
     return paths;
   }
 
   const PackingProblem& problem_;
   const std::vector<Demand>& demands_;
-  std::map<int, std::vector<int>> by_source_;
   PackingMaster master_;
-  std::vector<PackedPath> paths_;
+  std::vector<Carrier> carriers_;
   std::vector<ResourceLoads> loads_;
   std::set<std::pair<int, ResourceLoads>> known_;
 };
@@ -331,29 +332,37 @@ std::vector<Demand> demands_of(Collective collective, int root, int ranks) {
           if (to != rank) demands.push_back({rank, to});
         }
         break;
+      case Collective::broadcast:
+      case Collective::reduce:
+        if (rank == root && ranks > 1) demands.push_back({rank, kEveryRank});
+        break;
+      case Collective::allgather:
+      case Collective::reducescatter:
+        if (ranks > 1) demands.push_back({rank, kEveryRank});
+        break;
       case Collective::sendrecv:
         if (ranks > 1) demands.push_back({rank, (rank + 1) % ranks});
         break;
-      default:
+      case Collective::allreduce:
         break;
     }
   }
   return demands;
 }
 
-PathPacking best_paths(const PackingProblem& problem, const std::vector<Demand>& demands) {
+DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands) {
   CHECK(problem.use == LinkUse::one_way && !demands.empty());
   Search search(problem, demands);
   search.run();
   Proof proof = prove(problem, demands, search.exact_prices().value_or(search.rough_prices()));
-  PathPacking packing{{}, 0, std::move(proof.prices), proof.limit};
+  DemandPacking packing{{}, 0, std::move(proof.prices), proof.limit};
   for (const bool prefer : {true, false}) {
-    search.prefer_short(prefer);
-    std::vector<PackedPath> paths = search.paths();
-    const Rational rate = attained_rate(problem, portions_of(problem, paths));
+    search.prefer_low(prefer);
+    std::vector<Carrier> carriers = search.carriers();
+    const Rational rate = attained_rate(problem, portions_of(problem, carriers));
     if (rate <= packing.rate) continue;
     packing.rate = rate;
-    packing.paths = std::move(paths);
+    packing.carriers = std::move(carriers);
     if (packing.rate == packing.limit) break;
   }
   CHECK(packing.rate > 0);
@@ -361,11 +370,11 @@ PathPacking best_paths(const PackingProblem& problem, const std::vector<Demand>&
 }
 
 std::vector<Portion> portions_of(const PackingProblem& problem,
-                                 const std::vector<PackedPath>& paths) {
+                                 const std::vector<Carrier>& carriers) {
   std::vector<Portion> portions;
-  for (const PackedPath& path : paths) {
-    Portion& portion = portions.emplace_back(Portion{path.demand, path.share, {}});
-    for (const PackedEdge& edge : path.edges) add_loads(problem, edge, portion.loads);
+  for (const Carrier& carrier : carriers) {
+    Portion& portion = portions.emplace_back(Portion{carrier.demand, carrier.share, {}});
+    for (const PackedEdge& edge : carrier.edges) add_loads(problem, edge, portion.loads);
   }
   return portions;
 }
