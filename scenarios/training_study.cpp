@@ -91,16 +91,13 @@ std::int64_t most_units(int ranks) {
   return std::min(kMaxUnits, std::numeric_limits<std::uint32_t>::max() / (ranks + std::int64_t{1}));
 }
 
-void limit_ops(const IterationPlan& plan) {
-  std::size_t ops = plan.gradients.size() * static_cast<std::size_t>(plan.ranks);
-  for (const Exchange& exchange : plan.exchanges) {
-    for (const auto& stage : exchange.stages) ops += stage->ops.size();
-  }
+/// Asked as exchanges become known, so that an iteration of too many ops is refused before the rest
+/// of them is planned.
+void limit_ops(std::size_t ops) {
   if (ops <= kMostOps) return;
-  throw Error(
-      ErrorKind::unsupported,
-      fmt::format("one iteration would have {} ops; at most {} are simulated", ops, kMostOps),
-      "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
+  throw Error(ErrorKind::unsupported,
+              fmt::format("one iteration would have more than {} ops", kMostOps),
+              "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
 }
 
 IterationPlan passes(const TrainingQuery& query, int ranks) {
@@ -176,6 +173,7 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   const std::vector<Bucket> buckets = fuse(*query.model, query.fusion_bytes, element_bytes);
   const BucketLayout layout = lay_out(buckets, most_units(outcome.ranks));
   Exchanges exchanges(study, query);
+  std::size_t ops = (1 + plan.gradients.size()) * static_cast<std::size_t>(plan.ranks);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const std::int64_t bytes = layout.bucket_bytes(i, element_bytes);
     const Exchanged& exchanged = exchanges.of_size(bytes);
@@ -185,10 +183,11 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
       outcome.problems = refused->problems;
       return outcome;
     }
+    for (const auto& stage : exchanged.stages) ops += stage->ops.size();
+    limit_ops(ops);
     plan.exchanges.push_back({buckets[i].last - 1, layout.units[i], exchanged.stages});
     outcome.buckets.push_back({buckets[i], bytes, exchanged.algorithm, 0, 0, 0});
   }
-  limit_ops(plan);
   outcome.iteration = build_iteration(plan);
   const Program& program = outcome.iteration.program;
   Verification verification = verify(program);

@@ -148,6 +148,15 @@ TEST_F(Training, LanguageModelOfTheRingArticle) {
   EXPECT_NEAR(answer(query).iteration_s() / outcome.iteration_s(), 1, 0.05);
 }
 
+TEST_F(Training, TooManyOpsAreRefused) {
+  // A ring of 256 ranks has 2 * 255 * 256 ops, and 4 million hold 30 of them.
+  TrainingQuery query = asked(std::vector<std::int64_t>(31, kMega));
+  query.exchange = with(question("ring:n=256,gbps=1"), "ring");
+  EXPECT_EQ(error_of([&] { train(study_, simulator_, query); }, ErrorKind::unsupported),
+            "error: one iteration would have more than 4000000 ops\n"
+            "  help: a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
+}
+
 TEST_F(Training, RandomModelsKeepTheirAccounts) {
   const auto seed = std::random_device{}();
   RecordProperty("seed", std::to_string(seed));
