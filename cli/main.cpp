@@ -3,8 +3,11 @@
 
 #include "cli/app.h"
 #include "cli/signals.h"
+#include "exec/cuda_backend.h"
 
 int main(int argc, char** argv) {
   espalier::end_cleanly_on_signals();
-  return espalier::run_app({argv + 1, argv + argc}, std::cout, std::cerr);
+  const int exit_code = espalier::run_app({argv + 1, argv + argc}, std::cout, std::cerr);
+  std::cout.flush();
+  espalier::end_process(exit_code);
 }

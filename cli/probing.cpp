@@ -66,8 +66,12 @@ void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& q
   }
 }
 
-std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices) {
-  if (executor == Executor::cuda) return std::make_unique<CudaBackend>(devices);
+std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices,
+                                      bool names_topology) {
+  if (executor == Executor::cuda) {
+    return std::make_unique<CudaBackend>(
+        devices, names_topology ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
+  }
   return std::make_unique<HostBackend>();
 }
 

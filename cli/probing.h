@@ -26,8 +26,10 @@ std::vector<int> read_devices(Arguments& arguments, Executor executor);
 /// it is not as long as --ranks.
 void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question);
 
-/// The devices in turn for the ranks, or all there are when empty. Throws what CudaBackend throws.
-std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices);
+/// The devices in turn for the ranks; when empty, those that the user's topology has them on, or
+/// all there are without one. Throws what CudaBackend throws.
+std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices,
+                                      bool names_topology = false);
 
 /// What to probe: GPUs, each a rank, or so many ranks on one of them or on this computer.
 struct ProbeRequest {

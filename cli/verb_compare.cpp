@@ -78,7 +78,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   }
   question.judge = false;
 
-  const std::unique_ptr<Backend> backend = make_backend(executor, devices);
+  const std::unique_ptr<Backend> backend = make_backend(executor, devices, !probed.has_value());
   Simulator simulator;
   Study predicting(simulator, &simulator);
   Study measuring(*backend, &simulator);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/exec_table.h"
@@ -15,6 +16,21 @@ namespace espalier {
 
 namespace {
 
+/// So that a sweep does not end at its last size, after hours and without a report.
+void require_room(const Console& console, Study& study, const Sweep& sweep) {
+  Progress progress(console, sweep.algorithms.size());
+  for (const std::string& algorithm : sweep.algorithms) {
+    Query largest = sweep.question;
+    largest.algorithm = algorithm;
+    largest.size_bytes = std::ranges::max(sweep.sizes);
+    progress.step(progress_label(largest));
+    for (const bool in_place : {false, true}) {
+      largest.in_place = in_place;
+      study.require_room(largest);
+    }
+  }
+}
+
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
@@ -24,9 +40,11 @@ int run_exec(Arguments& arguments, const Console& console) {
   arguments.finish();
   sweep.question.judge = !sweep.question.topology.empty();
 
-  const std::unique_ptr<Backend> backend = make_backend(executor, devices);
+  const std::unique_ptr<Backend> backend =
+      make_backend(executor, devices, !sweep.question.topology.empty());
   Simulator simulator;
   Study study(*backend, &simulator);
+  require_room(console, study, sweep);
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -47,7 +65,8 @@ const Verb& exec_verb() {
       "with --backend cuda, on its GPUs, out of place and in place, and compares the results with "
       "the right ones. The table is that of nccl-tests. Exit code 1 when an element is wrong. A "
       "machine may be named so that its chunk sizes and host memories are used; the times are "
-      "always those of this computer. The "
+      "always those of this computer. On GPUs, the machine's are those of this computer with the "
+      "same numbers, unless --devices says where the ranks are. The "
       "algorithm auto stands for what is fastest on that machine, tuned:FILE for what a table of "
       "`espalier tune` says.",
       {},

@@ -14,6 +14,17 @@ namespace espalier {
 /// is no driver, an old one, or no GPU. Nothing where they can.
 std::optional<std::string> cuda_unavailable();
 
+/// Whether a run on GPUs did not end. Then nothing can be run on them any more, and CUDA might keep
+/// a process that exits as usual waiting for that run.
+bool cuda_abandoned();
+
+/// Ends the process with this exit code: as usual, or without the clean-up that would not end.
+[[noreturn]] void end_process(int exit_code);
+
+/// Where the ranks and relays are whose GPU nobody names: in turn on all GPUs, or as the target's
+/// placement has them, its machine being this computer: on the GPU with that number in its host.
+enum class UnnamedDevices { in_turn, as_placed };
+
 /// Runs programs on the GPUs of this computer: lanes as streams, dependencies as events, the whole
 /// captured once in a CUDA graph and repeated. Host memories are pinned memory of this computer.
 /// Under a profile whose reductions are separate from copies (copy_engine), copies are made by copy
@@ -30,24 +41,31 @@ std::optional<std::string> cuda_unavailable();
 class CudaBackend : public Backend {
  public:
   /// The GPU of each rank and then of each relay, as CUDA numbers them; several may share one, and
-  /// what a program does not need of them is ignored. Empty: they take turns on all GPUs. Throws
+  /// what a program does not need of them is ignored. Empty: see UnnamedDevices. Throws
   /// Error{unsupported} with `cuda_unavailable`, and Error{usage} naming the GPUs that there are
   /// not.
-  explicit CudaBackend(std::vector<int> devices = {});
+  explicit CudaBackend(std::vector<int> devices = {},
+                       UnnamedDevices unnamed = UnnamedDevices::in_turn);
   ~CudaBackend() override;
 
   std::string name() const override { return "cuda"; }
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
   /// Throws Error{usage} before anything is launched when the program has more ranks and relays
-  /// than devices were given, or when a GPU has not the memory; Error{runtime} naming ops when the
-  /// program gets stuck, or naming the call, the GPU and the op when CUDA reports a failure. After
-  /// a run got stuck nothing can be run any more.
+  /// than devices were given, when it is placed on GPUs that this computer has not, or when a GPU
+  /// or this computer has not the memory; Error{runtime} naming ops when the program gets stuck, or
+  /// naming the call, the GPU and the op when CUDA reports a failure. After a run got stuck nothing
+  /// can be run any more.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
+  void require_room(const Program& program, const Target& target,
+                    const RunOptions& options) override;
 
  private:
   struct Sessions;
+  std::vector<int> gpus_of_places(const Program& program, const Target& target) const;
+
   std::vector<int> devices_;
+  UnnamedDevices unnamed_;
   std::unique_ptr<Sessions> sessions_;
 };
 

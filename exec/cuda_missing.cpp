@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for exec/cuda/ where there is no CUDA toolkit.
+#include <cstdlib>
+
 #include "core/check.h"
 #include "exec/cuda_backend.h"
 #include "exec/cuda_inventory.h"
@@ -10,7 +12,11 @@ struct CudaBackend::Sessions {};
 
 std::optional<std::string> cuda_unavailable() { return "this espalier was built without CUDA"; }
 
-CudaBackend::CudaBackend(std::vector<int>) {
+bool cuda_abandoned() { return false; }
+
+void end_process(int exit_code) { std::exit(exit_code); }
+
+CudaBackend::CudaBackend(std::vector<int>, UnnamedDevices) {
   throw Error(ErrorKind::unsupported, *cuda_unavailable(),
               "install the CUDA toolkit and build again");
 }
@@ -21,6 +27,10 @@ std::optional<std::string> CudaBackend::unsupported(const Program&, const Target
 }
 
 RunReport CudaBackend::run(const Program&, const Target&, const RunOptions&) {
+  CHECK(false);  // nobody can make one
+}
+
+void CudaBackend::require_room(const Program&, const Target&, const RunOptions&) {
   CHECK(false);  // nobody can make one
 }
 

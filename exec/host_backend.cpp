@@ -41,6 +41,13 @@ void require_memory(const HostData& data, std::int64_t size_bytes) {
       fmt::format("{} fits", format_bytes(size)));
 }
 
+HostData data_of(const Program& program, const RunOptions& options, int threads) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(options.type));
+  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+  return {program, ElementLayout(program.contract, options.size_bytes / element_bytes),
+          options.type, options.op, threads > 0 ? threads : static_cast<int>(processors)};
+}
+
 // Runs the program as often as the options say and reports.
 RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
                       const RunOptions& options) {
@@ -72,14 +79,17 @@ std::optional<std::string> HostBackend::unsupported(const Program&, const Target
   return std::nullopt;
 }
 
+void HostBackend::require_room(const Program& program, const Target&, const RunOptions& options) {
+  require_sane(options);
+  require_memory(data_of(program, options, threads_), options.size_bytes);
+}
+
 RunReport HostBackend::run(const Program& program, const Target&, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   require_sane(options);
   const std::size_t element_bytes = size_of(options.type);
   const std::int64_t elements = options.size_bytes / static_cast<std::int64_t>(element_bytes);
-  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  const HostData data{program, ElementLayout(program.contract, elements), options.type, options.op,
-                      threads_ > 0 ? threads_ : static_cast<int>(processors)};
+  const HostData data = data_of(program, options, threads_);
   require_memory(data, options.size_bytes);
   try {
     const LanePrograms lowered = lower(program, elements, element_bytes);

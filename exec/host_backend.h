@@ -25,6 +25,8 @@ class HostBackend : public Backend {
   /// Throws Error{unsupported} saying how much memory it would take when that is more than this
   /// computer can give, and Error{runtime} naming ops when the program gets stuck.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
+  void require_room(const Program& program, const Target& target,
+                    const RunOptions& options) override;
 
  private:
   int threads_;

@@ -5,8 +5,10 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <string>
 
 #include "core/error.h"
 
@@ -58,6 +60,23 @@ double host_memory_limit() {
   std::ifstream group("/sys/fs/cgroup/memory.max");
   if (double most = 0; group >> most) limit = std::min(limit, most);  // not "max"
   return limit;
+}
+
+double host_memory_available() {
+  double available = host_memory_limit();
+  std::ifstream memory("/proc/meminfo");
+  for (std::string line; std::getline(memory, line);) {
+    if (double kib = 0; std::sscanf(line.c_str(), "MemAvailable: %lf", &kib) == 1) {
+      available = std::min(available, kib * 1024);
+    }
+  }
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  std::ifstream used("/sys/fs/cgroup/memory.current");
+  double most = 0;
+  if (double now = 0; group >> most && used >> now) {
+    available = std::min(available, std::max(0.0, most - now));
+  }
+  return available;
 }
 
 HostMemory::HostMemory(const LanePrograms& lowered) : places_(lowered.buffer_bytes.size()) {

@@ -21,6 +21,8 @@ double host_memory_bytes(const Program& program, double unit_bytes);
 
 /// Bytes that this process may use at most: the computer's memory, or its control group's share.
 double host_memory_limit();
+/// Bytes that are free now, or would be if caches gave way.
+double host_memory_available();
 
 /// The buffers of a run, each an allocation of its own, aligned to cache lines (large ones to huge
 /// pages) and between guards that tell whether somebody wrote outside of it.

@@ -30,14 +30,22 @@ struct Prod {
 };
 struct Min {
   template <class T>
+  [[gnu::always_inline]] static constexpr bool takes_second(T a, T b) {
+    return b < a;
+  }
+  template <class T>
   [[gnu::always_inline]] static constexpr T apply(T a, T b) {
-    return b < a ? b : a;
+    return takes_second(a, b) ? b : a;
   }
 };
 struct Max {
   template <class T>
+  [[gnu::always_inline]] static constexpr bool takes_second(T a, T b) {
+    return a < b;
+  }
+  template <class T>
   [[gnu::always_inline]] static constexpr T apply(T a, T b) {
-    return a < b ? b : a;
+    return takes_second(a, b) ? b : a;
   }
 };
 

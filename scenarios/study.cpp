@@ -166,6 +166,16 @@ const std::string& Study::possible_instead(const Query& query, const Machine& ma
   return known->second;
 }
 
+void Study::require_room(const Query& query) {
+  if (is_chooser(query.algorithm)) return;
+  Machine& machine = this->machine(query);
+  const Prepared& prepared = prepare(query, machine);
+  if (prepared.skipped) return;
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  backend_.require_room(*prepared.whole, {machine.router.get(), machine.placement}, options);
+}
+
 Outcome Study::ask(const Query& query) {
   Machine& machine = this->machine(query);
   Outcome outcome;

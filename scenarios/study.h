@@ -91,6 +91,11 @@ class Study {
   /// the pair when the ranks are not connected at all.
   Outcome ask(const Query& query);
 
+  /// Throws what `ask` would throw because the back end has not the memory or the devices; nothing
+  /// is run. Says nothing of queries that leave the algorithm open, nor of algorithms that do not
+  /// apply.
+  void require_room(const Query& query);
+
   /// Simulates a query, looking for the best chunk size unless it names one, and for the best
   /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers.
   /// Throws as `ask` does. \pre there is a simulator, and the query names a machine and an

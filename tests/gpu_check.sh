@@ -38,8 +38,10 @@ echo "| check | |"
 echo "|---|---|"
 row "GPU tests" "$tests" --gtest_brief=1
 if [ -x "$sanitizer" ]; then
-  short='*.RunsThroughHostMemory*:*.ReportsAWrongResult:*.KeepsATimeline'
-  for tool in memcheck racecheck; do
+  # Blocks of odd sizes, whose operands are aligned to their elements only. Racecheck looks at shared
+  # memory, of which today's kernels have none; it is for those to come.
+  short='*.RunsThroughHostMemory*:*.ReportsAWrongResult:*.KeepsATimeline:*.RunOperandsThatBeginAnywhere*'
+  for tool in memcheck initcheck racecheck; do
     row "compute-sanitizer $tool" "$sanitizer" --tool "$tool" --error-exitcode 9 \
       "$tests" --gtest_brief=1 --gtest_filter="$short"
   done
@@ -50,6 +52,10 @@ for options in "--profile kernel" "--profile copy_engine" "--profile kernel --dt
   # shellcheck disable=SC2086  # several words
   row "all algorithms, 8 ranks, $options" "$espalier" exec --backend cuda --ranks 8 \
     --algorithm all --size 1000,16MiB --iters 3 $options
+done
+for collective in allgather reducescatter alltoall broadcast; do
+  row "$collective, 8 ranks, odd sizes" "$espalier" exec --backend cuda --ranks 8 --collective "$collective" \
+    --algorithm all --size 1000003 --dtype uint8 --iters 3
 done
 echo
 echo "Rates, ${rates}:"

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "core/units.h"
+#include "exec/cuda/peers.h"
 #include "exec/cuda/session.h"
 #include "exec/host_memory.h"
 #include "exec/run_options.h"
@@ -24,11 +27,13 @@ constexpr std::size_t kMostSessions = 4;
 // watched.
 constexpr std::size_t kMostOps = std::size_t{1} << 18;
 
-// Share of what is free that buffers may take: the rest is for contexts, graphs and fragments.
+// Share of what is free that buffers may take: the rest is for contexts, graphs and fragments, and
+// of this computer's memory, where buffers are pinned, for everybody else.
 constexpr double kMemoryShare = 0.95;
+constexpr double kPinnedShare = 0.8;
 
-/// The GPU of each place: ranks and relays in turn, those of `devices` or all there are.
-std::vector<int> devices_of_places(const std::vector<int>& devices, const Program& program) {
+/// The GPU of each rank and then of each relay that --devices names, in turn all there are.
+std::vector<int> devices_in_turn(const std::vector<int>& devices, const Program& program) {
   const int wanted = program.ranks() + program.relays;
   if (!devices.empty() && devices.size() < static_cast<std::size_t>(wanted)) {
     throw Error(ErrorKind::usage,
@@ -39,20 +44,72 @@ std::vector<int> devices_of_places(const std::vector<int>& devices, const Progra
   }
   const int count = cuda::gpu_count();
   std::vector<int> all;
-  int next = 0;
-  for (PlaceId place = 0; place < program.places(); ++place) {
-    if (place_number(program, place).kind == PlaceKind::host) {
-      all.push_back(DeviceSet::kHost);
-      continue;
-    }
+  for (int next = 0; next < wanted; ++next) {
     all.push_back(devices.empty() ? next % count : devices[static_cast<std::size_t>(next)]);
-    ++next;
+  }
+  return all;
+}
+
+/// A GPU's number among those of its host.
+int number_in_host(const Topology& topology, NodeId gpu) {
+  int number = 0;
+  for (const NodeId other : topology.gpus()) {
+    if (other == gpu) break;
+    const auto host = [&](NodeId node) {
+      return topology.nodes[static_cast<std::size_t>(node)].host;
+    };
+    if (host(other) == host(gpu)) ++number;
+  }
+  return number;
+}
+
+/// The GPU of each rank and then of each relay: the one with the number that its node has in its
+/// host. \pre the target has a router
+std::vector<int> devices_as_placed(const Target& target, const Program& program) {
+  const Topology& topology = target.router->topology();
+  const int count = cuda::gpu_count();
+  const std::vector<NodeId>& ranks = target.placement.ranks;
+  const std::vector<NodeId>& relays = target.placement.relays;
+  std::vector<NodeId> nodes(ranks.begin(), ranks.begin() + program.ranks());
+  nodes.insert(nodes.end(), relays.begin(), relays.begin() + program.relays);
+  std::vector<int> all;
+  DiagnosticList problems;
+  const std::string hint = "--devices names the GPU of each rank and relay, whatever they are";
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = topology.nodes[static_cast<std::size_t>(nodes[i])];
+    const int number = number_in_host(topology, nodes[i]);
+    if (node.host != topology.nodes[static_cast<std::size_t>(nodes[0])].host) {
+      problems.add({}, fmt::format("{} of '{}' is in another computer", node.name, topology.name),
+                   hint);
+    } else if (number >= count) {
+      problems.add({},
+                   fmt::format("{} of '{}' is not on this computer, which has {} GPU{}", node.name,
+                               topology.name, count, count == 1 ? "" : "s"),
+                   hint);
+    }
+    all.push_back(number);
+  }
+  problems.throw_if_any(ErrorKind::usage);
+  return all;
+}
+
+/// By place; DeviceSet::kHost for host memories.
+std::vector<int> with_hosts(const std::vector<int>& devices, const Program& program) {
+  std::vector<int> all;
+  std::size_t next = 0;
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    const bool is_host = place_number(program, place).kind == PlaceKind::host;
+    all.push_back(is_host ? DeviceSet::kHost : devices[next++]);
   }
   return all;
 }
 
 bool by_copy_engines(const Target& target) {
   return target.router != nullptr && target.router->profile().reduction == ReductionMode::separate;
+}
+
+cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::vector<int> gpus) {
+  return {options.size_bytes, options.type, options.op, by_copy_engines(target), std::move(gpus)};
 }
 
 double bytes_per_unit(const Program& program, const cuda::SessionKey& key) {
@@ -84,7 +141,7 @@ std::optional<Shortage> find_shortage(const Program& program, const cuda::Sessio
     const double available = static_cast<double>(free) * kMemoryShare;
     if (bytes > available) return Shortage{fmt::format("GPU {}", gpu), bytes, available};
   }
-  const double available = host_memory_limit() * kMemoryShare;
+  const double available = host_memory_available() * kPinnedShare;
   if (pinned > available) return Shortage{"this computer", pinned, available};
   return std::nullopt;
 }
@@ -104,64 +161,70 @@ std::optional<Shortage> find_shortage(const Program& program, const cuda::Sessio
 
 struct CudaBackend::Sessions {
   std::vector<std::unique_ptr<cuda::Session>> kept;  // the latest last
-  std::set<std::pair<int, int>> peers;               // mapped now, as CUDA numbers them
 
-  cuda::Session& get(const Program& program, const cuda::SessionKey& key) {
-    const auto known = std::ranges::find_if(
-        kept, [&](const auto& session) { return session->serves(program, key); });
-    if (known != kept.end()) {
-      std::rotate(known, known + 1, kept.end());
-      return *kept.back();
-    }
-    if (kept.size() == kMostSessions) kept.erase(kept.begin());
+  /// Gives up old programs for a new one. Throws Error{usage} when it would not fit even so.
+  void make_room(const Program& program, const cuda::SessionKey& key) {
     auto shortage = find_shortage(program, key);
     while (shortage && !kept.empty()) {
       kept.erase(kept.begin());
       shortage = find_shortage(program, key);
     }
     if (shortage) refuse(*shortage, key.size_bytes);
-    kept.push_back(std::make_unique<cuda::Session>(program, key));
-    return *kept.back();
   }
 
-  /// Maps what the session needs, and nothing else.
-  void map_peers(const cuda::Session& session) {
-    std::set<std::pair<int, int>> wanted;
-    const auto number = [&](int device) {
-      return session.gpus().all[static_cast<std::size_t>(device)].number;
-    };
-    for (const auto& [device, other] : session.plan().peers) {
-      wanted.emplace(number(device), number(other));
-    }
-    for (auto pair = peers.begin(); pair != peers.end();) {
-      if (wanted.count(*pair) > 0) {
-        ++pair;
-        continue;
+  cuda::Session* find(const Program& program, const cuda::SessionKey& key) {
+    const auto known = std::ranges::find_if(
+        kept, [&](const auto& session) { return session->serves(program, key); });
+    if (known == kept.end()) return nullptr;
+    std::rotate(known, known + 1, kept.end());
+    return kept.back().get();
+  }
+
+  cuda::Session& make(const Program& program, const cuda::SessionKey& key) {
+    make_room(program, key);
+    if (kept.size() == kMostSessions) kept.erase(kept.begin());
+    for (;;) {
+      try {
+        kept.push_back(std::make_unique<cuda::Session>(program, key));
+        return *kept.back();
+      } catch (const Error& error) {
+        // Scratch memory and tables, which the buffers left no room for.
+        if (error.kind() != ErrorKind::usage || kept.empty()) throw;
+        kept.erase(kept.begin());
       }
-      cuda::use_gpu(pair->first);
-      cuda::require(cudaDeviceDisablePeerAccess(pair->second), "cudaDeviceDisablePeerAccess",
-                    pair->first, fmt::format("for the memory of GPU {}", pair->second));
-      pair = peers.erase(pair);
     }
-    for (const auto& pair : wanted) {
-      if (peers.count(pair) > 0) continue;
-      cuda::use_gpu(pair.first);
-      const cudaError_t status = cudaDeviceEnablePeerAccess(pair.second, 0);
-      if (status == cudaErrorPeerAccessAlreadyEnabled) {
-        cudaGetLastError();  // by an earlier back end of this process
-      } else {
-        cuda::require(status, "cudaDeviceEnablePeerAccess", pair.first,
-                      fmt::format("for the memory of GPU {}", pair.second));
+  }
+
+  /// Of this program, with the memory of peers mapped as it needs it.
+  cuda::Session& get(const Program& program, const cuda::SessionKey& key) {
+    for (;;) {
+      cuda::Session* known = find(program, key);
+      cuda::Session& session = known != nullptr ? *known : make(program, key);
+      const auto number = [&](int device) {
+        return session.gpus().all[static_cast<std::size_t>(device)].number;
+      };
+      std::set<cuda::PeerPair> wanted;
+      for (const auto& [device, other] : session.plan().peers) {
+        wanted.emplace(number(device), number(other));
       }
-      peers.insert(pair);
+      if (cuda::map_peers(wanted, session.gpus().set.most_peers)) return session;
+      kept.pop_back();  // to be planned again without what can't be mapped
     }
   }
 };
 
 std::optional<std::string> cuda_unavailable() { return cuda::cuda_problem(); }
 
-CudaBackend::CudaBackend(std::vector<int> devices)
-    : devices_(std::move(devices)), sessions_(std::make_unique<Sessions>()) {
+bool cuda_abandoned() { return cuda::devices_abandoned(); }
+
+void end_process(int exit_code) {
+  if (!cuda_abandoned()) std::exit(exit_code);
+  std::fflush(nullptr);
+  std::_Exit(exit_code);
+}
+
+CudaBackend::CudaBackend(std::vector<int> devices, UnnamedDevices unnamed)
+    : devices_(std::move(devices)), unnamed_(unnamed), sessions_(std::make_unique<Sessions>()) {
   if (const auto problem = cuda_unavailable()) throw Error(ErrorKind::unsupported, *problem);
   const int count = cuda::gpu_count();
   DiagnosticList unknown;
@@ -180,6 +243,21 @@ std::optional<std::string> CudaBackend::unsupported(const Program& program, cons
                      program.ops.size(), kMostOps);
 }
 
+/// As CUDA numbers them; DeviceSet::kHost for host memories.
+std::vector<int> CudaBackend::gpus_of_places(const Program& program, const Target& target) const {
+  const bool as_placed =
+      devices_.empty() && unnamed_ == UnnamedDevices::as_placed && target.router != nullptr;
+  return with_hosts(
+      as_placed ? devices_as_placed(target, program) : devices_in_turn(devices_, program), program);
+}
+
+void CudaBackend::require_room(const Program& program, const Target& target,
+                               const RunOptions& options) {
+  require_sane(options);
+  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  if (sessions_->find(program, key) == nullptr) sessions_->make_room(program, key);
+}
+
 RunReport CudaBackend::run(const Program& program, const Target& target,
                            const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -187,11 +265,15 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
   if (cuda::devices_abandoned()) {
     throw Error(ErrorKind::runtime, "the GPUs still hold a run that did not end");
   }
-  const cuda::SessionKey key{options.size_bytes, options.type, options.op, by_copy_engines(target),
-                             devices_of_places(devices_, program)};
-  cuda::Session& session = sessions_->get(program, key);
-  sessions_->map_peers(session);
-  RunReport report = session.run(options);
+  cuda::Session& session =
+      sessions_->get(program, key_of(options, target, gpus_of_places(program, target)));
+  RunReport report;
+  try {
+    report = session.run(options);
+  } catch (...) {
+    sessions_->kept.pop_back();  // its streams may hold half a program
+    throw;
+  }
   const auto size = static_cast<std::int64_t>(size_of(options.type));
   report.message_bytes =
       ElementLayout(program.contract, options.size_bytes / size).message_elements() * size;

@@ -6,9 +6,9 @@
 namespace espalier::cuda {
 namespace {
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kFoldBlocksPerProcessor)
     copy_kernel(std::byte* dst, const std::byte* source, std::int64_t bytes) {
-  fold_body<Native<std::uint8_t>, Sum>(dst, &source, 1, bytes, this_worker());
+  fold_body<Native<std::uint8_t>, Sum, CopyInFlight>(dst, &source, 1, bytes, this_worker());
 }
 
 template <class T>
@@ -51,7 +51,7 @@ __global__ void wait_kernel(std::uint64_t duration_ns) {
 
 cudaError_t launch_copy(std::byte* dst, const std::byte* source, Extent bytes,
                         cudaStream_t stream) {
-  const std::int64_t packs = bytes.elements / (kPackBytes * kPacksInFlight) + 1;
+  const std::int64_t packs = bytes.elements / kPackBytes + 1;
   copy_kernel<<<blocks_for(packs, bytes.most_blocks), kThreads, 0, stream>>>(dst, source,
                                                                              bytes.elements);
   return cudaGetLastError();

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "exec/operators.h"
 
 #if defined(__CUDACC__)
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 /// Marks what runs on the device and, in tests, on the host. C++17 throughout: CUDA 11 knows no
 /// more.
@@ -14,6 +16,14 @@
 #else
 #include "exec/half_conversion.h"
 #define ESPALIER_DEVICE
+#endif
+
+// How often the device compiler copies the loop that follows; others do as they like.
+#if defined(__CUDA_ARCH__)
+#define ESPALIER_PRAGMA(text) _Pragma(#text)
+#define ESPALIER_UNROLL(times) ESPALIER_PRAGMA(unroll times)
+#else
+#define ESPALIER_UNROLL(times)
 #endif
 
 namespace espalier::cuda {
@@ -52,8 +62,8 @@ struct Half {
 #endif
 };
 
-/// The upper half of a float, rounded to nearest, ties to even. In integer arithmetic, since
-/// devices before compute capability 8.0 have no instruction for it.
+/// The upper half of a float, rounded to nearest, ties to even. In integer arithmetic where devices
+/// have no instruction for it, before compute capability 8.0.
 struct Bfloat16 {
   using Storage = std::uint16_t;
   ESPALIER_DEVICE static float decode(Storage stored) {
@@ -63,20 +73,28 @@ struct Bfloat16 {
     return value;
   }
   ESPALIER_DEVICE static Storage encode(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x;
+#else
     std::uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     // See Bfloat16Codec of exec/half_conversion.h.
     const std::uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
     const std::uint32_t quiet = (bits >> 16) | 0x40;
     return static_cast<Storage>((bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded);
+#endif
   }
 };
 
-/// a (+) b, rounded to the type.
+/// a (+) b, rounded to the type. What is one of the two stays as it is stored.
 template <class Element, class Op>
 ESPALIER_DEVICE typename Element::Storage combine_stored(typename Element::Storage a,
                                                          typename Element::Storage b) {
-  return Element::encode(Op::apply(Element::decode(a), Element::decode(b)));
+  if constexpr (std::is_same_v<Op, Min> || std::is_same_v<Op, Max>) {
+    return Op::takes_second(Element::decode(a), Element::decode(b)) ? b : a;
+  } else {
+    return Element::encode(Op::apply(Element::decode(a), Element::decode(b)));
+  }
 }
 
 }  // namespace espalier::cuda

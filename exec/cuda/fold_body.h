@@ -7,6 +7,7 @@
 
 #include "exec/cuda/elements.h"
 #include "exec/cuda/packs.h"
+#include "exec/cuda/pair_arithmetic.h"
 
 namespace espalier::cuda {
 
@@ -16,11 +17,28 @@ struct Worker {
   std::int64_t count = 1;
 };
 
-/// Packs of every source that a thread has under way.
-inline constexpr int kPacksInFlight = 4;
+/// What a thread has under way at a time: packs of each of a few sources. Loads that do not wait
+/// for each other hide how long memory takes, and there are few enough to leave a multiprocessor
+/// room for four blocks.
+template <int kPacksEach, int kSourcesEach>
+struct InFlight {
+  static constexpr int kPacks = kPacksEach;
+  static constexpr int kSources = kSourcesEach;
+};
+using FoldInFlight = InFlight<2, 4>;
+using CopyInFlight = InFlight<4, 1>;
 
 template <class Element, class Op>
 ESPALIER_DEVICE Pack combine_packs(const Pack& a, const Pack& b) {
+  Pack result;
+#if defined(__CUDA_ARCH__)
+  if constexpr (PairArithmetic<Element, Op>::kExists) {
+    for (int i = 0; i < 4; ++i) {
+      result.words[i] = PairArithmetic<Element, Op>::apply(a.words[i], b.words[i]);
+    }
+    return result;
+  }
+#endif
   using T = typename Element::Storage;
   constexpr int kLanes = kPackBytes / static_cast<int>(sizeof(T));
   T left[kLanes];
@@ -28,7 +46,6 @@ ESPALIER_DEVICE Pack combine_packs(const Pack& a, const Pack& b) {
   std::memcpy(left, &a, sizeof a);
   std::memcpy(right, &b, sizeof b);
   for (int i = 0; i < kLanes; ++i) left[i] = combine_stored<Element, Op>(left[i], right[i]);
-  Pack result;
   std::memcpy(&result, left, sizeof result);
   return result;
 }
@@ -45,36 +62,45 @@ ESPALIER_DEVICE void fold_element(std::byte* dst, const std::byte* const* source
   store(dst + element * sizeof(T), value);
 }
 
-/// The packs of a message that a fold works on, after the elements before the first aligned
-/// address.
-struct PackRange {
-  std::int64_t base_bytes = 0;
-  std::int64_t packs = 0;
-};
+/// Packs `first`, first + step, ..., so many, which all exist; all sources are aligned to packs.
+template <class Element, class Op, int kPacks, int kSources>
+ESPALIER_DEVICE void fold_aligned(std::byte* dst, const std::byte* const* sources, int source_count,
+                                  std::int64_t base_bytes, std::int64_t first, std::int64_t step) {
+  const auto offset = [&](int i) { return base_bytes + (first + i * step) * kPackBytes; };
+  Pack partial[kPacks] = {};
+  ESPALIER_UNROLL(1)
+  for (int s = 0; s < source_count; s += kSources) {
+    Pack loaded[kSources][kPacks] = {};
+    ESPALIER_UNROLL(kSources)
+    for (int j = 0; j < kSources; ++j) {
+      if (s + j >= source_count) continue;
+      for (int i = 0; i < kPacks; ++i) loaded[j][i] = load<Pack>(sources[s + j] + offset(i));
+    }
+    ESPALIER_UNROLL(kSources)
+    for (int j = 0; j < kSources; ++j) {
+      if (s + j >= source_count) continue;
+      for (int i = 0; i < kPacks; ++i) {
+        partial[i] =
+            s + j == 0 ? loaded[j][i] : combine_packs<Element, Op>(partial[i], loaded[j][i]);
+      }
+    }
+  }
+  for (int i = 0; i < kPacks; ++i) store(dst + offset(i), partial[i]);
+}
 
-/// Packs `first`, first + step, ...: as many as are in flight at a time. With `kPlain` all of them
-/// exist, and all sources are aligned to packs.
-template <class Element, class Op, bool kPlain>
-ESPALIER_DEVICE void fold_packs(std::byte* dst, const std::byte* const* sources, int source_count,
-                                PackRange range, std::int64_t first, std::int64_t step) {
-  Pack partial[kPacksInFlight] = {};
+/// One pack, of sources that lie as they like.
+template <class Element, class Op>
+ESPALIER_DEVICE void fold_unaligned(std::byte* dst, const std::byte* const* sources,
+                                    int source_count, std::int64_t offset_bytes) {
+  using T = typename Element::Storage;
+  Pack partial = {};
+  ESPALIER_UNROLL(1)
   for (int s = 0; s < source_count; ++s) {
-    const std::byte* const source = sources[s] + range.base_bytes;
-    const int alignment = kPlain ? kPackBytes : alignment_of(source);
-    Pack loaded[kPacksInFlight] = {};
-    for (int i = 0; i < kPacksInFlight; ++i) {
-      const std::int64_t pack = first + i * step;
-      if (!kPlain && pack >= range.packs) continue;
-      loaded[i] = load_pack<typename Element::Storage>(source + pack * kPackBytes, alignment);
-    }
-    for (int i = 0; i < kPacksInFlight; ++i) {
-      partial[i] = s == 0 ? loaded[i] : combine_packs<Element, Op>(partial[i], loaded[i]);
-    }
+    const std::byte* const source = sources[s] + offset_bytes;
+    const Pack loaded = load_pack<T>(source, alignment_of(source));
+    partial = s == 0 ? loaded : combine_packs<Element, Op>(partial, loaded);
   }
-  for (int i = 0; i < kPacksInFlight; ++i) {
-    const std::int64_t pack = first + i * step;
-    if (kPlain || pack < range.packs) store(dst + range.base_bytes + pack * kPackBytes, partial[i]);
-  }
+  store(dst + offset_bytes, partial);
 }
 
 /// dst[i] = sources[0][i] (+) sources[1][i] (+) ... for `elements` elements, as `combine` of
@@ -82,7 +108,7 @@ ESPALIER_DEVICE void fold_packs(std::byte* dst, const std::byte* const* sources,
 /// read once, one source being a copy. Stores are whole aligned packs but for the elements before
 /// the first aligned address and after the last; sources may lie as they like.
 /// \pre Every pointer is aligned to the element; a source either is `dst` or does not overlap it.
-template <class Element, class Op>
+template <class Element, class Op, class Loads = FoldInFlight>
 ESPALIER_DEVICE void fold_body(std::byte* dst, const std::byte* const* sources, int source_count,
                                std::int64_t elements, Worker worker) {
   using T = typename Element::Storage;
@@ -97,18 +123,27 @@ ESPALIER_DEVICE void fold_body(std::byte* dst, const std::byte* const* sources, 
   for (std::int64_t i = worker.index; i < alone; i += worker.count) {
     fold_element<Element, Op>(dst, sources, source_count, i < head ? i : i + packs * kLanes);
   }
-  const PackRange range{head * static_cast<std::int64_t>(sizeof(T)), packs};
+  const std::int64_t base_bytes = head * static_cast<std::int64_t>(sizeof(T));
   bool aligned = true;
   for (int s = 0; s < source_count; ++s) {
-    aligned = aligned && alignment_of(sources[s] + range.base_bytes) == kPackBytes;
+    aligned = aligned && alignment_of(sources[s] + base_bytes) == kPackBytes;
   }
   const std::int64_t step = worker.count;
-  for (std::int64_t first = worker.index; first < packs; first += kPacksInFlight * step) {
-    if (aligned && first + (kPacksInFlight - 1) * step < packs) {
-      fold_packs<Element, Op, true>(dst, sources, source_count, range, first, step);
-    } else {
-      fold_packs<Element, Op, false>(dst, sources, source_count, range, first, step);
+  std::int64_t pack = worker.index;
+  if (!aligned) {
+    for (; pack < packs; pack += step) {
+      fold_unaligned<Element, Op>(dst, sources, source_count, base_bytes + pack * kPackBytes);
     }
+    return;
+  }
+  constexpr int kPacks = Loads::kPacks;
+  for (; pack + (kPacks - 1) * step < packs; pack += kPacks * step) {
+    fold_aligned<Element, Op, kPacks, Loads::kSources>(dst, sources, source_count, base_bytes, pack,
+                                                       step);
+  }
+  for (; pack < packs; pack += step) {
+    fold_aligned<Element, Op, 1, Loads::kSources>(dst, sources, source_count, base_bytes, pack,
+                                                  step);
   }
 }
 

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/error.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/kernels.h"
+#include "exec/cuda/peers.h"
 
 namespace espalier::cuda {
 namespace {
@@ -27,6 +29,14 @@ void require_kernels(const Gpu& gpu) {
   const cudaError_t found = find_kernels();
   if (found == cudaSuccess) return;
   cudaGetLastError();
+  if (found == cudaErrorUnsupportedPtxVersion) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the NVIDIA driver of this computer is too old to compile kernels for "
+                            "GPU {} ({})",
+                            gpu.number, gpu.name),
+                fmt::format("a driver for CUDA {} does; or build espalier with an older toolkit",
+                            version_name(CUDART_VERSION)));
+  }
   const int major = attribute(cudaDevAttrComputeCapabilityMajor, gpu.number);
   const int minor = attribute(cudaDevAttrComputeCapabilityMinor, gpu.number);
   throw Error(ErrorKind::unsupported,
@@ -48,6 +58,9 @@ Gpu open_gpu(int number) {
 }  // namespace
 
 std::optional<std::string> cuda_problem() {
+  // Otherwise eight queues of a GPU are shared by all its streams, and some wait for strangers. Has
+  // to be said before CUDA is used; who has said something else means it.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
     cudaGetLastError();
@@ -97,7 +110,7 @@ Gpus open_gpus(const std::vector<int>& numbers) {
         require(cudaDeviceCanAccessPeer(&can, gpu.number, other.number), "cudaDeviceCanAccessPeer",
                 gpu.number);
       }
-      row.push_back(can != 0);
+      row.push_back(can != 0 && !is_refused({gpu.number, other.number}));
     }
   }
   return gpus;

@@ -16,6 +16,10 @@ namespace espalier::cuda {
 /// Sources that a launch carries itself; where there are more, a table in device memory does.
 inline constexpr int kMostInlineSources = 16;
 
+/// Blocks of a fold or a copy that a multiprocessor holds at a time: the compiler is told to use no
+/// more registers than that leaves.
+inline constexpr int kFoldBlocksPerProcessor = 4;
+
 /// Where a fold finds the addresses of its sources.
 struct SourceList {
   const std::byte* addresses[kMostInlineSources];

@@ -20,15 +20,16 @@ inline unsigned blocks_for(std::int64_t items, int most_blocks) {
   return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
-// An address of a parameter can be taken without copying it from compute capability 7.0 on.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
+// An address of a parameter can be taken without copying it from compute capability 7.0 on. Only
+// the device compiler is told: toolkits whose oldest device is older refuse the word elsewhere.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
 #define ESPALIER_GRID_CONSTANT __grid_constant__
 #else
 #define ESPALIER_GRID_CONSTANT
 #endif
 
 template <class Element, class Op>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kFoldBlocksPerProcessor)
     fold_kernel(std::byte* dst, const ESPALIER_GRID_CONSTANT SourceList sources,
                 std::int64_t elements) {
   const std::byte* const* const addresses =
@@ -39,10 +40,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class Element, class Op>
 cudaError_t launch_fold_of(std::byte* dst, const SourceList& sources, Extent extent,
                            cudaStream_t stream) {
-  // Packs, and the elements before and after them: a rounding up covers both.
+  // A thread for each pack while they last: small messages are done in one go. One more for the
+  // elements before and after them.
   const std::int64_t bytes =
       extent.elements * static_cast<std::int64_t>(sizeof(typename Element::Storage));
-  const std::int64_t packs = bytes / (kPackBytes * kPacksInFlight) + 1;
+  const std::int64_t packs = bytes / kPackBytes + 1;
   fold_kernel<Element, Op><<<blocks_for(packs, extent.most_blocks), kThreads, 0, stream>>>(
       dst, sources, extent.elements);
   return cudaGetLastError();

@@ -24,16 +24,24 @@ int as_int(std::byte value) { return std::to_integer<int>(value); }
 
 }  // namespace
 
+namespace {
+
+/// Throws when that is what `status` says. \p owner: "GPU 0".
+void require_enough(cudaError_t status, const std::string& owner, std::size_t bytes) {
+  if (status != cudaErrorMemoryAllocation) return;
+  cudaGetLastError();
+  throw Error(ErrorKind::usage,
+              fmt::format("{} has not enough memory left for {:.1f} GiB more", owner,
+                          std::ldexp(static_cast<double>(bytes), -30)),
+              "a smaller --size");
+}
+
+}  // namespace
+
 DeviceBytes allocate(std::size_t bytes, int gpu) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    throw Error(ErrorKind::usage,
-                fmt::format("GPU {} has not enough memory left for {:.1f} GiB more", gpu,
-                            std::ldexp(static_cast<double>(bytes), -30)),
-                "a smaller --size");
-  }
+  require_enough(status, fmt::format("GPU {}", gpu), bytes);
   require(status, "cudaMalloc", gpu);
   return DeviceBytes(memory);
 }
@@ -66,8 +74,10 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, std::int64_t
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {
     void* memory = nullptr;
-    require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
-            "cudaHostAlloc", gpus_.all.front().number,
+    const cudaError_t status =
+        cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+    require_enough(status, "this computer", bytes);
+    require(status, "cudaHostAlloc", gpus_.all.front().number,
             fmt::format("for {} bytes of {}", bytes, place_name(kind_.program, place)));
     made.pinned.reset(memory);
     made.begin = static_cast<std::byte*>(memory) + kGuard;
@@ -82,7 +92,7 @@ std::byte* PlaceMemory::at(const BufferOffset& position) const {
 void PlaceMemory::synchronize() {
   for (std::size_t device = 0; device < streams_.size(); ++device) {
     require(cudaStreamSynchronize(streams_[device].get()), "cudaStreamSynchronize",
-            gpus_.all[device].number);
+            gpus_.all[device].number, "while buffers were filled or compared");
   }
 }
 

@@ -10,9 +10,6 @@
 namespace espalier::cuda {
 namespace {
 
-// As many as a multiprocessor holds of a fold's blocks (see launch.cuh): more would only wait.
-constexpr int kBlocksPerProcessor = 4;
-
 double elapsed_s(cudaEvent_t begin, cudaEvent_t end, int gpu) {
   float elapsed_ms = 0;
   require(cudaEventElapsedTime(&elapsed_ms, begin, end), "cudaEventElapsedTime", gpu);
@@ -136,7 +133,7 @@ void Streams::fold(const StreamCommand& command) {
   std::byte* const dst = address(command.stream, command.dst);
   const cudaStream_t stream = streams_[command.stream].get();
   const int blocks =
-      most_blocks(plan_, command, kBlocksPerProcessor * gpu_of(command.stream).processors);
+      most_blocks(plan_, command, kFoldBlocksPerProcessor * gpu_of(command.stream).processors);
   const SourceList sources = sources_of(command);
   if (command.elements > 0 && command.source_count > 1) {
     require_for(launch_fold(kind_.type, kind_.op, dst, sources, {command.elements, blocks}, stream),

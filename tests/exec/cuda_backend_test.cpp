@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
 
 #include "ir/builder.h"
 #include "tests/exec/every_type.h"
 #include "tests/exec/test_programs.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -92,6 +94,68 @@ TEST_F(CudaBackendTest, RunsSizesThatAreNoMultipleOfAnything) {
     EXPECT_EQ(report.wrong, 0) << elements;
   }
 }
+
+/// Where ranks are and who copies.
+struct Layout {
+  const char* name;
+  bool all_gpus;  ///< in turn; else all ranks on GPU 0
+  const char* profile;
+};
+
+class CudaLayouts : public testing::TestWithParam<Layout> {
+ protected:
+  CudaLayouts()
+      : topology_(load_topology("full:n=4,host_gbps=25")),
+        router_(topology_, topology_.profile(GetParam().profile)) {}
+  void SetUp() override {
+    if (const auto reason = cuda_unavailable()) GTEST_SKIP() << *reason;
+    std::vector<int> devices(4, 0);
+    if (GetParam().all_gpus) {
+      devices.clear();
+      const auto second = [] { CudaBackend backend({1}); };
+      try {
+        second();
+      } catch (const Error&) {
+        GTEST_SKIP() << "there is one GPU only";
+      }
+    }
+    backend_ = std::make_unique<CudaBackend>(devices);
+  }
+
+  const Topology topology_;
+  Router router_;
+  std::unique_ptr<CudaBackend> backend_;
+};
+
+// Blocks of an odd number of small elements begin at any address. In the first run op by op
+// everything is new; each program also runs as a graph, with and without other launches behind it.
+TEST_P(CudaLayouts, RunOperandsThatBeginAnywhere) {
+  const Target target{&router_, place_ranks(router_, {})};
+  for (const DataType type : {DataType::uint8, DataType::float16, DataType::float64}) {
+    for (const std::int64_t elements : {4 * 1031, 4 * 20011}) {
+      for (const Program& program :
+           {fetch_program(Collective::allgather, 4), fetch_program(Collective::alltoall, 4),
+            reduce_scatter_program(4), ring_program(4, true), tree_program(4, false),
+            flat_program(4, false)}) {
+        RunOptions options{.size_bytes = elements * static_cast<std::int64_t>(size_of(type)),
+                           .type = type,
+                           .iterations = 5,
+                           .timeline = true};
+        const RunReport report = backend_->run(program, target, options);
+        EXPECT_EQ(report.wrong, 0) << program.name << " of " << elements << " " << to_string(type);
+        EXPECT_THAT(report.damage, IsEmpty());
+        EXPECT_EQ(report.timeline.size(), program.ops.size());
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaLayouts,
+                         testing::Values(Layout{"one_gpu_kernels", false, "kernel"},
+                                         Layout{"one_gpu_copy_engines", false, "copy_engine"},
+                                         Layout{"all_gpus_kernels", true, "kernel"},
+                                         Layout{"all_gpus_copy_engines", true, "copy_engine"}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(CudaBackendTest, ReportsAWrongResult) {
   // r1 never gets r0's contribution.

@@ -16,6 +16,7 @@
 #include "exec/cuda/fold_body.h"
 #include "exec/cuda/pattern_body.h"
 #include "ir/data.h"
+#include "tests/exec/random_elements.h"
 
 namespace espalier {
 namespace {
@@ -67,19 +68,6 @@ void fold(DataType type, ReduceOp op, std::byte* dst, const std::vector<const st
   }
 }
 
-/// Random bits without the largest exponents: nothing becomes a NaN, whose payload is nobody's
-/// promise, but denormals, ties and both signs occur.
-Bytes random_elements(DataType type, std::int64_t count, std::mt19937_64& random) {
-  const std::size_t size = size_of(type);
-  Bytes bytes(static_cast<std::size_t>(count) * size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  const bool floats = type != DataType::int32 && type != DataType::int64 && type != DataType::uint8;
-  for (std::size_t last = size - 1; floats && last < bytes.size(); last += size) {
-    bytes[last] &= std::byte{0x8F};  // the upper bits of the exponent of every format
-  }
-  return bytes;
-}
-
 class CudaFold : public testing::TestWithParam<std::tuple<DataType, ReduceOp>> {};
 
 // Operands begin 0 to 5 elements after an address that is a multiple of 64, each elsewhere, and
@@ -91,7 +79,7 @@ TEST_P(CudaFold, GivesTheBitsOfTheHost) {
   const std::size_t size = size_of(type);
   constexpr std::int64_t kMost = 3000;
   for (const std::int64_t count : {0, 1, 3, 15, 16, 17, 64, 65, 257, 1031, 3000}) {
-    for (std::size_t k = 1; k <= 5; ++k) {
+    for (std::size_t k = 1; k <= 9; ++k) {
       for (const bool aligned : {false, true}) {
         const std::string what = "seed " + std::to_string(kSeed) + ", " + std::to_string(count) +
                                  " elements, " + std::to_string(k) + " sources";

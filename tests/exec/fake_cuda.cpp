@@ -185,7 +185,9 @@ void run_nodes(const std::vector<Node>& nodes) {
 
 cudaError_t allocate(void** memory, std::size_t bytes, int device) {
   auto& now = state();
-  if (device >= 0) {
+  if (device < 0) {
+    if (bytes > now.behaviour.pinned_bytes) return answer(cudaErrorMemoryAllocation);
+  } else {
     std::size_t& used = now.used[static_cast<std::size_t>(device)];
     if (used + bytes > now.behaviour.memory_bytes) return answer(cudaErrorMemoryAllocation);
     used += bytes;
@@ -221,7 +223,7 @@ const Allocation* holder(const std::byte* begin, std::int64_t bytes) {
 
 void reset(const Behaviour& behaviour) {
   auto& now = state();
-  now = State{};
+  now = State{.mapped = std::move(now.mapped)};
   now.behaviour = behaviour;
   now.random.seed(behaviour.seed);
   now.used.assign(static_cast<std::size_t>(behaviour.gpus), 0);
@@ -243,8 +245,9 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
         for (const Touched& range : touched) {
           const Allocation* const owner = holder(range.begin, range.bytes);
           const bool reaches =
-              owner != nullptr && (owner->device < 0 || owner->device == device ||
-                                   state().mapped.count({device, owner->device}) > 0);
+              owner != nullptr &&
+              (owner->device < 0 || owner->device == device ||
+               (state().behaviour.peers && state().mapped.count({device, owner->device}) > 0));
           if (!reaches) state().broken = cudaErrorIllegalAddress;
         }
         if (state().broken == cudaSuccess) work();
@@ -305,6 +308,15 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  if (state().current == state().behaviour.refused_peer || peer == state().behaviour.refused_peer) {
+    return answer(cudaErrorPeerAccessUnsupported);
+  }
+  std::set<int> others{peer};
+  for (const auto& [from, to] : state().mapped) {
+    if (from == state().current) others.insert(to);
+    if (to == state().current) others.insert(from);
+  }
+  if (others.size() > 8) return answer(cudaErrorTooManyPeers);
   const bool is_new = state().mapped.emplace(state().current, peer).second;
   return is_new ? cudaSuccess : answer(cudaErrorPeerAccessAlreadyEnabled);
 }

@@ -14,8 +14,10 @@ namespace espalier::fake_cuda {
 /// CUDA's names for them.
 struct Behaviour {
   int gpus = 4;
-  bool peers = true;                   ///< GPUs can access each other's memory
+  bool peers = true;      ///< GPUs can access each other's memory
+  int refused_peer = -1;  ///< nobody can map this GPU, nor it others, when it comes to it
   std::size_t memory_bytes = 1 << 28;  ///< of each GPU
+  std::size_t pinned_bytes = 1 << 28;  ///< of an allocation
   int driver_version = 99000;          ///< 0: there is no driver
   std::int64_t stall_after = -1;       ///< so many kernels are carried out, then none any more
   std::size_t queue_length =
@@ -24,7 +26,8 @@ struct Behaviour {
   std::uint64_t seed = 1;
 };
 
-/// Everything as new; GPUs have nothing allocated. \pre whoever used it has freed what it had.
+/// Everything as new, but for what GPUs have mapped, which is the process's; GPUs have nothing
+/// allocated. \pre whoever used it has freed what it had.
 void reset(const Behaviour& behaviour);
 
 /// What CUDA was asked to make and not yet to destroy: memory, streams, events, graphs.

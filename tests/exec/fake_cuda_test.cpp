@@ -17,10 +17,13 @@
 #include "exec/fit_machine.h"
 #include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
+#include "topologies/load.h"
+#include "topologies/route.h"
 
 namespace espalier {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -93,21 +96,111 @@ TEST_F(FakeCuda, RunsOnAnyGpusInAnyOrder) {
   }
 }
 
-TEST_F(FakeCuda, MapsOnlyThePeersInUse) {
-  {
-    CudaBackend backend({0, 1, 2});
-    EXPECT_EQ(backend.run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
-    EXPECT_GT(fake_cuda::mapped_pairs(), 0);
-    // Rank 0 alone has nothing to do with others.
-    Builder builder("alone", test_contract(Collective::allreduce, 1, 1));
-    builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
-    EXPECT_EQ(backend.run(builder.finish(), {}, {.size_bytes = 1200}).wrong, 0);
-    EXPECT_EQ(fake_cuda::mapped_pairs(), 0);
-    EXPECT_EQ(backend.run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
-    EXPECT_GT(fake_cuda::mapped_pairs(), 0);
+TEST_F(FakeCuda, KeepsMappingsUntilTheirPlacesAreNeeded) {
+  fake_cuda::reset({.gpus = 12});
+  const auto run = [](std::vector<int> devices) {
+    const Program program = flat_program(static_cast<int>(devices.size()), false);
+    return CudaBackend(std::move(devices)).run(program, {}, {.size_bytes = 1200}).wrong;
+  };
+  EXPECT_EQ(run({8, 9, 10, 11}), 0);
+  const int four = fake_cuda::mapped_pairs();
+  // Another back end of the same process finds them mapped, and one GPU needs none.
+  EXPECT_EQ(run({8, 9, 10, 11}), 0);
+  EXPECT_EQ(run({8}), 0);
+  EXPECT_EQ(fake_cuda::mapped_pairs(), four);
+  // GPU 8 is joined to three others, and is to be joined to eight more than these: what is not
+  // wanted any more has to go.
+  EXPECT_EQ(run({8, 0, 1, 2, 3, 4, 5, 6, 7}), 0);
+  EXPECT_EQ(run({8, 9, 10, 11}), 0);
+}
+
+TEST_F(FakeCuda, BackEndsDoNotTakeEachOthersMappings) {
+  CudaBackend first({0, 1, 2});
+  CudaBackend second({0, 1, 2});
+  const Program ring = ring_program(3, false);
+  Builder builder("alone", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  const Program alone = builder.finish();
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(first.run(ring, {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_EQ(second.run(ring, {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_EQ(second.run(alone, {}, {.size_bytes = 1200}).wrong, 0);
   }
-  // Another back end of the same process finds them mapped.
-  EXPECT_EQ(CudaBackend({0, 1, 2}).run(ring_program(3, false), {}, {.size_bytes = 1200}).wrong, 0);
+}
+
+TEST_F(FakeCuda, CopiesWhatCudaRefusesToMap) {
+  fake_cuda::reset({.gpus = 14, .refused_peer = 13});
+  const RunReport report =
+      CudaBackend({12, 13}).run(tree_program(2, false), {}, {.size_bytes = 1200});
+  EXPECT_EQ(report.wrong, 0);
+  EXPECT_THAT(report.notes,
+              Contains("GPU 12 copies what it needs of GPU 13: it can't map its memory"));
+}
+
+TEST_F(FakeCuda, PutsRanksAndRelaysWhereTheMachineHasThem) {
+  const Topology topology = load_topology("full:n=4");
+  Router router(topology, topology.profile("kernel"));
+  const Target target{&router, place_ranks(router, {3, 1}, {2})};
+  Builder builder("relay", test_contract(Collective::broadcast, 2, 1));
+  const PlaceId relay = builder.add_relay();
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(relay, 0, 1), builder.input(0, 0, 1), {.at = relay});
+  builder.copy(builder.output(1, 0, 1), builder.tmp(relay, 0, 1), {.at = relay});
+  const Program program = builder.finish();
+  const RunOptions options{.size_bytes = 400};
+  EXPECT_THAT(CudaBackend({}, UnnamedDevices::as_placed).run(program, target, options).notes,
+              ElementsAre("  r0 on GPU 3 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
+                          "  g0 on GPU 2 (Fake GPU)"));
+  // Who names devices means these, and without a machine of the user's GPUs take turns.
+  EXPECT_THAT(CudaBackend({0, 0, 1}, UnnamedDevices::as_placed).run(program, target, options).notes,
+              ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 0 (Fake GPU)",
+                          "  g0 on GPU 1 (Fake GPU)"));
+  EXPECT_THAT(CudaBackend().run(program, target, options).notes,
+              ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
+                          "  g0 on GPU 2 (Fake GPU)"));
+}
+
+TEST_F(FakeCuda, RefusesAMachineWithOtherGpus) {
+  fake_cuda::reset({.gpus = 3});
+  const Topology topology = load_topology("mist:nodes=2");  // of 4 GPUs each
+  Router router(topology, topology.profile("kernel"));
+  CudaBackend backend({}, UnnamedDevices::as_placed);
+  const RunOptions options{.size_bytes = 400};
+  const auto run = [&](std::vector<int> gpus) {
+    const Target target{&router, place_ranks(router, gpus)};
+    return error_of([&] { backend.run(tree_program(2, false), target, options); },
+                    ErrorKind::usage);
+  };
+  const std::string hint =
+      "\n  help: --devices names the GPU of each rank and relay, whatever they are";
+  EXPECT_EQ(run({1, 3}),
+            "error: n0.gpu3 of 'mist:nodes=2' is not on this computer, which has 3 GPUs" + hint);
+  EXPECT_EQ(run({1, 4}), "error: n1.gpu0 of 'mist:nodes=2' is in another computer" + hint);
+  // The second computer's, run there.
+  const Target target{&router, place_ranks(router, {4, 6})};
+  EXPECT_THAT(backend.run(tree_program(2, false), target, options).notes,
+              ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
+}
+
+TEST_F(FakeCuda, SaysThatASizeDoesNotFitBeforeAnythingIsLaunched) {
+  fake_cuda::reset({.memory_bytes = 1 << 22});
+  CudaBackend backend({0, 0});
+  const Program program = tree_program(2, false);
+  EXPECT_NO_THROW(backend.require_room(program, {}, {.size_bytes = 1 << 19}));
+  EXPECT_THAT(error_of([&] { backend.require_room(program, {}, {.size_bytes = 1 << 21}); },
+                       ErrorKind::usage),
+              HasSubstr("error: a message of 2MiB takes 0.0 GiB of buffers on GPU 0"));
+  EXPECT_EQ(fake_cuda::kernels_launched(), 0);
+}
+
+TEST_F(FakeCuda, SaysThatPinnedMemoryDoesNotSuffice) {
+  fake_cuda::reset({.pinned_bytes = 1000});
+  EXPECT_THAT(error_of(
+                  [] {
+                    CudaBackend({0, 0}).run(flat_program(2, false), {}, {.size_bytes = 4000});
+                  },
+                  ErrorKind::usage),
+              HasSubstr("error: this computer has not enough memory left for 0.0 GiB more"));
 }
 
 TEST_F(FakeCuda, CapturesAProgramOnceForEachSizeAndType) {
@@ -187,6 +280,17 @@ TEST_F(FakeCuda, NamesTheOpOfALaunchThatFails) {
             "0'");
 }
 
+// What a failed run left in the streams is not to disturb the next one.
+TEST_F(FakeCuda, StartsAfreshAfterARunThatFailed) {
+  CudaBackend backend({0, 0});
+  const Program program = tree_program(2, false);
+  const RunOptions options{.size_bytes = 400};
+  fake_cuda::reset({.fail_launch = 3});
+  error_of([&] { backend.run(program, {}, options); }, ErrorKind::runtime);
+  EXPECT_EQ(fake_cuda::live_objects(), 0);
+  EXPECT_EQ(backend.run(program, {}, options).wrong, 0);
+}
+
 TEST_F(FakeCuda, NamesWhatIsMissing) {
   fake_cuda::reset({.driver_version = 0});
   EXPECT_EQ(cuda_unavailable(), "there is no NVIDIA driver on this computer");
@@ -209,7 +313,9 @@ TEST_F(FakeCuda, NamesWhatIsMissing) {
       std::fprintf(stderr, "%s\n", error.what());
     }
   }
-  std::_Exit(0);
+  // As CUDA's own would: it waits for the run.
+  std::atexit([] { std::_Exit(98); });
+  end_process(0);
 }
 
 TEST(FakeCudaHang, NamesTheOpsThatDoNotEnd) {

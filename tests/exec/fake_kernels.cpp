@@ -31,8 +31,9 @@ cudaError_t launch_fold(DataType type, ReduceOp op, std::byte* dst, const Source
 
 cudaError_t launch_copy(std::byte* dst, const std::byte* source, Extent bytes,
                         cudaStream_t stream) {
-  return launch(stream, {{dst, bytes.elements}, {source, bytes.elements}},
-                [=] { fold_body<Native<std::uint8_t>, Sum>(dst, &source, 1, bytes.elements, {}); });
+  return launch(stream, {{dst, bytes.elements}, {source, bytes.elements}}, [=] {
+    fold_body<Native<std::uint8_t>, Sum, CopyInFlight>(dst, &source, 1, bytes.elements, {});
+  });
 }
 
 cudaError_t launch_fill(std::size_t element_bytes, std::byte* out, std::int64_t first,

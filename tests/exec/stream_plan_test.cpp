@@ -174,8 +174,8 @@ TEST(StreamPlan, KernelsCopyBetweenHostMemories) {
   DeviceSet set = device_set(1, 1, true, 2);
   set.copy_engines = true;
   EXPECT_THAT(listing(plan_of(builder.finish(), set)),
-              ElementsAre("copy 0 op 0", "record 0 0", "wait 1 0", "fold 1 op 1 of 1",
-                          "record 1 0", "wait 0 0"));
+              ElementsAre("copy 0 op 0", "record 0 0", "wait 1 0", "fold 1 op 1 of 1", "record 1 0",
+                          "wait 0 0"));
 }
 
 TEST(StreamPlan, CopiesAResultItCannotReach) {

@@ -74,6 +74,31 @@ inline Program flat_program(int ranks, bool in_place) {
   return builder.finish();
 }
 
+/// Every rank fetches what each of the others has for it: blocks of any size, so that the operands
+/// of a copy begin anywhere. \pre the collective is allgather or alltoall
+inline Program fetch_program(Collective collective, int ranks) {
+  Builder builder("fetch", test_contract(collective, ranks, ranks));
+  const bool all_alike = collective == Collective::allgather;
+  for (int to = 0; to < ranks; ++to) {
+    for (int from = 0; from < ranks; ++from) {
+      builder.copy(builder.output(to, from, 1), builder.input(from, all_alike ? 0 : to, 1),
+                   {.lane = from % 2, .at = to});
+    }
+  }
+  return builder.finish();
+}
+
+/// Every rank sums up its unit of all inputs.
+inline Program reduce_scatter_program(int ranks) {
+  Builder builder("scatter", test_contract(Collective::reducescatter, ranks, ranks));
+  for (int r = 0; r < ranks; ++r) {
+    std::vector<Slice> parts;
+    for (int from = 0; from < ranks; ++from) parts.push_back(builder.input(from, r, 1));
+    builder.combine(builder.output(r, 0, 1), parts);
+  }
+  return builder.finish();
+}
+
 /// Appends an op of no duration, for tests of order alone.
 inline void add_marker(Program& program, PlaceId at, const std::vector<OpId>& dependencies,
                        double duration_s = 0) {

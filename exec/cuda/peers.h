@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <utility>
+
+namespace espalier::cuda {
+
+/// A GPU and another one whose memory it maps, as CUDA numbers them.
+using PeerPair = std::pair<int, int>;
+
+/// Maps what is wanted and not mapped yet. Mappings belong to the process, whoever asked for them;
+/// they stay until their places are needed: a GPU may be joined to \p most others. Returns whether
+/// all of `wanted` is mapped. CUDA may refuse a pair though it says that it could be mapped; it is
+/// then remembered, see `is_refused`.
+/// \pre `wanted` joins no GPU to more than `most` others
+bool map_peers(const std::set<PeerPair>& wanted, int most);
+
+/// Whether CUDA refused to map this pair before.
+bool is_refused(const PeerPair& pair);
+
+}  // namespace espalier::cuda
