@@ -39,9 +39,7 @@ class Splitter {
   }
 
   std::optional<RankGraph> run() {
-    for (const int vertex : order()) {
-      if (!remove(vertex)) return std::nullopt;
-    }
+    if (!remove_each(order())) return std::nullopt;
     RankGraph result(graph_.ranks);
     for (auto& [pair, strands] : strands_) {
       const int from = static_cast<int>(pair / static_cast<std::size_t>(size_));
@@ -213,6 +211,38 @@ class Splitter {
     return moves;
   }
 
+  /// The vertices in their order. Whether all ranks can afford it takes a flow to every rank, so
+  /// many vertices are shared out evenly before that is asked. Where it fails, halves are: what is
+  /// removed after a failure only makes it worse, so that this comes to what one by one does.
+  bool remove_each(const std::vector<int>& vertices) {
+    if (vertices.empty()) return true;
+    if (vertices.size() == 1) return remove(vertices.front());
+    const auto trees = trees_;
+    const auto strands = strands_;
+    for (const int vertex : vertices) {
+      const std::vector<Move> moves = first_moves(vertex);
+      for (const Move& move : moves) apply(vertex, move, move.trees);
+      drop(vertex, moves);
+    }
+    if (shortage() == 0) return true;
+    trees_ = trees;
+    strands_ = strands;
+    for (const int vertex : vertices) removed_[vertex] = false;
+    const auto middle = vertices.begin() + static_cast<std::ptrdiff_t>(vertices.size() / 2);
+    return remove_each({vertices.begin(), middle}) && remove_each({middle, vertices.end()});
+  }
+
+  /// Settles moves that were applied and drops what is left of the vertex.
+  void drop(int vertex, const std::vector<Move>& moves) {
+    for (int other = 0; other < size_; ++other) at(vertex, other) = at(other, vertex) = 0;
+    for (const Move& move : moves) move_strands(vertex, move);
+    for (int other = 0; other < size_; ++other) {
+      strands_.erase(key(vertex, other));
+      strands_.erase(key(other, vertex));
+    }
+    removed_[vertex] = true;
+  }
+
   /// Does all the moves and drops what is left, if every rank can afford that.
   bool try_all(int vertex, const std::vector<Move>& moves) {
     const std::vector<std::int64_t> before = trees_;
@@ -222,12 +252,7 @@ class Splitter {
       trees_ = before;
       return false;
     }
-    for (const Move& move : moves) move_strands(vertex, move);
-    for (int other = 0; other < size_; ++other) {
-      strands_.erase(key(vertex, other));
-      strands_.erase(key(other, vertex));
-    }
-    removed_[vertex] = true;
+    drop(vertex, moves);
     return true;
   }
 
@@ -243,24 +268,40 @@ class Splitter {
     if (move.trees > 0) move_strands(vertex, move);
   }
 
-  bool remove(int vertex) {
-    const auto past = [&](int u, int t) { return u != t && allowed(u, vertex, t); };
+  bool past(int u, int vertex, int t) const { return u != t && allowed(u, vertex, t); }
+  /// A network is for what goes to other hosts.
+  bool abroad(int u, int vertex, int t) const {
     const auto host = [&](int v) {
       return graph_.node[v] < 0 ? -1 : topology_.nodes[graph_.node[v]].host;
     };
-    // A network is for what goes to other hosts.
-    const auto abroad = [&](int u, int t) { return past(u, t) && host(u) != host(t); };
-    const bool between_hosts = kind(vertex) == NodeKind::fabric && topology_.hosts > 1;
-    if (between_hosts && try_all(vertex, even_moves(vertex, abroad))) return true;
-    const std::vector<Move> even = even_moves(vertex, past);
-    if (try_all(vertex, even)) return true;
-    if (between_hosts) {
-      for (const Move& move : even_moves(vertex, abroad)) try_some(vertex, move);
+    return past(u, vertex, t) && host(u) != host(t);
+  }
+  bool joins_hosts(int vertex) const {
+    return kind(vertex) == NodeKind::fabric && topology_.hosts > 1;
+  }
+
+  std::vector<Move> moves_past(int vertex) {
+    return even_moves(vertex, [&](int u, int t) { return past(u, vertex, t); });
+  }
+  std::vector<Move> moves_abroad(int vertex) {
+    return even_moves(vertex, [&](int u, int t) { return abroad(u, vertex, t); });
+  }
+  std::vector<Move> first_moves(int vertex) {
+    return joins_hosts(vertex) ? moves_abroad(vertex) : moves_past(vertex);
+  }
+
+  bool remove(int vertex) {
+    const std::vector<Move> first = first_moves(vertex);
+    if (try_all(vertex, first)) return true;
+    const std::vector<Move> even = joins_hosts(vertex) ? moves_past(vertex) : first;
+    if (joins_hosts(vertex) && try_all(vertex, even)) return true;
+    if (joins_hosts(vertex)) {
+      for (const Move& move : first) try_some(vertex, move);
     }
     for (const Move& move : even) try_some(vertex, move);
     for (const int u : into(vertex)) {
       for (const int t : out_of(vertex)) {
-        if (past(u, t)) try_some(vertex, {u, t, at(u, vertex)});
+        if (past(u, vertex, t)) try_some(vertex, {u, t, at(u, vertex)});
       }
     }
     return try_all(vertex, {});
