@@ -32,7 +32,8 @@ std::string format_bytes(std::int64_t bytes);
 /// Three digits: "500 ns", "12.3 us", "4.56 ms", "1.20 s"; zero is "0 s".
 std::string format_seconds(double seconds);
 
-/// Bandwidth in GB/s = 1e9 bytes/s without the unit: two decimals under 1000, none above.
+/// Bandwidth in GB/s = 1e9 bytes/s without the unit: two decimals under 1000, none above; three
+/// digits of what would be 0.00.
 std::string format_gbps(double gbps);
 
 }  // namespace espalier

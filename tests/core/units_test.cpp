@@ -146,6 +146,8 @@ TEST(FormatSeconds, ChoosesTheUnit) {
 TEST(FormatGbps, HasTwoDecimals) {
   EXPECT_EQ(format_gbps(0), "0.00");
   EXPECT_EQ(format_gbps(23.954), "23.95");
+  EXPECT_EQ(format_gbps(0.005), "0.01");
+  EXPECT_EQ(format_gbps(1.0 / 1600), "0.000625");
   EXPECT_EQ(format_gbps(1234.5678), "1235");
 }
 
