@@ -2,34 +2,73 @@
 // The chain of "Optimized broadcast for deep learning" (OSU 2017), section III-A, equation 2.
 #include "algorithms/chain.h"
 
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <vector>
+
 #include "algorithms/schedules.h"
 
 namespace espalier {
 
-Program build_chain(const BuildRequest& request, const std::string& name) {
-  constexpr int kUpLane = 0;  // Lanes apart: chunks go down while later ones still come up.
-  constexpr int kDownLane = 1;
-  constexpr int kLocalLane = 2;
-  const int n = request.ranks;
-  Builder builder(name, request.contract(1));
-  if (request.collective != Collective::broadcast) {
-    for (int i = n - 2; i >= 0; --i) {
-      const int rank = real_rank(request, i);
-      const int next = real_rank(request, i + 1);
-      builder.combine(accumulator(builder, rank, 0, 1),
-                      {builder.input(rank, 0, 1),
-                       i == n - 2 ? builder.input(next, 0, 1) : accumulator(builder, next, 0, 1)},
-                      {.lane = kUpLane});
-    }
+namespace {
+
+constexpr int kUpLane = 0;  // Lanes apart: chunks go down while later ones still come up.
+constexpr int kDownLane = 1;
+constexpr int kLanes = 2;
+
+/// The ranks from the last one to the first combine what they have of a unit.
+void combine_up(Builder& builder, const std::vector<int>& order, std::int64_t unit, int lane) {
+  for (std::size_t i = order.size() - 1; i-- > 0;) {
+    const int next = order[i + 1];
+    const bool is_last = i + 2 == order.size();
+    builder.combine(accumulator(builder, order[i], unit, 1),
+                    {builder.input(order[i], unit, 1),
+                     is_last ? builder.input(next, unit, 1) : accumulator(builder, next, unit, 1)},
+                    {.lane = lane});
   }
+}
+
+/// All rotations of the chain of an allreduce, an equal part of the message each.
+Program build_rotated_chains(const BuildRequest& request) {
+  Builder builder("chain", request.contract(request.ranks));
+  for (int first = 0; first < request.ranks; ++first) {
+    std::vector<int> order;
+    for (int i = 0; i < request.ranks; ++i) order.push_back(wrap(first + i, request.ranks));
+    combine_up(builder, order, first, kLanes * first + kUpLane);
+    relay(builder, order, builder.output(first, first, 1), first, kLanes * first + kDownLane);
+  }
+  return builder.finish();
+}
+
+Program build_plain_or_rotated(const BuildRequest& request) {
+  const bool rotated = request.parameter("rotated") == 1 && request.ranks > 1;
+  return rotated ? build_rotated_chains(request) : build_chain(request, "chain");
+}
+
+std::optional<std::string> unsupported_rotation(const BuildRequest& request) {
+  if (request.parameter("rotated") == 0) return std::nullopt;
+  if (request.collective != Collective::allreduce) {
+    return "rotated=1 is for allreduce: a root stays at the head of its chain";
+  }
+  if (request.ranks <= kMaxQuadraticRanks) return std::nullopt;
+  return fmt::format("rotated=1 serves at most {} ranks", kMaxQuadraticRanks);
+}
+
+}  // namespace
+
+Program build_chain(const BuildRequest& request, const std::string& name) {
+  constexpr int kLocalLane = 2;
+  Builder builder(name, request.contract(1));
   std::vector<int> order;
-  for (int i = 0; i < n; ++i) order.push_back(real_rank(request, i));
+  for (int i = 0; i < request.ranks; ++i) order.push_back(real_rank(request, i));
+  if (request.collective != Collective::broadcast) combine_up(builder, order, 0, kUpLane);
   if (request.collective == Collective::broadcast) {
     relay(builder, order, builder.input(request.root, 0, 1), 0, kDownLane);
   } else if (request.collective == Collective::allreduce) {
     relay(builder, order, builder.output(order[0], 0, 1), 0, kDownLane);
   }
-  if (request.collective == Collective::broadcast || n == 1) {
+  if (request.collective == Collective::broadcast || request.ranks == 1) {
     keep_own(builder, order[0], 0, 1, kLocalLane);
   }
   return builder.finish();
@@ -42,7 +81,12 @@ const Algorithm& chain_algorithm() {
       .constraints = "any rank count",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 2",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce},
-      .build = [](const BuildRequest& request) { return build_chain(request, "chain"); }};
+      .parameters = {{"rotated",
+                      "1: as many parts as ranks, each along the chain that begins one rank later, "
+                      "so that every link of the ring is used alike (allreduce)",
+                      0, 0, 1}},
+      .unsupported = unsupported_rotation,
+      .build = build_plain_or_rotated};
   return algorithm;
 }
 

@@ -22,7 +22,8 @@ constexpr std::int64_t kMostPathOps = 2'000;
 
 Forest pack(const BuildRequest& request, const Router& router) {
   if (request.collective == Collective::allreduce) {
-    return pack_allreduce(router, *request.placement);
+    return pack_allreduce(router, *request.placement,
+                          request.parameter("trees") == 1 ? TreeCount::one : TreeCount::best);
   }
   if (has_paths(request.collective)) {
     return pack_paths(request.collective, request.root, router, *request.placement);
@@ -87,6 +88,9 @@ const Algorithm& optimal_algorithm() {
             "trees per root, where there is a choice: for broadcast, reduce, allgather and "
             "reducescatter; 0: as many as the optimum takes",
             0, 0, 1024},
+           {"trees",
+            "1: the best single tree, for comparison; 0: as many as the optimum takes (allreduce)",
+            0, 0, 1},
            {.name = "streams",
             .meaning = "transfers side by side that share a strip's part of a link",
             .otherwise = 2,

@@ -189,13 +189,15 @@ Shares best_shares(const std::vector<Candidate>& candidates, int demands, Loads 
     }
     right.push_back(limits[static_cast<std::size_t>(row)]);
   }
-  const auto solution = solve_exactly(matrix, right);
-  CHECK(solution);
+  // The solver's own figures where its basis is off: what they overload, the rate pays for.
+  const std::vector<double> rough = master.weights();
+  const auto solution = is_soluble(matrix) ? solve_exactly(matrix, right) : std::nullopt;
   Shares shares{0, std::vector<Rational>(candidates.size())};
   for (std::size_t i = 0; i < basic.size(); ++i) {
-    const Rational value = (*solution)[i] * narrowest / kGrains;
-    (basic[i] == 0 ? shares.rate : shares.by_candidate[static_cast<std::size_t>(basic[i]) - 1]) =
-        value;
+    const auto column = static_cast<std::size_t>(basic[i]);
+    const Rational solved = solution ? (*solution)[i] : Rational(rough[column]);
+    const Rational value = solved * narrowest / kGrains;
+    (column == 0 ? shares.rate : shares.by_candidate[column - 1]) = value;
   }
   CHECK(shares.rate > 0);
   return shares;

@@ -24,8 +24,6 @@ constexpr std::size_t kManyResources = 400;
 constexpr int kMostRounds = 2000;
 /// Ways that avoid each other, to start with.
 constexpr int kBalancedRounds = 8;
-/// Larger systems are not solved exactly: that takes time with the third power of this.
-constexpr std::size_t kMostExactEquations = 200;
 /// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
 /// packings a short or low one is found: far above the solver's tolerance, far below what any
 /// change of the rate could win.
@@ -60,16 +58,8 @@ struct Proof {
 
 /// Scales the prices so that they are a proof.
 Proof prove(const PackingProblem& problem, const std::vector<Demand>& demands,
-            std::vector<Rational> prices) {
-  Integer scale = 1;
-  for (Rational& price : prices) {
-    if (price < 0) price = 0;
-    scale = lcm(scale, denominator(price));
-  }
-  std::vector<Integer> whole;
-  for (const Rational& price : prices) {
-    whole.push_back(numerator(price) * (scale / denominator(price)));
-  }
+            const std::vector<Rational>& prices) {
+  const std::vector<Integer> whole = whole_prices(prices);
   const Integer total = total_cost(problem, demands, whole);
   CHECK(total > 0);
   Proof proof;
@@ -129,15 +119,11 @@ class Search {
   /// Exact prices of the basis, by resource.
   std::optional<std::vector<Rational>> exact_prices() const {
     const Basis basis = this->basis();
-    if (!basis.is_soluble()) return std::nullopt;
+    if (!is_soluble(basis.matrix)) return std::nullopt;
     const std::size_t n = basis.full.size();
-    Matrix transposed(n, std::vector<std::int64_t>(n));
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) transposed[i][j] = basis.matrix[j][i];
-    }
-    std::vector<std::int64_t> right(n, 0);
-    right[0] = 1;
-    const auto solution = solve_exactly(transposed, right);
+    std::vector<std::int64_t> values(n, 0);  // of the rate, and of what is carried
+    values[0] = 1;
+    const auto solution = solve_prices(basis.matrix, values);
     if (!solution) return std::nullopt;
     std::vector<Rational> prices(problem_.resources.size());
     for (std::size_t i = 0; i < n; ++i) {
@@ -155,9 +141,6 @@ class Search {
     std::vector<int> columns;  ///< 0 first
     std::map<int, int> keys;   ///< column by demand
     Matrix matrix;             ///< by full resource, by column
-    bool is_soluble() const {
-      return !full.empty() && full.size() == columns.size() && full.size() <= kMostExactEquations;
-    }
   };
 
   int count() const { return static_cast<int>(demands_.size()); }
@@ -248,7 +231,9 @@ class Search {
       const bool is_key = tight.count(demand) > 0 && basis.keys.emplace(demand, column).second;
       if (!is_key) basis.columns.push_back(column);
     }
-    if (!basis.is_soluble()) return basis;
+    if (basis.full.size() != basis.columns.size() || basis.full.size() > kMostExactEquations) {
+      return basis;
+    }
     const auto load = [&](int column, int resource) -> std::int64_t {
       const auto found = loads(column).find(resource);
       return found == loads(column).end() ? 0 : found->second;
@@ -267,7 +252,7 @@ class Search {
 
   /// Weights by column; nothing when the floating point basis is off.
   std::optional<std::map<int, Rational>> exact_weights(const Basis& basis) const {
-    if (!basis.is_soluble()) return std::nullopt;
+    if (!is_soluble(basis.matrix)) return std::nullopt;
     std::vector<std::int64_t> capacities;
     for (const int r : basis.full) {
       capacities.push_back(problem_.resources[static_cast<std::size_t>(r)].capacity);

@@ -78,4 +78,28 @@ std::optional<std::vector<Rational>> solve_exactly(const Matrix& matrix,
   return x;
 }
 
+bool is_soluble(const Matrix& basis) {
+  return !basis.empty() && basis.size() <= kMostExactEquations && basis.size() == basis[0].size();
+}
+
+std::optional<std::vector<Rational>> solve_prices(const Matrix& basis,
+                                                  const std::vector<std::int64_t>& values) {
+  const std::size_t n = basis.size();
+  Matrix turned(n, std::vector<std::int64_t>(n));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) turned[i][j] = basis[j][i];
+  }
+  return solve_exactly(turned, values);
+}
+
+std::vector<Integer> whole_prices(const std::vector<Rational>& prices) {
+  Integer scale = 1;
+  for (const Rational& price : prices) scale = lcm(scale, denominator(price));
+  std::vector<Integer> whole;
+  for (const Rational& price : prices) {
+    whole.push_back(price < 0 ? Integer(0) : numerator(price) * (scale / denominator(price)));
+  }
+  return whole;
+}
+
 }  // namespace espalier

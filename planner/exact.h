@@ -27,4 +27,16 @@ using Matrix = std::vector<std::vector<std::int64_t>>;
 std::optional<std::vector<Rational>> solve_exactly(const Matrix& matrix,
                                                    const std::vector<std::int64_t>& right);
 
+/// Whether a basis (rows: what is full, columns: what is in use) can be solved in time, which grows
+/// with its third power: square, not empty, not too large.
+inline constexpr std::size_t kMostExactEquations = 200;
+bool is_soluble(const Matrix& basis);
+/// The prices of a soluble basis's rows at which its columns cost `values`; nothing when singular.
+std::optional<std::vector<Rational>> solve_prices(const Matrix& basis,
+                                                  const std::vector<std::int64_t>& values);
+
+/// The prices times the least number that makes all whole; those below 0, which come of a basis
+/// that is slightly off, are 0.
+std::vector<Integer> whole_prices(const std::vector<Rational>& prices);
+
 }  // namespace espalier

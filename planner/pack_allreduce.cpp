@@ -49,10 +49,17 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
   return result;
 }
 
-/// \pre the ranks are connected
-Forest pack(const PackingProblem& problem, const Router& router, const Placement& placement) {
+TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
+  if (trees == TreeCount::one) return best_single_tree(problem);
   TreePacking packing = pack_spanning_trees(problem);
-  if (auto equal = equal_trees(problem, packing, kMostEqualTrees)) packing = std::move(*equal);
+  auto equal = equal_trees(problem, packing, kMostEqualTrees);
+  return equal ? std::move(*equal) : packing;
+}
+
+/// \pre the ranks are connected
+Forest pack(const PackingProblem& problem, TreeCount trees, const Router& router,
+            const Placement& placement) {
+  const TreePacking packing = choose_trees(problem, trees);
   const WholeWeights whole = choose_weights(problem, packing);
   Forest forest;
   forest.collective = Collective::allreduce;
@@ -68,11 +75,11 @@ Forest pack(const PackingProblem& problem, const Router& router, const Placement
   return forest;
 }
 
-Forest pack_within_limits(const PackingProblem& problem, const Router& router,
+Forest pack_within_limits(const PackingProblem& problem, TreeCount trees, const Router& router,
                           const Placement& placement) {
-  Forest forest = pack(problem, router, placement);
+  Forest forest = pack(problem, trees, router, placement);
   return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {
-    return pack(among_peers(problem, peers), router, placement);
+    return pack(among_peers(problem, peers), trees, router, placement);
   });
 }
 
@@ -82,17 +89,17 @@ constexpr double kWorthRelays = 1e-6;
 
 }  // namespace
 
-Forest pack_allreduce(const Router& router, const Placement& placement) {
+Forest pack_allreduce(const Router& router, const Placement& placement, TreeCount trees) {
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
-  Forest forest = pack_within_limits(problem, router, placement);
+  Forest forest = pack_within_limits(problem, trees, router, placement);
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();
   const PackingProblem plain = packing_problem(router, ranks_alone, LinkUse::both_ways);
   if (!is_connected(plain)) return forest;
-  Forest without = pack_within_limits(plain, router, ranks_alone);
+  Forest without = pack_within_limits(plain, trees, router, ranks_alone);
   const bool helps = forest.algbw_gbps > without.algbw_gbps * (1 + kWorthRelays);
   return helps ? forest : without;
 }

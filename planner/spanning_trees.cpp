@@ -22,13 +22,14 @@ constexpr double kCheapEnough = 1 - 1e-8;
 constexpr double kCheapEnoughOfMany = 1 - 1e-3;
 constexpr std::size_t kManyResources = 300;
 constexpr int kMostRounds = 5000;
-/// Larger systems are not solved exactly: that takes time with the third power of this.
-constexpr std::size_t kMostExactEquations = 200;
 /// What a tree loses of its value for every link that the whole message would keep busy on it, so
 /// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
 /// one: far above the solver's tolerance, far below what any change of the rate could win.
 constexpr double kCostOfBusyLinks = 1e-5;
 constexpr double kCostOfHeight = 1e-6;
+
+/// Trees tried for the best single one.
+constexpr int kSingleTreeRounds = 64;
 
 using Loads = std::vector<std::int64_t>;
 using Weights = std::vector<Rational>;
@@ -114,11 +115,7 @@ class Search {
     const std::size_t n = matrix.size();
     const std::vector<int> full = master_.full_resources();
     if (!is_soluble(matrix)) return std::nullopt;
-    Matrix transposed(n, std::vector<std::int64_t>(n));
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) transposed[i][j] = matrix[j][i];
-    }
-    const auto solution = solve_exactly(transposed, std::vector<std::int64_t>(n, 1));
+    const auto solution = solve_prices(matrix, std::vector<std::int64_t>(n, 1));
     if (!solution) return std::nullopt;
     std::vector<Rational> prices(problem_.resources.size());
     for (std::size_t i = 0; i < n; ++i) prices[static_cast<std::size_t>(full[i])] = (*solution)[i];
@@ -237,11 +234,6 @@ class Search {
     return matrix;
   }
 
-  static bool is_soluble(const Matrix& matrix) {
-    return !matrix.empty() && matrix.size() <= kMostExactEquations &&
-           matrix.size() == matrix[0].size();
-  }
-
   const PackingProblem& problem_;
   PackingMaster master_;
   std::vector<double> cost_of_load_;  ///< by resource, besides its price
@@ -252,15 +244,9 @@ class Search {
 };
 
 /// Scales the prices so that the cheapest tree costs 1, which makes them a proof of `limit`.
-void prove(const PackingProblem& problem, std::vector<Rational> prices, TreePacking& packing) {
-  Integer scale = 1;
-  for (Rational& price : prices) {
-    if (price < 0) price = 0;
-    scale = lcm(scale, denominator(price));
-  }
-  std::vector<Integer> whole;
-  for (const Rational& price : prices)
-    whole.push_back(numerator(price) * (scale / denominator(price)));
+void prove(const PackingProblem& problem, const std::vector<Rational>& prices,
+           TreePacking& packing) {
+  const std::vector<Integer> whole = whole_prices(prices);
   const CheapestTree<Integer> cheapest = RankDistances<Integer>(problem, whole).tree(0);
   CHECK(cheapest.price > 0);
   packing.prices.clear();
@@ -332,6 +318,33 @@ TreePacking pack_spanning_trees(const PackingProblem& problem) {
   search.prefer_none();
   if (!take_exactly(problem, search, packing)) take_roughly(problem, search, packing);
   return packing;
+}
+
+TreePacking best_single_tree(const PackingProblem& problem) {
+  std::vector<double> prices;
+  for (const auto& resource : problem.resources) {
+    prices.push_back(1 / static_cast<double>(resource.capacity));
+  }
+  TreePacking best;
+  for (int round = 0; round < kSingleTreeRounds; ++round) {
+    const SpanningTree tree =
+        RankDistances<double>(problem, prices).tree(round % problem.ranks).tree;
+    const Loads loads = loads_of(problem, tree);
+    Rational fullest = 0;  // time per byte
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      fullest = std::max(fullest, Rational(loads[r], problem.resources[r].capacity));
+    }
+    if (best.trees.empty() || 1 / fullest > best.rate) {
+      best.trees = {tree};
+      best.weights = {1 / fullest};
+      best.rate = 1 / fullest;
+    }
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      const Rational full(Rational(loads[r], problem.resources[r].capacity) / fullest);
+      prices[r] *= 1 + static_cast<double>(full) / 2;
+    }
+  }
+  return best;
 }
 
 TreeCentre centre_of(const SpanningTree& tree) {

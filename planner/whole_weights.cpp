@@ -17,27 +17,83 @@ const Rational kGoodEnough(998, 1000);
 
 using Weights = std::vector<std::int64_t>;
 
-/// Whole numbers that add up to `units` for every demand, as near to the shares as that goes: each
-/// rounded down, the rest to the largest remainders.
-Weights nearest_weights(const std::vector<Portion>& portions, std::int64_t units) {
-  Weights weights;
-  std::map<int, std::vector<std::pair<Rational, std::size_t>>> remainders;  // by demand
-  std::map<int, std::int64_t> left;
-  for (std::size_t i = 0; i < portions.size(); ++i) {
-    const Rational exact = portions[i].share * units;
-    const Integer whole = numerator(exact) / denominator(exact);
-    weights.push_back(static_cast<std::int64_t>(whole));
-    remainders[portions[i].demand].emplace_back(whole - exact, i);
-    left.try_emplace(portions[i].demand, units).first->second -= weights.back();
-  }
-  for (auto& [demand, parts] : remainders) {
-    std::sort(parts.begin(), parts.end());
-    for (std::int64_t i = 0; i < left[demand]; ++i) {
-      ++weights[parts[static_cast<std::size_t>(i)].second];
+/// Who gets a unit that is left when shares are rounded down: the portion with the largest
+/// remainder, which stays nearest to the shares, or the one that leaves the fullest of its links
+/// least full: on narrow links that few portions use, a unit too many slows down all.
+enum class Leftover : std::uint8_t { nearest, least_full };
+
+class Rounder {
+ public:
+  Rounder(const PackingProblem& problem, const std::vector<Portion>& portions, std::int64_t units,
+          Leftover leftover)
+      : problem_(problem),
+        portions_(portions),
+        leftover_(leftover),
+        loads_(problem.resources.size(), 0) {
+    for (std::size_t i = 0; i < portions.size(); ++i) {
+      const Rational exact = portions[i].share * units;
+      const Integer whole = numerator(exact) / denominator(exact);
+      weights_.push_back(0);
+      remainders_.push_back(static_cast<double>(Rational(exact - whole)));
+      add(i, static_cast<std::int64_t>(whole));
+      left_.try_emplace(portions[i].demand, units).first->second -= weights_[i];
+      of_demand_[portions[i].demand].push_back(i);
     }
   }
-  return weights;
-}
+
+  Weights run() {
+    for (auto& [demand, left] : left_) {
+      for (; left > 0; --left) {
+        const std::size_t portion = best_of(of_demand_.at(demand));
+        add(portion, 1);
+        remainders_[portion] -= 1;
+      }
+    }
+    return std::move(weights_);
+  }
+
+ private:
+  void add(std::size_t portion, std::int64_t units) {
+    weights_[portion] += units;
+    for (const auto& [resource, load] : portions_[portion].loads) {
+      loads_[static_cast<std::size_t>(resource)] += units * load;
+    }
+  }
+
+  /// Of the portion's links, with another unit, where that counts.
+  double fullest(std::size_t portion) const {
+    double fullest = 0;
+    if (leftover_ == Leftover::nearest) return fullest;
+    for (const auto& [resource, load] : portions_[portion].loads) {
+      const auto r = static_cast<std::size_t>(resource);
+      fullest = std::max(fullest, static_cast<double>(loads_[r] + load) /
+                                      static_cast<double>(problem_.resources[r].capacity));
+    }
+    return fullest;
+  }
+
+  std::size_t best_of(const std::vector<std::size_t>& portions) const {
+    std::size_t best = portions.front();
+    double least = fullest(best);
+    for (const std::size_t portion : portions) {
+      const double filled = fullest(portion);
+      if (filled > least || (filled == least && remainders_[portion] <= remainders_[best]))
+        continue;
+      least = filled;
+      best = portion;
+    }
+    return best;
+  }
+
+  const PackingProblem& problem_;
+  const std::vector<Portion>& portions_;
+  const Leftover leftover_;
+  Weights weights_;
+  std::vector<double> remainders_;  ///< exact weights less those given
+  Weights loads_;                   ///< by resource
+  std::map<int, std::int64_t> left_;
+  std::map<int, std::vector<std::size_t>> of_demand_;
+};
 
 /// Of portions with these amounts instead of their shares.
 template <typename Amount>
@@ -59,8 +115,12 @@ Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>&
 
 WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& portions,
                      std::int64_t units) {
-  WholeWeights result{units, nearest_weights(portions, units), 0};
-  result.rate = units / fullest_load(problem, portions, result.weights);
+  WholeWeights result;
+  for (const Leftover leftover : {Leftover::nearest, Leftover::least_full}) {
+    WholeWeights tried{units, Rounder(problem, portions, units, leftover).run(), 0};
+    tried.rate = units / fullest_load(problem, portions, tried.weights);
+    if (tried.rate > result.rate) result = std::move(tried);
+  }
   return result;
 }
 

@@ -83,8 +83,9 @@ TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
                 "error: knomial: k can't be 'x'" + range,
                 "error: knomial: k can't be ''" + range,
             }));
-  EXPECT_EQ(problems_of("chain:k=2"),
-            std::vector<std::string>{"error: chain has no parameter 'k'\n  help: it takes none"});
+  EXPECT_EQ(problems_of("pipelined_chain:k=2"),
+            std::vector<std::string>{
+                "error: pipelined_chain has no parameter 'k'\n  help: it takes none"});
   EXPECT_EQ(problems_of("knomial:").size(), 1U);
   EXPECT_EQ(problems_of("knomial:k=99999999999999999999").size(), 1U);
 }

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/forest_program.h"
-#include "ir/verify.h"
 #include "planner/bounds.h"
 #include "planner/pack_allreduce.h"
 #include "scenarios/study.h"
@@ -58,37 +56,20 @@ TEST(SpanningTreePaper, OptimalSchedules) {
   EXPECT_NEAR(c_of(link_uses("p3.8xlarge", "optimal", {}, LinkScope::fabric)), 1.0 / 3, 1e-9);
 }
 
-TEST(SpanningTreePaper, TheBestSingleTreeIsAChainOfDoubleLinks) {
+TEST(SpanningTreePaper, TheBestSingleTreeIsOfDoubleLinks) {
   // Every link of the tree carries the message once each way, double ones in time 1/2. No tree does
-  // better, as no two GPUs have more than two links.
+  // better, as no two GPUs have more than two links. A chain of double links is such a tree.
+  EXPECT_NEAR(c_of(link_uses("p3.16xlarge", "optimal:trees=1", {}, LinkScope::fabric)), 0.5, 1e-9);
   EXPECT_NEAR(c_of(link_uses("p3.16xlarge", "chain", kDualRing, LinkScope::fabric)), 0.5, 1e-9);
 }
 
 TEST(SpanningTreePaper, EightRotatedChainsOfTheDualRing) {
-  // Each of the ring's eight edges is left out by one of the eight chains: 7/8 of 1/2.
-  const Topology topology = load_topology("p3.16xlarge");
-  const Router router(topology, topology.profile("ideal"), LinkScope::fabric);
-  const Placement placement = place_ranks(router, kDualRing);
-  Forest forest;
-  forest.units = 8;
-  forest.algbw_gbps = kLinkGbps * 16 / 7;
-  for (int first = 0; first < 8; ++first) {
-    PlannedTree chain{first, 1, {}};
-    for (int i = 0; i < 7; ++i) chain.edges.push_back({(first + i) % 8, (first + i + 1) % 8, {}});
-    forest.trees.push_back(chain);
-  }
-  EXPECT_TRUE(check_forest(forest, router, placement).empty());
-  forest.algbw_gbps *= 1.001;
-  EXPECT_EQ(check_forest(forest, router, placement).size(), 16U);  // every direction is too full
-
-  const BuildRequest request = request_for(Collective::allreduce, 0, false, router, placement);
-  const Program program = allreduce_program("rotated_chains", request, forest, {});
-  ASSERT_TRUE(verify(program).ok());
-  Simulator simulator;
-  RunOptions options;
-  options.size_bytes = kBytes;
-  Router routes(topology, topology.profile("ideal"), LinkScope::fabric);
-  EXPECT_NEAR(c_of(simulator.run(program, {&routes, placement}, options).links), 7.0 / 16, 1e-9);
+  // Each of the ring's eight edges is left out by one of the eight chains: 7/8 of 1/2, in every
+  // direction of all eight.
+  const std::vector<LinkUse> uses =
+      link_uses("p3.16xlarge", "chain:rotated=1", kDualRing, LinkScope::fabric);
+  EXPECT_EQ(uses.size(), 16U);
+  for (const LinkUse& use : uses) EXPECT_NEAR(c_of({use}), 7.0 / 16, 1e-9) << use.name;
 }
 
 /// Bytes over the message of all links whose name begins and goes on like this, which must agree.
