@@ -7,15 +7,19 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace espalier {
 namespace {
 
-// Both directions together below this share of their sum: they share the link.
+// Both directions together below this share of twice the slower one: they share the link.
 constexpr double kHalfDuplexShare = 0.75;
 // Points of a logarithmic grid between the rates that each measurement alone would give.
-constexpr int kGrid = 100;
+constexpr int kGrid = 200;
+// Errors up to this are noise, whose squares count; larger ones are disturbances, which count no
+// more than in proportion.
+constexpr double kNoise = 0.05;
 constexpr double kNano = 1e-9;
 
 /// Four digits: more were not measured.
@@ -23,17 +27,19 @@ double four_digits(double value) {
   return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr);
 }
 
-double sum_of_squares(const ArithmeticFigures& figures, const MemoryRates& rates) {
+/// Huber's loss of a relative error (Annals of Mathematical Statistics 35, 1964).
+double loss(double predicted_s, double measured_s) {
+  const double error = std::abs(std::log(predicted_s / measured_s));
+  return error <= kNoise ? error * error : kNoise * (2 * error - kNoise);
+}
+
+double sum_of_losses(const ArithmeticFigures& figures, const MemoryRates& rates) {
   const double access_s = kNano / rates.gbps;
-  const double addition_s = kNano / rates.reduce_gbps;
-  const auto square = [](double predicted_s, double measured_s) {
-    const double error = std::log(predicted_s / measured_s);
-    return error * error;
-  };
-  double sum = square(2 * access_s, figures.copy_s);
+  const double addition_s = rates.reduce_gbps > 0 ? kNano / rates.reduce_gbps : 0;
+  double sum = loss(2 * access_s, figures.copy_s);
   for (std::size_t i = 0; i < figures.combine_s.size(); ++i) {
     const int k = ArithmeticFigures::kOperands[i];
-    sum += square(std::max((k + 1) * access_s, (k - 1) * addition_s), figures.combine_s[i]);
+    sum += loss(std::max((k + 1) * access_s, (k - 1) * addition_s), figures.combine_s[i]);
   }
   return sum;
 }
@@ -53,12 +59,16 @@ double sane_gbps(double gbps) {
   return four_digits(std::isfinite(gbps) ? std::clamp(gbps, 1e-3, 1e5) : 1e5);
 }
 
+double sane_reduce_gbps(double reduce_gbps) {
+  return reduce_gbps == 0 ? 0 : sane_gbps(reduce_gbps);
+}
+
 double sane_latency_s(double latency_s) {
   return std::isfinite(latency_s) ? four_digits(std::clamp(latency_s, 0.0, 1.0) * 1e6) * 1e-6 : 0;
 }
 
 void set_capacity(Link& link, double theory_gbps, double a_gbps, double b_gbps, double both_gbps) {
-  const bool half = both_gbps > 0 && both_gbps < kHalfDuplexShare * (a_gbps + b_gbps);
+  const bool half = both_gbps > 0 && both_gbps < kHalfDuplexShare * 2 * std::min(a_gbps, b_gbps);
   const double measured = sane_gbps(half ? both_gbps : std::min(a_gbps, b_gbps));
   if (half) link.duplex = Duplex::half;
   link.gbps = theory_gbps;
@@ -81,18 +91,20 @@ MemoryRates fit_memory(const ArithmeticFigures& figures) {
     rates.push_back((k + 1) * kNano / figures.combine_s[i]);
     reductions.push_back((k - 1) * kNano / figures.combine_s[i]);
   }
-  MemoryRates best;
-  double least = std::numeric_limits<double>::infinity();
-  const std::vector<double> reduce_grid = grid(reductions);
-  for (const double gbps : grid(rates)) {
-    for (const double reduce_gbps : reduce_grid) {
-      const double sum = sum_of_squares(figures, {gbps, reduce_gbps});
-      if (sum >= least) continue;
-      least = sum;
-      best = {gbps, reduce_gbps};
+  const std::vector<double> gbps_grid = grid(rates);
+  const auto best_of = [&](const std::vector<double>& reduce_grid) {
+    std::pair<double, MemoryRates> best{std::numeric_limits<double>::infinity(), {}};
+    for (const double gbps : gbps_grid) {
+      for (const double reduce_gbps : reduce_grid) {
+        const double sum = sum_of_losses(figures, {gbps, reduce_gbps});
+        if (sum < best.first) best = {sum, {gbps, reduce_gbps}};
+      }
     }
-  }
-  return best;
+    return best;
+  };
+  const auto [without_sum, without] = best_of({0});
+  const auto [sum, with] = best_of(grid(reductions));
+  return without_sum <= sum + kNoise * kNoise ? without : with;
 }
 
 }  // namespace espalier

@@ -25,14 +25,14 @@ void share(Link& link) {
 std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
   const MemoryRates alone = fit_memory(survey.alone.front());
   const MemoryRates together = fit_memory(survey.together);
-  const SharedMemory memory{sane_gbps(together.gbps), sane_gbps(together.reduce_gbps)};
+  const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
   machine.memories[kMemory] = memory;
   std::vector<NodeId> ranks;
   for (int rank = 0; rank < survey.inventory.ranks(); ++rank) {
     ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
     node.access_gbps = sane_gbps(alone.gbps);
-    node.reduce_gbps = sane_gbps(alone.reduce_gbps);
+    node.reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
     node.memory = kMemory;
   }
   const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);

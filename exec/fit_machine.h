@@ -20,8 +20,7 @@ namespace espalier {
 /// slower direction); what kernels reach of theory, and what a transfer costs to start, goes to the
 /// profiles, where it is one figure for each kind of link: the median of the pairs that use it.
 ///
-/// Memory and reduction rates are those that explain copies and combines of 2, 4 and 8 operands
-/// with the least squares of relative errors.
+/// Memory and reduction rates are those of `fit_memory`.
 Topology fit_machine(const Survey& survey, const std::string& when);
 
 }  // namespace espalier
