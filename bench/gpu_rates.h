@@ -20,8 +20,9 @@ struct GpuRate {
   bool reached() const { return at_most ? value <= wanted : value >= wanted; }
 };
 
-/// Measures what one GPU's executor reaches, every figure against a device-to-device cudaMemcpy
-/// (first in the list, wanting nothing) of the same run: copy and combine kernels of 2, 4 and 8
+/// Measures what one GPU's executor reaches, on a GPU that is kept busy until its cudaMemcpy is
+/// steady; every figure against the faster of two device-to-device cudaMemcpys of the same run (the
+/// first and the last of the list, wanting nothing): copy and combine kernels of 2, 4 and 8
 /// operands of float and half, on buffers of `bytes`; ops of a chain in a graph; and allreduces of
 /// `message_bytes` by eight ranks. Bytes are counted as moved: each operand read, the result
 /// written. The back end has at least eight ranks on one GPU. `progress` is told what is next.
