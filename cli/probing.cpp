@@ -38,6 +38,28 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
 constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
 
+/// The ranks whose devices are listed share one, or have one each. What is wrong where only some
+/// of them share.
+std::optional<std::string> settle_sharing(ProbeRequest& request) {
+  const std::size_t ranks = request.devices.size();
+  const std::set<int> different(request.devices.begin(), request.devices.end());
+  if (different.size() == ranks) return std::nullopt;
+  if (different.size() > 1) {
+    return fmt::format("{} on {}: some of them share a GPU", counted(ranks, "rank"),
+                       counted(different.size(), "GPU"));
+  }
+  request.sharing = static_cast<int>(ranks);
+  request.devices.resize(1);
+  return std::nullopt;
+}
+constexpr const char* kHowToShare = "give each rank its own GPU, or all of them one: 0,0,0,0";
+
+std::optional<std::string> too_many(int sharing) {
+  if (sharing <= kMostVirtualRanks) return std::nullopt;
+  return fmt::format("{} ranks on one device: at most {} can be probed", sharing,
+                     kMostVirtualRanks);
+}
+
 }  // namespace
 
 Executor read_executor(Arguments& arguments) {
@@ -87,9 +109,19 @@ ProbeRequest read_probe_request(Arguments& arguments) {
                            "name one");
     }
     if (request.executor == Executor::cuda && request.devices.empty()) request.devices = {0};
+  } else if (const auto problem = settle_sharing(request)) {
+    arguments.problem_of("--devices", *problem, kHowToShare);
+  }
+  if (const auto problem = too_many(request.sharing)) {
+    arguments.problem_of("--devices", *problem);
   }
   request.timeout_s = arguments.number("--timeout", 0.001, 1e9);
   return request;
+}
+
+int ranks_to_probe(Executor executor, int unless_gpus) {
+  const int gpus = executor == Executor::cuda ? cuda_gpus() : 1;
+  return gpus > 1 ? gpus : unless_gpus;
 }
 
 ProbeRequest probe_request_for(Executor executor, const std::vector<int>& devices, int ranks,
@@ -97,22 +129,20 @@ ProbeRequest probe_request_for(Executor executor, const std::vector<int>& device
   ProbeRequest request{executor, devices, 0, timeout_s};
   if (executor == Executor::host) {
     request.sharing = ranks;
+    if (const auto problem = too_many(ranks)) throw Error(ErrorKind::usage, *problem);
     return request;
   }
-  const int known =
-      static_cast<int>(devices.empty() ? cuda_inventory({}).devices.size() : devices.size());
+  const int known = devices.empty() ? cuda_gpus() : static_cast<int>(devices.size());
   request.devices.clear();
   for (int rank = 0; rank < ranks; ++rank) {
     const int next = rank % known;
     request.devices.push_back(devices.empty() ? next : devices[static_cast<std::size_t>(next)]);
   }
-  const std::set<int> different(request.devices.begin(), request.devices.end());
-  if (different.size() == 1) {
-    request.sharing = ranks;
-    request.devices.resize(1);
-  } else if (different.size() < request.devices.size()) {
-    throw Error(ErrorKind::usage, "some of the ranks share a GPU and others do not",
-                "probe such machines one GPU each, or all ranks on one: --devices 0,0,0,0");
+  if (const auto problem = settle_sharing(request)) {
+    throw Error(ErrorKind::usage, *problem, kHowToShare);
+  }
+  if (const auto problem = too_many(request.sharing)) {
+    throw Error(ErrorKind::usage, *problem);
   }
   return request;
 }

@@ -39,12 +39,17 @@ struct ProbeRequest {
   double timeout_s = 60;
 };
 
-/// Reads --backend, --devices and --virtual; notes problems.
+/// Reads --backend, --devices and --virtual; notes problems. A device named several times is
+/// shared by as many ranks.
 ProbeRequest read_probe_request(Arguments& arguments);
+
+/// Ranks of a comparison that nobody numbers: all GPUs where there are several, otherwise as many
+/// as `unless_gpus` on the only one or on this computer. Throws what `cuda_gpus` throws.
+int ranks_to_probe(Executor executor, int unless_gpus);
 
 /// What a comparison without a topology has to probe: that many ranks on the devices named, in
 /// turn on all there are, or on this computer. Throws Error{usage} when some but not all of them
-/// share a device.
+/// share a device, and when more share one than can be probed.
 ProbeRequest probe_request_for(Executor executor, const std::vector<int>& devices, int ranks,
                                double timeout_s);
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <optional>
 
 #include "cli/compare_table.h"
 #include "cli/probing.h"
@@ -17,30 +15,6 @@
 namespace espalier {
 
 namespace {
-
-/// A topology that is there for as long as a study needs it, which asks for machines by name.
-class TopologyFile {
- public:
-  explicit TopologyFile(const Topology& machine) {
-    std::string path = (std::filesystem::temp_directory_path() / "espalier-XXXXXX.yaml").string();
-    const int descriptor = mkstemps(path.data(), 5);
-    if (descriptor < 0) throw Error(ErrorKind::runtime, "can't make a temporary file");
-    close(descriptor);
-    path_ = path;
-    write_file(path_, print_topology(machine));
-  }
-  ~TopologyFile() {
-    std::error_code gone_already;
-    std::filesystem::remove(path_, gone_already);
-  }
-  TopologyFile(const TopologyFile&) = delete;
-  TopologyFile& operator=(const TopologyFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Both timelines of the fastest run of the largest message, which is run once more for it.
 std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
@@ -61,20 +35,21 @@ int run_compare(Arguments& arguments, const Console& console) {
   if (!output.empty() && !sweep.question.topology.empty()) {
     arguments.problem_of("--output", "nothing is probed where --topology names a machine");
   }
+  const bool ranks_named = !devices.empty() || arguments.given("--ranks");
   arguments.finish();
 
-  std::optional<TopologyFile> probed;
+  std::optional<Topology> probed;
   Query& question = sweep.question;
   std::string where = question.topology;
   if (question.topology.empty()) {
+    const int ranks = ranks_named ? question.ranks : ranks_to_probe(executor, question.ranks);
     const ProbeRequest request =
-        probe_request_for(executor, devices, question.ranks, question.run.timeout_s);
-    const Topology machine = probed_machine(survey_machine(request, console));
-    probed.emplace(machine);
-    where = machine.title + ", probed just now";
-    question.topology = probed->path();
+        probe_request_for(executor, devices, ranks, question.run.timeout_s);
+    probed = probed_machine(survey_machine(request, console));
+    where = probed->title + ", probed just now";
+    question.topology = where;
     question.ranks = 0;
-    if (!output.empty()) write_output(console, output, print_topology(machine));
+    if (!output.empty()) write_output(console, output, print_topology(*probed));
   }
   question.judge = false;
 
@@ -82,15 +57,20 @@ int run_compare(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study predicting(simulator, &simulator);
   Study measuring(*backend, &simulator);
+  if (probed) {
+    predicting.know_machine(where, *probed);
+    measuring.know_machine(where, *probed);
+  }
   const bool print = json != "-" && trace != "-" && output != "-";
   Answers answers;
   std::vector<Comparison> comparisons =
       compare_table(console, predicting, measuring, sweep.queries(), where, print, answers);
   const Outcome* best = answers.best();
+  // The trace takes one run more, which may fail.
+  if (!json.empty()) write_output(console, json, comparison_json(comparisons, where));
   if (!trace.empty() && best != nullptr) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
   }
-  if (!json.empty()) write_output(console, json, comparison_json(comparisons, where));
   return conclude(answers, sweep.all_algorithms);
 }
 
@@ -103,7 +83,8 @@ const Verb& compare_verb() {
       "Simulates every program on the topology of this machine and executes the same program with "
       "real data. The table shows both times by message size and what the prediction is off by; "
       "below stands the median error. --topology names a file of `espalier probe`; without it the "
-      "machine is probed first, which --output keeps. --trace writes the timelines of the fastest "
+      "machine is probed first, which --output keeps: every GPU a rank where there are several and "
+      "neither --ranks nor --devices says otherwise. --trace writes the timelines of the fastest "
       "run of the largest message, predicted and measured, one below the other. Exit code 1 when "
       "an element is wrong.",
       {},

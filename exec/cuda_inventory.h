@@ -13,4 +13,7 @@ namespace espalier {
 /// Error{usage} naming the GPUs that there are not.
 Inventory cuda_inventory(const std::vector<int>& devices);
 
+/// How many GPUs there are. Throws Error{unsupported} with `cuda_unavailable`.
+int cuda_gpus();
+
 }  // namespace espalier

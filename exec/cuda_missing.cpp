@@ -38,4 +38,6 @@ Inventory cuda_inventory(const std::vector<int>&) {
   throw Error(ErrorKind::unsupported, *cuda_unavailable());
 }
 
+int cuda_gpus() { throw Error(ErrorKind::unsupported, *cuda_unavailable()); }
+
 }  // namespace espalier

@@ -34,6 +34,10 @@ Study::Study(Backend& backend, Backend* simulator, std::int64_t search_work)
       cache_(std::make_unique<Cache>()) {}
 Study::~Study() = default;
 
+void Study::know_machine(const std::string& name, Topology machine) {
+  cache_->topologies[name] = std::make_shared<const Topology>(std::move(machine));
+}
+
 Machine& Study::machine(const Query& query) {
   Machine& machine = load(query);
   if (query.root < 0 || query.root >= machine.ranks()) {

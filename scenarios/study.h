@@ -86,6 +86,9 @@ class Study {
   Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMostSearchWork);
   ~Study();
 
+  /// Queries that name this machine get it as it is, instead of one that is looked for by name.
+  void know_machine(const std::string& name, Topology machine);
+
   /// Build, place, cut, verify, run, judge. Throws Error for a query that makes no sense; an
   /// algorithm that does not apply is an Outcome with `skipped`. Throws Error{unsupported} naming
   /// the pair when the ranks are not connected at all.

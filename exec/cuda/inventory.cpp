@@ -42,10 +42,15 @@ void describe_place(const std::string& bus_id, ProbedDevice& device) {
 
 }  // namespace
 
+int cuda_gpus() {
+  const CudaBackend backend;  // says where CUDA can't be used
+  return cuda::gpu_count();
+}
+
 Inventory cuda_inventory(const std::vector<int>& devices) {
   const CudaBackend backend(devices);  // refuses what there is not
   std::vector<int> numbers = devices;
-  for (int gpu = 0; devices.empty() && gpu < cuda::gpu_count(); ++gpu) numbers.push_back(gpu);
+  for (int gpu = 0; devices.empty() && gpu < cuda_gpus(); ++gpu) numbers.push_back(gpu);
   const cuda::Gpus gpus = cuda::open_gpus(numbers);
   const std::unique_ptr<cuda::Nvml> nvml = cuda::Nvml::load();
   Inventory inventory;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +12,8 @@
 
 #include "cli/app.h"
 #include "cli/compare_table.h"
+#include "cli/probing.h"
+#include "cli/verbs.h"
 #include "core/file.h"
 #include "exec/cuda_backend.h"
 #include "topologies/load.h"
@@ -90,7 +93,7 @@ TEST_F(Compare, PrintsARowForEverySizeAndAlgorithmAndTheMedianErrors) {
 
 TEST_F(Compare, DrawsBothTimelinesOfTheSameOps) {
   const Spoken done = run({"compare", "--topology", machine(), "--algorithm", "ring", "--size",
-                        "64KiB", "--iters", "2", "--trace", file("t.json")});
+                           "64KiB", "--iters", "2", "--trace", file("t.json")});
   ASSERT_EQ(done.code, 0) << done.err;
   const Json trace = Json::parse(read_file(file("t.json")));
   std::multiset<std::string> ops[2];
@@ -120,16 +123,46 @@ TEST_F(Compare, TakesWhatProbeWrites) {
   const Topology machine = load_topology(file("host.yaml"));
   EXPECT_EQ(machine.gpus().size(), 2U);
   const Spoken compared = run({"compare", "--topology", file("host.yaml"), "--algorithm", "optimal",
-                            "--size", "1MiB", "--iters", "1", "--in-place"});
+                               "--size", "1MiB", "--iters", "1", "--in-place"});
   EXPECT_EQ(compared.code, 0) << compared.err;
 }
 
 TEST_F(Compare, ProbesWhatIsNotNamed) {
+  setenv("TMPDIR", "/nowhere", 1);  // makes no files but those asked for: Ctrl-C would leave them
   const Spoken done = run({"compare", "--ranks", "1", "--algorithm", "ring", "--size", "64KiB",
-                        "--iters", "1", "--output", file("one.yaml")});
+                           "--iters", "1", "--output", file("one.yaml")});
+  unsetenv("TMPDIR");
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(done.out, HasSubstr("on 1 x threads of a computer, probed just now, out of place\n"));
   EXPECT_EQ(load_topology(file("one.yaml")).gpus().size(), 1U);
+}
+
+/// Which GPU a rank is on decides what is measured: a list says it once for all.
+TEST_F(Compare, ProbesGpusThatAreSharedByAllOrByNone) {
+  const auto asked = [](const std::vector<std::string>& words) {
+    Arguments arguments(probe_verb(), words);
+    const ProbeRequest request = read_probe_request(arguments);
+    arguments.finish();
+    return std::pair{request.sharing, request.devices};
+  };
+  const std::vector<int> one{3};
+  EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,3,3"}), std::pair(3, one));
+  EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3"}), std::pair(0, one));
+  EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,1"}), std::pair(0, std::vector{3, 1}));
+  const ProbeRequest compared = probe_request_for(Executor::cuda, {3, 3, 3}, 3, 60);
+  EXPECT_EQ(compared.sharing, 3);
+  EXPECT_EQ(compared.devices, one);
+  for (const char* verb : {"probe", "compare"}) {
+    const Spoken some = run({verb, "--backend", "cuda", "--devices", "0,0,1,1"});
+    EXPECT_EQ(some.code, 2);
+    EXPECT_THAT(some.err, HasSubstr("4 ranks on 2 GPUs: some of them share a GPU"));
+  }
+}
+
+TEST_F(Compare, LimitsRanksThatAreProbed) {
+  const Spoken many = run({"compare", "--ranks", "65"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_THAT(many.err, HasSubstr("65 ranks on one device: at most 64 can be probed"));
 }
 
 TEST_F(Compare, SaysWhatIsNotPossible) {

@@ -45,6 +45,7 @@ TEST_F(FakeCuda, AnInventoryHasTheGpusAskedForAndWhoMapsWhom) {
   fake_cuda::reset({.gpus = 3, .peers = false});
   const Inventory all = cuda_inventory({});
   ASSERT_EQ(all.devices.size(), 3U);
+  EXPECT_EQ(cuda_gpus(), 3);
   EXPECT_EQ(all.devices[2].name, "Fake GPU");
   EXPECT_EQ(all.devices[2].copy_engines, 1);
   EXPECT_TRUE(all.devices[2].switches.empty());  // Linux knows of no such device

@@ -9,6 +9,7 @@
 
 #include "exec/host_backend.h"
 #include "tests/scenarios/study_fixture.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -43,6 +44,13 @@ TEST_F(StudyTest, JudgesByTheLinksThatWereUsed) {
   EXPECT_TRUE(all.bound_helpers);
   ASSERT_TRUE(all.bound.has_value());
   EXPECT_GT(all.bound->algbw_gbps, fabric.bound->algbw_gbps);
+}
+
+TEST_F(StudyTest, TakesAMachineThatHasNoFile) {
+  study_.know_machine("what was probed, just now", load_topology("ring:n=8,gbps=25"));
+  const Outcome known = study_.ask(query("what was probed, just now", "ring", 8'000'000));
+  EXPECT_EQ(known.report.time_s,
+            study_.ask(query("ring:n=8,gbps=25", "ring", 8'000'000)).report.time_s);
 }
 
 TEST_F(StudyTest, DoesNotJudgeUnlessAsked) {
