@@ -157,10 +157,13 @@ Survey survey_machine(const ProbeRequest& request, const Console& console) {
   }
   const std::unique_ptr<Backend> backend = make_backend(request.executor, devices);
   const Scale& scale = cuda ? kGpuScale : kHostScale;
-  Meter meter = backend_meter(*backend, scale.footprint_bytes(request.sharing), scale.piece_bytes,
-                              request.timeout_s);
+  MeterSettings settings;
+  settings.footprint_bytes = scale.footprint_bytes(request.sharing);
+  settings.piece_bytes = scale.piece_bytes;
+  settings.timeout_s = request.timeout_s;
+  Meter meter = backend_meter(*backend, settings);
   meter.copy_engines = cuda;
-  Progress progress(console, survey_steps(inventory, meter.copy_engines));
+  Progress progress(console, survey_steps(inventory, meter));
   meter.progress = [&](const std::string& what) { progress.step(what); };
   return take_survey(inventory, meter);
 }

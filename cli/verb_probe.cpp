@@ -10,6 +10,9 @@ namespace espalier {
 
 namespace {
 
+// Times that differ by more than this between rounds are not those of a machine left alone.
+constexpr double kUnsteady = 0.1;
+
 std::string rate(double gbps) { return fit_number(gbps, 7); }
 std::string micros(double latency_s) { return fit_number(latency_s * 1e6, 7); }
 
@@ -77,6 +80,9 @@ int run_probe(Arguments& arguments, const Console& console) {
   print_paths(console, survey.kernel, engines ? "copies by kernels" : "copies");
   if (engines) print_paths(console, *survey.copy_engine, "copies by copy engines");
   print_memory(console, survey);
+  console.out << fmt::format(
+      "# half of the times differ by more than {:.1f} % between rounds{}\n#\n", 100 * survey.spread,
+      survey.spread > kUnsteady ? ": the computer was busy; probe again when it is not" : "");
   if (output.empty()) {
     console.out << "# --output FILE writes the topology\n";
   } else {
@@ -96,8 +102,9 @@ const Verb& probe_verb() {
       "costs to start and how fast it goes: within every GPU, between every pair in each direction "
       "and in both at once, to and from the memory of the host, by kernels and by copy engines; "
       "and "
-      "how fast memory is when 2, 4 and 8 operands are combined. Every figure is the median of "
-      "several runs. --output writes a topology of what was found, which `sim`, `plan`, `tune` and "
+      "how fast memory is when 2, 4 and 8 operands are combined. Everything is measured in "
+      "three rounds, of which the medians count. --output writes a topology of what was found, "
+      "which `sim`, `plan`, `tune` and "
       "`compare` take as --topology. With --backend host the machine is this computer's threads "
       "and memory. docs/probing.md says how figures are found.",
       {},

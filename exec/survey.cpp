@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
+#include "exec/median.h"
 #include "ir/builder.h"
 #include "topologies/load.h"
 
@@ -18,8 +20,11 @@ constexpr int kLongChain = 320;
 constexpr std::int64_t kTinyBytes = 4;
 // What a clock may call nothing.
 constexpr double kLeastTime_s = 1e-9;
+// Rounds, seconds apart; of three, one may be disturbed.
+constexpr int kRounds = 3;
 // Timed runs, of which the median counts.
-constexpr int kRuns = 7;
+constexpr int kLeastRuns = 7;
+constexpr int kMostRuns = 1000;
 
 /// A copy between the ranks or, as kHost, from or to the host's memory.
 constexpr int kHost = -1;
@@ -216,52 +221,52 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
   return figures;
 }
 
-}  // namespace
+/// Times of a survey's programs by round. A survey asks for the same programs in the same order
+/// whatever they take.
+class Rounds {
+ public:
+  /// Times the programs of one more round with `meter`.
+  Meter next(const Meter& meter) {
+    rounds_.emplace_back();
+    Meter made = meter;
+    made.time_s = [this, &meter](const Program& program, std::int64_t bytes, CopyMethod method) {
+      return rounds_.back().emplace_back(meter.time_s(program, bytes, method));
+    };
+    return made;
+  }
 
-Inventory host_inventory(int ranks) {
-  Inventory inventory;
-  inventory.name = "host";
-  inventory.devices.emplace_back().name = "threads of a computer";
-  inventory.can_access = {{true}};
-  inventory.sharing = ranks;
-  inventory.is_host = true;
-  return inventory;
-}
+  /// Answers with the medians over the rounds.
+  Meter medians(const Meter& meter) const {
+    Meter made = meter;
+    made.progress = [](const std::string&) {};
+    made.time_s = [this, asked = std::size_t{0}](const Program&, std::int64_t, CopyMethod) mutable {
+      return median(of_program(asked++));
+    };
+    return made;
+  }
 
-Meter backend_meter(Backend& backend, std::int64_t footprint_bytes, std::int64_t piece_bytes,
-                    double timeout_s) {
-  // A back end tells by the profile who is to copy; the machine itself does not matter.
-  struct Engines {
-    Topology machine = generic_topology("full", {{"n", 2}});
-    Router router{machine, machine.profile("copy_engine")};
-  };
-  Meter meter;
-  meter.footprint_bytes = footprint_bytes;
-  meter.piece_bytes = piece_bytes;
-  meter.time_s = [&backend, timeout_s, engines = std::make_shared<Engines>()](
-                     const Program& program, std::int64_t bytes, CopyMethod method) {
-    Target target;
-    if (method == CopyMethod::copy_engine) target.router = &engines->router;
-    RunOptions options;
-    options.size_bytes = bytes;
-    options.iterations = kRuns;
-    options.warmup = 1;
-    options.check = false;
-    options.timeout_s = timeout_s;
-    return backend.run(program, target, options).median_time_s;
-  };
-  meter.progress = [](const std::string&) {};
-  return meter;
-}
+  /// As `Survey::spread`.
+  double spread() const {
+    std::vector<double> spreads;
+    for (std::size_t program = 0; program < rounds_.front().size(); ++program) {
+      const std::vector<double> times_s = of_program(program);
+      const auto [least, most] = std::ranges::minmax(times_s);
+      spreads.push_back((most - least) / std::max(kLeastTime_s, median(times_s)));
+    }
+    return median(spreads);
+  }
 
-std::size_t survey_steps(const Inventory& inventory, bool copy_engines) {
-  const auto ranks = static_cast<std::size_t>(measured_ranks(inventory));
-  const std::size_t with_host = inventory.is_shared() ? 1 : ranks;
-  const std::size_t copies = 1 + ranks * (ranks - 1) / 2 + with_host;
-  return copies * (copy_engines ? 2 : 1) + with_host + (inventory.is_shared() ? 1 : 0);
-}
+ private:
+  std::vector<double> of_program(std::size_t program) const {
+    std::vector<double> times_s;
+    for (const std::vector<double>& round : rounds_) times_s.push_back(round.at(program));
+    return times_s;
+  }
 
-Survey take_survey(const Inventory& inventory, const Meter& meter) {
+  std::vector<std::vector<double>> rounds_;
+};
+
+Survey survey_once(const Inventory& inventory, const Meter& meter) {
   Survey survey;
   survey.inventory = inventory;
   survey.kernel = survey_copies(inventory, meter, CopyMethod::kernel);
@@ -285,6 +290,65 @@ Survey take_survey(const Inventory& inventory, const Meter& meter) {
     meter.progress("all ranks at once");
     survey.together = arithmetic(all);
   }
+  return survey;
+}
+
+}  // namespace
+
+Inventory host_inventory(int ranks) {
+  Inventory inventory;
+  inventory.name = "host";
+  inventory.devices.emplace_back().name = "threads of a computer";
+  inventory.can_access = {{true}};
+  inventory.sharing = ranks;
+  inventory.is_host = true;
+  return inventory;
+}
+
+Meter backend_meter(Backend& backend, const MeterSettings& settings) {
+  // A back end tells by the profile who is to copy; the machine itself does not matter.
+  struct Engines {
+    Topology machine = generic_topology("full", {{"n", 2}});
+    Router router{machine, machine.profile("copy_engine")};
+  };
+  Meter meter;
+  meter.footprint_bytes = settings.footprint_bytes;
+  meter.piece_bytes = settings.piece_bytes;
+  meter.rounds = kRounds;
+  meter.time_s = [&backend, settings, engines = std::make_shared<Engines>()](
+                     const Program& program, std::int64_t bytes, CopyMethod method) {
+    Target target;
+    if (method == CopyMethod::copy_engine) target.router = &engines->router;
+    RunOptions options;
+    options.size_bytes = bytes;
+    options.iterations = kLeastRuns;
+    options.warmup = 1;
+    options.check = false;
+    options.timeout_s = settings.timeout_s;
+    const double few_s = backend.run(program, target, options).median_time_s;
+    const double runs = settings.window_s / std::max(few_s, kLeastTime_s);
+    if (runs <= kLeastRuns) return few_s;
+    options.iterations = static_cast<int>(std::min(std::ceil(runs), double{kMostRuns}));
+    return backend.run(program, target, options).median_time_s;
+  };
+  meter.progress = [](const std::string&) {};
+  return meter;
+}
+
+std::size_t survey_steps(const Inventory& inventory, const Meter& meter) {
+  const auto ranks = static_cast<std::size_t>(measured_ranks(inventory));
+  const std::size_t with_host = inventory.is_shared() ? 1 : ranks;
+  const std::size_t copies = 1 + ranks * (ranks - 1) / 2 + with_host;
+  const std::size_t steps =
+      copies * (meter.copy_engines ? 2 : 1) + with_host + (inventory.is_shared() ? 1 : 0);
+  return steps * static_cast<std::size_t>(meter.rounds);
+}
+
+Survey take_survey(const Inventory& inventory, const Meter& meter) {
+  Rounds rounds;
+  for (int round = 0; round < meter.rounds; ++round) survey_once(inventory, rounds.next(meter));
+  Survey survey = survey_once(inventory, rounds.medians(meter));
+  survey.spread = rounds.spread();
   return survey;
 }
 

@@ -85,6 +85,9 @@ struct Survey {
   std::vector<ArithmeticFigures> alone;    ///< by rank
   ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
   double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
+  /// By how much the times of a program differ between rounds, as a share of the middle one: the
+  /// median over programs. 0 when there was one round only.
+  double spread = 0;
 };
 
 /// How programs are timed: the only thing a survey knows of the machine it surveys.
@@ -93,22 +96,31 @@ struct Meter {
   std::function<double(const Program&, std::int64_t, CopyMethod)> time_s;
   std::int64_t footprint_bytes = 0;  ///< buffers of a rank at work: more than caches hold
   std::int64_t piece_bytes = 0;      ///< of an op when rates are measured
+  int rounds = 1;                    ///< in each of which every program is timed
   bool copy_engines = false;
   std::function<void(const std::string&)> progress;  ///< told what is measured next
 };
 
-/// Times programs on a back end of as many ranks as the survey has: the median of several runs,
-/// which neither a disturbance nor one lucky run moves. Nothing is checked. The back end must
-/// outlive it.
-Meter backend_meter(Backend& backend, std::int64_t footprint_bytes, std::int64_t piece_bytes,
-                    double timeout_s);
+/// How a back end is used to measure.
+struct MeterSettings {
+  std::int64_t footprint_bytes = 0;  ///< as in Meter
+  std::int64_t piece_bytes = 0;
+  double window_s = 0.07;  ///< that a program runs at least in a round, over and over
+  double timeout_s = 60;   ///< of a run
+};
+
+/// Times programs on a back end of as many ranks as the survey has, in three rounds: the median of
+/// the runs that fill the window, seven at least. Nothing is checked. The back end must outlive it.
+Meter backend_meter(Backend& backend, const MeterSettings& settings);
 
 /// Calls of `Meter::progress` that `take_survey` will make.
-std::size_t survey_steps(const Inventory& inventory, bool copy_engines);
+std::size_t survey_steps(const Inventory& inventory, const Meter& meter);
 
-/// Measures everything, one thing after the other. Latencies are differences between a long and a
-/// short chain of ops, so that what a run costs beside its ops does not count; bandwidths are those
-/// of large ops, without the time that these take to start.
+/// Measures everything, one thing after the other, in as many rounds as the meter says. Of each
+/// program the median over the rounds counts: a disturbance that is over when the next round comes
+/// moves nothing, however long a program's own runs are disturbed. Latencies are differences
+/// between a long and a short chain of ops, so that what a run costs beside its ops does not count;
+/// bandwidths are those of large ops, without the time that these take to start.
 Survey take_survey(const Inventory& inventory, const Meter& meter);
 
 }  // namespace espalier

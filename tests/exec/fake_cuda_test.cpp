@@ -63,12 +63,12 @@ TEST_F(FakeCuda, SurveysGpusAndRanksThatShareOne) {
     Inventory inventory = cuda_inventory(sharing > 1 ? std::vector<int>{1} : devices);
     inventory.sharing = sharing;
     CudaBackend backend(devices);
-    Meter meter = backend_meter(backend, 1 << 16, 1 << 14, 10);
+    Meter meter = backend_meter(backend, {1 << 16, 1 << 14, 0, 10});
     meter.copy_engines = true;
     std::size_t steps = 0;
     meter.progress = [&](const std::string&) { ++steps; };
     const Survey survey = take_survey(inventory, meter);
-    EXPECT_EQ(steps, survey_steps(inventory, true));
+    EXPECT_EQ(steps, survey_steps(inventory, meter));
     EXPECT_EQ(survey.alone.size(), sharing > 1 ? 1U : 2U);
     EXPECT_TRUE(survey.copy_engine.has_value());
     EXPECT_TRUE(check_topology(fit_machine(survey, "today")).empty());
