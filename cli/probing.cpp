@@ -147,6 +147,40 @@ ProbeRequest probe_request_for(Executor executor, const std::vector<int>& device
   return request;
 }
 
+std::vector<std::string> doubts_about(const Topology& machine, Executor executor,
+                                      const std::vector<int>& devices) {
+  const std::vector<NodeId> gpus = machine.gpus();
+  const auto node = [&](NodeId id) -> const Node& {
+    return machine.nodes[static_cast<std::size_t>(id)];
+  };
+  std::vector<std::string> doubts;
+  if (std::ranges::none_of(machine.sources, [](const std::string& source) {
+        return source.starts_with(kProbedSource);
+      })) {
+    doubts.push_back(fmt::format("'{}' was not measured by espalier probe", machine.name));
+  }
+  const auto model =
+      std::ranges::find_if(gpus, [&](NodeId gpu) { return !node(gpu).model.empty(); });
+  if (executor == Executor::host && model != gpus.end()) {
+    doubts.push_back(fmt::format("'{}' is of {}, and measured are threads of this computer",
+                                 machine.name, node(*model).model));
+  }
+  if (executor == Executor::host || gpus.size() < 2) return doubts;
+  const bool predicted_shared = !node(gpus.front()).memory.empty();
+  const bool measured_shared =
+      std::set<int>(devices.begin(), devices.end()).size() < devices.size();
+  if (predicted_shared && !measured_shared) {
+    doubts.push_back(
+        fmt::format("the ranks of '{}' share a GPU, and those measured do not: "
+                    "--devices 0,0,... puts them on one",
+                    machine.name));
+  } else if (!predicted_shared && measured_shared) {
+    doubts.push_back(
+        fmt::format("ranks that are measured share a GPU, those of '{}' do not", machine.name));
+  }
+  return doubts;
+}
+
 Survey survey_machine(const ProbeRequest& request, const Console& console) {
   const bool cuda = request.executor == Executor::cuda;
   Inventory inventory = cuda ? cuda_inventory(request.devices) : host_inventory(request.sharing);

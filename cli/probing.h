@@ -53,6 +53,13 @@ int ranks_to_probe(Executor executor, int unless_gpus);
 ProbeRequest probe_request_for(Executor executor, const std::vector<int>& devices, int ranks,
                                double timeout_s);
 
+/// What is known to make the machine of a prediction another than the one that is measured, in
+/// sentences: the topology was not probed, is of GPUs where threads are measured, or its ranks
+/// share a device where those measured do not, or the other way round. `devices` as in
+/// `make_backend`.
+std::vector<std::string> doubts_about(const Topology& machine, Executor executor,
+                                      const std::vector<int>& devices);
+
 /// Measures the machine, with a progress bar. Throws Error{unsupported} when there is no GPU to be
 /// used, and what the back ends throw.
 Survey survey_machine(const ProbeRequest& request, const Console& console);

@@ -52,6 +52,11 @@ int run_compare(Arguments& arguments, const Console& console) {
     if (!output.empty()) write_output(console, output, print_topology(*probed));
   }
   question.judge = false;
+  if (!probed) {
+    for (const std::string& doubt : doubts_about(load_topology(where), executor, devices)) {
+      say(console, "note: " + doubt);
+    }
+  }
 
   const std::unique_ptr<Backend> backend = make_backend(executor, devices, !probed.has_value());
   Simulator simulator;

@@ -34,6 +34,7 @@ std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
     node.access_gbps = sane_gbps(alone.gbps);
     node.reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
     node.memory = kMemory;
+    if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }
   const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);
   for (const NodeId rank : ranks) {
@@ -129,7 +130,13 @@ Topology fit_machine(const Survey& survey, const std::string& when) {
       inventory.sharing > 1
           ? fmt::format("{} ranks on {}", inventory.sharing, inventory.devices.front().name)
           : fmt::format("{} x {}", inventory.ranks(), inventory.devices.front().name);
-  machine.sources = {"measured by espalier probe, " + when};
+  machine.sources = {fmt::format("{}, {}", kProbedSource, when)};
+  for (std::size_t i = 0; i < inventory.devices.size(); ++i) {
+    const std::string& place = inventory.devices[i].place;
+    if (place.empty()) continue;
+    machine.sources.push_back(inventory.is_shared() ? "all ranks: " + place
+                                                    : fmt::format("gpu{}: {}", i, place));
+  }
   machine.profiles = built_in_profiles().profiles;
   if (inventory.is_shared()) {
     fit_shared(survey, machine);

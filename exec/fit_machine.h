@@ -8,6 +8,9 @@
 
 namespace espalier {
 
+/// What the first of a probed machine's sources begins with.
+inline constexpr const char* kProbedSource = "measured by espalier probe";
+
 /// The machine model that explains a survey: a topology that passes `check_topology`, with figures
 /// of four digits. `when` goes into its sources.
 ///

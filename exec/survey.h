@@ -18,6 +18,7 @@ enum class CopyMethod : std::uint8_t { kernel, copy_engine };
 /// A GPU as the system describes it, or the threads of this computer.
 struct ProbedDevice {
   std::string name;                   ///< "NVIDIA H200"
+  std::string place;                  ///< "GPU 2, PCI 0000:3b:00.0", or empty
   int numa = -1;                      ///< socket, -1 when not known
   int copy_engines = 0;               ///< 0: not known
   std::string pcie_kind;              ///< "pcie5x16", or empty: not known

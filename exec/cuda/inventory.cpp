@@ -67,6 +67,7 @@ Inventory cuda_inventory(const std::vector<int>& devices) {
     device.copy_engines = engines;
     bus_ids.push_back(bus_id_of(gpu.number));
     describe_place(bus_ids.back(), device);
+    device.place = fmt::format("GPU {}, PCI {}", gpu.number, bus_ids.back());
     if (!nvml) continue;
     const PcieLink pcie = nvml->pcie(bus_ids.back());
     device.pcie_kind = pcie.kind;

@@ -159,6 +159,32 @@ TEST_F(Compare, ProbesGpusThatAreSharedByAllOrByNone) {
   }
 }
 
+TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  Topology shared = load_topology(machine());
+  EXPECT_THAT(doubts_about(shared, Executor::host, {}),
+              ElementsAre("'two' was not measured by espalier probe"));
+  shared.sources = {"measured by espalier probe, today"};
+  EXPECT_THAT(doubts_about(shared, Executor::host, {}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, Executor::cuda, {1, 1}), IsEmpty());
+  const auto apart = ElementsAre(
+      "the ranks of 'two' share a GPU, and those measured do not: --devices 0,0,... puts them on "
+      "one");
+  EXPECT_THAT(doubts_about(shared, Executor::cuda, {0, 1}), apart);
+  EXPECT_THAT(doubts_about(shared, Executor::cuda, {}), apart);
+  Topology own = shared;
+  for (Node& node : own.nodes) node.memory.clear();
+  own.nodes[0].model = "TEST GPU";
+  EXPECT_THAT(doubts_about(own, Executor::cuda, {}), IsEmpty());
+  EXPECT_THAT(doubts_about(own, Executor::cuda, {0, 0}),
+              ElementsAre("ranks that are measured share a GPU, those of 'two' do not"));
+  EXPECT_THAT(doubts_about(own, Executor::host, {}),
+              ElementsAre("'two' is of TEST GPU, and measured are threads of this computer"));
+  const Spoken done = run({"compare", "--topology", machine(), "--size", "4KiB", "--iters", "1"});
+  EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
+}
+
 TEST_F(Compare, LimitsRanksThatAreProbed) {
   const Spoken many = run({"compare", "--ranks", "65"});
   EXPECT_EQ(many.code, 2);

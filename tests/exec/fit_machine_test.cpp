@@ -289,9 +289,13 @@ links:
   Inventory shared = gpus(1, true);
   shared.sharing = 4;
   shared.devices[0].pcie_gbps = 63;
+  shared.devices[0].place = "GPU 2, PCI 0000:3b:00.0";
   const Topology eight = found(one, shared, true);
   EXPECT_EQ(eight.gpus().size(), 4U);
   EXPECT_EQ(eight.title, "4 ranks on TEST GPU");
+  EXPECT_EQ(eight.nodes[eight.gpus().front()].model, "TEST GPU");
+  EXPECT_EQ(eight.sources, (std::vector<std::string>{"measured by espalier probe, 2026-01-02",
+                                                     "all ranks: GPU 2, PCI 0000:3b:00.0"}));
   EXPECT_EQ(link_between(eight, "port", "cpu0").gbps, 63);
 }
 
