@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "planner/common_unit.h"
+#include "topologies/path_tree.h"
 
 namespace espalier {
 namespace {
@@ -193,10 +194,9 @@ class GraphMaker {
     if (to_staged && kind(from) != NodeKind::gpu && kind(from) != NodeKind::cpu) {
       return join({down_[from]}, {up_[to], down_[to]}, bytes_per_s, link);
     }
-    const auto is_network = [&](NodeId node) { return kind(node) == NodeKind::fabric; };
-    const bool tail_up = kind(from) == NodeKind::nic ? is_network(to) : kind(to) != NodeKind::gpu;
-    const bool head_up =
-        kind(to) == NodeKind::nic ? !is_network(from) : kind(from) == NodeKind::gpu;
+    const bool is_network = net_of(topology_, topology_.links[link]) == Net::network;
+    const bool tail_up = kind(from) == NodeKind::nic ? is_network : kind(to) != NodeKind::gpu;
+    const bool head_up = kind(to) == NodeKind::nic ? !is_network : kind(from) == NodeKind::gpu;
     add_arc(tail_up ? up_[from] : down_[from], head_up ? up_[to] : down_[to], bytes_per_s, link);
   }
 

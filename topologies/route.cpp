@@ -73,6 +73,7 @@ struct Router::Impl {
   void list_accesses(NodeId id, AccessList& list);
   const AccessList& access_list(NodeId id);
   bool may_peer(NodeId from, NodeId to) const;
+  bool passes_nics(const std::vector<Hop>& hops) const;
   Route finish(RouteKind kind, std::vector<Hop> hops, bool staged) const;
   std::optional<Route> compute(NodeId from, NodeId to);
   std::optional<Hop> hop(NodeId from, NodeId to) const;
@@ -213,6 +214,18 @@ bool Router::Impl::may_peer(NodeId from, NodeId to) const {
   return false;
 }
 
+/// Whether what crosses a NIC goes from the host into the network or out of it: a NIC passes on
+/// nothing that came from the same side.
+bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
+  for (std::size_t i = 0; i + 1 < hops.size(); ++i) {
+    const Link& in = topology.links[static_cast<std::size_t>(hops[i].link)];
+    const Link& out = topology.links[static_cast<std::size_t>(hops[i + 1].link)];
+    if (node(hops[i].forward ? in.b : in.a).kind != NodeKind::nic) continue;
+    if (net_of(topology, in) == net_of(topology, out)) return false;
+  }
+  return true;
+}
+
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
   Route route{kind, std::move(hops), 0, 0};
   for (const Hop& hop : route.hops) {
@@ -256,7 +269,10 @@ std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from
       rests_in_host_memory || first->kind == RouteKind::staged || second->kind == RouteKind::staged;
   RouteKind kind = std::max(first->kind, second->kind);
   if (staged) kind = std::max(kind, RouteKind::staged);
-  return finish(kind, joined(first->hops, second->hops), staged);
+  if (kind == RouteKind::peer && !is_gpu(via) && !may_peer(from, to)) return std::nullopt;
+  std::vector<Hop> hops = joined(first->hops, second->hops);
+  if (!passes_nics(hops)) return std::nullopt;
+  return finish(kind, std::move(hops), staged);
 }
 
 std::optional<Hop> Router::Impl::hop(NodeId from, NodeId to) const {
@@ -287,6 +303,7 @@ std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId fr
     }
     at = stop;
   }
+  if (!passes_nics(hops)) return std::nullopt;
   for (const Hop& one : hops) {
     const Net net = net_of(topology, topology.links[static_cast<std::size_t>(one.link)]);
     const RouteKind reach = net == Net::network ? RouteKind::network

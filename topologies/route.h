@@ -52,12 +52,12 @@ class Router {
   /// The route stays valid as long as the router. \pre both are nodes of the machine.
   const Route* route(NodeId from, NodeId to) const;
   /// Through the named node: the two routes joined. `via` may be any node, a GPU included; between
-  /// two GPUs through a CPU counts as staged.
+  /// two GPUs through a CPU counts as staged. Refused as below.
   const Route* route(NodeId from, NodeId to, NodeId via) const;
   /// Along the named nodes in order. One node: as above. Several: each step takes the link between
   /// the two if they are neighbours (see `hop`), and their route otherwise. Nothing when a step has
-  /// neither, or when two GPUs that may not map each other's memory would be joined over host links
-  /// without a CPU between them. \pre `vias` is not empty
+  /// neither, two GPUs that may not map each other's memory would be joined over host links without
+  /// a CPU, or a NIC would return what it got (docs/topologies.md). \pre `vias` is not empty
   const Route* route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const;
   /// Along a path written "a>b>c". \pre every name is a node of the machine.
   const Route* route(NodeId from, NodeId to, std::string_view path) const;

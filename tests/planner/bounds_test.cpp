@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/backend.h"
+#include "ir/text.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -85,6 +87,30 @@ TEST(Bounds, WhatLeavesAndWhatEntersShareHalfDuplexLinks) {
   // host. Every block crosses once.
   const Bound mist = bound("mist", Collective::allgather, {}, LinkScope::all);
   EXPECT_DOUBLE_EQ(mist.algbw_gbps, 64 + 12.5);
+}
+
+TEST(Bounds, NoProgramPassesBesideTheAdapter) {
+  // Mist's bound above assumes that blocks can't cross by cpu0>nic0>cpu1. Nor may programs say so.
+  const Topology topology = load_topology("mist");
+  Router router(topology, topology.profile("ideal"));
+  const auto problems = [&](const std::string& via) {
+    const Program program = parse_program(
+        "program beside\ncollective broadcast root 0\nranks 4\nunits 1\n"
+        "0: r2.out[0] <- r0.in[0] via " +
+            via + "\n",
+        "beside.txt");
+    std::vector<std::string> messages;
+    for (const auto& problem : check_routes(program, {&router, place_ranks(router, {})})) {
+      messages.push_back(problem.message);
+    }
+    return messages;
+  };
+  EXPECT_THAT(
+      problems("cpu0>nic0>cpu1"),
+      testing::ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via cpu0>nic0>cpu1"));
+  EXPECT_THAT(problems("nic0"),
+              testing::ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via nic0"));
+  EXPECT_THAT(problems("cpu0>nic0>ibswitch>nic0>cpu1"), testing::IsEmpty());
 }
 
 TEST(Bounds, SwitchedMachines) {

@@ -42,10 +42,21 @@ TEST(RoutePath, WithoutPeerAccessHostLinksNeedACpu) {
   const Machine machine("dgx1-v100", "kernel");
   // Up to the root port and down again would be a direct copy between GPUs that may not.
   EXPECT_EQ(along(machine, "gpu0", "gpu1", "plx0>root0>plx0"), nullptr);
+  EXPECT_EQ(along(machine, "gpu0", "gpu1", "plx0"), nullptr);
   const Route* staged = along(machine, "gpu0", "gpu1", "plx0>root0>cpu0>root0>plx0");
   ASSERT_NE(staged, nullptr);
   EXPECT_EQ(staged->kind, RouteKind::staged);
   EXPECT_DOUBLE_EQ(staged->overhead_s, machine.route("gpu0", "gpu1", "cpu0")->overhead_s);
+}
+
+TEST(RoutePath, NicsPassNothingBackToWhereItCameFrom) {
+  const Machine machine("mist");
+  EXPECT_EQ(along(machine, "gpu0", "gpu2", "cpu0>nic0>cpu1"), nullptr);
+  EXPECT_EQ(along(machine, "gpu0", "gpu2", "nic0"), nullptr);
+  EXPECT_EQ(machine.path("gpu0", along(machine, "gpu0", "gpu2", "cpu0>nic0>ibswitch>nic0>cpu1")),
+            "gpu0 cpu0 nic0 ibswitch nic0 cpu1 gpu2");
+  const Machine two("mist:nodes=2");
+  EXPECT_EQ(along(two, "n0.gpu0", "n0.gpu2", "n0.nic0>ibswitch>n1.nic0>ibswitch>n0.nic0"), nullptr);
 }
 
 TEST(RoutePath, OnlyLinksInScope) {
