@@ -181,6 +181,16 @@ std::vector<std::string> doubts_about(const Topology& machine, Executor executor
   return doubts;
 }
 
+std::int64_t probe_footprint_bytes(const Inventory& inventory) {
+  const Scale& scale = inventory.is_host ? kHostScale : kGpuScale;
+  std::int64_t bytes = scale.footprint_bytes(inventory.sharing);
+  for (const ProbedDevice& device : inventory.devices) {
+    if (device.free_bytes == 0) continue;
+    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, inventory.sharing));
+  }
+  return std::max(bytes, kMiB);
+}
+
 Survey survey_machine(const ProbeRequest& request, const Console& console) {
   const bool cuda = request.executor == Executor::cuda;
   Inventory inventory = cuda ? cuda_inventory(request.devices) : host_inventory(request.sharing);
@@ -190,10 +200,9 @@ Survey survey_machine(const ProbeRequest& request, const Console& console) {
     devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
   }
   const std::unique_ptr<Backend> backend = make_backend(request.executor, devices);
-  const Scale& scale = cuda ? kGpuScale : kHostScale;
   MeterSettings settings;
-  settings.footprint_bytes = scale.footprint_bytes(request.sharing);
-  settings.piece_bytes = scale.piece_bytes;
+  settings.footprint_bytes = probe_footprint_bytes(inventory);
+  settings.piece_bytes = (cuda ? kGpuScale : kHostScale).piece_bytes;
   settings.timeout_s = request.timeout_s;
   Meter meter = backend_meter(*backend, settings);
   meter.copy_engines = cuda;

@@ -60,6 +60,10 @@ ProbeRequest probe_request_for(Executor executor, const std::vector<int>& device
 std::vector<std::string> doubts_about(const Topology& machine, Executor executor,
                                       const std::vector<int>& devices);
 
+/// Bytes of a rank's buffers while the machine is measured: what fits into half of the memory that
+/// is free on the fullest of its GPUs, and no more than is needed.
+std::int64_t probe_footprint_bytes(const Inventory& inventory);
+
 /// Measures the machine, with a progress bar. Throws Error{unsupported} when there is no GPU to be
 /// used, and what the back ends throw.
 Survey survey_machine(const ProbeRequest& request, const Console& console);

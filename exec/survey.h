@@ -20,6 +20,7 @@ struct ProbedDevice {
   std::string name;                   ///< "NVIDIA H200"
   std::string place;                  ///< "GPU 2, PCI 0000:3b:00.0", or empty
   int numa = -1;                      ///< socket, -1 when not known
+  std::int64_t free_bytes = 0;        ///< of its memory; 0: not known
   int copy_engines = 0;               ///< 0: not known
   std::string pcie_kind;              ///< "pcie5x16", or empty: not known
   double pcie_gbps = 0;               ///< theory, one direction; 0: not known

@@ -65,6 +65,11 @@ Inventory cuda_inventory(const std::vector<int>& devices) {
     cuda::require(cudaDeviceGetAttribute(&engines, cudaDevAttrAsyncEngineCount, gpu.number),
                   "cudaDeviceGetAttribute", gpu.number);
     device.copy_engines = engines;
+    std::size_t free = 0;
+    std::size_t total = 0;
+    cuda::use_gpu(gpu.number);
+    cuda::require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu.number);
+    device.free_bytes = static_cast<std::int64_t>(free);
     bus_ids.push_back(bus_id_of(gpu.number));
     describe_place(bus_ids.back(), device);
     device.place = fmt::format("GPU {}, PCI {}", gpu.number, bus_ids.back());

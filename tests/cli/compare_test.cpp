@@ -185,6 +185,25 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
 }
 
+TEST(ProbeFootprint, IsHalfOfTheMemoryThatIsFreeAtMost) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  EXPECT_EQ(probe_footprint_bytes(host_inventory(4)), kGiB / 8);
+  EXPECT_EQ(probe_footprint_bytes(host_inventory(64)), kGiB / 32);
+  Inventory gpus;
+  gpus.devices.resize(2);
+  EXPECT_EQ(probe_footprint_bytes(gpus), 2 * kGiB);  // not known
+  gpus.devices[0].free_bytes = 70 * kGiB;
+  gpus.devices[1].free_bytes = 3 * kGiB;
+  EXPECT_EQ(probe_footprint_bytes(gpus), 3 * kGiB / 2);
+  Inventory shared;
+  shared.devices.resize(1);
+  shared.devices[0].free_bytes = 70 * kGiB;
+  shared.sharing = 8;
+  EXPECT_EQ(probe_footprint_bytes(shared), kGiB / 2);
+  shared.devices[0].free_bytes = 4 * kGiB;
+  EXPECT_EQ(probe_footprint_bytes(shared), kGiB / 4);  // 2 GiB for eight
+}
+
 TEST_F(Compare, LimitsRanksThatAreProbed) {
   const Spoken many = run({"compare", "--ranks", "65"});
   EXPECT_EQ(many.code, 2);

@@ -49,6 +49,7 @@ TEST_F(FakeCuda, AnInventoryHasTheGpusAskedForAndWhoMapsWhom) {
   EXPECT_EQ(cuda_gpus(), 3);
   EXPECT_EQ(all.devices[2].name, "Fake GPU");
   EXPECT_EQ(all.devices[2].copy_engines, 1);
+  EXPECT_EQ(all.devices[2].free_bytes, 1 << 28);
   EXPECT_THAT(all.devices[2].place, StartsWith("GPU 2, PCI "));
   EXPECT_TRUE(all.devices[2].switches.empty());  // Linux knows of no such device
   EXPECT_EQ(all.can_access[0], (std::vector<bool>{true, false, false}));
