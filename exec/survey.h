@@ -107,12 +107,13 @@ struct Meter {
 struct MeterSettings {
   std::int64_t footprint_bytes = 0;  ///< as in Meter
   std::int64_t piece_bytes = 0;
-  double window_s = 0.07;  ///< that a program runs at least in a round, over and over
+  double window_s = 0.07;  ///< for which a program runs over and over in a round
   double timeout_s = 60;   ///< of a run
 };
 
 /// Times programs on a back end of as many ranks as the survey has, in three rounds: the median of
-/// the runs that fill the window, seven at least. Nothing is checked. The back end must outlive it.
+/// the runs that fill the window, seven to a thousand. Nothing is checked. The back end must
+/// outlive it.
 Meter backend_meter(Backend& backend, const MeterSettings& settings);
 
 /// Calls of `Meter::progress` that `take_survey` will make.
