@@ -36,6 +36,16 @@ std::string wanted(const ExpectedResult& expectation) {
   return join(parts, ", ");
 }
 
+/// A check that no paper has a figure for holds, or does not.
+std::string verdict_name(const ExpectedResult& expectation, Verdict verdict) {
+  if (expectation.paper) return std::string(to_string(verdict));
+  return verdict == Verdict::reproduced ? "holds" : "does not hold";
+}
+
+std::string verdict_of(const Judged& one) {
+  return one.judgement.ours ? verdict_name(one.expectation, one.judgement.verdict) : "no figure";
+}
+
 Json number(const std::optional<double>& value) { return value ? rounded(*value) : Json(); }
 
 /// Text in a cell of a Markdown table.
@@ -75,10 +85,10 @@ void print_judged(const Console& console, const std::vector<Judged>& judged) {
         judgement.ours ? fmt::format("{} ({})", figure(*judgement.ours), wanted(expectation))
                        : judgement.missing;
     const std::string verdict =
-        one.as_expected() ? std::string(to_string(judgement.verdict))
-        : judgement.ours ? fmt::format("FAILED: {}, expected was: {}", to_string(judgement.verdict),
-                                       to_string(expectation.verdict))
-                         : "FAILED: no figure";
+        one.as_expected() ? verdict_of(one)
+                          : fmt::format("FAILED: {}, expected was: {} ({}:{})", verdict_of(one),
+                                        verdict_name(expectation, expectation.verdict),
+                                        expectation.where.file, expectation.where.line);
     const std::string line =
         fmt::format("{}{}: {}: {}", claim, trim(expectation.title), ours, verdict);
     const std::string text = wrap(line, console.width, "# ");
@@ -102,7 +112,7 @@ Json judged_json(const Judged& judged) {
   json["tolerance"] = expectation.paper ? rounded(expectation.tolerance) : Json();
   json["at_least"] = number(expectation.at_least);
   json["at_most"] = number(expectation.at_most);
-  json["verdict"] = judged.judgement.ours ? Json(to_string(judged.judgement.verdict)) : Json();
+  json["verdict"] = judged.judgement.ours ? Json(verdict_of(judged)) : Json();
   json["as_expected"] = judged.as_expected();
   if (!judged.judgement.missing.empty()) json["missing"] = judged.judgement.missing;
   if (!expectation.note.empty()) json["note"] = expectation.note;
@@ -116,16 +126,15 @@ std::string claims_markdown(const std::vector<Judged>& judged) {
   }
   std::ranges::stable_sort(claims, {}, [](const Judged* one) { return one->expectation.claim; });
   std::string text =
-      "| claim | what | the paper's figure | ours | verdict | why | study |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| claim | what | the paper's figure | ours | expected | verdict | why | study |\n"
+      "|---|---|---|---|---|---|---|---|\n";
   for (const Judged* one : claims) {
     const ExpectedResult& expectation = one->expectation;
     text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
-        cell(expectation.title),
-        expectation.paper ? figure(*expectation.paper) : wanted(expectation),
+        "| {} | {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
+        cell(expectation.title), expectation.paper ? figure(*expectation.paper) : "-",
         one->judgement.ours ? figure(*one->judgement.ours) : cell(one->judgement.missing),
-        to_string(one->judgement.verdict), cell(expectation.note), one->scenario);
+        wanted(expectation), verdict_of(*one), cell(expectation.note), one->scenario);
   }
   return text;
 }

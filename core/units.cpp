@@ -57,9 +57,9 @@ void parse_byte_range(std::string_view part, std::vector<std::int64_t>& sizes) {
   const auto size = [&](std::string_view text) {
     const auto bytes = parse_bytes(text);
     if (!bytes) {
-      throw Error(
-          ErrorKind::usage, quote(text) + " is not a size in bytes",
-          "write 1048576, 64KB, 1GiB, a list 1MiB,4MiB or a range 4KiB..1GiB; 1PiB is the limit");
+      throw Error(ErrorKind::usage, quote(text) + " is not a size in bytes",
+                  "write 1048576, 64KB, 1GiB, a list 1MiB,4MiB or a range 4KiB..1GiB; 1024TiB is "
+                  "the limit");
     }
     return *bytes;
   };

@@ -71,6 +71,7 @@ struct LinkUse {
   double bytes = 0;
   double busy_s = 0;       ///< bytes / capacity
   double utilization = 0;  ///< busy_s / time_s
+  bool is_link = true;     ///< not memory or arithmetic of a node, which is counted the same way
 };
 
 /// One stretch of the chain of ops that decided the time.

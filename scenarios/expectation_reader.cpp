@@ -74,8 +74,8 @@ std::optional<ExpectedResult> ExpectationReader::read_one(const YamlValue& value
                                              {{"reproduced", Verdict::reproduced},
                                               {"direction", Verdict::direction},
                                               {"unexplained", Verdict::unexplained}});
-  const bool has_range = expectation.at_least || expectation.at_most;
-  if (expectation.verdict == Verdict::direction && (!expectation.paper || !has_range)) {
+  const bool has_range = map.get("at_least").present() || map.get("at_most").present();
+  if (expectation.verdict == Verdict::direction && (!map.get("paper").present() || !has_range)) {
     map.problem(
         "a direction is what lies between at_least and at_most but is not the paper's figure",
         "give paper, and at_least or at_most");
@@ -95,13 +95,14 @@ void ExpectationReader::read_range(YamlMap& map, ExpectedResult& expectation) co
   expectation.at_least = read_number(map, "at_least");
   expectation.at_most = read_number(map, "at_most");
   const YamlValue tolerance = map.get("tolerance");
-  if (expectation.paper && !tolerance.present()) {
+  const bool has_paper = map.get("paper").present();
+  if (has_paper && !tolerance.present()) {
     map.problem("paper needs a tolerance", "such as tolerance: 2%");
-  } else if (!expectation.paper && tolerance.present()) {
+  } else if (!has_paper && tolerance.present()) {
     tolerance.problem("a tolerance is that of paper, which is not given");
   }
   expectation.tolerance = read_share(tolerance).value_or(0);
-  if (!expectation.paper && !expectation.at_least && !expectation.at_most) {
+  if (!has_paper && !map.get("at_least").present() && !map.get("at_most").present()) {
     map.problem("nothing is expected", "give paper with tolerance, at_least or at_most");
   }
   if (expectation.at_least && expectation.at_most && *expectation.at_least > *expectation.at_most) {
@@ -135,15 +136,21 @@ std::optional<Figure> ExpectationReader::read_figure(const YamlValue& value,
   }
   const auto link = read_link(map, measure);
   map.finish();
-  if (wrong || !link) return std::nullopt;
+  const auto link_text = link ? link->text("link") : std::nullopt;
+  if (wrong || !link || (link->present() && !link_text)) return std::nullopt;
+  const std::string name = link_text.value_or("");
 
   std::vector<Figure> found;
   for (std::size_t table = 0; table < tables_.size(); ++table) {
     for (std::size_t query = 0; query < tables_[table].size(); ++query) {
-      if (wanted.admits(tables_[table][query])) found.push_back({table, query, *link});
+      if (wanted.admits(tables_[table][query])) found.push_back({table, query, name});
     }
   }
-  if (found.size() == 1) return found.front();
+  if (found.size() == 1) {
+    const Figure& figure = found.front();
+    const Query& query = tables_[figure.table][figure.query];
+    return name.empty() || check_link(*link, name, query) ? std::optional(figure) : std::nullopt;
+  }
   value.problem(found.empty()
                     ? "no question of the block is meant by this"
                     : fmt::format("{} questions of the block are meant by this", found.size()),
@@ -151,14 +158,30 @@ std::optional<Figure> ExpectationReader::read_figure(const YamlValue& value,
   return std::nullopt;
 }
 
-/// Empty for measures that need none.
-std::optional<std::string> ExpectationReader::read_link(YamlMap& map, Measure measure) const {
-  const bool needed = measure == Measure::link_share;
-  const YamlValue link = needed ? map.need("link") : map.get("link");
-  if (!needed && link.present()) {
+/// A missing value for measures that need none; nothing when it is wrong.
+std::optional<YamlValue> ExpectationReader::read_link(YamlMap& map, Measure measure) const {
+  if (measure == Measure::link_share) {
+    const YamlValue link = map.need("link");
+    return link.present() ? std::optional(link) : std::nullopt;
+  }
+  if (const YamlValue link = map.get("link"); link.present()) {
     link.problem(fmt::format("{} is not of a link", to_string(measure)), "measure: link_share");
   }
-  return needed ? link.text("link") : std::string();
+  return YamlValue();
+}
+
+bool ExpectationReader::check_link(const YamlValue& value, const std::string& name,
+                                   const Query& query) const {
+  const Topology* machine = machines_(query.topology);
+  if (machine == nullptr) return false;
+  std::vector<std::string> names;
+  for (LinkId link = 0; link < static_cast<LinkId>(machine->links.size()); ++link) {
+    for (const bool forward : {true, false}) names.push_back(link_name(*machine, link, forward));
+  }
+  if (std::ranges::count(names, name) > 0) return true;
+  value.problem(fmt::format("{} has no link {}", query.topology, quote(name)),
+                did_you_mean(name, names));
+  return false;
 }
 
 }  // namespace espalier

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/yaml.h"
@@ -16,10 +18,13 @@ namespace espalier {
 /// Reads `expect` of a block: every figure it names must be exactly one among the block's tables.
 class ExpectationReader {
  public:
-  /// Both are borrowed. Paths of machines count from `folder`.
+  /// What a query's `topology` loads; null when it does not.
+  using Machines = std::function<const Topology*(const std::string&)>;
+
+  /// The first two are borrowed. Paths of machines count from `folder`.
   ExpectationReader(const std::vector<std::vector<Query>>& tables,
-                    const std::filesystem::path& folder)
-      : tables_(tables), folder_(folder) {}
+                    const std::filesystem::path& folder, Machines machines)
+      : tables_(tables), folder_(folder), machines_(std::move(machines)) {}
 
   /// One or a list; wrong ones are left out, with problems.
   std::vector<ExpectedResult> read(const YamlValue& value) const;
@@ -27,11 +32,13 @@ class ExpectationReader {
  private:
   std::optional<ExpectedResult> read_one(const YamlValue& value) const;
   std::optional<Figure> read_figure(const YamlValue& value, Measure measure) const;
-  std::optional<std::string> read_link(YamlMap& map, Measure measure) const;
+  std::optional<YamlValue> read_link(YamlMap& map, Measure measure) const;
+  bool check_link(const YamlValue& value, const std::string& name, const Query& query) const;
   void read_range(YamlMap& map, ExpectedResult& expectation) const;
 
   const std::vector<std::vector<Query>>& tables_;
   const std::filesystem::path& folder_;
+  Machines machines_;
 };
 
 }  // namespace espalier

@@ -132,7 +132,9 @@ ScenarioBlock ScenarioReader::read_block(const YamlValue& value) {
       }
     }
   }
-  block.expectations = ExpectationReader(block.tables, directory_).read(expect);
+  block.expectations = ExpectationReader(block.tables, directory_, [&](const std::string& spec) {
+                         return load(topologies, spec);
+                       }).read(expect);
   return block;
 }
 

@@ -31,11 +31,11 @@ NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, placement_, place);
 }
 
-ResourceId MachineResources::make(std::string name, double gbps) {
+ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
   const double bytes_per_s = gbps * kBytesPerGigabyte;
   const ResourceId id = engine_.add_resource(unit_.rate(bytes_per_s));
   CHECK(id == resources_.size());
-  resources_.push_back({std::move(name), bytes_per_s, 0});
+  resources_.push_back({std::move(name), bytes_per_s, 0, is_link});
   return id;
 }
 
@@ -48,11 +48,12 @@ ResourceId MachineResources::of_hop(const Hop& hop) {
   if (link.duplex == Duplex::shared) {
     const auto [known, is_new] = media_.try_emplace(link.medium, kNone);
     if (is_new) {
-      known->second = make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link));
+      known->second =
+          make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link), true);
     }
     id = known->second;
   } else {
-    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link));
+    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link), true);
   }
   return id;
 }
@@ -89,7 +90,7 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
                                 std::vector<ResourceId>& resources) {
   if (gbps <= 0) return;
   ResourceId& id = by_node[node];
-  if (id == kNone) id = make(router_.topology().nodes[node].name + what, gbps);
+  if (id == kNone) id = make(router_.topology().nodes[node].name + what, gbps, false);
   resources.insert(resources.end(), times, id);
 }
 
@@ -104,7 +105,7 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNone);
   if (is_new) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
-    found->second = make(host + part.memory + what, shared_gbps);
+    found->second = make(host + part.memory + what, shared_gbps, false);
   }
   resources.insert(resources.end(), times, found->second);
 }
@@ -141,7 +142,8 @@ std::vector<LinkUse> MachineResources::report(double time_s) const {
   for (const Resource& resource : resources_) {
     if (resource.bytes <= 0) continue;
     const double busy_s = resource.bytes / resource.bytes_per_s;
-    uses.push_back({resource.name, resource.bytes, busy_s, time_s > 0 ? busy_s / time_s : 0});
+    uses.push_back({resource.name, resource.bytes, busy_s, time_s > 0 ? busy_s / time_s : 0,
+                    resource.is_link});
   }
   std::ranges::sort(uses, [](const LinkUse& a, const LinkUse& b) {
     return a.busy_s != b.busy_s ? a.busy_s > b.busy_s : a.name < b.name;

@@ -55,11 +55,12 @@ class MachineResources {
     std::string name;
     double bytes_per_s = 0;
     double bytes = 0;
+    bool is_link = false;  ///< or else memory or arithmetic of a node
   };
   static constexpr ResourceId kNone = ~ResourceId{0};
 
   NodeId node_of(PlaceId place) const;
-  ResourceId make(std::string name, double gbps);
+  ResourceId make(std::string name, double gbps, bool is_link);
   ResourceId of_hop(const Hop& hop);
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
 

@@ -70,20 +70,12 @@ TEST_F(PlannedTest, OneRankHasNothingToSend) {
 }
 
 TEST_F(PlannedTest, TooManyPeersNameWhatIsPossible) {
-  // Every tree of an allreduce over 16 GPUs behind PCIe switches has edges of its own, and a GPU of
-  // this machine maps 8 peers at most. What is named instead is possible.
-  const Query asked = query("p2.16xlarge", Collective::allreduce, "optimal");
-  try {
-    plan_query(study_, asked);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), testing::HasSubstr("can map the memory of 8 peers at most"));
-  }
+  // A GPU of this machine maps 8 peers at most: optimal plans within that, all_pairs can't.
+  const Query asked = query("p2.16xlarge", Collective::allreduce, "all_pairs");
   const Machine& machine = study_.machine(asked);
   const std::vector<std::string> possible = possible_algorithms(machine, asked);
-  EXPECT_THAT(possible, testing::Contains("ring"));
-  EXPECT_THAT(possible, testing::Not(testing::Contains("optimal")));
+  EXPECT_THAT(possible, testing::IsSupersetOf({"optimal", "ring"}));
+  EXPECT_THAT(possible, testing::Not(testing::Contains("all_pairs")));
   for (const std::string& algorithm : possible) {
     Query other = query("p2.16xlarge", Collective::allreduce, algorithm);
     other.size_bytes = 1 << 20;

@@ -142,8 +142,7 @@ TEST(Iteration, ReducesAndThenBroadcasts) {
 }
 
 TEST(Iteration, IsRightForRandomModels) {
-  const auto seed = std::random_device{}();
-  RecordProperty("seed", std::to_string(seed));
+  constexpr unsigned seed = 20261120;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const auto pick = [&](int least, int most) {
