@@ -57,6 +57,9 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
 }
 
 std::optional<std::string> unsupported_plan(const BuildRequest& request) {
+  if (request.parameter("trees") == 1 && request.collective != Collective::allreduce) {
+    return "trees=1 is for allreduce; for one tree per root there is k=1";
+  }
   if (request.ranks > 1 && request.parameter("fabric") == 1 &&
       unreachable_pair(request.fabric_router(), *request.placement)) {
     return "the GPU fabric does not join all ranks";
@@ -89,8 +92,8 @@ const Algorithm& optimal_algorithm() {
             "reducescatter; 0: as many as the optimum takes",
             0, 0, 1024},
            {"trees",
-            "1: the best single tree, for comparison; 0: as many as the optimum takes (allreduce)",
-            0, 0, 1},
+            "1: a good single tree, for comparison; 0: as many as the optimum takes (allreduce)", 0,
+            0, 1},
            {.name = "streams",
             .meaning = "transfers side by side that share a strip's part of a link",
             .otherwise = 2,

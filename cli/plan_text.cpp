@@ -136,9 +136,12 @@ void print_rates(const Console& console, const Planned& planned) {
                              format_gbps(bound.algbw_gbps), bound.exact, bound.kind)
               << wrap(bound.certificate, console.width, "#   ");
   if (forest.unlimited_gbps > 0) {
-    console.out << fmt::format(
-        "# Peers: no GPU maps the memory of more others than it may; without that limit {} GB/s\n",
-        format_gbps(forest.unlimited_gbps));
+    const std::string loss =
+        forest.unlimited_gbps > forest.algbw_gbps
+            ? fmt::format("without that limit {} GB/s", format_gbps(forest.unlimited_gbps))
+            : "that limit loses nothing";
+    console.out << fmt::format("# Peers: no GPU maps the memory of more others than it may; {}\n",
+                               loss);
   }
   console.out << "#\n";
 }

@@ -8,6 +8,7 @@
 #include "planner/equal_trees.h"
 #include "planner/fullest_link.h"
 #include "planner/peer_limits.h"
+#include "planner/single_tree.h"
 #include "planner/spanning_trees.h"
 #include "planner/whole_weights.h"
 
@@ -50,7 +51,7 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
 }
 
 TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
-  if (trees == TreeCount::one) return best_single_tree(problem);
+  if (trees == TreeCount::one) return good_single_tree(problem);
   TreePacking packing = pack_spanning_trees(problem);
   auto equal = equal_trees(problem, packing, kMostEqualTrees);
   return equal ? std::move(*equal) : packing;

@@ -17,8 +17,8 @@ enum class TreeCount : std::uint8_t { best, one };  ///< as many as the optimum 
 /// Weights are exact where few units of the message allow it, as on DGX-1; where they would take
 /// very many, the nearest that lose little, some thousandths usually.
 ///
-/// With TreeCount::one, the best single tree: the baseline of the paper on the spanning tree
-/// polytope (see best_single_tree in spanning_trees.h).
+/// With TreeCount::one, a good single tree, on direct links the best: the baseline of the paper on
+/// the spanning tree polytope (see single_tree.h).
 ///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
 Forest pack_allreduce(const Router& router, const Placement& placement,

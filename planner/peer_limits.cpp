@@ -259,7 +259,8 @@ Forest keep_peer_limits(Forest forest, const Router& router, const Placement& pl
   const auto peers = choose_peers(router, placement);
   if (!peers) return forest;  // the check of routes (R10) says why it can't be carried out
   Forest limited = replan(*peers);
-  limited.unlimited_gbps = forest.algbw_gbps;
+  // Weights rounded to whole units can cost the plan that gave way more.
+  limited.unlimited_gbps = std::max(forest.algbw_gbps, limited.algbw_gbps);
   return limited;
 }
 

@@ -28,9 +28,6 @@ constexpr int kMostRounds = 5000;
 constexpr double kCostOfBusyLinks = 1e-5;
 constexpr double kCostOfHeight = 1e-6;
 
-/// Trees tried for the best single one.
-constexpr int kSingleTreeRounds = 64;
-
 using Loads = std::vector<std::int64_t>;
 using Weights = std::vector<Rational>;
 
@@ -318,33 +315,6 @@ TreePacking pack_spanning_trees(const PackingProblem& problem) {
   search.prefer_none();
   if (!take_exactly(problem, search, packing)) take_roughly(problem, search, packing);
   return packing;
-}
-
-TreePacking best_single_tree(const PackingProblem& problem) {
-  std::vector<double> prices;
-  for (const auto& resource : problem.resources) {
-    prices.push_back(1 / static_cast<double>(resource.capacity));
-  }
-  TreePacking best;
-  for (int round = 0; round < kSingleTreeRounds; ++round) {
-    const SpanningTree tree =
-        RankDistances<double>(problem, prices).tree(round % problem.ranks).tree;
-    const Loads loads = loads_of(problem, tree);
-    Rational fullest = 0;  // time per byte
-    for (std::size_t r = 0; r < loads.size(); ++r) {
-      fullest = std::max(fullest, Rational(loads[r], problem.resources[r].capacity));
-    }
-    if (best.trees.empty() || 1 / fullest > best.rate) {
-      best.trees = {tree};
-      best.weights = {1 / fullest};
-      best.rate = 1 / fullest;
-    }
-    for (std::size_t r = 0; r < loads.size(); ++r) {
-      const Rational full(Rational(loads[r], problem.resources[r].capacity) / fullest);
-      prices[r] *= 1 + static_cast<double>(full) / 2;
-    }
-  }
-  return best;
 }
 
 TreeCentre centre_of(const SpanningTree& tree) {

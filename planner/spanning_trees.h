@@ -49,11 +49,6 @@ struct TreePacking {
 /// two ranks, all connected.
 TreePacking pack_spanning_trees(const PackingProblem& problem);
 
-/// The tree that carries most by itself, as a packing without prices. Exact on direct links, where
-/// a cheapest tree has the widest narrowest link, too (its price only grows as links get narrower);
-/// through switches the best of trees that avoid what the ones before them loaded most.
-TreePacking best_single_tree(const PackingProblem& problem);
-
 /// The rank or relay from which the farthest is nearest, counted in edges, and how far that is.
 struct TreeCentre {
   int rank = 0;

@@ -205,5 +205,12 @@ TEST(Optimal, RefusesMorePairsThanItPlans) {
   EXPECT_EQ(Machine("switch:n=65").refusal("optimal", Collective::sendrecv), "");
 }
 
+TEST(Optimal, OneTreeIsForAllreduce) {
+  const Machine machine("p3.8xlarge", {});
+  EXPECT_EQ(machine.refusal("optimal:trees=1", Collective::broadcast),
+            "trees=1 is for allreduce; for one tree per root there is k=1");
+  EXPECT_EQ(machine.refusal("optimal:trees=1", Collective::allreduce), "");
+}
+
 }  // namespace
 }  // namespace espalier::programs

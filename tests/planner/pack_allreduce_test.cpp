@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -232,6 +233,35 @@ TEST(PackAllreduce, TheSamePlanOnAFasterMachine) {
       EXPECT_EQ(slow.trees[i].edges, fast.trees[i].edges) << machine;
       EXPECT_EQ(slow.trees[i].weight, fast.trees[i].weight) << machine;
     }
+  }
+}
+
+/// GB/s of the chain of ranks 0, 1, ..., up and down at once, by what its transfers put on links.
+double chain_rate(const Bench& bench) {
+  std::map<std::pair<LinkId, bool>, int> loads;
+  const auto& ranks = bench.placement.ranks;
+  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+    for (const auto& [from, to] : {std::pair{ranks[i], ranks[i + 1]}, {ranks[i + 1], ranks[i]}}) {
+      for (const Hop& hop : bench.router.route(from, to)->hops) {
+        const bool is_full = bench.topology.links[hop.link].duplex == Duplex::full;
+        ++loads[{hop.link, is_full && hop.forward}];
+      }
+    }
+  }
+  double rate = 1e9;
+  for (const auto& [link, load] : loads) {
+    rate = std::min(rate, bench.router.capacity_gbps(link.first) / load);
+  }
+  return rate;
+}
+
+TEST(PackAllreduce, SingleTreesCarryNoLessThanAChain) {
+  for (const char* machine :
+       {"switch:n=8,gbps=10", "p2.16xlarge", "p2.8xlarge", "dgx-a100", "kesch"}) {
+    const Bench bench(machine, {}, LinkScope::all);
+    const Forest forest = pack_allreduce(bench.router, bench.placement, TreeCount::one);
+    EXPECT_EQ(forest.trees.size(), 1U) << machine;
+    EXPECT_GE(forest.algbw_gbps, chain_rate(bench) * (1 - 1e-9)) << machine;
   }
 }
 
