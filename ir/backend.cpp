@@ -79,6 +79,12 @@ class RouteChecker {
       for (const std::string& name : path_names(path)) {
         if (const auto found = router_.topology().find(name)) {
           stops.push_back(*found);
+          // Data rests on a GPU that does not forward, and bounds count those that take part.
+          if (node(*found).kind == NodeKind::gpu && !router_.topology().gpus_forward &&
+              std::ranges::count(nodes_, *found) == 0) {
+            problem(fmt::format("the program routes via '{}', which is none of its ranks", name),
+                    "--relay names idle GPUs that may take part");
+          }
           continue;
         }
         std::vector<std::string> names;

@@ -224,7 +224,7 @@ blocks:
     "tolerance": null,
     "at_least": 1.0,
     "at_most": null,
-    "verdict": "not explained by the model",
+    "verdict": "does not hold",
     "as_expected": false
   },)"),
             std::string::npos)

@@ -159,7 +159,7 @@ TEST(Process, BashCompletesWords) {
             "<sim><--algorithm><ring><parameter_server>");
   EXPECT_EQ(terminal.type("espalier sim --profile=cop|"), "<sim><--profile=copy_engine>");
   EXPECT_EQ(terminal.type("espalier list topo|"), "<list><topologies>");
-  EXPECT_EQ(terminal.type("espalier help com|"), "<help><completion>");
+  EXPECT_EQ(terminal.type("espalier help compl|"), "<help><completion>");
   EXPECT_EQ(terminal.type("espalier sim --gpus my|"), "<sim><--gpus><my>");
 }
 

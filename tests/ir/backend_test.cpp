@@ -158,10 +158,32 @@ TEST(CheckRoutes, ViaIsTheWayOfEveryTransferOfAnOp) {
     return b.finish();
   };
   EXPECT_THAT(problems_of(combine("gpu1"), machine.target), IsEmpty());  // there and back
-  Machine far(small_machine(), 3);
-  EXPECT_THAT(problems_of(combine("gpu3"), far.target),
-              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via gpu3",
-                          "op 0: no route from r2 (gpu2) to r0 (gpu0) via gpu3"));
+  Machine apart(small_machine(), 3, LinkScope::fabric);
+  EXPECT_THAT(
+      problems_of(combine("cpu0"), apart.target),
+      ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via cpu0 over the GPU fabric alone "
+                  "| allow all links, or choose an algorithm that uses neighbours only",
+                  "op 0: no route from r2 (gpu2) to r0 (gpu0) via cpu0 over the GPU fabric alone "
+                  "| allow all links, or choose an algorithm that uses neighbours only"));
+}
+
+TEST(CheckRoutes, IdleGpusTakeNoPartUnlessTheyForward) {
+  // gpu1 is no rank: data would rest on it all the same, and no bound counts its links.
+  Topology topology = small_machine();
+  for (const bool forwards : {false, true}) {
+    topology.gpus_forward = forwards;
+    Machine machine(topology, 0);
+    machine.target.placement.ranks = {0, 2};
+    Builder b("via", {Collective::broadcast, 2, 0, 1, false});
+    b.copy(b.output(1, 0, 1), b.input(0, 0, 1), {.via = "gpu1"});
+    const std::vector<std::string> problems = problems_of(b.finish(), machine.target);
+    if (forwards) {
+      EXPECT_THAT(problems, IsEmpty());
+    } else {
+      EXPECT_THAT(problems, ElementsAre("the program routes via 'gpu1', which is none of its ranks "
+                                        "| --relay names idle GPUs that may take part"));
+    }
+  }
 }
 
 TEST(CheckRoutes, PlacesWithoutANode) {
