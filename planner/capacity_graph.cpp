@@ -41,11 +41,11 @@ std::vector<int> distances(const Topology& topology, const std::vector<NodeId>& 
 class GraphMaker {
  public:
   GraphMaker(const Router& router, const Placement& placement, MediaUse media, int root,
-             const std::vector<RelayRole>& roles)
+             const std::vector<RelayRole>& roles, MixedSwitches mixed)
       : router_(router), topology_(router.topology()), placement_(placement), media_(media) {
     find_memories(roles);
     list_links();
-    find_staged_switches();
+    find_staged_switches(mixed);
     if (media == MediaUse::outward) {
       from_root_ = distances(topology_, {placement.ranks[root]}, neighbours_);
     }
@@ -107,7 +107,7 @@ class GraphMaker {
   }
 
   /// PCIe switches below which some pair of GPUs must not copy directly.
-  void find_staged_switches() {
+  void find_staged_switches(MixedSwitches mixed) {
     staged_.assign(topology_.nodes.size(), false);
     if (topology_.peer_access == Topology::PeerAccess::all) return;
     std::vector<NodeId> cpus;
@@ -118,17 +118,24 @@ class GraphMaker {
       if (kind(node) != NodeKind::pcie_switch || seen[node]) continue;
       // All switches that reach each other without passing a CPU.
       std::vector<NodeId> group{node};
-      std::set<int> sockets;
+      std::map<int, std::set<NodeId>> gpus_of_socket;
       seen[node] = true;
       for (std::size_t next = 0; next < group.size(); ++next) {
         for (const NodeId other : neighbours_[group[next]]) {
-          if (kind(other) == NodeKind::gpu) sockets.insert(topology_.nodes[other].numa);
+          if (kind(other) == NodeKind::gpu) {
+            gpus_of_socket[topology_.nodes[other].numa].insert(other);
+          }
           if (kind(other) != NodeKind::pcie_switch || seen[other]) continue;
           seen[other] = true;
           group.push_back(other);
         }
       }
-      if (topology_.peer_access == Topology::PeerAccess::socket && sockets.size() < 2) continue;
+      if (topology_.peer_access == Topology::PeerAccess::socket) {
+        const bool is_mixed = std::ranges::any_of(
+            gpus_of_socket, [](const auto& socket) { return socket.second.size() > 1; });
+        if (gpus_of_socket.size() < 2) continue;
+        if (is_mixed && mixed == MixedSwitches::forward) continue;
+      }
       for (const NodeId member : group) staged_[member] = true;
     }
     to_cpu_ = distances(topology_, cpus, neighbours_);
@@ -245,8 +252,8 @@ class GraphMaker {
 }  // namespace
 
 CapacityGraph capacity_graph(const Router& router, const Placement& placement, MediaUse media,
-                             int root, const std::vector<RelayRole>& roles) {
-  return GraphMaker(router, placement, media, root, roles).take();
+                             int root, const std::vector<RelayRole>& roles, MixedSwitches mixed) {
+  return GraphMaker(router, placement, media, root, roles, mixed).take();
 }
 
 bool has_half_duplex_links(const Router& router) {

@@ -46,9 +46,15 @@ enum class MediaUse : std::uint8_t { evenly, outward };
 /// may end there and another begin), or one more GPU to be reached, which can copy and combine.
 enum class RelayRole : std::uint8_t { unused, forwards, member };
 
+/// Below a PCIe switch that serves several sockets, GPUs of one socket may copy to each other and
+/// those of different sockets may not, which walks in a graph can't tell apart. Plans take it that
+/// none may, bounds that all may.
+enum class MixedSwitches : std::uint8_t { stage, forward };
+
 /// `roles`: of the placement's relays, or of none. Under the router's profile and link scope.
 CapacityGraph capacity_graph(const Router& router, const Placement& placement, MediaUse media,
-                             int root = 0, const std::vector<RelayRole>& roles = {});
+                             int root = 0, const std::vector<RelayRole>& roles = {},
+                             MixedSwitches mixed = MixedSwitches::stage);
 
 /// Whether the machine has a link in use that both directions share, so that MediaUse matters.
 bool has_half_duplex_links(const Router& router);

@@ -125,9 +125,9 @@ int unconnected_rank(const PackingProblem& problem) {
 }  // namespace
 
 PackingProblem packing_problem(const Router& router, const Placement& placement, LinkUse use,
-                               const std::vector<int>& adopters) {
+                               const std::vector<int>& adopters, MixedSwitches mixed) {
   const std::vector<RelayRole> roles(placement.relays.size(), RelayRole::forwards);
-  const CapacityGraph graph = capacity_graph(router, placement, MediaUse::evenly, 0, roles);
+  const CapacityGraph graph = capacity_graph(router, placement, MediaUse::evenly, 0, roles, mixed);
   PackingProblem problem = ProblemMaker(router, graph, use).take();
   if (adopters.empty()) return problem;
   for (int relay = 0; relay < problem.relays; ++relay) {

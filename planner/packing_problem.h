@@ -48,7 +48,8 @@ struct PackingProblem {
 /// With the placement's relays as relays, or each merged with the rank that `adopters` gives it:
 /// what moves between the two is free then, which no schedule minds.
 PackingProblem packing_problem(const Router& router, const Placement& placement, LinkUse use,
-                               const std::vector<int>& adopters = {});
+                               const std::vector<int>& adopters = {},
+                               MixedSwitches mixed = MixedSwitches::stage);
 
 /// Whether arcs join all ranks.
 bool is_connected(const PackingProblem& problem);

@@ -162,7 +162,8 @@ std::string adoption(const CutGraph& graph, const std::vector<int>& adopters) {
 
 void judge_adoption(const Router& router, const Placement& placement,
                     const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways, adopters);
+  const PackingProblem problem =
+      packing_problem(router, placement, LinkUse::both_ways, adopters, MixedSwitches::forward);
   if (!is_connected(problem)) return;
   const TreePacking packing = pack_spanning_trees(problem);
   const Rational limit = packing.limit * problem.upper_unit;
@@ -224,7 +225,8 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
 void judge_by_demands(Collective collective, int root, const Router& router,
                       const Placement& placement, const CutGraph& graph, BoundJudge& judge) {
   const int n = static_cast<int>(placement.ranks.size());
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
+  const PackingProblem problem =
+      packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward);
   if (!is_connected(problem)) return;
   const std::vector<Demand> demands = demands_of(collective, root, n);
   const DemandPacking packing = pack_demands(problem, demands);

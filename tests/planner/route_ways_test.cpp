@@ -26,7 +26,7 @@ struct Ways {
       : topology(load_topology(machine)),
         router(topology, topology.profile("ideal")),
         placement(place_ranks(router, {})),
-        problem(packing_problem(router, placement, LinkUse::one_way)),
+        problem(packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward)),
         neighbours(topology.nodes.size()) {
     for (const Link& link : topology.links) {
       neighbours[link.a].push_back(link.b);
@@ -97,8 +97,9 @@ TEST(RouteWays, NoNamedPathIsCheaperThanBoundsAssume) {
   constexpr unsigned kSeed = 20261123;
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
-  for (const char* machine : {"mist", "mist:nodes=2", "summit", "dgx1-v100", "p3.8xlarge", "kesch",
-                              "dgx-a100", "cedar", "baidu40"}) {
+  for (const char* machine :
+       {"mist", "mist:nodes=2", "summit", "dgx1-v100", "p3.8xlarge", "kesch", "dgx-a100", "cedar",
+        "baidu40", "p2.8xlarge", "mi250", ESPALIER_MACHINES "/two_sockets.yaml"}) {
     SCOPED_TRACE(machine);
     const Ways ways(machine);
     int accepted = 0;
