@@ -15,11 +15,11 @@ namespace espalier {
 
 namespace {
 
-constexpr int kBarColumns = 24;
+constexpr int kProgressBarColumns = 24;
 constexpr auto kQuietTime = std::chrono::milliseconds(300);
 constexpr auto kRedrawPeriod = std::chrono::seconds(1);
 /// Columns of a progress line besides its label: the bar, two counts, the seconds.
-constexpr int kProgressColumns = kBarColumns + 28;
+constexpr int kProgressColumns = kProgressBarColumns + 28;
 constexpr int kLeastWidth = 60;
 constexpr int kMostWidth = 160;
 
@@ -107,12 +107,12 @@ void Progress::erase() {
 void Progress::draw() {
   const Clock::time_point now = Clock::now();
   if (!console_.live || label_.empty() || now - begin_ < kQuietTime) return;
-  const auto filled =
-      static_cast<std::size_t>(kBarColumns) * (started_ - 1) / std::max<std::size_t>(total_, 1);
+  const auto filled = static_cast<std::size_t>(kProgressBarColumns) * (started_ - 1) /
+                      std::max<std::size_t>(total_, 1);
   const auto step_s = std::chrono::round<std::chrono::seconds>(now - step_begin_).count();
   console_.err << "\r\033[K"
-               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "", kBarColumns - filled,
-                              started_, total_, label_,
+               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "",
+                              kProgressBarColumns - filled, started_, total_, label_,
                               step_s > 0 ? fmt::format(" ({} s)", step_s) : "")
                << std::flush;
   drawn_ = true;

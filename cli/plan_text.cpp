@@ -18,7 +18,7 @@ namespace espalier {
 
 namespace {
 
-constexpr int kBarColumns = 24;
+constexpr int kLoadBarColumns = 24;
 
 /// The edges below each site of a tree, by site.
 std::vector<std::vector<const TreeEdge*>> edges_below(const PlannedTree& tree, int sites) {
@@ -182,7 +182,7 @@ void print_loads(const Console& console, const Planned& planned, int most) {
   Columns columns("llrr");
   for (std::size_t i = 0; i < shown; ++i) {
     const double share = share_used(loads[i], planned.forest);
-    columns.add({name_of(planned, loads[i]), bar(share, kBarColumns),
+    columns.add({name_of(planned, loads[i]), bar(share, kLoadBarColumns),
                  fmt::format("{:.1f}%", 100 * share),
                  fmt::format("{} of {} GB/s", format_gbps(share * loads[i].capacity_gbps),
                              format_gbps(loads[i].capacity_gbps))});

@@ -17,7 +17,7 @@ namespace espalier {
 
 namespace {
 
-constexpr int kBarColumns = 40;
+constexpr int kLinkBarColumns = 40;
 /// Steps of a critical path shown at its beginning and at its end.
 constexpr std::size_t kShownSteps = 16;
 /// Of a certificate; JSON has all of it.
@@ -200,7 +200,7 @@ void print_links(const Console& console, const Outcome& outcome, int most) {
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(most); ++i) {
     const LinkUse& link = links[i];
-    columns.add({link.name, bar(link.utilization, kBarColumns),
+    columns.add({link.name, bar(link.utilization, kLinkBarColumns),
                  fmt::format("{:.1f}%", 100 * link.utilization), decimal_bytes(link.bytes)});
   }
   console.out << columns.render("#   ");
