@@ -27,7 +27,7 @@ constexpr int kBalancedRounds = 8;
 /// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
 /// packings a short or low one is found: far above the solver's tolerance, far below what any
 /// change of the rate could win.
-constexpr double kCostOfHeight = 1e-5;
+constexpr double kCostOfDepth = 1e-5;
 
 /// Of all demands, when a use of each resource costs so much.
 template <typename Price>
@@ -93,7 +93,7 @@ class Search {
   /// Lets the solver prefer short paths and low trees, or none.
   void prefer_low(bool prefer) {
     for (int column = 1; column < master_.columns(); ++column) {
-      master_.set_value(column, prefer ? -kCostOfHeight * height_of(carrier(column).edges) : 0);
+      master_.set_value(column, prefer ? -kCostOfDepth * height_of(carrier(column).edges) : 0);
     }
     master_.solve();
   }

@@ -22,9 +22,9 @@ struct Room {
   int spare = 0;
 };
 
-class Chooser {
+class PeerChooser {
  public:
-  Chooser(const Router& router, const Placement& placement)
+  PeerChooser(const Router& router, const Placement& placement)
       : router_(router), sites_(placement.ranks) {
     sites_.insert(sites_.end(), placement.relays.begin(), placement.relays.end());
     const std::size_t n = sites_.size();
@@ -238,8 +238,8 @@ bool keeps_limits(const Forest& forest, const Router& router, const Placement& p
 }  // namespace
 
 std::optional<PeerChoice> choose_peers(const Router& router, const Placement& placement) {
-  auto peers = Chooser(router, placement).run(/*by_groups=*/true);
-  return peers ? peers : Chooser(router, placement).run(/*by_groups=*/false);
+  auto peers = PeerChooser(router, placement).run(/*by_groups=*/true);
+  return peers ? peers : PeerChooser(router, placement).run(/*by_groups=*/false);
 }
 
 PackingProblem among_peers(const PackingProblem& problem, const PeerChoice& peers) {

@@ -18,9 +18,10 @@ constexpr std::size_t kMostChangedRelays = 32;
 
 using Roles = std::vector<RelayRole>;
 
-class Chooser {
+class RoleChooser {
  public:
-  Chooser(const Router& router, const Placement& placement, Supply supply, MediaUse media, int root)
+  RoleChooser(const Router& router, const Placement& placement, Supply supply, MediaUse media,
+              int root)
       : router_(router),
         placement_(placement),
         supply_(std::move(supply)),
@@ -187,7 +188,7 @@ class Unfolder {
 RelayPlan choose_roles(const Router& router, const Placement& placement, const Supply& supply,
                        MediaUse media, int root) {
   CHECK(supply.size() == placement.ranks.size());
-  return Chooser(router, placement, supply, media, root).run();
+  return RoleChooser(router, placement, supply, media, root).run();
 }
 
 void make_relays_sites(std::vector<PlannedTree>& trees, const CapacityGraph& graph,

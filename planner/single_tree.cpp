@@ -18,19 +18,11 @@ constexpr int kAvoidingTrees = 64;
 /// Edges are exchanged up to this many ranks: beyond, it takes long.
 constexpr int kMostExchangedRanks = 32;
 
-using Loads = std::vector<std::int64_t>;
-
 void add(const PackingProblem& problem, const PackedEdge& edge, int times, Loads& loads) {
   for (const int resource : edge.resources) {
     const auto r = static_cast<std::size_t>(resource);
     loads[r] += times * problem.resources[r].load;
   }
-}
-
-Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
-  Loads loads(problem.resources.size(), 0);
-  for (const PackedEdge& edge : tree) add(problem, edge, 1, loads);
-  return loads;
 }
 
 /// Time per byte of the fullest resource.

@@ -28,19 +28,7 @@ constexpr int kMostRounds = 5000;
 constexpr double kCostOfBusyLinks = 1e-5;
 constexpr double kCostOfHeight = 1e-6;
 
-using Loads = std::vector<std::int64_t>;
 using Weights = std::vector<Rational>;
-
-Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
-  Loads loads(problem.resources.size(), 0);
-  for (const PackedEdge& edge : tree) {
-    for (const int resource : edge.resources) {
-      const auto r = static_cast<std::size_t>(resource);
-      loads[r] += problem.resources[r].load;
-    }
-  }
-  return loads;
-}
 
 Loads capacities_of(const PackingProblem& problem) {
   Loads capacities;
@@ -298,6 +286,17 @@ void take_roughly(const PackingProblem& problem, const Search& search, TreePacki
 }
 
 }  // namespace
+
+Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
+  Loads loads(problem.resources.size(), 0);
+  for (const PackedEdge& edge : tree) {
+    for (const int resource : edge.resources) {
+      const auto r = static_cast<std::size_t>(resource);
+      loads[r] += problem.resources[r].load;
+    }
+  }
+  return loads;
+}
 
 TreePacking pack_spanning_trees(const PackingProblem& problem) {
   CHECK(problem.ranks >= 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/exact.h"
@@ -31,6 +32,10 @@ namespace espalier {
 
 /// An edge for every rank and every relay joined but one.
 using SpanningTree = std::vector<PackedEdge>;
+
+/// How often a tree uses each resource, counted as the resource counts a use.
+using Loads = std::vector<std::int64_t>;
+Loads loads_of(const PackingProblem& problem, const SpanningTree& tree);
 
 /// Weights, rate and limit in the problem's unit.
 struct TreePacking {

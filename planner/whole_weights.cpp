@@ -15,8 +15,6 @@ constexpr std::int64_t kFewestUnits = 64;
 constexpr std::int64_t kMostUnits = 1 << 12;
 const Rational kGoodEnough(998, 1000);
 
-using Weights = std::vector<std::int64_t>;
-
 /// Who gets a unit that is left when shares are rounded down: the portion with the largest
 /// remainder, which stays nearest to the shares, or the one that leaves the fullest of its links
 /// least full: on narrow links that few portions use, a unit too many slows down all.
@@ -41,7 +39,7 @@ class Rounder {
     }
   }
 
-  Weights run() {
+  std::vector<std::int64_t> run() {
     for (auto& [demand, left] : left_) {
       for (; left > 0; --left) {
         const std::size_t portion = best_of(of_demand_.at(demand));
@@ -88,9 +86,9 @@ class Rounder {
   const PackingProblem& problem_;
   const std::vector<Portion>& portions_;
   const Leftover leftover_;
-  Weights weights_;
-  std::vector<double> remainders_;  ///< exact weights less those given
-  Weights loads_;                   ///< by resource
+  std::vector<std::int64_t> weights_;
+  std::vector<double> remainders_;   ///< exact weights less those given
+  std::vector<std::int64_t> loads_;  ///< by resource
   std::map<int, std::int64_t> left_;
   std::map<int, std::vector<std::size_t>> of_demand_;
 };
