@@ -17,7 +17,7 @@ namespace espalier {
 const std::vector<OptionSpec>& all_options() {
   static const std::vector<OptionSpec> options = {
       {"--topology", "T", WordKind::topology, false,
-       "the machine: a name, NAME:nodes=N, a YAML file, or a generic one as ring:n=8,gbps=25"},
+       "the machine: NAME, NAME:nodes=N, NAME:nvlink2.gbps=x2 (what if), a YAML file, or ring:n=8"},
       {"--gpus", "LIST", WordKind::free, false, "which of its GPUs: 0,1,4, 0-7 or all"},
       {"--relay", "LIST", WordKind::free, false,
        "GPUs beside these that may relay: 4-7, or all; they hold, forward and combine data"},

@@ -54,7 +54,7 @@ void Dispatcher::begin(OpId id) {
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::compute) {
     resources_.clear();
-    begin_flow(id, program_.duration_s(op), 0);
+    begin_flow(id, machine_.computing_s(op.at, program_.duration_s(op)), 0);
     if (pending_[id] == 0) finish(id);
   } else {
     begin_combine(id, op);

@@ -31,6 +31,10 @@ NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, placement_, place);
 }
 
+double MachineResources::computing_s(PlaceId place, double duration_s) const {
+  return duration_s / router_.topology().nodes[static_cast<std::size_t>(node_of(place))].speed;
+}
+
 ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
   const double bytes_per_s = gbps * kBytesPerGigabyte;
   const ResourceId id = engine_.add_resource(unit_.rate(bytes_per_s));

@@ -44,6 +44,9 @@ class MachineResources {
   /// Same for what kernels of `place` can read and write, when the profile models memory.
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
 
+  /// How long `place` computes what takes a GPU of its model so long.
+  double computing_s(PlaceId place, double duration_s) const;
+
   /// A flow of `bytes` over `resources` was started.
   void count(const std::vector<ResourceId>& resources, double bytes);
 

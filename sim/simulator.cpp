@@ -46,12 +46,17 @@ double slowest_link_gbps(const Router& router) {
   return slowest_gbps;
 }
 
-/// The busiest lanes at the speed of the slowest link.
+/// Of GPUs and whatever else computes.
+double slowest_speed(const Router& router) {
+  return std::ranges::min(router.topology().nodes, {}, &Node::speed).speed;
+}
+
+/// The busiest lanes at the speed of the slowest link and node.
 Expectation expectation(const Program& program, const OpGraph& graph, const Router& router,
                         double message_bytes, const TimeUnit& unit) {
   const double slowest_gbps = slowest_link_gbps(router);
-  double seconds =
-      graph.most_compute_in_lane_s() + graph.most_ops_in_lane() * largest_latency_s(router);
+  double seconds = graph.most_compute_in_lane_s() / slowest_speed(router) +
+                   graph.most_ops_in_lane() * largest_latency_s(router);
   if (slowest_gbps > 0) {
     const double units = static_cast<double>(program.contract.units);
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);

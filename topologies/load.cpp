@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "core/file.h"
@@ -12,6 +13,7 @@
 #include "core/words.h"
 #include "topologies/embedded.h"
 #include "topologies/machine_file.h"
+#include "topologies/what_if.h"
 
 namespace espalier {
 
@@ -20,15 +22,32 @@ namespace {
 constexpr std::string_view kExtension = ".yaml";
 constexpr std::string_view kNotMachines = "profiles.yaml";
 
-/// "kesch:nodes=4" taken apart: what comes before the colon, and the parameters by name.
+/// "kesch:nodes=4,qpi.gbps=x2" taken apart: what comes before the colon, the parameters by name,
+/// and the changes in their order.
 struct Spec {
   std::string name;
   std::map<std::string, double> parameters;
+  std::vector<MachineChange> changes;
 };
 
 bool is_path(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
          name.ends_with(".yml");
+}
+
+/// At commas, but for those of a pattern such as "gpu[0,2]".
+std::vector<std::string> split_parameters(std::string_view text) {
+  std::vector<std::string> parts;
+  for (const std::string& piece : split(text, ',')) {
+    const bool is_open = !parts.empty() && parts.back().rfind('[') != std::string::npos &&
+                         parts.back().find(']', parts.back().rfind('[')) == std::string::npos;
+    if (is_open) {
+      parts.back() += ',' + piece;
+    } else {
+      parts.push_back(piece);
+    }
+  }
+  return parts;
 }
 
 Spec parse_spec(const std::string& text) {
@@ -41,7 +60,8 @@ Spec parse_spec(const std::string& text) {
   }
   spec.name = text.substr(0, colon);
   DiagnosticList problems;
-  for (const std::string& part : split(std::string_view(text).substr(colon + 1), ',')) {
+  std::set<std::string> names;
+  for (const std::string& part : split_parameters(std::string_view(text).substr(colon + 1))) {
     const std::size_t equals = part.find('=');
     const std::string key(trim(std::string_view(part).substr(0, equals)));
     if (equals == std::string::npos || key.empty()) {
@@ -50,11 +70,16 @@ Spec parse_spec(const std::string& text) {
     }
     const std::string_view value = trim(std::string_view(part).substr(equals + 1));
     const std::optional<double> number = parse_number(value);
-    if (!number) {
+    const bool is_change = is_change_key(key);
+    if (!is_change && !number) {
       problems.add(
           {}, fmt::format("parameter '{}' must be a number, not {}", printable(key), quote(value)));
-    } else if (!spec.parameters.emplace(key, *number).second) {
+    } else if (!names.insert(is_change ? change_subject({key, std::string(value)}) : key).second) {
       problems.add({}, "parameter " + quote(key) + " is given twice");
+    } else if (is_change) {
+      spec.changes.push_back({key, std::string(value)});
+    } else {
+      spec.parameters.emplace(key, *number);
     }
   }
   problems.throw_if_any(ErrorKind::usage);
@@ -68,7 +93,7 @@ int requested_nodes(const Spec& spec) {
   for (const auto& [key, value] : spec.parameters) {
     if (key != "nodes") {
       problems.add({}, fmt::format("{} has no parameter {}", quote(spec.name), quote(key)),
-                   did_you_mean(key, {"nodes"}));
+                   did_you_mean(key, {"nodes", "without"}));
     } else if (value != static_cast<double>(static_cast<int>(std::clamp(value, 0.0, 1e6))) ||
                value < 1) {
       problems.add({}, fmt::format("'nodes' is {}, but must be a whole number from 1", value));
@@ -166,23 +191,41 @@ Topology parse_topology(std::string_view yaml, const std::string& file, int node
   return build(*machine, nodes);
 }
 
-Topology load_topology(const std::string& text) {
-  const Spec spec = parse_spec(text);
+namespace {
+
+bool is_generic(const std::string& name) {
+  return std::ranges::count(generic_machines(), name, &GenericMachine::name) > 0;
+}
+
+Topology load_unchanged(const Spec& spec) {
   if (is_path(spec.name)) {
     return parse_topology(read_file(spec.name), spec.name, requested_nodes(spec));
   }
-  const auto& generic = generic_machines();
-  if (std::any_of(generic.begin(), generic.end(),
-                  [&](const GenericMachine& machine) { return machine.name == spec.name; })) {
-    Topology topology = generic_topology(spec.name, spec.parameters);
-    topology.name = text;  // parameters in the order they were typed
-    return topology;
-  }
+  if (is_generic(spec.name)) return generic_topology(spec.name, spec.parameters);
   DiagnosticList problems;
   const MachineFilePtr machine = catalogue_machine(spec.name, problems);
   problems.throw_if_any();
   if (!machine) unknown_machine(spec.name);
   return build(*machine, requested_nodes(spec));
+}
+
+}  // namespace
+
+Topology load_topology(const std::string& text) {
+  const Spec spec = parse_spec(text);
+  Topology topology = load_unchanged(spec);
+  DiagnosticList problems;
+  change_machine(topology, spec.changes, problems);
+  problems.throw_if_any(ErrorKind::usage);
+  if (is_generic(spec.name)) {
+    topology.name = text;  // parameters in the order they were typed
+    return topology;
+  }
+  for (const MachineChange& change : spec.changes) {
+    const bool is_first = topology.name.find(':') == std::string::npos;
+    topology.name += (is_first ? ":" : ",") + to_string(change);
+  }
+  return topology;
 }
 
 }  // namespace espalier

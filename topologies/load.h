@@ -12,8 +12,10 @@ namespace espalier {
 
 /// A machine by what the user typed: a catalogue name ("dgx1-v100"), one with parameters
 /// ("kesch:nodes=4"), a path to a YAML file ("./my.yaml", with parameters "./my.yaml:nodes=2"), or
-/// a generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Throws Error{usage} for an unknown name
-/// or parameter (with did-you-mean) and Error{input} with every problem of a file.
+/// a generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Each may be followed by what is otherwise
+/// there ("dgx1-v100:without=gpu0-gpu3,nvlink2.gbps=x2", see docs/topologies.md). Throws
+/// Error{usage} for an unknown name, parameter or change (with did-you-mean) and Error{input} with
+/// every problem of a file.
 Topology load_topology(const std::string& spec);
 
 /// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the

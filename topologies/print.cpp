@@ -74,6 +74,7 @@ std::string node_text(const Node& node) {
   if (!node.memory.empty()) map.add("memory", quoted(node.memory));
   map.add_if("peer_limit", node.peer_limit);
   map.add_if("copy_engines", node.copy_engines);
+  if (node.speed != 1) map.add("speed", node.speed);
   return map.text();
 }
 

@@ -30,6 +30,7 @@ struct Node {
   std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
   int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
   int copy_engines = 0;    ///< 0: not modelled
+  double speed = 1;        ///< of computation (Program::durations_s), relative to its model
 };
 
 /// How the two directions of a link share its bandwidth. `full`: each direction has `gbps`. `half`:

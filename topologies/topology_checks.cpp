@@ -95,6 +95,7 @@ class Checker {
     }
     check(kLimit, "peer_limit", node.peer_limit);
     check(kLimit, "copy_engines", node.copy_engines);
+    check(kSpeed, "speed", node.speed);
   }
 
   bool is_node(NodeId id) const {

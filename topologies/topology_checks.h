@@ -32,6 +32,7 @@ inline constexpr Range kSeconds = {0, 1e4, "0 or more (in s, at most 1e4)"};
 inline constexpr Range kEfficiency = {1e-6, 1, "above 0 and at most 1"};
 inline constexpr Range kCount = {1, 1e6, "1 or more (at most 1e6)"};
 inline constexpr Range kLimit = {0, 1e6, "0 or more (at most 1e6)"};
+inline constexpr Range kSpeed = {1e-6, 1e6, "positive (1e-6 to 1e6; 1 is as fast as the model)"};
 inline constexpr Range kNuma = {-1, 1e6, "0 or more (at most 1e6)"};
 
 /// "WHAT is VALUE, but must be WISH", or an empty string when `value` is in `range`.

@@ -217,6 +217,19 @@ TEST(Simulator, ComputeOpsTakeTheirDuration) {
   expect_time(machine.run(builder.finish(), 1'000'000), 5e-3 + 1e-6 + 1e6 / 10e9);
 }
 
+TEST(Simulator, ASlowerGpuComputesLonger) {
+  Builder builder("step", allreduce_contract(2));
+  builder.compute(0, 5e-3);
+  builder.compute(1, 8e-3);
+  const Program program = builder.finish();
+  Topology machine = ring_machine(2, 10, 1e-6);
+  expect_time(TestMachine(machine).run(program, 1'000'000), 8e-3);
+  machine.nodes[0].speed = 0.5;  // 5 ms / 0.5 = 10 ms
+  expect_time(TestMachine(machine).run(program, 1'000'000), 10e-3);
+  machine.nodes[1].speed = 0.2;  // 8 ms / 0.2 = 40 ms
+  expect_time(TestMachine(machine).run(program, 1'000'000), 40e-3);
+}
+
 TEST(Simulator, TimeScalesWithBandwidthAndLatency) {
   const Program program = ring_allreduce(8);
   const double time_s = TestMachine(ring_machine(8, 25, 1e-6)).run(program, kMiB).time_s;

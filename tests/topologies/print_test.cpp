@@ -11,7 +11,7 @@ namespace {
 
 auto figures(const Node& node) {
   return std::tie(node.name, node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines);
+                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed);
 }
 
 void expect_close(double got, double wanted) { EXPECT_NEAR(got, wanted, 1e-5 * wanted); }
@@ -78,7 +78,7 @@ gpus_forward: true
 link_kinds: {"my kind": {class: gpu_fabric}, pcie3x16: {class: network}}
 memories: {"the ram": {gbps: 40, reduce_gbps: 9}, rom: {gbps: 1.25}}
 nodes:
-  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, memory: "the ram"}
+  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, memory: "the ram", speed: 0.75}
   - {name: cpu0, kind: cpu, memory: rom}
 links:
   - {a: gpu0, b: gpu1, kind: "my kind", gbps: 3, duplex: shared, medium: "a bus"}
@@ -90,6 +90,8 @@ profiles:
                                           "odd.yaml");
   EXPECT_EQ(machine.nodes[1].access_gbps, 31);
   EXPECT_EQ(machine.nodes[1].memory, "the ram");
+  EXPECT_EQ(machine.nodes[1].speed, 0.75);
+  EXPECT_EQ(machine.nodes[2].speed, 1);
   EXPECT_EQ(machine.memories.at("the ram").reduce_gbps, 9);
   EXPECT_EQ(machine.memories.at("rom").reduce_gbps, 0);
   expect_same(parse_topology(print_topology(machine), "printed.yaml"), machine);

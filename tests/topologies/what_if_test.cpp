@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of a machine that follow its name: "dgx1-v100:without=gpu0-gpu3,nvlink2.gbps=x2".
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/error_of.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+std::string refusal(const std::string& spec) {
+  return error_of([&] { load_topology(spec); }, ErrorKind::usage);
+}
+
+const Link* link_between(const Topology& machine, const char* a, const char* b) {
+  for (const Link& link : machine.links) {
+    const std::string& end_a = machine.nodes[static_cast<std::size_t>(link.a)].name;
+    const std::string& end_b = machine.nodes[static_cast<std::size_t>(link.b)].name;
+    if ((end_a == a && end_b == b) || (end_a == b && end_b == a)) return &link;
+  }
+  return nullptr;
+}
+
+Node node(const Topology& machine, const char* name) {
+  return machine.nodes[static_cast<std::size_t>(machine.find(name).value())];
+}
+
+TEST(WhatIf, LinksAreLost) {
+  const Topology machine = load_topology("dgx1-v100:without=gpu0-gpu3,without=gpu2-gpu1");
+  const Topology whole = load_topology("dgx1-v100");
+  EXPECT_EQ(machine.name, "dgx1-v100:without=gpu0-gpu3,without=gpu2-gpu1");
+  EXPECT_EQ(machine.links.size(), whole.links.size() - 2);
+  EXPECT_EQ(link_between(machine, "gpu0", "gpu3"), nullptr);
+  EXPECT_EQ(link_between(machine, "gpu1", "gpu2"), nullptr);
+  EXPECT_NE(link_between(machine, "gpu0", "gpu1"), nullptr);
+  EXPECT_EQ(load_topology("mist:without=xbus").links.size(),
+            load_topology("mist").links.size() - 1);
+}
+
+TEST(WhatIf, FiguresOfLinksKeepWhatWasMeasuredInProportion) {
+  // gpu0 and gpu3 have two links of 25 GB/s, of which copy engines reach 47.9.
+  const Link before = *link_between(load_topology("dgx1-v100"), "gpu0", "gpu3");
+  ASSERT_EQ(before.count, 2);
+  ASSERT_EQ(before.gbps, 25);
+  ASSERT_NEAR(before.measured_gbps, 47.9, 1);
+  const auto changed = [&](const std::string& change) {
+    return *link_between(load_topology("dgx1-v100:" + change), "gpu0", "gpu3");
+  };
+  EXPECT_EQ(changed("nvlink2.gbps=x2").gbps, 50);
+  EXPECT_DOUBLE_EQ(changed("nvlink2.gbps=x2").measured_gbps, 2 * before.measured_gbps);
+  EXPECT_EQ(changed("gpu3-gpu0.gbps=5").gbps, 5);
+  EXPECT_DOUBLE_EQ(changed("gpu3-gpu0.gbps=5").measured_gbps, before.measured_gbps / 5);
+  EXPECT_EQ(changed("gpu0-gpu1.gbps=5").gbps, 25);
+  EXPECT_EQ(changed("gpu0-gpu3.count=1").count, 1);
+  EXPECT_DOUBLE_EQ(changed("gpu0-gpu3.count=x0.5").measured_gbps, before.measured_gbps / 2);
+  EXPECT_DOUBLE_EQ(changed("nvlink2.latency_us=4").latency_s, 4e-6);
+  EXPECT_EQ(changed("nvlink2.latency_us=0").latency_s, 0);
+}
+
+TEST(WhatIf, ASlowerGpuIsSlowerInAllItDoesItself) {
+  const Node before = node(load_topology("dgx1-v100"), "gpu5");
+  const Topology machine = load_topology("dgx1-v100:gpu5.speed=x0.5");
+  const Node slow = node(machine, "gpu5");
+  EXPECT_EQ(slow.speed, 0.5);
+  EXPECT_EQ(slow.memory_gbps, before.memory_gbps / 2);
+  EXPECT_EQ(slow.reduce_gbps, before.reduce_gbps / 2);
+  EXPECT_EQ(node(machine, "gpu4").speed, 1);
+  const Topology model = load_topology("dgx1-v100:v100-sxm2.reduce_gbps=x2,gpu[0-1].memory_gbps=9");
+  EXPECT_EQ(node(model, "gpu5").reduce_gbps, 2 * before.reduce_gbps);
+  EXPECT_EQ(node(model, "gpu1").memory_gbps, 9);
+  EXPECT_EQ(node(model, "gpu2").memory_gbps, before.memory_gbps);
+}
+
+TEST(WhatIf, ANameWithoutHostMeansEveryHost) {
+  const Topology machine =
+      load_topology("mist:nodes=2,gpu0-gpu1.gbps=x2,n1.gpu2-n1.gpu3.gbps=1,gpu[0,2].speed=2");
+  EXPECT_EQ(machine.name, "mist:nodes=2,gpu0-gpu1.gbps=x2,n1.gpu2-n1.gpu3.gbps=1,gpu[0,2].speed=2");
+  EXPECT_EQ(link_between(machine, "n0.gpu0", "n0.gpu1")->gbps, 50);
+  EXPECT_EQ(link_between(machine, "n1.gpu0", "n1.gpu1")->gbps, 50);
+  EXPECT_EQ(link_between(machine, "n0.gpu2", "n0.gpu3")->gbps, 25);
+  EXPECT_EQ(link_between(machine, "n1.gpu2", "n1.gpu3")->gbps, 1);
+  for (const char* fast : {"n0.gpu0", "n0.gpu2", "n1.gpu0", "n1.gpu2"}) {
+    EXPECT_EQ(node(machine, fast).speed, 2) << fast;
+  }
+  EXPECT_EQ(node(machine, "n1.gpu1").speed, 1);
+}
+
+TEST(WhatIf, GenericMachinesTakeChanges) {
+  const Topology ring = load_topology("ring:n=4,gbps=10,link.gbps=x2,gpu3-gpu0.gbps=x0.5");
+  EXPECT_EQ(ring.name, "ring:n=4,gbps=10,link.gbps=x2,gpu3-gpu0.gbps=x0.5");
+  EXPECT_EQ(link_between(ring, "gpu0", "gpu1")->gbps, 20);
+  EXPECT_EQ(link_between(ring, "gpu0", "gpu3")->gbps, 10);  // changes apply in their order
+  EXPECT_EQ(load_topology("ring:without=gpu0-gpu1").links.size(), 7u);
+}
+
+TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
+  EXPECT_EQ(refusal("mist:witout=xbus"), "error: parameter 'witout' must be a number, not 'xbus'");
+  EXPECT_EQ(refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
+            "error: mist has no link 'gpu0-gpu2'\n"
+            "  help: for the other end of gpu0: did you mean 'gpu1'?\n"
+            "error: mist has no links 'nvlink'\n"
+            "  help: did you mean 'nvlink2'?; or A-B, two nodes\n"
+            "error: mist has no node or model 'gpu9'\n  help: did you mean 'gpu0'?\n"
+            "error: xbus.gbs=2: nothing has a 'gbs'\n  help: did you mean 'gbps'?\n"
+            "error: xbus.gbps can't be 'fast'\n  help: a number, or x2 for twice what it is");
+  EXPECT_EQ(refusal("mist:xbus.gbps=0,gpu0.speed=x-1,gpu0-gpu1.count=x0.5"),
+            "error: xbus.gbps=0 makes gbps 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
+            "error: gpu0.speed can't be 'x-1'\n  help: a number, or x2 for twice what it is\n"
+            "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be 1 or more (at most 1e6)");
+  EXPECT_EQ(refusal("ring:gpu0.reduce_gbps=x2"),
+            "error: gpu0.reduce_gbps=x2: it is not known what it is a multiple of\n"
+            "  help: give gpu0.reduce_gbps a value");
+  EXPECT_EQ(refusal("ring:n=3,xbus.gbps=2"),
+            "error: ring:n=3 has no links 'xbus'
+  help: one of: link; or A-B, two nodes");
+  EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
+            "error: parameter 'gpu0.speed' is given twice");
+}
+
+}  // namespace
+}  // namespace espalier

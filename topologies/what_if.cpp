@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topologies/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/units.h"
+#include "core/words.h"
+#include "topologies/name_pattern.h"
+#include "topologies/topology_checks.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::string_view kWithout = "without";
+constexpr double kMicro = 1e-6;
+
+/// "x2" or "40".
+struct NewValue {
+  bool is_factor = false;
+  double number = 0;
+
+  double of(double old) const { return is_factor ? old * number : number; }
+};
+
+std::optional<NewValue> parse_value(std::string_view text) {
+  NewValue value;
+  value.is_factor = text.starts_with('x');
+  const auto number = parse_number(value.is_factor ? text.substr(1) : text);
+  if (!number || (value.is_factor && *number <= 0)) return std::nullopt;
+  value.number = *number;
+  return value;
+}
+
+/// A figure that can be changed: how to read it, and how to set it, with all that depends on it.
+template <class Part>
+struct Figure {
+  const char* name;
+  Range range;
+  bool is_whole;
+  double (*get)(const Part& part);
+  void (*set)(Part& part, double value);
+};
+
+const std::array kLinkFigures = {
+    Figure<Link>{"gbps", kGbps, false, [](const Link& link) { return link.gbps; },
+                 [](Link& link, double value) {
+                   link.measured_gbps *= value / link.gbps;
+                   link.gbps = value;
+                 }},
+    Figure<Link>{"latency_us", kMicroseconds, false,
+                 [](const Link& link) { return link.latency_s / kMicro; },
+                 [](Link& link, double value) { link.latency_s = value * kMicro; }},
+    Figure<Link>{"count", kCount, true, [](const Link& link) { return double(link.count); },
+                 [](Link& link, double value) {
+                   link.measured_gbps *= value / link.count;
+                   link.count = static_cast<int>(value);
+                 }},
+};
+
+const std::array kNodeFigures = {
+    Figure<Node>{"speed", kSpeed, false, [](const Node& node) { return node.speed; },
+                 [](Node& node, double value) {
+                   const double factor = value / node.speed;
+                   node.speed = value;
+                   node.memory_gbps *= factor;
+                   node.reduce_gbps *= factor;
+                   node.access_gbps *= factor;
+                 }},
+    Figure<Node>{"memory_gbps", kGbps, false, [](const Node& node) { return node.memory_gbps; },
+                 [](Node& node, double value) { node.memory_gbps = value; }},
+    Figure<Node>{"reduce_gbps", kGbps, false, [](const Node& node) { return node.reduce_gbps; },
+                 [](Node& node, double value) { node.reduce_gbps = value; }},
+};
+
+template <class Figures>
+auto find_figure(const Figures& figures, std::string_view name) {
+  const auto found = std::ranges::find(figures, name, &Figures::value_type::name);
+  return found == figures.end() ? nullptr : &*found;
+}
+
+class Changer {
+ public:
+  Changer(Topology& machine, DiagnosticList& problems) : machine_(machine), problems_(problems) {
+    for (std::size_t i = 0; i < machine.nodes.size(); ++i) {
+      const Node& node = machine.nodes[i];
+      const auto id = static_cast<NodeId>(i);
+      nodes_[node.name].push_back(id);
+      if (machine.hosts == 1 || node.host < 0) continue;
+      const std::string prefix = fmt::format("n{}.", node.host);
+      if (node.name.starts_with(prefix)) nodes_[node.name.substr(prefix.size())].push_back(id);
+    }
+  }
+
+  void apply(const MachineChange& change) {
+    const std::size_t dot = change.key.rfind('.');
+    if (dot == std::string::npos) {
+      for (const std::size_t link : find_links(change.value)) lost_.insert(link);
+      return;
+    }
+    const std::string target = change.key.substr(0, dot);
+    const std::string figure = change.key.substr(dot + 1);
+    const auto value = parse_value(change.value);
+    if (!value) {
+      problem(fmt::format("{} can't be {}", printable(change.key), quote(change.value)),
+              "a number, or x2 for twice what it is");
+    } else if (const auto* of_links = find_figure(kLinkFigures, figure)) {
+      for (const std::size_t link : find_links(target)) {
+        if (!set(*of_links, machine_.links[link], *value, change)) return;
+      }
+    } else if (const auto* of_nodes = find_figure(kNodeFigures, figure)) {
+      for (const std::size_t node : find_nodes(target)) {
+        if (!set(*of_nodes, machine_.nodes[node], *value, change)) return;
+      }
+    } else {
+      std::vector<std::string> known;
+      for (const auto& one : kLinkFigures) known.push_back(one.name);
+      for (const auto& one : kNodeFigures) known.push_back(one.name);
+      problem(fmt::format("{}: nothing has a {}", printable(to_string(change)), quote(figure)),
+              did_you_mean(figure, known));
+    }
+  }
+
+  void remove_lost_links() {
+    std::vector<Link> kept;
+    for (std::size_t i = 0; i < machine_.links.size(); ++i) {
+      if (!lost_.contains(i)) kept.push_back(std::move(machine_.links[i]));
+    }
+    machine_.links = std::move(kept);
+  }
+
+ private:
+  void problem(std::string message, std::string help) {
+    problems_.add({}, std::move(message), std::move(help));
+  }
+
+  /// Whether all went well; one link or node of many is enough to say what is wrong.
+  template <class Part>
+  bool set(const Figure<Part>& figure, Part& part, const NewValue& value,
+           const MachineChange& change) {
+    const double old = figure.get(part);
+    if (value.is_factor && old == 0 && figure.range.low > 0) {
+      problem(
+          fmt::format("{}: it is not known what it is a multiple of", printable(to_string(change))),
+          fmt::format("give {} a value", printable(change.key)));
+      return false;
+    }
+    const double wanted = value.of(old);
+    if (!figure.range.contains(wanted) || (figure.is_whole && std::trunc(wanted) != wanted)) {
+      problem(fmt::format("{} makes {} {}, but it must be {}", printable(to_string(change)),
+                          figure.name, wanted, figure.range.wish),
+              "");
+      return false;
+    }
+    figure.set(part, wanted);
+    return true;
+  }
+
+  /// The nodes that a name or a pattern means; none when it means nothing.
+  std::vector<NodeId> named(std::string_view pattern) const {
+    const std::size_t host_ends = pattern.find('.') + 1;  // 0 without "n1."
+    const std::string_view host = pattern.substr(0, host_ends);
+    std::string ignored;
+    const auto names = expand_names(pattern.substr(host_ends), machine_.nodes.size(), ignored);
+    std::vector<NodeId> ids;
+    for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+      const auto found = nodes_.find(std::string(host) + name);
+      if (found == nodes_.end()) return {};
+      ids.insert(ids.end(), found->second.begin(), found->second.end());
+    }
+    return ids;
+  }
+
+  std::vector<std::size_t> find_nodes(const std::string& target) {
+    std::vector<std::size_t> found;
+    for (const NodeId id : named(target)) found.push_back(static_cast<std::size_t>(id));
+    if (!found.empty()) return found;
+    std::set<std::string> known;
+    for (std::size_t i = 0; i < machine_.nodes.size(); ++i) {
+      const Node& node = machine_.nodes[i];
+      if (!node.model.empty()) known.insert(node.model);
+      if (node.model == target) found.push_back(i);
+    }
+    if (found.empty()) {
+      for (const auto& [name, ids] : nodes_) known.insert(name);
+      problem(fmt::format("{} has no node or model {}", machine_.name, quote(target)),
+              did_you_mean(target, {known.begin(), known.end()}));
+    }
+    return found;
+  }
+
+  /// Links of a kind, or between two nodes, whichever way round.
+  std::vector<std::size_t> find_links(const std::string& target) {
+    std::vector<std::size_t> found;
+    const auto take = [&](const std::function<bool(const Link&)>& is_meant) {
+      for (std::size_t i = 0; i < machine_.links.size(); ++i) {
+        if (is_meant(machine_.links[i])) found.push_back(i);
+      }
+    };
+    take([&](const Link& link) { return link.kind == target; });
+    if (!found.empty()) return found;
+    // Names may hold a '-', and patterns hold ranges: whatever split gives two names is meant.
+    for (std::size_t at = target.find('-'); at != std::string::npos;
+         at = target.find('-', at + 1)) {
+      const auto a = named(std::string_view(target).substr(0, at));
+      const auto b = named(std::string_view(target).substr(at + 1));
+      if (a.empty() || b.empty()) continue;
+      const std::unordered_set<NodeId> ends_a(a.begin(), a.end());
+      const std::unordered_set<NodeId> ends_b(b.begin(), b.end());
+      take([&](const Link& link) {
+        return (ends_a.contains(link.a) && ends_b.contains(link.b)) ||
+               (ends_a.contains(link.b) && ends_b.contains(link.a));
+      });
+      if (found.empty()) {
+        problem(fmt::format("{} has no link {}", machine_.name, quote(target)),
+                neighbours(a.front(), target.substr(at + 1)));
+      }
+      return found;
+    }
+    std::set<std::string> kinds;
+    for (const Link& link : machine_.links) kinds.insert(link.kind);
+    problem(fmt::format("{} has no links {}", machine_.name, quote(target)),
+            did_you_mean(target, {kinds.begin(), kinds.end()}) + "; or A-B, two nodes");
+    return found;
+  }
+
+  /// "for the other end of gpu0: one of: gpu1, gpu2"
+  std::string neighbours(NodeId node, const std::string& wanted) const {
+    const auto name = [&](NodeId id) { return machine_.nodes[static_cast<std::size_t>(id)].name; };
+    std::set<std::string> names;
+    for (const Link& link : machine_.links) {
+      if (link.a == node) names.insert(name(link.b));
+      if (link.b == node) names.insert(name(link.a));
+    }
+    if (names.empty()) return name(node) + " has no links";
+    return fmt::format("for the other end of {}: {}", name(node),
+                       did_you_mean(wanted, {names.begin(), names.end()}));
+  }
+
+  Topology& machine_;
+  DiagnosticList& problems_;
+  std::unordered_map<std::string, std::vector<NodeId>> nodes_;  ///< by name, with and without host
+  std::unordered_set<std::size_t> lost_;
+};
+
+}  // namespace
+
+bool is_change_key(std::string_view key) {
+  return key == kWithout || key.find('.') != std::string_view::npos;
+}
+
+std::string change_subject(const MachineChange& change) {
+  return change.key == kWithout ? to_string(change) : change.key;
+}
+
+std::string to_string(const MachineChange& change) { return change.key + "=" + change.value; }
+
+void change_machine(Topology& machine, const std::vector<MachineChange>& changes,
+                    DiagnosticList& problems) {
+  if (changes.empty()) return;
+  const std::size_t problems_before = problems.all().size();
+  Changer changer(machine, problems);
+  for (const MachineChange& change : changes) changer.apply(change);
+  if (problems.all().size() > problems_before) return;
+  changer.remove_lost_links();
+  for (const Diagnostic& problem : check_topology(machine)) problems.add(problem);
+}
+
+}  // namespace espalier

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "topologies/topology.h"
+
+namespace espalier {
+
+/// What a machine has otherwise than its file says, as written after its name:
+///   without=A-B        no links between nodes A and B; without=KIND, none of that kind
+///   LINKS.FIGURE=V     LINKS are a kind or A-B; gbps, latency_us or count
+///   NODES.FIGURE=V     NODES are names or a model; speed, memory_gbps or reduce_gbps
+/// V is the new value, or "x2" for twice the old one. Names may be patterns ("gpu[0-3]") and, in a
+/// machine of several hosts, leave out the host: gpu0 is then that of every host.
+struct MachineChange {
+  std::string key;
+  std::string value;
+};
+
+/// Whether `key` is one of a change, and not a parameter such as "nodes".
+bool is_change_key(std::string_view key);
+
+/// What it changes: two changes of the same are a mistake. "nvlink2.gbps", "without=gpu0-gpu1".
+std::string change_subject(const MachineChange& change);
+
+/// "without=gpu0-gpu1"
+std::string to_string(const MachineChange& change);
+
+/// Changes a machine that has passed `check_topology`; afterwards it passes again, or there are
+/// problems. A figure measured on changed links keeps its part of theory. A GPU's speed is that of
+/// all it does itself: computation, reductions, reads and writes.
+void change_machine(Topology& machine, const std::vector<MachineChange>& changes,
+                    DiagnosticList& problems);
+
+}  // namespace espalier
