@@ -114,8 +114,7 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
             "error: gpu0.reduce_gbps=x2: it is not known what it is a multiple of\n"
             "  help: give gpu0.reduce_gbps a value");
   EXPECT_EQ(refusal("ring:n=3,xbus.gbps=2"),
-            "error: ring:n=3 has no links 'xbus'
-  help: one of: link; or A-B, two nodes");
+            "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or A-B, two nodes");
   EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
             "error: parameter 'gpu0.speed' is given twice");
 }
