@@ -13,32 +13,89 @@ namespace espalier {
 
 namespace {
 
-const Outcome* find_outcome(const std::vector<Outcome>& outcomes, const Query& query) {
-  const auto found = std::ranges::find_if(outcomes, [&](const Outcome& outcome) {
-    return outcome.query.size_bytes == query.size_bytes &&
-           outcome.query.algorithm == query.algorithm;
-  });
-  return found == outcomes.end() ? nullptr : &*found;
+bool is_answer(const Outcome& outcome, const Query& query) {
+  return outcome.query.size_bytes == query.size_bytes && outcome.query.algorithm == query.algorithm;
+}
+
+bool is_answer(const TrainingOutcome& outcome, const TrainingQuery& query) {
+  const Query& exchange = outcome.query.exchange;
+  return exchange.gpus == query.exchange.gpus && exchange.algorithm == query.exchange.algorithm &&
+         outcome.query.fusion_bytes == query.fusion_bytes;
+}
+
+/// The outcome of each query of one table; null where none ran.
+template <class Question, class Answer>
+std::vector<const Answer*> outcomes_of(const std::vector<Question>& queries,
+                                       const std::vector<Answer>& outcomes) {
+  std::vector<const Answer*> found;
+  for (const Question& query : queries) {
+    const auto outcome =
+        std::ranges::find_if(outcomes, [&](const Answer& one) { return is_answer(one, query); });
+    found.push_back(outcome == outcomes.end() ? nullptr : &*outcome);
+  }
+  return found;
+}
+
+template <class Answer>
+std::vector<Judged> judge_all(const std::string& scenario,
+                              const std::vector<ExpectedResult>& expectations,
+                              const std::vector<std::vector<const Answer*>>& answers) {
+  std::vector<Judged> judged;
+  for (const ExpectedResult& expectation : expectations) {
+    judged.push_back({scenario, expectation, judge(expectation, answers)});
+  }
+  return judged;
 }
 
 /// Enough digits to tell neighbours apart, no more.
 std::string figure(double value) { return fmt::format("{:.4g}", value); }
 
+/// "0.65 to 0.7"
+std::string paper_text(const PaperFigure& paper) {
+  return paper.is_interval() ? fmt::format("{} to {}", figure(paper.least), figure(paper.most))
+                             : figure(paper.least);
+}
+
 /// "1.5 within 2%, at least 1.2"
-std::string wanted(const ExpectedResult& expectation) {
+std::string wanted(const ExpectedFigure& expected) {
   std::vector<std::string> parts;
-  if (expectation.paper) {
-    parts.push_back(
-        fmt::format("{} within {:g}%", figure(*expectation.paper), 100 * expectation.tolerance));
+  if (expected.paper) {
+    parts.push_back(fmt::format("{} within {:g}%", paper_text(*expected.paper),
+                                100 * expected.paper->tolerance));
   }
-  if (expectation.at_least) parts.push_back("at least " + figure(*expectation.at_least));
-  if (expectation.at_most) parts.push_back("at most " + figure(*expectation.at_most));
+  if (expected.at_least) parts.push_back("at least " + figure(*expected.at_least));
+  if (expected.at_most) parts.push_back("at most " + figure(*expected.at_most));
   return join(parts, ", ");
 }
 
-/// A check that no paper has a figure for holds, or does not.
+std::string wanted(const ExpectedOrder& expected) {
+  return expected.factor ? fmt::format("rising, each at least {} times the one before",
+                                       figure(*expected.factor))
+                         : "rising";
+}
+
+std::string wanted(const ExpectedResult& expectation) {
+  return std::visit([](const auto& result) { return wanted(result); }, expectation.result);
+}
+
+/// The paper's figure in a cell of a table.
+std::string paper_text(const ExpectedResult& expectation) {
+  const auto* expected = std::get_if<ExpectedFigure>(&expectation.result);
+  return expected != nullptr && expected->paper ? paper_text(*expected->paper) : "-";
+}
+
+/// "1.43", "0.2, 0.4, 0.7" of an order, or why there is none.
+std::string ours_text(const Judgement& judgement) {
+  if (!judgement.ours) return judgement.missing;
+  if (judgement.figures.empty()) return figure(*judgement.ours);
+  std::vector<std::string> figures;
+  for (const double one : judgement.figures) figures.push_back(figure(one));
+  return join(figures, ", ");
+}
+
+/// A check that no paper speaks of holds, or does not.
 std::string verdict_name(const ExpectedResult& expectation, Verdict verdict) {
-  if (expectation.paper) return std::string(to_string(verdict));
+  if (expectation.is_of_paper()) return std::string(to_string(verdict));
   return verdict == Verdict::reproduced ? "holds" : "does not hold";
 }
 
@@ -47,6 +104,28 @@ std::string verdict_of(const Judged& one) {
 }
 
 Json number(const std::optional<double>& value) { return value ? rounded(*value) : Json(); }
+
+Json paper_json(const std::optional<PaperFigure>& paper) {
+  if (!paper) return {};
+  if (!paper->is_interval()) return rounded(paper->least);
+  return Json::array({rounded(paper->least), rounded(paper->most)});
+}
+
+void add_result(const ExpectedFigure& expected, const Judgement& judgement, Json& json) {
+  json["ratio"] = expected.over.has_value();
+  json["ours"] = number(judgement.ours);
+  json["paper"] = paper_json(expected.paper);
+  json["tolerance"] = expected.paper ? rounded(expected.paper->tolerance) : Json();
+  json["at_least"] = number(expected.at_least);
+  json["at_most"] = number(expected.at_most);
+}
+
+void add_result(const ExpectedOrder& expected, const Judgement& judgement, Json& json) {
+  json["order"] = Json::array();
+  for (const double one : judgement.figures) json["order"].push_back(rounded(one));
+  json["factor"] = number(expected.factor);
+  json["ours"] = number(judgement.ours);
+}
 
 /// Text in a cell of a Markdown table.
 std::string cell(const std::string& text) {
@@ -61,19 +140,23 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
-                                const std::vector<std::vector<Outcome>>& outcomes) {
-  std::vector<std::vector<const Outcome*>> answers;
-  for (std::size_t table = 0; table < block.tables.size(); ++table) {
-    std::vector<const Outcome*>& row = answers.emplace_back();
-    for (const Query& query : block.tables[table]) {
-      row.push_back(find_outcome(outcomes[table], query));
-    }
+                                const std::vector<Answers>& answers) {
+  const auto& tables = std::get<CollectiveStudy>(block.study).tables;
+  std::vector<std::vector<const Outcome*>> outcomes;
+  for (std::size_t table = 0; table < tables.size(); ++table) {
+    outcomes.push_back(outcomes_of(tables[table], answers[table].outcomes));
   }
-  std::vector<Judged> judged;
-  for (const ExpectedResult& expectation : block.expectations) {
-    judged.push_back({scenario, expectation, judge(expectation, answers)});
+  return judge_all(scenario, block.expectations, outcomes);
+}
+
+std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
+                                const std::vector<TrainingAnswers>& answers) {
+  const auto& tables = std::get<TrainingStudy>(block.study).tables;
+  std::vector<std::vector<const TrainingOutcome*>> outcomes;
+  for (std::size_t table = 0; table < tables.size(); ++table) {
+    outcomes.push_back(outcomes_of(tables[table].queries(), answers[table].outcomes));
   }
-  return judged;
+  return judge_all(scenario, block.expectations, outcomes);
 }
 
 void print_judged(const Console& console, const std::vector<Judged>& judged) {
@@ -81,16 +164,14 @@ void print_judged(const Console& console, const std::vector<Judged>& judged) {
     const ExpectedResult& expectation = one.expectation;
     const Judgement& judgement = one.judgement;
     const std::string claim = expectation.claim.empty() ? "" : expectation.claim + ", ";
-    const std::string ours =
-        judgement.ours ? fmt::format("{} ({})", figure(*judgement.ours), wanted(expectation))
-                       : judgement.missing;
+    const std::string expected = judgement.ours ? fmt::format(" ({})", wanted(expectation)) : "";
     const std::string verdict =
         one.as_expected() ? verdict_of(one)
                           : fmt::format("FAILED: {}, expected was: {} ({}:{})", verdict_of(one),
                                         verdict_name(expectation, expectation.verdict),
                                         expectation.where.file, expectation.where.line);
-    const std::string line =
-        fmt::format("{}{}: {}: {}", claim, trim(expectation.title), ours, verdict);
+    const std::string line = fmt::format("{}{}: {}{}: {}", claim, trim(expectation.title),
+                                         ours_text(judgement), expected, verdict);
     const std::string text = wrap(line, console.width, "# ");
     console.out << (one.as_expected() ? text : styled(console, Style::bold, text));
     if (!expectation.note.empty())
@@ -106,12 +187,8 @@ Json judged_json(const Judged& judged) {
   json["title"] = expectation.title;
   json["claim"] = expectation.claim.empty() ? Json() : Json(expectation.claim);
   json["measure"] = to_string(expectation.measure);
-  json["ratio"] = expectation.over.has_value();
-  json["ours"] = number(judged.judgement.ours);
-  json["paper"] = number(expectation.paper);
-  json["tolerance"] = expectation.paper ? rounded(expectation.tolerance) : Json();
-  json["at_least"] = number(expectation.at_least);
-  json["at_most"] = number(expectation.at_most);
+  std::visit([&](const auto& result) { add_result(result, judged.judgement, json); },
+             expectation.result);
   json["verdict"] = judged.judgement.ours ? Json(verdict_of(judged)) : Json();
   json["as_expected"] = judged.as_expected();
   if (!judged.judgement.missing.empty()) json["missing"] = judged.judgement.missing;
@@ -130,11 +207,10 @@ std::string claims_markdown(const std::vector<Judged>& judged) {
       "|---|---|---|---|---|---|---|---|\n";
   for (const Judged* one : claims) {
     const ExpectedResult& expectation = one->expectation;
-    text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
-        cell(expectation.title), expectation.paper ? figure(*expectation.paper) : "-",
-        one->judgement.ours ? figure(*one->judgement.ours) : cell(one->judgement.missing),
-        wanted(expectation), verdict_of(*one), cell(expectation.note), one->scenario);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
+                        cell(expectation.title), paper_text(expectation),
+                        cell(ours_text(one->judgement)), wanted(expectation), verdict_of(*one),
+                        cell(expectation.note), one->scenario);
   }
   return text;
 }

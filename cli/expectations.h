@@ -6,6 +6,8 @@
 
 #include "cli/console.h"
 #include "cli/json.h"
+#include "cli/sweep.h"
+#include "cli/training_table.h"
 #include "scenarios/scenario.h"
 
 namespace espalier {
@@ -19,9 +21,11 @@ struct Judged {
   bool as_expected() const { return judgement.as_expected(expectation); }
 };
 
-/// Judges a block by what ran: the outcomes of each of its tables, in any order.
+/// Judges a block by what came out of each of its tables. \pre the block is of that kind.
 std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
-                                const std::vector<std::vector<Outcome>>& outcomes);
+                                const std::vector<Answers>& answers);
+std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
+                                const std::vector<TrainingAnswers>& answers);
 
 /// A line each, below the block's tables. What is not as expected is told apart.
 void print_judged(const Console& console, const std::vector<Judged>& judged);

@@ -24,7 +24,8 @@ Json critical_path_json(const RunReport& report) {
   return steps;
 }
 
-Json report_json(const Outcome& outcome) {
+/// A report without its lists.
+Json figures_json(const Outcome& outcome) {
   const Query& query = outcome.query;
   const RunReport& report = outcome.report;
   const bool on_machine = !query.topology.empty();
@@ -60,6 +61,12 @@ Json report_json(const Outcome& outcome) {
   json["verified"] = outcome.verified;
   json["order_consistent"] = outcome.order_consistent;
   json["wrong"] = report.wrong ? Json(*report.wrong) : Json();
+  return json;
+}
+
+Json report_json(const Outcome& outcome) {
+  const RunReport& report = outcome.report;
+  Json json = figures_json(outcome);
   json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
   json["links"] = links_json(report);
   json["critical_path"] = critical_path_json(report);
@@ -131,33 +138,40 @@ Json reports_array(const std::vector<Outcome>& outcomes) {
   return all;
 }
 
-std::string reports_json(const Answers& answers, const Json& more) {
+std::string reports_json(const Answers& answers) {
   Json all = reports_array(answers.outcomes);
   for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
-  for (const Json& one : more) all.push_back(one);
   return dump_one_or_array(all);
 }
 
-std::string reports_csv(const std::vector<Outcome>& outcomes) {
+std::string csv_text(const std::vector<std::string>& columns, const std::vector<Json>& rows) {
+  std::string text = join(columns, ",") + "\r\n";
+  for (const Json& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::string& column : columns) {
+      const auto value = row.find(column);
+      cells.push_back(value == row.end() ? "" : csv_cell(*value));
+    }
+    text += join(cells, ",") + "\r\n";
+  }
+  return text;
+}
+
+const std::vector<std::string>& report_columns() {
   static const std::vector<std::string> columns = {
       "topology",   "gpus",        "ranks",    "profile",    "collective", "root",
       "in_place",   "algorithm",   "chosen",   "dtype",      "op",         "backend",
       "size_bytes", "chunk_bytes", "time_s",   "min_time_s", "max_time_s", "algbw_gbps",
       "busbw_gbps", "bound_gbps",  "fraction", "transfers",  "wrong"};
-  std::string text = join(columns, ",") + "\r\n";
-  for (const Outcome& outcome : outcomes) {
-    Json json = report_json(outcome);
-    json["gpus"] = outcome.query.topology.empty() ? "" : format_ranges(json["gpus"]);
-    json["bound_gbps"] = outcome.bound ? rounded(outcome.bound->algbw_gbps) : Json();
-    json["fraction"] = outcome.bound ? rounded(outcome.fraction) : Json();
-    std::vector<std::string> cells;
-    for (const std::string& column : columns) {
-      const auto value = json.find(column);
-      cells.push_back(value == json.end() ? "" : csv_cell(*value));
-    }
-    text += join(cells, ",") + "\r\n";
-  }
-  return text;
+  return columns;
+}
+
+Json report_row(const Outcome& outcome) {
+  Json row = figures_json(outcome);
+  row["gpus"] = outcome.query.topology.empty() ? "" : format_ranges(row["gpus"]);
+  row["bound_gbps"] = outcome.bound ? rounded(outcome.bound->algbw_gbps) : Json();
+  row["fraction"] = outcome.bound ? rounded(outcome.fraction) : Json();
+  return row;
 }
 
 }  // namespace espalier

@@ -25,12 +25,15 @@ Json reports_array(const std::vector<Outcome>& outcomes);
 /// What `--json` writes (docs/reports.md): the outcomes, then the algorithms that were skipped as
 /// `espalier.skipped/1`; an object when it is one, else an array. Numbers are rounded to ten
 /// digits; everything but wall_s is the same for every run of a simulation. Ends with a line end.
-/// `more` follows as it is.
-std::string reports_json(const Answers& answers, const Json& more = Json::array());
+std::string reports_json(const Answers& answers);
 
-/// The outcomes as comma-separated values (RFC 4180), a header line first; figures as in JSON,
-/// cells empty where those are null.
-std::string reports_csv(const std::vector<Outcome>& outcomes);
+/// Rows as comma-separated values (RFC 4180), a header line first; cells are empty where a row has
+/// no such column or null.
+std::string csv_text(const std::vector<std::string>& columns, const std::vector<Json>& rows);
+
+/// The columns of outcomes in a table, and one of its rows: figures as in JSON.
+const std::vector<std::string>& report_columns();
+Json report_row(const Outcome& outcome);
 
 /// How busy links were, as in a report.
 Json links_json(const RunReport& report);

@@ -57,44 +57,126 @@ Json buckets_json(const TrainingOutcome& outcome) {
   return buckets;
 }
 
+/// A report without its lists.
+Json figures_json(const TrainingOutcome& outcome) {
+  const TrainingQuery& query = outcome.query;
+  Json json;
+  json["schema"] = "espalier.training/1";
+  json["model"] = query.model->name;
+  json["topology"] = query.exchange.topology;
+  json["algorithm"] = query.exchange.algorithm;
+  json["profile"] = query.exchange.profile;
+  json["gpus"] = gpu_numbers(query.exchange, outcome.ranks);
+  if (!query.exchange.relays.empty()) json["relays"] = query.exchange.relays;
+  json["ranks"] = outcome.ranks;
+  json["batch"] = query.batch;
+  json["step_s"] = rounded(query.step_s);
+  json["step_source"] = query.step_source;
+  json["dtype"] = to_string(query.type);
+  json["fusion_bytes"] = query.fusion_bytes;
+  json["overlap"] = query.overlap;
+  json["message_bytes"] = outcome.report.message_bytes;
+  json["compute_s"] = rounded(outcome.compute_s);
+  json["communication_s"] = rounded(outcome.communication_s);
+  json["exposed_s"] = rounded(outcome.exposed_s());
+  json["hidden_s"] = rounded(outcome.hidden_s());
+  json["iteration_s"] = rounded(outcome.iteration_s());
+  json["samples_per_s"] = rounded(outcome.samples_per_s());
+  json["efficiency"] = rounded(outcome.efficiency());
+  json["transfers"] = outcome.report.transfers;
+  json["verified"] = true;
+  json["order_consistent"] = outcome.order_consistent;
+  json["engine"] = outcome.report.engine;
+  return json;
+}
+
+/// The rows of a table of training: one line for each outcome that ran, in the order asked.
+class Table {
+ public:
+  Table(const Console& console, const std::vector<std::string>& algorithms) : console_(console) {
+    for (const std::string& name : algorithms) label_width_ = std::max(label_width_, name.size());
+  }
+
+  /// What all rows share.
+  void header(const TrainingSweep& sweep) const {
+    const TrainingQuery& question = sweep.question;
+    const Query& exchange = question.exchange;
+    console_.out << fmt::format(
+        "# training {} on {}\n# batch {} a GPU, {} ms an iteration on one GPU ({})\n"
+        "# profile {}, links {}, {}, {}\n#\n",
+        question.model->name, describe_ranks(exchange, sweep.ranks), question.batch,
+        fit_number(question.step_s * 1e3, 8), question.step_source, exchange.profile,
+        exchange.links == LinkScope::all ? "all" : "fabric", to_string(question.type),
+        question.overlap ? "exchanged during the backward pass"
+                         : "exchanged after the backward pass");
+  }
+
+  void row(const TrainingOutcome& outcome) {
+    if (!std::exchange(has_names_, true)) {
+      console_.out << comment(table_line("GPUs", "algorithm", label_width_, "fusion", "buckets",
+                                         "iteration", "commun.", "exposed", "hidden",
+                                         outcome.query.model->sample + "s/s", "effic."))
+                   << comment(table_line("", "", label_width_, "", "", "(ms)", "(ms)", "(ms)",
+                                         "(ms)", "", "(%)"));
+    }
+    console_.out << table_line(fmt::format("{}", outcome.ranks), outcome.query.exchange.algorithm,
+                               label_width_, fusion_text(outcome.query.fusion_bytes),
+                               fmt::format("{}", outcome.buckets.size()),
+                               milliseconds(outcome.iteration_s()),
+                               milliseconds(outcome.communication_s),
+                               milliseconds(outcome.exposed_s()), milliseconds(outcome.hidden_s()),
+                               fit_number(outcome.samples_per_s(), 9),
+                               fmt::format("{:.1f}", 100 * outcome.efficiency()))
+                 << '\n'
+                 << std::flush;
+  }
+
+ private:
+  const Console& console_;
+  std::size_t label_width_ = 9;
+  bool has_names_ = false;
+};
+
 }  // namespace
 
-TrainingTable::TrainingTable(const Console& console, const std::vector<std::string>& algorithms)
-    : console_(console) {
-  for (const std::string& name : algorithms) label_width_ = std::max(label_width_, name.size());
-}
-
-void TrainingTable::header(const TrainingQuery& question, int ranks,
-                           const std::string& step_source) const {
-  const Query& exchange = question.exchange;
-  console_.out << fmt::format(
-      "# training {} on {}\n# batch {} a GPU, {} ms an iteration on one GPU ({})\n"
-      "# profile {}, links {}, {}, {}\n#\n",
-      question.model->name, describe_ranks(exchange, ranks), question.batch,
-      fit_number(question.step_s * 1e3, 8), step_source, exchange.profile,
-      exchange.links == LinkScope::all ? "all" : "fabric", to_string(question.type),
-      question.overlap ? "exchanged during the backward pass"
-                       : "exchanged after the backward pass");
-}
-
-void TrainingTable::row(const TrainingOutcome& outcome) {
-  if (!std::exchange(has_names_, true)) {
-    console_.out << comment(table_line("GPUs", "algorithm", label_width_, "fusion", "buckets",
-                                       "iteration", "commun.", "exposed", "hidden",
-                                       outcome.query.model->sample + "s/s", "effic."))
-                 << comment(table_line("", "", label_width_, "", "", "(ms)", "(ms)", "(ms)", "(ms)",
-                                       "", "(%)"));
+void TrainingAnswers::add(TrainingOutcome outcome) {
+  const Query& query = outcome.query.exchange;
+  if (outcome.skipped) {
+    refused.skip({query.topology, query.gpus, std::string(to_string(Collective::allreduce)),
+                  query.algorithm, *outcome.skipped, outcome.instead});
+  } else if (!outcome.problems.empty()) {
+    refused.refuse(query.algorithm);
+  } else {
+    outcome.iteration = {};
+    outcome.report.timeline.clear();
+    outcomes.push_back(std::move(outcome));
   }
-  console_.out << table_line(fmt::format("{}", outcome.ranks), outcome.query.exchange.algorithm,
-                             label_width_, fusion_text(outcome.query.fusion_bytes),
-                             fmt::format("{}", outcome.buckets.size()),
-                             milliseconds(outcome.iteration_s()),
-                             milliseconds(outcome.communication_s),
-                             milliseconds(outcome.exposed_s()), milliseconds(outcome.hidden_s()),
-                             fit_number(outcome.samples_per_s(), 9),
-                             fmt::format("{:.1f}", 100 * outcome.efficiency()))
-               << '\n'
-               << std::flush;
+}
+
+const TrainingOutcome* TrainingAnswers::best() const {
+  const auto best = std::ranges::max_element(outcomes, {}, [](const TrainingOutcome& outcome) {
+    return std::pair(outcome.ranks, outcome.samples_per_s());
+  });
+  return best == outcomes.end() ? nullptr : &*best;
+}
+
+TrainingAnswers train_table(const Console& console, Study& study, Backend& simulator,
+                            const TrainingSweep& sweep, bool print) {
+  const std::vector<TrainingQuery> queries = sweep.queries();
+  Table table(console, sweep.algorithms);
+  TrainingAnswers answers;
+  if (print) table.header(sweep);
+  Progress progress(console, queries.size());
+  for (const TrainingQuery& query : queries) {
+    progress.step(fmt::format("{} {}", query.exchange.algorithm, query.model->name));
+    TrainingOutcome outcome = train(study, simulator, query);
+    progress.erase();
+    for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
+    if (print && outcome.ran()) table.row(outcome);
+    answers.add(std::move(outcome));
+  }
+  if (print) print_skipped(console, answers.refused);
+  return answers;
 }
 
 void print_buckets(const Console& console, const TrainingOutcome& outcome) {
@@ -112,39 +194,27 @@ void print_buckets(const Console& console, const TrainingOutcome& outcome) {
   console.out << columns.render("#   ");
 }
 
-Json training_json(const TrainingOutcome& outcome, const std::string& step_source) {
-  const TrainingQuery& query = outcome.query;
-  Json json;
-  json["schema"] = "espalier.training/1";
-  json["model"] = query.model->name;
-  json["topology"] = query.exchange.topology;
-  json["algorithm"] = query.exchange.algorithm;
-  json["profile"] = query.exchange.profile;
-  json["gpus"] = gpu_numbers(query.exchange, outcome.ranks);
-  if (!query.exchange.relays.empty()) json["relays"] = query.exchange.relays;
-  json["ranks"] = outcome.ranks;
-  json["batch"] = query.batch;
-  json["step_s"] = rounded(query.step_s);
-  json["step_source"] = step_source;
-  json["dtype"] = to_string(query.type);
-  json["fusion_bytes"] = query.fusion_bytes;
-  json["overlap"] = query.overlap;
-  json["message_bytes"] = outcome.report.message_bytes;
-  json["compute_s"] = rounded(outcome.compute_s);
-  json["communication_s"] = rounded(outcome.communication_s);
-  json["exposed_s"] = rounded(outcome.exposed_s());
-  json["hidden_s"] = rounded(outcome.hidden_s());
-  json["iteration_s"] = rounded(outcome.iteration_s());
-  json["samples_per_s"] = rounded(outcome.samples_per_s());
-  json["efficiency"] = rounded(outcome.efficiency());
-  json["transfers"] = outcome.report.transfers;
-  json["verified"] = true;
-  json["order_consistent"] = outcome.order_consistent;
-  json["engine"] = outcome.report.engine;
+Json training_json(const TrainingOutcome& outcome) {
+  Json json = figures_json(outcome);
   json["buckets"] = buckets_json(outcome);
   json["links"] = links_json(outcome.report);
   json["wall_s"] = rounded(outcome.report.wall_s);
   return json;
+}
+
+const std::vector<std::string>& training_columns() {
+  static const std::vector<std::string> columns = {
+      "topology", "gpus",          "ranks",         "profile",         "algorithm",
+      "model",    "batch",         "step_s",        "dtype",           "fusion_bytes",
+      "overlap",  "message_bytes", "compute_s",     "communication_s", "exposed_s",
+      "hidden_s", "iteration_s",   "samples_per_s", "efficiency",      "transfers"};
+  return columns;
+}
+
+Json training_row(const TrainingOutcome& outcome) {
+  Json row = figures_json(outcome);
+  row["gpus"] = format_ranges(row["gpus"]);
+  return row;
 }
 
 std::string training_trace(const TrainingOutcome& outcome) {

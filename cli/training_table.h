@@ -6,31 +6,35 @@
 
 #include "cli/console.h"
 #include "cli/json.h"
-#include "scenarios/training_study.h"
+#include "cli/sweep.h"
+#include "scenarios/training_sweep.h"
 
 namespace espalier {
 
-/// The rows of a table of training: one line for each outcome that ran, in the order asked.
-class TrainingTable {
- public:
-  TrainingTable(const Console& console, const std::vector<std::string>& algorithms);
+/// What came out, in the order asked, without programs and timelines, which may be large.
+struct TrainingAnswers {
+  std::vector<TrainingOutcome> outcomes;
+  Answers refused;  ///< what did not run
 
-  /// What all rows share: the question, whose GPUs hold `ranks` ranks if all take part, and where
-  /// the time of an iteration on one GPU comes from.
-  void header(const TrainingQuery& question, int ranks, const std::string& step_source) const;
-  void row(const TrainingOutcome& outcome);
-
- private:
-  const Console& console_;
-  std::size_t label_width_ = 9;
-  bool has_names_ = false;
+  void add(TrainingOutcome outcome);
+  /// The fastest on most GPUs; null when nothing ran.
+  const TrainingOutcome* best() const;
 };
+
+/// Asks the queries of a sweep. When `print`, writes a table, a line for each outcome that ran as
+/// soon as it is known, and what did not apply.
+TrainingAnswers train_table(const Console& console, Study& study, Backend& simulator,
+                            const TrainingSweep& sweep, bool print);
 
 /// The buckets of one run, and when each was exchanged.
 void print_buckets(const Console& console, const TrainingOutcome& outcome);
 
 /// One outcome as `espalier.training/1` (docs/reports.md).
-Json training_json(const TrainingOutcome& outcome, const std::string& step_source);
+Json training_json(const TrainingOutcome& outcome);
+
+/// The columns of outcomes in a table (see csv_text), and one of its rows: figures as in JSON.
+const std::vector<std::string>& training_columns();
+Json training_row(const TrainingOutcome& outcome);
 
 /// The timeline of one run, whose ops are called after what they are part of.
 std::string training_trace(const TrainingOutcome& outcome);

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
+#include "cli/training_table.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "exec/host_backend.h"
@@ -83,54 +84,122 @@ void execute(const Console& console, const ScenarioExecution& execution, const O
 /// What has become of the scenarios so far.
 struct Results {
   Answers answers;
+  std::vector<TrainingOutcome> trained;
   std::vector<Judged> judged;
   DiagnosticList unanswered;  ///< why no algorithm applied to a table
 
+  void add(TrainingAnswers more) {
+    std::ranges::move(more.outcomes, std::back_inserter(trained));
+    answers.add(std::move(more.refused));
+  }
   void add(Results more) {
     answers.add(std::move(more.answers));
+    std::ranges::move(more.trained, std::back_inserter(trained));
     std::ranges::move(more.judged, std::back_inserter(judged));
     for (const Diagnostic& one : more.unanswered.all()) unanswered.add(one);
   }
 };
 
-void run_block(const Console& console, Study& study, const std::string& scenario,
-               const ScenarioBlock& block, const Options& options, Results& results) {
-  std::vector<std::vector<Outcome>> outcomes;
-  if (options.print) print_title(console, "---", block.title, block.note);
-  for (const std::vector<Query>& table : block.tables) {
-    Answers answers;
-    if (options.print) console.out << "#\n";
-    simulate_table(console, study, table, options.print, answers);
-    Answers executed;
-    if (const Outcome* best = answers.best()) {
-      if (options.print && options.shown_links > 0) {
-        print_links(console, *best, options.shown_links);
-      }
-      if (block.execute) execute(console, *block.execute, *best, options.print, executed);
-    } else if (answers.broken.empty()) {
-      for (const Skipped& one : answers.skipped) {
-        results.unanswered.add({},
-                               fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
-                                           one.algorithm, table.front().topology, one.reason),
-                               one.instead);
-      }
+/// Runs scenarios one after the other, and remembers between them.
+class ScenarioRunner {
+ public:
+  ScenarioRunner(const Console& console, const Options& options)
+      : console_(console), options_(options) {}
+
+  Results run(const Scenario& scenario);
+
+ private:
+  std::vector<Judged> ask(const Scenario& scenario, const ScenarioBlock& block,
+                          const CollectiveStudy& study, Results& results);
+  std::vector<Judged> ask(const Scenario& scenario, const ScenarioBlock& block,
+                          const TrainingStudy& study, Results& results);
+  Answers show_best(const CollectiveStudy& study, const Outcome& best);
+
+  const Console& console_;
+  const Options& options_;
+  Simulator simulator_;
+  Study study_{simulator_, &simulator_};
+};
+
+/// No algorithm applied to a table.
+void note_unanswered(const ScenarioBlock& block, const std::string& topology,
+                     const Answers& answers, Results& results) {
+  if (!answers.broken.empty()) return;
+  for (const Skipped& one : answers.skipped) {
+    results.unanswered.add({},
+                           fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
+                                       one.algorithm, topology, one.reason),
+                           one.instead);
+  }
+}
+
+/// The links of the best answer, and what it does with real data.
+Answers ScenarioRunner::show_best(const CollectiveStudy& study, const Outcome& best) {
+  if (options_.print && options_.shown_links > 0) {
+    print_links(console_, best, options_.shown_links);
+  }
+  Answers executed;
+  if (study.execute) execute(console_, *study.execute, best, options_.print, executed);
+  return executed;
+}
+
+std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const ScenarioBlock& block,
+                                        const CollectiveStudy& study, Results& results) {
+  std::vector<Answers> tables;
+  std::vector<Answers> executed;
+  for (const std::vector<Query>& queries : study.tables) {
+    Answers& answers = tables.emplace_back();
+    if (options_.print) console_.out << "#\n";
+    simulate_table(console_, study_, queries, options_.print, answers);
+    const Outcome* best = answers.best();
+    executed.push_back(best != nullptr ? show_best(study, *best) : Answers{});
+    if (best == nullptr) note_unanswered(block, queries.front().topology, answers, results);
+  }
+  std::vector<Judged> judged = judge_block(scenario.name, block, tables);
+  for (std::size_t table = 0; table < tables.size(); ++table) {
+    results.answers.add(std::move(tables[table]));
+    results.answers.add(std::move(executed[table]));
+  }
+  return judged;
+}
+
+std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const ScenarioBlock& block,
+                                        const TrainingStudy& study, Results& results) {
+  std::vector<TrainingAnswers> tables;
+  for (const TrainingSweep& sweep : study.tables) {
+    if (options_.print) console_.out << "#\n";
+    tables.push_back(train_table(console_, study_, simulator_, sweep, options_.print));
+    const TrainingAnswers& answers = tables.back();
+    if (answers.outcomes.empty()) {
+      note_unanswered(block, sweep.question.exchange.topology, answers.refused, results);
     }
-    outcomes.push_back(answers.outcomes);
-    results.answers.add(std::move(answers));
-    results.answers.add(std::move(executed));
   }
-  std::vector<Judged> judged = judge_block(scenario, block, outcomes);
-  if (options.print) {
-    if (!block.execute || !judged.empty()) console.out << "#\n";
-    print_judged(console, judged);
-    if (!judged.empty()) console.out << "#\n";
+  std::vector<Judged> judged = judge_block(scenario.name, block, tables);
+  for (TrainingAnswers& answers : tables) results.add(std::move(answers));
+  return judged;
+}
+
+Results ScenarioRunner::run(const Scenario& scenario) {
+  Results results;
+  for (const ScenarioBlock& block : scenario.blocks) {
+    if (options_.print) print_title(console_, "---", block.title, block.note);
+    std::vector<Judged> judged = std::visit(
+        [&](const auto& study) { return ask(scenario, block, study, results); }, block.study);
+    if (options_.print) {
+      const auto* study = std::get_if<CollectiveStudy>(&block.study);
+      const bool executes = study != nullptr && study->execute;
+      if (!executes || !judged.empty()) console_.out << "#\n";
+      print_judged(console_, judged);
+      if (!judged.empty()) console_.out << "#\n";
+    }
+    std::ranges::move(judged, std::back_inserter(results.judged));
   }
-  std::ranges::move(judged, std::back_inserter(results.judged));
+  return results;
 }
 
 void print_summary(const Console& console, const Scenario& scenario, const Results& results) {
   const Answers& answers = results.answers;
-  std::size_t simulated = 0;
+  std::size_t simulated = results.trained.size();
   std::size_t executed = 0;
   std::int64_t wrong = 0;
   for (const Outcome& outcome : answers.outcomes) {
@@ -150,6 +219,29 @@ void print_summary(const Console& console, const Scenario& scenario, const Resul
                                counted(results.judged.size(), "expectation"));
   }
   console.out << '\n';
+}
+
+std::string results_json(const Results& results) {
+  Json all = reports_array(results.answers.outcomes);
+  for (const TrainingOutcome& outcome : results.trained) all.push_back(training_json(outcome));
+  for (const Skipped& one : results.answers.skipped) all.push_back(skipped_json(one));
+  for (const Judged& one : results.judged) all.push_back(judged_json(one));
+  return dump_one_or_array(all);
+}
+
+/// Collectives, then training: columns that both have are one.
+std::string results_csv(const Results& results) {
+  std::vector<std::string> columns;
+  std::vector<Json> rows;
+  if (results.trained.empty() || !results.answers.outcomes.empty()) columns = report_columns();
+  for (const Outcome& outcome : results.answers.outcomes) rows.push_back(report_row(outcome));
+  if (!results.trained.empty()) {
+    for (const std::string& column : training_columns()) {
+      if (std::ranges::count(columns, column) == 0) columns.push_back(column);
+    }
+  }
+  for (const TrainingOutcome& outcome : results.trained) rows.push_back(training_row(outcome));
+  return csv_text(columns, rows);
 }
 
 int run_scenarios(Arguments& arguments, const Console& console) {
@@ -176,8 +268,7 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   }
   problems.throw_if_any();
 
-  Simulator simulator;
-  Study study(simulator, &simulator);
+  ScenarioRunner runner(console, options);
   Results all;
   for (const Scenario& scenario : scenarios) {
     if (options.print) {
@@ -185,17 +276,12 @@ int run_scenarios(Arguments& arguments, const Console& console) {
                   scenario.note);
       console.out << "#\n";
     }
-    Results results;
-    for (const ScenarioBlock& block : scenario.blocks) {
-      run_block(console, study, scenario.name, block, options, results);
-    }
+    Results results = runner.run(scenario);
     if (options.print) print_summary(console, scenario, results);
     all.add(std::move(results));
   }
-  Json expectations = Json::array();
-  for (const Judged& one : all.judged) expectations.push_back(judged_json(one));
-  if (!json.empty()) write_output(console, json, reports_json(all.answers, expectations));
-  if (!csv.empty()) write_output(console, csv, reports_csv(all.answers.outcomes));
+  if (!json.empty()) write_output(console, json, results_json(all));
+  if (!csv.empty()) write_output(console, csv, results_csv(all));
   if (!claims.empty()) write_output(console, claims, claims_markdown(all.judged));
   if (verdict(all.answers) != 0 || !std::ranges::all_of(all.judged, &Judged::as_expected)) return 1;
   all.unanswered.throw_if_any(ErrorKind::unsupported);

@@ -4,15 +4,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "core/check.h"
+#include "scenarios/chunk_search.h"
 
 namespace espalier {
 
 namespace {
 
-constexpr std::array<std::pair<Measure, std::string_view>, 7> kMeasures = {{
+using NamedMeasure = std::pair<Measure, std::string_view>;
+
+constexpr std::array<NamedMeasure, 13> kMeasures = {{
     {Measure::time_s, "time_s"},
     {Measure::algbw_gbps, "algbw_gbps"},
     {Measure::busbw_gbps, "busbw_gbps"},
@@ -20,7 +25,20 @@ constexpr std::array<std::pair<Measure, std::string_view>, 7> kMeasures = {{
     {Measure::fraction, "fraction"},
     {Measure::link_share, "link_share"},
     {Measure::used_links, "used_links"},
+    {Measure::iteration_s, "iteration_s"},
+    {Measure::communication_s, "communication_s"},
+    {Measure::exposed_s, "exposed_s"},
+    {Measure::hidden_s, "hidden_s"},
+    {Measure::samples_per_s, "samples_per_s"},
+    {Measure::efficiency, "efficiency"},
 }};
+constexpr std::size_t kCollectiveMeasures = 7;
+
+std::vector<Measure> names_left(std::span<const NamedMeasure> named) {
+  std::vector<Measure> measures;
+  for (const auto& [measure, name] : named) measures.push_back(measure);
+  return measures;
+}
 
 /// Reports leave out idle links.
 double share_of_link(const Outcome& outcome, const std::string& name) {
@@ -29,51 +47,118 @@ double share_of_link(const Outcome& outcome, const std::string& name) {
   return link == links.end() ? 0 : link->bytes / static_cast<double>(outcome.report.message_bytes);
 }
 
-std::optional<double> measured(Measure measure, const Figure& figure, const Outcome* outcome,
+std::optional<double> measured(Measure measure, const Figure& figure, const Outcome& outcome,
                                std::string& missing) {
-  if (outcome == nullptr) {
-    missing = "the algorithm did not run";
-    return std::nullopt;
-  }
-  const RunReport& report = outcome->report;
+  const RunReport& report = outcome.report;
   switch (measure) {
     case Measure::time_s:
       return report.time_s;
     case Measure::algbw_gbps:
       return report.algbw_gbps();
     case Measure::busbw_gbps:
-      return outcome->busbw_gbps();
+      return outcome.busbw_gbps();
     case Measure::fraction:
-      return outcome->fraction;
+      return outcome.fraction;
     case Measure::link_share:
-      return share_of_link(*outcome, figure.link);
+      return share_of_link(outcome, figure.link);
     case Measure::used_links:
       return static_cast<double>(std::ranges::count(report.links, true, &LinkUse::is_link));
     case Measure::bound_gbps:
-      if (outcome->bound && std::isfinite(outcome->bound->algbw_gbps)) {
-        return outcome->bound->algbw_gbps;
+      if (outcome.bound && std::isfinite(outcome.bound->algbw_gbps)) {
+        return outcome.bound->algbw_gbps;
       }
       missing = "there is no bound";
       return std::nullopt;
+    default:
+      CHECK(false);
   }
-  CHECK(false);
 }
 
-Verdict compare(const ExpectedResult& expectation, double ours) {
-  const bool has_range = expectation.at_least || expectation.at_most;
-  const bool in_range = (!expectation.at_least || ours >= *expectation.at_least) &&
-                        (!expectation.at_most || ours <= *expectation.at_most);
-  const bool is_paper =
-      !expectation.paper ||
-      std::abs(ours - *expectation.paper) <= expectation.tolerance * std::abs(*expectation.paper);
+std::optional<double> measured(Measure measure, const Figure& /*figure*/,
+                               const TrainingOutcome& outcome, std::string& /*missing*/) {
+  switch (measure) {
+    case Measure::iteration_s:
+      return outcome.iteration_s();
+    case Measure::communication_s:
+      return outcome.communication_s;
+    case Measure::exposed_s:
+      return outcome.exposed_s();
+    case Measure::hidden_s:
+      return outcome.hidden_s();
+    case Measure::samples_per_s:
+      return outcome.samples_per_s();
+    case Measure::efficiency:
+      return outcome.efficiency();
+    default:
+      CHECK(false);
+  }
+}
+
+Verdict compare(const ExpectedFigure& expected, double ours) {
+  const bool has_range = expected.at_least || expected.at_most;
+  const bool in_range = (!expected.at_least || ours >= *expected.at_least) &&
+                        (!expected.at_most || ours <= *expected.at_most);
+  const bool is_paper = !expected.paper || expected.paper->admits(ours);
   if (is_paper && in_range) return Verdict::reproduced;
   return has_range && in_range ? Verdict::direction : Verdict::unexplained;
+}
+
+/// \p step the least ratio of a figure to the one before.
+Verdict compare(const ExpectedOrder& expected, double step) {
+  if (!shorter(1, step)) return Verdict::unexplained;
+  return step >= expected.factor.value_or(1) ? Verdict::reproduced : Verdict::direction;
+}
+
+/// `figure_of` answers a figure, or nothing after saying why.
+template <class FigureOf>
+void judge_result(const ExpectedFigure& expected, const FigureOf& figure_of, Judgement& judgement) {
+  const std::optional<double> of = figure_of(expected.of);
+  if (!of) return;
+  judgement.ours = of;
+  if (expected.over) {
+    const std::optional<double> over = figure_of(*expected.over);
+    if (over && *over == 0) judgement.missing = "the figure it is divided by is 0";
+    judgement.ours = over && *over != 0 ? std::optional(*of / *over) : std::nullopt;
+  }
+  if (judgement.ours) judgement.verdict = compare(expected, *judgement.ours);
+}
+
+template <class FigureOf>
+void judge_result(const ExpectedOrder& expected, const FigureOf& figure_of, Judgement& judgement) {
+  double step = std::numeric_limits<double>::infinity();
+  for (const Figure& figure : expected.figures) {
+    const std::optional<double> next = figure_of(figure);
+    if (!next) return;
+    if (!judgement.figures.empty()) {
+      const double before = judgement.figures.back();
+      // What follows nothing at all is more by any factor, unless it is nothing too.
+      if (before > 0 || *next == 0) step = std::min(step, before > 0 ? *next / before : 1);
+    }
+    judgement.figures.push_back(*next);
+  }
+  judgement.ours = step;
+  judgement.verdict = compare(expected, step);
+}
+
+template <class Answer>
+Judgement judge_answers(const ExpectedResult& expectation,
+                        const std::vector<std::vector<const Answer*>>& answers) {
+  Judgement judgement;
+  const auto figure_of = [&](const Figure& figure) -> std::optional<double> {
+    const Answer* answer = answers[figure.table][figure.query];
+    if (answer != nullptr) return measured(expectation.measure, figure, *answer, judgement.missing);
+    judgement.missing = "the algorithm did not run";
+    return std::nullopt;
+  };
+  std::visit([&](const auto& result) { judge_result(result, figure_of, judgement); },
+             expectation.result);
+  return judgement;
 }
 
 }  // namespace
 
 std::string_view to_string(Measure measure) {
-  return std::ranges::find(kMeasures, measure, &decltype(kMeasures)::value_type::first)->second;
+  return std::ranges::find(kMeasures, measure, &NamedMeasure::first)->second;
 }
 
 std::string_view to_string(Verdict verdict) {
@@ -88,30 +173,33 @@ std::string_view to_string(Verdict verdict) {
   CHECK(false);
 }
 
-const std::vector<Measure>& all_measures() {
-  static const std::vector<Measure> all = [] {
-    std::vector<Measure> measures;
-    for (const auto& [measure, name] : kMeasures) measures.push_back(measure);
-    return measures;
-  }();
-  return all;
+const std::vector<Measure>& collective_measures() {
+  static const auto measures = names_left(std::span(kMeasures).first(kCollectiveMeasures));
+  return measures;
+}
+
+const std::vector<Measure>& training_measures() {
+  static const auto measures = names_left(std::span(kMeasures).subspan(kCollectiveMeasures));
+  return measures;
+}
+
+bool PaperFigure::admits(double ours) const {
+  return least - ours <= tolerance * std::abs(least) && ours - most <= tolerance * std::abs(most);
+}
+
+bool ExpectedResult::is_of_paper() const {
+  const auto* figure = std::get_if<ExpectedFigure>(&result);
+  return figure != nullptr ? figure->paper.has_value() : !claim.empty();
 }
 
 Judgement judge(const ExpectedResult& expectation,
                 const std::vector<std::vector<const Outcome*>>& answers) {
-  Judgement judgement;
-  const auto figure = [&](const Figure& one) {
-    return measured(expectation.measure, one, answers[one.table][one.query], judgement.missing);
-  };
-  std::optional<double> ours = figure(expectation.of);
-  if (ours && expectation.over) {
-    const std::optional<double> over = figure(*expectation.over);
-    if (over && *over == 0) judgement.missing = "the figure it is divided by is 0";
-    ours = over && *over != 0 ? std::optional(*ours / *over) : std::nullopt;
-  }
-  judgement.ours = ours;
-  if (ours) judgement.verdict = compare(expectation, *ours);
-  return judgement;
+  return judge_answers(expectation, answers);
+}
+
+Judgement judge(const ExpectedResult& expectation,
+                const std::vector<std::vector<const TrainingOutcome*>>& answers) {
+  return judge_answers(expectation, answers);
 }
 
 }  // namespace espalier

@@ -5,24 +5,44 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/error.h"
 #include "scenarios/study.h"
+#include "scenarios/training_study.h"
 
 namespace espalier {
 
 /// What of an answer is compared. `link_share`: what crosses a direction of a link, in messages;
-/// `used_links`: how many directions of links carry anything.
-enum class Measure { time_s, algbw_gbps, busbw_gbps, bound_gbps, fraction, link_share, used_links };
+/// `used_links`: how many directions of links carry anything. Those from `iteration_s` on are of
+/// training, as TrainingOutcome has them.
+enum class Measure {
+  time_s,
+  algbw_gbps,
+  busbw_gbps,
+  bound_gbps,
+  fraction,
+  link_share,
+  used_links,
+  iteration_s,
+  communication_s,
+  exposed_s,
+  hidden_s,
+  samples_per_s,
+  efficiency
+};
 
-/// How our figure stands to the one expected. `direction`: it lies in the range given and differs
-/// from the paper's by more than the tolerance.
+/// How our figure stands to the one expected. `direction`: it shows the effect (lies in the range
+/// given, comes in the order given) but not the paper's figure (within the tolerance, by the
+/// factor).
 enum class Verdict { reproduced, direction, unexplained };
 
 std::string_view to_string(Measure measure);
 std::string_view to_string(Verdict verdict);  ///< "reproduced", "direction only", ...
-const std::vector<Measure>& all_measures();
+/// Those of the answers of a collective, and those of training.
+const std::vector<Measure>& collective_measures();
+const std::vector<Measure>& training_measures();
 
 /// One figure among the answers of a block.
 struct Figure {
@@ -31,26 +51,52 @@ struct Figure {
   std::string link;       ///< of `link_share`, as reports name it
 };
 
-/// What a study expects of its answers: a figure, or the ratio of two.
+/// What a paper says: a figure, or an interval.
+struct PaperFigure {
+  double least = 0;
+  double most = 0;       ///< the same as `least` for a figure
+  double tolerance = 0;  ///< relative; of each end
+
+  bool is_interval() const { return least != most; }
+  bool admits(double ours) const;
+};
+
+/// A figure, or the ratio of two.
+struct ExpectedFigure {
+  Figure of;
+  std::optional<Figure> over;  ///< the ratio of `of` to this is meant
+  std::optional<PaperFigure> paper;
+  std::optional<double> at_least;  ///< the range that shows the direction
+  std::optional<double> at_most;
+};
+
+/// Figures that come in this order, the least first.
+struct ExpectedOrder {
+  std::vector<Figure> figures;   ///< two or more
+  std::optional<double> factor;  ///< every one is at least so many times the one before, above 1
+};
+
+/// What a study expects of its answers.
 struct ExpectedResult {
   std::string title;
   std::string claim;  ///< of a paper, such as "S000-c", or empty
   std::string note;   ///< why it comes out so
   Measure measure = Measure::algbw_gbps;
-  Figure of;
-  std::optional<Figure> over;      ///< the ratio of `of` to this is meant
-  std::optional<double> paper;     ///< the paper's figure
-  double tolerance = 0;            ///< relative; of `paper`
-  std::optional<double> at_least;  ///< the range that shows the direction
-  std::optional<double> at_most;
+  std::variant<ExpectedFigure, ExpectedOrder> result;
   Verdict verdict = Verdict::reproduced;  ///< the one expected
   Location where;
+
+  /// A paper says so; else it is a check of our own, which holds or does not.
+  bool is_of_paper() const;
 };
 
 /// How an expectation came out.
 struct Judgement {
-  std::optional<double> ours;  ///< nothing: there is no such figure
-  std::string missing;         ///< then why
+  /// The figure or the ratio; of an order, the least ratio of a figure to the one before. Nothing:
+  /// there is no such figure.
+  std::optional<double> ours;
+  std::vector<double> figures;  ///< of an order
+  std::string missing;          ///< why there is no figure
   Verdict verdict = Verdict::unexplained;
 
   bool as_expected(const ExpectedResult& expectation) const {
@@ -59,8 +105,10 @@ struct Judgement {
 };
 
 /// Compares. `answers` holds an outcome for each query of each table of the block; null where none
-/// ran.
+/// ran. \pre the measure is one of such answers.
 Judgement judge(const ExpectedResult& expectation,
                 const std::vector<std::vector<const Outcome*>>& answers);
+Judgement judge(const ExpectedResult& expectation,
+                const std::vector<std::vector<const TrainingOutcome*>>& answers);
 
 }  // namespace espalier

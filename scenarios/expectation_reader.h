@@ -5,40 +5,36 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/yaml.h"
 #include "scenarios/expectation.h"
+#include "scenarios/training_sweep.h"
 
 // Private to the room.
 
 namespace espalier {
 
-/// Reads `expect` of a block: every figure it names must be exactly one among the block's tables.
-class ExpectationReader {
- public:
-  /// What a query's `topology` loads; null when it does not.
-  using Machines = std::function<const Topology*(const std::string&)>;
+/// How the expectations of a block name its figures.
+struct FigureWords {
+  /// Exactly one figure among the block's answers; nothing, and a problem, otherwise.
+  using Read = std::function<std::optional<Figure>(const YamlValue& value, Measure measure)>;
 
-  /// The first two are borrowed. Paths of machines count from `folder`.
-  ExpectationReader(const std::vector<std::vector<Query>>& tables,
-                    const std::filesystem::path& folder, Machines machines)
-      : tables_(tables), folder_(folder), machines_(std::move(machines)) {}
-
-  /// One or a list; wrong ones are left out, with problems.
-  std::vector<ExpectedResult> read(const YamlValue& value) const;
-
- private:
-  std::optional<ExpectedResult> read_one(const YamlValue& value) const;
-  std::optional<Figure> read_figure(const YamlValue& value, Measure measure) const;
-  std::optional<YamlValue> read_link(YamlMap& map, Measure measure) const;
-  bool check_link(const YamlValue& value, const std::string& name, const Query& query) const;
-  void read_range(YamlMap& map, ExpectedResult& expectation) const;
-
-  const std::vector<std::vector<Query>>& tables_;
-  const std::filesystem::path& folder_;
-  Machines machines_;
+  std::vector<Measure> measures;
+  Measure usual_measure = Measure::algbw_gbps;
+  Read read;
 };
+
+/// What a query's `topology` loads; null when it does not.
+using FindMachine = std::function<const Topology*(const std::string& topology)>;
+
+/// Figures of a block's tables, which are borrowed. Paths count from `folder`.
+FigureWords collective_figures(const std::vector<std::vector<Query>>& tables,
+                               const std::filesystem::path& folder, FindMachine find_machine);
+FigureWords training_figures(const std::vector<TrainingSweep>& tables,
+                             const std::filesystem::path& folder);
+
+/// Reads `expect` of a block, one or a list; wrong ones are left out, with problems.
+std::vector<ExpectedResult> read_expectations(const YamlValue& value, const FigureWords& words);
 
 }  // namespace espalier

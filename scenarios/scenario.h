@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "scenarios/expectation.h"
 #include "scenarios/study.h"
+#include "scenarios/training_sweep.h"
 
 namespace espalier {
 
@@ -19,14 +21,25 @@ struct ScenarioExecution {
   std::string algorithm;  ///< empty: the fastest of each table
 };
 
+/// How fast are collectives?
+struct CollectiveStudy {
+  /// One table per machine, set of GPUs and profile, in file order; each holds every size
+  /// (ascending as given) with every algorithm. `algorithms: all` is already replaced. Never empty.
+  std::vector<std::vector<Query>> tables;
+  std::optional<ScenarioExecution> execute;
+};
+
+/// How long does an iteration of training take?
+struct TrainingStudy {
+  /// One per machine, set of GPUs, profile, model and kind of overlap, in file order. Never empty.
+  std::vector<TrainingSweep> tables;
+};
+
 /// One block of a scenario: what is compared with what.
 struct ScenarioBlock {
   std::string title;
   std::string note;
-  /// One table per machine and set of GPUs, in file order; each holds every size (ascending as
-  /// given) with every algorithm. `algorithms: all` is already replaced. Never empty.
-  std::vector<std::vector<Query>> tables;
-  std::optional<ScenarioExecution> execute;
+  std::variant<CollectiveStudy, TrainingStudy> study;
   std::vector<ExpectedResult> expectations;
 };
 
@@ -39,8 +52,9 @@ struct Scenario {
 };
 
 /// Reads a scenario and checks that every question makes sense: the machines load, the GPUs, the
-/// root and the profile exist there, the algorithms serve the collective. Relative paths of
-/// machines count from the folder of `file`. Throws Error{input} with every problem.
+/// root and the profile exist there, the algorithms serve the collective, the models know their
+/// step times. Relative paths count from the folder of `file`. Throws Error{input} with every
+/// problem.
 Scenario parse_scenario(std::string_view yaml, const std::string& file);
 
 struct ScenarioEntry {

@@ -21,6 +21,7 @@ struct TrainingQuery {
   DataType type = DataType::float32;  ///< of gradients
   int batch = 1;                      ///< samples of each GPU
   double step_s = 0;                  ///< of one iteration on one GPU, without communication
+  std::string step_source;            ///< where that comes from, or the word estimate
   std::int64_t fusion_bytes = 0;      ///< see `fuse`
   bool overlap = true;                ///< exchange gradients during the backward pass
 };

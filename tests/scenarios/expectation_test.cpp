@@ -10,6 +10,7 @@ namespace espalier {
 namespace {
 
 using ::testing::DoubleEq;
+using ::testing::DoubleNear;
 using ::testing::Optional;
 
 /// 4 ranks, 1 GB in 0.1 s: algbw 10 GB/s, busbw of an allreduce 2 x 3/4 of it, bound 20 GB/s.
@@ -27,16 +28,22 @@ Outcome outcome() {
   return one;
 }
 
-ExpectedResult expectation(Measure measure, std::string link = {}) {
+ExpectedResult expect(Measure measure, std::variant<ExpectedFigure, ExpectedOrder> result) {
   ExpectedResult one;
   one.measure = measure;
-  one.of.link = std::move(link);
+  one.result = std::move(result);
   return one;
+}
+
+ExpectedResult expectation(Measure measure, std::string link = {}) {
+  ExpectedFigure figure;
+  figure.of.link = std::move(link);
+  return expect(measure, figure);
 }
 
 Judgement judged(const ExpectedResult& expectation, const Outcome& first,
                  const Outcome& second = {}) {
-  return judge(expectation, {{&first, &second}});
+  return judge(expectation, std::vector<std::vector<const Outcome*>>{{&first, &second}});
 }
 
 TEST(Judge, ReadsEveryMeasure) {
@@ -56,20 +63,92 @@ TEST(Judge, ReadsEveryMeasure) {
 TEST(Judge, DividesByTheOther) {
   Outcome slow = outcome();
   slow.report.time_s = 0.4;
-  ExpectedResult ratio = expectation(Measure::algbw_gbps);
+  ExpectedFigure ratio;
   ratio.over = Figure{0, 1, {}};
-  EXPECT_THAT(judged(ratio, outcome(), slow).ours, Optional(DoubleEq(4)));
-  ratio.measure = Measure::link_share;
+  EXPECT_THAT(judged(expect(Measure::algbw_gbps, ratio), outcome(), slow).ours,
+              Optional(DoubleEq(4)));
   ratio.of.link = "a->b";
   ratio.over->link = "b->a";
-  const Judgement by_zero = judged(ratio, outcome(), slow);
+  const Judgement by_zero = judged(expect(Measure::link_share, ratio), outcome(), slow);
   EXPECT_FALSE(by_zero.ours);
   EXPECT_EQ(by_zero.missing, "the figure it is divided by is 0");
 }
 
+TEST(Judge, ReadsEveryMeasureOfTraining) {
+  // 4 GPUs with 8 samples each: 0.3 s of computation, 0.2 s of communication, together 0.4 s.
+  TrainingOutcome outcome;
+  outcome.ranks = 4;
+  outcome.query.batch = 8;
+  outcome.compute_s = 0.3;
+  outcome.communication_s = 0.2;
+  outcome.report.time_s = 0.4;
+  const auto ours = [&](Measure measure) {
+    const std::vector<std::vector<const TrainingOutcome*>> answers = {{&outcome}};
+    return judge(expectation(measure), answers).ours;
+  };
+  EXPECT_THAT(ours(Measure::iteration_s), Optional(DoubleEq(0.4)));
+  EXPECT_THAT(ours(Measure::communication_s), Optional(DoubleEq(0.2)));
+  EXPECT_THAT(ours(Measure::exposed_s), Optional(DoubleNear(0.1, 1e-12)));
+  EXPECT_THAT(ours(Measure::hidden_s), Optional(DoubleNear(0.1, 1e-12)));
+  EXPECT_THAT(ours(Measure::samples_per_s), Optional(DoubleEq(80)));
+  EXPECT_THAT(ours(Measure::efficiency), Optional(DoubleEq(0.75)));
+}
+
+TEST(Judge, IntervalsOfPapersHaveATolerance) {
+  // Ours is 10: 10 % of 8 to 9 are 0.9 at its upper end, 10 % of 11.2 to 12 are 1.12 at the lower.
+  const auto verdict = [](double least, double most) {
+    ExpectedFigure figure;
+    figure.paper = PaperFigure{least, most, 0.1};
+    return judged(expect(Measure::algbw_gbps, figure), outcome()).verdict;
+  };
+  EXPECT_EQ(verdict(9, 11), Verdict::reproduced);
+  EXPECT_EQ(verdict(8, 9.1), Verdict::reproduced);
+  EXPECT_EQ(verdict(8, 9), Verdict::unexplained);
+  EXPECT_EQ(verdict(11.1, 12), Verdict::reproduced);
+  EXPECT_EQ(verdict(11.2, 12), Verdict::unexplained);
+}
+
+TEST(Judge, OrdersRise) {
+  const auto order = [](std::vector<double> times_s, std::optional<double> factor = {}) {
+    std::vector<Outcome> outcomes(times_s.size(), outcome());
+    std::vector<const Outcome*> answers;
+    ExpectedOrder expected{{}, factor};
+    for (std::size_t i = 0; i < times_s.size(); ++i) {
+      outcomes[i].report.time_s = times_s[i];
+      answers.push_back(&outcomes[i]);
+      expected.figures.push_back({0, i, {}});
+    }
+    const Judgement judgement =
+        judge(expect(Measure::time_s, expected), std::vector<std::vector<const Outcome*>>{answers});
+    EXPECT_EQ(judgement.figures, times_s);
+    return judgement;
+  };
+  const Judgement rising = order({1, 2, 3});
+  EXPECT_THAT(rising.ours, Optional(DoubleEq(1.5))) << "3 / 2 is less than 2 / 1";
+  EXPECT_EQ(rising.verdict, Verdict::reproduced);
+  EXPECT_EQ(order({1, 2, 3}, 1.5).verdict, Verdict::reproduced);
+  EXPECT_EQ(order({1, 2, 3}, 1.6).verdict, Verdict::direction);
+  EXPECT_EQ(order({1, 3, 2}).verdict, Verdict::unexplained);
+  EXPECT_EQ(order({1, 1 + 1e-12}).verdict, Verdict::unexplained) << "the same time";
+  EXPECT_EQ(order({0, 0}).verdict, Verdict::unexplained);
+  EXPECT_EQ(order({0, 2, 3}).verdict, Verdict::reproduced);
+  EXPECT_EQ(order({2, 0}).verdict, Verdict::unexplained);
+}
+
+TEST(Judge, AnOrderNeedsAllFigures) {
+  const Outcome first = outcome();
+  const ExpectedResult order =
+      expect(Measure::time_s, ExpectedOrder{{Figure{0, 0, {}}, Figure{0, 1, {}}}, {}});
+  const Judgement judgement =
+      judge(order, std::vector<std::vector<const Outcome*>>{{&first, nullptr}});
+  EXPECT_FALSE(judgement.ours);
+  EXPECT_EQ(judgement.missing, "the algorithm did not run");
+  EXPECT_FALSE(judgement.as_expected(order));
+}
+
 TEST(Judge, SaysWhatIsMissing) {
   const auto missing = [](const ExpectedResult& one, const Outcome* outcome) {
-    const Judgement judgement = judge(one, {{outcome}});
+    const Judgement judgement = judge(one, std::vector<std::vector<const Outcome*>>{{outcome}});
     EXPECT_FALSE(judgement.ours);
     EXPECT_FALSE(judgement.as_expected(one));
     return judgement.missing;
@@ -97,11 +176,11 @@ TEST(Judge, ComparesWithPaperAndRange) {
                          {inside, 10.5, {}, Verdict::unexplained},
                          {{}, 9.0, 11.0, Verdict::reproduced},
                          {{}, 11.0, {}, Verdict::unexplained}}) {
-    ExpectedResult one = expectation(Measure::algbw_gbps);
-    one.paper = paper;
-    one.tolerance = 0.05;
-    one.at_least = at_least;
-    one.at_most = at_most;
+    ExpectedFigure figure;
+    if (paper) figure.paper = PaperFigure{*paper, *paper, 0.05};
+    figure.at_least = at_least;
+    figure.at_most = at_most;
+    ExpectedResult one = expect(Measure::algbw_gbps, figure);
     SCOPED_TRACE(testing::Message()
                  << paper.value_or(0) << " " << at_least.value_or(0) << " " << at_most.value_or(0));
     const Judgement judgement = judged(one, outcome());

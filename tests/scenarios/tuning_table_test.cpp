@@ -158,7 +158,7 @@ TEST_F(TunedTest, ScenariosFindTablesBesideThem) {
       "    topology: line:n=4,gbps=10\n    collective: broadcast\n    sizes: 1000\n"
       "    profile: ideal\n    algorithms: [tuned:table.yaml, auto]\n",
       folder_ + "scenario.yaml");
-  const std::vector<Query>& table = scenario.blocks[0].tables[0];
+  const std::vector<Query>& table = std::get<CollectiveStudy>(scenario.blocks[0].study).tables[0];
   ASSERT_EQ(table.size(), 2u);
   EXPECT_EQ(study_.ask(table[0]).chosen, "chain");
   EXPECT_TRUE(study_.ask(table[1]).ran());
