@@ -76,10 +76,13 @@ class Wiring {
 
   void join(NodeId a, NodeId b) { add(link_, a, b); }
 
+  void join_host(NodeId gpu, NodeId cpu) { add(host_link_, gpu, cpu); }
+
+  /// One for all, if there is to be one.
   void add_host() {
     if (host_link_.gbps == 0) return;
     const NodeId cpu = add_node("cpu0", NodeKind::cpu);
-    for (NodeId gpu = 0; gpu < gpus_; ++gpu) add(host_link_, gpu, cpu);
+    for (NodeId gpu = 0; gpu < gpus_; ++gpu) join_host(gpu, cpu);
   }
 
  private:
@@ -136,11 +139,39 @@ void wire_torus(Wiring& wiring, const Values& values) {
   }
 }
 
+void wire_hosts(Wiring& wiring, const Values&) {
+  const NodeId first = wiring.gpus();
+  for (NodeId gpu = 0; gpu < wiring.gpus(); ++gpu) {
+    const NodeId cpu = wiring.add_node("cpu" + std::to_string(gpu), NodeKind::cpu);
+    wiring.join_host(gpu, cpu);
+    for (NodeId other = first; other < cpu; ++other) wiring.join(other, cpu);
+  }
+}
+
+/// The common ones, but that every GPU has a host.
+std::vector<Parameter> parameters_of_hosts() {
+  std::vector<Parameter> parameters =
+      sizes_and_common({{{"n", "number of GPUs", 8}, kFullGpus, true}});
+  for (Parameter& parameter : parameters) {
+    if (parameter.description.name == "gbps") {
+      parameter.description.meaning = "GB/s of a link between two CPUs and direction";
+    }
+    if (parameter.description.name == "host_gbps") {
+      parameter = {{"host_gbps", "GB/s between each GPU and its CPU", 16}, kGbps, false};
+    }
+    if (parameter.description.name == "host_latency_us") {
+      parameter.description.meaning = "latency of a link between GPU and CPU in us";
+    }
+  }
+  return parameters;
+}
+
 struct Shape {
   const char* name;
   const char* title;
   std::vector<Parameter> parameters;
   void (*wire)(Wiring&, const Values&);
+  bool one_host = true;  ///< cpu0 for all GPUs, where host_gbps asks for it
 };
 
 const std::vector<Shape>& shapes() {
@@ -159,6 +190,8 @@ const std::vector<Shape>& shapes() {
                            {{"y", "GPUs along y", 4}, kGpus, true},
                            {{"z", "GPUs along z", 1}, kGpus, true}}),
          wire_torus},
+        {"hosts", "GPUs with a CPU each; CPUs that are all joined to one another",
+         parameters_of_hosts(), wire_hosts, false},
     };
   }();
   return all;
@@ -240,7 +273,7 @@ Topology generic_topology(const std::string& name,
   Wiring wiring(topology, values);
   wiring.add_gpus(count_gpus(shape, values));
   shape.wire(wiring, values);
-  wiring.add_host();
+  if (shape.one_host) wiring.add_host();
   return topology;
 }
 

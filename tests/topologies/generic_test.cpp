@@ -5,6 +5,7 @@
 #include <set>
 
 #include "topologies/load.h"
+#include "topologies/route.h"
 
 namespace espalier {
 namespace {
@@ -30,7 +31,8 @@ std::string error_of(const std::string& spec) {
 }
 
 TEST(Generic, HasAsManyLinksAsItsShape) {
-  // line n-1; ring n from three on, one between two; star n-1; full n(n-1)/2; switch n.
+  // line n-1; ring n from three on, one between two; star n-1; full n(n-1)/2; switch n; hosts n
+  // and between them n(n-1)/2.
   for (int n = 1; n <= 9; ++n) {
     const auto links = [n](const std::string& shape) {
       const Topology topology = load_topology(shape + ":n=" + std::to_string(n));
@@ -43,6 +45,7 @@ TEST(Generic, HasAsManyLinksAsItsShape) {
     EXPECT_EQ(links("star"), n - 1);
     EXPECT_EQ(links("full"), n * (n - 1) / 2);
     EXPECT_EQ(links("switch"), n);
+    EXPECT_EQ(links("hosts"), n + n * (n - 1) / 2);
   }
 }
 
@@ -62,6 +65,24 @@ TEST(Generic, SwitchHasOneNvswitch) {
   const Topology topology = load_topology("switch:n=4");
   EXPECT_EQ(topology.nodes.back().kind, NodeKind::nvswitch);
   EXPECT_EQ(neighbours(topology)[4], (std::set<NodeId>{0, 1, 2, 3}));
+}
+
+TEST(Generic, HostsHaveACpuEach) {
+  const Topology topology = load_topology("hosts:n=3,gbps=10,latency_us=4,host_gbps=32");
+  const auto near = neighbours(topology);
+  EXPECT_EQ(topology.nodes[4].name, "cpu1");
+  EXPECT_EQ(near[1], (std::set<NodeId>{4}));
+  EXPECT_EQ(near[4], (std::set<NodeId>{1, 3, 5}));
+  // From memory to memory, and from there into the GPU: 10 GB/s and 4 us either way.
+  Router router(topology, topology.profile("ideal"));
+  const Placement placement = place_ranks(router, {});
+  EXPECT_EQ(placement.host_of_rank, (std::vector<int>{0, 1, 2}));
+  const Route* route = router.route(placement.hosts[0], placement.ranks[2]);
+  ASSERT_NE(route, nullptr);
+  EXPECT_EQ(route->hops.size(), 2U);
+  EXPECT_DOUBLE_EQ(route->latency_s, 4e-6);
+  EXPECT_EQ(error_of("hosts:host_gbps=0"),
+            "error: 'host_gbps' of hosts is 0, but must be positive (in GB/s, 1e-6 to 1e6)");
 }
 
 TEST(Generic, TorusClosesEveryAxis) {
@@ -156,7 +177,8 @@ TEST(Generic, DescribesItself) {
     EXPECT_EQ(generic_topology(machine.name, defaults).links.size(),
               generic_topology(machine.name, {}).links.size());
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"ring", "line", "full", "star", "switch", "torus"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"ring", "line", "full", "star", "switch", "torus", "hosts"}));
 }
 
 }  // namespace
