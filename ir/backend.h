@@ -54,6 +54,9 @@ struct RunOptions {
   int warmup = 0;
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
+  /// Simulated only: the program is one call of a collective, which costs what the profile says. An
+  /// iteration of training is none: its exchanges are calls.
+  bool is_call = true;
   SimEngine engine = SimEngine::automatic;  ///< simulated only
   /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
   std::optional<SimLimits> limits = {};

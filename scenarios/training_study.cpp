@@ -21,14 +21,25 @@ constexpr std::size_t kMostOps = 4'000'000;
 /// Relative accuracy of simulated times.
 constexpr double kAccuracy = 1e-9;
 
+constexpr std::string_view kOwners = "owners:";
+
 struct Stage {
   Collective collective = Collective::allreduce;
   std::string algorithm;
+  bool by_owners = false;  ///< every rank is the root of its share of the bucket
 };
 
 std::vector<Stage> stages_of(const std::string& spec) {
   if (tuning_file(spec)) return {{Collective::allreduce, spec}};
-  const std::vector<std::string> parts = split(spec, '+');
+  const bool by_owners = spec.starts_with(kOwners);
+  const std::vector<std::string> parts = split(by_owners ? spec.substr(kOwners.size()) : spec, '+');
+  if (by_owners && parts.size() == 2) {
+    return {{Collective::reducescatter, parts[0]}, {Collective::broadcast, parts[1], true}};
+  }
+  if (by_owners) {
+    throw Error(ErrorKind::usage, fmt::format("{} does not name two algorithms", quote(spec)),
+                "owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
+  }
   if (parts.size() == 1) return {{Collective::allreduce, spec}};
   if (parts.size() == 2) {
     return {{Collective::reduce, parts[0]}, {Collective::broadcast, parts[1]}};
@@ -39,18 +50,19 @@ std::vector<Stage> stages_of(const std::string& spec) {
 
 /// How buckets of one size are exchanged, or why they are not.
 struct Exchanged {
-  std::vector<std::shared_ptr<const Program>> stages;
+  std::vector<ExchangeStage> stages;
   std::string algorithm;
-  const Outcome* refused = nullptr;
-  std::vector<Outcome> outcomes;
+  std::optional<Outcome> refused;
 };
 
 /// Asks the study for the programs of buckets, once for each size.
 class Exchanges {
  public:
-  Exchanges(Study& study, const TrainingQuery& query)
-      : study_(study), question_(query.exchange), stages_(stages_of(query.exchange.algorithm)) {
-    question_.root = 0;
+  Exchanges(Study& study, const TrainingQuery& query, int ranks)
+      : study_(study),
+        question_(query.exchange),
+        stages_(stages_of(query.exchange.algorithm)),
+        ranks_(ranks) {
     question_.in_place = true;
     question_.judge = false;
     question_.run.timeline = false;
@@ -64,25 +76,35 @@ class Exchanges {
 
  private:
   void ask(std::int64_t size_bytes, Exchanged& made) {
-    question_.size_bytes = size_bytes;
     std::vector<std::string> chosen;
     for (const Stage& stage : stages_) {
-      question_.collective = stage.collective;
-      question_.algorithm = stage.algorithm;
-      made.outcomes.push_back(study_.ask(question_));
-      const Outcome& outcome = made.outcomes.back();
-      chosen.push_back(outcome.chosen.empty() ? stage.algorithm : outcome.chosen);
-      if (outcome.ran()) made.stages.push_back(outcome.program);
+      const int shares = stage.by_owners ? ranks_ : 1;
+      Query question = question_;
+      question.collective = stage.collective;
+      question.algorithm = stage.algorithm;
+      question.size_bytes = size_bytes / shares;
+      for (int share = 0; share < shares; ++share) {
+        question.root = share;
+        Outcome outcome = study_.ask(question);
+        if (!outcome.ran()) {
+          made.refused = std::move(outcome);
+          return;
+        }
+        made.stages.push_back({outcome.program, share, shares});
+        // What is best for the first root is taken for all.
+        if (!outcome.chosen.empty()) question.algorithm = outcome.chosen;
+        question.chunk_bytes = outcome.chunk_bytes;
+      }
+      chosen.push_back(question.algorithm);
     }
     made.algorithm = join(chosen, "+");
-    for (const Outcome& outcome : made.outcomes) {
-      if (!outcome.ran()) made.refused = &outcome;
-    }
+    if (stages_.back().by_owners) made.algorithm.insert(0, kOwners);
   }
 
   Study& study_;
   Query question_;
   std::vector<Stage> stages_;
+  int ranks_;
   std::map<std::int64_t, Exchanged> by_size_;
 };
 
@@ -100,10 +122,11 @@ void limit_ops(std::size_t ops) {
               "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
 }
 
-IterationPlan passes(const TrainingQuery& query, int ranks) {
+IterationPlan passes(const TrainingQuery& query, int ranks, double call_s) {
   IterationPlan plan;
   plan.ranks = ranks;
   plan.overlap = query.overlap;
+  plan.call_s = call_s;
   plan.forward_s = forward_seconds(*query.model, query.step_s);
   plan.backward_s = backward_seconds(*query.model, query.step_s);
   const std::vector<Tensor>& tensors = query.model->tensors;
@@ -116,7 +139,11 @@ IterationPlan passes(const TrainingQuery& query, int ranks) {
 /// The iteration without its computation: what communication takes by itself.
 Program communication_of(const Program& iteration) {
   Program program = iteration;
-  for (double& duration_s : program.durations_s) duration_s = 0;
+  for (const Op& op : iteration.ops) {
+    if (op.kind == OpKind::compute && op.lane == kComputeLane) {
+      program.durations_s[op.dst.begin] = 0;
+    }
+  }
   return program;
 }
 
@@ -168,22 +195,24 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   TrainingOutcome outcome;
   outcome.query = query;
   outcome.ranks = machine.ranks();
-  IterationPlan plan = passes(query, outcome.ranks);
+  IterationPlan plan = passes(query, outcome.ranks, machine.router->profile().call_overhead_s);
   const int element_bytes = static_cast<int>(size_of(query.type));
   const std::vector<Bucket> buckets = fuse(*query.model, query.fusion_bytes, element_bytes);
   const BucketLayout layout = lay_out(buckets, most_units(outcome.ranks));
-  Exchanges exchanges(study, query);
+  Exchanges exchanges(study, query, outcome.ranks);
   std::size_t ops = (1 + plan.gradients.size()) * static_cast<std::size_t>(plan.ranks);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const std::int64_t bytes = layout.bucket_bytes(i, element_bytes);
     const Exchanged& exchanged = exchanges.of_size(bytes);
-    if (const Outcome* refused = exchanged.refused) {
+    if (const auto& refused = exchanged.refused) {
       outcome.skipped = refused->skipped;
       outcome.instead = refused->instead;
       outcome.problems = refused->problems;
       return outcome;
     }
-    for (const auto& stage : exchanged.stages) ops += stage->ops.size();
+    for (const ExchangeStage& stage : exchanged.stages) {
+      ops += stage.program->ops.size() + static_cast<std::size_t>(stage.program->places());
+    }
     limit_ops(ops);
     plan.exchanges.push_back({buckets[i].last - 1, layout.units[i], exchanged.stages});
     outcome.buckets.push_back({buckets[i], bytes, exchanged.algorithm, 0, 0, 0});
@@ -200,6 +229,7 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   options.type = query.type;
   options.size_bytes = layout.all_units * layout.unit_elements * element_bytes;
   options.timeline = false;
+  options.is_call = false;
   outcome.communication_s = simulator.run(communication_of(program), target, options).time_s;
   options.timeline = true;
   outcome.report = simulator.run(program, target, options);

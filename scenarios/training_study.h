@@ -64,7 +64,9 @@ struct TrainingOutcome {
 
 /// Throws Error{usage} when `spec` says nothing about how buckets are exchanged. It is an algorithm
 /// for allreduce or a chooser (see chooser.h), or two joined by a plus: a reduce to rank 0, and the
-/// broadcast of the result ("knomial+pipelined_chain").
+/// broadcast of the result ("knomial+pipelined_chain"). "owners:" before them makes every rank the
+/// owner of an equal share: a reducescatter, and a broadcast by each owner in turn
+/// ("owners:direct+pipelined_chain"), by the algorithm and in the pieces that are best for rank 0.
 void check_exchange(const std::string& spec);
 
 /// Simulates an iteration, verified as one program, and its communication by itself. Throws what

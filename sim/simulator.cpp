@@ -73,10 +73,22 @@ struct Outcome {
   SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
 };
 
-/// One run from time 0. Nothing when it has to be repeated, with what is then expected.
+/// What the call costs before its ops begin.
+double call_overhead_s(const Target& target, const RunOptions& options) {
+  return options.is_call ? target.router->profile().call_overhead_s : 0;
+}
+
+/// As if everything had begun so much later.
+void delay(OpHistory& history, double seconds) {
+  for (double& start_s : history.start_s) start_s += seconds;
+  for (double& end_s : history.end_s) end_s += seconds;
+}
+
+/// One run. Nothing when it has to be repeated, with what is then expected.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
-                                double message_bytes, const TimeUnit& unit, FlowEngine& engine,
+                                const RunOptions& options, const TimeUnit& unit, FlowEngine& engine,
                                 Expectation& expected) {
+  const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine);
   Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, unit,
@@ -95,6 +107,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   if (unfinished > 0) {
     throw Error(ErrorKind::runtime, explain_stuck(program, graph, outcome.history));
   }
+  outcome.time_s = call_overhead_s(target, options);
+  delay(outcome.history, outcome.time_s);
   for (const double end_s : outcome.history.end_s) {
     outcome.time_s = std::max(outcome.time_s, end_s);
   }
@@ -143,14 +157,14 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   const auto message_bytes = static_cast<double>(options.size_bytes);
   const TimeUnit unit(slowest_link_gbps(*target.router));
   SimLimits limits = options.limits.value_or(SimLimits{});
-  limits.time_s /= unit.to_s(1);
+  limits.time_s = (limits.time_s - call_overhead_s(target, options)) / unit.to_s(1);
   ClassEngine classes(limits);
   FlowEngine& engine =
       by_classes(options, graph) ? static_cast<FlowEngine&>(classes) : SimGridEngine::instance();
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, message_bytes, unit, engine, expected);
+    outcome = simulate(program, target, graph, options, unit, engine, expected);
   }
 
   RunReport report;

@@ -70,6 +70,7 @@ struct Profile {
   bool uses_measured = false;  ///< Link::measured_gbps beats `efficiency` where known
   bool models_memory = false;  ///< node memory bandwidth is contended for
   ReductionMode reduction = ReductionMode::free;
+  double call_overhead_s = 0;                ///< of a collective, before anything moves: a launch
   double local_overhead_s = 0;               ///< start-up of an op with no remote operand
   double reduce_overhead_s = 0;              ///< start-up of a separate reduction
   double staging_overhead_s = 0;             ///< extra start-up of a route through host memory

@@ -213,6 +213,7 @@ class Checker {
       std::string message = outside(range, key + " of profile " + quote(name), value);
       if (!message.empty()) add(Part::machine, 0, std::move(message));
     };
+    check(kSeconds, "'call_overhead_s'", profile.call_overhead_s);
     check(kSeconds, "'local_overhead_s'", profile.local_overhead_s);
     check(kSeconds, "'reduce_overhead_s'", profile.reduce_overhead_s);
     check(kSeconds, "'staging_overhead_s'", profile.staging_overhead_s);

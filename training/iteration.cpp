@@ -39,9 +39,9 @@ class IterationWriter {
     program.contract = whole_contract(plan);
     for (const Exchange& exchange : plan.exchanges) {
       for (const auto& stage : exchange.stages) {
-        CHECK(stage->ranks() == plan.ranks && stage->contract.in_place);
-        program.hosts = std::max(program.hosts, stage->hosts);
-        program.relays = std::max(program.relays, stage->relays);
+        CHECK(stage.program->ranks() == plan.ranks && stage.program->contract.in_place);
+        program.hosts = std::max(program.hosts, stage.program->hosts);
+        program.relays = std::max(program.relays, stage.program->relays);
       }
     }
   }
@@ -53,8 +53,11 @@ class IterationWriter {
       const Exchange& exchange = plan_.exchanges[number];
       made_.first_part.push_back(begin_part(fmt::format("bucket {}", number)));
       bool first = true;
-      for (const auto& stage : exchange.stages) {
-        write_stage(*stage, exchange, begin, std::exchange(first, false));
+      for (const ExchangeStage& stage : exchange.stages) {
+        begin_stage(*stage.program, exchange, std::exchange(first, false));
+        const std::int64_t from = exchange.units * stage.share / stage.shares;
+        const std::int64_t to = exchange.units * (stage.share + 1) / stage.shares;
+        write_stage(*stage.program, begin + from, to - from);
       }
       begin += exchange.units;
     }
@@ -125,14 +128,14 @@ class IterationWriter {
         dependencies.push_back(made_gradient_[gradient] + static_cast<OpId>(place));
       }
       for (const auto& [lane, op] : touching_[place]) dependencies.push_back(op);
-      starts_[place] = append(compute(place, kStartLane, 0), dependencies);
+      const double call_s = place < plan_.ranks ? plan_.call_s : 0;
+      starts_[place] = append(compute(place, kStartLane, call_s), dependencies);
       touching_[place].clear();
     }
   }
 
-  void write_stage(const Program& stage, const Exchange& exchange, std::int64_t begin,
-                   bool waits_for_gradient) {
-    begin_stage(stage, exchange, waits_for_gradient);
+  /// On the units [begin, begin + units) of the message.
+  void write_stage(const Program& stage, std::int64_t begin, std::int64_t units) {
     const auto first_op = static_cast<OpId>(made_.program.ops.size());
     std::set<std::pair<Lane, PlaceId>> joined;
     std::vector<OpId> dependencies;
@@ -152,7 +155,7 @@ class IterationWriter {
         touch(place_of(stage, op.dst.place));
         for (const Operand& source : stage.sources_of(op)) touch(place_of(stage, source.place));
       }
-      append(share_of(stage, op, exchange.units, begin, lane), dependencies);
+      append(share_of(stage, op, units, begin, lane), dependencies);
     }
   }
 
@@ -167,6 +170,7 @@ class IterationWriter {
     const std::int64_t length = units * (offset + op.length) / block - first;
     if (length == 0) return compute(lane.first, lane.second, 0);
     const auto place = [&](const Operand& operand) {
+      CHECK(operand.begin % block == offset);
       const std::int64_t at = operand.begin / block * made_.program.contract.units + begin + first;
       if (at + length > kMostTmpUnits) refuse("scratch");
       return Operand{place_of(stage, operand.place), static_cast<std::uint32_t>(at),

@@ -11,12 +11,20 @@
 
 namespace espalier {
 
-/// Part of a bucket's exchange: programs of one rank count, one after the other, over all its
-/// units. One in-place allreduce, or an in-place reduce and the broadcast of its result.
+/// A program over a bucket or over one of equal shares of it.
+struct ExchangeStage {
+  std::shared_ptr<const Program> program;
+  int share = 0;
+  int shares = 1;
+};
+
+/// How a bucket is exchanged: programs of one rank count, at every rank one after the other. One
+/// in-place allreduce, an in-place reduce and the broadcast of its result, or an in-place
+/// reducescatter and the broadcasts of all its blocks.
 struct Exchange {
   std::size_t ready_after = 0;  ///< the gradient, by number, that completes the bucket
-  std::int64_t units = 0;       ///< of the message; a program's units are divided among them
-  std::vector<std::shared_ptr<const Program>> stages;
+  std::int64_t units = 0;       ///< of the message
+  std::vector<ExchangeStage> stages;
 };
 
 /// One iteration of data-parallel training, as every rank runs it.
@@ -26,6 +34,7 @@ struct IterationPlan {
   std::vector<std::string> gradients;  ///< names of tensors, in the order of the backward pass
   std::vector<double> backward_s;      ///< by gradient
   std::vector<Exchange> exchanges;     ///< in the order of the message and of their start
+  double call_s = 0;                   ///< of a stage at each rank, before anything moves
   bool overlap = true;                 ///< exchanges start during the backward pass, or after it
 };
 
@@ -38,7 +47,7 @@ struct Iteration {
 };
 
 /// Lanes of an iteration's program: that of the forward and backward pass, that on which exchanges
-/// begin (ops of no duration), and the first of the exchanges' own.
+/// begin (ops that last as long as a call costs), and the first of the exchanges' own.
 inline constexpr int kComputeLane = 0;
 inline constexpr int kStartLane = 1;
 inline constexpr int kFirstExchangeLane = 2;
@@ -49,12 +58,14 @@ inline constexpr int kFirstExchangeLane = 2;
 /// Every rank computes the forward pass, then each gradient. An exchange begins at a rank when the
 /// rank has made its last gradient and when all ops of the exchange before that touch the rank's
 /// memory are done: exchanges of a rank run one after the other, as collectives on one NCCL stream
-/// do. No op touches the memory of a rank before the exchange has begun there.
+/// do, and so do the stages of an exchange. No op touches the memory of a rank before the exchange
+/// has begun there.
 ///
 /// A program's slices keep their share of its units, rounded to whole units of the message; what is
 /// left without any becomes an op of no duration, so that order is kept. Throws Error{unsupported}
 /// when lanes or scratch exceed what a program may have. \pre every stage is in place and passed
-/// `verify`, and no slice of theirs goes over the end of a block.
+/// `verify`, and the slices of an op stand at one place of the message, which they do not go
+/// beyond.
 Iteration build_iteration(const IterationPlan& plan);
 
 }  // namespace espalier

@@ -8,6 +8,7 @@
 
 #include "tests/error_of.h"
 #include "tests/scenarios/study_fixture.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -121,6 +122,43 @@ TEST_F(Training, ParametersCanBeBroadcast) {
   EXPECT_EQ(outcome.buckets[0].algorithm, "knomial+pipelined_chain");
 }
 
+TEST_F(Training, OwnersBroadcastTheirShares) {
+  // A quarter of 4 MiB takes u = 1.05 ms over a link. Every owner reads three quarters over links
+  // of its own: u. Then four broadcasts, each of one round with k = 4, or of three hops along a
+  // chain; the next one's root and its first receiver have to be done with the one before.
+  const double u = kMega / 1e9;
+  TrainingQuery query = asked({kMega});
+  query.exchange.algorithm = "owners:direct+knomial:k=4";
+  query.exchange.chunk_bytes = 0;
+  const TrainingOutcome trees = answer(query);
+  EXPECT_NEAR(trees.communication_s, (1 + 4 * 1) * u, 1e-9);
+  EXPECT_EQ(trees.buckets[0].algorithm, "owners:direct+knomial:k=4");
+  query.exchange.algorithm = "owners:direct+chain";
+  EXPECT_NEAR(answer(query).communication_s, (1 + 4 * 3) * u, 1e-9);
+  // Every broadcast is by what is best for one.
+  query.exchange.algorithm = "owners:direct+auto";
+  const TrainingOutcome chosen = answer(query);
+  EXPECT_LE(chosen.communication_s, trees.communication_s + 1e-9);
+  EXPECT_TRUE(chosen.buckets[0].algorithm.starts_with("owners:direct+"));
+  EXPECT_EQ(chosen.buckets[0].algorithm.find("auto"), std::string::npos);
+}
+
+TEST_F(Training, EveryCallHasItsCost) {
+  Topology machine = load_topology("full:n=4,gbps=1,latency_us=0");
+  machine.profiles.at("ideal").call_overhead_s = 1e-3;
+  study_.know_machine("slow-calls", machine);
+  TrainingQuery query = asked({kMega});
+  query.exchange.topology = "slow-calls";
+  // One call for an allreduce, five for a reducescatter and four broadcasts.
+  const TrainingOutcome ring = answer(query);
+  EXPECT_NEAR(ring.communication_s, ring_s(kMega) + 1e-3, 1e-9);
+  EXPECT_NEAR(ring.compute_s, 0.020, 1e-12);
+  EXPECT_NEAR(ring.iteration_s(), 0.020 + ring_s(kMega) + 1e-3, 1e-9);
+  query.exchange.algorithm = "owners:direct+knomial:k=4";
+  query.exchange.chunk_bytes = 0;
+  EXPECT_NEAR(answer(query).communication_s, 5 * (kMega / 1e9 + 1e-3), 1e-9);
+}
+
 TEST_F(Training, HalfPrecisionHalvesTheBytes) {
   TrainingQuery query = asked({kMega});
   query.type = DataType::float16;
@@ -164,9 +202,14 @@ TEST_F(Training, RandomModelsKeepTheirAccounts) {
   const auto pick = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  const std::vector<std::string> algorithms = {
-      "ring",           "ring:directions=2", "chain", "all_pairs", "optimal",
-      "knomial+direct", "double_binary_tree"};
+  const std::vector<std::string> algorithms = {"ring",
+                                               "ring:directions=2",
+                                               "chain",
+                                               "all_pairs",
+                                               "optimal",
+                                               "knomial+direct",
+                                               "double_binary_tree",
+                                               "owners:direct+pipelined_chain"};
   for (int round = 0; round < 20; ++round) {
     std::vector<std::int64_t> elements(pick(1, 8));
     for (std::int64_t& count : elements) count = pick(1, 1 << 18);
@@ -196,6 +239,12 @@ TEST_F(Training, ExchangesAreChecked) {
   EXPECT_EQ(error_of([] { check_exchange("ring+chain+chain"); }, ErrorKind::usage),
             "error: 'ring+chain+chain' names more than two algorithms\n"
             "  help: REDUCE+BROADCAST, as knomial+pipelined_chain");
+  EXPECT_EQ(error_of([] { check_exchange("owners:direct"); }, ErrorKind::usage),
+            "error: 'owners:direct' does not name two algorithms\n"
+            "  help: owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
+  EXPECT_EQ(error_of([] { check_exchange("owners:knomial+ring"); }, ErrorKind::usage).substr(0, 55),
+            "error: algorithm 'knomial' does not serve reducescatter");
+  check_exchange("owners:ring+auto");
   check_exchange("auto");
   check_exchange("knomial:k=4+scatter_allgather");
 }

@@ -87,6 +87,27 @@ TEST(Simulator, ZeroBytesStillPayLatency) {
   EXPECT_TRUE(report.links.empty());
 }
 
+TEST(Simulator, ACallCostsSomethingBeforeAnythingMoves) {
+  Profile profile = bare_profile();
+  profile.call_overhead_s = 8e-6;
+  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const RunReport report = machine.run(ring_allreduce(8), 0, true);
+  expect_time(report, 8e-6 + 14e-6);
+  EXPECT_DOUBLE_EQ(report.timeline.front().start_s, 8e-6);
+  EXPECT_DOUBLE_EQ(report.critical_path.front().start_s, 8e-6);
+  EXPECT_DOUBLE_EQ(report.critical_path.back().end_s, report.time_s);
+
+  RunOptions options;
+  options.is_call = false;
+  EXPECT_DOUBLE_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).time_s, 14e-6);
+  // A limit is for all of it: 22 us are within 23, and not within 21.
+  options.is_call = true;
+  options.limits = SimLimits{.time_s = 23e-6};
+  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).end, SimEnd::finished);
+  options.limits->time_s = 21e-6;
+  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).end, SimEnd::too_slow);
+}
+
 TEST(Simulator, OneRankCopiesLocallyInNoTime) {
   const TestMachine machine(machine_of_gpus(1));
   Builder builder("copy", allreduce_contract(1));

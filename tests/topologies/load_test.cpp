@@ -63,7 +63,8 @@ links:
   - {a: nic0, b: wire, kind: ib_edr, gbps: 12.5}
 cluster: {nodes: 1, max_nodes: 3, shared: [wire]}
 profiles:
-  kernel: {local_overhead_us: 7, links: {mylink: {efficiency: 0.5, overhead_us: 2}}}
+  kernel:
+    {call_overhead_us: 9, local_overhead_us: 7, links: {mylink: {efficiency: 0.5, overhead_us: 2}}}
   mine: {title: My own, uses_measured: true, reduction: separate}
 )";
 
@@ -113,6 +114,7 @@ TEST(ParseTopology, MergesProfiles) {
   const Topology topology = parse_topology(kSmall, "small.yaml");
   const auto& built_in = built_in_profiles().profiles;
   const Profile& kernel = topology.profile("kernel");
+  EXPECT_DOUBLE_EQ(kernel.call_overhead_s, 9e-6);
   EXPECT_DOUBLE_EQ(kernel.local_overhead_s, 7e-6);
   EXPECT_EQ(kernel.staging_overhead_s, built_in.at("kernel").staging_overhead_s);
   EXPECT_EQ(kernel.links.at("mylink").efficiency, 0.5);

@@ -47,6 +47,7 @@ void expect_same(const Topology& got, const Topology& wanted) {
     EXPECT_EQ(
         std::tie(other.title, other.uses_measured, other.models_memory, other.reduction),
         std::tie(profile.title, profile.uses_measured, profile.models_memory, profile.reduction));
+    expect_close(other.call_overhead_s, profile.call_overhead_s);
     expect_close(other.local_overhead_s, profile.local_overhead_s);
     expect_close(other.reduce_overhead_s, profile.reduce_overhead_s);
     expect_close(other.staging_overhead_s, profile.staging_overhead_s);
@@ -85,7 +86,7 @@ links:
   - {a: gpu0, b: cpu0, kind: pcie3x16, gbps: 12, duplex: half}
 profiles:
   mine: {reduction: separate, links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}}
-  kernel: {staging_overhead_us: 0.125, models_memory: false}
+  kernel: {call_overhead_us: 8.5, staging_overhead_us: 0.125, models_memory: false}
 )",
                                           "odd.yaml");
   EXPECT_EQ(machine.nodes[1].access_gbps, 31);

@@ -128,10 +128,12 @@ TEST(CheckTopology, Media) {
 TEST(CheckTopology, Profiles) {
   EXPECT_EQ(
       said_about([](Topology& t) {
+        t.profiles["mine"].call_overhead_s = -2;
         t.profiles["mine"].local_overhead_s = -1;
         t.profiles["mine"].links["link"] = {1.5, -1};
       }),
-      (Lines{"'local_overhead_s' of profile 'mine' is -1, but must be 0 or more (in s, at most "
+      (Lines{"'call_overhead_s' of profile 'mine' is -2, but must be 0 or more (in s, at most 1e4)",
+             "'local_overhead_s' of profile 'mine' is -1, but must be 0 or more (in s, at most "
              "1e4)",
              "'efficiency' of link of profile 'mine' is 1.5, but must be above 0 and at most 1",
              "'overhead_s' of link of profile 'mine' is -1, but must be 0 or more (in s, at "

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "algorithms/algorithm.h"
@@ -13,10 +14,12 @@ namespace espalier {
 namespace {
 
 std::shared_ptr<const Program> program_of(const std::string& algorithm, int ranks,
-                                          Collective collective = Collective::allreduce) {
+                                          Collective collective = Collective::allreduce,
+                                          int root = 0) {
   BuildRequest request;
   request.collective = collective;
   request.ranks = ranks;
+  request.root = root;
   request.in_place = true;
   request.host_of_rank.assign(ranks, 0);
   return std::make_shared<const Program>(build(parse_algorithm(algorithm), request));
@@ -95,7 +98,7 @@ void expect_order(const IterationPlan& plan, const Iteration& iteration) {
 
 TEST(Iteration, IsComputeAndExchangesInOneProgram) {
   IterationPlan plan = plan_of(2, 1);
-  plan.exchanges.push_back({0, 2, {program_of("ring", 2)}});
+  plan.exchanges.push_back({0, 2, {{program_of("ring", 2)}}});
   const Iteration iteration = build_iteration(plan);
   EXPECT_EQ(problems_of(iteration.program), "");
   EXPECT_EQ(iteration.parts, (std::vector<std::string>{"forward", "backward t0", "bucket 0"}));
@@ -120,8 +123,8 @@ in_place
 TEST(Iteration, KeepsOrderWhereABucketHasFewerUnitsThanItsProgram) {
   // Two units among five ranks: three of the ring's five slices are empty.
   IterationPlan plan = plan_of(5, 2);
-  plan.exchanges.push_back({0, 2, {program_of("ring", 5)}});
-  plan.exchanges.push_back({1, 1, {program_of("ring", 5)}});
+  plan.exchanges.push_back({0, 2, {{program_of("ring", 5)}}});
+  plan.exchanges.push_back({1, 1, {{program_of("ring", 5)}}});
   const Iteration iteration = build_iteration(plan);
   EXPECT_EQ(problems_of(iteration.program), "");
   EXPECT_EQ(iteration.program.contract.units, 3);
@@ -133,12 +136,39 @@ TEST(Iteration, ReducesAndThenBroadcasts) {
   for (std::size_t i = 0; i < 2; ++i) {
     plan.exchanges.push_back({i,
                               7,
-                              {program_of("knomial", 4, Collective::reduce),
-                               program_of("scatter_allgather", 4, Collective::broadcast)}});
+                              {{program_of("knomial", 4, Collective::reduce)},
+                               {program_of("scatter_allgather", 4, Collective::broadcast)}}});
   }
   const Iteration iteration = build_iteration(plan);
   EXPECT_EQ(problems_of(iteration.program), "");
   expect_order(plan, iteration);
+}
+
+TEST(Iteration, EveryRankBroadcastsItsShare) {
+  // Shares of 13 units among five ranks have two or three; those of two units, one or none.
+  for (const char* scatter : {"direct", "ring", "ring:directions=2"}) {
+    SCOPED_TRACE(scatter);
+    IterationPlan plan = plan_of(5, 2);
+    plan.call_s = 1e-5;
+    for (const std::int64_t units : {13, 2}) {
+      Exchange exchange{plan.exchanges.size(), units, {}};
+      exchange.stages.push_back({program_of(scatter, 5, Collective::reducescatter)});
+      for (int owner = 0; owner < 5; ++owner) {
+        exchange.stages.push_back(
+            {program_of("pipelined_chain", 5, Collective::broadcast, owner), owner, 5});
+      }
+      plan.exchanges.push_back(std::move(exchange));
+    }
+    const Iteration iteration = build_iteration(plan);
+    EXPECT_EQ(problems_of(iteration.program), "");
+    expect_order(plan, iteration);
+    // A call is begun at each of five ranks in each of six stages, twice.
+    const auto calls = std::ranges::count_if(iteration.program.ops, [&](const Op& op) {
+      return op.kind == OpKind::compute && op.lane == kStartLane &&
+             iteration.program.duration_s(op) == 1e-5;
+    });
+    EXPECT_EQ(calls, 5 * 6 * 2);
+  }
 }
 
 TEST(Iteration, IsRightForRandomModels) {
@@ -165,7 +195,7 @@ TEST(Iteration, IsRightForRandomModels) {
       const std::string algorithm = algorithms[pick(0, static_cast<int>(algorithms.size()) - 1)];
       SCOPED_TRACE(algorithm);
       plan.exchanges.push_back(
-          {static_cast<std::size_t>(next - 1), pick(1, 40), {program_of(algorithm, plan.ranks)}});
+          {static_cast<std::size_t>(next - 1), pick(1, 40), {{program_of(algorithm, plan.ranks)}}});
     }
     const Iteration iteration = build_iteration(plan);
     EXPECT_EQ(problems_of(iteration.program), "");
