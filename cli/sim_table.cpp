@@ -37,11 +37,6 @@ std::string table_line(std::string_view size, std::string_view algorithm, std::s
                      label_width, chunk, time, algbw, busbw, share, links);
 }
 
-std::string comment(std::string line) {
-  line[0] = '#';
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-}
-
 /// "1.074 GB": decimal, as bandwidths are.
 std::string decimal_bytes(double bytes) {
   const double exponent = bytes >= 1e9 ? 9 : bytes >= 1e6 ? 6 : bytes >= 1e3 ? 3 : 0;
@@ -73,10 +68,10 @@ class Table {
   }
 
   void column_names() const {
-    console_.out << comment(table_line("size", "algorithm", label_width_, "chunk", "time", "algbw",
-                                       "busbw", "%bound", "links"))
-                 << comment(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
-                                       "", ""));
+    console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "time",
+                                           "algbw", "busbw", "%bound", "links"))
+                 << header_line(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)",
+                                           "(GB/s)", "", ""));
   }
 
   /// The outcomes of one size, fastest first; the first is marked when there are others.

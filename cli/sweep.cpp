@@ -197,8 +197,8 @@ void Answers::add(Outcome outcome) {
 
 void Answers::add(Answers more) {
   std::ranges::move(more.outcomes, std::back_inserter(outcomes));
-  std::ranges::move(more.skipped, std::back_inserter(skipped));
-  std::ranges::move(more.broken, std::back_inserter(broken));
+  for (const Skipped& one : more.skipped) skip(one);
+  for (const std::string& one : more.broken) refuse(one);
 }
 
 const Outcome* Answers::best() const {

@@ -74,6 +74,11 @@ std::string Columns::render(std::string_view indent) const {
   return text;
 }
 
+std::string header_line(std::string line) {
+  line[0] = '#';
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
 std::string counted(std::size_t count, std::string_view singular, std::string_view plural) {
   if (count == 1) return fmt::format("1 {}", singular);
   return plural.empty() ? fmt::format("{} {}s", count, singular)

@@ -35,6 +35,10 @@ class Columns {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// A line of column names: '#' in place of its first column, no trailing spaces, a line end.
+/// \pre the line is not empty
+std::string header_line(std::string line);
+
 /// "1 op", "2 ops"; `plural` where an s is not enough.
 std::string counted(std::size_t count, std::string_view singular, std::string_view plural = {});
 

@@ -17,19 +17,15 @@ namespace {
 
 std::string milliseconds(double seconds) { return fit_number(seconds * 1e3, 8); }
 
-std::string table_line(std::string_view gpus, std::string_view algorithm, std::size_t label_width,
-                       std::string_view fusion, std::string_view buckets,
-                       std::string_view iteration, std::string_view communication,
-                       std::string_view exposed, std::string_view hidden, std::string_view rate,
-                       std::string_view efficiency) {
+std::string training_line(std::string_view gpus, std::string_view algorithm,
+                          std::size_t label_width, std::string_view fusion,
+                          std::string_view buckets, std::string_view iteration,
+                          std::string_view communication, std::string_view exposed,
+                          std::string_view hidden, std::string_view rate,
+                          std::string_view efficiency) {
   return fmt::format("{:>6}  {:<{}}  {:>9}  {:>7}  {:>9}  {:>9}  {:>8}  {:>8}  {:>9}  {:>6}", gpus,
                      algorithm, label_width, fusion, buckets, iteration, communication, exposed,
                      hidden, rate, efficiency);
-}
-
-std::string comment(std::string line) {
-  line[0] = '#';
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
 std::string fusion_text(std::int64_t bytes) { return bytes == 0 ? "none" : describe_size(bytes); }
@@ -91,9 +87,10 @@ Json figures_json(const TrainingOutcome& outcome) {
 }
 
 /// The rows of a table of training: one line for each outcome that ran, in the order asked.
-class Table {
+class TrainingRows {
  public:
-  Table(const Console& console, const std::vector<std::string>& algorithms) : console_(console) {
+  TrainingRows(const Console& console, const std::vector<std::string>& algorithms)
+      : console_(console) {
     for (const std::string& name : algorithms) label_width_ = std::max(label_width_, name.size());
   }
 
@@ -113,20 +110,21 @@ class Table {
 
   void row(const TrainingOutcome& outcome) {
     if (!std::exchange(has_names_, true)) {
-      console_.out << comment(table_line("GPUs", "algorithm", label_width_, "fusion", "buckets",
-                                         "iteration", "commun.", "exposed", "hidden",
-                                         outcome.query.model->sample + "s/s", "effic."))
-                   << comment(table_line("", "", label_width_, "", "", "(ms)", "(ms)", "(ms)",
-                                         "(ms)", "", "(%)"));
+      console_.out << header_line(training_line("GPUs", "algorithm", label_width_, "fusion",
+                                                "buckets", "iteration", "commun.", "exposed",
+                                                "hidden", outcome.query.model->sample + "s/s",
+                                                "effic."))
+                   << header_line(training_line("", "", label_width_, "", "", "(ms)", "(ms)",
+                                                "(ms)", "(ms)", "", "(%)"));
     }
-    console_.out << table_line(fmt::format("{}", outcome.ranks), outcome.query.exchange.algorithm,
-                               label_width_, fusion_text(outcome.query.fusion_bytes),
-                               fmt::format("{}", outcome.buckets.size()),
-                               milliseconds(outcome.iteration_s()),
-                               milliseconds(outcome.communication_s),
-                               milliseconds(outcome.exposed_s()), milliseconds(outcome.hidden_s()),
-                               fit_number(outcome.samples_per_s(), 9),
-                               fmt::format("{:.1f}", 100 * outcome.efficiency()))
+    console_.out << training_line(
+                        fmt::format("{}", outcome.ranks), outcome.query.exchange.algorithm,
+                        label_width_, fusion_text(outcome.query.fusion_bytes),
+                        fmt::format("{}", outcome.buckets.size()),
+                        milliseconds(outcome.iteration_s()), milliseconds(outcome.communication_s),
+                        milliseconds(outcome.exposed_s()), milliseconds(outcome.hidden_s()),
+                        fit_number(outcome.samples_per_s(), 9),
+                        fmt::format("{:.1f}", 100 * outcome.efficiency()))
                  << '\n'
                  << std::flush;
   }
@@ -163,16 +161,16 @@ const TrainingOutcome* TrainingAnswers::best() const {
 TrainingAnswers train_table(const Console& console, Study& study, Backend& simulator,
                             const TrainingSweep& sweep, bool print) {
   const std::vector<TrainingQuery> queries = sweep.queries();
-  Table table(console, sweep.algorithms);
+  TrainingRows rows(console, sweep.algorithms);
   TrainingAnswers answers;
-  if (print) table.header(sweep);
+  if (print) rows.header(sweep);
   Progress progress(console, queries.size());
   for (const TrainingQuery& query : queries) {
     progress.step(fmt::format("{} {}", query.exchange.algorithm, query.model->name));
     TrainingOutcome outcome = train(study, simulator, query);
     progress.erase();
     for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
-    if (print && outcome.ran()) table.row(outcome);
+    if (print && outcome.ran()) rows.row(outcome);
     answers.add(std::move(outcome));
   }
   if (print) print_skipped(console, answers.refused);

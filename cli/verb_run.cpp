@@ -121,15 +121,15 @@ class ScenarioRunner {
   Study study_{simulator_, &simulator_};
 };
 
-/// No algorithm applied to a table.
+/// No algorithm applied to a table. Tables may have the same to say.
 void note_unanswered(const ScenarioBlock& block, const std::string& topology,
-                     const Answers& answers, Results& results) {
+                     const Answers& answers, DiagnosticList& unanswered) {
   if (!answers.broken.empty()) return;
   for (const Skipped& one : answers.skipped) {
-    results.unanswered.add({},
-                           fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
-                                       one.algorithm, topology, one.reason),
-                           one.instead);
+    std::string message = fmt::format("{}: {} is not possible on {}: {}", quote(block.title),
+                                      one.algorithm, topology, one.reason);
+    if (std::ranges::count(unanswered.all(), message, &Diagnostic::message) > 0) continue;
+    unanswered.add({}, std::move(message), one.instead);
   }
 }
 
@@ -153,7 +153,8 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
     simulate_table(console_, study_, queries, options_.print, answers);
     const Outcome* best = answers.best();
     executed.push_back(best != nullptr ? show_best(study, *best) : Answers{});
-    if (best == nullptr) note_unanswered(block, queries.front().topology, answers, results);
+    if (best == nullptr)
+      note_unanswered(block, queries.front().topology, answers, results.unanswered);
   }
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);
   for (std::size_t table = 0; table < tables.size(); ++table) {
@@ -171,7 +172,7 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
     tables.push_back(train_table(console_, study_, simulator_, sweep, options_.print));
     const TrainingAnswers& answers = tables.back();
     if (answers.outcomes.empty()) {
-      note_unanswered(block, sweep.question.exchange.topology, answers.refused, results);
+      note_unanswered(block, sweep.question.exchange.topology, answers.refused, results.unanswered);
     }
   }
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);

@@ -41,7 +41,7 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
   }
   if (questions > kMostQueries) {
     map.problem(fmt::format("this block asks more than {} questions", kMostQueries),
-                "fewer topologies, GPU sets, sizes or algorithms");
+                "fewer topologies, GPU sets, profiles, algorithms and so on");
     return places;
   }
   for (const YamlValue& machine : machines) {

@@ -58,5 +58,7 @@ TEST(Counted, KnowsThePlural) {
   EXPECT_EQ(counted(2, "host memory", "host memories"), "2 host memories");
 }
 
+TEST(HeaderLine, IsAComment) { EXPECT_EQ(header_line("      size  time  "), "#     size  time\n"); }
+
 }  // namespace
 }  // namespace espalier
