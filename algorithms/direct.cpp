@@ -45,18 +45,10 @@ void build_scatter(Builder& builder, int root, int at_once) {
   builder.copy(builder.output(root, 0, 1), builder.input(root, root, 1), {.lane = kLocalLane});
 }
 
-/// The whole input of a rank, safe from peers that write over it: in place, a copy in scratch.
-Slice saved_input(Builder& builder, int rank) {
-  const Slice input = builder.input(rank, 0, builder.contract().units);
-  if (!builder.contract().in_place || builder.ranks() == 1) return input;
-  const Slice saved = builder.tmp(rank, 0, input.length);
-  builder.copy(saved, input, {.lane = kLocalLane});
-  return saved;
-}
-
 void build_alltoall(Builder& builder, int at_once) {
   std::vector<Slice> inputs;
-  for (int rank = 0; rank < builder.ranks(); ++rank) inputs.push_back(saved_input(builder, rank));
+  for (int rank = 0; rank < builder.ranks(); ++rank)
+    inputs.push_back(saved_input(builder, rank, kLocalLane));
   for (int rank = 0; rank < builder.ranks(); ++rank) {
     Slice block = inputs[static_cast<std::size_t>(rank)];
     block.length = 1;
@@ -71,7 +63,8 @@ void build_alltoall(Builder& builder, int at_once) {
 
 void build_sendrecv(Builder& builder) {
   std::vector<Slice> inputs;
-  for (int rank = 0; rank < builder.ranks(); ++rank) inputs.push_back(saved_input(builder, rank));
+  for (int rank = 0; rank < builder.ranks(); ++rank)
+    inputs.push_back(saved_input(builder, rank, kLocalLane));
   for (int rank = 0; rank < builder.ranks(); ++rank) {
     builder.copy(builder.output(wrap(rank + 1, builder.ranks()), 0, 1),
                  inputs[static_cast<std::size_t>(rank)], {.lane = kFirstLane});

@@ -35,7 +35,7 @@ Program build_parameter_server(const BuildRequest& request) {
       const PlaceId host = builder.add_host();
       serve_on_host(builder, host, shard, shards, at_once);
     } else {
-      reduce_and_hand_out(builder, shard, at_once);
+      reduce_and_hand_out(builder, shard, shard, kReduceLane, at_once);
     }
   }
   return builder.finish();

@@ -54,31 +54,72 @@ AlgorithmParameter at_once_parameter() {
   return {"at_once", "transfers one rank or server has under way at once", 8, 1, 1024, {1, 64}};
 }
 
-void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begin, int at_once,
-                int lane) {
-  const int n = builder.ranks();
-  std::vector<Slice> sources;
+void reduce_slices(Builder& builder, const Slice& dst, std::span<const Slice> sources, int at_once,
+                   int lane) {
+  std::vector<Slice> read;
   int remote = 0;
-  for (int i = 0; i < n; ++i) {
-    sources.push_back(builder.input(wrap(first + i, n), begin, dst.length));
-    remote += sources.back().place != dst.place;
-    if (remote < at_once && i + 1 < n) continue;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    read.push_back(sources[i]);
+    remote += sources[i].place != dst.place;
+    if (remote < at_once && i + 1 < sources.size()) continue;
     const OpOptions here = {.lane = lane, .at = dst.place};
-    if (sources.size() == 1) {
-      builder.copy(dst, sources[0], here);  // nothing when the only rank already has it there
+    if (read.size() == 1) {
+      builder.copy(dst, read[0], here);  // nothing when the only source is dst
     } else {
-      builder.combine(dst, sources, here);
+      builder.combine(dst, read, here);
     }
-    sources = {dst};
+    read = {dst};
     remote = 0;
   }
 }
 
-void reduce_and_hand_out(Builder& builder, int rank, int at_once) {
-  const Slice result = builder.output(rank, rank, 1);
-  reduce_all(builder, result, rank, rank, at_once, 0);
-  push_to_others(builder.ranks(), rank, at_once, 1, [&](int peer, int lane) {
-    builder.copy(builder.output(peer, rank, 1), result, {.lane = lane});
+void reduce_all(Builder& builder, const Slice& dst, int first, std::int64_t begin, int at_once,
+                int lane) {
+  std::vector<Slice> inputs;
+  for (int i = 0; i < builder.ranks(); ++i) {
+    inputs.push_back(builder.input(wrap(first + i, builder.ranks()), begin, dst.length));
+  }
+  reduce_slices(builder, dst, inputs, at_once, lane);
+}
+
+void ring_allreduce(Builder& builder, const std::vector<Slice>& slices, int lane) {
+  const auto n = static_cast<int>(slices.size());
+  const auto part = [&](int position, int index) {
+    Slice slice = slices[static_cast<std::size_t>(wrap(position, n))];
+    CHECK(slice.length % n == 0);
+    slice.length /= n;
+    slice.begin += wrap(index, n) * slice.length;
+    return slice;
+  };
+  for (int step = 1; step < n; ++step) {
+    for (int at = 0; at < n; ++at) {
+      const int index = wrap(at - 1 - step, n);
+      const Slice sum = part(at, index);
+      builder.combine(sum, {part(at - 1, index), sum}, {.lane = lane});
+    }
+  }
+  for (int step = 1; step < n; ++step) {
+    for (int at = 0; at < n; ++at) {
+      const int index = wrap(at + 1 - step, n);
+      builder.copy(part(at + 1, index), part(at, index), {.lane = lane});
+    }
+  }
+}
+
+Slice saved_input(Builder& builder, int rank, int lane) {
+  const Slice input = builder.input(rank, 0, builder.contract().units);
+  if (!builder.contract().in_place || builder.ranks() == 1) return input;
+  const Slice saved = builder.tmp(rank, 0, input.length);
+  builder.copy(saved, input, {.lane = lane});
+  return saved;
+}
+
+void reduce_and_hand_out(Builder& builder, int rank, std::int64_t unit, int first_lane,
+                         int at_once) {
+  const Slice result = builder.output(rank, unit, 1);
+  reduce_all(builder, result, rank, unit, at_once, first_lane);
+  push_to_others(builder.ranks(), rank, at_once, first_lane + 1, [&](int peer, int lane) {
+    builder.copy(builder.output(peer, unit, 1), result, {.lane = lane});
   });
 }
 
@@ -94,6 +135,28 @@ std::optional<std::string> missing_host(const BuildRequest& request) {
     }
   }
   return std::nullopt;
+}
+
+AlgorithmParameter host_share_parameter(std::int64_t otherwise, bool weighed) {
+  return {.name = "host_share",
+          .meaning = "percent of a copy within a socket that pass through host memory",
+          .otherwise = otherwise,
+          .least = 0,
+          .most = 100,
+          .tried = {0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50},
+          .weighed = weighed};
+}
+
+Striping striping_of(const BuildRequest& request, std::int64_t pieces) {
+  Striping striping;
+  striping.hosts = request.hosts;
+  striping.host_percent = request.parameter("host_share");
+  striping.pieces = pieces;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    const int host = host_of(request, rank);
+    striping.host_of_rank.push_back(host < request.hosts ? host : -1);
+  }
+  return striping;
 }
 
 }  // namespace espalier

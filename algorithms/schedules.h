@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "ir/stripe.h"
 
 // Arithmetic and stages that several algorithms share. Private to the room.
 
@@ -52,6 +54,11 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
 /// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
 AlgorithmParameter at_once_parameter();
 
+/// dst <- sources, folded in their order, at most `at_once` of other places read by one op. Where
+/// dst is one of them, it must be the first.
+void reduce_slices(Builder& builder, const Slice& dst, std::span<const Slice> sources, int at_once,
+                   int lane);
+
 /// dst <- the inputs' units [begin, begin + dst.length) of all ranks, beginning with rank `first`,
 /// at most `at_once` remote ones read by one op. Where dst is a rank's own input (in place), that
 /// rank must be `first`.
@@ -68,14 +75,30 @@ void push_to_others(int ranks, int rank, int at_once, int first_lane, Copy copy)
   }
 }
 
-/// Allreduce of one unit by one rank: it combines unit `rank` of all inputs (lane 0) and pushes the
-/// result to the others (lanes 1 to at_once).
-void reduce_and_hand_out(Builder& builder, int rank, int at_once);
+/// Allreduce of one unit by one rank: it combines that unit of all inputs (on `first_lane`) and
+/// pushes the result to the others (on the next `at_once` lanes).
+void reduce_and_hand_out(Builder& builder, int rank, std::int64_t unit, int first_lane,
+                         int at_once);
+
+/// Allreduce over slices of equal length, a multiple of their number n, that lie at different
+/// places: part r (of n) is reduced on the way round the ring that ends at slice r, then goes round
+/// again. Every place works on `lane`.
+void ring_allreduce(Builder& builder, const std::vector<Slice>& slices, int lane);
+
+/// The whole input of a rank, safe from peers that write over it: in place, a copy in scratch, made
+/// on `lane`.
+Slice saved_input(Builder& builder, int rank, int lane);
 
 /// The host memory of a rank; the only one when the request names none.
 int host_of(const BuildRequest& request, int rank);
 
 /// "rank 3 reaches no host memory", or nothing when every rank has one.
 std::optional<std::string> missing_host(const BuildRequest& request);
+
+/// Percent of a copy between GPUs of one socket that pass through their host memory.
+AlgorithmParameter host_share_parameter(std::int64_t otherwise, bool weighed);
+
+/// What the request's host_share asks for. \pre the algorithm has that parameter
+Striping striping_of(const BuildRequest& request, std::int64_t pieces = 1);
 
 }  // namespace espalier

@@ -63,21 +63,6 @@ std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
   return enough;
 }
 
-/// True when the ops touch the same units of a buffer and one of them writes there.
-bool conflict(const Program& program, const Op& a, const Op& b) {
-  if (a.kind == OpKind::compute || b.kind == OpKind::compute) return false;
-  const auto overlap = [&](const Operand& x, const Operand& y) {
-    return x.place == y.place && x.buffer == y.buffer &&
-           x.begin < std::uint64_t{y.begin} + b.length &&
-           y.begin < std::uint64_t{x.begin} + a.length;
-  };
-  if (overlap(a.dst, b.dst)) return true;
-  return std::ranges::any_of(program.sources_of(b),
-                             [&](const Operand& src) { return overlap(a.dst, src); }) ||
-         std::ranges::any_of(program.sources_of(a),
-                             [&](const Operand& src) { return overlap(src, b.dst); });
-}
-
 /// Cuts one op after the other and remembers which pieces became of it.
 class Cutter {
  public:

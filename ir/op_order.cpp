@@ -161,6 +161,20 @@ std::vector<OpId> find_cycle(const Program& program, const LaneChains& lanes,
   return cycle;
 }
 
+bool conflict(const Program& program, const Op& a, const Op& b) {
+  if (a.kind == OpKind::compute || b.kind == OpKind::compute) return false;
+  const auto overlap = [&](const Operand& x, const Operand& y) {
+    return x.place == y.place && x.buffer == y.buffer &&
+           x.begin < std::uint64_t{y.begin} + b.length &&
+           y.begin < std::uint64_t{x.begin} + a.length;
+  };
+  if (overlap(a.dst, b.dst)) return true;
+  return std::ranges::any_of(program.sources_of(b),
+                             [&](const Operand& src) { return overlap(a.dst, src); }) ||
+         std::ranges::any_of(program.sources_of(a),
+                             [&](const Operand& src) { return overlap(src, b.dst); });
+}
+
 std::string describe_cycle(const Program& program, const LaneChains& lanes,
                            const std::vector<OpId>& cycle) {
   constexpr std::size_t kMostNamed = 8;

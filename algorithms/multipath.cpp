@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies on two paths at once: "Interconnect-aware multi-path GPU communication with UCX", section
+// "The multi-path communication". Part of every message goes straight to the other GPU, the rest by
+// way of the host memory that both have, in pieces, so that it is copied in and out at once.
+// Between GPUs of different sockets all of it goes straight.
+#include "algorithms/schedules.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kLocalLane = 0;
+constexpr int kFirstLane = 1;
+
+Striping striping(const BuildRequest& request) {
+  return striping_of(request, request.parameter("streams"));
+}
+
+Program build_multipath(const BuildRequest& request) {
+  const auto window = static_cast<int>(request.parameter("window"));
+  const auto at_once = static_cast<int>(request.parameter("at_once"));
+  const int n = request.ranks;
+  Builder builder("multipath", request.contract(n == 1 ? 1 : window));
+  const auto send = [&](const Slice& message, int to, int first_lane) {
+    for (int i = 0; i < window; ++i) {
+      Slice one = message;
+      one.begin += i;
+      one.length = 1;
+      builder.copy(builder.output(to, i, 1), one, {.lane = first_lane + i % at_once});
+    }
+  };
+  if (request.collective == Collective::broadcast || n == 1) {
+    const Slice message = builder.input(request.root, 0, builder.contract().units);
+    push_to_others(n, request.root, n, 0,
+                   [&](int peer, int index) { send(message, peer, kFirstLane + index * at_once); });
+    keep_own(builder, request.root, 0, message.length, kLocalLane);
+  } else {
+    std::vector<Slice> messages;
+    for (int rank = 0; rank < n; ++rank) {
+      messages.push_back(saved_input(builder, rank, kLocalLane));
+    }
+    for (int rank = 0; rank < n; ++rank) {
+      send(messages[static_cast<std::size_t>(rank)], wrap(rank + 1, n), kFirstLane);
+    }
+  }
+  return stripe(builder.finish(), striping(request));
+}
+
+}  // namespace
+
+const Algorithm& multipath_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "multipath",
+      .summary = "straight to the other GPU and, within a socket, through host memory beside it",
+      .constraints = "any rank count",
+      .paper = "Interconnect-aware multi-path GPU communication with UCX",
+      .collectives = {Collective::broadcast, Collective::sendrecv},
+      .parameters = {host_share_parameter(25, true),
+                     {.name = "streams",
+                      .meaning = "pieces of what passes through host memory",
+                      .otherwise = 8,
+                      .least = 1,
+                      .most = 16,
+                      .tried = {1, 2, 4},
+                      .weighed = true},
+                     {"window", "messages back to back that make up the size", 1, 1, 64},
+                     at_once_parameter()},
+      .uses_hosts = true,
+      .max_ranks = kMaxQuadraticRanks,
+      .unsupported =
+          [](const BuildRequest& request) {
+            return cannot_stripe(request.parameter("window"), striping(request));
+          },
+      .build = build_multipath};
+  return algorithm;
+}
+
+}  // namespace espalier

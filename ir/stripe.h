@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// How transfers between GPUs of one host memory are divided between the direct way and the way
+/// through that memory: "Interconnect-aware multi-path GPU communication with UCX", section "The
+/// multi-path communication".
+struct Striping {
+  std::vector<int> host_of_rank;  ///< host memory of every rank; negative: none
+  int hosts = 0;                  ///< how many host memories there are
+  std::int64_t host_percent = 0;  ///< what goes through host memory, of every such transfer; 0..100
+  std::int64_t pieces = 1;        ///< that part is cut into so many, to be in and out at once
+};
+
+/// Why a message of `units` can't be striped so, or nothing.
+std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& striping);
+
+/// Divides every op by which a rank copies to, or reads from, another one of the same host memory:
+/// the last `host_percent` of its units pass through that memory, in pieces, each a copy to it and
+/// then what the op does, from there; the others go as before, at the same time. Copies of one op
+/// to host memory follow each other, as one copy engine would make them, and so do those out of it,
+/// beside them.
+///
+/// Units get finer, so that the parts are exact. Every ordered pair of ranks has one message's
+/// worth of scratch in its host memory, and uses it again. The program's own host memories, if it
+/// has any, are those of `striping`; a program without such an op stays as it is. So do ops that
+/// name their route, and ops that reduce and send the result on at once. Dependencies are derived
+/// anew; those between ops that share no data hold between all their parts.
+///
+/// \pre `program` passed `verify` and comes of no text; cannot_stripe answered nothing.
+Program stripe(const Program& program, const Striping& striping);
+
+}  // namespace espalier
