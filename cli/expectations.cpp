@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/report.h"
 #include "cli/text.h"
@@ -48,7 +49,10 @@ std::vector<Judged> judge_all(const std::string& scenario,
 }
 
 /// Enough digits to tell neighbours apart, no more.
-std::string figure(double value) { return fmt::format("{:.4g}", value); }
+std::string figure(double value) {
+  const bool is_long = std::abs(value) >= 1e4 && std::abs(value) < 1e15;
+  return is_long ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
 
 /// "0.65 to 0.7"
 std::string paper_text(const PaperFigure& paper) {
