@@ -145,6 +145,7 @@ std::string cell(const std::string& text) {
 
 std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
                                 const std::vector<Answers>& answers) {
+  if (block.expectations.empty()) return {};
   const auto& tables = std::get<CollectiveStudy>(block.study).tables;
   std::vector<std::vector<const Outcome*>> outcomes;
   for (std::size_t table = 0; table < tables.size(); ++table) {
@@ -155,6 +156,7 @@ std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock
 
 std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
                                 const std::vector<TrainingAnswers>& answers) {
+  if (block.expectations.empty()) return {};
   const auto& tables = std::get<TrainingStudy>(block.study).tables;
   std::vector<std::vector<const TrainingOutcome*>> outcomes;
   for (std::size_t table = 0; table < tables.size(); ++table) {
