@@ -106,7 +106,7 @@ Verdict compare(const ExpectedFigure& expected, double ours) {
 /// \p step the least ratio of a figure to the one before.
 Verdict compare(const ExpectedOrder& expected, double step) {
   if (!shorter(1, step)) return Verdict::unexplained;
-  return step >= expected.factor.value_or(1) ? Verdict::reproduced : Verdict::direction;
+  return shorter(step, expected.factor.value_or(1)) ? Verdict::direction : Verdict::reproduced;
 }
 
 /// `figure_of` answers a figure, or nothing after saying why.

@@ -127,6 +127,8 @@ TEST(Judge, OrdersRise) {
   EXPECT_THAT(rising.ours, Optional(DoubleEq(1.5))) << "3 / 2 is less than 2 / 1";
   EXPECT_EQ(rising.verdict, Verdict::reproduced);
   EXPECT_EQ(order({1, 2, 3}, 1.5).verdict, Verdict::reproduced);
+  EXPECT_EQ(order({1, 1.5 - 1e-12}, 1.5).verdict, Verdict::reproduced)
+      << "as far as times are exact";
   EXPECT_EQ(order({1, 2, 3}, 1.6).verdict, Verdict::direction);
   EXPECT_EQ(order({1, 3, 2}).verdict, Verdict::unexplained);
   EXPECT_EQ(order({1, 1 + 1e-12}).verdict, Verdict::unexplained) << "the same time";
