@@ -44,17 +44,9 @@ double bytes_moved(const Program& program, std::int64_t message_bytes) {
   return bytes;
 }
 
-Contract contract_of(int ranks, std::int64_t units) {
-  Contract contract;
-  contract.collective = Collective::allreduce;
-  contract.ranks = ranks;
-  contract.units = units;
-  return contract;
-}
-
 /// r0.out <- r0.in + r0.tmp + ...
 Program combine_of(int operands) {
-  Builder builder("combine", contract_of(1, 1));
+  Builder builder("combine", {.ranks = 1, .units = 1});
   std::vector<Slice> sources{builder.input(0, 0, 1)};
   for (int i = 1; i < operands; ++i) sources.push_back(builder.tmp(0, i - 1, 1));
   builder.combine(builder.output(0, 0, 1), sources);
@@ -63,7 +55,7 @@ Program combine_of(int operands) {
 
 /// Each op needs the one before it, to and fro between two ranks or in one lane of one.
 Program chain_of(int ops, bool between_ranks) {
-  Builder builder("chain", contract_of(2, 1));
+  Builder builder("chain", {.ranks = 2, .units = 1});
   const int other = between_ranks ? 1 : 0;
   for (int op = 0; op < ops; ++op) {
     const Slice here = builder.output(0, 0, 1);

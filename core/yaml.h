@@ -95,4 +95,8 @@ class YamlMap {
   bool all_known_ = false;
 };
 
+/// A scalar that YAML reads back as `text`, whatever stands in it: in double quotes, which say what
+/// can't be printed by escapes.
+std::string yaml_quoted(std::string_view text);
+
 }  // namespace espalier

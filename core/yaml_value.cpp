@@ -185,4 +185,19 @@ void YamlMap::key_problem(std::string_view key, std::string message, std::string
   (at.present() ? at : value_).problem(std::move(message), std::move(suggestion));
 }
 
+std::string yaml_quoted(std::string_view text) {
+  std::string all = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      all += '\\';
+      all += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      all += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      all += c;
+    }
+  }
+  return all + '"';
+}
+
 }  // namespace espalier

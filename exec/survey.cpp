@@ -33,14 +33,6 @@ struct Way {
   int to = 0;
 };
 
-Contract contract_of(int ranks, std::int64_t units) {
-  Contract contract;
-  contract.collective = Collective::allreduce;
-  contract.ranks = ranks;
-  contract.units = units;
-  return contract;
-}
-
 /// Measures with one method of copying.
 class Surveyor {
  public:
@@ -52,7 +44,7 @@ class Surveyor {
   double copy_gbps(const std::vector<Way>& ways, double latency_s) const {
     const std::int64_t bytes = meter_.footprint_bytes / 2;
     const std::int64_t pieces = pieces_of(bytes);
-    Builder builder("copy", contract_of(ranks_, pieces));
+    Builder builder("copy", {.ranks = ranks_, .units = pieces});
     PlaceId host = 0;
     if (std::ranges::any_of(ways, [](Way way) { return way.from == kHost || way.to == kHost; })) {
       host = builder.add_host();
@@ -77,7 +69,7 @@ class Surveyor {
   double combine_s(const std::vector<int>& ranks, int operands, double latency_s) const {
     const std::int64_t bytes = meter_.footprint_bytes / (operands + 1);
     const std::int64_t pieces = pieces_of(bytes);
-    Builder builder("combine", contract_of(ranks_, pieces));
+    Builder builder("combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       for (const int rank : ranks) {
         std::vector<Slice> sources{builder.input(rank, piece, 1)};
@@ -148,7 +140,7 @@ class Surveyor {
   template <class Fill>
   double chain_latency_s(int units, const Fill& fill) const {
     const auto time_s = [&](int steps) {
-      Builder builder("chain", contract_of(ranks_, units));
+      Builder builder("chain", {.ranks = ranks_, .units = units});
       fill(builder, steps);
       return time_of(builder.finish(), units * kTinyBytes);
     };

@@ -18,22 +18,6 @@ namespace {
 
 constexpr std::string_view kSchema = "espalier.tuning/1";
 
-/// A string as YAML reads it back whatever stands in it.
-std::string in_quotes(std::string_view text) {
-  std::string all = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      all += '\\';
-      all += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      all += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      all += c;
-    }
-  }
-  return all + '"';
-}
-
 /// "16KiB" when that says all of it, otherwise bytes.
 std::string size_text(std::int64_t bytes) {
   const std::string text = format_bytes(bytes);
@@ -172,14 +156,14 @@ std::string print_tuning(const TuningTable& table) {
   if (!table.gpus.empty()) gpus = fmt::format("\"{}\"", fmt::join(table.gpus, ","));
   std::string text =
       fmt::format("schema: {}\nmachine: {}\ngpus: {}\nranks: {}\ncollective: {}\n", kSchema,
-                  in_quotes(table.machine), gpus, table.ranks, to_string(table.collective));
+                  yaml_quoted(table.machine), gpus, table.ranks, to_string(table.collective));
   if (!table.relays.empty()) text += fmt::format("relay: \"{}\"\n", fmt::join(table.relays, ","));
   if (info(table.collective).rooted) text += fmt::format("root: {}\n", table.root);
-  text += fmt::format("profile: {}\nlinks: {}\nin_place: {}\nrows:\n", in_quotes(table.profile),
+  text += fmt::format("profile: {}\nlinks: {}\nin_place: {}\nrows:\n", yaml_quoted(table.profile),
                       table.links == LinkScope::fabric ? "fabric" : "all", table.in_place);
   for (const TuningRow& row : table.rows) {
     text += fmt::format("  - {{up_to: {}, algorithm: {}, chunk: {}, time_us: {:.6g}}}\n",
-                        size_text(row.up_to_bytes), in_quotes(row.algorithm),
+                        size_text(row.up_to_bytes), yaml_quoted(row.algorithm),
                         size_text(row.chunk_bytes), row.time_s * 1e6);
   }
   return text;

@@ -5,21 +5,12 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/yaml.h"
 #include "topologies/load.h"
 
 namespace espalier {
 
 namespace {
-
-/// In double quotes, which YAML reads as written but for these two.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + '"';
-}
 
 /// A flow map, key by key.
 class FlowMap {
@@ -66,12 +57,12 @@ std::string node_text(const Node& node) {
   FlowMap map;
   map.add("name", node.name);
   map.add("kind", to_string(node.kind));
-  if (!node.model.empty()) map.add("model", quoted(node.model));
+  if (!node.model.empty()) map.add("model", yaml_quoted(node.model));
   if (node.numa >= 0) map.add("numa", node.numa);
   map.add_if("memory_gbps", node.memory_gbps);
   map.add_if("reduce_gbps", node.reduce_gbps);
   map.add_if("access_gbps", node.access_gbps);
-  if (!node.memory.empty()) map.add("memory", quoted(node.memory));
+  if (!node.memory.empty()) map.add("memory", yaml_quoted(node.memory));
   map.add_if("peer_limit", node.peer_limit);
   map.add_if("copy_engines", node.copy_engines);
   if (node.speed != 1) map.add("speed", node.speed);
@@ -82,13 +73,13 @@ std::string link_text(const Topology& machine, const Link& link) {
   FlowMap map;
   map.add("a", machine.nodes[static_cast<std::size_t>(link.a)].name);
   map.add("b", machine.nodes[static_cast<std::size_t>(link.b)].name);
-  map.add("kind", quoted(link.kind));
+  map.add("kind", yaml_quoted(link.kind));
   if (link.count != 1) map.add("count", link.count);
   map.add("gbps", link.gbps);
   map.add_if("latency_us", link.latency_s * 1e6);
   map.add_if("measured_gbps", link.measured_gbps);
   if (link.duplex != Duplex::full) map.add("duplex", to_string(link.duplex));
-  if (!link.medium.empty()) map.add("medium", quoted(link.medium));
+  if (!link.medium.empty()) map.add("medium", yaml_quoted(link.medium));
   return map.text();
 }
 
@@ -101,7 +92,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
   const auto micros = [&](std::string_view key, double value_s, double base_s) {
     if (value_s != base_s) line(key, fmt::format("{:.6g}", value_s * 1e6));
   };
-  if (profile.title != base.title) line("title", quoted(profile.title));
+  if (profile.title != base.title) line("title", yaml_quoted(profile.title));
   if (profile.uses_measured != base.uses_measured) {
     line("uses_measured", profile.uses_measured ? "true" : "false");
   }
@@ -120,7 +111,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     FlowMap map;
     if (figures.efficiency != before.efficiency) map.add("efficiency", figures.efficiency);
     if (figures.overhead_s != before.overhead_s) map.add("overhead_us", figures.overhead_s * 1e6);
-    if (!map.empty()) links += fmt::format("      {}: {}\n", quoted(kind), map.text());
+    if (!map.empty()) links += fmt::format("      {}: {}\n", yaml_quoted(kind), map.text());
   }
   if (!links.empty()) text += "    links:\n" + links;
   return text;
@@ -135,7 +126,7 @@ std::string link_kinds_text(const Topology& machine) {
     const auto& known = built_in_profiles().link_kinds;
     const auto found = known.find(kind);
     if (found != known.end() && found->second == link_class) continue;
-    text += fmt::format("  {}: {{class: {}}}\n", quoted(kind), to_string(link_class));
+    text += fmt::format("  {}: {{class: {}}}\n", yaml_quoted(kind), to_string(link_class));
   }
   return text;
 }
@@ -146,7 +137,7 @@ std::string memories_text(const Topology& machine) {
     FlowMap map;
     map.add("gbps", memory.gbps);
     map.add_if("reduce_gbps", memory.reduce_gbps);
-    text += fmt::format("  {}: {}\n", quoted(name), map.text());
+    text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
   }
   return text;
 }
@@ -159,7 +150,7 @@ std::string profiles_text(const Topology& machine) {
     const bool built_in = base != known.end();
     const std::string changes = profile_text(profile, built_in ? base->second : Profile{});
     if (changes.empty() && built_in) continue;
-    text += fmt::format("  {}:{}\n{}", quoted(name), changes.empty() ? " {}" : "", changes);
+    text += fmt::format("  {}:{}\n{}", yaml_quoted(name), changes.empty() ? " {}" : "", changes);
   }
   return text;
 }
@@ -168,13 +159,13 @@ std::string profiles_text(const Topology& machine) {
 
 std::string print_topology(const Topology& machine) {
   CHECK(machine.hosts == 1);
-  std::string text = "schema: espalier.topology/1\nname: " + quoted(machine.name) + "\n";
-  if (!machine.title.empty()) text += "title: " + quoted(machine.title) + "\n";
+  std::string text = "schema: espalier.topology/1\nname: " + yaml_quoted(machine.name) + "\n";
+  if (!machine.title.empty()) text += "title: " + yaml_quoted(machine.title) + "\n";
   const auto section = [&](std::string_view name, const std::string& content) {
     if (!content.empty()) text += fmt::format("{}:\n{}", name, content);
   };
   std::string sources;
-  for (const std::string& source : machine.sources) sources += "  - " + quoted(source) + "\n";
+  for (const std::string& source : machine.sources) sources += "  - " + yaml_quoted(source) + "\n";
   section("sources", sources);
   text += fmt::format("peer_access: {}\n", name_of(machine.peer_access));
   if (machine.gpus_forward) text += "gpus_forward: true\n";

@@ -280,5 +280,19 @@ TEST(YamlValue, OutlivesItsParent) {
   EXPECT_EQ(value.text("it"), "c");
 }
 
+TEST(YamlQuoted, IsReadBackWhateverStandsInIt) {
+  std::string all = "\n\t";  // other control characters are refused by readers
+  for (int c = 0x20; c < 0x7f; ++c) all += static_cast<char>(c);
+  for (const std::string& text :
+       {std::string(), std::string("a: [b] # c"), std::string("\\\""), all}) {
+    DiagnosticList problems;
+    const YamlValue value =
+        YamlValue::parse("key: " + yaml_quoted(text) + "\n", "f.yaml", problems);
+    YamlMap map(value, "a map");
+    EXPECT_EQ(map.text("key"), text);
+    EXPECT_TRUE(problems.empty());
+  }
+}
+
 }  // namespace
 }  // namespace espalier
