@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/text.h"
 #include "core/error.h"
+#include "exec/median.h"
 
 namespace espalier {
 
@@ -77,9 +78,7 @@ std::optional<double> median_error(const std::vector<Comparison>& comparisons,
     if (one.measured.report.message_bytes >= least_bytes) errors.push_back(std::abs(one.error()));
   }
   if (errors.empty()) return std::nullopt;
-  std::ranges::sort(errors);
-  const std::size_t middle = errors.size() / 2;
-  return errors.size() % 2 == 1 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2;
+  return median(std::move(errors));
 }
 
 std::vector<Comparison> compare_table(const Console& console, Study& predicting, Study& measuring,
@@ -116,7 +115,8 @@ std::vector<Comparison> compare_table(const Console& console, Study& predicting,
   return all;
 }
 
-std::string comparison_json(const std::vector<Comparison>& comparisons, std::string_view where) {
+std::string comparison_json(const std::vector<Comparison>& comparisons, const Answers& answers,
+                            std::string_view where) {
   Json rows = Json::array();
   for (const Comparison& one : comparisons) {
     const Query& query = one.measured.query;
@@ -146,6 +146,8 @@ std::string comparison_json(const std::vector<Comparison>& comparisons, std::str
   json["median_error"] = or_null(median_error(comparisons, 0));
   json["median_error_from_16MiB"] = or_null(median_error(comparisons, kLargeMessage));
   json["rows"] = std::move(rows);
+  json["skipped"] = Json::array();
+  for (const Skipped& one : answers.skipped) json["skipped"].push_back(skipped_json(one));
   return dump(json);
 }
 

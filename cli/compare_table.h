@@ -36,7 +36,8 @@ std::vector<Comparison> compare_table(const Console& console, Study& predicting,
                                       const std::vector<Query>& queries, std::string_view where,
                                       bool print, Answers& answers);
 
-/// As `espalier.compare/1` (docs/probing.md).
-std::string comparison_json(const std::vector<Comparison>& comparisons, std::string_view where);
+/// As `espalier.compare/1` (docs/probing.md); `answers` knows what was skipped.
+std::string comparison_json(const std::vector<Comparison>& comparisons, const Answers& answers,
+                            std::string_view where);
 
 }  // namespace espalier

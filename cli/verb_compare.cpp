@@ -72,7 +72,7 @@ int run_compare(Arguments& arguments, const Console& console) {
       compare_table(console, predicting, measuring, sweep.queries(), where, print, answers);
   const Outcome* best = answers.best();
   // The trace takes one run more, which may fail.
-  if (!json.empty()) write_output(console, json, comparison_json(comparisons, where));
+  if (!json.empty()) write_output(console, json, comparison_json(comparisons, answers, where));
   if (!trace.empty() && best != nullptr) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
   }

@@ -90,7 +90,7 @@ struct RunReport {
   double time_s = 0;  ///< of one run; the mean over iterations for executing back ends
   double min_time_s = 0;
   double max_time_s = 0;
-  double median_time_s = 0;           ///< as above; the later of two in the middle
+  double median_time_s = 0;           ///< as above; the mean of two in the middle
   std::int64_t message_bytes = 0;     ///< after rounding to whole elements and blocks
   std::int64_t transfers = 0;         ///< between different places
   std::optional<std::int64_t> wrong;  ///< wrong elements (executing back ends that checked)

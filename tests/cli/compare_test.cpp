@@ -89,6 +89,21 @@ TEST_F(Compare, PrintsARowForEverySizeAndAlgorithmAndTheMedianErrors) {
     const double predicted_s = row["predicted_s"];
     EXPECT_NEAR(row["error"], predicted_s / double(row["measured_s"]) - 1, 1e-6);
   }
+  EXPECT_TRUE(json["skipped"].empty());
+}
+
+TEST_F(Compare, SaysInJsonWhatWasSkipped) {
+  const Spoken done =
+      run({"compare", "--topology", "full:n=3", "--collective", "broadcast", "--algorithm", "all",
+           "--size", "4KiB", "--iters", "1", "--json", file("s.json")});
+  EXPECT_EQ(done.code, 0) << done.err;
+  const Json json = Json::parse(read_file(file("s.json")));
+  EXPECT_GT(json["rows"].size(), 2U);
+  ASSERT_GT(json["skipped"].size(), 0U);
+  for (const Json& one : json["skipped"]) {
+    EXPECT_EQ(one["schema"], "espalier.skipped/1");
+    EXPECT_THAT(done.out, HasSubstr("# Not here: " + std::string(one["algorithm"])));
+  }
 }
 
 TEST_F(Compare, DrawsBothTimelinesOfTheSameOps) {
