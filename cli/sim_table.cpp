@@ -151,31 +151,37 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
 
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     bool print, Answers& answers) {
+  Progress progress(console, queries.size());
+  const auto ask = [&](const Query& query) { return study.ask(query); };
+  simulate_table(console, study, queries, {ask, progress}, print, answers);
+}
+
+void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                    const Asking& asking, bool print, Answers& answers) {
   const Query& first = queries.front();
   const int ranks = study.machine(first).ranks();
   Table table(console, study, queries);
   Answers mine;
+  asking.progress.erase();
   if (print) table.header(first, ranks);
-  {
-    Progress progress(console, queries.size());
-    std::size_t printed = 0;
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-      progress.step(progress_label(queries[i]));
-      Outcome outcome = study.ask(queries[i]);
-      for (const Diagnostic& problem : outcome.problems) {
-        progress.erase();
-        say(console, render(problem));
-      }
-      mine.add(std::move(outcome));
-      const bool last_of_size =
-          i + 1 == queries.size() || queries[i + 1].size_bytes != queries[i].size_bytes;
-      if (!print || !last_of_size) continue;
-      progress.erase();
-      std::vector<const Outcome*> rows;
-      for (; printed < mine.outcomes.size(); ++printed) rows.push_back(&mine.outcomes[printed]);
-      table.rows(std::move(rows));
+  std::size_t printed = 0;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    asking.progress.step(progress_label(queries[i]));
+    Outcome outcome = asking.ask(queries[i]);
+    for (const Diagnostic& problem : outcome.problems) {
+      asking.progress.erase();
+      say(console, render(problem));
     }
+    mine.add(std::move(outcome));
+    const bool last_of_size =
+        i + 1 == queries.size() || queries[i + 1].size_bytes != queries[i].size_bytes;
+    if (!print || !last_of_size) continue;
+    asking.progress.erase();
+    std::vector<const Outcome*> rows;
+    for (; printed < mine.outcomes.size(); ++printed) rows.push_back(&mine.outcomes[printed]);
+    table.rows(std::move(rows));
   }
+  asking.progress.erase();
   if (print) {
     if (!mine.outcomes.empty()) console.out << "#\n";
     print_average(console, mine.outcomes);

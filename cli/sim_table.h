@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cli/console.h"
@@ -8,9 +9,20 @@
 
 namespace espalier {
 
+/// Who answers the queries of a table, and what shows how far that is.
+struct Asking {
+  std::function<Outcome(const Query& query)> ask;
+  Progress& progress;  ///< a step each
+};
+
 /// Asks the queries of one table (one machine, sizes one after the other) and adds to `answers`.
 /// When `print`, writes the table in the manner of nccl-tests, each size as soon as it is known,
-/// fastest first, then the bounds with their certificates and what did not apply.
+/// fastest first, then the bounds with their certificates and what did not apply. `study` knows the
+/// machine.
+void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                    const Asking& asking, bool print, Answers& answers);
+
+/// The same, asking the study.
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     bool print, Answers& answers);
 

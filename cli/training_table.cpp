@@ -158,17 +158,17 @@ const TrainingOutcome* TrainingAnswers::best() const {
   return best == outcomes.end() ? nullptr : &*best;
 }
 
-TrainingAnswers train_table(const Console& console, Study& study, Backend& simulator,
-                            const TrainingSweep& sweep, bool print) {
+TrainingAnswers train_table(const Console& console, const TrainingSweep& sweep,
+                            const AskingTraining& asking, bool print) {
   const std::vector<TrainingQuery> queries = sweep.queries();
   TrainingRows rows(console, sweep.algorithms);
   TrainingAnswers answers;
+  asking.progress.erase();
   if (print) rows.header(sweep);
-  Progress progress(console, queries.size());
   for (const TrainingQuery& query : queries) {
-    progress.step(fmt::format("{} {}", query.exchange.algorithm, query.model->name));
-    TrainingOutcome outcome = train(study, simulator, query);
-    progress.erase();
+    asking.progress.step(fmt::format("{} {}", query.exchange.algorithm, query.model->name));
+    TrainingOutcome outcome = asking.ask(query);
+    asking.progress.erase();
     for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
     if (print && outcome.ran()) rows.row(outcome);
     answers.add(std::move(outcome));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,16 @@ struct TrainingAnswers {
   const TrainingOutcome* best() const;
 };
 
+/// Who answers the queries of a table, and what shows how far that is.
+struct AskingTraining {
+  std::function<TrainingOutcome(const TrainingQuery& query)> ask;
+  Progress& progress;  ///< a step each
+};
+
 /// Asks the queries of a sweep. When `print`, writes a table, a line for each outcome that ran as
 /// soon as it is known, and what did not apply.
-TrainingAnswers train_table(const Console& console, Study& study, Backend& simulator,
-                            const TrainingSweep& sweep, bool print);
+TrainingAnswers train_table(const Console& console, const TrainingSweep& sweep,
+                            const AskingTraining& asking, bool print);
 
 /// The buckets of one run, and when each was exchanged.
 void print_buckets(const Console& console, const TrainingOutcome& outcome);

@@ -7,6 +7,7 @@
 #include "cli/exec_table.h"
 #include "cli/expectations.h"
 #include "cli/report.h"
+#include "cli/scenario_sweep.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
 #include "cli/training_table.h"
@@ -100,11 +101,14 @@ struct Results {
   }
 };
 
-/// Runs scenarios one after the other, and remembers between them.
+/// Shows scenarios one after the other, as their answers come in.
 class ScenarioRunner {
  public:
-  ScenarioRunner(const Console& console, const Options& options)
-      : console_(console), options_(options) {}
+  ScenarioRunner(const Console& console, const Options& options, ScenarioSweep& sweep)
+      : console_(console),
+        options_(options),
+        sweep_(sweep),
+        progress_(console, sweep.questions()) {}
 
   Results run(const Scenario& scenario);
 
@@ -117,8 +121,8 @@ class ScenarioRunner {
 
   const Console& console_;
   const Options& options_;
-  Simulator simulator_;
-  Study study_{simulator_, &simulator_};
+  ScenarioSweep& sweep_;
+  Progress progress_;
 };
 
 /// No algorithm applied to a table. Tables may have the same to say.
@@ -150,7 +154,8 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   for (const std::vector<Query>& queries : study.tables) {
     Answers& answers = tables.emplace_back();
     if (options_.print) console_.out << "#\n";
-    simulate_table(console_, study_, queries, options_.print, answers);
+    const auto ask = [&](const Query& query) { return sweep_.ask(query); };
+    simulate_table(console_, sweep_.study(), queries, {ask, progress_}, options_.print, answers);
     const Outcome* best = answers.best();
     executed.push_back(best != nullptr ? show_best(study, *best) : Answers{});
     if (best == nullptr)
@@ -169,7 +174,8 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   std::vector<TrainingAnswers> tables;
   for (const TrainingSweep& sweep : study.tables) {
     if (options_.print) console_.out << "#\n";
-    tables.push_back(train_table(console_, study_, simulator_, sweep, options_.print));
+    const auto ask = [&](const TrainingQuery& query) { return sweep_.train(query); };
+    tables.push_back(train_table(console_, sweep, {ask, progress_}, options_.print));
     const TrainingAnswers& answers = tables.back();
     if (answers.outcomes.empty()) {
       note_unanswered(block, sweep.question.exchange.topology, answers.refused, results.unanswered);
@@ -251,6 +257,8 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   const std::string claims = arguments.output("--claims");
   Options options;
   options.print = json != "-" && csv != "-" && claims != "-";
+  const int jobs = static_cast<int>(arguments.integer("--jobs", 0, kMostJobs));
+  const std::string journal = arguments.text("--resume");
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {
@@ -269,7 +277,8 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   }
   problems.throw_if_any();
 
-  ScenarioRunner runner(console, options);
+  ScenarioSweep sweep(scenarios, jobs, journal);
+  ScenarioRunner runner(console, options, sweep);
   Results all;
   for (const Scenario& scenario : scenarios) {
     if (options.print) {
@@ -297,12 +306,14 @@ const Verb& run_verb() {
       "run studies: scenario files, built-in ones by name, or a folder of them",
       "A scenario asks one or many questions of the kind `sim` answers, may say what it expects of "
       "the answers, and may also execute the best one with real data. docs/scenarios.md has the "
-      "format. The exit code is 1 when an expectation is not met.",
+      "format. The exit code is 1 when an expectation is not met. Answers are found by worker "
+      "processes; with --resume, a run that was interrupted goes on where it was.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
-      {{"--show-links", "16"}, {"--json"}, {"--csv"}, {"--claims"}},
+      {{"--jobs", "0"}, {"--resume"}, {"--show-links", "16"}, {"--json"}, {"--csv"}, {"--claims"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
-       {"run my_study.yaml --json reports.json", "a study of your own"}},
+       {"run my_study.yaml --json reports.json", "a study of your own"},
+       {"run my_sweep.yaml --resume sweep.jsonl", "a long one, which may be interrupted"}},
       run_scenarios};
   return verb;
 }

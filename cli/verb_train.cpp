@@ -117,7 +117,9 @@ int run_train(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && save != "-";
-  TrainingAnswers answers = train_table(console, study, simulator, training.sweep, print);
+  Progress progress(console, training.sweep.queries().size());
+  const auto ask = [&](const TrainingQuery& query) { return train(study, simulator, query); };
+  TrainingAnswers answers = train_table(console, training.sweep, {ask, progress}, print);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
   if (!json.empty()) write_output(console, json, answers_json(answers));

@@ -2,20 +2,17 @@
 // probe and compare, as far as times, which differ from run to run, do not matter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "cli/app.h"
 #include "cli/compare_table.h"
 #include "cli/probing.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "exec/cuda_backend.h"
+#include "tests/cli/spoken.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -25,25 +22,8 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
-struct Spoken {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-Spoken run(const std::vector<std::string>& words) {
-  std::ostringstream out;
-  std::ostringstream err;
-  const int code = run_app(words, out, err);
-  return {code, out.str(), err.str()};
-}
-
-class Compare : public testing::Test {
+class Compare : public WithFiles {
  protected:
-  Compare() { std::filesystem::create_directories(folder_); }
-  ~Compare() override { std::filesystem::remove_all(folder_); }
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
-
   /// Two ranks on a computer; the figures are made up.
   std::string machine() const {
     write_file(file("two.yaml"), R"(
@@ -59,10 +39,6 @@ links:
 )");
     return file("two.yaml");
   }
-
- private:
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("espalier_compare_" + std::to_string(getpid()));
 };
 
 TEST_F(Compare, PrintsARowForEverySizeAndAlgorithmAndTheMedianErrors) {

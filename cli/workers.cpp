@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/workers.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/check.h"
+#include "core/error.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr pid_t kEnded = 0;  // the process number of a worker that is no more
+
+/// Whether all of it went through; not where the other side is gone.
+bool send_all(int socket, const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t sent = send(socket, bytes, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    bytes += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+bool receive_all(int socket, void* data, std::size_t size) {
+  auto* bytes = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t received = recv(socket, bytes, size, 0);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) return false;
+    bytes += received;
+    size -= static_cast<std::size_t>(received);
+  }
+  return true;
+}
+
+/// A worker's life: until nobody asks any more. Must not come back into the parent's code.
+[[noreturn]] void serve(int socket, const WorkerPool::Work& work) noexcept {
+  std::uint64_t task = 0;
+  while (receive_all(socket, &task, sizeof task)) {
+    const std::string answer = work(task);
+    const std::uint64_t size = answer.size();
+    if (!send_all(socket, &size, sizeof size) || !send_all(socket, answer.data(), size)) break;
+  }
+  _exit(0);  // what the parent has buffered is the parent's to write
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return fmt::format("exit code {}", WEXITSTATUS(status));
+}
+
+[[noreturn]] void no_worker(int error) {
+  throw Error(ErrorKind::runtime,
+              fmt::format("can't make a worker process: {}", std::strerror(error)),
+              "--jobs 1 needs none");
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(int workers, Work work) : work_(std::move(work)) {
+  CHECK(workers >= 1);
+  for (int i = 0; workers > 1 && i < workers; ++i) start();
+}
+
+WorkerPool::~WorkerPool() {
+  for (const Worker& worker : workers_) {
+    close(worker.socket);  // which ends one that waits for work
+    if (worker.busy && worker.process != kEnded) kill(worker.process, SIGKILL);
+  }
+  for (const Worker& worker : workers_) {
+    if (worker.process == kEnded) continue;
+    while (waitpid(worker.process, nullptr, 0) < 0 && errno == EINTR) continue;
+  }
+}
+
+void WorkerPool::start() {
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) no_worker(errno);
+  const pid_t parent = getpid();
+  const pid_t process = fork();
+  if (process < 0) {
+    const int error = errno;
+    close(sockets[0]);
+    close(sockets[1]);
+    no_worker(error);
+  }
+  if (process == 0) {
+    // A worker must not outlive who asks, however that ended.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    close(sockets[0]);
+    for (const Worker& other : workers_) close(other.socket);
+    serve(sockets[1], work_);
+  }
+  close(sockets[1]);
+  workers_.push_back({process, sockets[0], false, 0});
+}
+
+void WorkerPool::begin(std::vector<std::size_t> tasks,
+                       std::function<void(std::size_t, std::string)> received) {
+  CHECK(tasks_.empty());
+  tasks_ = std::move(tasks);
+  received_ = std::move(received);
+  for (Worker& worker : workers_) give_next(worker);
+}
+
+void WorkerPool::give_next(Worker& worker) {
+  if (given_ == tasks_.size()) return;
+  worker.busy = true;
+  worker.task = tasks_[given_++];
+  const std::uint64_t number = worker.task;
+  // That a worker is gone shows when its answer is awaited.
+  send_all(worker.socket, &number, sizeof number);
+}
+
+void WorkerPool::take(Worker& worker) {
+  std::uint64_t size = 0;
+  std::string answer;
+  bool complete = receive_all(worker.socket, &size, sizeof size);
+  if (complete) {
+    answer.resize(size);
+    complete = receive_all(worker.socket, answer.data(), size);
+  }
+  if (!complete) {
+    int status = 0;
+    while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
+    worker.process = kEnded;
+    throw Error(
+        ErrorKind::runtime,
+        fmt::format("a worker process ended ({}) before it had answered", describe_end(status)),
+        "--jobs 1 runs without workers");
+  }
+  const std::size_t task = worker.task;
+  worker.busy = false;
+  give_next(worker);  // at work again while the answer is looked at
+  received_(task, std::move(answer));
+}
+
+void WorkerPool::wait(std::size_t task) {
+  if (workers_.empty()) {
+    received_(task, work_(task));
+    return;
+  }
+  std::vector<pollfd> sockets;
+  for (const Worker& worker : workers_) {
+    // A negative number is passed over.
+    sockets.push_back({worker.busy ? worker.socket : -1, POLLIN, 0});
+  }
+  if (poll(sockets.data(), sockets.size(), -1) < 0) {
+    CHECK(errno == EINTR);
+    return;
+  }
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (sockets[i].revents != 0) take(workers_[i]);
+  }
+}
+
+}  // namespace espalier
