@@ -122,6 +122,7 @@ struct Fields {
     visit("type", run.type);
     visit("op", run.op);
     visit("engine", run.engine);
+    visit("is_call", run.is_call);
   }
   static void of(auto& visit, Is<Query> auto& query) {
     visit("topology", query.topology);

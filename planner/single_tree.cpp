@@ -18,13 +18,6 @@ constexpr int kAvoidingTrees = 64;
 /// Edges are exchanged up to this many ranks: beyond, it takes long.
 constexpr int kMostExchangedRanks = 32;
 
-void add(const PackingProblem& problem, const PackedEdge& edge, int times, Loads& loads) {
-  for (const int resource : edge.resources) {
-    const auto r = static_cast<std::size_t>(resource);
-    loads[r] += times * problem.resources[r].load;
-  }
-}
-
 /// Time per byte of the fullest resource.
 Rational fullest(const PackingProblem& problem, const Loads& loads) {
   std::size_t most = 0;
