@@ -50,7 +50,7 @@ void read_collective(Arguments& arguments, Query& question, int ranks) {
 }
 
 void read_chooser(Arguments& arguments, const std::string& word, const Query& question) {
-  if (word == kAuto && question.ranks > 0) {
+  if (is_auto(word) && question.ranks > 0) {
     arguments.problem_of("--algorithm", "auto chooses by simulating a machine, and none is named",
                          "--topology names one");
   }
@@ -290,7 +290,7 @@ std::size_t widest_label(Study& study, const Query& query) {
   if (const TuningTable* table = study.tuning_table(query)) {
     for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
   } else {
-    for (const std::string& candidate : tuning_candidates(query.collective)) {
+    for (const std::string& candidate : auto_candidates(query.algorithm, query.collective)) {
       widest = std::max(widest, candidate.size() + open_columns(candidate));
     }
   }

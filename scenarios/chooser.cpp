@@ -9,17 +9,28 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "scenarios/study.h"
+#include "scenarios/tuner.h"
 
 namespace espalier {
 
 namespace {
 
+constexpr std::string_view kAutoOf = "auto:";
 constexpr std::string_view kTuned = "tuned:";
 
 }  // namespace
 
+bool is_auto(std::string_view algorithm) {
+  return algorithm == kAuto || algorithm.starts_with(kAutoOf);
+}
+
 bool is_chooser(std::string_view algorithm) {
-  return algorithm == kAuto || algorithm.starts_with(kTuned);
+  return is_auto(algorithm) || algorithm.starts_with(kTuned);
+}
+
+std::vector<std::string> auto_candidates(std::string_view algorithm, Collective collective) {
+  if (algorithm == kAuto) return tuning_candidates(collective);
+  return split(algorithm.substr(kAutoOf.size()), '|');
 }
 
 std::optional<std::string> tuning_file(std::string_view algorithm) {
@@ -66,7 +77,17 @@ void check_concrete_algorithm(const std::string& spec, Collective collective) {
 void check_algorithm(const std::string& spec, Collective collective) {
   if (const auto file = tuning_file(spec)) {
     read_tuning(*file, collective);
-  } else if (spec != kAuto) {
+  } else if (is_auto(spec)) {
+    DiagnosticList problems;
+    for (const std::string& candidate : auto_candidates(spec, collective)) {
+      try {
+        check_concrete_algorithm(candidate, collective);
+      } catch (const Error& error) {
+        for (const Diagnostic& problem : error.diagnostics()) problems.add(problem);
+      }
+    }
+    problems.throw_if_any(ErrorKind::usage);
+  } else {
     check_concrete_algorithm(spec, collective);
   }
 }

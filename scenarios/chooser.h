@@ -4,18 +4,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/collective.h"
 #include "scenarios/tuning_table.h"
 
-// In place of an algorithm a query may name who chooses one: "auto", the tuner on the fly, or
-// "tuned:FILE", a table made before. What is chosen depends on the size of the message.
+// In place of an algorithm a query may name who chooses one: "auto", the tuner on the fly, which
+// "auto:knomial:k=4|chain" leaves nothing but these, or "tuned:FILE", a table made before. What is
+// chosen depends on the size of the message.
 
 namespace espalier {
 
 inline constexpr std::string_view kAuto = "auto";
 
 bool is_chooser(std::string_view algorithm);
+/// "auto", or "auto:" and from what.
+bool is_auto(std::string_view algorithm);
+
+/// What the tuner chooses from: the algorithms named, or all there are to try. \pre is_auto
+std::vector<std::string> auto_candidates(std::string_view algorithm, Collective collective);
 
 /// The file of "tuned:FILE"; nothing for anything else.
 std::optional<std::string> tuning_file(std::string_view algorithm);

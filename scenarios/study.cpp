@@ -135,7 +135,8 @@ std::optional<Query> Study::resolve(const Query& query) {
     concrete.algorithm = prediction.algorithm;
     return concrete;
   }
-  const auto choice = choose_algorithm(*this, query, tuning_candidates(query.collective));
+  const auto choice =
+      choose_algorithm(*this, query, auto_candidates(query.algorithm, query.collective));
   if (!choice) return std::nullopt;
   concrete.algorithm = choice->prediction.algorithm;  // what chunks are best is remembered
   return concrete;

@@ -222,6 +222,17 @@ TEST_F(TunerTest, AutoKeepsTheChunkThatWasAskedFor) {
   EXPECT_EQ(chosen.chunk_bytes, 1'000'000);
 }
 
+TEST_F(TunerTest, AutoChoosesFromWhatIsNamed) {
+  // Three hops of a chain, two rounds of a binomial tree; the tree of degree 4, one round, is not
+  // among them.
+  const Query asked = question("full:n=4,gbps=10,latency_us=10", Collective::broadcast);
+  const Outcome chosen = study_.ask(with(asked, "auto:chain|knomial", 1'000'000));
+  EXPECT_EQ(chosen.chosen, "knomial");
+  EXPECT_NEAR(chosen.report.time_s, 2 * (kTs + 100e-6), 1e-12);
+  // Of equal ones the first.
+  EXPECT_EQ(study_.ask(with(asked, "auto:direct|chain", 1'000'000)).chosen, "direct");
+}
+
 TEST(TunerAuto, RunsForRealWithWhatTheMachineWants) {
   HostBackend host;
   Simulator simulator;

@@ -10,7 +10,9 @@
 #include "core/words.h"
 #include "scenarios/chooser.h"
 #include "scenarios/scenario.h"
+#include "scenarios/tuner.h"
 #include "sim/simulator.h"
+#include "tests/error_of.h"
 
 namespace espalier {
 namespace {
@@ -78,6 +80,8 @@ TEST(TuningTable, AMessageTakesTheFirstRowThatReachesIt) {
 TEST(Chooser, Words) {
   EXPECT_TRUE(is_chooser("auto"));
   EXPECT_TRUE(is_chooser("tuned:x.yaml"));
+  EXPECT_TRUE(is_chooser("auto:ring"));
+  EXPECT_FALSE(is_auto("tuned:x.yaml"));
   EXPECT_FALSE(is_chooser("ring"));
   EXPECT_FALSE(is_chooser("automatic"));
   EXPECT_EQ(tuning_file("tuned:a:b.yaml"), "a:b.yaml");
@@ -89,6 +93,22 @@ TEST(Chooser, Words) {
   EXPECT_THROW(check_algorithm("tuned:-", Collective::allreduce), Error);
   EXPECT_NO_THROW(check_algorithm("auto", Collective::allreduce));
   EXPECT_THROW(check_concrete_algorithm("auto", Collective::allreduce), Error);
+}
+
+TEST(Chooser, ChoosesFromWhatIsNamed) {
+  EXPECT_EQ(auto_candidates("auto:knomial:k=4|chain", Collective::broadcast),
+            (std::vector<std::string>{"knomial:k=4", "chain"}));
+  EXPECT_EQ(auto_candidates("auto", Collective::broadcast),
+            tuning_candidates(Collective::broadcast));
+  EXPECT_NO_THROW(check_algorithm("auto:knomial:k=4|chain", Collective::broadcast));
+  const std::string said = error_of(
+      [] { check_algorithm("auto:chian|auto|ring", Collective::broadcast); }, ErrorKind::usage);
+  EXPECT_TRUE(
+      said.starts_with("error: there is no algorithm 'chian'\n"
+                       "  help: did you mean 'chain'?\n"
+                       "error: auto is not an algorithm: it chooses one\n"))
+      << said;
+  EXPECT_THROW(check_algorithm("auto:", Collective::broadcast), Error);
 }
 
 /// A folder with the table of a line of four.
