@@ -38,6 +38,7 @@ links:
   - {{a: "gpu[2-3]", b: cpu1, kind: link, gbps: 15, latency_us: {0}}}
   - {{a: cpu0, b: cpu1, kind: link, gbps: 20}}
   - {{a: nic0, b: "gpu[0,2]", kind: link, gbps: 10}}
+  - {{a: nic0, b: "cpu[0-1]", kind: link, gbps: 10}}
   - {{a: nic0, b: net, kind: link, gbps: 10}}
 cluster: {{nodes: 1, shared: [net]}}
 )",
@@ -97,6 +98,34 @@ TEST(Hierarchical, SumOfItsStages) {
   // share the NIC: 2 x 2 x M / 4 in each direction.
   expect_time(time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical", kM),
               1.5 * kM / kDirect + kM / kSockets + kM / kNodes);
+}
+
+TEST(Hierarchical, NodesAllreduceInHostMemory) {
+  // As on GPUs, but every leader's half goes to its CPU before and comes back after.
+  expect_time(
+      time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical:host_ring=1", kM),
+      1.5 * kM / kDirect + kM / kSockets + 2 * kM / 2.0 / kHost + kM / kNodes);
+  // On one node there is nothing to stage.
+  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical:host_ring=1", kM),
+              1.5 * kM / kDirect + kM / kSockets);
+}
+
+TEST(Hierarchical, NodesOfAnySizeInHostMemory) {
+  // Nodes of one and two leaders, who use one CPU for two parts or two; scratch for striping
+  // beside.
+  for (const std::vector<int>& gpus : {std::vector{6, 1, 0, 3, 4}, std::vector{0, 2, 5, 7, 4},
+                                       std::vector{1, 4}, std::vector{2, 0, 4, 5}}) {
+    for (const char* algorithm : {"hierarchical", "hierarchical:host_ring=1",
+                                  "hierarchical:host_ring=1,host_share=30,at_once=1"}) {
+      SCOPED_TRACE(algorithm);
+      Query query = question(machine_file(0) + ":nodes=2", Collective::allreduce, algorithm, kM);
+      query.gpus = gpus;
+      for (const std::int64_t chunk_bytes : {0, 1'000'000}) {
+        query.chunk_bytes = chunk_bytes;
+        EXPECT_GT(run(query).time_s, 0);  // it is verified on the way
+      }
+    }
+  }
 }
 
 TEST(Hierarchical, StripedWithinSockets) {
