@@ -53,6 +53,22 @@ Layout find_layout(const BuildRequest& request) {
   return layout;
 }
 
+/// All rings together have twice as many ops.
+constexpr std::int64_t kMostRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQuadraticRanks;
+
+std::optional<std::string> why_not(const BuildRequest& request) {
+  const Layout layout = find_layout(request);
+  if (layout.units() * layout.part_units() > kMostRingUnits) {
+    return "one machine has so many sockets, and there are so many others, that its program would "
+           "be "
+           "too large";
+  }
+  if (request.parameter("host_ring") == 1) {
+    if (auto reason = missing_host(request)) return reason;
+  }
+  return cannot_stripe(layout.units(), striping_of(request));
+}
+
 /// Writes the stages. Each part is an op per stage on a lane of its own, so that all parts advance
 /// together.
 class Stages {
@@ -92,7 +108,7 @@ class Stages {
     return sockets[static_cast<std::size_t>(part) % sockets.size()][0];
   }
 
-  int lane(int stage, int part) const { return stage * parts_ + part; }
+  int lane(int stage, int part) const { return (stage * parts_ + part) % kMostLanes; }
 
   void reduce_sockets(const std::vector<Socket>& sockets, int part) {
     for (const Socket& socket : sockets) {
@@ -176,17 +192,10 @@ const Algorithm& hierarchical_algorithm() {
       .staggered = true,
       .uses_hosts = true,
       .max_ranks = kMaxQuadraticRanks,
-      .unsupported =
-          [](const BuildRequest& request) {
-            if (request.parameter("host_ring") == 1) {
-              if (auto reason = missing_host(request)) return reason;
-            }
-            return cannot_stripe(find_layout(request).units(), striping_of(request));
-          },
-      .build =
-          [](const BuildRequest& request) {
-            return stripe(Stages(request).build(), striping_of(request));
-          }};
+      .unsupported = why_not,
+      .build = [](const BuildRequest& request) {
+        return stripe(Stages(request).build(), striping_of(request));
+      }};
   return algorithm;
 }
 

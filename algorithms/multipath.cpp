@@ -21,18 +21,18 @@ Program build_multipath(const BuildRequest& request) {
   const auto at_once = static_cast<int>(request.parameter("at_once"));
   const int n = request.ranks;
   Builder builder("multipath", request.contract(n == 1 ? 1 : window));
-  const auto send = [&](const Slice& message, int to, int first_lane) {
+  const auto send = [&](const Slice& message, int to, int peer_index) {
     for (int i = 0; i < window; ++i) {
       Slice one = message;
       one.begin += i;
       one.length = 1;
-      builder.copy(builder.output(to, i, 1), one, {.lane = first_lane + i % at_once});
+      const int lane = kFirstLane + (peer_index * at_once + i % at_once) % kMostLanes;
+      builder.copy(builder.output(to, i, 1), one, {.lane = lane});
     }
   };
   if (request.collective == Collective::broadcast || n == 1) {
     const Slice message = builder.input(request.root, 0, builder.contract().units);
-    push_to_others(n, request.root, n, 0,
-                   [&](int peer, int index) { send(message, peer, kFirstLane + index * at_once); });
+    push_to_others(n, request.root, n, 0, [&](int peer, int index) { send(message, peer, index); });
     keep_own(builder, request.root, 0, message.length, kLocalLane);
   } else {
     std::vector<Slice> messages;
@@ -40,7 +40,7 @@ Program build_multipath(const BuildRequest& request) {
       messages.push_back(saved_input(builder, rank, kLocalLane));
     }
     for (int rank = 0; rank < n; ++rank) {
-      send(messages[static_cast<std::size_t>(rank)], wrap(rank + 1, n), kFirstLane);
+      send(messages[static_cast<std::size_t>(rank)], wrap(rank + 1, n), 0);
     }
   }
   return stripe(builder.finish(), striping(request));

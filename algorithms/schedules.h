@@ -51,6 +51,9 @@ void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t lengt
 void relay(Builder& builder, const std::vector<int>& order, const Slice& first, std::int64_t begin,
            int lane);
 
+/// Where lanes grow with ranks and parameters, they are used again beyond these.
+inline constexpr int kMostLanes = 4096;
+
 /// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
 AlgorithmParameter at_once_parameter();
 

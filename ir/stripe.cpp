@@ -142,14 +142,14 @@ class Striper {
         return other.place == source->place;
       });
       const Slice staged = staging(host, {source->place, op.dst.place, nth}, sources_.back());
-      const int lane = lane_at(source->place, {op.at, op.dst.place, op.lane});
+      const int lane = lane_at(source->place, {op.at, op.lane});
       const OpId copied = builder_.copy(staged, sources_.back(), {.lane = lane});
       if (index == 0) starts_[id].push_back(copied);
       sources_.back() = staged;
     }
     CHECK(host >= 0);
     const PlaceId at = is_pushed(program_, op) ? host_place(host) : op.at;
-    const int lane = lane_at(at, {op.at, op.dst.place, op.lane});
+    const int lane = lane_at(at, {op.at, op.lane});
     const OpId arrived =
         builder_.combine(slice_of(op.dst, part), sources_, {.lane = lane, .at = at, .via = {}});
     if (index + 1 == striping_.pieces) ends_[id].push_back(arrived);
@@ -174,10 +174,11 @@ class Striper {
                         source.length);
   }
 
-  /// A lane of the place that no op of the program uses, one for each lane whose ops it serves.
-  using Served = std::tuple<PlaceId, PlaceId, int>;  ///< the op's place, its destination and lane
-  int lane_at(PlaceId place, const Served& served) {
-    std::map<Served, int>& lanes = new_lanes_[place];
+  /// A lane of the place that no op of the program uses, one for each lane whose ops it serves:
+  /// what goes through host memory keeps the order of that lane.
+  using Lane = std::pair<PlaceId, int>;
+  int lane_at(PlaceId place, const Lane& served) {
+    std::map<Lane, int>& lanes = new_lanes_[place];
     const int next = first_new_lane_ + static_cast<int>(lanes.size());
     return lanes.try_emplace(served, next).first->second;
   }
@@ -194,7 +195,7 @@ class Striper {
   const std::vector<std::int64_t> tmp_units_;  ///< by place of the program, in its units
   int first_new_lane_ = 0;
   std::map<int, std::map<Stretch, std::int64_t>> stretches_;  ///< by host memory
-  std::map<PlaceId, std::map<Served, int>> new_lanes_;
+  std::map<PlaceId, std::map<Lane, int>> new_lanes_;          ///< by place
   std::vector<std::vector<OpId>> starts_;  ///< by op: its parts that wait for no other part
   std::vector<std::vector<OpId>> ends_;    ///< by op: its parts that no other part waits for
   std::vector<Slice> sources_;             ///< of the op in the making

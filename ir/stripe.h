@@ -25,12 +25,13 @@ std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& str
 
 /// Divides every op by which a rank copies to, or reads from, another one of the same host memory:
 /// the last `host_percent` of its units pass through that memory, in pieces, each a copy to it and
-/// then what the op does, from there; the others go as before, at the same time. Copies of one op
-/// to host memory follow each other, as one copy engine would make them, and so do those out of it,
-/// beside them.
+/// then what the op does, from there; the others go as before, at the same time. Copies to
+/// host memory for the ops of one lane follow each other, as one copy engine would make them, and
+/// so do those out of it, beside them.
 ///
 /// Units get finer, so that the parts are exact. Every ordered pair of ranks has one message's
-/// worth of scratch in its host memory, and uses it again. The program's own host memories, if it
+/// worth of scratch in its host memory, and uses it again (more where an op reads several operands
+/// from one rank). The program's own host memories, if it
 /// has any, are those of `striping`; a program without such an op stays as it is. So do ops that
 /// name their route, and ops that reduce and send the result on at once. Dependencies are derived
 /// anew; those between ops that share no data hold between all their parts.

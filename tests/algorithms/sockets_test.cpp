@@ -43,6 +43,14 @@ TEST(Multipath, AWindowIsSoManyMessages) {
   EXPECT_EQ(tmp_units(program)[2], program.contract.units);
 }
 
+TEST(Multipath, ManyRanksAndMessagesShareLanes) {
+  // 69 peers x 64 lanes are more than there are.
+  const Program program = make("multipath:host_share=0,window=64,at_once=64",
+                               request(Collective::broadcast, 70, 0, true));
+  EXPECT_EQ(program.ops.size(), 69U * 64);
+  EXPECT_TRUE(verify(program).ok());
+}
+
 TEST(FlatTwoStage, SocketsShareTheWayThroughHostMemory) {
   // Everybody sends everybody a quarter to reduce and a quarter of the result.
   const Program program =
@@ -83,6 +91,28 @@ TEST(Hierarchical, SocketsOfDifferentSizes) {
       EXPECT_NEAR(messages, pair.first < 3 && pair.second < 3 ? 2.0 / 3 : 1, 1e-12);
     }
   }
+}
+
+TEST(Hierarchical, ManySocketsShareLanes) {
+  BuildRequest asked = request(Collective::allreduce, 100);
+  use_hosts(asked, 100);
+  EXPECT_TRUE(verify(make("hierarchical:at_once=1024", asked)).ok());
+}
+
+TEST(Hierarchical, RefusesRingsWithoutEnd) {
+  // A machine with a thousand sockets among a thousand others with one: every part of a thousand
+  // would go round a thousand machines.
+  BuildRequest asked = request(Collective::allreduce, 2000);
+  Placement placement;
+  for (int rank = 0; rank < asked.ranks; ++rank) {
+    placement.machine_of_rank.push_back(std::max(0, rank - 999));
+    asked.host_of_rank.push_back(rank);
+  }
+  asked.hosts = asked.ranks;
+  asked.placement = &placement;
+  EXPECT_EQ(unsupported(parse_algorithm("hierarchical"), asked),
+            "one machine has so many sockets, and there are so many others, that its program would "
+            "be too large");
 }
 
 TEST(HostReduced, CpusAddUpWhatTheirRanksCopied) {

@@ -74,6 +74,23 @@ TEST(Stripe, PiecesAreInAndOutAtOnce) {
             "4: r1.out[4] <- h0.tmp[4] lane 1 after 3\n");
 }
 
+TEST(Stripe, WhatSharedALaneSharesOneOnTheWayThroughHostMemory) {
+  Builder b("serial", {Collective::broadcast, 3, 0, 1, true});
+  b.copy(b.output(1, 0, 1), b.input(0, 0, 1));
+  b.copy(b.output(2, 0, 1), b.input(0, 0, 1));
+  EXPECT_EQ(print_program(stripe(b.finish(), striping({0, 0, 0}, 100))),
+            "program serial\n"
+            "collective broadcast root 0\n"
+            "ranks 3\n"
+            "units 1\n"
+            "in_place\n"
+            "hosts 1\n"
+            "0: h0.tmp[0] <- r0.out[0] lane 1\n"
+            "1: r1.out[0] <- h0.tmp[0] lane 1 after 0\n"
+            "2: h0.tmp[1] <- r0.out[0] lane 1\n"
+            "3: r2.out[0] <- h0.tmp[1] lane 1 after 2\n");
+}
+
 TEST(Stripe, AReductionReadsFromHostMemory) {
   // Rank 0 reads rank 1 of its socket and rank 2 of the other one. Its own lanes for the two parts
   // differ, so that neither waits.
