@@ -47,6 +47,7 @@ Topology faster(Topology topology, double k) {
     link.latency_s /= k;
   }
   for (auto& [name, profile] : topology.profiles) {
+    profile.call_overhead_s /= k;
     profile.local_overhead_s /= k;
     profile.reduce_overhead_s /= k;
     profile.staging_overhead_s /= k;
