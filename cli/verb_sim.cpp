@@ -48,8 +48,10 @@ const Verb& sim_verb() {
       "Builds the program of every algorithm asked for, verifies it, and simulates it on the links "
       "of the machine. The table has the columns of nccl-tests, fastest first for every size; "
       "%bound is the share of what no schedule on the links it uses could beat, and below stands "
-      "why. The algorithm auto stands for the fastest one and tuned:FILE for what a table of "
-      "`espalier tune` says, by size. For one algorithm the average bus bandwidth over the sizes "
+      "why. The algorithm auto stands for the fastest one, auto:A|B for that of two, and "
+      "tuned:FILE "
+      "for what a table of `espalier tune` says, by size. For one algorithm the average bus "
+      "bandwidth over the sizes "
       "follows, as nccl-tests prints it.",
       {},
       {{"--topology"},

@@ -145,7 +145,8 @@ const Verb& train_verb() {
       "computing, hidden the rest of the communication, and efficiency is samples per second "
       "against those of as many GPUs that need not communicate. An algorithm is one for "
       "allreduce, auto, tuned:FILE, or two as knomial+pipelined_chain: a reduce, and a broadcast "
-      "of the result.",
+      "of the result. owners:direct+pipelined_chain is a reducescatter, and a broadcast by every "
+      "rank.",
       {},
       {{"--model"},          {"--topology"},
        {"--gpus", "all"},    {"--relay"},

@@ -40,6 +40,7 @@ class IterationWriter {
     for (const Exchange& exchange : plan.exchanges) {
       for (const auto& stage : exchange.stages) {
         CHECK(stage.program->ranks() == plan.ranks && stage.program->contract.in_place);
+        CHECK(0 <= stage.share && stage.share < stage.shares);
         program.hosts = std::max(program.hosts, stage.program->hosts);
         program.relays = std::max(program.relays, stage.program->relays);
       }
