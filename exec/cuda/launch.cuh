@@ -21,8 +21,9 @@ inline unsigned blocks_for(std::int64_t items, int most_blocks) {
 }
 
 // An address of a parameter can be taken without copying it from compute capability 7.0 on. Only
-// the device compiler is told: toolkits whose oldest device is older refuse the word elsewhere.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+// the device compiler is told: toolkits whose oldest device is older refuse the word elsewhere. The
+// compiler of CUDA 11.8 breaks on it ("Broken function found", 11.8.89), and copies instead.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700 && __CUDACC_VER_MAJOR__ >= 12
 #define ESPALIER_GRID_CONSTANT __grid_constant__
 #else
 #define ESPALIER_GRID_CONSTANT

@@ -223,7 +223,9 @@ const Allocation* holder(const std::byte* begin, std::int64_t bytes) {
 
 void reset(const Behaviour& behaviour) {
   auto& now = state();
-  now = State{.mapped = std::move(now.mapped)};
+  State fresh;
+  fresh.mapped = std::move(now.mapped);
+  now = std::move(fresh);
   now.behaviour = behaviour;
   now.random.seed(behaviour.seed);
   now.used.assign(static_cast<std::size_t>(behaviour.gpus), 0);
