@@ -176,7 +176,11 @@ double difference(double a, double b) {
 
 double TrainingOutcome::exposed_s() const { return difference(iteration_s(), compute_s); }
 
-double TrainingOutcome::hidden_s() const { return difference(communication_s, exposed_s()); }
+double TrainingOutcome::hidden_s() const {
+  // Among transfers that begin at the same time, others may come first when all begin later, and
+  // make the exposed part a little longer than communication by itself.
+  return std::max(0.0, difference(communication_s, exposed_s()));
+}
 
 void check_exchange(const std::string& spec) {
   DiagnosticList problems;

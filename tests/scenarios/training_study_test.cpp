@@ -143,6 +143,13 @@ TEST_F(Training, OwnersBroadcastTheirShares) {
   EXPECT_EQ(chosen.buckets[0].algorithm.find("auto"), std::string::npos);
 }
 
+TEST_F(Training, OneOwnerKeepsWhatItHas) {
+  TrainingQuery query = asked({kMega});
+  query.exchange.gpus = {2};
+  query.exchange.algorithm = "owners:ring+knomial";
+  EXPECT_EQ(answer(query).communication_s, 0);
+}
+
 TEST_F(Training, EveryCallHasItsCost) {
   Topology machine = load_topology("full:n=4,gbps=1,latency_us=0");
   machine.profiles.at("ideal").call_overhead_s = 1e-3;
