@@ -98,7 +98,8 @@ std::vector<Comparison> compare_table(const Console& console, Study& predicting,
     answers.add(measured);
     if (!measured.ran()) continue;
     const bool is_first = all.empty();
-    Comparison& one = all.emplace_back(std::move(predicted), std::move(measured));
+    all.push_back({std::move(predicted), std::move(measured)});
+    Comparison& one = all.back();
     one.predicted.program.reset();  // it may be large, and the next one is too
     one.measured.program.reset();
     if (!print) continue;
