@@ -12,6 +12,15 @@ namespace {
 constexpr int kLocalLane = 0;
 constexpr int kFirstLane = 1;
 
+/// What is best depends on the size, and is cheap to find out.
+AlgorithmParameter weighed_share() {
+  AlgorithmParameter share = host_share_parameter();
+  share.otherwise = 25;
+  share.tried = {0, 5, 10, 15, 20, 30, 35, 40, 45, 50};
+  share.weighed = true;
+  return share;
+}
+
 Striping striping(const BuildRequest& request) {
   return striping_of(request, request.parameter("streams"));
 }
@@ -55,7 +64,7 @@ const Algorithm& multipath_algorithm() {
       .constraints = "any rank count",
       .paper = "Interconnect-aware multi-path GPU communication with UCX",
       .collectives = {Collective::broadcast, Collective::sendrecv},
-      .parameters = {host_share_parameter(25, true),
+      .parameters = {weighed_share(),
                      {.name = "streams",
                       .meaning = "pieces of what passes through host memory",
                       .otherwise = 8,

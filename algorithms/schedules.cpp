@@ -137,14 +137,10 @@ std::optional<std::string> missing_host(const BuildRequest& request) {
   return std::nullopt;
 }
 
-AlgorithmParameter host_share_parameter(std::int64_t otherwise, bool weighed) {
-  return {.name = "host_share",
-          .meaning = "percent of a copy within a socket that pass through host memory",
-          .otherwise = otherwise,
-          .least = 0,
-          .most = 100,
-          .tried = {0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50},
-          .weighed = weighed};
+AlgorithmParameter host_share_parameter() {
+  return {
+      "host_share", "percent of a copy within a socket that pass through host memory", 0, 0, 100,
+      {20, 40}};
 }
 
 Striping striping_of(const BuildRequest& request, std::int64_t pieces) {

@@ -98,8 +98,9 @@ int host_of(const BuildRequest& request, int rank);
 /// "rank 3 reaches no host memory", or nothing when every rank has one.
 std::optional<std::string> missing_host(const BuildRequest& request);
 
-/// Percent of a copy between GPUs of one socket that pass through their host memory.
-AlgorithmParameter host_share_parameter(std::int64_t otherwise, bool weighed);
+/// Percent of a copy between GPUs of one socket that pass through their host memory: 0 unless asked
+/// for. Tuning tries few others.
+AlgorithmParameter host_share_parameter();
 
 /// What the request's host_share asks for. \pre the algorithm has that parameter
 Striping striping_of(const BuildRequest& request, std::int64_t pieces = 1);
