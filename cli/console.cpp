@@ -71,8 +71,8 @@ void write_output(const Console& console, const std::string& path, std::string_v
   }
 }
 
-Progress::Progress(const Console& console, std::size_t total)
-    : console_(console), total_(total), begin_(Clock::now()) {
+Progress::Progress(const Console& console, std::size_t total, std::size_t done)
+    : console_(console), total_(total), started_(done), begin_(Clock::now()) {
   if (!console.live) return;
   redrawing_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
@@ -91,9 +91,18 @@ Progress::~Progress() {
 void Progress::step(std::string_view label) {
   const std::lock_guard lock(mutex_);
   ++started_;
+  step_begin_ = Clock::now();
+  show(label);
+}
+
+void Progress::resume(std::string_view label) {
+  const std::lock_guard lock(mutex_);
+  show(label);
+}
+
+void Progress::show(std::string_view label) {
   label_ =
       label.substr(0, static_cast<std::size_t>(std::max(console_.width - kProgressColumns, 1)));
-  step_begin_ = Clock::now();
   draw();
 }
 
@@ -107,8 +116,8 @@ void Progress::erase() {
 void Progress::draw() {
   const Clock::time_point now = Clock::now();
   if (!console_.live || label_.empty() || now - begin_ < kQuietTime) return;
-  const auto filled = static_cast<std::size_t>(kProgressBarColumns) * (started_ - 1) /
-                      std::max<std::size_t>(total_, 1);
+  const auto filled = static_cast<std::size_t>(kProgressBarColumns) *
+                      (std::max<std::size_t>(started_, 1) - 1) / std::max<std::size_t>(total_, 1);
   const auto step_s = std::chrono::round<std::chrono::seconds>(now - step_begin_).count();
   console_.err << "\r\033[K"
                << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "",

@@ -40,20 +40,24 @@ void write_output(const Console& console, const std::string& path, std::string_v
 /// a terminal. Erased at the end of its life.
 class Progress {
  public:
-  Progress(const Console& console, std::size_t total);
+  /// `done` steps of `total` are behind it.
+  Progress(const Console& console, std::size_t total, std::size_t done = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// Begins the next step.
   void step(std::string_view label);
-  /// Takes the bar away so that something can be printed; the next step draws it again.
+  /// Draws the bar again, which may have been taken away, in the same step.
+  void resume(std::string_view label);
+  /// Takes the bar away so that something can be printed, until the next step or `resume`.
   void erase();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void draw();  ///< \pre mutex_ is held
+  void show(std::string_view label);  ///< \pre mutex_ is held
+  void draw();                        ///< same
 
   const Console& console_;
   std::size_t total_;

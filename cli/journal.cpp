@@ -5,26 +5,26 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/records.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/words.h"
 
 namespace espalier {
 
 namespace {
 
-constexpr const char* kSchema = "espalier.journal/1";
-
-/// One line of JSON, whatever bytes names have.
-std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+const Json& head() {
+  static const Json head = {{"schema", "espalier.journal/1"}};
+  return head;
 }
 
 [[noreturn]] void refuse(const std::string& path, ErrorKind kind, const std::string& why,
@@ -32,46 +32,57 @@ std::string one_line(const Json& json) {
   throw Error(kind, fmt::format("can't keep answers in {}: {}", quote(path), why), help);
 }
 
+[[noreturn]] void not_a_journal(const std::string& path) {
+  refuse(path, ErrorKind::input, "it is not a journal",
+         "name a file of its own; --resume makes it");
+}
+
+[[noreturn]] void wrong_line(const std::string& path, int line) {
+  throw Error(ErrorKind::input, {{"",
+                                  "this is no answer of a journal",
+                                  "without this line, it is found again",
+                                  {path, line, 0}}});
+}
+
 }  // namespace
 
 Journal::Journal(std::string path) : path_(std::move(path)) {
-  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file_ < 0) refuse(path_, ErrorKind::input, std::strerror(errno));
-  try {
-    if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      refuse(path_, ErrorKind::input, "another process is writing it");
-    }
-    read(read_file(path_));
-  } catch (...) {
-    close(file_);
-    throw;
-  }
+  struct stat status {};
+  const bool is_file = fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  const bool is_mine = is_file && flock(file_, LOCK_EX | LOCK_NB) == 0;
+  if (is_mine) return;
+  close(file_);
+  refuse(path_, ErrorKind::input,
+         is_file ? "another process is writing it" : "it is not a regular file");
 }
 
 Journal::~Journal() { close(file_); }
 
-void Journal::read(const std::string& text) {
-  const std::size_t complete = text.rfind('\n') + 1;  // 0 without any
-  std::size_t number = 0;
-  for (const std::string& line : split(std::string_view(text).substr(0, complete), '\n')) {
-    if (line.empty()) continue;
-    const Json json = Json::parse(line, nullptr, false);
-    const bool is_head = number++ == 0;
-    if (!json.is_object() || (is_head ? json.value("schema", "") != kSchema
-                                      : !json.contains("key") || !json.contains("record"))) {
-      refuse(path_, ErrorKind::input, fmt::format("line {} is none of a journal's", number),
-             "name a file of its own; --resume makes it");
+void Journal::read(const std::function<void(const Json& key, const Json& record)>& visit) {
+  std::ifstream text(path_, std::ios::binary);
+  std::string line;
+  off_t complete = 0;  // bytes of whole lines
+  for (int number = 1; std::getline(text, line); ++number) {
+    if (text.eof()) {  // there is no line end: it was cut short
+      if (number == 1 && !(one_line(head()) + "\n").starts_with(line)) not_a_journal(path_);
+      break;
     }
-    if (!is_head) records_[one_line(json["key"])] = json["record"];
+    const Json json = Json::parse(line, nullptr, false);
+    if (number == 1) {
+      if (!(json == head())) not_a_journal(path_);  // what is no JSON is not unequal either
+    } else {
+      try {
+        visit(json.at("key"), json.at("record"));
+      } catch (const Json::exception&) {
+        wrong_line(path_, number);
+      }
+    }
+    complete += static_cast<off_t>(line.size()) + 1;
   }
-  if (number == 0 && !text.empty()) {
-    refuse(path_, ErrorKind::input, "it is not a journal",
-           "name a file of its own; --resume makes it");
-  }
-  if (ftruncate(file_, static_cast<off_t>(complete)) != 0) {
-    refuse(path_, ErrorKind::input, std::strerror(errno));
-  }
-  if (number == 0) append({{"schema", kSchema}});
+  if (ftruncate(file_, complete) != 0) refuse(path_, ErrorKind::input, std::strerror(errno));
+  if (complete == 0) append(head());
 }
 
 void Journal::append(const Json& json) {
@@ -85,14 +96,8 @@ void Journal::append(const Json& json) {
   }
 }
 
-const Json* Journal::find(const Json& key) const {
-  const auto known = records_.find(one_line(key));
-  return known == records_.end() ? nullptr : &known->second;
-}
-
-void Journal::note(const Json& key, Json record) {
+void Journal::note(const Json& key, const Json& record) {
   append({{"key", key}, {"record", record}});
-  records_[one_line(key)] = std::move(record);
 }
 
 }  // namespace espalier

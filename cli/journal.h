@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
+#include <functional>
 #include <string>
-#include <unordered_map>
 
 #include "cli/json.h"
 
@@ -13,26 +12,25 @@ namespace espalier {
 /// as they come. A last line that was cut short is dropped.
 class Journal {
  public:
-  /// Reads the file, or makes it. Throws Error{input} when it can't, when the file is something
-  /// else, and when another process is writing it.
+  /// Opens the file, or makes it. Throws Error{input} when it can't, when it is no regular file or
+  /// not a journal, and when another process is writing it.
   explicit Journal(std::string path);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  std::size_t size() const { return records_.size(); }
-  /// What was noted for the key; null when nothing was.
-  const Json* find(const Json& key) const;
-  /// Throws Error{runtime} when it can't be written.
-  void note(const Json& key, Json record);
+  /// Calls `visit` for every record, in the order of their writing. Throws Error{input} with its
+  /// line for what is no record, which `visit` says by throwing a nlohmann::json::exception.
+  void read(const std::function<void(const Json& key, const Json& record)>& visit);
+
+  /// Throws Error{runtime} when it can't be written. \pre was read
+  void note(const Json& key, const Json& record);
 
  private:
-  void append(const Json& line);
-  void read(const std::string& text);
+  void append(const Json& json);
 
   std::string path_;
   int file_ = -1;
-  std::unordered_map<std::string, Json> records_;  ///< by the key as text
 };
 
 }  // namespace espalier

@@ -2,10 +2,11 @@
 #include <iostream>
 
 #include "cli/app.h"
-#include "cli/signals.h"
+#include "cli/process.h"
 #include "exec/cuda_backend.h"
 
 int main(int argc, char** argv) {
+  espalier::hold_standard_streams();
   espalier::end_cleanly_on_signals();
   const int exit_code = espalier::run_app({argv + 1, argv + argc}, std::cout, std::cerr);
   std::cout.flush();

@@ -7,14 +7,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string_view>
 #include <type_traits>
 
-#include "core/check.h"
 #include "core/file.h"
-#include "core/words.h"
-#include "scenarios/chooser.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -173,7 +169,7 @@ concept IsVector = std::same_as<Value, std::vector<typename Value::value_type>>;
 
 Json json_of(double value) {
   // JSON has no infinity, which bounds may have.
-  return std::isfinite(value) ? Json(value) : Json(value > 0 ? "infinity" : "-infinity");
+  return std::isinf(value) ? Json(value > 0 ? "infinity" : "-infinity") : Json(value);
 }
 template <class Value>
 Json json_of(const Value& value) {
@@ -216,23 +212,20 @@ void read(const Json& json, Value& value) {
   }
 }
 
-constexpr const char* kOutcomes = "outcomes";
+constexpr const char* kOutcome = "outcome";
 constexpr const char* kErrorKind = "error";
 constexpr const char* kDiagnostics = "diagnostics";
 
 template <class Answer>
-std::vector<Answer> read_outcomes(const Json& record, std::size_t count) {
-  if (is_error_record(record)) {
+void read_answer(const Json& record, Answer& outcome) {
+  if (record.contains(kErrorKind)) {
     ErrorKind kind = ErrorKind::runtime;
     std::vector<Diagnostic> diagnostics;
     read(record.at(kErrorKind), kind);
     read(record.at(kDiagnostics), diagnostics);
     throw Error(kind, std::move(diagnostics));
   }
-  std::vector<Answer> outcomes;
-  read(record.at(kOutcomes), outcomes);
-  CHECK(outcomes.size() == count);
-  return outcomes;
+  read(record.at(kOutcome), outcome);
 }
 
 /// 64-bit FNV-1a, in hexadecimal digits.
@@ -244,70 +237,62 @@ std::string fingerprint(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-/// Another build may answer otherwise.
-const std::string& this_program() {
-  static const std::string program = [] {
-    std::error_code unknown;
-    const auto changed = std::filesystem::last_write_time("/proc/self/exe", unknown);
-    return unknown ? "" : fmt::format("{}", changed.time_since_epoch().count());
-  }();
-  return program;
-}
-
-/// What files say that the query only names. Training may have an algorithm for each stage.
-Json sources_of(const Query& query, const std::vector<std::string>& algorithms) {
-  Topology machine = load_topology(query.topology);
-  machine.hosts = 1;  // printed as one: every node and link of every host by its name
-  Json sources = {{"machine", fingerprint(print_topology(machine))}};
-  for (const std::string& algorithm : algorithms) {
-    if (const auto file = tuning_file(algorithm)) {
-      sources["tables"].push_back(fingerprint(read_file(*file)));
-    }
-  }
-  return sources;
-}
-
 }  // namespace
 
-Json record_of(const std::vector<Outcome>& outcomes) { return {{kOutcomes, json_of(outcomes)}}; }
+Json record_of(const Outcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
 
-Json record_of(const std::vector<TrainingOutcome>& outcomes) {
-  return {{kOutcomes, json_of(outcomes)}};
-}
+Json record_of(const TrainingOutcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
 
 Json record_of(const Error& error) {
   return {{kErrorKind, json_of(error.kind())}, {kDiagnostics, json_of(error.diagnostics())}};
 }
 
-bool is_error_record(const Json& record) { return record.contains(kErrorKind); }
+void read_record(const Json& record, Outcome& outcome) { read_answer(record, outcome); }
 
-std::vector<Outcome> outcomes_of(const Json& record, const std::vector<Query>& queries) {
-  auto outcomes = read_outcomes<Outcome>(record, queries.size());
-  for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i].query = queries[i];
-  return outcomes;
+void read_record(const Json& record, TrainingOutcome& outcome) { read_answer(record, outcome); }
+
+std::string one_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::vector<TrainingOutcome> outcomes_of(const Json& record,
-                                         const std::vector<TrainingQuery>& queries) {
-  auto outcomes = read_outcomes<TrainingOutcome>(record, queries.size());
-  for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i].query = queries[i];
-  return outcomes;
-}
+// Another build may answer otherwise.
+QuestionKeys::QuestionKeys(Study& study)
+    : study_(study), program_(fingerprint(read_file("/proc/self/exe"))) {}
 
-Json key_of(const std::vector<Query>& queries) {
-  Json sources = Json::array();
-  for (const Query& query : queries) sources.push_back(sources_of(query, {query.algorithm}));
-  return {{"program", this_program()}, {"queries", json_of(queries)}, {"sources", sources}};
-}
-
-Json key_of(const std::vector<TrainingQuery>& queries) {
-  Json sources = Json::array();
-  for (const TrainingQuery& query : queries) {
-    Json& one =
-        sources.emplace_back(sources_of(query.exchange, split(query.exchange.algorithm, '+')));
-    one["model"] = fingerprint(json_of(*query.model).dump());
+Json QuestionKeys::key(const Json& question, const Query& query,
+                       const std::vector<ExchangeCollective>& collectives) {
+  std::string& machine = machines_[query.topology];
+  if (machine.empty()) {
+    Topology printed = *study_.topology(query);
+    printed.hosts = 1;  // as one: every node and link of every host by its name
+    machine = fingerprint(print_topology(printed));
   }
-  return {{"program", this_program()}, {"queries", json_of(queries)}, {"sources", sources}};
+  Json key = {{"question", question}, {"program", program_}, {"machine", machine}};
+  for (const ExchangeCollective& one : collectives) {
+    Query stage = query;
+    stage.collective = one.collective;
+    stage.algorithm = one.algorithm;
+    try {
+      if (const TuningTable* table = study_.tuning_table(stage)) {
+        key["tables"].push_back(fingerprint(print_tuning(*table)));
+      }
+    } catch (const Error& error) {
+      key["tables"].push_back(error.what());
+    }
+  }
+  return key;
+}
+
+Json QuestionKeys::of(const Query& query) {
+  return key(json_of(query), query, {{query.collective, query.algorithm}});
+}
+
+Json QuestionKeys::of(const TrainingQuery& query) {
+  std::string& model = models_[query.model.get()];
+  if (model.empty()) model = fingerprint(one_line(json_of(*query.model)));
+  Json made = key(json_of(query), query.exchange, collectives_of(query.exchange.algorithm));
+  made["model"] = model;
+  return made;
 }
 
 }  // namespace espalier

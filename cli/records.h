@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,21 +14,39 @@
 
 namespace espalier {
 
-/// What became of questions: their outcomes without programs and timelines, or what was thrown.
-Json record_of(const std::vector<Outcome>& outcomes);
-Json record_of(const std::vector<TrainingOutcome>& outcomes);
+/// What became of a question: the outcome without programs and timelines, or what was thrown.
+Json record_of(const Outcome& outcome);
+Json record_of(const TrainingOutcome& outcome);
 Json record_of(const Error& error);
-bool is_error_record(const Json& record);
 
-/// Reads a record back. `queries` are those it answers. Throws the Error of a record of one, and
+/// Reads a record back into `outcome`, whose query stays. Throws the Error of a record of one, and
 /// nlohmann::json::exception when it is none.
-std::vector<Outcome> outcomes_of(const Json& record, const std::vector<Query>& queries);
-std::vector<TrainingOutcome> outcomes_of(const Json& record,
-                                         const std::vector<TrainingQuery>& queries);
+void read_record(const Json& record, Outcome& outcome);
+void read_record(const Json& record, TrainingOutcome& outcome);
 
-/// All that an answer depends on: the question, the machine, the model, tables it reads, and this
-/// program. Throws what loading the machine or the table throws.
-Json key_of(const std::vector<Query>& queries);
-Json key_of(const std::vector<TrainingQuery>& queries);
+/// A record or key as one line, whatever bytes names have.
+std::string one_line(const Json& json);
+
+/// Makes keys of questions: all that an answer depends on, which is the question, what the files
+/// say that it names, and this program.
+class QuestionKeys {
+ public:
+  /// Keys are of the machines and tables that `study` knows, and so of those that it answers for.
+  explicit QuestionKeys(Study& study);
+
+  /// Throw what loading the machine throws. A table that can't be read makes a key of its own; the
+  /// question then has no answer.
+  Json of(const Query& query);
+  Json of(const TrainingQuery& query);
+
+ private:
+  Json key(const Json& question, const Query& query,
+           const std::vector<ExchangeCollective>& collectives);
+
+  Study& study_;
+  std::string program_;
+  std::map<std::string, std::string> machines_;  ///< fingerprints, by name
+  std::map<const Model*, std::string> models_;
+};
 
 }  // namespace espalier

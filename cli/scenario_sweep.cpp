@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/scenario_sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <new>
 #include <thread>
 #include <utility>
 
-#include "cli/records.h"
+#include "cli/sweep.h"
+#include "cli/training_table.h"
 #include "core/check.h"
+#include "core/words.h"
 
 namespace espalier {
+
+namespace {
+
+/// What the machine can't do, as an answer.
+template <class Answer>
+Json not_possible(const Error& error) {
+  std::vector<std::string> reasons;
+  for (const Diagnostic& one : error.diagnostics()) reasons.push_back(one.message);
+  Answer outcome;
+  outcome.skipped = join(reasons, "; ");
+  return record_of(outcome);
+}
+
+std::string label_of(const std::variant<Query, TrainingQuery>& query) {
+  return std::visit([](const auto& one) { return progress_label(one); }, query);
+}
+
+}  // namespace
 
 ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs,
                              const std::string& journal) {
@@ -18,38 +41,37 @@ ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs,
       std::visit([&](const auto& study) { add(study); }, block.study);
     }
   }
-  if (!journal.empty()) journal_ = std::make_unique<Journal>(journal);
-  std::vector<std::size_t> open;
-  for (std::size_t number = 0; number < tasks_.size(); ++number) {
-    Task& task = tasks_[number];
-    if (journal_) task.key = std::visit([](const auto& all) { return key_of(all); }, task.queries);
-    if (const Json* known = journal_ ? journal_->find(task.key) : nullptr) {
-      receive(task, *known);
-    } else {
-      open.push_back(number);
-    }
+  load_sources();
+  if (!journal.empty()) {
+    journal_ = std::make_unique<Journal>(journal);
+    read_journal();
+  }
+  std::size_t open = 0;
+  for (std::size_t number = 0; number < questions_.size(); ++number) {
+    const Question& question = questions_[number];
+    if (question.is_answered || question.same_as) continue;
+    groups_[question.group].open.push_back(number);
+    ++open;
   }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const auto useful = static_cast<int>(std::clamp<std::size_t>(open.size(), 1, kMostJobs));
+  const auto useful = static_cast<int>(std::clamp<std::size_t>(open, 1, kMostJobs));
+  group_of_worker_.resize(static_cast<std::size_t>(std::min(jobs, useful)));
   workers_ = std::make_unique<WorkerPool>(
-      std::min(jobs, useful), [this](std::size_t number) { return work(tasks_[number]); });
-  workers_->begin(std::move(open), [this](std::size_t number, const std::string& answer) {
-    Task& task = tasks_[number];
-    const Json record = Json::parse(answer);
-    if (journal_ && !is_error_record(record)) journal_->note(task.key, record);
-    receive(task, record);
-  });
+      std::min(jobs, useful), [this](std::size_t number) { return work(questions_.at(number)); });
+  workers_->begin(
+      [this](std::size_t worker) { return next_for(worker); },
+      [this](std::size_t number, const std::string& record) { receive(number, record); });
 }
 
 void ScenarioSweep::add(const CollectiveStudy& study) {
   for (const std::vector<Query>& table : study.tables) {
-    std::map<std::string, std::size_t> task_of;  // by algorithm
+    std::map<std::string, std::size_t> group_of;  // by algorithm
     for (const Query& query : table) {
-      const auto [known, is_new] = task_of.try_emplace(query.algorithm, tasks_.size());
-      if (is_new) tasks_.emplace_back().queries = std::vector<Query>{};
-      auto& queries = std::get<std::vector<Query>>(tasks_[known->second].queries);
-      places_.push_back({known->second, queries.size()});
-      queries.push_back(query);
+      const auto [known, is_new] = group_of.try_emplace(query.algorithm, groups_.size());
+      if (is_new) groups_.emplace_back();
+      Question& question = questions_.emplace_back();
+      question.query = query;
+      question.group = known->second;
     }
   }
 }
@@ -57,61 +79,152 @@ void ScenarioSweep::add(const CollectiveStudy& study) {
 void ScenarioSweep::add(const TrainingStudy& study) {
   for (const TrainingSweep& table : study.tables) {
     for (TrainingQuery& query : table.queries()) {
-      places_.push_back({tasks_.size(), 0});
-      tasks_.emplace_back().queries = std::vector<TrainingQuery>{std::move(query)};
+      Question& question = questions_.emplace_back();
+      question.query = std::move(query);
+      question.group = groups_.size();
+      groups_.emplace_back();
     }
   }
+}
+
+/// Before there are workers: so all of them, and keys, are of the same machines and tables,
+/// whatever becomes of the files.
+void ScenarioSweep::load_sources() {
+  const auto load = [&](Query query, const std::vector<ExchangeCollective>& collectives) {
+    study_.topology(query);
+    for (const ExchangeCollective& one : collectives) {
+      query.collective = one.collective;
+      query.algorithm = one.algorithm;
+      try {
+        study_.tuning_table(query);
+      } catch (const Error&) {
+        continue;  // thrown again for whoever asks
+      }
+    }
+  };
+  for (const Question& question : questions_) {
+    if (const auto* query = std::get_if<Query>(&question.query)) {
+      load(*query, {{query->collective, query->algorithm}});
+    } else {
+      const Query& exchange = std::get<TrainingQuery>(question.query).exchange;
+      load(exchange, collectives_of(exchange.algorithm));
+    }
+  }
+}
+
+void ScenarioSweep::read_journal() {
+  QuestionKeys keys(study_);
+  std::unordered_map<std::string, std::size_t> by_key;
+  for (std::size_t number = 0; number < questions_.size(); ++number) {
+    Question& question = questions_[number];
+    question.key = std::visit([&](const auto& query) { return keys.of(query); }, question.query);
+    const auto [known, is_new] = by_key.try_emplace(one_line(question.key), number);
+    if (is_new) continue;
+    question.same_as = known->second;
+    questions_[known->second].is_asked_twice = true;
+  }
+  journal_->read([&](const Json& key, const Json& record) {
+    const auto known = by_key.find(one_line(key));
+    if (known != by_key.end()) answer(questions_[known->second], record);
+  });
+  for (const Question& question : questions_) {
+    known_ += (question.same_as ? questions_[*question.same_as] : question).is_answered ? 1 : 0;
+  }
+}
+
+std::optional<std::size_t> ScenarioSweep::next_for(std::size_t worker) {
+  std::optional<std::size_t>& mine = group_of_worker_[worker];
+  if (mine && groups_[*mine].open.empty()) {
+    --groups_[*mine].workers;
+    mine.reset();
+  }
+  if (mine) {
+    const std::size_t number = groups_[*mine].open.front();
+    groups_[*mine].open.pop_front();
+    return number;
+  }
+  // A group of its own, or else a part of one: the other end, which is asked for last.
+  auto group = std::ranges::find_if(
+      groups_, [](const Group& one) { return !one.open.empty() && one.workers == 0; });
+  const bool is_alone = group != groups_.end();
+  if (!is_alone) group = std::ranges::find_if(groups_, [](auto& one) { return !one.open.empty(); });
+  if (group == groups_.end()) return std::nullopt;
+  mine = static_cast<std::size_t>(group - groups_.begin());
+  ++group->workers;
+  const std::size_t number = is_alone ? group->open.front() : group->open.back();
+  is_alone ? group->open.pop_front() : group->open.pop_back();
+  return number;
 }
 
 /// Done by a worker.
-std::string ScenarioSweep::work(const Task& task) {
+std::string ScenarioSweep::work(const Question& question) {
+  const bool is_collective = std::holds_alternative<Query>(question.query);
   try {
-    if (const auto* queries = std::get_if<std::vector<Query>>(&task.queries)) {
-      std::vector<Outcome> outcomes;
-      for (const Query& query : *queries) {
-        outcomes.push_back(study_.ask(query));
-        outcomes.back().program.reset();  // it may be large, and the next one is too
-      }
-      return record_of(outcomes).dump();
-    }
-    std::vector<TrainingOutcome> outcomes;
-    for (const TrainingQuery& query : std::get<std::vector<TrainingQuery>>(task.queries)) {
-      outcomes.push_back(espalier::train(study_, simulator_, query));
-    }
-    return record_of(outcomes).dump();
+    if (is_collective) return one_line(record_of(study_.ask(std::get<Query>(question.query))));
+    const auto& query = std::get<TrainingQuery>(question.query);
+    return one_line(record_of(espalier::train(study_, simulator_, query)));
   } catch (const Error& error) {
-    return record_of(error).dump();
+    if (error.kind() != ErrorKind::unsupported) return one_line(record_of(error));
+    return one_line(is_collective ? not_possible<Outcome>(error)
+                                  : not_possible<TrainingOutcome>(error));
+  } catch (const std::bad_alloc&) {
+    return one_line(record_of(
+        Error(ErrorKind::runtime, "there is not enough memory for " + label_of(question.query))));
   }
 }
 
-void ScenarioSweep::receive(Task& task, const Json& record) {
-  task.is_answered = true;
+void ScenarioSweep::receive(std::size_t number, const std::string& record) {
+  Question& question = questions_[number];
+  const Json json = Json::parse(record);
+  answer(question, json);
+  if (journal_ && !question.error) journal_->note(question.key, json);
+  received_.push_back(number);
+}
+
+void ScenarioSweep::answer(Question& question, const Json& record) {
   try {
-    std::visit([&](const auto& queries) { task.outcomes = outcomes_of(record, queries); },
-               task.queries);
+    if (const auto* query = std::get_if<Query>(&question.query)) {
+      Outcome outcome;
+      read_record(record, outcome);
+      outcome.query = *query;
+      question.outcome = std::move(outcome);
+    } else {
+      TrainingOutcome outcome;
+      read_record(record, outcome);
+      outcome.query = std::get<TrainingQuery>(question.query);
+      question.outcome = std::move(outcome);
+    }
   } catch (const Error&) {
-    task.error = std::current_exception();
+    question.error = std::current_exception();
   }
+  question.is_answered = true;
 }
 
 template <class Answer>
-Answer ScenarioSweep::next() {
-  CHECK(asked_ < places_.size());
-  const Place place = places_[asked_++];
-  Task& task = tasks_[place.task];
-  while (!task.is_answered) workers_->wait(place.task);
-  if (task.error) std::rethrow_exception(task.error);
-  return std::move(std::get<std::vector<Answer>>(task.outcomes)[place.query]);
+Answer ScenarioSweep::next(std::string_view label, Progress& progress) {
+  CHECK(asked_ < questions_.size());
+  const Question& asked = questions_[asked_++];
+  const std::size_t number = asked.same_as.value_or(asked_ - 1);
+  Question& question = questions_[number];
+  while (!question.is_answered) {
+    progress.resume(label);
+    workers_->wait(number);
+    for (const std::size_t one : received_) progress.step(label_of(questions_[one].query));
+    received_.clear();
+  }
+  if (question.error) std::rethrow_exception(question.error);
+  auto& outcome = std::get<Answer>(question.outcome);
+  return question.is_asked_twice ? outcome : std::move(outcome);
 }
 
-Outcome ScenarioSweep::ask(const Query& query) {
-  auto outcome = next<Outcome>();
+Outcome ScenarioSweep::ask(const Query& query, Progress& progress) {
+  auto outcome = next<Outcome>(progress_label(query), progress);
   CHECK(outcome.query.algorithm == query.algorithm && outcome.query.size_bytes == query.size_bytes);
   return outcome;
 }
 
-TrainingOutcome ScenarioSweep::train(const TrainingQuery& query) {
-  auto outcome = next<TrainingOutcome>();
+TrainingOutcome ScenarioSweep::train(const TrainingQuery& query, Progress& progress) {
+  auto outcome = next<TrainingOutcome>(progress_label(query), progress);
   CHECK(outcome.query.exchange.algorithm == query.exchange.algorithm);
   return outcome;
 }

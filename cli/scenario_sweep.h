@@ -2,13 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "cli/console.h"
 #include "cli/journal.h"
+#include "cli/records.h"
 #include "cli/workers.h"
 #include "scenarios/scenario.h"
 #include "sim/simulator.h"
@@ -18,52 +24,64 @@ namespace espalier {
 /// More workers than this are a mistake rather than a computer.
 inline constexpr int kMostJobs = 1024;
 
-/// All questions of scenarios, answered by worker processes ahead of whoever asks. What one
-/// algorithm does on one machine is a task, whose queries share plans; of training it is every
-/// query.
+/// All questions of scenarios, answered by worker processes ahead of whoever asks. A worker stays
+/// with one algorithm on one machine, whose sizes share plans, while there are others for the rest.
+/// What is not possible, and GPUs that are not connected, are answers like others.
 class ScenarioSweep {
  public:
   /// `jobs` workers, 0: one for each processor. With a journal, what it knows is not asked again,
-  /// and what is found out is noted as it comes in. Throws what reading a journal throws, and
-  /// Error{runtime} when a worker can't be made. The scenarios stay.
+  /// and what is found out is noted as it comes in. Machines and tables are read here, once. Throws
+  /// what reading a journal throws, and Error{runtime} when a worker can't be made.
   ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs, const std::string& journal);
 
-  std::size_t questions() const { return places_.size(); }
-
   /// The answers, in the order of the questions of the scenarios, blocks and tables, once each.
-  /// Throws what asking threw.
-  Outcome ask(const Query& query);
-  TrainingOutcome train(const TrainingQuery& query);
+  /// `progress` has a step for each answer that came in. Throws what asking threw.
+  Outcome ask(const Query& query, Progress& progress);
+  TrainingOutcome train(const TrainingQuery& query, Progress& progress);
+
+  std::size_t questions() const { return questions_.size(); }
+  /// What the journal knew.
+  std::size_t known() const { return known_; }
 
   /// Of this process, for what is no question: machines, labels.
   Study& study() { return study_; }
 
  private:
-  struct Task {
-    std::variant<std::vector<Query>, std::vector<TrainingQuery>> queries;
-    Json key;  ///< in the journal; null without one
+  struct Question {
+    std::variant<Query, TrainingQuery> query;
+    std::size_t group = 0;
+    Json key;                            ///< in the journal; null without one
+    std::optional<std::size_t> same_as;  ///< an earlier question with this key
+    bool is_asked_twice = false;
     bool is_answered = false;
     std::exception_ptr error;  ///< what asking threw
-    std::variant<std::vector<Outcome>, std::vector<TrainingOutcome>> outcomes;
+    std::variant<Outcome, TrainingOutcome> outcome;
   };
-  /// Where the answer to a question is.
-  struct Place {
-    std::size_t task = 0;
-    std::size_t query = 0;
+  /// Questions that one worker had better answer.
+  struct Group {
+    std::deque<std::size_t> open;  ///< that no worker has
+    int workers = 0;               ///< that answer its questions
   };
 
   void add(const CollectiveStudy& study);
   void add(const TrainingStudy& study);
-  std::string work(const Task& task);
-  void receive(Task& task, const Json& record);
+  void load_sources();
+  void read_journal();
+  std::optional<std::size_t> next_for(std::size_t worker);
+  std::string work(const Question& question);
+  void receive(std::size_t number, const std::string& answer);
+  static void answer(Question& question, const Json& record);
   template <class Answer>
-  Answer next();
+  Answer next(std::string_view label, Progress& progress);
 
   Simulator simulator_;
   Study study_{simulator_, &simulator_};
-  std::vector<Task> tasks_;
-  std::vector<Place> places_;  ///< of the questions, in their order
+  std::vector<Question> questions_;  ///< in the order in which they are asked
+  std::vector<Group> groups_;
+  std::vector<std::optional<std::size_t>> group_of_worker_;
   std::size_t asked_ = 0;
+  std::size_t known_ = 0;
+  std::vector<std::size_t> received_;  ///< since they were last shown
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<WorkerPool> workers_;
 };

@@ -151,22 +151,25 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
 
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     bool print, Answers& answers) {
+  study.machine(queries.front());  // a machine that can't be asked about has no table
   Progress progress(console, queries.size());
-  const auto ask = [&](const Query& query) { return study.ask(query); };
+  const auto ask = [&](const Query& query) {
+    progress.step(progress_label(query));
+    return study.ask(query);
+  };
   simulate_table(console, study, queries, {ask, progress}, print, answers);
 }
 
 void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                     const Asking& asking, bool print, Answers& answers) {
   const Query& first = queries.front();
-  const int ranks = study.machine(first).ranks();
+  const int ranks = study.ranks(first);
   Table table(console, study, queries);
   Answers mine;
   asking.progress.erase();
   if (print) table.header(first, ranks);
   std::size_t printed = 0;
   for (std::size_t i = 0; i < queries.size(); ++i) {
-    asking.progress.step(progress_label(queries[i]));
     Outcome outcome = asking.ask(queries[i]);
     for (const Diagnostic& problem : outcome.problems) {
       asking.progress.erase();
@@ -188,6 +191,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
     print_chunk_notes(console, mine.outcomes);
     print_bounds(console, mine.outcomes);
     print_skipped(console, mine);
+    console.out << std::flush;
   }
   answers.add(std::move(mine));
 }

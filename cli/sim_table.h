@@ -9,10 +9,10 @@
 
 namespace espalier {
 
-/// Who answers the queries of a table, and what shows how far that is.
+/// Who answers the queries of a table, and the bar that is in the way of what is printed.
 struct Asking {
   std::function<Outcome(const Query& query)> ask;
-  Progress& progress;  ///< a step each
+  Progress& progress;
 };
 
 /// Asks the queries of one table (one machine, sizes one after the other) and adds to `answers`.

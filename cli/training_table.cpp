@@ -158,6 +158,10 @@ const TrainingOutcome* TrainingAnswers::best() const {
   return best == outcomes.end() ? nullptr : &*best;
 }
 
+std::string progress_label(const TrainingQuery& query) {
+  return query.exchange.algorithm + " " + query.model->name;
+}
+
 TrainingAnswers train_table(const Console& console, const TrainingSweep& sweep,
                             const AskingTraining& asking, bool print) {
   const std::vector<TrainingQuery> queries = sweep.queries();
@@ -166,14 +170,16 @@ TrainingAnswers train_table(const Console& console, const TrainingSweep& sweep,
   asking.progress.erase();
   if (print) rows.header(sweep);
   for (const TrainingQuery& query : queries) {
-    asking.progress.step(fmt::format("{} {}", query.exchange.algorithm, query.model->name));
     TrainingOutcome outcome = asking.ask(query);
     asking.progress.erase();
     for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
     if (print && outcome.ran()) rows.row(outcome);
     answers.add(std::move(outcome));
   }
-  if (print) print_skipped(console, answers.refused);
+  if (print) {
+    print_skipped(console, answers.refused);
+    console.out << std::flush;
+  }
   return answers;
 }
 

@@ -22,11 +22,14 @@ struct TrainingAnswers {
   const TrainingOutcome* best() const;
 };
 
-/// Who answers the queries of a table, and what shows how far that is.
+/// Who answers the queries of a table, and the bar that is in the way of what is printed.
 struct AskingTraining {
   std::function<TrainingOutcome(const TrainingQuery& query)> ask;
-  Progress& progress;  ///< a step each
+  Progress& progress;
 };
+
+/// "ring resnet50": the label of a step of a progress bar.
+std::string progress_label(const TrainingQuery& query);
 
 /// Asks the queries of a sweep. When `print`, writes a table, a line for each outcome that ran as
 /// soon as it is known, and what did not apply.

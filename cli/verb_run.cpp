@@ -56,6 +56,7 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const std::string
 
 struct Options {
   bool print = true;
+  bool keep_details = false;  ///< links and critical paths of all outcomes, for reports
   int shown_links = 0;
 };
 
@@ -64,6 +65,7 @@ void print_title(const Console& console, std::string_view mark, std::string_view
                  const std::string& note) {
   console.out << styled(console, Style::bold, fmt::format("# {} {}", mark, title)) << '\n';
   if (!note.empty()) console.out << wrap(trim(note), console.width, "#   ");
+  console.out << std::flush;  // it shows what a long run is at
 }
 
 /// Runs the fastest (or the named) algorithm of a table with real data.
@@ -108,7 +110,7 @@ class ScenarioRunner {
       : console_(console),
         options_(options),
         sweep_(sweep),
-        progress_(console, sweep.questions()) {}
+        progress_(console, sweep.questions(), sweep.known()) {}
 
   Results run(const Scenario& scenario);
 
@@ -118,6 +120,7 @@ class ScenarioRunner {
   std::vector<Judged> ask(const Scenario& scenario, const ScenarioBlock& block,
                           const TrainingStudy& study, Results& results);
   Answers show_best(const CollectiveStudy& study, const Outcome& best);
+  void drop_details(RunReport& report) const;
 
   const Console& console_;
   const Options& options_;
@@ -137,6 +140,13 @@ void note_unanswered(const ScenarioBlock& block, const std::string& topology,
   }
 }
 
+/// They are most of what a large sweep would hold in memory.
+void ScenarioRunner::drop_details(RunReport& report) const {
+  if (options_.keep_details) return;
+  report.links = {};
+  report.critical_path = {};
+}
+
 /// The links of the best answer, and what it does with real data.
 Answers ScenarioRunner::show_best(const CollectiveStudy& study, const Outcome& best) {
   if (options_.print && options_.shown_links > 0) {
@@ -154,7 +164,7 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   for (const std::vector<Query>& queries : study.tables) {
     Answers& answers = tables.emplace_back();
     if (options_.print) console_.out << "#\n";
-    const auto ask = [&](const Query& query) { return sweep_.ask(query); };
+    const auto ask = [&](const Query& query) { return sweep_.ask(query, progress_); };
     simulate_table(console_, sweep_.study(), queries, {ask, progress_}, options_.print, answers);
     const Outcome* best = answers.best();
     executed.push_back(best != nullptr ? show_best(study, *best) : Answers{});
@@ -163,6 +173,7 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   }
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);
   for (std::size_t table = 0; table < tables.size(); ++table) {
+    for (Outcome& outcome : tables[table].outcomes) drop_details(outcome.report);
     results.answers.add(std::move(tables[table]));
     results.answers.add(std::move(executed[table]));
   }
@@ -174,7 +185,7 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   std::vector<TrainingAnswers> tables;
   for (const TrainingSweep& sweep : study.tables) {
     if (options_.print) console_.out << "#\n";
-    const auto ask = [&](const TrainingQuery& query) { return sweep_.train(query); };
+    const auto ask = [&](const TrainingQuery& query) { return sweep_.train(query, progress_); };
     tables.push_back(train_table(console_, sweep, {ask, progress_}, options_.print));
     const TrainingAnswers& answers = tables.back();
     if (answers.outcomes.empty()) {
@@ -182,7 +193,10 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
     }
   }
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);
-  for (TrainingAnswers& answers : tables) results.add(std::move(answers));
+  for (TrainingAnswers& answers : tables) {
+    for (TrainingOutcome& outcome : answers.outcomes) drop_details(outcome.report);
+    results.add(std::move(answers));
+  }
   return judged;
 }
 
@@ -197,7 +211,7 @@ Results ScenarioRunner::run(const Scenario& scenario) {
       const bool executes = study != nullptr && study->execute;
       if (!executes || !judged.empty()) console_.out << "#\n";
       print_judged(console_, judged);
-      if (!judged.empty()) console_.out << "#\n";
+      if (!judged.empty()) console_.out << "#\n" << std::flush;
     }
     std::ranges::move(judged, std::back_inserter(results.judged));
   }
@@ -251,6 +265,25 @@ std::string results_csv(const Results& results) {
   return csv_text(columns, rows);
 }
 
+std::filesystem::path whole_path(const std::string& path) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+}
+
+/// The file of --resume, which must not be one that is written at the end.
+std::string read_journal_name(Arguments& arguments, const std::vector<std::string>& outputs) {
+  const std::string journal = arguments.text("--resume");
+  if (journal == "-") {
+    arguments.problem_of("--resume", "answers are kept in a file, which is read again");
+  }
+  for (const std::string& output : outputs) {
+    if (journal.empty() || output.empty() || output == "-") continue;
+    if (whole_path(journal) != whole_path(output)) continue;
+    arguments.problem_of("--resume", fmt::format("{} is also where results go", quote(journal)),
+                         "give each a file of its own");
+  }
+  return journal;
+}
+
 int run_scenarios(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
@@ -258,7 +291,8 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   Options options;
   options.print = json != "-" && csv != "-" && claims != "-";
   const int jobs = static_cast<int>(arguments.integer("--jobs", 0, kMostJobs));
-  const std::string journal = arguments.text("--resume");
+  const std::string journal = read_journal_name(arguments, {json, csv, claims});
+  options.keep_details = !json.empty();
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {

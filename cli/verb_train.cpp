@@ -118,7 +118,10 @@ int run_train(Arguments& arguments, const Console& console) {
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && save != "-";
   Progress progress(console, training.sweep.queries().size());
-  const auto ask = [&](const TrainingQuery& query) { return train(study, simulator, query); };
+  const auto ask = [&](const TrainingQuery& query) {
+    progress.step(progress_label(query));
+    return train(study, simulator, query);
+  };
   TrainingAnswers answers = train_table(console, training.sweep, {ask, progress}, print);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);

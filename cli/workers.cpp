@@ -77,10 +77,17 @@ std::string describe_end(int status) {
 
 WorkerPool::WorkerPool(int workers, Work work) : work_(std::move(work)) {
   CHECK(workers >= 1);
-  for (int i = 0; workers > 1 && i < workers; ++i) start();
+  try {
+    for (int i = 0; workers > 1 && i < workers; ++i) start();
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { stop(); }
+
+void WorkerPool::stop() {
   for (const Worker& worker : workers_) {
     close(worker.socket);  // which ends one that waits for work
     if (worker.busy && worker.process != kEnded) kill(worker.process, SIGKILL);
@@ -114,18 +121,18 @@ void WorkerPool::start() {
   workers_.push_back({process, sockets[0], false, 0});
 }
 
-void WorkerPool::begin(std::vector<std::size_t> tasks,
-                       std::function<void(std::size_t, std::string)> received) {
-  CHECK(tasks_.empty());
-  tasks_ = std::move(tasks);
+void WorkerPool::begin(Next next, Received received) {
+  CHECK(!next_);
+  next_ = std::move(next);
   received_ = std::move(received);
   for (Worker& worker : workers_) give_next(worker);
 }
 
 void WorkerPool::give_next(Worker& worker) {
-  if (given_ == tasks_.size()) return;
+  const auto task = next_(static_cast<std::size_t>(&worker - workers_.data()));
+  if (!task) return;
   worker.busy = true;
-  worker.task = tasks_[given_++];
+  worker.task = *task;
   const std::uint64_t number = worker.task;
   // That a worker is gone shows when its answer is awaited.
   send_all(worker.socket, &number, sizeof number);
@@ -151,7 +158,7 @@ void WorkerPool::take(Worker& worker) {
   const std::size_t task = worker.task;
   worker.busy = false;
   give_next(worker);  // at work again while the answer is looked at
-  received_(task, std::move(answer));
+  received_(task, answer);
 }
 
 void WorkerPool::wait(std::size_t task) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,17 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// Begins with `tasks`, in their order, and no others. `received` is called with every answer
-  /// that comes in, which happens in `wait`. Called once.
-  void begin(std::vector<std::size_t> tasks,
-             std::function<void(std::size_t task, std::string answer)> received);
+  /// The task for a worker that has none, by number, or nothing when there will be none.
+  using Next = std::function<std::optional<std::size_t>(std::size_t worker)>;
+  /// Called with every answer that comes in, which happens in `wait`.
+  using Received = std::function<void(std::size_t task, const std::string& answer)>;
 
-  /// Until an answer or several have come in: with one worker that to `task`. \pre some have not.
-  /// Throws Error{runtime} when a worker ended before it answered.
+  /// Gives every worker its first task; they ask for others as they answer. Called once.
+  void begin(Next next, Received received);
+
+  /// Until an answer or several have come in: with one worker that to `task`, with more of them
+  /// any. \pre `task` has not been answered. Throws Error{runtime} when a worker ended before it
+  /// answered.
   void wait(std::size_t task);
 
  private:
@@ -42,14 +47,14 @@ class WorkerPool {
   };
 
   void start();
+  void stop();
   void give_next(Worker& worker);
   void take(Worker& worker);
 
   Work work_;
   std::vector<Worker> workers_;
-  std::vector<std::size_t> tasks_;
-  std::size_t given_ = 0;  ///< of tasks_
-  std::function<void(std::size_t task, std::string answer)> received_;
+  Next next_;
+  Received received_;
 };
 
 }  // namespace espalier

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kAutoOf = "auto:";
 constexpr std::string_view kTuned = "tuned:";
+constexpr std::string_view kOwners = "owners:";
 
 }  // namespace
 
@@ -38,10 +39,20 @@ std::optional<std::string> tuning_file(std::string_view algorithm) {
   return std::string(algorithm.substr(kTuned.size()));
 }
 
+ExchangeWords exchange_words(const std::string& spec) {
+  if (tuning_file(spec)) return {false, {spec}};
+  const bool by_owners = spec.starts_with(kOwners);
+  return {by_owners, split(by_owners ? std::string_view(spec).substr(kOwners.size()) : spec, '+')};
+}
+
 std::string in_folder(const std::string& algorithm, const std::string& folder) {
-  const std::filesystem::path file = tuning_file(algorithm).value_or("");
-  if (file.empty() || file.is_absolute() || folder.empty()) return algorithm;
-  return std::string(kTuned) + (std::filesystem::path(folder) / file).lexically_normal().string();
+  ExchangeWords words = exchange_words(algorithm);
+  for (std::string& word : words.algorithms) {
+    const std::filesystem::path file = tuning_file(word).value_or("");
+    if (file.empty() || file.is_absolute() || folder.empty()) continue;
+    word = std::string(kTuned) + (std::filesystem::path(folder) / file).lexically_normal().string();
+  }
+  return std::string(words.by_owners ? kOwners : "") + join(words.algorithms, "+");
 }
 
 TuningTable read_tuning(const std::string& file, Collective collective) {

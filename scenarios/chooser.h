@@ -27,7 +27,17 @@ std::vector<std::string> auto_candidates(std::string_view algorithm, Collective 
 /// The file of "tuned:FILE"; nothing for anything else.
 std::optional<std::string> tuning_file(std::string_view algorithm);
 
-/// "tuned:FILE" with a relative FILE counted from `folder`; anything else as it is.
+/// How gradients are exchanged: "ring", "knomial+chain", "owners:direct+chain".
+struct ExchangeWords {
+  bool by_owners = false;
+  std::vector<std::string> algorithms;  ///< of the stages, or who chooses them
+};
+/// Takes the words apart; they need not make sense. A file of "tuned:FILE" may have a plus in it
+/// where that is all.
+ExchangeWords exchange_words(const std::string& spec);
+
+/// "tuned:FILE" with a relative FILE counted from `folder`, also as part of exchange words;
+/// anything else as it is.
 std::string in_folder(const std::string& algorithm, const std::string& folder);
 
 /// Reads the table of `file` for a collective. Throws Error{input} with what is wrong with it, and

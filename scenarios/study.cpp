@@ -54,14 +54,24 @@ Machine& Study::load(const Query& query) {
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
     return known->second;
   }
-  auto& topology = cache_->topologies[spec];
-  if (!topology) topology = std::make_shared<const Topology>(load_topology(spec));
   Machine made;
-  made.topology = topology;
-  made.router = std::make_unique<Router>(*topology, topology->profile(query.profile), query.links);
+  made.topology = topology(query);
+  made.router =
+      std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
   made.placement = place_ranks(*made.router, query.gpus, query.relays);
   require_connected(made, query);
   return cache_->machines.emplace(key, std::move(made)).first->second;
+}
+
+std::shared_ptr<const Topology> Study::topology(const Query& query) {
+  const std::string spec = machine_spec(query);
+  auto& topology = cache_->topologies[spec];
+  if (!topology) topology = std::make_shared<const Topology>(load_topology(spec));
+  return topology;
+}
+
+int Study::ranks(const Query& query) {
+  return static_cast<int>(chosen_gpus(*topology(query), query.gpus).size());
 }
 
 std::vector<std::string> Study::applicable(Collective collective) {
@@ -106,7 +116,7 @@ const TuningTable* Study::tuning_table(const Query& query) {
     known = cache_->tables.emplace(key, read_tuning(*file, query.collective)).first;
   }
   const TuningTable& table = known->second;
-  if (const int ranks = machine(query).ranks(); table.ranks != ranks) {
+  if (const int ranks = this->ranks(query); table.ranks != ranks) {
     throw Error(ErrorKind::usage,
                 fmt::format("the tuning table {} is for {} ranks, not for {}", quote(*file),
                             table.ranks, ranks),

@@ -113,6 +113,12 @@ class Study {
   /// `read_tuning` throws, and Error{usage} when the table is for another number of ranks.
   const TuningTable* tuning_table(const Query& query);
 
+  /// The machine that a query names, loaded once. Throws what `load_topology` throws.
+  std::shared_ptr<const Topology> topology(const Query& query);
+
+  /// How many ranks a query has, connected or not. Throws what `chosen_gpus` throws, too.
+  int ranks(const Query& query);
+
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
   /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the
   /// ranks are not connected.

@@ -21,33 +21,6 @@ constexpr std::size_t kMostOps = 4'000'000;
 /// Relative accuracy of simulated times.
 constexpr double kAccuracy = 1e-9;
 
-constexpr std::string_view kOwners = "owners:";
-
-struct Stage {
-  Collective collective = Collective::allreduce;
-  std::string algorithm;
-  bool by_owners = false;  ///< every rank is the root of its share of the bucket
-};
-
-std::vector<Stage> stages_of(const std::string& spec) {
-  if (tuning_file(spec)) return {{Collective::allreduce, spec}};
-  const bool by_owners = spec.starts_with(kOwners);
-  const std::vector<std::string> parts = split(by_owners ? spec.substr(kOwners.size()) : spec, '+');
-  if (by_owners && parts.size() == 2) {
-    return {{Collective::reducescatter, parts[0]}, {Collective::broadcast, parts[1], true}};
-  }
-  if (by_owners) {
-    throw Error(ErrorKind::usage, fmt::format("{} does not name two algorithms", quote(spec)),
-                "owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
-  }
-  if (parts.size() == 1) return {{Collective::allreduce, spec}};
-  if (parts.size() == 2) {
-    return {{Collective::reduce, parts[0]}, {Collective::broadcast, parts[1]}};
-  }
-  throw Error(ErrorKind::usage, fmt::format("{} names more than two algorithms", quote(spec)),
-              "REDUCE+BROADCAST, as knomial+pipelined_chain");
-}
-
 /// How buckets of one size are exchanged, or why they are not.
 struct Exchanged {
   std::vector<ExchangeStage> stages;
@@ -61,7 +34,7 @@ class Exchanges {
   Exchanges(Study& study, const TrainingQuery& query, int ranks)
       : study_(study),
         question_(query.exchange),
-        stages_(stages_of(query.exchange.algorithm)),
+        stages_(collectives_of(query.exchange.algorithm)),
         ranks_(ranks) {
     question_.in_place = true;
     question_.judge = false;
@@ -77,7 +50,7 @@ class Exchanges {
  private:
   void ask(std::int64_t size_bytes, Exchanged& made) {
     std::vector<std::string> chosen;
-    for (const Stage& stage : stages_) {
+    for (const ExchangeCollective& stage : stages_) {
       const int shares = stage.by_owners ? ranks_ : 1;
       Query question = question_;
       question.collective = stage.collective;
@@ -97,13 +70,12 @@ class Exchanges {
       }
       chosen.push_back(question.algorithm);
     }
-    made.algorithm = join(chosen, "+");
-    if (stages_.back().by_owners) made.algorithm.insert(0, kOwners);
+    made.algorithm = (stages_.back().by_owners ? "owners:" : "") + join(chosen, "+");
   }
 
   Study& study_;
   Query question_;
-  std::vector<Stage> stages_;
+  std::vector<ExchangeCollective> stages_;
   int ranks_;
   std::map<std::int64_t, Exchanged> by_size_;
 };
@@ -182,9 +154,26 @@ double TrainingOutcome::hidden_s() const {
   return std::max(0.0, difference(communication_s, exposed_s()));
 }
 
+std::vector<ExchangeCollective> collectives_of(const std::string& spec) {
+  const auto [by_owners, words] = exchange_words(spec);
+  if (by_owners && words.size() == 2) {
+    return {{Collective::reducescatter, words[0]}, {Collective::broadcast, words[1], true}};
+  }
+  if (by_owners) {
+    throw Error(ErrorKind::usage, fmt::format("{} does not name two algorithms", quote(spec)),
+                "owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
+  }
+  if (words.size() == 1) return {{Collective::allreduce, words[0]}};
+  if (words.size() == 2) {
+    return {{Collective::reduce, words[0]}, {Collective::broadcast, words[1]}};
+  }
+  throw Error(ErrorKind::usage, fmt::format("{} names more than two algorithms", quote(spec)),
+              "REDUCE+BROADCAST, as knomial+pipelined_chain");
+}
+
 void check_exchange(const std::string& spec) {
   DiagnosticList problems;
-  for (const Stage& stage : stages_of(spec)) {
+  for (const ExchangeCollective& stage : collectives_of(spec)) {
     try {
       check_algorithm(stage.algorithm, stage.collective);
     } catch (const Error& error) {

@@ -62,6 +62,17 @@ struct TrainingOutcome {
   double efficiency() const { return compute_s / iteration_s(); }
 };
 
+/// A collective of an exchange, and the algorithm for it or who chooses one.
+struct ExchangeCollective {
+  Collective collective = Collective::allreduce;
+  std::string algorithm;
+  bool by_owners = false;  ///< every rank is the root of its share of the bucket
+};
+
+/// What an exchange consists of. Throws Error{usage} as `check_exchange` does, but does not look at
+/// algorithms.
+std::vector<ExchangeCollective> collectives_of(const std::string& spec);
+
 /// Throws Error{usage} when `spec` says nothing about how buckets are exchanged. It is an algorithm
 /// for allreduce or a chooser (see chooser.h), or two joined by a plus: a reduce to rank 0, and the
 /// broadcast of the result ("knomial+pipelined_chain"). "owners:" before them makes every rank the

@@ -76,6 +76,55 @@ echo "code $?")");
   EXPECT_EQ(result.out, "code 130\n");
 }
 
+constexpr const char* kStudy = R"(
+folder=$(mktemp -d)
+cat >$folder/s.yaml <<END
+schema: espalier.scenario/1
+name: s
+title: S
+blocks:
+  - title: B
+    topology: dgx1-v100
+    collective: allreduce
+    sizes: 1KiB..256MiB
+    algorithms: [optimal, ring, nccl_rings]
+END
+)";
+
+TEST(Process, AKilledRunGoesOnWhereItWas) {
+  const Result result = bash(std::string(kStudy) + R"sh(
+lines() { wc -l <$folder/j; }
+$espalier run $folder/s.yaml --jobs 1 >$folder/whole
+for more in 2 4 6; do
+  $espalier run $folder/s.yaml --jobs 2 --resume $folder/j >/dev/null &
+  until [ -s $folder/j ] && [ $(lines) -gt $more ]; do
+    kill -0 $! 2>/dev/null || break
+  done
+  kill -9 $! 2>/dev/null
+  wait $! 2>/dev/null
+done
+before=$(lines)
+$espalier run $folder/s.yaml --resume $folder/j >$folder/resumed
+echo "code $?"
+cmp $folder/whole $folder/resumed && echo same
+# A line for every size and algorithm, and one for the head: nothing was asked twice.
+echo "$(lines) lines"
+[ $before -gt 6 ] && echo "went on"
+rm -r $folder)sh");
+  EXPECT_EQ(result.out, "code 0\nsame\n58 lines\nwent on\n");
+}
+
+/// What is opened first would take the number of a closed stream, and be written in its place.
+TEST(Process, AClosedOutputHarmsNoJournal) {
+  const Result result = bash(std::string(kStudy) + R"sh(
+$espalier run $folder/s.yaml --jobs 2 --resume $folder/j >&- 2>/dev/null
+echo "code $?"
+$espalier run $folder/s.yaml --resume $folder/j >/dev/null
+echo "code $?"
+rm -r $folder)sh");
+  EXPECT_EQ(result.out, "code 3\ncode 0\n");
+}
+
 TEST(Process, AClosedPipeIsQuiet) {
   const Result result = bash("$espalier show ring --ranks 300 --collective allreduce | head -n 1");
   EXPECT_EQ(result.out, "program ring\n");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/journal.h"
@@ -32,9 +33,9 @@ std::map<std::size_t, std::string> answers_of(int workers, std::size_t count,
                                               const WorkerPool::Work& work) {
   std::map<std::size_t, std::string> answers;
   WorkerPool pool(workers, work);
-  std::vector<std::size_t> tasks(count);
-  for (std::size_t i = 0; i < count; ++i) tasks[i] = count - 1 - i;
-  pool.begin(tasks, [&](std::size_t task, const std::string& answer) {
+  std::size_t open = count;
+  const auto next = [&](std::size_t) { return open == 0 ? std::nullopt : std::optional(--open); };
+  pool.begin(next, [&](std::size_t task, const std::string& answer) {
     EXPECT_TRUE(answers.emplace(task, answer).second) << task << " answered twice";
   });
   for (std::size_t task = 0; task < count; ++task) {
@@ -99,7 +100,9 @@ TEST(WorkerPool, EndsWorkersThatAreAtWork) {
       if (task > 0) sleep(1000);
       return std::to_string(getpid());
     });
-    pool.begin({0, 1, 2}, [&](std::size_t, const std::string& answer) { process = answer; });
+    std::size_t open = 0;
+    pool.begin([&](std::size_t) { return std::optional(open++); },
+               [&](std::size_t, const std::string& answer) { process = answer; });
     while (process.empty()) pool.wait(0);
   }
   EXPECT_NE(kill(std::stoi(process), 0), 0);
@@ -110,65 +113,81 @@ TEST(WorkerPool, EndsWorkersThatAreAtWork) {
 class JournalFile : public WithFiles {
  protected:
   std::string path() const { return file("journal"); }
-  std::string refusal() const {
-    return error_of([&] { const Journal journal(path()); }, ErrorKind::input);
-  }
 };
 
-TEST_F(JournalFile, KeepsRecordsByKey) {
-  {
-    Journal journal(path());
-    EXPECT_EQ(journal.size(), 0u);
-    journal.note({{"size", 1}}, {{"time", 0.1}});
-    journal.note({{"size", 2}}, {{"time", 0.2}});
-    journal.note({{"size", 1}}, {{"time", 0.3}});  // the last one counts
-    EXPECT_EQ(journal.size(), 2u);
-  }
-  const Journal journal(path());
-  EXPECT_EQ(journal.size(), 2u);
-  ASSERT_NE(journal.find({{"size", 1}}), nullptr);
-  EXPECT_EQ(*journal.find({{"size", 1}}), Json({{"time", 0.3}}));
-  EXPECT_EQ(journal.find({{"size", 3}}), nullptr);
+/// Its records, by their order.
+std::vector<std::pair<Json, Json>> records_in(const std::string& path) {
+  std::vector<std::pair<Json, Json>> records;
+  Journal(path).read(
+      [&](const Json& key, const Json& record) { records.emplace_back(key, record); });
+  return records;
+}
+
+void note_in(const std::string& path, const Json& key, const Json& record) {
+  Journal journal(path);
+  journal.read([](const Json&, const Json&) {});
+  journal.note(key, record);
+}
+
+TEST_F(JournalFile, KeepsRecordsInTheirOrder) {
+  EXPECT_TRUE(records_in(path()).empty());
+  note_in(path(), {{"size", 1}}, {{"time", 0.1}});
+  note_in(path(), {{"size", 2}}, {{"time", 0.2}});
+  const auto records = records_in(path());
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].first, Json({{"size", 1}}));
+  EXPECT_EQ(records[1].second, Json({{"time", 0.2}}));
 }
 
 TEST_F(JournalFile, DropsALineThatWasCutShort) {
-  {
-    Journal journal(path());
-    journal.note({{"size", 1}}, "one");
-  }
+  note_in(path(), 1, "one");
   const std::string whole = read_file(path());
   for (std::size_t length = 0; length < whole.size(); ++length) {
     SCOPED_TRACE(length);
     write_file(path(), whole.substr(0, length));
-    if (length > 0 && whole.substr(0, length).find('\n') == std::string::npos) {
-      EXPECT_NE(refusal().find("it is not a journal"), std::string::npos);
-      continue;
-    }
-    Journal journal(path());
-    EXPECT_EQ(journal.size(), 0u);
-    journal.note({{"size", 2}}, "two");
-    EXPECT_EQ(read_file(path()).back(), '\n');
+    EXPECT_TRUE(records_in(path()).empty());
+    note_in(path(), 2, "two");
+    EXPECT_EQ(records_in(path()).size(), 1u);
   }
-  EXPECT_EQ(Journal(path()).size(), 1u);
 }
 
 TEST_F(JournalFile, LeavesOtherFilesAlone) {
   for (const char* text : {"schema: espalier.scenario/1\n", "no line end", "{\"schema\":\"x\"}\n",
-                           "[1]\n", "{\"schema\":\"espalier.journal/1\"}\n{\"key\":1}\n"}) {
+                           "{\"schema\": 5}\n", "[1]\n", "\n"}) {
     write_file(path(), text);
-    EXPECT_NE(refusal().find("name a file of its own"), std::string::npos) << text;
+    EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
+              "error: can't keep answers in '" + path() +
+                  "': it is not a journal\n  help: name a file of its own; --resume makes it")
+        << text;
     EXPECT_EQ(read_file(path()), text);
+  }
+}
+
+TEST_F(JournalFile, NamesTheLineThatIsNoRecord) {
+  note_in(path(), 1, "one");
+  const std::string whole = read_file(path());
+  for (const char* line : {"", "{", "[]", "{\"key\":1}", "{\"record\":1}"}) {
+    write_file(path(), whole + line + "\n" + whole);
+    EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
+              path() +
+                  ":3: error: this is no answer of a journal\n"
+                  "  help: without this line, it is found again")
+        << line;
   }
 }
 
 TEST_F(JournalFile, HasOneWriter) {
   const Journal journal(path());
-  EXPECT_NE(refusal().find("another process is writing it"), std::string::npos);
+  EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
+            "error: can't keep answers in '" + path() + "': another process is writing it");
 }
 
-TEST(JournalPath, MustBeAFile) {
+TEST_F(JournalFile, MustBeAFile) {
   EXPECT_EQ(error_of([] { Journal("/"); }, ErrorKind::input),
             "error: can't keep answers in '/': Is a directory");
+  ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
+            "error: can't keep answers in '" + path() + "': it is not a regular file");
 }
 
 // ---- records
@@ -192,16 +211,18 @@ TEST(OutcomeRecord, KeepsEverything) {
       query("ring:n=5", "all_pairs", 1 << 20)};
   std::vector<Outcome> outcomes;
   for (const Query& one : queries) outcomes.push_back(study.ask(one));
-  const Json record = Json::parse(record_of(outcomes).dump());
-  const std::vector<Outcome> read = outcomes_of(record, queries);
-  EXPECT_EQ(record_of(read).dump(), record.dump());
-  ASSERT_EQ(read.size(), outcomes.size());
-  for (std::size_t i = 0; i < read.size(); ++i) {
-    EXPECT_EQ(read[i].skipped, outcomes[i].skipped);
-    EXPECT_EQ(read[i].report.time_s, outcomes[i].report.time_s);
-    EXPECT_EQ(read[i].bound.has_value(), outcomes[i].bound.has_value());
-    if (read[i].bound) {
-      EXPECT_EQ(read[i].bound->algbw_gbps, outcomes[i].bound->algbw_gbps);
+  std::vector<Outcome> read;
+  for (const Outcome& outcome : outcomes) {
+    const Json record = Json::parse(one_line(record_of(outcome)));
+    Outcome& one = read.emplace_back();
+    read_record(record, one);
+    one.query = outcome.query;
+    EXPECT_EQ(one_line(record_of(one)), one_line(record));
+    EXPECT_EQ(one.skipped, outcome.skipped);
+    EXPECT_EQ(one.report.time_s, outcome.report.time_s);
+    EXPECT_EQ(one.bound.has_value(), outcome.bound.has_value());
+    if (one.bound) {
+      EXPECT_EQ(one.bound->algbw_gbps, outcome.bound->algbw_gbps);
     }
   }
   EXPECT_TRUE(std::isinf(read[1].bound->algbw_gbps));
@@ -216,9 +237,9 @@ TEST(OutcomeRecord, KeepsEverything) {
 
 TEST(OutcomeRecord, ThrowsWhatWasThrown) {
   const Error error(ErrorKind::unsupported, {{"R10", "no route", "another one", {"f.yaml", 3, 1}}});
-  const Json record = Json::parse(record_of(error).dump());
-  EXPECT_EQ(error_of([&] { outcomes_of(record, std::vector<Query>{}); }, ErrorKind::unsupported),
-            error.what());
+  const Json record = Json::parse(one_line(record_of(error)));
+  Outcome outcome;
+  EXPECT_EQ(error_of([&] { read_record(record, outcome); }, ErrorKind::unsupported), error.what());
 }
 
 // ---- run
@@ -274,7 +295,7 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   EXPECT_EQ(json_of({"--resume", file("j")}), before);
   // Nothing is asked again: an answer that is changed in the journal is what comes out.
   std::string journal = read_file(file("j"));
-  EXPECT_EQ(std::ranges::count(journal, '\n'), 1 + 4 * 4 + 3 * 2);
+  EXPECT_EQ(std::ranges::count(journal, '\n'), 1 + 4 * 4 * 2 + 3 * 2);
   const std::string from = "\"transfers\":24,";
   ASSERT_NE(journal.find(from), std::string::npos);
   journal.replace(journal.find(from), from.size(), "\"transfers\":4242,");
@@ -282,7 +303,7 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   EXPECT_NE(json_of({"--resume", file("j")}).find("\"transfers\": 4242"), std::string::npos);
 }
 
-TEST_F(Run, AsksAgainWhereAMachineOrATableHasChanged) {
+TEST_F(Run, AsksAgainWhereAMachineHasChanged) {
   const auto machine = [&](int gbps) {
     write_file(file("m.yaml"), fmt::format(R"(
 schema: espalier.topology/1
@@ -316,6 +337,94 @@ blocks:
   EXPECT_NEAR(time_s(), 0.5e-3, 1e-9);
   machine(8);
   EXPECT_NEAR(time_s(), 1e-3, 1e-9);
+}
+
+TEST_F(Run, AsksAgainWhereATableHasChanged) {
+  const auto table = [&](const char* algorithm) {
+    write_file(file("t.yaml"), fmt::format(R"(
+schema: espalier.tuning/1
+machine: dgx1-v100
+gpus: all
+ranks: 8
+collective: reducescatter
+profile: kernel
+links: all
+in_place: true
+rows: [{{up_to: 1GiB, algorithm: {}, chunk: 0, time_us: 1}}]
+)",
+                                           algorithm));
+  };
+  write_file(file("s.yaml"), R"(
+schema: espalier.scenario/1
+name: s
+title: S
+blocks:
+  - title: one
+    topology: dgx1-v100
+    training: {models: resnet50, batch: 32}
+    algorithms: "owners:tuned:t.yaml+pipelined_chain"
+    chunk: 1MiB
+)");
+  const auto iteration_s = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"run", file("s.yaml"), "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Spoken spoken = run(words);
+    EXPECT_EQ(spoken.code, 0) << spoken.err;
+    return Json::parse(spoken.out)["iteration_s"].get<double>();
+  };
+  table("ring");
+  const double ring_s = iteration_s({});
+  EXPECT_EQ(iteration_s({"--resume", file("j")}), ring_s);
+  table("direct");
+  const double direct_s = iteration_s({});
+  EXPECT_NE(direct_s, ring_s);
+  EXPECT_EQ(iteration_s({"--resume", file("j")}), direct_s);
+}
+
+/// What is not possible is an answer, and does not keep others from being found.
+TEST_F(Run, GoesOnAfterWhatIsNotPossible) {
+  write_file(file("s.yaml"), R"(
+schema: espalier.scenario/1
+name: s
+title: S
+blocks:
+  - title: Lost links
+    topology: ["dgx1-v100:without=gpu0-gpu3", dgx1-v100]
+    gpus: ["0,3", "0,1"]
+    links: fabric
+    collective: allreduce
+    sizes: 1MiB
+    algorithms: [ring, flat_two_stage]
+  - title: Too many ops
+    topology: mist:nodes=54
+    training: {models: resnet50, batch: 32, gpu_counts: [200, 2], fusion: 0}
+    algorithms: ring
+)");
+  for (const char* jobs : {"1", "2"}) {
+    const Spoken spoken = run({"run", file("s.yaml"), "--jobs", jobs, "--json", file("o.json"),
+                               "--csv", file("o.csv"), "--resume", file(std::string("j") + jobs)});
+    EXPECT_EQ(spoken.code, 3);
+    EXPECT_NE(spoken.err.find("'Lost links': ring is not possible on dgx1-v100:without=gpu0-gpu3: "
+                              "ranks 0 (gpu0) and 1 (gpu3) are not connected by the GPU fabric"),
+              std::string::npos)
+        << spoken.err;
+    std::map<std::string, int> schemas;
+    for (const Json& one : Json::parse(read_file(file("o.json")))) {
+      ++schemas[one["schema"].get<std::string>()];
+    }
+    EXPECT_EQ(schemas["espalier.report/1"], 3 * 2);
+    EXPECT_EQ(schemas["espalier.training/1"], 1);
+    EXPECT_EQ(schemas["espalier.skipped/1"], 2 + 1);
+    // The head, and an answer for every question.
+    EXPECT_EQ(std::ranges::count(read_file(file(std::string("j") + jobs)), '\n'), 1 + 8 + 2);
+  }
+}
+
+TEST_F(Run, KeepsTheJournalApartFromResults) {
+  EXPECT_EQ(run({"run", scenario(), "--resume", "-"}).code, 2);
+  const Spoken spoken = run({"run", scenario(), "--resume", file("j"), "--csv", file("./j")});
+  EXPECT_EQ(spoken.code, 2);
+  EXPECT_NE(spoken.err.find("is also where results go"), std::string::npos) << spoken.err;
 }
 
 TEST_F(Run, RefusesAJournalThatIsNone) {

@@ -89,6 +89,11 @@ TEST(Chooser, Words) {
   EXPECT_EQ(in_folder("tuned:../x.yaml", "studies/a"), "tuned:studies/x.yaml");
   EXPECT_EQ(in_folder("tuned:/x.yaml", "studies"), "tuned:/x.yaml");
   EXPECT_EQ(in_folder("ring", "studies"), "ring");
+  EXPECT_EQ(in_folder("tuned:a+b.yaml", "studies"), "tuned:studies/a+b.yaml");
+  EXPECT_EQ(in_folder("knomial+tuned:x.yaml", "studies"), "knomial+tuned:studies/x.yaml");
+  EXPECT_EQ(in_folder("owners:tuned:x.yaml+tuned:/y", "studies"),
+            "owners:tuned:studies/x.yaml+tuned:/y");
+  EXPECT_EQ(in_folder("owners:direct+chain", "studies"), "owners:direct+chain");
   EXPECT_THROW(check_algorithm("tuned:", Collective::allreduce), Error);
   EXPECT_THROW(check_algorithm("tuned:-", Collective::allreduce), Error);
   EXPECT_NO_THROW(check_algorithm("auto", Collective::allreduce));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/signals.h"
+#include "cli/process.h"
 
 #include <csignal>
 #include <string_view>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -24,6 +25,14 @@ void end(int signal) {
 }
 
 }  // namespace
+
+void hold_standard_streams() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) != -1) continue;
+    // The lowest number that is free; for the wrong direction.
+    open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
 
 void end_cleanly_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {

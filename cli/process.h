@@ -3,6 +3,11 @@
 
 namespace espalier {
 
+/// For main, before anything is opened: where the process was started with standard input, output
+/// or errors closed, their numbers are taken, so that nothing else is read or written in their
+/// place. Reading and writing them fails as before.
+void hold_standard_streams();
+
 /// For main: Ctrl-C, a request to stop and a closed pipe end the process at once and in silence,
 /// with exit code 128 + signal (130 for Ctrl-C), after the temporary of a file being written is
 /// removed.
