@@ -132,8 +132,7 @@ std::vector<std::string> nameable() {
     all.insert(all.end(), more.begin(), more.end());
   }
   std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -163,8 +163,7 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
             const std::function<void(const std::string& what)>& on_step) {
   CHECK(!sizes.empty());
   std::ranges::sort(sizes);
-  const auto repeated = std::ranges::unique(sizes);
-  sizes.erase(repeated.begin(), repeated.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
 
   Tuning tuning;
   tuning.table = table_for(question, study.machine(question).ranks());
