@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "tests/error_of.h"
 #include "topologies/load.h"
@@ -117,6 +119,39 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
             "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or A-B, two nodes");
   EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
             "error: parameter 'gpu0.speed' is given twice");
+}
+
+/// Words that fit together or not: what loads is a machine that passes its checks, and all else is
+/// said to be the user's mistake.
+TEST(WhatIf, RandomChangesMakeARightMachineOrAreRefused) {
+  const std::vector<std::string> machines = {"mist",     "mist:nodes=2", "dgx1-v100", "kesch",
+                                             "ring:n=4", "summit",       "mi250"};
+  const std::vector<std::string> words = {
+      "without", "=",  ",",    "gpu0",  "-",     "gpu1",        "gpu[0-1]",   "n1.",  "nvlink2",
+      "xbus",    ".",  "gbps", "count", "speed", "memory_gbps", "x2",         "x0.5", "1e9",
+      "0",       "-1", "cpu0", "link",  "[",     "]",           "latency_us", "nan",  "\n"};
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto any = [&](const std::vector<std::string>& of) { return of[random() % of.size()]; };
+  int loaded = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string spec = any(machines);
+    spec += spec.find(':') == std::string::npos ? ':' : ',';
+    if (i % 3 == 0) {  // nearly right
+      spec += any({"gpu0-gpu1", "nvlink2", "xbus", "gpu[0-1]", "link"}) + "." +
+              any({"gbps", "count", "speed", "latency_us"}) + "=" + any({"x2", "x0.5", "3", "1e9"});
+    } else {
+      for (unsigned n = 1 + random() % 8; n > 0; --n) spec += any(words);
+    }
+    try {
+      EXPECT_TRUE(check_topology(load_topology(spec)).empty()) << spec;
+      ++loaded;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage) << spec;
+    }
+  }
+  EXPECT_GT(loaded, 100);
 }
 
 }  // namespace
