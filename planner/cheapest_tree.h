@@ -81,7 +81,7 @@ class RankDistances {
     std::vector<bool> inside(static_cast<std::size_t>(n), false);
     for (int relay = 0; relay < problem_.relays; ++relay) {
       const auto chosen = static_cast<std::size_t>(relay);
-      if (!relays[chosen]) inside[static_cast<std::size_t>(problem_.ranks + relay)] = true;
+      if (!relays[chosen]) inside[static_cast<std::size_t>(problem_.ranks) + chosen] = true;
     }
     inside[static_cast<std::size_t>(root)] = true;
     const auto better = [&](int from_a, int a, int from_b, int b) {
