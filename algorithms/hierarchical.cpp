@@ -59,9 +59,8 @@ constexpr std::int64_t kMostRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQ
 std::optional<std::string> why_not(const BuildRequest& request) {
   const Layout layout = find_layout(request);
   if (layout.units() * layout.part_units() > kMostRingUnits) {
-    return "one machine has so many sockets, and there are so many others, that its program would "
-           "be "
-           "too large";
+    return "its program would be too large: there are many machines, and one of them has many "
+           "sockets";
   }
   if (request.parameter("host_ring") == 1) {
     if (auto reason = missing_host(request)) return reason;
@@ -187,7 +186,7 @@ const Algorithm& hierarchical_algorithm() {
       .parameters = {host_share_parameter(),
                      {"host_ring", "1: nodes allreduce in host memory, by CPUs; 0: on GPUs", 0, 0,
                       1},
-                     {"at_once", "transfers one leader has under way at once", 8, 1, 1024}},
+                     {"at_once", "transfers one leader has under way at once", 8, 1, 1024, {1}}},
       .pipelined = true,
       .staggered = true,
       .uses_hosts = true,

@@ -135,7 +135,9 @@ void Dispatcher::begin_arrivals(OpId id, const Op& op) {
 /// The second half: they are added up, and the result is written to where it belongs.
 void Dispatcher::begin_reduction(OpId id, const Op& op) {
   reducing_[id] = true;
-  double latency_s = profile_.reduce_overhead_s;
+  // A GPU launches a kernel; the threads of a host are there.
+  const bool by_host = place_number(program_, op.at).kind == PlaceKind::host;
+  double latency_s = by_host ? 0 : profile_.reduce_overhead_s;
   resources_.clear();
   if (op.dst.place != op.at) {
     const Path& path = machine_.path(op.at, op.dst.place, op.via);

@@ -72,7 +72,7 @@ struct Profile {
   ReductionMode reduction = ReductionMode::free;
   double call_overhead_s = 0;                ///< of a collective, before anything moves: a launch
   double local_overhead_s = 0;               ///< start-up of an op with no remote operand
-  double reduce_overhead_s = 0;              ///< start-up of a separate reduction
+  double reduce_overhead_s = 0;              ///< start-up of a separate reduction by a GPU
   double staging_overhead_s = 0;             ///< extra start-up of a route through host memory
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
 };

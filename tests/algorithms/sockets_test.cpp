@@ -111,8 +111,8 @@ TEST(Hierarchical, RefusesRingsWithoutEnd) {
   asked.hosts = asked.ranks;
   asked.placement = &placement;
   EXPECT_EQ(unsupported(parse_algorithm("hierarchical"), asked),
-            "one machine has so many sockets, and there are so many others, that its program would "
-            "be too large");
+            "its program would be too large: there are many machines, and one of them has many "
+            "sockets");
 }
 
 TEST(HostReduced, CpusAddUpWhatTheirRanksCopied) {

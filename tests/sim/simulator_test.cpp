@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/sim/machine.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -236,6 +237,25 @@ TEST(Simulator, ComputeOpsTakeTheirDuration) {
   const OpId send = builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.lane = 1});
   builder.after(send, work);
   expect_time(machine.run(builder.finish(), 1'000'000), 5e-3 + 1e-6 + 1e6 / 10e9);
+}
+
+/// Adding up by a GPU begins with a launch, by a host it does not; both are as fast as they are.
+TEST(Simulator, HostsAddWithoutLaunches) {
+  Topology machine = load_topology("full:n=2,gbps=10,host_gbps=10");
+  Profile profile = bare_profile();
+  profile.reduction = ReductionMode::separate;
+  profile.reduce_overhead_s = 5e-6;
+  for (Node& node : machine.nodes) node.reduce_gbps = 4;
+  Builder builder("add", allreduce_contract(2));
+  const PlaceId host = builder.add_host();
+  builder.copy(builder.tmp(host, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(host, 1, 1), builder.input(1, 0, 1));
+  builder.combine(builder.tmp(host, 0, 1), {builder.tmp(host, 0, 1), builder.tmp(host, 1, 1)});
+  const Program program = builder.finish();
+  // 8 MB over 10 GB/s side by side, then 8 MB at 4 GB/s.
+  const double moved_s = 8e6 / 10e9;
+  const double added_s = 8e6 / 4e9;
+  expect_time(TestMachine(machine, profile).run(program, 8'000'000), moved_s + added_s);
 }
 
 TEST(Simulator, ASlowerGpuComputesLonger) {
