@@ -33,6 +33,7 @@ class TraceText {
       const Track track = track_of(op);
       add({{"name", name(timing.op)},
            {"cat", op.kind == OpKind::compute ? "compute"
+                   : op.kind == OpKind::wait  ? "wait"
                    : op.src_count > 1         ? "combine"
                                               : "copy"},
            {"ph", "X"},

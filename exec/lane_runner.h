@@ -40,7 +40,7 @@ class LaneRunner {
 
   /// Runs the program once and returns the seconds from when every thread stood ready until the
   /// last lane was done. Throws Error{runtime} that names the blocked ops when no lane can go on,
-  /// or no op has ended for `timeout_s` (waiting out a compute op counts as moving); by then no
+  /// or no op has ended for `timeout_s` (an op that computes or waits counts as moving); by then no
   /// thread works on the program any more, and `run` may be called again. With `timeline`, sets
   /// start and end of every op, index op.
   double run(double timeout_s, std::vector<OpTiming>* timeline = nullptr);

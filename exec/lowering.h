@@ -50,7 +50,7 @@ struct LanePrograms {
   std::vector<Lane> lanes;  ///< by place, then lane number
   std::vector<Command> commands;
   std::vector<OpId> event_ops;        ///< by event: the op after which it is recorded
-  std::vector<LoweredOp> ops;         ///< by op of the program; compute ops are left empty
+  std::vector<LoweredOp> ops;         ///< by op of the program; empty but for combines
   std::vector<BufferOffset> sources;  ///< same places as Program::sources
   std::vector<std::array<std::int64_t, 3>> buffer_bytes;  ///< by place and buffer
 

@@ -219,7 +219,7 @@ class Planner {
   void add_op(const IssuedOp& issued) {
     const std::size_t begin = plan_.commands.size();
     const Op& op = program_.ops[issued.op];
-    if (op.kind == OpKind::compute) {
+    if (op.kind != OpKind::combine) {
       add(StreamCommandKind::compute, issued, {}, {});
     } else if (op.src_count == 1) {
       add_copy(issued);

@@ -154,13 +154,14 @@ OpId Builder::combine(const Slice& dst, std::span<const Slice> srcs, const OpOpt
   return append(op, options);
 }
 
-OpId Builder::compute(PlaceId place, double seconds, const OpOptions& options) {
+OpId Builder::busy(OpKind kind, PlaceId place, double seconds, const OpOptions& options) {
+  CHECK(kind != OpKind::combine);
   CHECK(place >= 0 && place < program_.places());
   CHECK(std::isfinite(seconds) && seconds >= 0);
   CHECK(options.at == OpOptions::kAuto || options.at == place);
   CHECK(options.via.empty());
   Op op;
-  op.kind = OpKind::compute;
+  op.kind = kind;
   op.dst = {place, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};
   op.at = place;
   program_.durations_s.push_back(seconds);

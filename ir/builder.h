@@ -56,7 +56,11 @@ class Builder {
   OpId combine(const Slice& dst, std::initializer_list<Slice> srcs, const OpOptions& options = {}) {
     return combine(dst, std::span(srcs.begin(), srcs.size()), options);
   }
-  OpId compute(PlaceId place, double seconds, const OpOptions& options = {});
+  OpId compute(PlaceId place, double seconds, const OpOptions& options = {}) {
+    return busy(OpKind::compute, place, seconds, options);
+  }
+  /// Keeps `place` busy. \pre `kind` is compute or wait
+  OpId busy(OpKind kind, PlaceId place, double seconds, const OpOptions& options = {});
   /// Extra order that data flow does not show: `op` waits for `earlier`, an op added before it. No
   /// effect when `earlier` is kNone.
   void after(OpId op, OpId earlier);

@@ -25,7 +25,7 @@ bool is_staggered(const Op& op, std::int64_t pieces, const Chunking& chunking) {
 }
 
 std::int64_t pieces_of(const Op& op, const Chunking& chunking) {
-  if (op.kind == OpKind::compute) return 1;
+  if (op.kind != OpKind::combine) return 1;
   const std::int64_t pieces = ceil_divide(op.length * chunking.split, chunking.piece_units);
   return pieces + (is_staggered(op, pieces, chunking) ? 1 : 0);
 }
@@ -81,8 +81,8 @@ class Cutter {
     const Op& op = program_.ops[id];
     OpOptions options{.lane = op.lane, .at = op.at, .via = {}};
     if (op.via >= 0) options.via = program_.vias[op.via];
-    if (op.kind == OpKind::compute) {
-      first_piece_[id] = builder_.compute(op.at, program_.duration_s(op), options);
+    if (op.kind != OpKind::combine) {
+      first_piece_[id] = builder_.busy(op.kind, op.at, program_.duration_s(op), options);
       last_piece_[id] = first_piece_[id];
     } else {
       cut_combine(id, op, options);

@@ -30,7 +30,7 @@ std::byte* data_of(Memory& memory, const ElementLayout& layout, DataType type,
 
 void run_op(const Program& program, const Op& op, DataType type, ReduceOp reduce_op,
             const ElementLayout& layout, Memory& memory) {
-  if (op.kind == OpKind::compute) return;
+  if (op.kind != OpKind::combine) return;
   const std::size_t element_size = size_of(type);
   std::byte* dst = data_of(memory, layout, type, op.dst);
   std::vector<const std::byte*> srcs;

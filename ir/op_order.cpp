@@ -162,7 +162,7 @@ std::vector<OpId> find_cycle(const Program& program, const LaneChains& lanes,
 }
 
 bool conflict(const Program& program, const Op& a, const Op& b) {
-  if (a.kind == OpKind::compute || b.kind == OpKind::compute) return false;
+  if (a.kind != OpKind::combine || b.kind != OpKind::combine) return false;
   const auto overlap = [&](const Operand& x, const Operand& y) {
     return x.place == y.place && x.buffer == y.buffer &&
            x.begin < std::uint64_t{y.begin} + b.length &&

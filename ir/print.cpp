@@ -65,7 +65,7 @@ void append_name(std::string& out, std::string_view name) {
 }
 
 void append_options(std::string& out, const Program& program, const Op& op) {
-  if (op.kind == OpKind::compute || op.at != usual_place(program, op)) {
+  if (op.kind != OpKind::combine || op.at != usual_place(program, op)) {
     out += " at ";
     append_place(out, program, op.at);
   }
@@ -85,8 +85,8 @@ void append_options(std::string& out, const Program& program, const Op& op) {
 }
 
 void append_op(std::string& out, const Program& program, const Op& op) {
-  if (op.kind == OpKind::compute) {
-    out += "compute ";
+  if (op.kind != OpKind::combine) {
+    out += op.kind == OpKind::compute ? "compute " : "wait ";
     append_number(out, program.duration_s(op));
   } else {
     append_slice(out, program, slice(op.dst, op.length));

@@ -24,8 +24,9 @@ struct Slice {
 };
 
 /// `combine`: dst <- src1 (+) src2 (+) ... on slices of equal length, folded from left to right;
-/// one source is a copy. `compute`: its place is busy for a while (training studies).
-enum class OpKind : std::uint8_t { combine, compute };
+/// one source is a copy. `compute`: its place computes for a while, the longer the slower it is;
+/// `wait`: its place is held up for a while, as by a call, however fast it is (training studies).
+enum class OpKind : std::uint8_t { combine, compute, wait };
 
 /// Largest number of units of a message, and of places, a program may have.
 inline constexpr std::int64_t kMaxUnits = std::int64_t{1} << 24;
@@ -46,7 +47,7 @@ struct Op {
   std::uint32_t length = 0;  ///< units of every operand
   std::uint32_t src_begin = 0;
   std::uint32_t dep_begin = 0;
-  std::uint32_t src_count = 0;  ///< 0 for compute
+  std::uint32_t src_count = 0;  ///< 0 for compute and wait
   std::uint32_t dep_count = 0;
   PlaceId at = 0;          ///< the place that reads the sources and writes dst; one of theirs
   std::uint16_t lane = 0;  ///< ops of one place and lane run in program order, one at a time
@@ -66,7 +67,7 @@ struct Program {
   std::vector<Operand> sources;
   std::vector<OpId> dependencies;
   std::vector<std::string> vias;    ///< node names of the machine
-  std::vector<double> durations_s;  ///< by op for compute ops: index dst.begin
+  std::vector<double> durations_s;  ///< by op that computes or waits: index dst.begin
   std::vector<int> lines;           ///< line of each op in its text, or empty
 
   int ranks() const { return contract.ranks; }

@@ -42,7 +42,7 @@ int common_host(const Striping& striping, PlaceId a, PlaceId b) {
 }
 
 bool is_striped(const Program& program, const Striping& striping, const Op& op) {
-  if (op.kind == OpKind::compute || op.via >= 0) return false;
+  if (op.kind != OpKind::combine || op.via >= 0) return false;
   if (is_pushed(program, op)) return common_host(striping, op.at, op.dst.place) >= 0;
   if (op.at != op.dst.place) return false;
   return std::ranges::any_of(program.sources_of(op), [&](const Operand& source) {
@@ -73,8 +73,8 @@ class Striper {
 
   void add(OpId id) {
     const Op& op = program_.ops[id];
-    if (op.kind == OpKind::compute) {
-      note(id, builder_.compute(moved(op.at), program_.duration_s(op), {.lane = op.lane}));
+    if (op.kind != OpKind::combine) {
+      note(id, builder_.busy(op.kind, moved(op.at), program_.duration_s(op), {.lane = op.lane}));
     } else if (!is_striped(program_, striping_, op)) {
       note(id, combine(op, {0, op.length * scale_}, op.lane));
     } else {

@@ -189,8 +189,9 @@ class Parser {
     if (!lexer_.take_next(':')) return expected("':' after the number of the op");
     Op& op = program_.ops.back();
     const LineLexer before = lexer_;
-    if (lexer_.take_word() == "compute") {
-      if (!parse_compute(op)) return false;
+    const auto word = lexer_.take_word();
+    if (word == "compute" || word == "wait") {
+      if (!parse_busy(word == "wait" ? OpKind::wait : OpKind::compute, op)) return false;
     } else {
       lexer_ = before;
       if (!parse_combine(op)) return false;
@@ -198,14 +199,14 @@ class Parser {
     return parse_options(op);
   }
 
-  bool parse_compute(Op& op) {
+  bool parse_busy(OpKind kind, Op& op) {
     const int column = lexer_.column();
     double seconds = 0;
     if (!lexer_.take_real(seconds)) return expected("a duration in seconds");
     if (!std::isfinite(seconds) || seconds < 0) {
       return problem(column, "a duration must be finite and not negative");
     }
-    op.kind = OpKind::compute;
+    op.kind = kind;
     op.dst = {0, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};
     program_.durations_s.push_back(seconds);
     return true;
@@ -303,8 +304,11 @@ class Parser {
       if (name == "via" && !parse_via(op, column)) return false;
       if (name == "after" && !parse_dependencies(op)) return false;
     }
-    if (op.kind == OpKind::compute) {
-      if (!given[0]) return expected("'at' and the place that computes");
+    if (op.kind != OpKind::combine) {
+      if (!given[0]) {
+        return expected(op.kind == OpKind::wait ? "'at' and the place that waits"
+                                                : "'at' and the place that computes");
+      }
       op.dst.place = op.at;
     }
     return true;
@@ -312,6 +316,7 @@ class Parser {
 
   bool parse_via(Op& op, int column) {
     if (op.kind == OpKind::compute) return problem(column, "a compute op moves nothing via a node");
+    if (op.kind == OpKind::wait) return problem(column, "a wait op moves nothing via a node");
     const int name_column = lexer_.column();
     std::string name;
     if (!lexer_.take_name(name)) return expected("the name of a node");

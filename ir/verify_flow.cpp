@@ -147,7 +147,7 @@ std::vector<CellValue> run_hashed(const Program& program, const CellMap& cells,
   for (const OpId id : order) {
     const Op& op = program.ops[id];
     races.visit(id);
-    if (op.kind == OpKind::compute) continue;
+    if (op.kind != OpKind::combine) continue;
     // Asking for consecutive accesses of a unit is enough. If each write is ordered after the write
     // before it and the reads in between, and each read after the write before it, then by
     // induction all of a unit's conflicting accesses are, since "happens before" is transitive; and

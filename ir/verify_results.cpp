@@ -92,7 +92,7 @@ class Provenance {
     for (const std::uint64_t cell : wanted) needed[cell] = true;
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       const Op& op = program_.ops[*id];
-      if (op.kind == OpKind::compute) continue;
+      if (op.kind != OpKind::combine) continue;
       const std::uint64_t dst = cells_.first(op.dst);
       const std::uint64_t length = cells_.length(op);
       for (std::uint64_t i = 0; i < length; ++i) {

@@ -45,7 +45,7 @@ class OpChecker {
       no_place(op.at);
       return;
     }
-    if (op.kind == OpKind::compute) {
+    if (op.kind != OpKind::combine) {
       check_duration(op);
       return;
     }
@@ -65,8 +65,8 @@ class OpChecker {
     const bool sound = inside(op.src_begin, op.src_count, program_.sources.size()) &&
                        inside(op.dep_begin, op.dep_count, program_.dependencies.size()) &&
                        op.via < static_cast<std::int64_t>(program_.vias.size()) &&
-                       op.kind <= OpKind::compute &&
-                       (op.kind != OpKind::compute || op.dst.begin < program_.durations_s.size());
+                       op.kind <= OpKind::wait &&
+                       (op.kind == OpKind::combine || op.dst.begin < program_.durations_s.size());
     if (!sound) {
       findings_.add(Rule::structure, id_, [] {
         return "names sources, dependencies, a duration or a via node that the "
@@ -111,7 +111,8 @@ class OpChecker {
     const double duration_s = program_.duration_s(op);
     if (std::isfinite(duration_s) && duration_s >= 0) return;
     findings_.add(Rule::structure, id_, [&] {
-      return fmt::format("computes for {} seconds, which is no duration", duration_s);
+      return fmt::format("{} for {} seconds, which is no duration",
+                         op.kind == OpKind::compute ? "computes" : "waits", duration_s);
     });
   }
 

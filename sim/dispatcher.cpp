@@ -52,13 +52,15 @@ void Dispatcher::run_ready() {
 void Dispatcher::begin(OpId id) {
   history_.start_s[id] = unit_.to_s(engine_.now_s());
   const Op& op = program_.ops[id];
-  if (op.kind == OpKind::compute) {
-    resources_.clear();
-    begin_flow(id, machine_.computing_s(op.at, program_.duration_s(op)), 0);
-    if (pending_[id] == 0) finish(id);
-  } else {
+  if (op.kind == OpKind::combine) {
     begin_combine(id, op);
+    return;
   }
+  const double duration_s = program_.duration_s(op);
+  resources_.clear();
+  begin_flow(id, op.kind == OpKind::compute ? machine_.computing_s(op.at, duration_s) : duration_s,
+             0);
+  if (pending_[id] == 0) finish(id);
 }
 
 bool Dispatcher::reduces_separately(const Op& op) const {

@@ -33,7 +33,7 @@ OpGraph::OpGraph(const Program& program)
       ++waits_[id];
     }
     lane.last = id;
-    if (op.kind == OpKind::compute) {
+    if (op.kind != OpKind::combine) {
       lane.compute_s += program.duration_s(op);
     } else {
       lane.units += op.length;

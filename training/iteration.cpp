@@ -85,9 +85,10 @@ class IterationWriter {
     return static_cast<OpId>(program.ops.size() - 1);
   }
 
-  Op compute(PlaceId place, int lane, double seconds) {
+  /// \p kind compute or wait
+  Op busy(OpKind kind, PlaceId place, int lane, double seconds) {
     Op op;
-    op.kind = OpKind::compute;
+    op.kind = kind;
     op.dst = {place, static_cast<std::uint32_t>(made_.program.durations_s.size()), Buffer::tmp};
     op.at = place;
     op.lane = static_cast<std::uint16_t>(lane);
@@ -98,13 +99,14 @@ class IterationWriter {
   void write_passes() {
     begin_part("forward");
     for (PlaceId rank = 0; rank < plan_.ranks; ++rank) {
-      append(compute(rank, kComputeLane, plan_.forward_s), {});
+      append(busy(OpKind::compute, rank, kComputeLane, plan_.forward_s), {});
     }
     made_gradient_.resize(plan_.gradients.size());
     for (std::size_t gradient = 0; gradient < plan_.gradients.size(); ++gradient) {
       begin_part("backward " + plan_.gradients[gradient]);
       for (PlaceId rank = 0; rank < plan_.ranks; ++rank) {
-        const OpId op = append(compute(rank, kComputeLane, plan_.backward_s[gradient]), {});
+        const OpId op =
+            append(busy(OpKind::compute, rank, kComputeLane, plan_.backward_s[gradient]), {});
         if (rank == 0) made_gradient_[gradient] = op;
       }
     }
@@ -130,7 +132,7 @@ class IterationWriter {
       }
       for (const auto& [lane, op] : touching_[place]) dependencies.push_back(op);
       const double call_s = place < plan_.ranks ? plan_.call_s : 0;
-      starts_[place] = append(compute(place, kStartLane, call_s), dependencies);
+      starts_[place] = append(busy(OpKind::wait, place, kStartLane, call_s), dependencies);
       touching_[place].clear();
     }
   }
@@ -163,13 +165,15 @@ class IterationWriter {
   /// The op on its share of the units [begin, begin + units) of the message.
   Op share_of(const Program& stage, const Op& op, std::int64_t units, std::int64_t begin,
               const Lane& lane) {
-    if (op.kind == OpKind::compute) return compute(lane.first, lane.second, stage.duration_s(op));
+    if (op.kind != OpKind::combine) {
+      return busy(op.kind, lane.first, lane.second, stage.duration_s(op));
+    }
     const std::int64_t block = stage.contract.units;
     const std::int64_t offset = op.dst.begin % block;
     CHECK(offset + op.length <= block);
     const std::int64_t first = units * offset / block;
     const std::int64_t length = units * (offset + op.length) / block - first;
-    if (length == 0) return compute(lane.first, lane.second, 0);
+    if (length == 0) return busy(OpKind::wait, lane.first, lane.second, 0);
     const auto place = [&](const Operand& operand) {
       CHECK(operand.begin % block == offset);
       const std::int64_t at = operand.begin / block * made_.program.contract.units + begin + first;

@@ -47,7 +47,7 @@ struct Iteration {
 };
 
 /// Lanes of an iteration's program: that of the forward and backward pass, that on which exchanges
-/// begin (ops that last as long as a call costs), and the first of the exchanges' own.
+/// begin (`wait` ops that last as long as a call costs), and the first of the exchanges' own.
 inline constexpr int kComputeLane = 0;
 inline constexpr int kStartLane = 1;
 inline constexpr int kFirstExchangeLane = 2;

@@ -166,7 +166,8 @@ TEST(Chunk, PiecesCoverTheirOpAndStayAligned) {
         if (op.via >= 0) {
           EXPECT_EQ(cut.pieces.vias[piece.via], cut.whole.vias[op.via]);
         }
-        if (op.kind == OpKind::compute) {
+        if (op.kind != OpKind::combine) {
+          EXPECT_EQ(piece.kind, op.kind);
           EXPECT_EQ(cut.pieces.duration_s(piece), cut.whole.duration_s(op));
           continue;
         }

@@ -34,7 +34,7 @@ class RandomProgram {
     places_ = contract_.ranks + hosts + relays;
     const std::int64_t count = pick(0, static_cast<std::int64_t>(options_.max_ops));
     for (std::int64_t i = 0; i < count; ++i) {
-      const OpId op = pick(0, 9) == 0 ? add_compute(builder) : add_combine(builder);
+      const OpId op = pick(0, 9) == 0 ? add_busy(builder) : add_combine(builder);
       if (options_.extra_dependencies && op > 0 && pick(0, 4) == 0) {
         builder.after(op, static_cast<OpId>(pick(0, op - 1)));
       }
@@ -70,10 +70,11 @@ class RandomProgram {
     return slice;
   }
 
-  OpId add_compute(Builder& builder) {
+  OpId add_busy(Builder& builder) {
     const double seconds = std::uniform_real_distribution<double>(0, 1e-3)(random_);
     const PlaceId place = random_place();
-    return builder.compute(place, seconds, {.lane = static_cast<int>(pick(0, 2))});
+    const OpKind kind = pick(0, 1) == 0 ? OpKind::compute : OpKind::wait;
+    return builder.busy(kind, place, seconds, {.lane = static_cast<int>(pick(0, 2))});
   }
 
   OpId add_combine(Builder& builder) {
@@ -141,7 +142,7 @@ inline bool touch_same_units(const Program& program, const Op& a, const Op& b) {
     }
     return false;
   };
-  if (a.kind == OpKind::compute || b.kind == OpKind::compute) return false;
+  if (a.kind != OpKind::combine || b.kind != OpKind::combine) return false;
   bool found = overlap(a.dst, b.dst);
   for (const Operand& src : program.sources_of(b)) found = found || overlap(a.dst, src);
   for (const Operand& src : program.sources_of(a)) found = found || overlap(src, b.dst);

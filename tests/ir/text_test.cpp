@@ -44,6 +44,7 @@ TEST(Text, PrintsWhatIsNotUsual) {
   b.copy(b.output(0, 0, 4), b.tmp(host, 0, 4), {.at = 0});
   b.compute(0, 1.5e-3);
   b.compute(host, 0);
+  b.busy(OpKind::wait, 1, 2e-6, {.lane = 1});
   EXPECT_EQ(print_program(b.finish()),
             "program \"two words\"\n"
             "collective broadcast root 1\n"
@@ -54,7 +55,8 @@ TEST(Text, PrintsWhatIsNotUsual) {
             "0: h0.tmp[0:4] <- r1.out[0:4] lane 2 via \"node 1\"\n"
             "1: r0.out[0:4] <- h0.tmp[0:4] at r0 after 0\n"
             "2: compute 0.0015 at r0\n"
-            "3: compute 0 at h0\n");
+            "3: compute 0 at h0\n"
+            "4: wait 2e-06 at r1 lane 1\n");
 }
 
 TEST(Text, RelaysAreGpusBesideTheRanks) {

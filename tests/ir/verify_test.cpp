@@ -141,6 +141,9 @@ TEST(Verify, R1PlacesPoolsAndDurations) {
   program.durations_s = {std::numeric_limits<double>::quiet_NaN()};
   EXPECT_THAT(problems_of(program),
               ElementsAre("R1: op 1: computes for nan seconds, which is no duration"));
+  program.ops[1].kind = OpKind::wait;
+  EXPECT_THAT(problems_of(program),
+              ElementsAre("R1: op 1: waits for nan seconds, which is no duration"));
 }
 
 TEST(Verify, R2EmptySlicesAndTheEndOfTheNumbers) {

@@ -271,6 +271,15 @@ TEST(Simulator, ASlowerGpuComputesLonger) {
   expect_time(TestMachine(machine).run(program, 1'000'000), 40e-3);
 }
 
+TEST(Simulator, AnyGpuWaitsAlike) {
+  Builder builder("call", allreduce_contract(2));
+  builder.busy(OpKind::wait, 0, 5e-3);
+  const Program program = builder.finish();
+  Topology machine = ring_machine(2, 10, 1e-6);
+  machine.nodes[0].speed = 0.5;
+  expect_time(TestMachine(machine).run(program, 1'000'000), 5e-3);
+}
+
 TEST(Simulator, TimeScalesWithBandwidthAndLatency) {
   const Program program = ring_allreduce(8);
   const double time_s = TestMachine(ring_machine(8, 25, 1e-6)).run(program, kMiB).time_s;

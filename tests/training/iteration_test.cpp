@@ -111,8 +111,8 @@ in_place
 1: compute 0.002 at r1
 2: compute 0.001 at r0
 3: compute 0.001 at r1
-4: compute 0 at r0 lane 1 after 2
-5: compute 0 at r1 lane 1 after 3
+4: wait 0 at r0 lane 1 after 2
+5: wait 0 at r1 lane 1 after 3
 6: r0.out[0] <- r1.out[0] + r0.out[0] lane 2 after 4 5
 7: r1.out[1] <- r0.out[1] + r1.out[1] lane 2 after 4 5
 8: r1.out[0] <- r0.out[0] lane 2
@@ -164,7 +164,7 @@ TEST(Iteration, EveryRankBroadcastsItsShare) {
     expect_order(plan, iteration);
     // A call is begun at each of five ranks in each of six stages, twice.
     const auto calls = std::ranges::count_if(iteration.program.ops, [&](const Op& op) {
-      return op.kind == OpKind::compute && op.lane == kStartLane &&
+      return op.kind == OpKind::wait && op.lane == kStartLane &&
              iteration.program.duration_s(op) == 1e-5;
     });
     EXPECT_EQ(calls, 5 * 6 * 2);
