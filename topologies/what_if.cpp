@@ -7,10 +7,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/units.h"
 #include "core/words.h"
@@ -22,6 +24,7 @@ namespace espalier {
 namespace {
 
 constexpr std::string_view kWithout = "without";
+constexpr std::string_view kFirstHost = "n0.";
 constexpr double kMicro = 1e-6;
 
 /// "x2" or "40".
@@ -80,6 +83,8 @@ const std::array kNodeFigures = {
                  [](Node& node, double value) { node.memory_gbps = value; }},
     Figure<Node>{"reduce_gbps", kGbps, false, [](const Node& node) { return node.reduce_gbps; },
                  [](Node& node, double value) { node.reduce_gbps = value; }},
+    Figure<Node>{"access_gbps", kGbps, false, [](const Node& node) { return node.access_gbps; },
+                 [](Node& node, double value) { node.access_gbps = value; }},
 };
 
 template <class Figures>
@@ -104,7 +109,8 @@ class Changer {
   void apply(const MachineChange& change) {
     const std::size_t dot = change.key.rfind('.');
     if (dot == std::string::npos) {
-      for (const std::size_t link : find_links(change.value)) lost_.insert(link);
+      const std::vector<std::size_t> links = find_links(change.value);
+      if (is_new(std::string(kWithout), links, change)) lost_.insert(links.begin(), links.end());
       return;
     }
     const std::string target = change.key.substr(0, dot);
@@ -114,11 +120,18 @@ class Changer {
       problem(fmt::format("{} can't be {}", printable(change.key), quote(change.value)),
               "a number, or x2 for twice what it is");
     } else if (const auto* of_links = find_figure(kLinkFigures, figure)) {
-      for (const std::size_t link : find_links(target)) {
+      const std::vector<std::size_t> links = find_links(target);
+      if (!is_new(figure, links, change)) return;
+      changed_links_.emplace_back(change, links);
+      for (const std::size_t link : links) {
         if (!set(*of_links, machine_.links[link], *value, change)) return;
+        if (!measured_is_known(machine_.links[link], change)) return;
       }
     } else if (const auto* of_nodes = find_figure(kNodeFigures, figure)) {
-      for (const std::size_t node : find_nodes(target)) {
+      const std::vector<std::size_t> nodes = find_nodes(target);
+      if (!is_new(figure, nodes, change)) return;
+      for (const std::size_t node : nodes) {
+        if (!works(machine_.nodes[node], figure, change)) return;
         if (!set(*of_nodes, machine_.nodes[node], *value, change)) return;
       }
     } else {
@@ -127,6 +140,17 @@ class Changer {
       for (const auto& one : kNodeFigures) known.push_back(one.name);
       problem(fmt::format("{}: nothing has a {}", printable(to_string(change)), quote(figure)),
               did_you_mean(figure, known));
+    }
+  }
+
+  /// A change that nothing is left of is a mistake.
+  void check_lost_links() {
+    for (const auto& [change, links] : changed_links_) {
+      if (!links.empty() &&
+          std::ranges::all_of(links, [&](std::size_t link) { return lost_.contains(link); })) {
+        problem(fmt::format("{}: these links are all lost", printable(to_string(change))),
+                "leave it out, or what takes them away");
+      }
     }
   }
 
@@ -141,6 +165,39 @@ class Changer {
  private:
   void problem(std::string message, std::string help) {
     problems_.add({}, std::move(message), std::move(help));
+  }
+
+  /// Whether no change before this one is of the same figure of the same links or nodes, however
+  /// they were named: gpu0-gpu3 is gpu3-gpu0.
+  bool is_new(const std::string& figure, std::vector<std::size_t> parts,
+              const MachineChange& change) {
+    if (parts.empty()) return true;  // has been said
+    std::ranges::sort(parts);
+    const auto [earlier, is_new] = seen_.try_emplace({figure, std::move(parts)}, change);
+    if (!is_new) {
+      problem(fmt::format("{} and {} change the same", printable(to_string(earlier->second)),
+                          printable(to_string(change))),
+              "");
+    }
+    return is_new;
+  }
+
+  /// Whether a node does anything itself that a figure is of.
+  bool works(const Node& node, const std::string& figure, const MachineChange& change) {
+    if (node.kind == NodeKind::gpu || node.kind == NodeKind::cpu) return true;
+    problem(fmt::format("{}: {} is neither a GPU nor a CPU, and has no {}",
+                        printable(to_string(change)), printable(node.name), figure),
+            "links have gbps, latency_us and count");
+    return false;
+  }
+
+  /// What was measured on a link must stay a figure, too.
+  bool measured_is_known(const Link& link, const MachineChange& change) {
+    if (link.measured_gbps == 0 || kGbps.contains(link.measured_gbps)) return true;
+    problem(fmt::format("{} makes what was measured {:g} GB/s, but it must be {}",
+                        printable(to_string(change)), link.measured_gbps, kGbps.wish),
+            "");
+    return false;
   }
 
   /// Whether all went well; one link or node of many is enough to say what is wrong.
@@ -165,17 +222,36 @@ class Changer {
     return true;
   }
 
+  /// The names of a pattern; none when it is none, or of more nodes than there are.
+  std::vector<std::string> expanded(std::string_view pattern) const {
+    std::string ignored;
+    return expand_names(pattern, machine_.nodes.size(), ignored)
+        .value_or(std::vector<std::string>{});
+  }
+
   /// The nodes that a name or a pattern means; none when it means nothing.
   std::vector<NodeId> named(std::string_view pattern) const {
-    const std::size_t host_ends = pattern.find('.') + 1;  // 0 without "n1."
-    const std::string_view host = pattern.substr(0, host_ends);
-    std::string ignored;
-    const auto names = expand_names(pattern.substr(host_ends), machine_.nodes.size(), ignored);
+    // The only host may be named, although its nodes are not called after it.
+    if (machine_.hosts == 1 && pattern.starts_with(kFirstHost)) {
+      pattern.remove_prefix(kFirstHost.size());
+    }
+    // Host and node are patterns of their own: a name in one has no '.'.
+    const std::size_t dot = pattern.find('.');
+    std::vector<std::string> prefixes = {""};
+    if (dot != std::string_view::npos) {
+      prefixes = expanded(pattern.substr(0, dot));
+      for (std::string& prefix : prefixes) prefix += '.';
+      pattern.remove_prefix(dot + 1);
+    }
+    const std::vector<std::string> names = expanded(pattern);
+    if (prefixes.size() * names.size() > machine_.nodes.size()) return {};
     std::vector<NodeId> ids;
-    for (const std::string& name : names.value_or(std::vector<std::string>{})) {
-      const auto found = nodes_.find(std::string(host) + name);
-      if (found == nodes_.end()) return {};
-      ids.insert(ids.end(), found->second.begin(), found->second.end());
+    for (const std::string& prefix : prefixes) {
+      for (const std::string& name : names) {
+        const auto found = nodes_.find(prefix + name);
+        if (found == nodes_.end()) return {};
+        ids.insert(ids.end(), found->second.begin(), found->second.end());
+      }
     }
     return ids;
   }
@@ -250,6 +326,9 @@ class Changer {
   DiagnosticList& problems_;
   std::unordered_map<std::string, std::vector<NodeId>> nodes_;  ///< by name, with and without host
   std::unordered_set<std::size_t> lost_;
+  std::vector<std::pair<MachineChange, std::vector<std::size_t>>> changed_links_;
+  /// By figure, and the links or nodes it was changed of.
+  std::map<std::pair<std::string, std::vector<std::size_t>>, MachineChange> seen_;
 };
 
 }  // namespace
@@ -270,6 +349,7 @@ void change_machine(Topology& machine, const std::vector<MachineChange>& changes
   const std::size_t problems_before = problems.all().size();
   Changer changer(machine, problems);
   for (const MachineChange& change : changes) changer.apply(change);
+  changer.check_lost_links();
   if (problems.all().size() > problems_before) return;
   changer.remove_lost_links();
   for (const Diagnostic& problem : check_topology(machine)) problems.add(problem);

@@ -13,8 +13,10 @@ namespace espalier {
 /// What a machine has otherwise than its file says, as written after its name:
 ///   without=A-B        no links between nodes A and B; without=KIND, none of that kind
 ///   LINKS.FIGURE=V     LINKS are a kind or A-B; gbps, latency_us or count
-///   NODES.FIGURE=V     NODES are names or a model; speed, memory_gbps or reduce_gbps
-/// V is the new value, or "x2" for twice the old one. Names may be patterns ("gpu[0-3]") and, in a
+///   NODES.FIGURE=V     NODES are names or a model; speed or memory_gbps, reduce_gbps,
+///                      access_gbps (of GPUs and CPUs)
+/// V is the new value, or "x2" for twice the one that stands by then: changes are made in their
+/// order. Names may be patterns ("gpu[0-3]") and, in a
 /// machine of several hosts, leave out the host: gpu0 is then that of every host.
 struct MachineChange {
   std::string key;

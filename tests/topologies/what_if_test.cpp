@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/file.h"
 #include "tests/error_of.h"
 #include "topologies/load.h"
 
@@ -98,6 +99,64 @@ TEST(WhatIf, GenericMachinesTakeChanges) {
   EXPECT_EQ(load_topology("ring:without=gpu0-gpu1").links.size(), 7u);
 }
 
+TEST(WhatIf, HostsMayBePatternsAndTheOnlyOneMayBeNamed) {
+  const Topology machine = load_topology("mist:nodes=3,n[0,2].gpu0.speed=2");
+  EXPECT_EQ(node(machine, "n0.gpu0").speed, 2);
+  EXPECT_EQ(node(machine, "n1.gpu0").speed, 1);
+  EXPECT_EQ(node(machine, "n2.gpu0").speed, 2);
+  EXPECT_EQ(node(load_topology("mist:n0.gpu0.speed=2"), "gpu0").speed, 2);
+}
+
+TEST(WhatIf, FilesAndSharedMediaTakeChanges) {
+  const std::string file = testing::TempDir() + "/shared_medium.yaml";
+  write_file(file, R"(schema: espalier.topology/1
+name: m
+nodes: [{name: "gpu[0-2]", kind: gpu}]
+links:
+  - {a: gpu0, b: gpu1, kind: link, gbps: 8, duplex: shared, medium: b}
+  - {a: gpu1, b: gpu2, kind: link, gbps: 8, duplex: shared, medium: b}
+)");
+  const Topology machine = load_topology(file + ":link.gbps=x2");
+  EXPECT_EQ(link_between(machine, "gpu0", "gpu1")->gbps, 16);
+  EXPECT_EQ(link_between(machine, "gpu1", "gpu2")->gbps, 16);
+  // All that share a medium have it together, so one link alone can't be faster.
+  EXPECT_NE(refusal(file + ":gpu0-gpu1.gbps=x2"), "");
+}
+
+TEST(WhatIf, ChangesThatDoNothingAreMistakes) {
+  EXPECT_EQ(refusal("dgx1-v100:plx0.speed=x2"),
+            "error: plx0.speed=x2: plx0 is neither a GPU nor a CPU, and has no speed\n"
+            "  help: links have gbps, latency_us and count");
+  EXPECT_EQ(refusal("dgx1-v100:nvlink2.gbps=x2,without=nvlink2"),
+            "error: nvlink2.gbps=x2: these links are all lost\n"
+            "  help: leave it out, or what takes them away");
+  // Of the four links of gpu0 three are left.
+  EXPECT_EQ(load_topology("dgx1-v100:nvlink2.gbps=x2,without=gpu0-gpu3").links.size(),
+            load_topology("dgx1-v100").links.size() - 1);
+}
+
+TEST(WhatIf, TheSameIsChangedOnce) {
+  EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.gbps=40"),
+            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same");
+  EXPECT_EQ(refusal("dgx1-v100:without=gpu0-gpu3,without=gpu3-gpu0"),
+            "error: without=gpu0-gpu3 and without=gpu3-gpu0 change the same");
+  EXPECT_EQ(
+      link_between(load_topology("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.count=1"), "gpu0", "gpu3")
+          ->gbps,
+      50);
+}
+
+TEST(WhatIf, OrderMatters) {
+  const double before = node(load_topology("dgx1-v100"), "gpu0").memory_gbps;
+  EXPECT_NE(before, 700);
+  EXPECT_EQ(
+      node(load_topology("dgx1-v100:gpu0.memory_gbps=700,gpu0.speed=x0.5"), "gpu0").memory_gbps,
+      350);
+  EXPECT_EQ(
+      node(load_topology("dgx1-v100:gpu0.speed=x0.5,gpu0.memory_gbps=700"), "gpu0").memory_gbps,
+      700);
+}
+
 TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
   EXPECT_EQ(refusal("mist:witout=xbus"), "error: parameter 'witout' must be a number, not 'xbus'");
   EXPECT_EQ(refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
@@ -112,6 +171,9 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
             "error: xbus.gbps=0 makes gbps 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
             "error: gpu0.speed can't be 'x-1'\n  help: a number, or x2 for twice what it is\n"
             "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be 1 or more (at most 1e6)");
+  EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu1.gbps=1e-6"),
+            "error: gpu0-gpu1.gbps=1e-6 makes what was measured 9.58e-07 GB/s, but it must be "
+            "positive (in GB/s, 1e-6 to 1e6)");
   EXPECT_EQ(refusal("ring:gpu0.reduce_gbps=x2"),
             "error: gpu0.reduce_gbps=x2: it is not known what it is a multiple of\n"
             "  help: give gpu0.reduce_gbps a value");
