@@ -86,6 +86,17 @@ Json figures_json(const TrainingOutcome& outcome) {
   return json;
 }
 
+/// A line of what the step takes on GPUs whose speed is another than 1, or nothing.
+std::string at_their_speeds(double step_s, const SpeedRange& speeds) {
+  if (speeds.slowest == 1 && speeds.fastest == 1) return {};
+  const std::string least = milliseconds(step_s / speeds.fastest);
+  if (speeds.slowest == speeds.fastest) {
+    return fmt::format("# {} ms at the speed of these GPUs, x{:g}\n", least, speeds.slowest);
+  }
+  return fmt::format("# {} to {} ms at the speeds of these GPUs, x{:g} to x{:g}\n", least,
+                     milliseconds(step_s / speeds.slowest), speeds.slowest, speeds.fastest);
+}
+
 /// The rows of a table of training: one line for each outcome that ran, in the order asked.
 class TrainingRows {
  public:
@@ -99,10 +110,11 @@ class TrainingRows {
     const TrainingQuery& question = sweep.question;
     const Query& exchange = question.exchange;
     console_.out << fmt::format(
-        "# training {} on {}\n# batch {} a GPU, {} ms an iteration on one GPU ({})\n"
+        "# training {} on {}\n# batch {} a GPU, {} ms an iteration on one GPU ({})\n{}"
         "# profile {}, links {}, {}, {}\n#\n",
         question.model->name, describe_ranks(exchange, sweep.ranks), question.batch,
-        fit_number(question.step_s * 1e3, 8), question.step_source, exchange.profile,
+        fit_number(question.step_s * 1e3, 8), question.step_source,
+        at_their_speeds(question.step_s, sweep.speeds), exchange.profile,
         exchange.links == LinkScope::all ? "all" : "fabric", to_string(question.type),
         question.overlap ? "exchanged during the backward pass"
                          : "exchanged after the backward pass");

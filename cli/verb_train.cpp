@@ -95,6 +95,9 @@ TrainingWords read_training(Arguments& arguments) {
   sweep.fusions = arguments.sizes("--fusion");
   question.type = arguments.choice_among("--dtype", all_data_types());
   question.overlap = !arguments.flag("--no-overlap");
+  if (sweep.ranks > 0) {
+    sweep.speeds = speeds_of(load_topology(question.exchange.topology), question.exchange.gpus);
+  }
   read_gpu_sets(arguments, sweep);
   read_step(arguments, sweep);
   return training;
@@ -146,7 +149,8 @@ const Verb& train_verb() {
       "as soon as its last gradient is made, one after the other. The whole iteration is one "
       "program, verified and simulated. Exposed is what the iteration takes longer than "
       "computing, hidden the rest of the communication, and efficiency is samples per second "
-      "against those of as many GPUs that need not communicate. An algorithm is one for "
+      "against those of as many GPUs of the model's step time that need not communicate. An "
+      "algorithm is one for "
       "allreduce, auto, tuned:FILE, or two as knomial+pipelined_chain: a reduce, and a broadcast "
       "of the result. owners:direct+pipelined_chain is a reducescatter, and a broadcast by every "
       "rank.",

@@ -131,7 +131,8 @@ class SweepMaker {
   void make(const Place& place, TrainingStudy& study) {
     const std::vector<std::vector<int>> gpu_sets = read_gpu_sets(place);
     for (const NamedModel& named : training_.models) {
-      TrainingSweep sweep{{}, place.ranks, gpu_sets, training_.fusions, algorithms_};
+      TrainingSweep sweep{{}, place.ranks, {}, gpu_sets, training_.fusions, algorithms_};
+      if (place.ranks > 0) sweep.speeds = speeds_of(*place.machine, place.question.gpus);
       sweep.question.model = named.model;
       sweep.question.exchange = place.question;
       sweep.question.type = training_.type;

@@ -58,8 +58,9 @@ struct TrainingOutcome {
   /// The rest of the communication.
   double hidden_s() const;
   double samples_per_s() const { return ranks * query.batch / iteration_s(); }
-  /// Samples per second against those of as many GPUs that need not communicate.
-  double efficiency() const { return compute_s / iteration_s(); }
+  /// Scaling efficiency: samples per second against those of as many GPUs that compute in the
+  /// model's step time, whatever the speed of these, and need not communicate.
+  double efficiency() const { return query.step_s / iteration_s(); }
 };
 
 /// A collective of an exchange, and the algorithm for it or who chooses one.

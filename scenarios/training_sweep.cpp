@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/training_sweep.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace espalier {
@@ -25,6 +26,17 @@ std::vector<int> first_gpus(const std::vector<int>& gpus, int count) {
   std::vector<int> first(static_cast<std::size_t>(count));
   std::iota(first.begin(), first.end(), 0);
   return first;
+}
+
+SpeedRange speeds_of(const Topology& machine, const std::vector<int>& gpus) {
+  const std::vector<NodeId> all = machine.gpus();
+  const std::size_t count = gpus.empty() ? all.size() : gpus.size();
+  std::vector<double> speeds;
+  for (std::size_t i = 0; i < count; ++i) {
+    speeds.push_back(machine.nodes[all[gpus.empty() ? i : gpus[i]]].speed);
+  }
+  const auto [slowest, fastest] = std::ranges::minmax(speeds);
+  return {slowest, fastest};
 }
 
 void set_given_step(TrainingQuery& query, double compute_ms, int batch) {

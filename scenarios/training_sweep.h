@@ -10,10 +10,17 @@
 
 namespace espalier {
 
+/// Of GPUs, relative to what the step time is of.
+struct SpeedRange {
+  double slowest = 1;
+  double fastest = 1;
+};
+
 /// Questions of one table: every combination of GPUs, fusion buffer and algorithm.
 struct TrainingSweep {
   TrainingQuery question;  ///< all GPUs that may take part; the rest is still to be filled in
   int ranks = 0;           ///< that many
+  SpeedRange speeds = {};  ///< theirs
   std::vector<std::vector<int>> gpu_sets;
   std::vector<std::int64_t> fusions;
   std::vector<std::string> algorithms;
@@ -23,6 +30,9 @@ struct TrainingSweep {
 
 /// The first so many of `gpus`, of all GPUs of a machine when it is empty. \pre there are as many
 std::vector<int> first_gpus(const std::vector<int>& gpus, int count);
+
+/// Of `gpus`, of all GPUs of a machine when it is empty.
+SpeedRange speeds_of(const Topology& machine, const std::vector<int>& gpus);
 
 /// What a batch and the time of an iteration may be.
 inline constexpr int kMostBatch = 1 << 24;

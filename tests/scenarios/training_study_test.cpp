@@ -61,7 +61,7 @@ TEST_F(Training, OneGpuOnlyComputes) {
   EXPECT_EQ(outcome.communication_s, 0);
   EXPECT_EQ(outcome.exposed_s(), 0);
   EXPECT_EQ(outcome.hidden_s(), 0);
-  EXPECT_EQ(outcome.efficiency(), 1);
+  EXPECT_NEAR(outcome.efficiency(), 1, 1e-12);
   EXPECT_NEAR(outcome.samples_per_s(), 8 / 0.020, 1e-9);
 }
 
@@ -164,6 +164,22 @@ TEST_F(Training, EveryCallHasItsCost) {
   query.exchange.algorithm = "owners:direct+knomial:k=4";
   query.exchange.chunk_bytes = 0;
   EXPECT_NEAR(answer(query).communication_s, 5 * (kMega / 1e9 + 1e-3), 1e-9);
+}
+
+TEST_F(Training, ACallCostsASlowGpuNoMore) {
+  Topology machine = load_topology("full:n=4,gbps=1,latency_us=0");
+  machine.profiles.at("ideal").call_overhead_s = 1e-3;
+  machine.nodes[2].speed = 0.5;
+  study_.know_machine("slow-gpu", machine);
+  TrainingQuery query = asked({kMega});
+  query.exchange.topology = "slow-gpu";
+  const TrainingOutcome outcome = answer(query);
+  EXPECT_NEAR(outcome.compute_s, 0.040, 1e-12);
+  EXPECT_NEAR(outcome.communication_s, ring_s(kMega) + 1e-3, 1e-9);
+  EXPECT_NEAR(outcome.iteration_s(), 0.040 + ring_s(kMega) + 1e-3, 1e-9);
+  // Against four GPUs that take 20 ms, whatever the slow one does.
+  EXPECT_NEAR(outcome.efficiency(), 0.020 / outcome.iteration_s(), 1e-12);
+  EXPECT_NEAR(outcome.efficiency(), outcome.samples_per_s() / (4 * 8 / 0.020), 1e-12);
 }
 
 TEST_F(Training, HalfPrecisionHalvesTheBytes) {
