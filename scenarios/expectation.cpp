@@ -152,6 +152,7 @@ Judgement judge_answers(const ExpectedResult& expectation,
   };
   std::visit([&](const auto& result) { judge_result(result, figure_of, judgement); },
              expectation.result);
+  judgement.verdict = std::max(judgement.verdict, expectation.best_verdict());
   return judgement;
 }
 
@@ -189,7 +190,14 @@ bool PaperFigure::admits(double ours) const {
 
 bool ExpectedResult::is_of_paper() const {
   const auto* figure = std::get_if<ExpectedFigure>(&result);
-  return figure != nullptr ? figure->paper.has_value() : !claim.empty();
+  return !claim.empty() || (figure != nullptr && figure->paper);
+}
+
+Verdict ExpectedResult::best_verdict() const {
+  const auto* figure = std::get_if<ExpectedFigure>(&result);
+  const bool has_figure = figure != nullptr ? figure->paper.has_value()
+                                            : std::get<ExpectedOrder>(result).factor.has_value();
+  return has_figure || !is_of_paper() ? Verdict::reproduced : Verdict::direction;
 }
 
 Judgement judge(const ExpectedResult& expectation,

@@ -33,9 +33,9 @@ enum class Measure {
   efficiency
 };
 
-/// How our figure stands to the one expected. `direction`: it shows the effect (lies in the range
-/// given, comes in the order given) but not the paper's figure (within the tolerance, by the
-/// factor).
+/// How our figure stands to the one expected, the best first. `direction`: it shows the effect
+/// (lies in the range given, comes in the order given) but not the paper's figure (within the
+/// tolerance, by the factor), or the paper gives none.
 enum class Verdict { reproduced, direction, unexplained };
 
 std::string_view to_string(Measure measure);
@@ -86,8 +86,11 @@ struct ExpectedResult {
   Verdict verdict = Verdict::reproduced;  ///< the one expected
   Location where;
 
-  /// A paper says so; else it is a check of our own, which holds or does not.
+  /// A paper says so; else it is a check of our own, which holds (`reproduced`) or does not.
   bool is_of_paper() const;
+  /// The best verdict it can have: a claim is reproduced by its figure or factor, and without one
+  /// it has a direction only.
+  Verdict best_verdict() const;
 };
 
 /// How an expectation came out.

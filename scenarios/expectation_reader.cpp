@@ -112,14 +112,29 @@ std::optional<ExpectedOrder> read_order(YamlMap& map, Measure measure, const Fig
   return expected.figures.size() == items.size() ? std::optional(expected) : std::nullopt;
 }
 
-/// What is not reproduced must be told from what is, and explained.
-void check_verdict(const YamlMap& map, const ExpectedResult& expectation, bool has_direction) {
-  if (expectation.verdict == Verdict::direction && !has_direction) {
+/// Reads the verdict expected, which is the best there can be unless it is given. Anything worse
+/// must be told from that, and explained.
+void read_verdict(YamlMap& map, ExpectedResult& expectation, bool has_direction) {
+  // A figure that can't be read is a mistake by itself, and not one of the verdict.
+  const bool has_paper = map.get("paper").present();
+  const bool has_figure = has_paper || map.get("factor").present();
+  const Verdict best = has_figure ? Verdict::reproduced : expectation.best_verdict();
+  const YamlValue value = map.get("verdict");
+  expectation.verdict = read_choice<Verdict>(value, "verdict", best,
+                                             {{"reproduced", Verdict::reproduced},
+                                              {"direction", Verdict::direction},
+                                              {"unexplained", Verdict::unexplained}});
+  if (expectation.verdict < best) {
+    value.problem("without a figure of the paper, or a factor, a claim has a direction only");
+  }
+  if (expectation.verdict == Verdict::direction && !has_paper && !expectation.is_of_paper()) {
+    value.problem("a check that is of no paper's claim holds or does not: it has no direction");
+  } else if (expectation.verdict == Verdict::direction && !has_direction) {
     map.problem(
         "a direction is what lies between at_least and at_most but is not the paper's figure",
         "give paper, and at_least or at_most; or an order with a factor");
   }
-  if (expectation.verdict != Verdict::reproduced && expectation.note.empty()) {
+  if (expectation.verdict > best && expectation.note.empty()) {
     map.problem("what is not reproduced needs a note that says why");
   }
 }
@@ -140,19 +155,14 @@ std::optional<ExpectedResult> read_one(const YamlValue& value, const FigureWords
     auto order = read_order(map, expectation.measure, words);
     is_whole = order.has_value();
     if (is_whole) expectation.result = std::move(*order);
-    has_direction = map.get("factor").present();
+    has_direction = map.get("factor").present() || !expectation.claim.empty();
   } else {
     auto figure = read_figure(map, expectation.measure, words);
     is_whole = figure.has_value();
     if (is_whole) expectation.result = std::move(*figure);
-    has_direction = map.get("paper").present() &&
-                    (map.get("at_least").present() || map.get("at_most").present());
+    has_direction = map.get("at_least").present() || map.get("at_most").present();
   }
-  expectation.verdict = read_choice<Verdict>(map.get("verdict"), "verdict", Verdict::reproduced,
-                                             {{"reproduced", Verdict::reproduced},
-                                              {"direction", Verdict::direction},
-                                              {"unexplained", Verdict::unexplained}});
-  check_verdict(map, expectation, has_direction);
+  read_verdict(map, expectation, has_direction);
   map.finish();
   return is_whole ? std::optional(std::move(expectation)) : std::nullopt;
 }

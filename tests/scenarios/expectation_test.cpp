@@ -79,6 +79,7 @@ TEST(Judge, ReadsEveryMeasureOfTraining) {
   TrainingOutcome outcome;
   outcome.ranks = 4;
   outcome.query.batch = 8;
+  outcome.query.step_s = 0.3;
   outcome.compute_s = 0.3;
   outcome.communication_s = 0.2;
   outcome.report.time_s = 0.4;
@@ -135,6 +136,37 @@ TEST(Judge, OrdersRise) {
   EXPECT_EQ(order({0, 0}).verdict, Verdict::unexplained);
   EXPECT_EQ(order({0, 2, 3}).verdict, Verdict::reproduced);
   EXPECT_EQ(order({2, 0}).verdict, Verdict::unexplained);
+}
+
+TEST(Judge, AClaimWithoutAFigureHasADirectionOnly) {
+  const auto verdict = [](const std::string& claim, ExpectedFigure figure) {
+    ExpectedResult one = expect(Measure::algbw_gbps, std::move(figure));
+    one.claim = claim;
+    return judged(one, outcome()).verdict;
+  };
+  ExpectedFigure range;  // ours is 10
+  range.at_least = 9;
+  EXPECT_EQ(verdict("", range), Verdict::reproduced);
+  EXPECT_EQ(verdict("S9-a", range), Verdict::direction);
+  range.paper = PaperFigure{10, 10, 0};
+  EXPECT_EQ(verdict("S9-a", range), Verdict::reproduced);
+  range.paper.reset();
+  range.at_least = 11;
+  EXPECT_EQ(verdict("S9-a", range), Verdict::unexplained);
+}
+
+TEST(Judge, AClaimedOrderIsReproducedByItsFactor) {
+  Outcome slow = outcome();
+  slow.report.time_s = 0.2;
+  const auto verdict = [&](std::optional<double> factor) {
+    ExpectedResult one =
+        expect(Measure::time_s, ExpectedOrder{{Figure{0, 0, {}}, Figure{0, 1, {}}}, factor});
+    one.claim = "S9-a";
+    return judged(one, outcome(), slow).verdict;
+  };
+  EXPECT_EQ(verdict({}), Verdict::direction);
+  EXPECT_EQ(verdict(1.9), Verdict::reproduced);
+  EXPECT_EQ(verdict(2.1), Verdict::direction);
 }
 
 TEST(Judge, AnOrderNeedsAllFigures) {
