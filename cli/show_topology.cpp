@@ -24,35 +24,73 @@ constexpr std::size_t kMostPairs = 64;
 
 std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value) : "-"; }
 
-/// Nodes and links of a cluster repeat from host to host: those of the first, and what is shared.
-bool is_shown(const Node& node) { return node.host <= 0; }
+/// What there is to a node besides its name and host.
+auto figures_of(const Node& node) {
+  return std::tie(node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
+                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed);
+}
 
-void show_nodes(const Console& console, const Topology& topology) {
-  Columns columns("llllrrrr");
-  columns.add({"nodes", "kind", "model", "numa", "memory", "reduce", "peers", "engines"});
-  columns.add({"", "", "", "", "(GB/s)", "(GB/s)", "", ""});
+/// What there is to a link besides its ends.
+auto figures_of(const Link& link) {
+  return std::tie(link.kind, link.count, link.gbps, link.measured_gbps, link.latency_s, link.duplex,
+                  link.medium);
+}
+
+/// Nodes and links of a cluster repeat from host to host: those of the first are shown, those of
+/// hosts that are not like it, and what is shared.
+std::set<int> shown_hosts(const Topology& topology) {
+  struct Host {
+    std::vector<const Node*> nodes;
+    std::vector<const Link*> links;
+  };
+  std::map<int, Host> hosts;
+  for (const Node& node : topology.nodes) hosts[node.host].nodes.push_back(&node);
+  for (const Link& link : topology.links) {
+    const int host = std::max(topology.nodes[link.a].host, topology.nodes[link.b].host);
+    hosts[host].links.push_back(&link);
+  }
+  const auto alike = [](const auto* a, const auto* b) { return figures_of(*a) == figures_of(*b); };
+  std::set<int> shown = {-1, 0};
+  for (const auto& [number, host] : hosts) {
+    if (number > 0 && (!std::ranges::equal(host.nodes, hosts[0].nodes, alike) ||
+                       !std::ranges::equal(host.links, hosts[0].links, alike))) {
+      shown.insert(number);
+    }
+  }
+  return shown;
+}
+
+void show_nodes(const Console& console, const Topology& topology, const std::set<int>& hosts) {
+  // All are as fast as their models unless somebody asked what if not.
+  const bool speeds_differ =
+      std::ranges::any_of(topology.nodes, [](const Node& node) { return node.speed != 1; });
+  Columns columns(speeds_differ ? "llllrrrrr" : "llllrrrr");
+  const auto add = [&](std::vector<std::string> cells, std::string speed) {
+    if (speeds_differ) cells.push_back(std::move(speed));
+    columns.add(cells);
+  };
+  add({"nodes", "kind", "model", "numa", "memory", "reduce", "peers", "engines"}, "speed");
+  add({"", "", "", "", "(GB/s)", "(GB/s)", "", ""}, "");
   const auto stem = [](const Node& node) {
     return std::string_view(node.name).substr(0, node.name.find_last_not_of("0123456789") + 1);
   };
   const auto same = [&](const Node& a, const Node& b) {
-    return stem(a) == stem(b) &&
-           std::tie(a.kind, a.model, a.numa, a.host, a.memory_gbps, a.reduce_gbps, a.access_gbps,
-                    a.memory, a.peer_limit, a.copy_engines) ==
-               std::tie(b.kind, b.model, b.numa, b.host, b.memory_gbps, b.reduce_gbps,
-                        b.access_gbps, b.memory, b.peer_limit, b.copy_engines);
+    return stem(a) == stem(b) && a.host == b.host && figures_of(a) == figures_of(b);
   };
   const std::vector<Node>& nodes = topology.nodes;
   for (std::size_t i = 0; i < nodes.size();) {
     std::size_t last = i;
     while (last + 1 < nodes.size() && same(nodes[i], nodes[last + 1])) ++last;
     const Node& node = nodes[i];
-    if (is_shown(node)) {
+    if (hosts.contains(node.host)) {
       const std::string name =
           last == i ? node.name : fmt::format("{} to {}", node.name, nodes[last].name);
-      columns.add({name, std::string(to_string(node.kind)), node.model.empty() ? "-" : node.model,
-                   node.numa < 0 ? "-" : fmt::format("{}", node.numa), or_dash(node.memory_gbps),
-                   or_dash(node.reduce_gbps), or_dash(node.peer_limit),
-                   or_dash(node.copy_engines)});
+      add({name, std::string(to_string(node.kind)), node.model.empty() ? "-" : node.model,
+           node.numa < 0 ? "-" : fmt::format("{}", node.numa), or_dash(node.memory_gbps),
+           or_dash(node.reduce_gbps), or_dash(node.peer_limit), or_dash(node.copy_engines)},
+          node.kind == NodeKind::gpu || node.kind == NodeKind::cpu
+              ? fmt::format("x{:g}", node.speed)
+              : "-");
     }
     i = last + 1;
   }
@@ -64,7 +102,7 @@ void show_nodes(const Console& console, const Topology& topology) {
   console.out << '\n';
 }
 
-void show_links(const Console& console, const Topology& topology) {
+void show_links(const Console& console, const Topology& topology, const std::set<int>& hosts) {
   // Links that differ only in their ends, in the order of the first of them.
   using Kind = std::tuple<std::string, int, double, double, double, Duplex, std::string>;
   std::vector<std::pair<Kind, std::vector<std::string>>> groups;
@@ -72,10 +110,8 @@ void show_links(const Console& console, const Topology& topology) {
   for (const Link& link : topology.links) {
     const Node& a = topology.nodes[link.a];
     const Node& b = topology.nodes[link.b];
-    if (!is_shown(a) && !is_shown(b)) continue;
-    if (std::max(a.host, b.host) > 0) continue;
-    const Kind kind{link.kind,      link.count,  link.gbps,  link.measured_gbps,
-                    link.latency_s, link.duplex, link.medium};
+    if (!hosts.contains(std::max(a.host, b.host))) continue;
+    const Kind kind = figures_of(link);
     const auto [group, is_new] = group_of.try_emplace(kind, groups.size());
     if (is_new) groups.push_back({kind, {}});
     groups[group->second].second.push_back(a.name + "-" + b.name);
@@ -177,11 +213,15 @@ void show_profiles(const Console& console, const Topology& topology) {
 void show_topology(const Console& console, const Topology& topology) {
   console.out << styled(console, Style::bold, topology.name) << ": " << topology.title << '\n';
   const std::size_t gpus = topology.gpus().size();
+  const std::set<int> hosts = shown_hosts(topology);
   console.out << fmt::format("{}, {}{}\n\n", counted(gpus, "GPU"),
                              counted(static_cast<std::size_t>(topology.hosts), "host"),
-                             topology.hosts > 1 ? "; nodes and links of the first one:" : "");
-  show_nodes(console, topology);
-  show_links(console, topology);
+                             topology.hosts == 1 ? ""
+                             : hosts.size() == 2
+                                 ? "; nodes and links of the first one:"
+                                 : "; nodes and links of the first one, and of those unlike it:");
+  show_nodes(console, topology, hosts);
+  show_links(console, topology, hosts);
   show_matrix(console, topology);
   show_profiles(console, topology);
   if (!topology.sources.empty()) console.out << "\nSources\n";
