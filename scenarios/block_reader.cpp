@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/units.h"
 #include "core/words.h"
@@ -44,14 +45,19 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
                 "fewer topologies, GPU sets, profiles, algorithms and so on");
     return places;
   }
+  // What is listed twice is asked once.
+  std::set<std::string> seen;
   for (const YamlValue& machine : machines) {
     const auto spec = machine.text("topology");
     if (!spec) continue;
     question.topology = machine_path(*spec, folder_);
+    if (!seen.insert(question.topology).second) continue;
     const Topology* topology = load(machine, question.topology);
     std::vector<std::string> names;
     for (const YamlValue& profile : profiles) {
-      names.push_back(profile.text("profile").value_or(question.profile));
+      const std::string name = profile.text("profile").value_or(question.profile);
+      if (std::ranges::count(names, name) > 0) continue;
+      names.push_back(name);
       if (topology == nullptr) continue;
       located(profile.present() ? profile : machine,
               [&] { return &topology->profile(names.back()); });
@@ -174,9 +180,10 @@ std::vector<BlockReader::GpuSet> BlockReader::read_gpu_sets(const YamlValue& val
   }
   std::vector<GpuSet> sets;
   for (const YamlValue& set : values) {
-    auto gpus = read_gpu_set(set);
     // A wrong set is diagnosed; its machine is looked at all the same.
-    sets.push_back({set, gpus ? std::move(*gpus) : std::vector<int>{}});
+    std::vector<int> gpus = read_gpu_set(set).value_or(std::vector<int>{});
+    if (std::ranges::count(sets, gpus, &GpuSet::gpus) > 0) continue;
+    sets.push_back({set, std::move(gpus)});
   }
   return sets;
 }

@@ -48,7 +48,8 @@ void read_models(const YamlValue& value, BlockReader& reader, Training& training
   for (const YamlValue& item : items) {
     const auto spec = item.text("model");
     auto model = spec ? reader.load_model(item, *spec) : nullptr;
-    if (model) training.models.push_back({item, std::move(model)});
+    if (!model || std::ranges::count(training.models, model, &NamedModel::model) > 0) continue;
+    training.models.push_back({item, std::move(model)});
   }
 }
 
@@ -60,7 +61,7 @@ void read_gpu_counts(const YamlValue& value, Training& training) {
     if (!count) continue;
     if (*count < 1) {
       item.problem(fmt::format("{} is no number of GPUs", *count));
-    } else {
+    } else if (std::ranges::count(training.gpu_counts, *count, &GpuCount::count) == 0) {
       training.gpu_counts.push_back({item, *count});
     }
   }
@@ -70,7 +71,9 @@ void read_overlaps(const YamlValue& value, Training& training) {
   if (!value.present()) return;
   training.overlaps.clear();
   for (const YamlValue& item : value.one_or_more()) {
-    if (const auto overlap = item.boolean("overlap")) training.overlaps.push_back(*overlap);
+    const auto overlap = item.boolean("overlap");
+    if (!overlap || std::ranges::count(training.overlaps, *overlap) > 0) continue;
+    training.overlaps.push_back(*overlap);
   }
   if (value.one_or_more().empty()) value.problem("neither true nor false");
 }

@@ -117,6 +117,21 @@ TEST(Scenario, EveryCombinationIsAsked) {
               ElementsAre("ring", "chain", "ring", "chain", "ring", "chain", "ring", "chain"));
 }
 
+TEST(Scenario, WhatIsListedTwiceIsAskedOnce) {
+  const Scenario collectives = parse(
+      "    topology: ['ring:n=4', 'ring:n=4']\n    gpus: [\"0-1\", \"0,1\", \"0-2\"]\n"
+      "    collective: allreduce\n    sizes: [1KiB, 1KiB]\n    algorithms: [ring, ring]\n    "
+      "profile: [ideal, ideal]\n");
+  const auto& tables = std::get<CollectiveStudy>(collectives.blocks.at(0).study).tables;
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].size(), 1U);
+  const Scenario trained = parse(
+      "    topology: 'ring:n=4'\n    training:\n      models: [lenet, lenet]\n      batch: 5\n"
+      "      compute_ms: 2.5\n      gpu_counts: [2, 2, 4]\n      overlap: [true, true]\n");
+  ASSERT_EQ(training(trained).tables.size(), 1U);
+  EXPECT_EQ(training(trained).tables[0].gpu_sets.size(), 2U);
+}
+
 TEST(Scenario, NumbersAreOneSet) {
   const Scenario scenario = parse(
       "    topology: full:n=4\n    gpus: [3, 0]\n    collective: allreduce\n    sizes: 1MiB\n");
