@@ -135,7 +135,7 @@ void add_result(const ExpectedOrder& expected, const Judgement& judgement, Json&
 std::string cell(const std::string& text) {
   std::string escaped;
   for (const char c : trim(text)) {
-    if (c == '|') escaped += '\\';
+    if (c == '|' || c == '\\') escaped += '\\';
     escaped += c == '\n' ? ' ' : c;
   }
   return escaped;
@@ -215,8 +215,8 @@ std::string claims_markdown(const std::vector<Judged>& judged) {
     const ExpectedResult& expectation = one->expectation;
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
                         cell(expectation.title), paper_text(expectation),
-                        cell(ours_text(one->judgement)), wanted(expectation), verdict_of(*one),
-                        cell(expectation.note), one->scenario);
+                        cell(ours_text(one->judgement)), cell(wanted(expectation)),
+                        verdict_of(*one), cell(expectation.note), cell(one->scenario));
   }
   return text;
 }

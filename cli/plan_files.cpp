@@ -75,7 +75,7 @@ Json plan_json(const Planned& planned) {
   json["collective"] = to_string(query.collective);
   json["algorithm"] = query.algorithm;
   json["profile"] = query.profile;
-  json["links"] = query.links == LinkScope::all ? "all" : "fabric";
+  json["links"] = to_string(query.links);
   json["gpus"] = gpu_numbers(query, ranks);
   if (!query.relays.empty()) json["relays"] = query.relays;
   json["ranks"] = ranks;
@@ -85,7 +85,7 @@ Json plan_json(const Planned& planned) {
   json["without_peer_limits_gbps"] =
       forest.unlimited_gbps > 0 ? Json(rounded(forest.unlimited_gbps)) : Json();
   json["bound"] = bound_json(planned.bound, planned.fraction);
-  json["bound"]["links"] = planned.bound_links == LinkScope::all ? "all" : "fabric";
+  json["bound"]["links"] = to_string(planned.bound_links);
   json["units"] = forest.units;
   json["trees"] = Json::array();
   for (const PlannedTree& tree : forest.trees) json["trees"].push_back(tree_json(planned, tree));

@@ -132,8 +132,8 @@ void print_rates(const Console& console, const Planned& planned) {
                              format_gbps(forest.algbw_gbps), forest.exact_algbw,
                              100 * planned.fraction);
   console.out << fmt::format("# Bound ({}): {} GB/s algbw (exactly {}), by a {}\n",
-                             planned.bound_links == LinkScope::fabric ? "fabric" : "all",
-                             format_gbps(bound.algbw_gbps), bound.exact, bound.kind)
+                             to_string(planned.bound_links), format_gbps(bound.algbw_gbps),
+                             bound.exact, bound.kind)
               << wrap(bound.certificate, console.width, "#   ");
   if (forest.unlimited_gbps > 0) {
     const std::string loss =
@@ -232,7 +232,7 @@ void print_plan(const Console& console, const Planned& planned, const PlanView& 
                              query.algorithm, collective.name,
                              collective.rooted ? fmt::format(" (root {})", query.root) : "",
                              describe_ranks(query, planned.machine->ranks()), query.profile,
-                             query.links == LinkScope::all ? "all" : "fabric", other_plans(query));
+                             to_string(query.links), other_plans(query));
   if (!std::isfinite(planned.forest.algbw_gbps)) {
     console.out << "# Nothing to send: there is one rank\n";
     return;

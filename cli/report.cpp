@@ -31,11 +31,13 @@ Json figures_json(const Outcome& outcome) {
   const bool on_machine = !query.topology.empty();
   Json json;
   json["schema"] = "espalier.report/1";
+  add_asked_by(outcome.asked_by, json);
   json["topology"] = on_machine ? Json(query.topology) : Json();
   json["collective"] = to_string(query.collective);
   json["algorithm"] = query.algorithm;
   if (!outcome.chosen.empty()) json["chosen"] = outcome.chosen;
   json["profile"] = on_machine ? Json(query.profile) : Json();
+  json["links_scope"] = on_machine ? Json(to_string(query.links)) : Json();
   json["gpus"] = gpu_numbers(query, outcome.ranks);
   if (!query.relays.empty()) json["relays"] = query.relays;
   json["ranks"] = outcome.ranks;
@@ -92,6 +94,12 @@ Json rounded(double value) {
   return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
 }
 
+void add_asked_by(const AskedBy& asked_by, Json& json) {
+  if (asked_by == AskedBy{}) return;
+  json["scenario"] = asked_by.scenario;
+  json["block"] = asked_by.block;
+}
+
 Json gpu_numbers(const Query& query, int ranks) {
   Json numbers = Json::array();
   if (query.topology.empty()) return numbers;
@@ -123,10 +131,15 @@ Json links_json(const RunReport& report) {
 Json skipped_json(const Skipped& one) {
   Json json;
   json["schema"] = "espalier.skipped/1";
+  add_asked_by(one.asked_by, json);
   json["topology"] = one.topology.empty() ? Json() : Json(one.topology);
+  json["profile"] = one.topology.empty() ? Json() : Json(one.profile);
+  json["links_scope"] = one.topology.empty() ? Json() : Json(to_string(one.links));
   json["gpus"] = one.gpus.empty() ? Json() : Json(one.gpus);
+  if (!one.relays.empty()) json["relays"] = one.relays;
   json["collective"] = one.collective;
   json["algorithm"] = one.algorithm;
+  if (!one.model.empty()) json["model"] = one.model;
   json["reason"] = one.reason;
   if (!one.instead.empty()) json["instead"] = one.instead;
   return json;
@@ -169,8 +182,23 @@ const std::vector<std::string>& report_columns() {
 Json report_row(const Outcome& outcome) {
   Json row = figures_json(outcome);
   row["gpus"] = outcome.query.topology.empty() ? "" : format_ranges(row["gpus"]);
+  row["relays"] = format_ranges(outcome.query.relays);
   row["bound_gbps"] = outcome.bound ? rounded(outcome.bound->algbw_gbps) : Json();
   row["fraction"] = outcome.bound ? rounded(outcome.fraction) : Json();
+  return row;
+}
+
+const std::vector<std::string>& study_columns() {
+  static const std::vector<std::string> columns = {"scenario", "block", "links_scope", "relays",
+                                                   "skipped"};
+  return columns;
+}
+
+Json skipped_row(const Skipped& one) {
+  Json row = skipped_json(one);
+  row["gpus"] = format_ranges(one.gpus);
+  row["relays"] = format_ranges(one.relays);
+  row["skipped"] = one.reason;
   return row;
 }
 

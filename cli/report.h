@@ -35,6 +35,15 @@ std::string csv_text(const std::vector<std::string>& columns, const std::vector<
 const std::vector<std::string>& report_columns();
 Json report_row(const Outcome& outcome);
 
+/// The columns that tell who asked, over which links, and why there is no answer; of all rows of a
+/// study.
+const std::vector<std::string>& study_columns();
+/// What was skipped, as a row: without figures.
+Json skipped_row(const Skipped& one);
+
+/// Scenario and block, where one asked.
+void add_asked_by(const AskedBy& asked_by, Json& json);
+
 /// How busy links were, as in a report.
 Json links_json(const RunReport& report);
 

@@ -168,6 +168,20 @@ Sweep read_sweep(Arguments& arguments) {
   return sweep;
 }
 
+Skipped skipped_of(const Query& query, std::string reason, std::string instead) {
+  Skipped one;
+  one.topology = query.topology;
+  one.profile = query.profile;
+  one.gpus = query.gpus;
+  one.relays = query.relays;
+  one.links = query.links;
+  one.collective = to_string(query.collective);
+  one.algorithm = query.algorithm;
+  one.reason = std::move(reason);
+  one.instead = std::move(instead);
+  return one;
+}
+
 void Answers::skip(const Skipped& one) {
   if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
 }
@@ -179,13 +193,7 @@ void Answers::refuse(const std::string& algorithm) {
 void Answers::add(Outcome outcome) {
   const std::string& algorithm = outcome.query.algorithm;
   if (outcome.skipped) {
-    const Skipped one{outcome.query.topology,
-                      outcome.query.gpus,
-                      std::string(to_string(outcome.query.collective)),
-                      algorithm,
-                      *outcome.skipped,
-                      outcome.instead};
-    skip(one);
+    skip(skipped_of(outcome.query, *outcome.skipped, outcome.instead));
   } else if (!outcome.verified) {
     refuse(algorithm);
   } else {
@@ -199,6 +207,11 @@ void Answers::add(Answers more) {
   std::ranges::move(more.outcomes, std::back_inserter(outcomes));
   for (const Skipped& one : more.skipped) skip(one);
   for (const std::string& one : more.broken) refuse(one);
+}
+
+void Answers::label(const AskedBy& asked_by) {
+  for (Outcome& outcome : outcomes) outcome.asked_by = asked_by;
+  for (Skipped& one : skipped) one.asked_by = asked_by;
 }
 
 const Outcome* Answers::best() const {
@@ -237,6 +250,8 @@ int conclude(const Answers& answers, bool all_algorithms) {
   refused.throw_if_any(ErrorKind::unsupported);
   return verdict(answers);
 }
+
+std::string_view to_string(LinkScope links) { return links == LinkScope::all ? "all" : "fabric"; }
 
 std::string format_ranges(const std::vector<int>& numbers) {
   std::string text;

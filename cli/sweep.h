@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,16 +42,23 @@ AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
 Sweep read_sweep(Arguments& arguments);
 
-/// An algorithm that was not run, and on which question.
+/// An algorithm that was not run, and on which questions.
 struct Skipped {
   std::string topology;  ///< empty without a machine
+  std::string profile;
   std::vector<int> gpus;
+  std::vector<int> relays;
+  LinkScope links = LinkScope::all;
   std::string collective;
   std::string algorithm;
+  std::string model;  ///< of training
   std::string reason;
   std::string instead;  ///< what is possible, where that is known
+  AskedBy asked_by;
   bool operator==(const Skipped&) const = default;
 };
+
+Skipped skipped_of(const Query& query, std::string reason, std::string instead);
 
 /// The answers of a sweep that ran, in the order asked, without their programs (which may be
 /// large).
@@ -64,6 +72,8 @@ struct Answers {
   void refuse(const std::string& algorithm);
   void add(Outcome outcome);
   void add(Answers more);
+  /// Notes who asked all this.
+  void label(const AskedBy& asked_by);
   /// The fastest of those with the largest message; null when nothing ran.
   const Outcome* best() const;
 };
@@ -78,6 +88,8 @@ int verdict(const Answers& answers);
 /// apply, or when nothing applied at all.
 int conclude(const Answers& answers, bool all_algorithms);
 
+/// "all" or "fabric", as --links takes them.
+std::string_view to_string(LinkScope links);
 /// "0-3,6"
 std::string format_ranges(const std::vector<int>& numbers);
 /// "dgx1-v100, GPUs 0-3,6 (5 ranks), relays 4,5" or "4 ranks".

@@ -58,10 +58,12 @@ Json figures_json(const TrainingOutcome& outcome) {
   const TrainingQuery& query = outcome.query;
   Json json;
   json["schema"] = "espalier.training/1";
+  add_asked_by(outcome.asked_by, json);
   json["model"] = query.model->name;
   json["topology"] = query.exchange.topology;
   json["algorithm"] = query.exchange.algorithm;
   json["profile"] = query.exchange.profile;
+  json["links_scope"] = to_string(query.exchange.links);
   json["gpus"] = gpu_numbers(query.exchange, outcome.ranks);
   if (!query.exchange.relays.empty()) json["relays"] = query.exchange.relays;
   json["ranks"] = outcome.ranks;
@@ -114,8 +116,8 @@ class TrainingRows {
         "# profile {}, links {}, {}, {}\n#\n",
         question.model->name, describe_ranks(exchange, sweep.ranks), question.batch,
         fit_number(question.step_s * 1e3, 8), question.step_source,
-        at_their_speeds(question.step_s, sweep.speeds), exchange.profile,
-        exchange.links == LinkScope::all ? "all" : "fabric", to_string(question.type),
+        at_their_speeds(question.step_s, sweep.speeds), exchange.profile, to_string(exchange.links),
+        to_string(question.type),
         question.overlap ? "exchanged during the backward pass"
                          : "exchanged after the backward pass");
   }
@@ -152,8 +154,10 @@ class TrainingRows {
 void TrainingAnswers::add(TrainingOutcome outcome) {
   const Query& query = outcome.query.exchange;
   if (outcome.skipped) {
-    refused.skip({query.topology, query.gpus, std::string(to_string(Collective::allreduce)),
-                  query.algorithm, *outcome.skipped, outcome.instead});
+    Skipped one = skipped_of(query, *outcome.skipped, outcome.instead);
+    one.collective = to_string(Collective::allreduce);
+    one.model = outcome.query.model->name;
+    refused.skip(one);
   } else if (!outcome.problems.empty()) {
     refused.refuse(query.algorithm);
   } else {
@@ -161,6 +165,11 @@ void TrainingAnswers::add(TrainingOutcome outcome) {
     outcome.report.timeline.clear();
     outcomes.push_back(std::move(outcome));
   }
+}
+
+void TrainingAnswers::label(const AskedBy& asked_by) {
+  for (TrainingOutcome& outcome : outcomes) outcome.asked_by = asked_by;
+  refused.label(asked_by);
 }
 
 const TrainingOutcome* TrainingAnswers::best() const {
@@ -230,6 +239,7 @@ const std::vector<std::string>& training_columns() {
 Json training_row(const TrainingOutcome& outcome) {
   Json row = figures_json(outcome);
   row["gpus"] = format_ranges(row["gpus"]);
+  row["relays"] = format_ranges(outcome.query.exchange.relays);
   return row;
 }
 

@@ -18,6 +18,7 @@ struct TrainingAnswers {
   Answers refused;  ///< what did not run
 
   void add(TrainingOutcome outcome);
+  void label(const AskedBy& asked_by);  ///< notes who asked all this
   /// The fastest on most GPUs; null when nothing ran.
   const TrainingOutcome* best() const;
 };

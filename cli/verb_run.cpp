@@ -30,8 +30,9 @@ struct ScenarioFile {
   std::string yaml;
 };
 
-/// A path, a folder's files in order of their names, or a built-in scenario.
-std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const std::string& word) {
+/// A path, a folder's scenarios in order of their names, or a built-in scenario.
+std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& console,
+                                         const std::string& word) {
   namespace fs = std::filesystem;
   std::vector<ScenarioFile> files;
   std::error_code ignored;
@@ -41,8 +42,16 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const std::string
       if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
     }
     std::ranges::sort(paths);
-    for (const std::string& path : paths) files.push_back({path, read_file(path)});
-    if (files.empty()) arguments.problem(fmt::format("no *.yaml in {}", quote(word)));
+    for (const std::string& path : paths) {
+      ScenarioFile file{path, read_file(path)};
+      const std::string other = other_schema(file.yaml);
+      if (other.empty()) {
+        files.push_back(std::move(file));
+      } else {
+        say(console, fmt::format("skipped {}, which is of schema {}", quote(path), other));
+      }
+    }
+    if (files.empty()) arguments.problem(fmt::format("no scenario in {}", quote(word)));
     return files;
   }
   const auto& scenarios = builtin_scenarios();
@@ -174,6 +183,8 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);
   for (std::size_t table = 0; table < tables.size(); ++table) {
     for (Outcome& outcome : tables[table].outcomes) drop_details(outcome.report);
+    tables[table].label({scenario.name, block.title});
+    executed[table].label({scenario.name, block.title});
     results.answers.add(std::move(tables[table]));
     results.answers.add(std::move(executed[table]));
   }
@@ -195,6 +206,7 @@ std::vector<Judged> ScenarioRunner::ask(const Scenario& scenario, const Scenario
   std::vector<Judged> judged = judge_block(scenario.name, block, tables);
   for (TrainingAnswers& answers : tables) {
     for (TrainingOutcome& outcome : answers.outcomes) drop_details(outcome.report);
+    answers.label({scenario.name, block.title});
     results.add(std::move(answers));
   }
   return judged;
@@ -227,7 +239,8 @@ void print_summary(const Console& console, const Scenario& scenario, const Resul
     (outcome.report.wrong ? executed : simulated) += 1;
     wrong += outcome.report.wrong.value_or(0);
   }
-  console.out << fmt::format("# {}: {} programs verified and simulated", scenario.name, simulated);
+  console.out << fmt::format("# {}: {} verified and simulated", scenario.name,
+                             counted(simulated, "program"));
   if (executed > 0) {
     console.out << fmt::format(", {} executed with {} wrong elements", executed, wrong);
   }
@@ -250,7 +263,7 @@ std::string results_json(const Results& results) {
   return dump_one_or_array(all);
 }
 
-/// Collectives, then training: columns that both have are one.
+/// Collectives, then training, then what was skipped: columns that several have are one.
 std::string results_csv(const Results& results) {
   std::vector<std::string> columns;
   std::vector<Json> rows;
@@ -262,6 +275,8 @@ std::string results_csv(const Results& results) {
     }
   }
   for (const TrainingOutcome& outcome : results.trained) rows.push_back(training_row(outcome));
+  for (const Skipped& one : results.answers.skipped) rows.push_back(skipped_row(one));
+  std::ranges::copy(study_columns(), std::back_inserter(columns));
   return csv_text(columns, rows);
 }
 
@@ -296,7 +311,8 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {
-    for (ScenarioFile& file : find_scenarios(arguments, word)) files.push_back(std::move(file));
+    for (ScenarioFile& file : find_scenarios(arguments, console, word))
+      files.push_back(std::move(file));
   }
   arguments.finish();
   // All of them are read before the first one runs: a mistake shows at once.

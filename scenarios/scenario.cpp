@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "core/units.h"
@@ -113,6 +115,10 @@ ScenarioBlock read_block(const YamlValue& value, BlockReader& reader) {
   return block;
 }
 
+/// Of files that scenarios name, and may lie beside them.
+constexpr std::array<std::string_view, 4> kOtherSchemas = {
+    "espalier.topology/1", "espalier.tuning/1", "espalier.model/1", "espalier.profiles/1"};
+
 Scenario read_scenario(const YamlValue& document, BlockReader& reader) {
   Scenario scenario;
   if (!document.present()) return scenario;
@@ -136,6 +142,15 @@ Scenario read_scenario(const YamlValue& document, BlockReader& reader) {
 }
 
 }  // namespace
+
+std::string other_schema(std::string_view yaml) {
+  DiagnosticList ignored;
+  const YamlValue document = YamlValue::parse(yaml, "", ignored);
+  if (document.kind() != YamlValue::Kind::map) return {};
+  const auto schema = YamlMap(document, "").get("schema").text("");
+  const bool is_other = schema && std::ranges::count(kOtherSchemas, *schema) > 0;
+  return is_other ? *schema : "";
+}
 
 Scenario parse_scenario(std::string_view yaml, const std::string& file) {
   DiagnosticList problems;

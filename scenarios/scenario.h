@@ -57,6 +57,10 @@ struct Scenario {
 /// problem.
 Scenario parse_scenario(std::string_view yaml, const std::string& file);
 
+/// The schema of a file that scenarios may name and lie beside, as a machine's; empty for anything
+/// else, be it a scenario or not.
+std::string other_schema(std::string_view yaml);
+
 struct ScenarioEntry {
   std::string name;
   std::string title;

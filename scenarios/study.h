@@ -11,6 +11,7 @@
 #include "ir/backend.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
+#include "scenarios/asked_by.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/tuning_table.h"
 #include "topologies/route.h"
@@ -38,6 +39,7 @@ struct Query {
 /// The answer, or why there is none.
 struct Outcome {
   Query query;
+  AskedBy asked_by;
   std::string backend;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   std::string instead;                 ///< skipped for want of routes or peers: what is possible
@@ -89,9 +91,8 @@ class Study {
   /// Queries that name this machine get it as it is, instead of one that is looked for by name.
   void know_machine(const std::string& name, Topology machine);
 
-  /// Build, place, cut, verify, run, judge. Throws Error for a query that makes no sense; an
-  /// algorithm that does not apply is an Outcome with `skipped`. Throws Error{unsupported} naming
-  /// the pair when the ranks are not connected at all.
+  /// Build, place, cut, verify, run, judge; `skipped` says that an algorithm does not apply. Throws
+  /// Error for a query that makes no sense, Error{unsupported} for two ranks that nothing connects.
   Outcome ask(const Query& query);
 
   /// Throws what `ask` would throw because the back end has not the memory or the devices; nothing
@@ -109,8 +110,8 @@ class Study {
   /// not faster, nor is part of a message slower than its share.
   double least_time_s(const Query& query);
 
-  /// The table of a query for "tuned:FILE", read once; null for other queries. Throws what
-  /// `read_tuning` throws, and Error{usage} when the table is for another number of ranks.
+  /// The table of "tuned:FILE", read once; null for other queries. Throws what `read_tuning` does,
+  /// and Error{usage} when it is for another number of ranks.
   const TuningTable* tuning_table(const Query& query);
 
   /// The machine that a query names, loaded once. Throws what `load_topology` throws.
@@ -120,8 +121,7 @@ class Study {
   int ranks(const Query& query);
 
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
-  /// throw, Error{usage} when the root is not one of its ranks, and Error{unsupported} when the
-  /// ranks are not connected.
+  /// throw, Error{usage} when the root is no rank, and Error{unsupported} when ranks are apart.
   Machine& machine(const Query& query);
 
   /// Every algorithm that serves the query's collective, by name.

@@ -39,6 +39,7 @@ struct BucketOutcome {
 /// The answer, or why there is none. docs/training.md defines the times.
 struct TrainingOutcome {
   TrainingQuery query;
+  AskedBy asked_by;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   std::string instead;                 ///< what is possible, where that is known
   std::vector<Diagnostic> problems;    ///< of the verifier; nothing was run then

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
@@ -205,6 +206,8 @@ TEST(App, JsonSaysWhatWasSkippedAndWhy) {
   EXPECT_NE(some.out.find(R"(  {
     "schema": "espalier.skipped/1",
     "topology": "full:n=3",
+    "profile": "kernel",
+    "links_scope": "all",
     "gpus": null,
     "collective": "allgather",
     "algorithm": "halving_doubling",
@@ -215,6 +218,77 @@ TEST(App, JsonSaysWhatWasSkippedAndWhy) {
                            "--collective", "allgather", "--json", "-"});
   EXPECT_EQ(none.code, 3);
   EXPECT_EQ(none.out.substr(0, none.out.find(',')), "{\n  \"schema\": \"espalier.skipped/1\"");
+}
+
+TEST(App, AFolderMayHoldMachinesBesideScenarios) {
+  const std::filesystem::path folder = testing::TempDir() + "/beside";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const std::string dir = folder.string();
+  write_file(dir + "/machine.yaml",
+             read_file(std::string(ESPALIER_SOURCE_DIR) + "/topologies/dgx1-v100.yaml"));
+  EXPECT_EQ(run({"run", dir}).code, 2) << "nothing else is there";
+  write_file(dir + "/study.yaml", R"(schema: espalier.scenario/1
+name: study
+title: t
+blocks:
+  - {title: b, topology: machine.yaml, collective: allreduce, sizes: 1MiB, algorithms: ring}
+)");
+  const Result result = run({"run", dir});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(
+      result.err.find("skipped '" + dir + "/machine.yaml', which is of schema espalier.topology/1"),
+      std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("# study: 1 program verified and simulated\n"), std::string::npos)
+      << result.out;
+  // What is of no schema, or of one that is not known, is a mistake.
+  write_file(dir + "/other.yaml", "schema: espalier.topologies/1\n");
+  EXPECT_EQ(run({"run", dir}).code, 2);
+  write_file(dir + "/other.yaml", "name: nothing\n");
+  EXPECT_EQ(run({"run", dir}).code, 2);
+}
+
+TEST(App, RowsTellWhichQuestionTheyAnswer) {
+  const std::string file = testing::TempDir() + "/telling.yaml";
+  write_file(file, R"(schema: espalier.scenario/1
+name: telling
+title: t
+blocks:
+  - title: "one, two"
+    topology: dgx1-v100
+    gpus: "0-2"
+    collective: allreduce
+    sizes: 1MiB
+    algorithms: ring
+    links: fabric
+  - title: b
+    topology: dgx1-v100
+    gpus: "0-2"
+    relay: "3"
+    collective: allgather
+    sizes: 1MiB
+    algorithms: [ring, halving_doubling]
+)");
+  const std::string csv = run({"run", file, "--csv", "-"}).out;
+  std::vector<std::string> ends;
+  for (const std::string& row : split(csv, '\n')) {
+    // The last five cells; titles may hold commas.
+    const std::size_t mark = row.find("telling,");
+    ends.push_back(mark == std::string::npos ? "" : row.substr(mark));
+  }
+  EXPECT_EQ(csv.substr(0, csv.find('\r')).substr(csv.find(",scenario")),
+            ",scenario,block,links_scope,relays,skipped");
+  ASSERT_EQ(ends.size(), 5U) << csv;  // header, three rows, and what follows the last
+  EXPECT_EQ(ends[1], "telling,\"one, two\",fabric,,\r");
+  EXPECT_EQ(ends[2], "telling,b,all,3,\r");
+  EXPECT_EQ(ends[3], "telling,b,all,3,\"allgather needs a power of two ranks, not 3\"\r");
+  const std::string json = run({"run", file, "--json", "-"}).out;
+  EXPECT_NE(json.find(R"("schema": "espalier.skipped/1",
+    "scenario": "telling",
+    "block": "b",)"),
+            std::string::npos)
+      << json;
 }
 
 TEST(App, JsonHasWhatScenariosExpect) {
