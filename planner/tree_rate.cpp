@@ -93,8 +93,7 @@ void require_connected(const TreeRate& rate, const CapacityGraph& graph, const S
   throw Error(ErrorKind::unsupported,
               fmt::format("no link leads from rank {} ({}) towards rank {} ({}){}", from,
                           name(from), to, name(to), fabric ? " in the GPU fabric" : ""),
-              fabric ? "--links all also uses PCIe, CPU and network links"
-                     : "choose other GPUs with --gpus");
+              fabric ? "links all also uses PCIe, CPU and network links" : "choose other GPUs");
 }
 
 TreeRate best_rate(const CapacityGraph& graph, const Supply& supply) {

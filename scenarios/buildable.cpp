@@ -27,8 +27,8 @@ void require_connected(const Machine& machine, const Query& query) {
   const auto pair = unreachable_pair(*machine.router, machine.placement);
   if (!pair) return;
   const bool fabric = query.links == LinkScope::fabric;
-  std::string help = fabric ? "--links all also uses PCIe, CPU and network links"
-                            : "choose other GPUs with --gpus";
+  std::string help =
+      fabric ? "links all also uses PCIe, CPU and network links" : "choose other GPUs";
   if (idle_gpus_join(machine, query)) help += "; --relay all lets idle GPUs relay";
   const auto name = [&](int rank) -> const std::string& {
     return machine.topology->nodes[machine.placement.ranks[rank]].name;

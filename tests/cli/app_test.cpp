@@ -249,6 +249,28 @@ blocks:
   EXPECT_EQ(run({"run", dir}).code, 2);
 }
 
+TEST(App, CellsOfTheTableOfClaimsStayCells) {
+  const std::string file = testing::TempDir() + "/cells.yaml";
+  write_file(file, R"(schema: espalier.scenario/1
+name: a|b
+title: t
+blocks:
+  - title: b
+    topology: ring:n=2,gbps=10
+    collective: allreduce
+    sizes: 1000000
+    algorithms: ring
+    profile: ideal
+    expect:
+      - {title: 'a\|b', claim: S9-a, measure: time_s, of: {}, at_least: 0}
+)");
+  EXPECT_NE(
+      run({"run", file, "--claims", "-"})
+          .out.find(R"(| S9-a | a\\\|b | - | 0.0001 | at least 0 | direction only |  | `a\|b` |)"),
+      std::string::npos)
+      << run({"run", file, "--claims", "-"}).out;
+}
+
 TEST(App, RowsTellWhichQuestionTheyAnswer) {
   const std::string file = testing::TempDir() + "/telling.yaml";
   write_file(file, R"(schema: espalier.scenario/1

@@ -78,7 +78,7 @@ TEST_F(StudyTest, UnconnectedRanksAreAnErrorThatNamesThem) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_STREQ(error.what(),
                  "error: ranks 0 (gpu0) and 1 (gpu2) are not connected\n"
-                 "  help: choose other GPUs with --gpus; --relay all lets idle GPUs relay");
+                 "  help: choose other GPUs; --relay all lets idle GPUs relay");
   }
 }
 
