@@ -17,7 +17,7 @@ namespace {
 
 using NamedMeasure = std::pair<Measure, std::string_view>;
 
-constexpr std::array<NamedMeasure, 13> kMeasures = {{
+constexpr std::array<NamedMeasure, 14> kMeasures = {{
     {Measure::time_s, "time_s"},
     {Measure::algbw_gbps, "algbw_gbps"},
     {Measure::busbw_gbps, "busbw_gbps"},
@@ -28,6 +28,7 @@ constexpr std::array<NamedMeasure, 13> kMeasures = {{
     {Measure::iteration_s, "iteration_s"},
     {Measure::communication_s, "communication_s"},
     {Measure::exposed_s, "exposed_s"},
+    {Measure::exposed_share, "exposed_share"},
     {Measure::hidden_s, "hidden_s"},
     {Measure::samples_per_s, "samples_per_s"},
     {Measure::efficiency, "efficiency"},
@@ -83,6 +84,8 @@ std::optional<double> measured(Measure measure, const Figure& /*figure*/,
       return outcome.communication_s;
     case Measure::exposed_s:
       return outcome.exposed_s();
+    case Measure::exposed_share:
+      return outcome.exposed_s() / outcome.iteration_s();
     case Measure::hidden_s:
       return outcome.hidden_s();
     case Measure::samples_per_s:

@@ -16,7 +16,7 @@ namespace espalier {
 
 /// What of an answer is compared. `link_share`: what crosses a direction of a link, in messages;
 /// `used_links`: how many directions of links carry anything. Those from `iteration_s` on are of
-/// training, as TrainingOutcome has them.
+/// training, as TrainingOutcome has them; `exposed_share`: what is exposed of an iteration.
 enum class Measure {
   time_s,
   algbw_gbps,
@@ -28,6 +28,7 @@ enum class Measure {
   iteration_s,
   communication_s,
   exposed_s,
+  exposed_share,
   hidden_s,
   samples_per_s,
   efficiency

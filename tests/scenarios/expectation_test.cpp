@@ -90,6 +90,7 @@ TEST(Judge, ReadsEveryMeasureOfTraining) {
   EXPECT_THAT(ours(Measure::iteration_s), Optional(DoubleEq(0.4)));
   EXPECT_THAT(ours(Measure::communication_s), Optional(DoubleEq(0.2)));
   EXPECT_THAT(ours(Measure::exposed_s), Optional(DoubleNear(0.1, 1e-12)));
+  EXPECT_THAT(ours(Measure::exposed_share), Optional(DoubleNear(0.25, 1e-12)));
   EXPECT_THAT(ours(Measure::hidden_s), Optional(DoubleNear(0.1, 1e-12)));
   EXPECT_THAT(ours(Measure::samples_per_s), Optional(DoubleEq(80)));
   EXPECT_THAT(ours(Measure::efficiency), Optional(DoubleEq(0.75)));
