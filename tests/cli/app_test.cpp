@@ -17,6 +17,7 @@
 #include "core/words.h"
 #include "exec/cuda_backend.h"
 #include "scenarios/scenario.h"
+#include "tests/temp_file.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -90,7 +91,7 @@ TEST(App, EveryClaimHasARowAndEveryRowAVerdict) {
 }
 
 TEST(App, TrainingIsSavedAsAProgramThatVerifyAccepts) {
-  const std::string file = ::testing::TempDir() + "training.esp";
+  const std::string file = temp_file("training.esp");
   const Result saved = run({"train", "--model", "lenet", "--topology", "dgx1-v100", "--gpus", "0-2",
                             "--batch", "64", "--compute-ms", "5", "--fusion", "0", "--algorithm",
                             "knomial+pipelined_chain", "--save", file});
@@ -184,7 +185,7 @@ TEST(App, CertificatesAreThere) {
 TEST(App, ShowWritesWhatVerifyReads) {
   const Result shown = run({"show", "double_binary_tree", "--ranks", "5", "--chunks", "3"});
   ASSERT_EQ(shown.code, 0) << shown.err;
-  const std::string file = ::testing::TempDir() + "espalier_app_test.txt";
+  const std::string file = temp_file("app_test.txt");
   write_file(file, shown.out);
   const Result verified = run({"verify", file});
   EXPECT_EQ(verified.code, 0) << verified.err;
@@ -221,7 +222,7 @@ TEST(App, JsonSaysWhatWasSkippedAndWhy) {
 }
 
 TEST(App, AFolderMayHoldMachinesBesideScenarios) {
-  const std::filesystem::path folder = testing::TempDir() + "/beside";
+  const std::filesystem::path folder = temp_file("beside");
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   const std::string dir = folder.string();
@@ -250,7 +251,7 @@ blocks:
 }
 
 TEST(App, CellsOfTheTableOfClaimsStayCells) {
-  const std::string file = testing::TempDir() + "/cells.yaml";
+  const std::string file = temp_file("cells.yaml");
   write_file(file, R"(schema: espalier.scenario/1
 name: a|b
 title: t
@@ -272,7 +273,7 @@ blocks:
 }
 
 TEST(App, RowsTellWhichQuestionTheyAnswer) {
-  const std::string file = testing::TempDir() + "/telling.yaml";
+  const std::string file = temp_file("telling.yaml");
   write_file(file, R"(schema: espalier.scenario/1
 name: telling
 title: t
@@ -314,7 +315,7 @@ blocks:
 }
 
 TEST(App, JsonHasWhatScenariosExpect) {
-  const std::string file = testing::TempDir() + "/expecting.yaml";
+  const std::string file = temp_file("expecting.yaml");
   write_file(file, R"(schema: espalier.scenario/1
 name: expecting
 title: t

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/temp_file.h"
+
 namespace espalier {
 namespace {
 
@@ -24,7 +26,7 @@ struct Result {
 
 /// Runs a bash script in which $espalier is the tool.
 Result bash(const std::string& script) {
-  const std::string path = ::testing::TempDir() + "espalier_process_test.sh";
+  const std::string path = temp_file("script.sh");
   std::ofstream(path) << "espalier=" << ESPALIER_BINARY << "\n" << script << "\n";
   FILE* pipe = popen(("bash " + path + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return {-1, "no bash"};

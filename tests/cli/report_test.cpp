@@ -10,6 +10,7 @@
 
 #include "cli/app.h"
 #include "core/file.h"
+#include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
@@ -84,7 +85,7 @@ TEST(Report, ExecutionsCarryTheBoundOfTheMachineNamed) {
 }
 
 TEST(Report, FilesAndTablesGoTogether) {
-  const std::string file = ::testing::TempDir() + "espalier_report_test.json";
+  const std::string file = temp_file("report_test.json");
   const std::string table =
       stdout_of({"sim", "--topology", "full:n=3", "--size", "3MB", "--json", file});
   EXPECT_NE(table.find("busbw"), std::string::npos);

@@ -17,6 +17,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "scenarios/tuning_table.h"
+#include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
@@ -40,7 +41,7 @@ std::vector<std::string> words_of_command(const std::string& page) {
 
 /// What the command writes when it is asked for `machine`.
 TuningTable tuned(std::vector<std::string> words, const std::string& machine) {
-  const std::string file = ::testing::TempDir() + "put_" + machine + ".yaml";
+  const std::string file = temp_file("put_" + std::string(machine) + ".yaml");
   std::ranges::replace(words, std::string("mist"), machine);
   std::ranges::replace(words, std::string("put.yaml"), file);
   std::ostringstream out;

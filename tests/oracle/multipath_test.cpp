@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tests/oracle/ask.h"
+#include "tests/temp_file.h"
 
 namespace espalier::oracle {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::int64_t kM = 240'000'000;
 
 /// GPUs of different sockets are joined as their CPUs are. CPUs add 5 GB/s.
 std::string machine_file(double latency_us) {
-  const std::string file = testing::TempDir() + fmt::format("/sockets{}.yaml", latency_us);
+  const std::string file = temp_file(fmt::format("sockets{}.yaml", latency_us));
   std::FILE* out = std::fopen(file.c_str(), "w");
   EXPECT_NE(out, nullptr);
   if (out == nullptr) return file;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tests/oracle/ask.h"
+#include "tests/temp_file.h"
 
 namespace espalier::oracle {
 namespace {
@@ -37,7 +38,7 @@ TEST(RingOracle, AllgatherAndReducescatter) {
 TEST(RingOracle, AStartUpCostIsPaidByEveryStep) {
   // A machine of one link kind whose profile charges 5 us per transfer and reaches 80 %.
   // 2 (n-1) (M/n / (0.8 B) + l + 5 us) with n = 4, M = 4e6: 6 x (1e6 / 20e9 + 6e-6) = 6 x 56 us.
-  const std::string machine = testing::TempDir() + "/ring4.yaml";
+  const std::string machine = temp_file("ring4.yaml");
   FILE* file = std::fopen(machine.c_str(), "w");
   ASSERT_NE(file, nullptr);
   std::fputs(

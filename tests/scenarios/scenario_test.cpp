@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong with a scenario: tests/bad/scenarios. Here: what a right one means.
 #include "scenarios/scenario.h"
+#include "tests/temp_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,7 +141,7 @@ TEST(Scenario, NumbersAreOneSet) {
 }
 
 TEST(Scenario, PathsCountFromTheScenario) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "espalier_scenario_test";
+  const auto folder = std::filesystem::path(temp_file("scenario_test"));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "mine.yaml")
       << "schema: espalier.topology/1\nname: mine\ntitle: two\nnodes:\n"

@@ -13,6 +13,7 @@
 #include "scenarios/tuner.h"
 #include "sim/simulator.h"
 #include "tests/error_of.h"
+#include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
@@ -119,7 +120,7 @@ TEST(Chooser, ChoosesFromWhatIsNamed) {
 /// A folder with the table of a line of four.
 class TunedTest : public ::testing::Test {
  protected:
-  TunedTest() : folder_(::testing::TempDir() + "tuned_test/") {
+  TunedTest() : folder_(temp_file("tuned_test/")) {
     std::filesystem::create_directories(folder_);
     TuningTable table;
     table.machine = "line:n=4,gbps=10";

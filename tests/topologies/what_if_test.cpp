@@ -9,6 +9,7 @@
 
 #include "core/file.h"
 #include "tests/error_of.h"
+#include "tests/temp_file.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -108,7 +109,7 @@ TEST(WhatIf, HostsMayBePatternsAndTheOnlyOneMayBeNamed) {
 }
 
 TEST(WhatIf, FilesAndSharedMediaTakeChanges) {
-  const std::string file = testing::TempDir() + "/shared_medium.yaml";
+  const std::string file = temp_file("shared_medium.yaml");
   write_file(file, R"(schema: espalier.topology/1
 name: m
 nodes: [{name: "gpu[0-2]", kind: gpu}]
