@@ -280,23 +280,11 @@ std::string results_csv(const Results& results) {
   return csv_text(columns, rows);
 }
 
-std::filesystem::path whole_path(const std::string& path) {
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
-}
-
-/// The file of --resume, which must not be one that is written at the end.
-std::string read_journal_name(Arguments& arguments, const std::vector<std::string>& outputs) {
-  const std::string journal = arguments.text("--resume");
-  if (journal == "-") {
-    arguments.problem_of("--resume", "answers are kept in a file, which is read again");
-  }
-  for (const std::string& output : outputs) {
-    if (journal.empty() || output.empty() || output == "-") continue;
-    if (whole_path(journal) != whole_path(output)) continue;
-    arguments.problem_of("--resume", fmt::format("{} is also where results go", quote(journal)),
-                         "give each a file of its own");
-  }
-  return journal;
+/// The file of --resume.
+std::string read_journal_name(Arguments& arguments) {
+  if (arguments.text("--resume") != "-") return arguments.output("--resume");
+  arguments.problem_of("--resume", "answers are kept in a file, which is read again");
+  return {};
 }
 
 int run_scenarios(Arguments& arguments, const Console& console) {
@@ -306,7 +294,7 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   Options options;
   options.print = json != "-" && csv != "-" && claims != "-";
   const int jobs = static_cast<int>(arguments.integer("--jobs", 0, kMostJobs));
-  const std::string journal = read_journal_name(arguments, {json, csv, claims});
+  const std::string journal = read_journal_name(arguments);
   options.keep_details = !json.empty();
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;

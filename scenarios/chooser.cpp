@@ -45,6 +45,10 @@ ExchangeWords exchange_words(const std::string& spec) {
   return {by_owners, split(by_owners ? std::string_view(spec).substr(kOwners.size()) : spec, '+')};
 }
 
+std::string to_string(const ExchangeWords& words) {
+  return std::string(words.by_owners ? kOwners : "") + join(words.algorithms, "+");
+}
+
 std::string in_folder(const std::string& algorithm, const std::string& folder) {
   ExchangeWords words = exchange_words(algorithm);
   for (std::string& word : words.algorithms) {
@@ -52,7 +56,7 @@ std::string in_folder(const std::string& algorithm, const std::string& folder) {
     if (file.empty() || file.is_absolute() || folder.empty()) continue;
     word = std::string(kTuned) + (std::filesystem::path(folder) / file).lexically_normal().string();
   }
-  return std::string(words.by_owners ? kOwners : "") + join(words.algorithms, "+");
+  return to_string(words);
 }
 
 TuningTable read_tuning(const std::string& file, Collective collective) {

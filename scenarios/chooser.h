@@ -35,6 +35,7 @@ struct ExchangeWords {
 /// Takes the words apart; they need not make sense. A file of "tuned:FILE" may have a plus in it
 /// where that is all.
 ExchangeWords exchange_words(const std::string& spec);
+std::string to_string(const ExchangeWords& words);
 
 /// "tuned:FILE" with a relative FILE counted from `folder`, also as part of exchange words;
 /// anything else as it is.

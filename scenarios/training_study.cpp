@@ -70,7 +70,7 @@ class Exchanges {
       }
       chosen.push_back(question.algorithm);
     }
-    made.algorithm = (stages_.back().by_owners ? "owners:" : "") + join(chosen, "+");
+    made.algorithm = to_string(ExchangeWords{stages_.back().by_owners, std::move(chosen)});
   }
 
   Study& study_;

@@ -424,7 +424,9 @@ TEST_F(Run, KeepsTheJournalApartFromResults) {
   EXPECT_EQ(run({"run", scenario(), "--resume", "-"}).code, 2);
   const Spoken spoken = run({"run", scenario(), "--resume", file("j"), "--csv", file("./j")});
   EXPECT_EQ(spoken.code, 2);
-  EXPECT_NE(spoken.err.find("is also where results go"), std::string::npos) << spoken.err;
+  EXPECT_NE(spoken.err.find("--csv and --resume can't both write to '" + file("j") + "'"),
+            std::string::npos)
+      << spoken.err;
 }
 
 TEST_F(Run, RefusesAJournalThatIsNone) {
