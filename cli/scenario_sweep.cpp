@@ -144,11 +144,13 @@ std::optional<std::size_t> ScenarioSweep::next_for(std::size_t worker) {
     return number;
   }
   // A group of its own, or else a part of one: the other end, which is asked for last.
-  auto group = std::ranges::find_if(
-      groups_, [](const Group& one) { return !one.open.empty() && one.workers == 0; });
+  while (first_open_ < groups_.size() && groups_[first_open_].open.empty()) ++first_open_;
+  if (first_open_ == groups_.size()) return std::nullopt;
+  const auto first = groups_.begin() + static_cast<std::ptrdiff_t>(first_open_);
+  auto group = std::find_if(first, groups_.end(),
+                            [](const Group& one) { return !one.open.empty() && one.workers == 0; });
   const bool is_alone = group != groups_.end();
-  if (!is_alone) group = std::ranges::find_if(groups_, [](auto& one) { return !one.open.empty(); });
-  if (group == groups_.end()) return std::nullopt;
+  if (!is_alone) group = first;
   mine = static_cast<std::size_t>(group - groups_.begin());
   ++group->workers;
   const std::size_t number = is_alone ? group->open.front() : group->open.back();

@@ -78,6 +78,7 @@ class ScenarioSweep {
   Study study_{simulator_, &simulator_};
   std::vector<Question> questions_;  ///< in the order in which they are asked
   std::vector<Group> groups_;
+  std::size_t first_open_ = 0;  ///< groups before this one have nothing left
   std::vector<std::optional<std::size_t>> group_of_worker_;
   std::size_t asked_ = 0;
   std::size_t known_ = 0;
