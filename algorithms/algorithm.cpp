@@ -49,10 +49,11 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   const std::string_view written =
       equals == std::string_view::npos ? std::string_view() : trim(text.substr(equals + 1));
   const std::optional<std::int64_t> value = parse_integer(written);
-  if (!value || *value < parameter->least || *value > parameter->most) {
-    problems.add({}, fmt::format("{}: {} can't be {}", algorithm.name, name, quote(written)),
-                 fmt::format("{}={}: a whole number from {} to {} ({})", name, parameter->otherwise,
-                             parameter->least, parameter->most, parameter->meaning));
+  if (!value || *value < parameter->minimum || *value > parameter->maximum) {
+    problems.add(
+        {}, fmt::format("{}: {} can't be {}", algorithm.name, name, quote(written)),
+        fmt::format("{}={}: a whole number from {} to {} ({})", name, parameter->default_value,
+                    parameter->minimum, parameter->maximum, parameter->meaning));
     return;
   }
   if (!choice.parameters.emplace(name, *value).second) {
@@ -65,7 +66,7 @@ BuildRequest resolve_parameters(const AlgorithmChoice& choice, BuildRequest requ
   CHECK(choice.algorithm != nullptr);
   request.parameters = choice.parameters;
   for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
-    request.parameters.emplace(parameter.name, parameter.otherwise);
+    request.parameters.emplace(parameter.name, parameter.default_value);
   }
   return request;
 }

@@ -18,9 +18,9 @@ namespace espalier {
 struct AlgorithmParameter {
   std::string name;
   std::string meaning;
-  std::int64_t otherwise;  ///< default
-  std::int64_t least;
-  std::int64_t most;
+  std::int64_t default_value;  ///< default
+  std::int64_t minimum;
+  std::int64_t maximum;
   std::vector<std::int64_t> tried = {};  ///< what tuning tries besides the default
   /// Where nobody gives it, whoever can simulate also tries those for the message at hand, and
   /// takes the fastest: what is best is no property of the machine.

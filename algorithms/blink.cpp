@@ -218,7 +218,7 @@ const Algorithm& blink_algorithm() {
                       Collective::allreduce, Collective::reduce, Collective::reducescatter},
       .pipelined = true,
       .needs_machine = true,
-      .max_ranks = kMostBlinkRanks,
+      .max_ranks = kMaxBlinkRanks,
       .unsupported = no_groups,
       .plan = plan_trees,
       .write = write_blink};

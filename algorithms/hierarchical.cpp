@@ -25,8 +25,8 @@ struct Layout {
   std::vector<std::vector<Socket>> machines;  ///< their sockets, in the order of first ranks
 
   int parts() const {
-    const auto most = std::ranges::max(machines, {}, &std::vector<Socket>::size).size();
-    return static_cast<int>(most);
+    const auto maximum = std::ranges::max(machines, {}, &std::vector<Socket>::size).size();
+    return static_cast<int>(maximum);
   }
   std::int64_t part_units() const { return static_cast<std::int64_t>(machines.size()); }
   std::int64_t units() const { return parts() * part_units(); }
@@ -54,11 +54,11 @@ Layout find_layout(const BuildRequest& request) {
 }
 
 /// All rings together have twice as many ops.
-constexpr std::int64_t kMostRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQuadraticRanks;
+constexpr std::int64_t kMaxRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQuadraticRanks;
 
 std::optional<std::string> why_not(const BuildRequest& request) {
   const Layout layout = find_layout(request);
-  if (layout.units() * layout.part_units() > kMostRingUnits) {
+  if (layout.units() * layout.part_units() > kMaxRingUnits) {
     return "its program would be too large: there are many machines, and one of them has many "
            "sockets";
   }
@@ -107,7 +107,7 @@ class Stages {
     return sockets[static_cast<std::size_t>(part) % sockets.size()][0];
   }
 
-  int lane(int stage, int part) const { return (stage * parts_ + part) % kMostLanes; }
+  int lane(int stage, int part) const { return (stage * parts_ + part) % kMaxLanes; }
 
   void reduce_sockets(const std::vector<Socket>& sockets, int part) {
     for (const Socket& socket : sockets) {

@@ -15,7 +15,7 @@ constexpr int kFirstLane = 1;
 /// What is best depends on the size, and is cheap to find out.
 AlgorithmParameter weighed_share() {
   AlgorithmParameter share = host_share_parameter();
-  share.otherwise = 25;
+  share.default_value = 25;
   share.tried = {0, 5, 10, 15, 20, 30, 35, 40, 45, 50};
   share.weighed = true;
   return share;
@@ -35,7 +35,7 @@ Program build_multipath(const BuildRequest& request) {
       Slice one = message;
       one.begin += i;
       one.length = 1;
-      const int lane = kFirstLane + (peer_index * at_once + i % at_once) % kMostLanes;
+      const int lane = kFirstLane + (peer_index * at_once + i % at_once) % kMaxLanes;
       builder.copy(builder.output(to, i, 1), one, {.lane = lane});
     }
   };
@@ -67,9 +67,9 @@ const Algorithm& multipath_algorithm() {
       .parameters = {weighed_share(),
                      {.name = "streams",
                       .meaning = "pieces of what passes through host memory",
-                      .otherwise = 8,
-                      .least = 1,
-                      .most = 16,
+                      .default_value = 8,
+                      .minimum = 1,
+                      .maximum = 16,
                       .tried = {1, 2, 4},
                       .weighed = true},
                      {"window", "messages back to back that make up the size", 1, 1, 64},

@@ -15,10 +15,10 @@ namespace {
 
 /// Data goes up and down a tree at the same time only when its strips are cut into many pieces, so
 /// that strips should not be many, too.
-constexpr std::int64_t kMostAllreduceOps = 4'000;
+constexpr std::int64_t kMaxAllreduceOps = 4'000;
 /// Paths that share a link need strips of about one weight, not of one unit: exact shares take
 /// hundreds of units.
-constexpr std::int64_t kMostPathOps = 2'000;
+constexpr std::int64_t kMaxPathOps = 2'000;
 
 Forest pack(const BuildRequest& request, const Router& router) {
   if (request.collective == Collective::allreduce) {
@@ -46,13 +46,13 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
   }
   Strips strips{.per_unit = request.parameter("streams"), .wanted = request.parameter("strips")};
   if (has_paths(request.collective)) {
-    strips.most_ops = kMostPathOps;
+    strips.most_ops = kMaxPathOps;
     return path_program("optimal", request, forest, strips);
   }
   if (request.collective != Collective::allreduce) {
     return forest_program("optimal", request, forest, strips);
   }
-  strips.most_ops = kMostAllreduceOps;
+  strips.most_ops = kMaxAllreduceOps;
   return allreduce_program("optimal", request, forest, strips);
 }
 
@@ -66,11 +66,11 @@ std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   }
   if (!has_paths(request.collective)) return std::nullopt;
   const std::int64_t demands = count_demands(request.collective, request.ranks);
-  if (demands <= kMostPathDemands) return std::nullopt;
+  if (demands <= kMaxPathDemands) return std::nullopt;
   return fmt::format(
       "plans paths for up to {} pairs of ranks and {} of {} ranks has {}; "
       "the algorithm direct has no such limit",
-      kMostPathDemands, to_string(request.collective), request.ranks, demands);
+      kMaxPathDemands, to_string(request.collective), request.ranks, demands);
 }
 
 }  // namespace
@@ -96,26 +96,26 @@ const Algorithm& optimal_algorithm() {
             0, 1},
            {.name = "streams",
             .meaning = "transfers side by side that share a strip's part of a link",
-            .otherwise = 2,
-            .least = 1,
-            .most = 8,
+            .default_value = 2,
+            .minimum = 1,
+            .maximum = 8,
             .of_plan = false},
            {.name = "fabric",
             .meaning =
                 "1: plan for the GPU fabric alone, though other links are allowed: what little "
                 "these add can cost more in start-ups than it gains",
-            .otherwise = 0,
-            .least = 0,
-            .most = 1,
+            .default_value = 0,
+            .minimum = 0,
+            .maximum = 1,
             .tried = {1},
             .weighed = true},
            {.name = "strips",
             .meaning =
                 "about how many strips the message has: many give each tree its share of links, "
                 "few leave transfers long enough to pipeline; 0: as many as trees' weights take",
-            .otherwise = 0,
-            .least = 0,
-            .most = 100'000,
+            .default_value = 0,
+            .minimum = 0,
+            .maximum = 100'000,
             .tried = {16, 64, 256},
             .weighed = true,
             .of_plan = false}},

@@ -52,7 +52,7 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
            int lane);
 
 /// Where lanes grow with ranks and parameters, they are used again beyond these.
-inline constexpr int kMostLanes = 4096;
+inline constexpr int kMaxLanes = 4096;
 
 /// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
 AlgorithmParameter at_once_parameter();

@@ -25,8 +25,8 @@ constexpr std::int64_t kSmallOp = 1024;
 // A GPU that was idle first raises its clocks: its memcpy is measured until it no longer gets
 // faster.
 constexpr double kSteady = 0.01;
-constexpr double kLeastWarmup_s = 1;
-constexpr int kMostWarmups = 1000;
+constexpr double kMinWarmup_s = 1;
+constexpr int kMaxWarmups = 1000;
 // Pieces that keep a GPU busy and yet let a tree's ranks work at once.
 constexpr double kPieceBytes = 16 << 20;
 
@@ -96,10 +96,10 @@ class Rates {
   void warm_up(std::int64_t bytes) {
     double busy_s = 0;
     double before_s = 0;
-    for (int i = 0; i < kMostWarmups; ++i) {
+    for (int i = 0; i < kMaxWarmups; ++i) {
       const double now_s = time_s(combine_of(1), bytes, DataType::float32, true);
       busy_s += kRuns * now_s;
-      if (busy_s >= kLeastWarmup_s && std::abs(now_s / before_s - 1) <= kSteady) return;
+      if (busy_s >= kMinWarmup_s && std::abs(now_s / before_s - 1) <= kSteady) return;
       before_s = now_s;
     }
   }

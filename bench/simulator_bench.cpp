@@ -37,9 +37,9 @@ namespace {
 constexpr std::int64_t kSizeBytes = std::int64_t{1} << 30;
 constexpr double kGbps = 50;
 constexpr double kLatencyUs = 0.5;
-constexpr double kLeastRatio = 0.5;
-constexpr double kMostRssMib = 600;
-constexpr double kMostWhatIfS = 2e-3;
+constexpr double kMinRatio = 0.5;
+constexpr double kMaxRssMib = 600;
+constexpr double kMaxWhatIfS = 2e-3;
 
 /// CPU seconds by part of the way.
 struct OurRing {
@@ -148,7 +148,7 @@ bool bench_rings(nlohmann::ordered_json& json) {
     const auto& [bare, ours, bare_rss_mib, rss_mib, ratio] =
         median(std::move(rounds), &Round::ratio);
     const bool is_judged = ring.pieces == 1;
-    met = met && (ratio >= kLeastRatio || !is_judged) && rss_mib < kMostRssMib;
+    met = met && (ratio >= kMinRatio || !is_judged) && rss_mib < kMaxRssMib;
     const double bare_rate = static_cast<double>(bare.transfers) / bare.cpu_s;
     const double our_rate = static_cast<double>(ours.transfers) / ours.cpu_s;
     fmt::print(
@@ -190,7 +190,7 @@ bool bench_what_ifs(nlohmann::ordered_json& json) {
     CHECK(run.has_value());
     fmt::print("what if, {}: median {:.3f} ms, worst {:.3f} ms\n", question.name,
                run->result.median_s * 1e3, run->result.worst_s * 1e3);
-    met = met && run->result.median_s <= kMostWhatIfS;
+    met = met && run->result.median_s <= kMaxWhatIfS;
     json.push_back({{"what", question.name},
                     {"median_s", run->result.median_s},
                     {"worst_s", run->result.worst_s}});
@@ -245,8 +245,8 @@ int run(int count, char** arguments) {
   const bool rings_met = bench_rings(json["rings"]);
   const bool what_ifs_met = bench_what_ifs(json["what_ifs"]);
   if (count > 1) write_file(arguments[1], json.dump(2) + "\n");
-  fmt::print("targets: {} x the bare speed {}, what if within {} ms {}\n", kLeastRatio,
-             rings_met ? "met" : "MISSED", kMostWhatIfS * 1e3, what_ifs_met ? "met" : "MISSED");
+  fmt::print("targets: {} x the bare speed {}, what if within {} ms {}\n", kMinRatio,
+             rings_met ? "met" : "MISSED", kMaxWhatIfS * 1e3, what_ifs_met ? "met" : "MISSED");
   return rings_met && what_ifs_met ? 0 : 1;
 }
 

@@ -112,11 +112,11 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
   }
   const Positional& wanted = verb_.positional;
   const auto count = static_cast<int>(positionals_.size());
-  if (count < wanted.least && unknown.empty()) {
+  if (count < wanted.minimum && unknown.empty()) {
     problem(fmt::format("{} needs {}: {}", verb_.name, wanted.name, wanted.meaning));
   }
   // The value of an unknown option looks like a word too many.
-  for (int i = wanted.most; i < count && unknown.empty(); ++i) {
+  for (int i = wanted.maximum; i < count && unknown.empty(); ++i) {
     problem(fmt::format("unexpected word {}", quote(positionals_[i])),
             fmt::format("espalier help {}", verb_.name));
   }
@@ -131,7 +131,7 @@ std::vector<std::string> Arguments::words(std::string_view option) const {
   const OptionUse* use = find_use(verb_, option);
   CHECK(use != nullptr);
   if (const auto found = given_.find(option); found != given_.end()) return found->second;
-  return use->otherwise.empty() ? std::vector<std::string>{} : split(use->otherwise, ' ');
+  return use->default_value.empty() ? std::vector<std::string>{} : split(use->default_value, ' ');
 }
 
 std::string Arguments::text(std::string_view option) const {
@@ -139,23 +139,25 @@ std::string Arguments::text(std::string_view option) const {
   return all.empty() ? std::string() : all.front();
 }
 
-std::int64_t Arguments::integer(std::string_view option, std::int64_t least, std::int64_t most) {
+std::int64_t Arguments::integer(std::string_view option, std::int64_t minimum,
+                                std::int64_t maximum) {
   std::int64_t number = 0;
   const std::string word = text(option);
-  if (!parse_number(word, number) || number < least || number > most) {
-    problem_of(option,
-               fmt::format("{} is not a whole number from {} to {}", quote(word), least, most));
-    return least;
+  if (!parse_number(word, number) || number < minimum || number > maximum) {
+    problem_of(option, fmt::format("{} is not a whole number from {} to {}", quote(word), minimum,
+                                   maximum));
+    return minimum;
   }
   return number;
 }
 
-double Arguments::number(std::string_view option, double least, double most) {
+double Arguments::number(std::string_view option, double minimum, double maximum) {
   double number = 0;
   const std::string word = text(option);
-  if (!parse_number(word, number) || !(number >= least && number <= most)) {
-    problem_of(option, fmt::format("{} is not a number from {} to {}", quote(word), least, most));
-    return least;
+  if (!parse_number(word, number) || !(number >= minimum && number <= maximum)) {
+    problem_of(option,
+               fmt::format("{} is not a number from {} to {}", quote(word), minimum, maximum));
+    return minimum;
   }
   return number;
 }

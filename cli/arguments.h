@@ -36,9 +36,9 @@ class Arguments {
   /// Empty when not given and without default.
   std::string text(std::string_view option) const;
   std::vector<std::string> words(std::string_view option) const;
-  /// `least` when it is wrong.
-  std::int64_t integer(std::string_view option, std::int64_t least, std::int64_t most);
-  double number(std::string_view option, double least, double most);
+  /// `minimum` when it is wrong.
+  std::int64_t integer(std::string_view option, std::int64_t minimum, std::int64_t maximum);
+  double number(std::string_view option, double minimum, double maximum);
   std::vector<std::int64_t> sizes(std::string_view option);
   /// Nothing for "auto".
   std::optional<std::int64_t> chunk(std::string_view option);

@@ -72,10 +72,10 @@ double Comparison::error() const {
 }
 
 std::optional<double> median_error(const std::vector<Comparison>& comparisons,
-                                   std::int64_t least_bytes) {
+                                   std::int64_t min_bytes) {
   std::vector<double> errors;
   for (const Comparison& one : comparisons) {
-    if (one.measured.report.message_bytes >= least_bytes) errors.push_back(std::abs(one.error()));
+    if (one.measured.report.message_bytes >= min_bytes) errors.push_back(std::abs(one.error()));
   }
   if (errors.empty()) return std::nullopt;
   return median(std::move(errors));

@@ -24,7 +24,7 @@ struct Comparison {
 /// The median of the errors' sizes among messages of at least that many bytes; nothing when there
 /// are none.
 std::optional<double> median_error(const std::vector<Comparison>& comparisons,
-                                   std::int64_t least_bytes);
+                                   std::int64_t min_bytes);
 
 /// From here on the bandwidths decide, and the median error is given by itself.
 inline constexpr std::int64_t kLargeMessage = std::int64_t{16} << 20;

@@ -20,18 +20,18 @@ constexpr auto kQuietTime = std::chrono::milliseconds(300);
 constexpr auto kRedrawPeriod = std::chrono::seconds(1);
 /// Columns of a progress line besides its label: the bar, two counts, the seconds.
 constexpr int kProgressColumns = kProgressBarColumns + 28;
-constexpr int kLeastWidth = 60;
-constexpr int kMostWidth = 160;
+constexpr int kMinWidth = 60;
+constexpr int kMaxWidth = 160;
 
 bool set_and_not_empty(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
 }
 
-int terminal_width(int descriptor, int otherwise) {
+int terminal_width(int descriptor, int default_value) {
   winsize size{};
-  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return otherwise;
-  return std::clamp<int>(size.ws_col, kLeastWidth, kMostWidth);
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return default_value;
+  return std::clamp<int>(size.ws_col, kMinWidth, kMaxWidth);
 }
 
 }  // namespace

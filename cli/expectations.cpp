@@ -56,8 +56,8 @@ std::string figure(double value) {
 
 /// "0.65 to 0.7"
 std::string paper_text(const PaperFigure& paper) {
-  return paper.is_interval() ? fmt::format("{} to {}", figure(paper.least), figure(paper.most))
-                             : figure(paper.least);
+  return paper.is_interval() ? fmt::format("{} to {}", figure(paper.minimum), figure(paper.maximum))
+                             : figure(paper.minimum);
 }
 
 /// "1.5 within 2%, at least 1.2"
@@ -111,8 +111,8 @@ Json number(const std::optional<double>& value) { return value ? rounded(*value)
 
 Json paper_json(const std::optional<PaperFigure>& paper) {
   if (!paper) return {};
-  if (!paper->is_interval()) return rounded(paper->least);
-  return Json::array({rounded(paper->least), rounded(paper->most)});
+  if (!paper->is_interval()) return rounded(paper->minimum);
+  return Json::array({rounded(paper->minimum), rounded(paper->maximum)});
 }
 
 void add_result(const ExpectedFigure& expected, const Judgement& judgement, Json& json) {

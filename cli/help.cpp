@@ -26,9 +26,9 @@ constexpr ExitCode kExitCodes[] = {
 
 std::string usage(const Verb& verb) {
   std::string line = fmt::format("espalier {}", verb.name);
-  if (verb.positional.most > 0) {
-    line += verb.positional.least > 0 ? fmt::format(" {}", verb.positional.name)
-                                      : fmt::format(" [{}]", verb.positional.name);
+  if (verb.positional.maximum > 0) {
+    line += verb.positional.minimum > 0 ? fmt::format(" {}", verb.positional.name)
+                                        : fmt::format(" [{}]", verb.positional.name);
   }
   return verb.options.empty() ? line : line + " [options]";
 }
@@ -43,11 +43,11 @@ std::string option_name(const OptionUse& use) {
 
 /// The words an option knows, when they are few enough to list.
 std::string option_words(const OptionUse& use) {
-  constexpr std::size_t kMost = 12;
+  constexpr std::size_t kMax = 12;
   const WordKind kind = option_spec(use.name).kind;
   if (kind == WordKind::algorithm || kind == WordKind::topology) return {};
   const std::vector<std::string> words = words_of(kind);
-  return words.empty() || words.size() > kMost ? std::string() : join(words, ", ");
+  return words.empty() || words.size() > kMax ? std::string() : join(words, ", ");
 }
 
 std::string option_meaning(const OptionUse& use) {
@@ -56,7 +56,7 @@ std::string option_meaning(const OptionUse& use) {
       !words.empty() && words != "auto, 0" && words != "all, fabric") {
     meaning += ": " + words;
   }
-  if (!use.otherwise.empty()) meaning += fmt::format(" (default {})", use.otherwise);
+  if (!use.default_value.empty()) meaning += fmt::format(" (default {})", use.default_value);
   return meaning;
 }
 
@@ -86,7 +86,7 @@ std::string help_of(const Verb& verb, int width) {
   std::string text =
       fmt::format("espalier {}: {}\n\nusage: {}\n\n", verb.name, verb.summary, usage(verb));
   text += wrap(verb.description, width, "");
-  if (verb.positional.most > 0) {
+  if (verb.positional.maximum > 0) {
     text += "\n" +
             wrap(fmt::format("{}: {}", verb.positional.name, verb.positional.meaning), width, "  ");
   }
@@ -121,7 +121,7 @@ std::string help_markdown() {
     text +=
         fmt::format("\n## {}\n\n{}.\n\n```\n{}\n```\n\n", verb->name, verb->summary, usage(*verb));
     text += wrap(verb->description, 100, "");
-    if (verb->positional.most > 0) {
+    if (verb->positional.maximum > 0) {
       text += fmt::format("\n`{}`: {}.\n", verb->positional.name, verb->positional.meaning);
     }
     bool has_table = false;

@@ -63,20 +63,20 @@ std::vector<PlannedTree> shown_trees(const Forest& forest) {
 
 /// "12 trees, 2 to 4 high", "7 paths of 1 to 3 hops".
 std::string describe_trees(const std::vector<PlannedTree>& trees) {
-  int least = trees.front().height();
-  int most = least;
+  int minimum = trees.front().height();
+  int maximum = minimum;
   bool branches = false;
   for (const PlannedTree& tree : trees) {
     const int height = tree.height();
-    least = std::min(least, height);
-    most = std::max(most, height);
+    minimum = std::min(minimum, height);
+    maximum = std::max(maximum, height);
     branches = branches || height < static_cast<int>(tree.edges.size());
   }
   const std::string range =
-      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+      minimum == maximum ? fmt::format("{}", maximum) : fmt::format("{} to {}", minimum, maximum);
   return branches ? fmt::format("{}, {} high", counted(trees.size(), "tree"), range)
                   : fmt::format("{} of {} hop{}", counted(trees.size(), "path"), range,
-                                most == 1 ? "" : "s");
+                                maximum == 1 ? "" : "s");
 }
 
 /// A line for every stretch of a tree without branches: GPUs and the switches between them, joined
@@ -146,10 +146,10 @@ void print_rates(const Console& console, const Planned& planned) {
   console.out << "#\n";
 }
 
-void print_trees(const Console& console, const Planned& planned, int most) {
+void print_trees(const Console& console, const Planned& planned, int maximum) {
   const Forest& forest = planned.forest;
   const std::vector<PlannedTree> trees = shown_trees(forest);
-  const std::size_t shown = std::min(trees.size(), static_cast<std::size_t>(most));
+  const std::size_t shown = std::min(trees.size(), static_cast<std::size_t>(maximum));
   console.out << fmt::format("# {}; {}\n", describe_trees(trees), describe_flow(forest.collective));
   for (std::size_t i = 0; i < shown; ++i) {
     const PlannedTree& tree = trees[i];
@@ -171,13 +171,13 @@ std::string name_of(const Planned& planned, const LinkLoad& load) {
   return link_name(*planned.machine->topology, load.hop.link, load.hop.forward);
 }
 
-void print_loads(const Console& console, const Planned& planned, int most) {
+void print_loads(const Console& console, const Planned& planned, int maximum) {
   std::vector<LinkLoad> loads = planned.loads;
   std::ranges::stable_sort(loads, std::ranges::greater{},
                            [&](const LinkLoad& load) { return share_used(load, planned.forest); });
   const auto idle = std::ranges::find(loads, 0, &LinkLoad::units);
   const auto used = static_cast<std::size_t>(idle - loads.begin());
-  const std::size_t shown = std::min(used, static_cast<std::size_t>(most));
+  const std::size_t shown = std::min(used, static_cast<std::size_t>(maximum));
   console.out << "#\n# Links, share of their capacity used at this rate\n";
   Columns columns("llrr");
   for (std::size_t i = 0; i < shown; ++i) {
@@ -194,7 +194,7 @@ void print_loads(const Console& console, const Planned& planned, int most) {
   }
   std::vector<std::string> names;
   for (auto load = idle; load != loads.end(); ++load) {
-    if (names.size() == static_cast<std::size_t>(most)) break;
+    if (names.size() == static_cast<std::size_t>(maximum)) break;
     names.push_back(name_of(planned, *load));
   }
   const std::size_t left_out = static_cast<std::size_t>(loads.end() - idle) - names.size();
@@ -211,8 +211,9 @@ std::string other_plans(const Query& query) {
   std::string text;
   for (const AlgorithmParameter* parameter : open_parameters(parse_algorithm(query.algorithm))) {
     if (!parameter->of_plan) continue;
-    text += fmt::format("# planned with {0}={1}; sim, exec and run also try {0}={2}\n",
-                        parameter->name, parameter->otherwise, fmt::join(parameter->tried, ", "));
+    text +=
+        fmt::format("# planned with {0}={1}; sim, exec and run also try {0}={2}\n", parameter->name,
+                    parameter->default_value, fmt::join(parameter->tried, ", "));
   }
   return text;
 }

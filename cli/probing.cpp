@@ -19,19 +19,19 @@ namespace espalier {
 namespace {
 
 constexpr int kHostRanks = 4;
-constexpr int kMostVirtualRanks = 64;
+constexpr int kMaxVirtualRanks = 64;
 
 /// What a rank's buffers take while it is measured, and ops. More than caches hold, and ops as
 /// large as those of large messages; a GPU moves a hundred times as many bytes while an op starts.
 /// Ranks that share a memory have less each, since all of them have buffers.
 struct Scale {
-  std::int64_t most_bytes = 0;
-  std::int64_t least_bytes = 0;
+  std::int64_t max_bytes = 0;
+  std::int64_t min_bytes = 0;
   std::int64_t shared_bytes = 0;  ///< of all ranks together
   std::int64_t piece_bytes = 0;
 
   std::int64_t footprint_bytes(int sharing) const {
-    return std::clamp(shared_bytes / std::max(1, sharing), least_bytes, most_bytes);
+    return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
   }
 };
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
@@ -55,9 +55,8 @@ std::optional<std::string> settle_sharing(ProbeRequest& request) {
 constexpr const char* kHowToShare = "give each rank its own GPU, or all of them one: 0,0,0,0";
 
 std::optional<std::string> too_many(int sharing) {
-  if (sharing <= kMostVirtualRanks) return std::nullopt;
-  return fmt::format("{} ranks on one device: at most {} can be probed", sharing,
-                     kMostVirtualRanks);
+  if (sharing <= kMaxVirtualRanks) return std::nullopt;
+  return fmt::format("{} ranks on one device: at most {} can be probed", sharing, kMaxVirtualRanks);
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ ProbeRequest read_probe_request(Arguments& arguments) {
   request.devices = read_devices(arguments, request.executor);
   request.sharing = request.executor == Executor::host ? kHostRanks : 0;
   if (arguments.given("--virtual")) {
-    request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMostVirtualRanks));
+    request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMaxVirtualRanks));
     if (request.devices.size() > 1) {
       arguments.problem_of("--virtual", "the ranks share one GPU, and --devices names several",
                            "name one");

@@ -54,7 +54,7 @@ ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs,
     ++open;
   }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const auto useful = static_cast<int>(std::clamp<std::size_t>(open, 1, kMostJobs));
+  const auto useful = static_cast<int>(std::clamp<std::size_t>(open, 1, kMaxJobs));
   group_of_worker_.resize(static_cast<std::size_t>(std::min(jobs, useful)));
   workers_ = std::make_unique<WorkerPool>(
       std::min(jobs, useful), [this](std::size_t number) { return work(questions_.at(number)); });

@@ -22,7 +22,7 @@
 namespace espalier {
 
 /// More workers than this are a mistake rather than a computer.
-inline constexpr int kMostJobs = 1024;
+inline constexpr int kMaxJobs = 1024;
 
 /// All questions of scenarios, answered by worker processes ahead of whoever asks. A worker stays
 /// with one algorithm on one machine, whose sizes share plans, while there are others for the rest.

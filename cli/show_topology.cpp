@@ -18,9 +18,9 @@ namespace espalier {
 namespace {
 
 /// A matrix of more GPUs would be wider than any page.
-constexpr std::size_t kMostMatrixGpus = 16;
+constexpr std::size_t kMaxMatrixGpus = 16;
 /// Pairs listed for links of one kind.
-constexpr std::size_t kMostPairs = 64;
+constexpr std::size_t kMaxPairs = 64;
 
 std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value) : "-"; }
 
@@ -128,11 +128,11 @@ void show_links(const Console& console, const Topology& topology, const std::set
         measured_gbps > 0 ? fmt::format(", measured {} GB/s", format_gbps(measured_gbps)) : "",
         counted(pairs.size(), "link"));
     std::string list;
-    for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
+    for (std::size_t i = 0; i < std::min(pairs.size(), kMaxPairs); ++i) {
       if (i > 0) list += " ";
       list += pairs[i];
     }
-    if (pairs.size() > kMostPairs) list += fmt::format(" and {} more", pairs.size() - kMostPairs);
+    if (pairs.size() > kMaxPairs) list += fmt::format(" and {} more", pairs.size() - kMaxPairs);
     console.out << wrap(list, console.width, "    ");
   }
   console.out << '\n';
@@ -141,9 +141,9 @@ void show_links(const Console& console, const Topology& topology, const std::set
 void show_matrix(const Console& console, const Topology& topology) {
   std::vector<NodeId> gpus = topology.gpus();
   const std::size_t all = gpus.size();
-  if (all > kMostMatrixGpus) {
+  if (all > kMaxMatrixGpus) {
     std::erase_if(gpus, [&](NodeId gpu) { return topology.nodes[gpu].host > 0; });
-    if (gpus.size() > kMostMatrixGpus) gpus.resize(kMostMatrixGpus);
+    if (gpus.size() > kMaxMatrixGpus) gpus.resize(kMaxMatrixGpus);
   }
   Columns columns(std::string(gpus.size() + 1, 'l'));
   std::vector<std::string> header = {""};

@@ -196,21 +196,21 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
   answers.add(std::move(mine));
 }
 
-void print_links(const Console& console, const Outcome& outcome, int most) {
+void print_links(const Console& console, const Outcome& outcome, int maximum) {
   std::vector<LinkUse> links = outcome.report.links;
   std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
   console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
                              algorithm_label(outcome), describe_size(outcome.query.size_bytes));
   Columns columns("llrr");
-  for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(most); ++i) {
+  for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(maximum); ++i) {
     const LinkUse& link = links[i];
     columns.add({link.name, bar(link.utilization, kLinkBarColumns),
                  fmt::format("{:.1f}%", 100 * link.utilization), decimal_bytes(link.bytes)});
   }
   console.out << columns.render("#   ");
-  if (links.size() > static_cast<std::size_t>(most)) {
-    console.out << fmt::format("#   and {} more\n", links.size() - most);
+  if (links.size() > static_cast<std::size_t>(maximum)) {
+    console.out << fmt::format("#   and {} more\n", links.size() - maximum);
   }
 }
 

@@ -29,8 +29,8 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);
 
-/// The busiest links of a run as bars, at most `most` of them.
-void print_links(const Console& console, const Outcome& outcome, int most);
+/// The busiest links of a run as bars, at most `maximum` of them.
+void print_links(const Console& console, const Outcome& outcome, int maximum);
 
 /// The chain of ops that decided the time; the middle of a long one is left out.
 void print_critical_path(const Console& console, const Outcome& outcome);

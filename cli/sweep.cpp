@@ -42,8 +42,8 @@ void read_collective(Arguments& arguments, Query& question, int ranks) {
     collectives.emplace_back(collective.name, collective.id);
   }
   question.collective = arguments.choice("--collective", collectives);
-  const int most = (ranks > 0 ? ranks : kMaxPlaces) - 1;
-  question.root = static_cast<int>(arguments.integer("--root", 0, most));
+  const int maximum = (ranks > 0 ? ranks : kMaxPlaces) - 1;
+  question.root = static_cast<int>(arguments.integer("--root", 0, maximum));
   if (arguments.given("--root") && !info(question.collective).rooted) {
     arguments.problem_of("--root", fmt::format("{} has no root", to_string(question.collective)));
   }
@@ -70,11 +70,11 @@ void check_word(Arguments& arguments, const std::string& word, const Query& ques
 }
 
 void read_execution(Arguments& arguments, RunOptions& run) {
-  constexpr std::int64_t kMostIterations = 1'000'000;
+  constexpr std::int64_t kMaxIterations = 1'000'000;
   run.type = arguments.choice_among("--dtype", all_data_types());
   run.op = arguments.choice_among("--op", all_reduce_ops());
-  run.iterations = static_cast<int>(arguments.integer("--iters", 1, kMostIterations));
-  run.warmup = static_cast<int>(arguments.integer("--warmup", 0, kMostIterations));
+  run.iterations = static_cast<int>(arguments.integer("--iters", 1, kMaxIterations));
+  run.warmup = static_cast<int>(arguments.integer("--warmup", 0, kMaxIterations));
   run.check = !arguments.flag("--no-check");
   run.timeout_s = arguments.number("--timeout", 0.001, 1e9);
 }
@@ -293,7 +293,7 @@ std::string algorithm_label(const Outcome& outcome) {
   std::string text;
   for (const AlgorithmParameter* parameter : open_parameters(unusual)) {
     const std::int64_t value = chosen.parameters.at(parameter->name);
-    if (value == parameter->otherwise) continue;
+    if (value == parameter->default_value) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", parameter->name, value);
   }
   return text.empty() ? asked : fmt::format("{} ({})", asked, text);

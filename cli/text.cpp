@@ -12,12 +12,12 @@
 namespace espalier {
 
 std::string fit_number(double value, int width) {
-  constexpr double kMostWritten = 1e15;  // a double has all digits before its point up to there
+  constexpr double kMaxWritten = 1e15;  // a double has all digits before its point up to there
   for (int decimals = 2; decimals >= 0; --decimals) {
     std::string text = fmt::format("{:.{}f}", value, decimals);
     if (text.size() <= static_cast<std::size_t>(width)) return text;
   }
-  return value < kMostWritten ? fmt::format("{:.0f}", value) : fmt::format("{:.6e}", value);
+  return value < kMaxWritten ? fmt::format("{:.0f}", value) : fmt::format("{:.6e}", value);
 }
 
 std::string wrap(std::string_view text, int width, std::string_view indent) {
@@ -40,10 +40,10 @@ std::string wrap(std::string_view text, int width, std::string_view indent) {
   return lines;
 }
 
-std::string shorten(std::string_view text, std::size_t most) {
-  CHECK(most >= 40);
-  if (text.size() <= most) return std::string(text);
-  const std::size_t half = most / 2;
+std::string shorten(std::string_view text, std::size_t maximum) {
+  CHECK(maximum >= 40);
+  if (text.size() <= maximum) return std::string(text);
+  const std::size_t half = maximum / 2;
   const std::size_t head = std::min(text.rfind(' ', half), half);
   const std::size_t tail = std::max(text.find(' ', text.size() - half) + 1, text.size() - half);
   return fmt::format("{} [{} characters left out] {}", text.substr(0, head), tail - head,

@@ -15,9 +15,9 @@ std::string fit_number(double value, int width);
 /// with `indent`. Ends with a line end.
 std::string wrap(std::string_view text, int width, std::string_view indent);
 
-/// `text`, or its beginning and its end when it is longer than `most`, cut at spaces. \pre most >=
-/// 40
-std::string shorten(std::string_view text, std::size_t most);
+/// `text`, or its beginning and its end when it is longer than `maximum`, cut at spaces. \pre most
+/// >= 40
+std::string shorten(std::string_view text, std::size_t maximum);
 
 /// Cells in columns, two spaces apart, without trailing spaces.
 class Columns {

@@ -91,11 +91,11 @@ Json figures_json(const TrainingOutcome& outcome) {
 /// A line of what the step takes on GPUs whose speed is another than 1, or nothing.
 std::string at_their_speeds(double step_s, const SpeedRange& speeds) {
   if (speeds.slowest == 1 && speeds.fastest == 1) return {};
-  const std::string least = milliseconds(step_s / speeds.fastest);
+  const std::string minimum = milliseconds(step_s / speeds.fastest);
   if (speeds.slowest == speeds.fastest) {
-    return fmt::format("# {} ms at the speed of these GPUs, x{:g}\n", least, speeds.slowest);
+    return fmt::format("# {} ms at the speed of these GPUs, x{:g}\n", minimum, speeds.slowest);
   }
-  return fmt::format("# {} to {} ms at the speeds of these GPUs, x{:g} to x{:g}\n", least,
+  return fmt::format("# {} to {} ms at the speeds of these GPUs, x{:g} to x{:g}\n", minimum,
                      milliseconds(step_s / speeds.slowest), speeds.slowest, speeds.fastest);
 }
 

@@ -60,7 +60,7 @@ const OptionSpec& option_spec(std::string_view name);
 /// That a verb takes an option, and what it means to leave it out.
 struct OptionUse {
   std::string_view name;
-  std::string_view otherwise = {};  ///< value when not given; shown in help when not empty
+  std::string_view default_value = {};  ///< value when not given; shown in help when not empty
 };
 
 /// The words that are not options.
@@ -68,8 +68,8 @@ struct Positional {
   std::string_view name;  ///< "FILE"; empty: the verb takes none
   std::string_view meaning;
   WordKind kind = WordKind::free;
-  int least = 0;
-  int most = 0;
+  int minimum = 0;
+  int maximum = 0;
 };
 
 struct Example {

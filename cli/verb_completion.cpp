@@ -172,7 +172,7 @@ std::string zsh_completion() {
       }
       text += "'";
     }
-    if (verb->positional.most > 0) {
+    if (verb->positional.maximum > 0) {
       text += fmt::format(" \\\n      '*:{}:{}'", zsh_text(verb->positional.name),
                           zsh_action(verb->positional.kind));
     }

@@ -30,7 +30,7 @@ std::vector<Item> topologies() {
   for (const GenericMachine& generic : generic_machines()) {
     Item item{generic.name, generic.title, {}};
     for (const GenericParameter& parameter : generic.parameters) {
-      item.details.emplace_back(fmt::format("{}={:g}", parameter.name, parameter.otherwise),
+      item.details.emplace_back(fmt::format("{}={:g}", parameter.name, parameter.default_value),
                                 parameter.meaning);
     }
     items.push_back(std::move(item));
@@ -49,8 +49,8 @@ std::vector<Item> algorithms() {
     item.details.emplace_back("needs", algorithm->constraints);
     for (const AlgorithmParameter& parameter : algorithm->parameters) {
       item.details.emplace_back(
-          fmt::format("{}={}", parameter.name, parameter.otherwise),
-          fmt::format("{} ({} to {})", parameter.meaning, parameter.least, parameter.most));
+          fmt::format("{}={}", parameter.name, parameter.default_value),
+          fmt::format("{} ({} to {})", parameter.meaning, parameter.minimum, parameter.maximum));
     }
     item.details.emplace_back("from", algorithm->paper);
     items.push_back(std::move(item));

@@ -293,7 +293,7 @@ int run_scenarios(Arguments& arguments, const Console& console) {
   const std::string claims = arguments.output("--claims");
   Options options;
   options.print = json != "-" && csv != "-" && claims != "-";
-  const int jobs = static_cast<int>(arguments.integer("--jobs", 0, kMostJobs));
+  const int jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
   const std::string journal = read_journal_name(arguments);
   options.keep_details = !json.empty();
   options.shown_links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));

@@ -48,14 +48,14 @@ void read_step(Arguments& arguments, TrainingSweep& sweep) {
   TrainingQuery& question = sweep.question;
   std::optional<int> batch;
   if (arguments.given("--batch")) {
-    batch = static_cast<int>(arguments.integer("--batch", 1, kMostBatch));
+    batch = static_cast<int>(arguments.integer("--batch", 1, kMaxBatch));
   }
   std::optional<std::string> gpu_type;
   if (arguments.given("--gpu-type")) gpu_type = arguments.text("--gpu-type");
   if (arguments.given("--compute-ms")) {
     if (gpu_type) arguments.problem("--compute-ms and --gpu-type exclude each other");
     if (!batch) arguments.problem("--compute-ms is the time of which --batch?");
-    set_given_step(question, arguments.number("--compute-ms", kLeastComputeMs, kMostComputeMs),
+    set_given_step(question, arguments.number("--compute-ms", kMinComputeMs, kMaxComputeMs),
                    batch.value_or(1));
   } else if (question.model && sweep.ranks > 0) {
     try {

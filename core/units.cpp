@@ -183,8 +183,8 @@ std::string format_seconds(double seconds) {
 }
 
 std::string format_gbps(double gbps) {
-  constexpr double kLeastShown = 0.005;
-  if (gbps != 0 && std::abs(gbps) < kLeastShown) return fmt::format("{:.3g}", gbps);
+  constexpr double kMinShown = 0.005;
+  if (gbps != 0 && std::abs(gbps) < kMinShown) return fmt::format("{:.3g}", gbps);
   return std::abs(gbps) < 1000 ? fmt::format("{:.2f}", gbps) : fmt::format("{:.0f}", gbps);
 }
 

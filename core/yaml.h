@@ -70,11 +70,12 @@ class YamlMap {
   /// Entries in file order, for maps whose keys are names chosen by the user. Marks all as known.
   std::vector<std::pair<std::string, YamlValue>> entries();
 
-  /// Shorthands: the value, or `otherwise` when the key is absent or wrong (which is diagnosed).
-  std::string text(const std::string& key, std::string otherwise = {});
-  double number(const std::string& key, double otherwise);
-  std::int64_t integer(const std::string& key, std::int64_t otherwise);
-  bool boolean(const std::string& key, bool otherwise);
+  /// Shorthands: the value, or `default_value` when the key is absent or wrong (which is
+  /// diagnosed).
+  std::string text(const std::string& key, std::string default_value = {});
+  double number(const std::string& key, double default_value);
+  std::int64_t integer(const std::string& key, std::int64_t default_value);
+  bool boolean(const std::string& key, bool default_value);
 
   /// "'gbps' of a link": how the messages above name the value of a key.
   std::string describe(std::string_view key) const;

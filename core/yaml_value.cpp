@@ -149,20 +149,20 @@ std::string YamlMap::describe(std::string_view key) const {
   return fmt::format("'{}' of {}", key, what_);
 }
 
-std::string YamlMap::text(const std::string& key, std::string otherwise) {
-  return get(key).text(describe(key)).value_or(std::move(otherwise));
+std::string YamlMap::text(const std::string& key, std::string default_value) {
+  return get(key).text(describe(key)).value_or(std::move(default_value));
 }
 
-double YamlMap::number(const std::string& key, double otherwise) {
-  return get(key).number(describe(key)).value_or(otherwise);
+double YamlMap::number(const std::string& key, double default_value) {
+  return get(key).number(describe(key)).value_or(default_value);
 }
 
-std::int64_t YamlMap::integer(const std::string& key, std::int64_t otherwise) {
-  return get(key).integer(describe(key)).value_or(otherwise);
+std::int64_t YamlMap::integer(const std::string& key, std::int64_t default_value) {
+  return get(key).integer(describe(key)).value_or(default_value);
 }
 
-bool YamlMap::boolean(const std::string& key, bool otherwise) {
-  return get(key).boolean(describe(key)).value_or(otherwise);
+bool YamlMap::boolean(const std::string& key, bool default_value) {
+  return get(key).boolean(describe(key)).value_or(default_value);
 }
 
 void YamlMap::finish() {

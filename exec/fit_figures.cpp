@@ -46,10 +46,10 @@ double sum_of_losses(const ArithmeticFigures& figures, const MemoryRates& rates)
 
 /// Rates from the least to the largest of `ends`, evenly in their logarithms.
 std::vector<double> grid(const std::vector<double>& ends) {
-  const auto [least, most] = std::ranges::minmax(ends);
+  const auto [minimum, maximum] = std::ranges::minmax(ends);
   std::vector<double> points;
   for (int i = 0; i <= kGrid; ++i)
-    points.push_back(least * std::pow(most / least, double(i) / kGrid));
+    points.push_back(minimum * std::pow(maximum / minimum, double(i) / kGrid));
   return points;
 }
 

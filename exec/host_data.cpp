@@ -37,9 +37,9 @@ struct Piece {
   std::int64_t length = 0;
 };
 
-void add_pieces(std::vector<Piece>& pieces, int rank, std::int64_t total, std::int64_t most) {
-  for (std::int64_t begin = 0; begin < total; begin += most) {
-    pieces.push_back({rank, begin, std::min(most, total - begin)});
+void add_pieces(std::vector<Piece>& pieces, int rank, std::int64_t total, std::int64_t maximum) {
+  for (std::int64_t begin = 0; begin < total; begin += maximum) {
+    pieces.push_back({rank, begin, std::min(maximum, total - begin)});
   }
 }
 

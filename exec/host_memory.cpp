@@ -58,7 +58,7 @@ double host_memory_limit() {
   double limit = 0;
   if (sysinfo(&info) == 0) limit = static_cast<double>(info.totalram) * info.mem_unit;
   std::ifstream group("/sys/fs/cgroup/memory.max");
-  if (double most = 0; group >> most) limit = std::min(limit, most);  // not "max"
+  if (double maximum = 0; group >> maximum) limit = std::min(limit, maximum);  // not "max"
   return limit;
 }
 
@@ -72,9 +72,9 @@ double host_memory_available() {
   }
   std::ifstream group("/sys/fs/cgroup/memory.max");
   std::ifstream used("/sys/fs/cgroup/memory.current");
-  double most = 0;
-  if (double now = 0; group >> most && used >> now) {
-    available = std::min(available, std::max(0.0, most - now));
+  double maximum = 0;
+  if (double now = 0; group >> maximum && used >> now) {
+    available = std::min(available, std::max(0.0, maximum - now));
   }
   return available;
 }

@@ -28,9 +28,9 @@ void require_sane(const RunOptions& options) {
 }
 
 void note_times(RunReport& report, std::span<const double> times_s) {
-  const auto [least, most] = std::ranges::minmax(times_s);
-  report.min_time_s = least;
-  report.max_time_s = most;
+  const auto [minimum, maximum] = std::ranges::minmax(times_s);
+  report.min_time_s = minimum;
+  report.max_time_s = maximum;
   report.median_time_s = median({times_s.begin(), times_s.end()});
   report.time_s = 0;
   for (const double time_s : times_s) report.time_s += time_s / static_cast<double>(times_s.size());

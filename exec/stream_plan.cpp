@@ -20,8 +20,8 @@ constexpr std::int64_t kScratchAlignment = 256;
 // loads of 16 bytes each), so that 64 of them cover 1 us at 1 TB/s, more than any link has; where
 // lanes use several links at a time each gets its share, but no fewer than the smaller number,
 // which covers a PCIe or NVLink of 100 GB/s.
-constexpr int kMostRemoteBlocks = 64;
-constexpr int kLeastRemoteBlocks = 8;
+constexpr int kMaxRemoteBlocks = 64;
+constexpr int kMinRemoteBlocks = 8;
 
 std::int64_t round_up(std::int64_t bytes) {
   return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
@@ -72,9 +72,9 @@ Peers choose_peers(const Program& program, const LanePrograms& lowered, const De
     const auto [device, other] = pair;
     auto& mine = others[static_cast<std::size_t>(device)];
     auto& its = others[static_cast<std::size_t>(other)];
-    const auto most = static_cast<std::size_t>(devices.most_peers);
+    const auto maximum = static_cast<std::size_t>(devices.max_peers);
     // Between two devices it is one connection, whoever maps whom.
-    if (mine.count(other) == 0 && (mine.size() >= most || its.size() >= most)) {
+    if (mine.count(other) == 0 && (mine.size() >= maximum || its.size() >= maximum)) {
       peers.left_out.insert(pair);
       continue;
     }
@@ -316,7 +316,7 @@ int most_blocks(const StreamPlan& plan, const StreamCommand& command, int reside
   if (!command.remote) return resident;
   const int device = plan.streams[command.stream].device;
   const int sharing = std::max(1, plan.remote_streams[static_cast<std::size_t>(device)]);
-  return std::min(resident, std::clamp(resident / sharing, kLeastRemoteBlocks, kMostRemoteBlocks));
+  return std::min(resident, std::clamp(resident / sharing, kMinRemoteBlocks, kMaxRemoteBlocks));
 }
 
 StreamPlan plan_streams(const Program& program, const LanePrograms& lowered,

@@ -20,7 +20,7 @@ struct DeviceSet {
   /// By device and other device: kernels of the first could access the memory of the second.
   std::vector<std::vector<bool>> can_access;
   int most_streams = 256;  ///< per device
-  int most_peers = 8;      ///< devices that may be mapped into one device, or it into them
+  int max_peers = 8;       ///< devices that may be mapped into one device, or it into them
   /// Copies are made by copy engines, not by kernels, but for those between host memories: CUDA
   /// makes a copy engine's wait for the calling thread.
   bool copy_engines = false;

@@ -9,7 +9,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMaxNamed = 8;
 
 std::string name_of(const Program& program, const Lane& lane) {
   return fmt::format("{} lane {}", place_name(program, lane.place), lane.lane);
@@ -50,10 +50,9 @@ Error stuck_error(const std::string& what, const Program& program, const LanePro
   diagnostics[0].message = fmt::format("{} ({} of {} lanes have not finished)", what,
                                        blocked.size(), lowered.lanes.size());
   for (const BlockedLane& lane : blocked) {
-    if (diagnostics.size() > kMostNamed) {
+    if (diagnostics.size() > kMaxNamed) {
       diagnostics.push_back({});
-      diagnostics.back().message =
-          fmt::format("... and {} more lanes", blocked.size() - kMostNamed);
+      diagnostics.back().message = fmt::format("... and {} more lanes", blocked.size() - kMaxNamed);
       break;
     }
     Diagnostic diagnostic;

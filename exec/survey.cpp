@@ -19,12 +19,12 @@ constexpr int kShortChain = 64;
 constexpr int kLongChain = 320;
 constexpr std::int64_t kTinyBytes = 4;
 // What a clock may call nothing.
-constexpr double kLeastTime_s = 1e-9;
+constexpr double kMinTime_s = 1e-9;
 // Rounds, seconds apart; of three, one may be disturbed.
 constexpr int kRounds = 3;
 // Timed runs, of which the median counts.
-constexpr int kLeastRuns = 7;
-constexpr int kMostRuns = 1000;
+constexpr int kMinRuns = 7;
+constexpr int kMaxRuns = 1000;
 
 /// A copy between the ranks or, as kHost, from or to the host's memory.
 constexpr int kHost = -1;
@@ -132,7 +132,7 @@ class Surveyor {
   }
 
   double time_of(const Program& program, std::int64_t bytes) const {
-    return std::max(kLeastTime_s, meter_.time_s(program, bytes, method_));
+    return std::max(kMinTime_s, meter_.time_s(program, bytes, method_));
   }
 
   /// Seconds of one step more of a chain that `fill` makes of so many, on a message of that many
@@ -242,8 +242,8 @@ class Rounds {
     std::vector<double> spreads;
     for (std::size_t program = 0; program < rounds_.front().size(); ++program) {
       const std::vector<double> times_s = of_program(program);
-      const auto [least, most] = std::ranges::minmax(times_s);
-      spreads.push_back((most - least) / std::max(kLeastTime_s, median(times_s)));
+      const auto [minimum, maximum] = std::ranges::minmax(times_s);
+      spreads.push_back((maximum - minimum) / std::max(kMinTime_s, median(times_s)));
     }
     return median(spreads);
   }
@@ -313,14 +313,14 @@ Meter backend_meter(Backend& backend, const MeterSettings& settings) {
     if (method == CopyMethod::copy_engine) target.router = &engines->router;
     RunOptions options;
     options.size_bytes = bytes;
-    options.iterations = kLeastRuns;
+    options.iterations = kMinRuns;
     options.warmup = 1;
     options.check = false;
     options.timeout_s = settings.timeout_s;
     const double few_s = backend.run(program, target, options).median_time_s;
-    const double runs = settings.window_s / std::max(few_s, kLeastTime_s);
-    if (runs <= kLeastRuns) return few_s;
-    options.iterations = static_cast<int>(std::min(std::ceil(runs), double{kMostRuns}));
+    const double runs = settings.window_s / std::max(few_s, kMinTime_s);
+    if (runs <= kMinRuns) return few_s;
+    options.iterations = static_cast<int>(std::min(std::ceil(runs), double{kMaxRuns}));
     return backend.run(program, target, options).median_time_s;
   };
   meter.progress = [](const std::string&) {};

@@ -39,13 +39,13 @@ std::int64_t count_pieces(const Program& program, const Chunking& chunking) {
 /// How fine units may become: the message and every tmp buffer stay addressable, and single finer
 /// units as pieces stay under `max_ops`. At least 1.
 std::int64_t largest_split(const Program& program, std::int64_t max_ops) {
-  std::int64_t most = kMaxUnits / program.contract.units;
+  std::int64_t maximum = kMaxUnits / program.contract.units;
   for (const std::int64_t units : tmp_units(program)) {
-    if (units > 0) most = std::min(most, std::numeric_limits<std::uint32_t>::max() / units);
+    if (units > 0) maximum = std::min(maximum, std::numeric_limits<std::uint32_t>::max() / units);
   }
   const std::int64_t single_units = count_pieces(program, {1, 1});
-  if (single_units > 0) most = std::min(most, max_ops / single_units);
-  return std::max<std::int64_t>(most, 1);
+  if (single_units > 0) maximum = std::min(maximum, max_ops / single_units);
+  return std::max<std::int64_t>(maximum, 1);
 }
 
 /// The smallest pieces, of this many units or more, that keep the program under `max_ops`.
@@ -156,8 +156,8 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
       chunk_bytes * static_cast<double>(program.contract.units) / size_bytes;
   if (units_per_chunk * (1 + kTolerance) < 1) {
     const double wanted = std::ceil((1 - kTolerance) / units_per_chunk);
-    const auto most = static_cast<double>(largest_split(program, max_ops));
-    chunking.split = static_cast<std::int64_t>(std::min(wanted, most));
+    const auto maximum = static_cast<double>(largest_split(program, max_ops));
+    chunking.split = static_cast<std::int64_t>(std::min(wanted, maximum));
     chunking.piece_units = 1;
     if (stagger && chunking.split * 2 <= kMaxUnits / program.contract.units) {
       chunking.split *= 2;

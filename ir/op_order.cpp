@@ -177,12 +177,12 @@ bool conflict(const Program& program, const Op& a, const Op& b) {
 
 std::string describe_cycle(const Program& program, const LaneChains& lanes,
                            const std::vector<OpId>& cycle) {
-  constexpr std::size_t kMostNamed = 8;
+  constexpr std::size_t kMaxNamed = 8;
   std::string text;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
-    if (cycle.size() > kMostNamed && i + 1 == kMostNamed) {
+    if (cycle.size() > kMaxNamed && i + 1 == kMaxNamed) {
       return text + fmt::format(", and so on over {} more ops back to op {}",
-                                cycle.size() - kMostNamed + 1, cycle.front());
+                                cycle.size() - kMaxNamed + 1, cycle.front());
     }
     const Op& op = program.ops[cycle[i]];
     const OpId next = cycle[(i + 1) % cycle.size()];

@@ -41,8 +41,8 @@ std::vector<std::int64_t> tmp_units(const Program& program) {
   const auto reach = [&](const Operand& operand, std::uint32_t length) {
     if (operand.buffer != Buffer::tmp) return;
     if (operand.place < 0 || operand.place >= program.places()) return;
-    std::int64_t& most = units[operand.place];
-    most = std::max(most, std::int64_t{operand.begin} + length);
+    std::int64_t& maximum = units[operand.place];
+    maximum = std::max(maximum, std::int64_t{operand.begin} + length);
   };
   for (const Op& op : program.ops) {
     if (op.kind != OpKind::combine) continue;

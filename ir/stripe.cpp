@@ -19,8 +19,8 @@ namespace {
 
 /// Scratch for all ordered pairs of a host memory stays addressable with these: 64 x 63 pairs of
 /// 2^20 units are less than 2^32. (Ops that read several operands from one place take more.)
-constexpr std::int64_t kMostRanksOfHost = 64;
-constexpr std::int64_t kMostUnits = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxRanksOfHost = 64;
+constexpr std::int64_t kMaxUnits = std::int64_t{1} << 20;
 
 /// Into how many a unit is cut, so that both parts, and every piece, are whole.
 std::int64_t refinement(const Striping& striping) {
@@ -208,14 +208,14 @@ std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& str
   if (striping.host_percent == 0) return std::nullopt;
   std::map<int, std::int64_t> ranks_of_host;
   for (const int host : striping.host_of_rank) {
-    if (host >= 0 && ++ranks_of_host[host] > kMostRanksOfHost) {
+    if (host >= 0 && ++ranks_of_host[host] > kMaxRanksOfHost) {
       return fmt::format("copies by way of a host memory are for {} GPUs of one at most",
-                         kMostRanksOfHost);
+                         kMaxRanksOfHost);
     }
   }
-  if (units > kMostUnits / refinement(striping)) {
+  if (units > kMaxUnits / refinement(striping)) {
     return fmt::format("cut into parts of a percent its message would have more than {} units",
-                       kMostUnits);
+                       kMaxUnits);
   }
   return std::nullopt;
 }

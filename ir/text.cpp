@@ -347,21 +347,21 @@ class Parser {
 
   // Numbers.
 
-  bool parse_number(std::string_view what, std::uint64_t least, std::uint64_t most,
+  bool parse_number(std::string_view what, std::uint64_t minimum, std::uint64_t maximum,
                     std::uint64_t& number) {
     const int column = lexer_.column();
     if (!lexer_.take_number(number)) {
-      return expected(fmt::format("{}, a number from {} to {}", what, least, most));
+      return expected(fmt::format("{}, a number from {} to {}", what, minimum, maximum));
     }
-    if (number >= least && number <= most) return true;
-    return problem(column, fmt::format("{} must be from {} to {}", what, least, most));
+    if (number >= minimum && number <= maximum) return true;
+    return problem(column, fmt::format("{} must be from {} to {}", what, minimum, maximum));
   }
 
   template <class Integer>
-  bool parse_integer(std::string_view what, std::uint64_t least, std::uint64_t most,
+  bool parse_integer(std::string_view what, std::uint64_t minimum, std::uint64_t maximum,
                      Integer& value) {
     std::uint64_t number = 0;
-    if (!parse_number(what, least, most, number)) return false;
+    if (!parse_number(what, minimum, maximum, number)) return false;
     value = static_cast<Integer>(number);
     return true;
   }

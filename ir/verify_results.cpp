@@ -173,7 +173,7 @@ class Explainer {
   }
 
  private:
-  static constexpr std::size_t kMostNamed = 4;
+  static constexpr std::size_t kMaxNamed = 4;
 
   /// "unit 3" or "units 3 to 5".
   std::string units(std::uint64_t cell) const {
@@ -246,7 +246,7 @@ class Explainer {
   /// "rank 1" or "ranks 1, 2, 3, 4 and 7 more".
   static std::string ranks(const std::vector<int>& all) {
     if (all.size() == 1) return fmt::format("rank {}", all[0]);
-    const std::size_t named = all.size() > kMostNamed + 1 ? kMostNamed : all.size() - 1;
+    const std::size_t named = all.size() > kMaxNamed + 1 ? kMaxNamed : all.size() - 1;
     std::string text = fmt::format("ranks {}", all[0]);
     for (std::size_t i = 1; i < named; ++i) text += fmt::format(", {}", all[i]);
     return text + (named + 1 == all.size() ? fmt::format(" and {}", all.back())
@@ -255,10 +255,10 @@ class Explainer {
 
   static std::string joined(const std::vector<std::string>& parts) {
     std::string text;
-    for (std::size_t i = 0; i < parts.size() && i < kMostNamed; ++i) {
+    for (std::size_t i = 0; i < parts.size() && i < kMaxNamed; ++i) {
       text += (i == 0 ? "" : " and ") + parts[i];
     }
-    if (parts.size() > kMostNamed) text += ", among other faults";
+    if (parts.size() > kMaxNamed) text += ", among other faults";
     return text;
   }
 

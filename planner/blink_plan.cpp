@@ -27,7 +27,7 @@ constexpr std::int64_t kEqualParts = 64;
 /// machines have, and independent of how fast they are.
 constexpr std::int64_t kGrains = 720;
 /// Units that a block is divided into at most where the exact shares would take more.
-constexpr std::int64_t kMostUnits = 5040;
+constexpr std::int64_t kMaxUnits = 5040;
 
 /// A tree that may carry a share of one demand: of a rank's block, or of the whole message.
 struct Candidate {
@@ -235,7 +235,7 @@ std::int64_t units_per_block(const Shares& shares) {
   Integer units = 1;
   for (const Rational& share : shares.by_candidate) {
     units = lcm(units, denominator(Rational(share / shares.rate)));
-    if (units > kMostUnits) return kMostUnits;
+    if (units > kMaxUnits) return kMaxUnits;
   }
   return static_cast<std::int64_t>(units);
 }
@@ -310,9 +310,9 @@ Forest plan_blink(Collective collective, int root, const Router& router,
            switches_between(router, placement.ranks[static_cast<std::size_t>(parent)],
                             placement.ranks[static_cast<std::size_t>(child)])});
     }
-    const std::int64_t most = (block + kEqualParts - 1) / kEqualParts;
+    const std::int64_t maximum = (block + kEqualParts - 1) / kEqualParts;
     for (std::int64_t left = weights[i]; left > 0; left -= tree.weight) {
-      tree.weight = std::min(left, most);
+      tree.weight = std::min(left, maximum);
       forest.trees.push_back(tree);
     }
   }

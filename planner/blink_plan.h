@@ -8,10 +8,10 @@
 namespace espalier {
 
 /// Most ranks that Blink's protocols are planned for.
-inline constexpr int kMostBlinkRanks = 16;
+inline constexpr int kMaxBlinkRanks = 16;
 
 /// Why there is no plan for these GPUs: they are not one or two fully connected groups. Empty:
-/// there is one. \pre 2 to kMostBlinkRanks ranks
+/// there is one. \pre 2 to kMaxBlinkRanks ranks
 std::string no_blink_groups(const Router& router, const Placement& placement);
 
 /// What every GPU sends where under one of Blink's protocols (SysML 2018). Shares of the message

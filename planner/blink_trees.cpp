@@ -13,7 +13,7 @@ namespace espalier {
 namespace {
 
 /// All subsets of this many cross-linked ranks are tried; of more, single ones and all together.
-constexpr std::size_t kMostForSubsets = 4;
+constexpr std::size_t kMaxForSubsets = 4;
 
 std::vector<std::vector<double>> joint_gbps(const Router& router, const Placement& placement) {
   const std::size_t n = placement.ranks.size();
@@ -134,7 +134,7 @@ TreeEdges joined(TreeEdges first, const TreeEdges& second) {
 std::vector<std::vector<int>> subsets(const std::vector<int>& ranks) {
   std::vector<std::vector<int>> found;
   for (const int rank : ranks) found.push_back({rank});
-  if (ranks.size() > kMostForSubsets) {
+  if (ranks.size() > kMaxForSubsets) {
     found.push_back(ranks);
     return found;
   }
@@ -151,7 +151,7 @@ std::vector<std::vector<int>> subsets(const std::vector<int>& ranks) {
 }  // namespace
 
 BlinkGroups find_blink_groups(const Router& router, const Placement& placement) {
-  CHECK(placement.ranks.size() >= 2 && placement.ranks.size() <= std::size_t{kMostBlinkRanks});
+  CHECK(placement.ranks.size() >= 2 && placement.ranks.size() <= std::size_t{kMaxBlinkRanks});
   const std::vector<std::vector<double>> gbps = joint_gbps(router, placement);
   const Colouring colouring(gbps);
   if (!colouring.possible()) {

@@ -30,7 +30,7 @@ struct BlinkGroups {
 };
 
 /// The grouping with the largest first group, of these the one whose narrowest joint within groups
-/// is widest. \pre two ranks or more, at most kMostBlinkRanks
+/// is widest. \pre two ranks or more, at most kMaxBlinkRanks
 BlinkGroups find_blink_groups(const Router& router, const Placement& placement);
 
 /// Transfers from parent to child, parents first.

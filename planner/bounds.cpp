@@ -41,12 +41,12 @@ namespace {
 
 /// Up to these many ranks the best packing of trees or paths is computed for its prices, and the
 /// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
-constexpr int kMostPricedRanks = 64;
-constexpr int kMostSearchedRanks = 64;
+constexpr int kMaxPricedRanks = 64;
+constexpr int kMaxSearchedRanks = 64;
 /// Paths only between so many pairs of ranks: those of an alltoall of 32.
-constexpr std::int64_t kMostPricedPairs = 1024;
+constexpr std::int64_t kMaxPricedPairs = 1024;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
-constexpr int kMostEnumeratedRanks = 8;
+constexpr int kMaxEnumeratedRanks = 8;
 
 std::vector<bool> members(unsigned mask, int n) {
   std::vector<bool> inside(static_cast<std::size_t>(n));
@@ -207,10 +207,10 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
 bool is_priced(Collective collective, const CutGraph& graph) {
   const int n = graph.ranks();
   if (has_paths(collective)) {
-    return n <= kMostPricedRanks && count_demands(collective, n) <= kMostPricedPairs;
+    return n <= kMaxPricedRanks && count_demands(collective, n) <= kMaxPricedPairs;
   }
   return collective != Collective::allreduce && graph.has_media() && graph.relays() == 0 &&
-         n <= kMostPricedTreeRanks;
+         n <= kMaxPricedTreeRanks;
 }
 
 }  // namespace
@@ -223,18 +223,18 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
   const bool priced = !options.helpers && is_priced(collective, graph);
   const bool partitions = collective == Collective::allreduce && !options.helpers;
   if (n <= 1) return judge.bound();
-  if (graph.direct() && graph.sites() <= SubsetCapacities::kMostSites) {
+  if (graph.direct() && graph.sites() <= SubsetCapacities::kMaxSites) {
     judge_subsets(graph, collective, root, partitions, judge);
     if (priced) judge_by_demands(collective, root, router, placement, graph, judge);
     return judge.bound();
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMostPricedRanks) judge_by_prices(router, placement, graph, judge);
+    if (n <= kMaxPricedRanks) judge_by_prices(router, placement, graph, judge);
     return judge.bound();
   }
-  const bool searched = n <= kMostSearchedRanks && judge_by_flows(graph, collective, root, judge);
-  for (unsigned set = 1; !searched && n <= kMostEnumeratedRanks && set + 1 < 1U << n; ++set) {
+  const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);
+  for (unsigned set = 1; !searched && n <= kMaxEnumeratedRanks && set + 1 < 1U << n; ++set) {
     const RankSet inside = members(set, n);
     judge.cut(inside, graph.out_of(inside));
   }

@@ -109,8 +109,8 @@ class Packer {
       while (batches_[index].head_at < batches_[index].heads.size()) {
         const int to = batches_[index].heads[batches_[index].head_at++];
         if (batches_[index].reached.contains(to) || left(from, to) == 0) continue;
-        if (const std::int64_t most = affordable(index, from, to); most > 0) {
-          add_edge(index, from, to, most);
+        if (const std::int64_t maximum = affordable(index, from, to); maximum > 0) {
+          add_edge(index, from, to, maximum);
         }
         if (batches_[index].missing == 0) return;
       }
@@ -184,9 +184,9 @@ class Packer {
         if (const std::int64_t units = left(tail, head); units > 0) flow_.add(tail, head, units);
       }
     }
-    const std::int64_t most = flow_.run(from, to, others + wanted) - others;
-    if (most < wanted) remember_tight_set(to, leads_on);
-    return most;
+    const std::int64_t maximum = flow_.run(from, to, others + wanted) - others;
+    if (maximum < wanted) remember_tight_set(to, leads_on);
+    return maximum;
   }
 
   /// The far side of the cut that stopped the last flow, without ranks that lead nowhere. It is

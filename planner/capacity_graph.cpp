@@ -18,7 +18,7 @@ namespace espalier {
 namespace {
 
 /// Sums of all capacities times this many stay far from overflow.
-constexpr double kMostTotal = 1e17;
+constexpr double kMaxTotal = 1e17;
 
 /// Steps from the sources, by node; a large number where they don't lead.
 std::vector<int> distances(const Topology& topology, const std::vector<NodeId>& sources,
@@ -223,9 +223,9 @@ class GraphMaker {
   void scale() {
     const CommonUnit unit = in_common_unit(bytes_per_s_);
     const double total = std::accumulate(unit.multiples.begin(), unit.multiples.end(), 0.0);
-    const double most = kMostTotal / static_cast<double>(std::max(1, graph_.ranks));
+    const double maximum = kMaxTotal / static_cast<double>(std::max(1, graph_.ranks));
     std::int64_t grain = 1;
-    while (total / static_cast<double>(grain) > most) grain *= 10;
+    while (total / static_cast<double>(grain) > maximum) grain *= 10;
     graph_.unit_bytes_per_s = unit.lower * grain;
     for (std::size_t i = 0; i < graph_.arcs.size(); ++i) {
       graph_.arcs[i].capacity = unit.multiples[i] / grain;

@@ -23,7 +23,7 @@ struct CheapestTree {
 
 /// Of so many relays all sets are tried for the cheapest tree. Of more only some are: none, all,
 /// and those that are left when one after the other is given up for the better.
-inline constexpr int kMostSearchedRelays = 6;
+inline constexpr int kMaxSearchedRelays = 6;
 
 /// Cheapest trees over the ranks of a packing problem when every load of a resource costs a price.
 /// `Price`: double while searching, exact to prove.
@@ -45,7 +45,7 @@ class RankDistances {
       best_relays = std::move(relays);
     };
     const auto relays = static_cast<std::size_t>(problem_.relays);
-    if (problem_.relays <= kMostSearchedRelays) {
+    if (problem_.relays <= kMaxSearchedRelays) {
       for (unsigned set = 0; set < 1U << relays; ++set) {
         std::vector<bool> chosen(relays);
         for (std::size_t i = 0; i < relays; ++i) chosen[i] = (set >> i & 1U) != 0;

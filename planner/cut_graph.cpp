@@ -25,7 +25,7 @@ using FlowGraph = boost::adjacency_list<
 constexpr Capacity kUnlimited = Capacity{1} << 60;
 /// What all links have in one direction, which check_topology sees to: flows sum up to 63 times as
 /// much (see bounds.cpp: it searches for least cuts of up to 64 ranks).
-constexpr Capacity kMostCapacity = Capacity{1} << 57;
+constexpr Capacity kMaxCapacity = Capacity{1} << 57;
 
 bool is_fabric_end(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 
@@ -145,7 +145,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     arcs_.push_back({a, b, capacity, medium});
     arcs_.push_back({b, a, capacity, medium});
   }
-  CHECK(total <= kMostCapacity);
+  CHECK(total <= kMaxCapacity);
 }
 
 CutGraph::~CutGraph() = default;

@@ -21,7 +21,7 @@ namespace {
 constexpr double kMissing = 1e-9;
 constexpr double kMissingOfMany = 1e-3;
 constexpr std::size_t kManyResources = 400;
-constexpr int kMostRounds = 2000;
+constexpr int kMaxRounds = 2000;
 /// Ways that avoid each other, to start with.
 constexpr int kBalancedRounds = 8;
 /// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
@@ -85,7 +85,7 @@ class Search {
   void run() {
     add_balanced_ways();
     const double missing = problem_.resources.size() > kManyResources ? kMissingOfMany : kMissing;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMaxRounds; ++round) {
       if (!master_.solve() || !improve(missing)) return;
     }
   }
@@ -189,8 +189,8 @@ class Search {
         }
         add(k, std::move(edges));
       }
-      const double most = *std::max_element(used.begin(), used.end());
-      for (std::size_t r = 0; r < prices.size(); ++r) prices[r] *= 1 + used[r] / most;
+      const double maximum = *std::max_element(used.begin(), used.end());
+      for (std::size_t r = 0; r < prices.size(); ++r) prices[r] *= 1 + used[r] / maximum;
     }
   }
 
@@ -231,7 +231,7 @@ class Search {
       const bool is_key = tight.count(demand) > 0 && basis.keys.emplace(demand, column).second;
       if (!is_key) basis.columns.push_back(column);
     }
-    if (basis.full.size() != basis.columns.size() || basis.full.size() > kMostExactEquations) {
+    if (basis.full.size() != basis.columns.size() || basis.full.size() > kMaxExactEquations) {
       return basis;
     }
     const auto load = [&](int column, int resource) -> std::int64_t {

@@ -31,7 +31,7 @@ namespace espalier {
 
 /// Trees are packed by prices, and bounded by them, for up to this many ranks: beyond, it takes
 /// long. (Where no directions share a link, flows do better: see tree_rate.h.)
-inline constexpr int kMostPricedTreeRanks = 16;
+inline constexpr int kMaxPricedTreeRanks = 16;
 
 inline constexpr int kEveryRank = -1;
 struct Demand {

@@ -79,7 +79,7 @@ std::optional<std::vector<Rational>> solve_exactly(const Matrix& matrix,
 }
 
 bool is_soluble(const Matrix& basis) {
-  return !basis.empty() && basis.size() <= kMostExactEquations && basis.size() == basis[0].size();
+  return !basis.empty() && basis.size() <= kMaxExactEquations && basis.size() == basis[0].size();
 }
 
 std::optional<std::vector<Rational>> solve_prices(const Matrix& basis,

@@ -29,7 +29,7 @@ std::optional<std::vector<Rational>> solve_exactly(const Matrix& matrix,
 
 /// Whether a basis (rows: what is full, columns: what is in use) can be solved in time, which grows
 /// with its third power: square, not empty, not too large.
-inline constexpr std::size_t kMostExactEquations = 200;
+inline constexpr std::size_t kMaxExactEquations = 200;
 bool is_soluble(const Matrix& basis);
 /// The prices of a soluble basis's rows at which its columns cost `values`; nothing when singular.
 std::optional<std::vector<Rational>> solve_prices(const Matrix& basis,

@@ -9,7 +9,7 @@ namespace espalier {
 namespace {
 
 /// More units than this between two ranks never bind: no machine has more fabric links per GPU.
-constexpr double kMostUnits = 64;
+constexpr double kMaxUnits = 64;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ FabricLinks::FabricLinks(const Router& router, const Placement& placement,
     for (int b = a + 1; b < ranks_; ++b) {
       constexpr double kRounding = 1e-9;
       const double units = std::floor(gbps[index(a, b)] / narrowest * (1 + kRounding));
-      units_[index(a, b)] = units_[index(b, a)] = static_cast<int>(std::min(units, kMostUnits));
+      units_[index(a, b)] = units_[index(b, a)] = static_cast<int>(std::min(units, kMaxUnits));
     }
   }
 }

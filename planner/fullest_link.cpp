@@ -27,12 +27,12 @@ Rational rate_of_fullest_link(const Forest& forest, const Router& router,
   std::vector<double> bytes_per_s;
   for (const LinkLoad& load : loads) bytes_per_s.push_back(load.capacity_gbps * 1e9);
   const CommonUnit unit = in_common_unit(bytes_per_s);
-  Rational least;
+  Rational minimum;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const Rational rate(Integer(unit.multiples[i]) * forest.units, Integer(loads[i].units));
-    if (i == 0 || rate < least) least = rate;
+    if (i == 0 || rate < minimum) minimum = rate;
   }
-  return least * unit.lower;
+  return minimum * unit.lower;
 }
 
 /// The planner's own figure stands where the two differ by the rounding to bytes per second.

@@ -13,11 +13,11 @@ namespace {
 
 /// Pairs of trees and ranks that are looked at, all rounds together. More trees than that allows
 /// are left as they are.
-constexpr std::int64_t kMostComparisons = std::int64_t{1} << 26;
+constexpr std::int64_t kMaxComparisons = std::int64_t{1} << 26;
 /// Times the cost of a rank one step higher.
 constexpr double kDeeper = 2;
 /// Gains below this part of what is changed are rounding.
-constexpr double kLeastGain = 1e-9;
+constexpr double kMinGain = 1e-9;
 
 /// A tree of weight one, by its ranks' parents.
 struct UnitTree {
@@ -52,7 +52,7 @@ class Lowerer {
   }
 
   std::vector<Branching> run() {
-    std::int64_t comparisons = kMostComparisons;
+    std::int64_t comparisons = kMaxComparisons;
     const auto count = static_cast<std::int64_t>(trees_.size() + ranks_);
     const std::int64_t per_rank = count * static_cast<std::int64_t>(trees_.size());
     bool is_lower = true;
@@ -105,7 +105,7 @@ class Lowerer {
            (power_[at(tree.depth[at(parent)] + 1)] - power_[at(tree.depth[at(rank)])]);
   }
   double least_gain(const UnitTree& tree, int rank) const {
-    return kLeastGain * tree.cost[at(rank)] * power_[at(tree.depth[at(rank)])];
+    return kMinGain * tree.cost[at(rank)] * power_[at(tree.depth[at(rank)])];
   }
 
   void hang(UnitTree& tree, int rank, int parent) {
@@ -181,7 +181,7 @@ std::vector<Branching> lower_trees(int ranks, const std::vector<std::int64_t>& t
                                    const std::vector<Branching>& packed) {
   const auto add = [](std::int64_t sum, const Branching& tree) { return sum + tree.weight; };
   const std::int64_t units = std::accumulate(packed.begin(), packed.end(), std::int64_t{0}, add);
-  if (units > kMostComparisons / ranks / units) return packed;
+  if (units > kMaxComparisons / ranks / units) return packed;
   return Lowerer(ranks, trees, packed).run();
 }
 

@@ -45,17 +45,17 @@ void MaxFlow::find_distances(int sink) {
   for (const int distance : distance_) ++at_distance_[distance];
 }
 
-MaxFlow::Units MaxFlow::push(int vertex, int sink, Units most) {
-  if (vertex == sink) return most;
+MaxFlow::Units MaxFlow::push(int vertex, int sink, Units maximum) {
+  if (vertex == sink) return maximum;
   Units pushed = 0;
   for (int& arc = current_[vertex]; arc >= 0; arc = next_[arc]) {
     const int next = to_[arc];
     if (left_[arc] == 0 || distance_[vertex] != distance_[next] + 1) continue;
-    const Units part = push(next, sink, std::min(most - pushed, left_[arc]));
+    const Units part = push(next, sink, std::min(maximum - pushed, left_[arc]));
     left_[arc] -= part;
     left_[arc ^ 1] += part;
     pushed += part;
-    if (pushed == most || is_cut_off_) return pushed;  // the arc may have room left: stay at it
+    if (pushed == maximum || is_cut_off_) return pushed;  // the arc may have room left: stay at it
   }
   // No way from here at this distance: the next try is one step longer. When nobody is left at a
   // distance, nothing beyond it reaches the sink.

@@ -39,7 +39,7 @@ class MaxFlow {
 
  private:
   void find_distances(int sink);
-  Units push(int vertex, int sink, Units most);
+  Units push(int vertex, int sink, Units maximum);
   void find_source_side(int source);
 
   // Arc a and its reverse a ^ 1 stand side by side; arcs of a vertex form a list.

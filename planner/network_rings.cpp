@@ -10,9 +10,9 @@ namespace espalier {
 namespace {
 
 /// More rings than this over the network gain nothing.
-constexpr std::size_t kMostRings = 32;
+constexpr std::size_t kMaxRings = 32;
 /// Rounds of improvement; few machines need more than two.
-constexpr int kMostRounds = 8;
+constexpr int kMaxRounds = 8;
 
 /// The network link by which a rank leaves its machine for another; -1 when it can't.
 LinkId port(const Router& router, NodeId from, NodeId elsewhere) {
@@ -44,7 +44,7 @@ class Cuts {
       load(i, 1);
     }
     bool improved = true;
-    for (int round = 0; improved && round < kMostRounds; ++round) {
+    for (int round = 0; improved && round < kMaxRounds; ++round) {
       improved = false;
       for (std::size_t i = 0; i < count; ++i) {
         load(i, -1);
@@ -120,7 +120,7 @@ std::vector<Ring> join_rings(const Router& router, const Placement& placement,
       port_of_rank[rank] = port(router, node(rank), node(elsewhere));
     }
     islands.emplace_back(rings, std::move(port_of_rank), both_ways);
-    count = std::max({count, rings.size(), std::min(islands.back().ports(), kMostRings)});
+    count = std::max({count, rings.size(), std::min(islands.back().ports(), kMaxRings)});
   }
   for (Cuts& island : islands) island.choose(count);
   std::vector<Ring> joined(count);

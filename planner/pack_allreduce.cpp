@@ -16,7 +16,7 @@ namespace espalier {
 namespace {
 
 /// Trees of one weight are preferred up to this many.
-constexpr std::int64_t kMostEqualTrees = 128;
+constexpr std::int64_t kMaxEqualTrees = 128;
 
 WholeWeights choose_weights(const PackingProblem& problem, const TreePacking& packing) {
   std::vector<Portion> portions;
@@ -53,7 +53,7 @@ PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std
 TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
   if (trees == TreeCount::one) return good_single_tree(problem);
   TreePacking packing = pack_spanning_trees(problem);
-  auto equal = equal_trees(problem, packing, kMostEqualTrees);
+  auto equal = equal_trees(problem, packing, kMaxEqualTrees);
   return equal ? std::move(*equal) : packing;
 }
 

@@ -32,7 +32,7 @@ constexpr std::int64_t kFewTrees = 16;
 constexpr std::int64_t kManyEdges = 3'000;
 constexpr double kGoodEnough = 0.985;
 /// Never more trees than these.
-constexpr std::int64_t kMostTrees = 20'000;
+constexpr std::int64_t kMaxTrees = 20'000;
 
 /// A plan found by prices has to be better by this: its weights are less even.
 constexpr double kWorthPrices = 1e-6;
@@ -54,18 +54,18 @@ SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const Tre
     return {widest_grid(graph, roots, rate, asked), asked};
   }
   const std::int64_t count = std::accumulate(roots.begin(), roots.end(), std::int64_t{0});
-  const std::int64_t most = kManyEdges / (count * std::max(1, graph.ranks - 1));
-  for (std::int64_t k = 1; k <= std::min({kFewTrees, most, rate.capacity}); ++k) {
+  const std::int64_t maximum = kManyEdges / (count * std::max(1, graph.ranks - 1));
+  for (std::int64_t k = 1; k <= std::min({kFewTrees, maximum, rate.capacity}); ++k) {
     if (auto grid = lossless_grid(graph, roots, rate, k)) return {std::move(*grid), k};
   }
-  if (rate.capacity <= most) {
+  if (rate.capacity <= maximum) {
     auto grid = lossless_grid(graph, roots, rate, rate.capacity);
     CHECK(grid.has_value());
     return {std::move(*grid), rate.capacity};
   }
   const double optimum = static_cast<double>(rate.capacity) / static_cast<double>(rate.supply);
   SizedGrid best;
-  for (std::int64_t k = 1; k == 1 || k * count <= kMostTrees; k += k < kFewTrees ? 1 : k / 2) {
+  for (std::int64_t k = 1; k == 1 || k * count <= kMaxTrees; k += k < kFewTrees ? 1 : k / 2) {
     TreeGrid grid = widest_grid(graph, roots, rate, k);
     const double attained = width(grid) * static_cast<double>(k);
     if (k == 1 || attained > width(best.grid) * static_cast<double>(best.k)) {
@@ -210,7 +210,7 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   CHECK(root >= 0 && root < n);
   if (n == 1) return nothing_to_send(collective);
   Forest forest = pack_divided(collective, root, router, placement, options);
-  if (n > kMostPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
+  if (n > kMaxPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
     return forest;
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
   if (has_shared_directions(router)) {

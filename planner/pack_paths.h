@@ -6,7 +6,7 @@
 namespace espalier {
 
 /// Most demands (pairs of ranks that data moves between) that are planned: alltoall of 64 ranks.
-inline constexpr int kMostPathDemands = 4096;
+inline constexpr int kMaxPathDemands = 4096;
 
 /// How many the collective has: ranks - 1 for gather and scatter, ranks (ranks - 1) for alltoall,
 /// `ranks` for sendrecv.
@@ -19,7 +19,7 @@ std::int64_t count_demands(Collective collective, int ranks);
 /// store and forward as ranks do.
 ///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
-/// \pre `collective` is one of the four; `root` is a rank; at most kMostPathDemands demands.
+/// \pre `collective` is one of the four; `root` is a rank; at most kMaxPathDemands demands.
 Forest pack_paths(Collective collective, int root, const Router& router,
                   const Placement& placement);
 

@@ -16,9 +16,10 @@ struct Pair {
   int a = 0, b = 0;  ///< sites
 };
 
-/// How many peers a site may get at a step, within its limit: `most`, and `spare` less than that.
+/// How many peers a site may get at a step, within its limit: `maximum`, and `spare` less than
+/// that.
 struct Room {
-  int most = std::numeric_limits<int>::max();
+  int maximum = std::numeric_limits<int>::max();
   int spare = 0;
 };
 
@@ -37,7 +38,7 @@ class PeerChooser {
 
   /// `by_groups`: see join_groups; where limits are too low for that, chains still connect.
   std::optional<PeerChoice> run(bool by_groups) {
-    by_groups ? join_groups() : connect({.most = 2});  // a chain always has an end to go on from
+    by_groups ? join_groups() : connect({.maximum = 2});  // a chain always has an end to go on from
     connect({});
     fill();
     return is_connected() ? std::optional(std::move(may_join_)) : std::nullopt;
@@ -85,7 +86,7 @@ class PeerChooser {
   bool fits(int site, const Room& room) const {
     const int limit = node(site).peer_limit;
     const int peers = peers_[static_cast<std::size_t>(site)];
-    return peers < room.most && (limit == 0 || peers < limit - room.spare);
+    return peers < room.maximum && (limit == 0 || peers < limit - room.spare);
   }
 
   /// Makes the pair peers if both have room.

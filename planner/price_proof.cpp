@@ -19,7 +19,7 @@ namespace espalier {
 namespace {
 
 /// Up to these many ranks each is tried as the one that all relays are merged with.
-constexpr int kMostAdopters = 8;
+constexpr int kMaxAdopters = 8;
 
 /// For every vertex the group of those it reaches over arcs that cost nothing.
 std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Rational>& prices) {
@@ -215,7 +215,7 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
                      BoundJudge& judge) {
   if (placement.relays.empty()) return judge_adoption(router, placement, {}, graph, judge);
   judge_adoption(router, placement, nearest_ranks(router, placement), graph, judge);
-  if (graph.ranks() > kMostAdopters) return;
+  if (graph.ranks() > kMaxAdopters) return;
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
                    judge);

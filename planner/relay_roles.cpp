@@ -14,7 +14,7 @@ namespace {
 
 /// More relays than these keep the roles that all of them have together: each change costs a round
 /// of maximum flows.
-constexpr std::size_t kMostChangedRelays = 32;
+constexpr std::size_t kMaxChangedRelays = 32;
 
 using Roles = std::vector<RelayRole>;
 
@@ -36,9 +36,9 @@ class RoleChooser {
     // A relay that forwards may be left out as well, so that it is never worse than none.
     offer(Roles(relays, RelayRole::forwards));
     offer(Roles(relays, RelayRole::member));
-    if (relays <= kMostComparedRelays) {
+    if (relays <= kMaxComparedRelays) {
       for (unsigned members = 1; members + 1 < 1U << relays; ++members) offer(roles_of(members));
-    } else if (relays <= kMostChangedRelays) {
+    } else if (relays <= kMaxChangedRelays) {
       change_one_by_one();
     }
     leave_out();
@@ -85,7 +85,7 @@ class RoleChooser {
 
   /// Relays that the rate does not need: fewer transfers, lower trees.
   void leave_out() {
-    if (best_.roles.size() > kMostChangedRelays) return;
+    if (best_.roles.size() > kMaxChangedRelays) return;
     for (RelayRole& role : best_.roles) {
       const RelayRole before = std::exchange(role, RelayRole::unused);
       if (before != RelayRole::unused && rate(best_.roles) < best_.bytes_per_s) role = before;

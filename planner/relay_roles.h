@@ -14,13 +14,13 @@ namespace espalier {
 /// What each of the placement's relays is to the trees of a collective whose data goes one way, so
 /// that the rate is as high as any such choice makes it. To find the best trees that may or may not
 /// pass each relay is NP-hard (Steiner trees); with roles fixed it is Edmonds' problem and solved
-/// exactly, so every choice is attainable. All choices are compared for up to kMostComparedRelays;
+/// exactly, so every choice is attainable. All choices are compared for up to kMaxComparedRelays;
 /// beyond, relays change roles one by one as long as that helps.
 struct RelayPlan {
   std::vector<RelayRole> roles;
   Rational bytes_per_s = 0;  ///< per unit of supply; 0: not connected
 };
-inline constexpr std::size_t kMostComparedRelays = 6;
+inline constexpr std::size_t kMaxComparedRelays = 6;
 
 /// `supply`: of the ranks. The plan uses no relay that adds nothing.
 RelayPlan choose_roles(const Router& router, const Placement& placement, const Supply& supply,

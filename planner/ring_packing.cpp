@@ -162,14 +162,14 @@ class RingPacker {
 int most_rings(const FabricLinks& links, const RingRules& rules) {
   const int n = links.ranks();
   const int per_ring = rules.both_ways ? 2 : 1;
-  int most = std::numeric_limits<int>::max();
+  int maximum = std::numeric_limits<int>::max();
   int total = 0;
   for (int rank = 0; rank < n; ++rank) {
-    most = std::min(most, links.degree(rank) / per_ring);
+    maximum = std::min(maximum, links.degree(rank) / per_ring);
     total += links.degree(rank);
   }
-  most = std::min(most, total / per_ring / n);
-  if (n > kExactRingRanks) return most;
+  maximum = std::min(maximum, total / per_ring / n);
+  if (n > kExactRingRanks) return maximum;
   for (unsigned set = 1; set + 1 < 1U << n; ++set) {
     int crossing = 0;
     for (int a = 0; a < n; ++a) {
@@ -177,27 +177,27 @@ int most_rings(const FabricLinks& links, const RingRules& rules) {
         if ((set >> a & 1U) != 0 && (set >> b & 1U) == 0) crossing += links.units(a, b);
       }
     }
-    most = std::min(most, crossing / per_ring);
+    maximum = std::min(maximum, crossing / per_ring);
   }
-  return most;
+  return maximum;
 }
 
 }  // namespace
 
 std::vector<Ring> pack_rings(const FabricLinks& links, const RingRules& rules) {
   const int n = links.ranks();
-  CHECK(n >= 3 && n <= kMostRingRanks);
-  const int most = most_rings(links, rules);
+  CHECK(n >= 3 && n <= kMaxRingRanks);
+  const int maximum = most_rings(links, rules);
   if (n > kExactRingRanks) {
     RingPacker packer(links, rules);
-    for (int laid = 0; laid < most; ++laid) {
+    for (int laid = 0; laid < maximum; ++laid) {
       int budget = kBudget;
       if (!packer.lay(1, rules.relays ? n : 0, budget)) break;
     }
     return packer.rings();
   }
   int budget = kBudget;
-  for (int rings = most; rings > 0; --rings) {
+  for (int rings = maximum; rings > 0; --rings) {
     // As few relayed hops as possible: each loads two links.
     for (int relays = 0; relays <= (rules.relays ? n * rings : 0); ++relays) {
       RingPacker packer(links, rules);

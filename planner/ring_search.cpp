@@ -102,7 +102,7 @@ RingSet island_rings(const Router& router, const Placement& placement,
   if (ranks.size() == 1) return {RingKind::direct, {straight(ranks)}, true, ""};
   const FabricJoint in_order = joint_in_order(router, placement, ranks);
   if (in_order == FabricJoint::switched) return {RingKind::switched, {straight(ranks)}, false, ""};
-  if (ranks.size() <= static_cast<std::size_t>(kMostRingRanks)) {
+  if (ranks.size() <= static_cast<std::size_t>(kMaxRingRanks)) {
     RingSet found = link_rings(router, placement, ranks, options);
     if (!found.rings.empty()) return found;
   } else if (in_order == FabricJoint::direct) {

@@ -42,7 +42,7 @@ struct RingOptions {
 /// Largest number of ranks for which rings over links are searched exhaustively.
 inline constexpr int kExactRingRanks = 8;
 /// Largest number for which they are searched at all; above, only the order of the ranks is tried.
-inline constexpr int kMostRingRanks = 32;
+inline constexpr int kMaxRingRanks = 32;
 
 /// The rings a ring library lays over these ranks. On one machine: the most edge-disjoint direct
 /// rings (a bundle of links carries as many as it has links); if there is none, relayed ones, used

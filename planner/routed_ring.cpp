@@ -172,7 +172,7 @@ RoutedRing routed_ring(const Router& router, const Placement& placement,
     for (int i = 0; i < n; ++i) order.push_back(i);
     std::optional<Cost> cost = cost_of(loads, order);
     if (!cost) order.clear();
-    if (n <= kMostRingRanks) {
+    if (n <= kMaxRingRanks) {
       std::vector<int> other = nearest_next(loads, n);
       const std::optional<Cost> other_cost = cost_of(loads, other);
       if (other_cost && (!cost || *other_cost < *cost)) order = std::move(other);

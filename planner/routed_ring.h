@@ -17,7 +17,7 @@ struct RoutedRing {
 
 /// A ring through `ranks` whose busiest link is least loaded, of equals the one of fewest hops,
 /// used one way: GPUs on PCIe send and receive at once over the same link. Exact up to
-/// kExactRingRanks ranks; up to kMostRingRanks the better of the order given and of going to the
+/// kExactRingRanks ranks; up to kMaxRingRanks the better of the order given and of going to the
 /// nearest rank next; above, the order given. \pre two ranks or more
 RoutedRing routed_ring(const Router& router, const Placement& placement,
                        const std::vector<int>& ranks);

@@ -16,16 +16,16 @@ namespace {
 /// Trees tried that avoid what the ones before them loaded most.
 constexpr int kAvoidingTrees = 64;
 /// Edges are exchanged up to this many ranks: beyond, it takes long.
-constexpr int kMostExchangedRanks = 32;
+constexpr int kMaxExchangedRanks = 32;
 
 /// Time per byte of the fullest resource.
 Rational fullest(const PackingProblem& problem, const Loads& loads) {
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   const auto wide = [&](std::size_t r) -> __int128 { return problem.resources[r].capacity; };
   for (std::size_t r = 1; r < loads.size(); ++r) {
-    if (loads[r] * wide(most) > loads[most] * wide(r)) most = r;
+    if (loads[r] * wide(maximum) > loads[maximum] * wide(r)) maximum = r;
   }
-  return Rational(loads[most], problem.resources[most].capacity);
+  return Rational(loads[maximum], problem.resources[maximum].capacity);
 }
 
 std::vector<double> prices_of_empty(const PackingProblem& problem) {
@@ -132,7 +132,7 @@ TreePacking good_single_tree(const PackingProblem& problem) {
   if (const auto tree = chain(problem, distances)) best.offer(*tree);
   offer_avoiding(problem, best);
   for (const SpanningTree& tree : pack_spanning_trees(problem).trees) best.offer(tree);
-  while (problem.ranks <= kMostExchangedRanks && exchange(problem, distances, best)) {
+  while (problem.ranks <= kMaxExchangedRanks && exchange(problem, distances, best)) {
   }
   return best.packing();
 }

@@ -32,7 +32,7 @@ std::vector<Capacity> by_subset(const std::vector<std::vector<Capacity>>& weight
 
 SubsetCapacities::SubsetCapacities(const CutGraph& graph)
     : sites_(graph.sites()), rank_mask_((1U << graph.ranks()) - 1) {
-  CHECK(graph.direct() && sites_ <= kMostSites);
+  CHECK(graph.direct() && sites_ <= kMaxSites);
   const auto n = static_cast<std::size_t>(sites_);
   std::vector<std::vector<Capacity>> out(n, std::vector<Capacity>(n, 0));
   std::vector<std::vector<Capacity>> both = out;
@@ -54,8 +54,8 @@ std::vector<unsigned> SubsetCapacities::weakest_partition() const {
   const unsigned all = (1U << sites_) - 1;
   std::vector<unsigned> parts{1U | (all & ~rank_mask_)};  // the relays with rank 0
   for (int rank = 1; rank < std::popcount(rank_mask_); ++rank) parts.push_back(1U << rank);
-  constexpr Wide kNone = Wide{std::numeric_limits<Capacity>::max()} << kMostSites;
-  std::vector<Wide> least(all + 1);
+  constexpr Wide kNone = Wide{std::numeric_limits<Capacity>::max()} << kMaxSites;
+  std::vector<Wide> minimum(all + 1);
   std::vector<unsigned> choice(all + 1);
   while (true) {
     Wide sum = 0;
@@ -67,8 +67,8 @@ std::vector<unsigned> SubsetCapacities::weakest_partition() const {
       Wide best = kNone;
       for (unsigned extra = rest;; extra = (extra - 1) & rest) {
         const unsigned part = lowest | extra;
-        if ((part & rank_mask_) != 0 && least[set ^ part] != kNone) {
-          const Wide value = splits * around_[part] - sum + least[set ^ part];
+        if ((part & rank_mask_) != 0 && minimum[set ^ part] != kNone) {
+          const Wide value = splits * around_[part] - sum + minimum[set ^ part];
           if (value < best) {
             best = value;
             choice[set] = part;
@@ -76,10 +76,10 @@ std::vector<unsigned> SubsetCapacities::weakest_partition() const {
         }
         if (extra == 0) break;
       }
-      least[set] = best;
+      minimum[set] = best;
     }
     // Zero is what the present partition reaches; the whole as its only part reaches it, too.
-    if (least[all] + sum >= 0) return parts;
+    if (minimum[all] + sum >= 0) return parts;
     parts.clear();
     for (unsigned set = all; set != 0; set ^= choice[set]) parts.push_back(choice[set]);
   }

@@ -14,9 +14,9 @@ namespace espalier {
 /// of an index: site s.
 class SubsetCapacities {
  public:
-  static constexpr int kMostSites = 10;
+  static constexpr int kMaxSites = 10;
 
-  /// \pre `graph` is direct and has at most kMostSites sites.
+  /// \pre `graph` is direct and has at most kMaxSites sites.
   explicit SubsetCapacities(const CutGraph& graph);
 
   Capacity leaving(unsigned set) const { return leaving_[set]; }

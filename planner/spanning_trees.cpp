@@ -21,7 +21,7 @@ namespace {
 constexpr double kCheapEnough = 1 - 1e-8;
 constexpr double kCheapEnoughOfMany = 1 - 1e-3;
 constexpr std::size_t kManyResources = 300;
-constexpr int kMostRounds = 5000;
+constexpr int kMaxRounds = 5000;
 /// What a tree loses of its value for every link that the whole message would keep busy on it, so
 /// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
 /// one: far above the solver's tolerance, far below what any change of the rate could win.
@@ -134,12 +134,12 @@ class Search {
           RankDistances<double>(problem_, prices).tree(i % problem_.ranks).tree;
       add(tree);
       const Loads loads = loads_of(problem_, tree);
-      double most = 0;
+      double maximum = 0;
       for (std::size_t r = 0; r < loads.size(); ++r) {
-        most = std::max(most, static_cast<double>(loads[r]) * share[r]);
+        maximum = std::max(maximum, static_cast<double>(loads[r]) * share[r]);
       }
       for (std::size_t r = 0; r < loads.size(); ++r) {
-        prices[r] *= 1 + 0.5 * static_cast<double>(loads[r]) * share[r] / most;
+        prices[r] *= 1 + 0.5 * static_cast<double>(loads[r]) * share[r] / maximum;
       }
     }
   }
@@ -175,7 +175,7 @@ class Search {
   }
 
   void generate() {
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMaxRounds; ++round) {
       if (!master_.solve() || !improve()) return;
     }
   }
@@ -203,8 +203,8 @@ class Search {
 
   /// Prices that differ within the solver's tolerance become equal.
   static std::vector<double> even_out(std::vector<double> prices) {
-    const double most = *std::max_element(prices.begin(), prices.end());
-    for (double& price : prices) price = std::round(price / most * 1e7);
+    const double maximum = *std::max_element(prices.begin(), prices.end());
+    for (double& price : prices) price = std::round(price / maximum * 1e7);
     return prices;
   }
 

@@ -9,10 +9,10 @@ namespace espalier {
 namespace {
 
 /// Exact weights are used up to this many units: programs may be cut into units.
-constexpr std::int64_t kMostExactUnits = 1 << 11;
+constexpr std::int64_t kMaxExactUnits = 1 << 11;
 /// Otherwise the fewest units, doubling up to these, that reach this much of the exact rate.
 constexpr std::int64_t kFewestUnits = 64;
-constexpr std::int64_t kMostUnits = 1 << 12;
+constexpr std::int64_t kMaxUnits = 1 << 12;
 const Rational kGoodEnough(998, 1000);
 
 /// Who gets a unit that is left when shares are rounded down: the portion with the largest
@@ -72,12 +72,12 @@ class Rounder {
 
   std::size_t best_of(const std::vector<std::size_t>& portions) const {
     std::size_t best = portions.front();
-    double least = fullest(best);
+    double minimum = fullest(best);
     for (const std::size_t portion : portions) {
       const double filled = fullest(portion);
-      if (filled > least || (filled == least && remainders_[portion] <= remainders_[best]))
+      if (filled > minimum || (filled == minimum && remainders_[portion] <= remainders_[best]))
         continue;
-      least = filled;
+      minimum = filled;
       best = portion;
     }
     return best;
@@ -140,14 +140,14 @@ WholeWeights whole_weights(const PackingProblem& problem, const std::vector<Port
   Integer exact_units = 1;
   for (const Portion& portion : portions) {
     exact_units = lcm(exact_units, denominator(portion.share));
-    if (exact_units > kMostExactUnits) break;
+    if (exact_units > kMaxExactUnits) break;
   }
-  if (exact_units <= kMostExactUnits) {
+  if (exact_units <= kMaxExactUnits) {
     return weighed(problem, portions, static_cast<std::int64_t>(exact_units));
   }
   const Rational good_enough = attained_rate(problem, portions) * kGoodEnough;
   WholeWeights best;
-  for (std::int64_t units = kFewestUnits; units <= kMostUnits; units *= 2) {
+  for (std::int64_t units = kFewestUnits; units <= kMaxUnits; units *= 2) {
     WholeWeights tried = weighed(problem, portions, units);
     if (tried.rate > best.rate) best = std::move(tried);
     if (best.rate >= good_enough) break;

@@ -40,8 +40,8 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
   for (const std::size_t count : {machines.size(), gpu_sets.size(), profiles.size()}) {
     questions *= static_cast<double>(count);
   }
-  if (questions > kMostQueries) {
-    map.problem(fmt::format("this block asks more than {} questions", kMostQueries),
+  if (questions > kMaxQueries) {
+    map.problem(fmt::format("this block asks more than {} questions", kMaxQueries),
                 "fewer topologies, GPU sets, profiles, algorithms and so on");
     return places;
   }

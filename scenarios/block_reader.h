@@ -32,7 +32,7 @@ struct Place {
 class BlockReader {
  public:
   /// A sweep beyond this is a mistake in the file rather than a question.
-  static constexpr int kMostQueries = 100'000;
+  static constexpr int kMaxQueries = 100'000;
 
   BlockReader(std::filesystem::path folder, DiagnosticList& problems)
       : folder_(std::move(folder)), problems_(problems) {}

@@ -13,7 +13,7 @@ namespace espalier {
 namespace {
 
 /// Up to these many ranks all algorithms are built within a second or so.
-constexpr int kMostTriedRanks = 64;
+constexpr int kMaxTriedRanks = 64;
 
 /// Whether the ranks would be connected if all idle GPUs relayed.
 bool idle_gpus_join(const Machine& machine, const Query& query) {
@@ -84,7 +84,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
 
 std::vector<std::string> possible_algorithms(const Machine& machine, const Query& query) {
   std::vector<std::string> possible;
-  if (machine.ranks() > kMostTriedRanks) return possible;
+  if (machine.ranks() > kMaxTriedRanks) return possible;
   for (const std::string& name : Study::applicable(query.collective)) {
     try {
       if (build_on(machine, parse_algorithm(name), query).program) possible.push_back(name);

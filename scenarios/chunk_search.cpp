@@ -10,7 +10,7 @@ namespace espalier {
 namespace {
 
 /// No more pieces of the longest transfer than this, and no smaller ones.
-constexpr int kMostPieces = 2048;
+constexpr int kMaxPieces = 2048;
 constexpr double kSmallestPieceBytes = 4096;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
@@ -37,7 +37,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   std::int64_t work_left = question.most_work;
   std::int64_t last_work = whole.work;
   int in_vain = 0;
-  for (int pieces = 2; pieces <= kMostPieces && in_vain < 2; pieces *= 2) {
+  for (int pieces = 2; pieces <= kMaxPieces && in_vain < 2; pieces *= 2) {
     if (longest_bytes / pieces < kSmallestPieceBytes) break;
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
     RunReport cut;

@@ -188,7 +188,8 @@ const std::vector<Measure>& training_measures() {
 }
 
 bool PaperFigure::admits(double ours) const {
-  return least - ours <= tolerance * std::abs(least) && ours - most <= tolerance * std::abs(most);
+  return minimum - ours <= tolerance * std::abs(minimum) &&
+         ours - maximum <= tolerance * std::abs(maximum);
 }
 
 bool ExpectedResult::is_of_paper() const {

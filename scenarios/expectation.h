@@ -54,11 +54,11 @@ struct Figure {
 
 /// What a paper says: a figure, or an interval.
 struct PaperFigure {
-  double least = 0;
-  double most = 0;       ///< the same as `least` for a figure
+  double minimum = 0;
+  double maximum = 0;    ///< the same as `minimum` for a figure
   double tolerance = 0;  ///< relative; of each end
 
-  bool is_interval() const { return least != most; }
+  bool is_interval() const { return minimum != maximum; }
   bool admits(double ours) const;
 };
 

@@ -38,14 +38,14 @@ std::optional<PaperFigure> read_paper(const YamlValue& value) {
     value.problem("paper is a figure, or an interval of two", "such as [0.65, 0.7]");
     return std::nullopt;
   }
-  const auto least = ends[0].number("paper");
-  const auto most = ends[1].number("paper");
-  if (!least || !most) return std::nullopt;
-  if (*least >= *most) {
+  const auto minimum = ends[0].number("paper");
+  const auto maximum = ends[1].number("paper");
+  if (!minimum || !maximum) return std::nullopt;
+  if (*minimum >= *maximum) {
     value.problem("an interval begins below its end");
     return std::nullopt;
   }
-  return PaperFigure{*least, *most};
+  return PaperFigure{*minimum, *maximum};
 }
 
 /// The paper's figure and the range.

@@ -52,7 +52,7 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
   AlgorithmChoice choice = parse_algorithm(query.algorithm);
   const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
   for (const AlgorithmParameter* parameter : open) {
-    choice.parameters[parameter->name] = parameter->otherwise;
+    choice.parameters[parameter->name] = parameter->default_value;
   }
   std::vector<std::shared_ptr<const Program>> tried;
   Prediction best;

@@ -21,19 +21,19 @@ namespace espalier {
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// What the scalar names; `otherwise` when it is missing or unknown, which is a problem.
+/// What the scalar names; `default_value` when it is missing or unknown, which is a problem.
 template <class Value>
-Value read_choice(const YamlValue& value, std::string_view what, Value otherwise,
+Value read_choice(const YamlValue& value, std::string_view what, Value default_value,
                   const Choices<Value>& choices) {
   const auto text = value.text(what);
-  if (!text) return otherwise;
+  if (!text) return default_value;
   std::vector<std::string> names;
   for (const auto& [name, meaning] : choices) {
     if (*text == name) return meaning;
     names.push_back(name);
   }
   value.problem("unknown " + std::string(what) + " " + quote(*text), did_you_mean(*text, names));
-  return otherwise;
+  return default_value;
 }
 
 inline Collective read_collective(const YamlValue& value) {

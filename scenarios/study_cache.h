@@ -21,9 +21,9 @@
 namespace espalier {
 
 /// Pieces are larger where a program would have more ops than these.
-inline constexpr std::int64_t kMostOps = 4'000'000;
+inline constexpr std::int64_t kMaxOps = 4'000'000;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
-inline constexpr std::size_t kMostKeptOps = std::size_t{1} << 22;
+inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
 
 inline bool leaves_whole(const Chunking& chunking) {
   return chunking.split == 1 && chunking.piece_units == kMaxUnits;
@@ -45,7 +45,7 @@ inline double longest_share(const Program& program) {
          static_cast<double>(program.contract.units);
 }
 
-/// Chunks are larger than asked for where the program would have more than kMostOps ops.
+/// Chunks are larger than asked for where the program would have more than kMaxOps ops.
 inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
   const double share = longest_share(program);
   // What divides evenly is not to be rounded up because a product of doubles is not exact.
@@ -90,7 +90,7 @@ struct Study::Prepared {
     if (chunk_bytes == 0 || size_bytes == 0) return {};
     const Chunking planned =
         plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
-                      kMostOps, choice.algorithm->staggered);
+                      kMaxOps, choice.algorithm->staggered);
     const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
     return whole_fits ? Chunking{} : planned;
   }
@@ -141,7 +141,7 @@ struct Study::Cache {
       if (prepared.whole) kept_ops += prepared.whole->ops.size();
       if (prepared.latest.program) kept_ops += prepared.latest.program->ops.size();
     }
-    if (kept_ops <= kMostKeptOps) return;
+    if (kept_ops <= kMaxKeptOps) return;
     programs.clear();
     plans.clear();
   }

@@ -81,8 +81,8 @@ void read_overlaps(const YamlValue& value, Training& training) {
 void read_step(YamlMap& map, Training& training) {
   const YamlValue batch = map.get("batch");
   if (const auto samples = batch.integer("batch")) {
-    if (*samples < 1 || *samples > kMostBatch) {
-      batch.problem(fmt::format("a batch is 1 to {} samples", kMostBatch));
+    if (*samples < 1 || *samples > kMaxBatch) {
+      batch.problem(fmt::format("a batch is 1 to {} samples", kMaxBatch));
     } else {
       training.batch = static_cast<int>(*samples);
     }
@@ -91,9 +91,9 @@ void read_step(YamlMap& map, Training& training) {
   const YamlValue compute = map.get("compute_ms");
   if (!compute.present()) return;
   // That it is wrong hides nothing else: the model is not asked.
-  training.compute_ms = compute.number("compute_ms").value_or(kLeastComputeMs);
-  if (*training.compute_ms < kLeastComputeMs || *training.compute_ms > kMostComputeMs) {
-    compute.problem(fmt::format("compute_ms is {} to {:.0f}", kLeastComputeMs, kMostComputeMs));
+  training.compute_ms = compute.number("compute_ms").value_or(kMinComputeMs);
+  if (*training.compute_ms < kMinComputeMs || *training.compute_ms > kMaxComputeMs) {
+    compute.problem(fmt::format("compute_ms is {} to {:.0f}", kMinComputeMs, kMaxComputeMs));
   }
   if (training.gpu_type) compute.problem("compute_ms and gpu_type exclude each other");
   if (!batch.present()) compute.problem("compute_ms is the time of which batch?");

@@ -17,7 +17,7 @@ namespace espalier {
 
 namespace {
 
-constexpr std::size_t kMostOps = 4'000'000;
+constexpr std::size_t kMaxOps = 4'000'000;
 /// Relative accuracy of simulated times.
 constexpr double kAccuracy = 1e-9;
 
@@ -88,9 +88,9 @@ std::int64_t most_units(int ranks) {
 /// Asked as exchanges become known, so that an iteration of too many ops is refused before the rest
 /// of them is planned.
 void limit_ops(std::size_t ops) {
-  if (ops <= kMostOps) return;
+  if (ops <= kMaxOps) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("one iteration would have more than {} ops", kMostOps),
+              fmt::format("one iteration would have more than {} ops", kMaxOps),
               "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
 }
 

@@ -35,9 +35,9 @@ std::vector<int> first_gpus(const std::vector<int>& gpus, int count);
 SpeedRange speeds_of(const Topology& machine, const std::vector<int>& gpus);
 
 /// What a batch and the time of an iteration may be.
-inline constexpr int kMostBatch = 1 << 24;
-inline constexpr double kLeastComputeMs = 1e-3;
-inline constexpr double kMostComputeMs = 1e7;
+inline constexpr int kMaxBatch = 1 << 24;
+inline constexpr double kMinComputeMs = 1e-3;
+inline constexpr double kMaxComputeMs = 1e7;
 
 /// How long one GPU computes, for a batch.
 void set_given_step(TrainingQuery& query, double compute_ms, int batch);

@@ -26,7 +26,7 @@ void report_critical_path(const Program& program, const OpHistory& history, RunR
   auto id = static_cast<OpId>(last - history.end_s.begin());
   for (; id != OpGraph::kNone; id = history.cause[id]) {
     ++report.critical_steps;
-    if (path.size() == kMostCriticalSteps) continue;
+    if (path.size() == kMaxCriticalSteps) continue;
     path.push_back({id, history.start_s[id], history.end_s[id], to_string(program, id),
                     what_it_waited_for(program, history, id)});
   }

@@ -9,7 +9,7 @@
 namespace espalier {
 
 /// A longer path keeps its latest steps only; the first of them still names the op it waited for.
-inline constexpr std::size_t kMostCriticalSteps = 4096;
+inline constexpr std::size_t kMaxCriticalSteps = 4096;
 
 /// Fills in the report's chain of ops that decided the time: the op that ended last, the one whose
 /// end let it start, and so on back to one that waited for nothing. Steps follow each other without

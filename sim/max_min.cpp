@@ -214,12 +214,12 @@ bool MaxMin::open_unsettled() {
     double fastest = 0;
     for (const User& user : resource.users) fastest = std::max(fastest, classes_[user.id].rate);
     const bool is_full = resource.left <= resource.bytes_per_s * kRounding;
-    const double least = is_full ? fastest * (1 - kRounding) : fastest * 2;
-    const double most = resource.level * (1 + kRounding);
+    const double minimum = is_full ? fastest * (1 - kRounding) : fastest * 2;
+    const double maximum = resource.level * (1 + kRounding);
     for (const User& user : resource.users) {
       const Class& one = classes_[user.id];
       if (one.is_open) continue;
-      if (one.rate > most || (one.bottleneck == id && one.rate < least)) open(user.id);
+      if (one.rate > maximum || (one.bottleneck == id && one.rate < minimum)) open(user.id);
     }
     work_ += static_cast<std::int64_t>(resource.users.size());
   }

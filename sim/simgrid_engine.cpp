@@ -39,7 +39,7 @@ constexpr int kShortestEpoch = -60;
 constexpr int kMaxByteScale = 62 + 24;
 /// A run that takes this many times as long as expected, or a part as short, is repeated with a
 /// better expectation: it would use up the epochs, or its dates would be rounded too much.
-constexpr double kMostOff = 32;
+constexpr double kMaxOff = 32;
 constexpr std::uint32_t kNoPrivateLink = ~std::uint32_t{0};
 constexpr double kUnlimitedRate = 1e300;
 
@@ -266,8 +266,8 @@ std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken
 
   Expectation better = impl.expected;
   const double took_s = now_s();
-  const bool too_long = took_s > kMostOff * better.time_s;
-  const bool too_short = took_s > 0 && took_s * kMostOff < better.time_s;
+  const bool too_long = took_s > kMaxOff * better.time_s;
+  const bool too_short = took_s > 0 && took_s * kMaxOff < better.time_s;
   if (too_long || too_short) {
     // What takes long waits for other flows in turn.
     if (too_long && better.time_s > 0) better.flows_in_turn *= took_s / better.time_s;

@@ -118,12 +118,12 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
 
 /// Programs of more lanes may have so many transfers under way that SimGrid takes its time
 /// (docs/decisions/0006-two-flow-engines.md).
-constexpr std::size_t kMostSimGridLanes = 16;
+constexpr std::size_t kMaxSimGridLanes = 16;
 
 bool by_classes(const RunOptions& options, const OpGraph& graph) {
   const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
   if (choice != SimEngine::automatic) return choice == SimEngine::classes;
-  return graph.lanes() > kMostSimGridLanes;
+  return graph.lanes() > kMaxSimGridLanes;
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {

@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::size_t kMostShown = 8;
+constexpr std::size_t kMaxShown = 8;
 
 bool ended(const OpHistory& history, OpId op) { return history.end_s[op] != OpHistory::kNever; }
 
@@ -20,7 +20,7 @@ std::string what_it_waits_for(const Program& program, const OpGraph& graph,
   std::size_t more = 0;
   for (const OpId dependency : program.dependencies_of(op)) {
     if (ended(history, dependency)) continue;
-    if (reasons.size() < kMostShown) {
+    if (reasons.size() < kMaxShown) {
       reasons.push_back(fmt::format("op {}", dependency));
     } else {
       ++more;
@@ -46,7 +46,7 @@ std::vector<Diagnostic> explain_stuck(const Program& program, const OpGraph& gra
   std::size_t blocked = 0;
   for (OpId id = 0; id < program.ops.size(); ++id) {
     if (ended(history, id)) continue;
-    if (++blocked > kMostShown) continue;
+    if (++blocked > kMaxShown) continue;
     Diagnostic problem;
     problem.message = fmt::format(
         "{} never starts op {} '{}': it waits for {}", place_name(program, program.ops[id].at), id,

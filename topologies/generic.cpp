@@ -215,9 +215,9 @@ Values complete(const Shape& shape, const Values& given) {
   for (const auto& [description, range, is_whole] : shape.parameters) {
     names.push_back(description.name);
     const auto found = given.find(description.name);
-    const double value = found == given.end() ? description.otherwise : found->second;
+    const double value = found == given.end() ? description.default_value : found->second;
     values[description.name] = value;
-    if (value == description.otherwise) continue;
+    if (value == description.default_value) continue;
     if (range.contains(value) && (!is_whole || std::trunc(value) == value)) continue;
     problems.add({}, fmt::format("'{}' of {} is {}, but must be {}", description.name, shape.name,
                                  value, range.wish));

@@ -38,7 +38,7 @@ const std::vector<CatalogueEntry>& catalogue();
 
 struct GenericParameter {
   std::string name, meaning;
-  double otherwise;  ///< default value
+  double default_value;  ///< default value
 };
 struct GenericMachine {
   std::string name, title;

@@ -56,11 +56,11 @@ void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& 
 void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
                    std::map<std::string, Profile>& profiles);
 
-/// Readers of one key. Each answers `otherwise` when the key is absent or, diagnosed at the value,
-/// not as it should be. `read_choice` answers an index into `choices`.
-double read_figure(YamlMap& map, const std::string& key, const Range& range, double otherwise);
-int read_whole(YamlMap& map, const std::string& key, const Range& range, int otherwise);
+/// Readers of one key. Each answers `default_value` when the key is absent or, diagnosed at the
+/// value, not as it should be. `read_choice` answers an index into `choices`.
+double read_figure(YamlMap& map, const std::string& key, const Range& range, double default_value);
+int read_whole(YamlMap& map, const std::string& key, const Range& range, int default_value);
 int read_choice(YamlMap& map, const std::string& key, const std::vector<std::string>& choices,
-                int otherwise);
+                int default_value);
 
 }  // namespace espalier

@@ -75,33 +75,33 @@ ProfileTable read_built_in_profiles() {
 
 }  // namespace
 
-double read_figure(YamlMap& map, const std::string& key, const Range& range, double otherwise) {
+double read_figure(YamlMap& map, const std::string& key, const Range& range, double default_value) {
   const YamlValue value = map.get(key);
   const std::optional<double> number = value.number(map.describe(key));
-  if (!number) return otherwise;
+  if (!number) return default_value;
   if (range.contains(*number)) return *number;
   value.problem(outside(range, map.describe(key), *number));
-  return otherwise;
+  return default_value;
 }
 
-int read_whole(YamlMap& map, const std::string& key, const Range& range, int otherwise) {
+int read_whole(YamlMap& map, const std::string& key, const Range& range, int default_value) {
   const YamlValue value = map.get(key);
   const std::optional<std::int64_t> number = value.integer(map.describe(key));
-  if (!number) return otherwise;
+  if (!number) return default_value;
   if (range.contains(static_cast<double>(*number))) return static_cast<int>(*number);
   value.problem(outside(range, map.describe(key), static_cast<double>(*number)));
-  return otherwise;
+  return default_value;
 }
 
 int read_choice(YamlMap& map, const std::string& key, const std::vector<std::string>& choices,
-                int otherwise) {
+                int default_value) {
   const YamlValue value = map.get(key);
   const std::optional<std::string> word = value.text(map.describe(key));
-  if (!word) return otherwise;
+  if (!word) return default_value;
   const auto found = std::find(choices.begin(), choices.end(), *word);
   if (found != choices.end()) return static_cast<int>(found - choices.begin());
   value.problem(fmt::format("unknown {} {}", key, quote(*word)), did_you_mean(*word, choices));
-  return otherwise;
+  return default_value;
 }
 
 void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& kinds) {

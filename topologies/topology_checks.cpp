@@ -162,10 +162,10 @@ class Checker {
       if (!kGbps.contains(gbps)) return;  // said about the link
       total_gbps += gbps;
     }
-    if (total_gbps <= kMostTotalGbps) return;
+    if (total_gbps <= kMaxTotalGbps) return;
     add(Part::machine, 0,
         fmt::format("all links together have {:.6g} GB/s, but may have at most {:.0e}", total_gbps,
-                    kMostTotalGbps));
+                    kMaxTotalGbps));
   }
 
   /// Of two bundles between two nodes routes would take one, as if the other was not there.

@@ -26,7 +26,7 @@ struct Range {
 inline constexpr Range kGbps = {1e-6, 1e6, "positive (in GB/s, 1e-6 to 1e6)"};
 /// GB/s of all links together: sums of capacities in bytes/s, times the ranks that cuts are
 /// searched for, fit 64 bits.
-inline constexpr double kMostTotalGbps = 1e8;
+inline constexpr double kMaxTotalGbps = 1e8;
 inline constexpr Range kMicroseconds = {0, 1e9, "0 or more (in us, at most 1e9)"};
 inline constexpr Range kSeconds = {0, 1e4, "0 or more (in s, at most 1e4)"};
 inline constexpr Range kEfficiency = {1e-6, 1, "above 0 and at most 1"};

@@ -18,7 +18,7 @@ namespace {
 
 using Lane = std::pair<PlaceId, int>;
 
-constexpr std::int64_t kMostTmpUnits = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kMaxTmpUnits = std::numeric_limits<std::uint32_t>::max();
 
 Contract whole_contract(const IterationPlan& plan) {
   Contract contract;
@@ -75,7 +75,7 @@ class IterationWriter {
   OpId append(Op op, std::vector<OpId> dependencies) {
     Program& program = made_.program;
     std::ranges::sort(dependencies);
-    if (program.dependencies.size() + dependencies.size() > kMostTmpUnits) refuse("dependencies");
+    if (program.dependencies.size() + dependencies.size() > kMaxTmpUnits) refuse("dependencies");
     op.dep_begin = static_cast<std::uint32_t>(program.dependencies.size());
     op.dep_count = static_cast<std::uint32_t>(dependencies.size());
     program.dependencies.insert(program.dependencies.end(), dependencies.begin(),
@@ -177,7 +177,7 @@ class IterationWriter {
     const auto place = [&](const Operand& operand) {
       CHECK(operand.begin % block == offset);
       const std::int64_t at = operand.begin / block * made_.program.contract.units + begin + first;
-      if (at + length > kMostTmpUnits) refuse("scratch");
+      if (at + length > kMaxTmpUnits) refuse("scratch");
       return Operand{place_of(stage, operand.place), static_cast<std::uint32_t>(at),
                      operand.buffer};
     };

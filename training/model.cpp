@@ -17,32 +17,32 @@ namespace espalier {
 namespace {
 
 constexpr std::string_view kSchema = "espalier.model/1";
-constexpr std::int64_t kMostElements = std::int64_t{1} << 42;
-constexpr std::int64_t kMostUses = std::int64_t{1} << 32;
-constexpr std::int64_t kMostBatch = 1 << 24;
-constexpr double kMostStepMs = 1e7;
-constexpr double kMostRatio = 100;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 42;
+constexpr std::int64_t kMaxUses = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxBatch = 1 << 24;
+constexpr double kMaxStepMs = 1e7;
+constexpr double kMaxRatio = 100;
 
-/// The value of a key, a whole number from 1; `otherwise` when it is absent or wrong.
+/// The value of a key, a whole number from 1; `default_value` when it is absent or wrong.
 std::int64_t read_count(const YamlMap& map, const YamlValue& value, std::string_view key,
-                        std::int64_t most, std::int64_t otherwise) {
+                        std::int64_t maximum, std::int64_t default_value) {
   const auto number = value.integer(map.describe(key));
-  if (!number) return otherwise;
-  if (*number >= 1 && *number <= most) return *number;
+  if (!number) return default_value;
+  if (*number >= 1 && *number <= maximum) return *number;
   value.problem(fmt::format("{} is {}, but must be a whole number from 1 to {}", map.describe(key),
-                            *number, most));
-  return otherwise;
+                            *number, maximum));
+  return default_value;
 }
 
 /// A number above 0.
-double read_positive(const YamlMap& map, const YamlValue& value, std::string_view key, double most,
-                     double otherwise) {
+double read_positive(const YamlMap& map, const YamlValue& value, std::string_view key,
+                     double maximum, double default_value) {
   const auto number = value.number(map.describe(key));
-  if (!number) return otherwise;
-  if (*number > 0 && *number <= most) return *number;
+  if (!number) return default_value;
+  if (*number > 0 && *number <= maximum) return *number;
   value.problem(fmt::format("{} is {}, but must be above 0 and not above {}", map.describe(key),
-                            *number, most));
-  return otherwise;
+                            *number, maximum));
+  return default_value;
 }
 
 std::string need_text(YamlMap& map, const std::string& key) {
@@ -57,8 +57,8 @@ StepTime read_step(const YamlValue& value) {
   StepTime step;
   YamlMap map(value, "a step time");
   step.gpu = map.text("gpu");
-  step.batch = static_cast<int>(read_count(map, map.need("batch"), "batch", kMostBatch, 1));
-  step.step_s = read_positive(map, map.need("step_ms"), "step_ms", kMostStepMs, 1) * 1e-3;
+  step.batch = static_cast<int>(read_count(map, map.need("batch"), "batch", kMaxBatch, 1));
+  step.step_s = read_positive(map, map.need("step_ms"), "step_ms", kMaxStepMs, 1) * 1e-3;
   step.source = need_text(map, "source");
   map.finish();
   return step;
@@ -68,8 +68,8 @@ Tensor read_tensor(const YamlValue& value) {
   Tensor tensor;
   YamlMap map(value, "a tensor");
   tensor.name = need_text(map, "name");
-  tensor.elements = read_count(map, map.need("elements"), "elements", kMostElements, 1);
-  tensor.uses = read_count(map, map.get("uses"), "uses", kMostUses, 1);
+  tensor.elements = read_count(map, map.need("elements"), "elements", kMaxElements, 1);
+  tensor.uses = read_count(map, map.get("uses"), "uses", kMaxUses, 1);
   map.finish();
   return tensor;
 }
@@ -98,14 +98,14 @@ std::vector<Tensor> read_tensors(const YamlValue& list) {
     if (!names.insert(tensor.name).second) {
       value.problem(fmt::format("a second tensor is called {}", quote(tensor.name)));
     }
-    if (elements <= kMostElements) elements += tensor.elements;
+    if (elements <= kMaxElements) elements += tensor.elements;
     tensors.push_back(std::move(tensor));
   }
   if (list.kind() == YamlValue::Kind::list && tensors.empty()) {
     list.problem("a model needs at least one tensor");
   }
-  if (elements > kMostElements) {
-    list.problem(fmt::format("a model has at most {} parameters", kMostElements));
+  if (elements > kMaxElements) {
+    list.problem(fmt::format("a model has at most {} parameters", kMaxElements));
   }
   return tensors;
 }
@@ -145,7 +145,7 @@ Model parse_model(std::string_view yaml, const std::string& file) {
   }
   model.sample = need_text(map, "sample");
   model.backward_to_forward =
-      read_positive(map, map.need("backward_to_forward"), "backward_to_forward", kMostRatio, 1);
+      read_positive(map, map.need("backward_to_forward"), "backward_to_forward", kMaxRatio, 1);
   model.steps = read_steps(map.get("steps"));
   const YamlValue tensors = map.need("tensors");
   if (tensors.present()) model.tensors = read_tensors(tensors);

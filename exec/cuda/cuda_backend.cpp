@@ -21,11 +21,11 @@ namespace espalier {
 namespace {
 
 // Programs whose memory and graph are kept.
-constexpr std::size_t kMostSessions = 4;
+constexpr std::size_t kMaxSessions = 4;
 
 // A graph is built within seconds up to about so many; each op also has two events when it is
 // watched.
-constexpr std::size_t kMostOps = std::size_t{1} << 18;
+constexpr std::size_t kMaxOps = std::size_t{1} << 18;
 
 // Share of what is free that buffers may take: the rest is for contexts, graphs and fragments, and
 // of this computer's memory, where buffers are pinned, for everybody else.
@@ -182,7 +182,7 @@ struct CudaBackend::Sessions {
 
   cuda::Session& make(const Program& program, const cuda::SessionKey& key) {
     make_room(program, key);
-    if (kept.size() == kMostSessions) kept.erase(kept.begin());
+    if (kept.size() == kMaxSessions) kept.erase(kept.begin());
     for (;;) {
       try {
         kept.push_back(std::make_unique<cuda::Session>(program, key));
@@ -207,7 +207,7 @@ struct CudaBackend::Sessions {
       for (const auto& [device, other] : session.plan().peers) {
         wanted.emplace(number(device), number(other));
       }
-      if (cuda::map_peers(wanted, session.gpus().set.most_peers)) return session;
+      if (cuda::map_peers(wanted, session.gpus().set.max_peers)) return session;
       kept.pop_back();  // to be planned again without what can't be mapped
     }
   }
@@ -238,9 +238,9 @@ CudaBackend::CudaBackend(std::vector<int> devices, UnnamedDevices unnamed)
 CudaBackend::~CudaBackend() = default;
 
 std::optional<std::string> CudaBackend::unsupported(const Program& program, const Target&) const {
-  if (program.ops.size() <= kMostOps) return std::nullopt;
+  if (program.ops.size() <= kMaxOps) return std::nullopt;
   return fmt::format("it has {} ops, and graphs of more than {} are not built; larger chunks help",
-                     program.ops.size(), kMostOps);
+                     program.ops.size(), kMaxOps);
 }
 
 /// As CUDA numbers them; DeviceSet::kHost for host memories.

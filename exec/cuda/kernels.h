@@ -14,7 +14,7 @@
 namespace espalier::cuda {
 
 /// Sources that a launch carries itself; where there are more, a table in device memory does.
-inline constexpr int kMostInlineSources = 16;
+inline constexpr int kMaxInlineSources = 16;
 
 /// Blocks of a fold or a copy that a multiprocessor holds at a time: the compiler is told to use no
 /// more registers than that leaves.
@@ -22,7 +22,7 @@ inline constexpr int kFoldBlocksPerProcessor = 4;
 
 /// Where a fold finds the addresses of its sources.
 struct SourceList {
-  const std::byte* addresses[kMostInlineSources];
+  const std::byte* addresses[kMaxInlineSources];
   const std::byte* const* table;  ///< in device memory; null: they are `addresses`
   int count;
 };

@@ -16,8 +16,8 @@ __device__ inline Worker this_worker() {
 /// Blocks for `items` pieces of work, one for each thread at a time.
 inline unsigned blocks_for(std::int64_t items, int most_blocks) {
   const std::int64_t wanted = (items + kThreads - 1) / kThreads;
-  const std::int64_t most = most_blocks < 1 ? 1 : most_blocks;
-  return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
+  const std::int64_t maximum = most_blocks < 1 ? 1 : most_blocks;
+  return static_cast<unsigned>(wanted < 1 ? 1 : wanted < maximum ? wanted : maximum);
 }
 
 // An address of a parameter can be taken without copying it from compute capability 7.0 on. Only

@@ -16,7 +16,7 @@ using Device = struct NvmlDevice*;
 constexpr int kSuccess = 0;
 constexpr int kEnabled = 1;
 constexpr int kRemoteSwitch = 2;
-constexpr unsigned kMostLinks = 36;
+constexpr unsigned kMaxLinks = 36;
 struct PciInfo {
   char legacy_bus_id[16];
   unsigned domain;
@@ -98,7 +98,7 @@ std::vector<NvlinkEnd> Nvml::nvlinks(const std::string& bus_id) const {
   const Device device = nvml.device(bus_id);
   std::vector<NvlinkEnd> ends;
   if (device == nullptr || nvml.link_state == nullptr || nvml.link_remote == nullptr) return ends;
-  for (unsigned link = 0; link < kMostLinks; ++link) {
+  for (unsigned link = 0; link < kMaxLinks; ++link) {
     int state = 0;
     if (nvml.link_state(device, link, &state) != kSuccess || state != kEnabled) continue;
     NvlinkEnd& end = ends.emplace_back();

@@ -47,14 +47,14 @@ void unmap_unwanted(int gpu, const std::set<PeerPair>& wanted, std::set<PeerPair
 
 }  // namespace
 
-bool map_peers(const std::set<PeerPair>& wanted, int most) {
+bool map_peers(const std::set<PeerPair>& wanted, int maximum) {
   auto& [mapped, refused] = process_peers();
   bool all = true;
   for (const PeerPair& pair : wanted) {
     if (mapped.count(pair) > 0) continue;
     for (const auto& [gpu, other] : {pair, PeerPair{pair.second, pair.first}}) {
       const std::set<int> others = joined_to(gpu, mapped);
-      const bool is_full = others.size() >= static_cast<std::size_t>(most);
+      const bool is_full = others.size() >= static_cast<std::size_t>(maximum);
       if (is_full && others.count(other) == 0) unmap_unwanted(gpu, wanted, mapped);
     }
     use_gpu(pair.first);

@@ -13,8 +13,8 @@ using PeerPair = std::pair<int, int>;
 /// they stay until their places are needed: a GPU may be joined to \p most others. Returns whether
 /// all of `wanted` is mapped. CUDA may refuse a pair though it says that it could be mapped; it is
 /// then remembered, see `is_refused`.
-/// \pre `wanted` joins no GPU to more than `most` others
-bool map_peers(const std::set<PeerPair>& wanted, int most);
+/// \pre `wanted` joins no GPU to more than `maximum` others
+bool map_peers(const std::set<PeerPair>& wanted, int maximum);
 
 /// Whether CUDA refused to map this pair before.
 bool is_refused(const PeerPair& pair);

@@ -26,7 +26,7 @@ constexpr double kGraphPatience = 10;
 
 // Launches that are under way at a time: enough for a GPU never to wait for this computer, but of
 // large graphs, which take longer, not so many ops that CUDA keeps whoever launches more waiting.
-constexpr int kMostLaunchesInFlight = 16;
+constexpr int kMaxLaunchesInFlight = 16;
 constexpr std::size_t kOpsInFlight = 2048;
 
 double seconds_since(Clock::time_point begin) {
@@ -133,7 +133,7 @@ double Session::wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeo
 std::vector<double> Session::run_graph(const GraphExec& graph, int runs, double timeout_s) {
   const int gpu = streams_.origin_gpu().number;
   const std::size_t ops = std::max<std::size_t>(1, program_.ops.size());
-  const int in_flight = std::clamp(static_cast<int>(kOpsInFlight / ops), 2, kMostLaunchesInFlight);
+  const int in_flight = std::clamp(static_cast<int>(kOpsInFlight / ops), 2, kMaxLaunchesInFlight);
   struct Launch {
     Event begin;
     Event end;
@@ -180,7 +180,7 @@ std::vector<std::string> Session::notes() const {
         "GPU {} copies what it needs of GPU {}: it {}", gpus_.all[mine].number,
         gpus_.all[its].number,
         gpus_.set.can_access[mine][its]
-            ? fmt::format("may map the memory of {} others at most", gpus_.set.most_peers)
+            ? fmt::format("may map the memory of {} others at most", gpus_.set.max_peers)
             : "can't map its memory"));
   }
   return all;

@@ -46,7 +46,7 @@ void Streams::make_source_tables() {
   std::vector<std::vector<const std::byte*>> tables(streams_.size());
   table_offset_.resize(plan_.sources.size(), 0);
   for (const StreamCommand& command : plan_.commands) {
-    if (command.source_count <= kMostInlineSources) continue;
+    if (command.source_count <= kMaxInlineSources) continue;
     auto& table = tables[command.stream];
     table_offset_[command.source_begin] = table.size();
     for (const BufferOffset& source : plan_.sources_of(command)) {
@@ -69,7 +69,7 @@ void Streams::make_source_tables() {
 SourceList Streams::sources_of(const StreamCommand& command) const {
   SourceList list{};
   list.count = static_cast<int>(command.source_count);
-  if (list.count > kMostInlineSources) {
+  if (list.count > kMaxInlineSources) {
     list.table = static_cast<const std::byte* const*>(source_tables_[command.stream].get()) +
                  table_offset_[command.source_begin];
     return list;

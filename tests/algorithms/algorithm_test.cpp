@@ -35,8 +35,8 @@ TEST(Registry, EveryAlgorithmIsDescribedAndFoundByName) {
     EXPECT_NE(algorithm->build == nullptr, algorithm->plan == nullptr);
     EXPECT_EQ(algorithm->plan == nullptr, algorithm->write == nullptr);
     for (const AlgorithmParameter& parameter : algorithm->parameters) {
-      EXPECT_LE(parameter.least, parameter.otherwise);
-      EXPECT_LE(parameter.otherwise, parameter.most);
+      EXPECT_LE(parameter.minimum, parameter.default_value);
+      EXPECT_LE(parameter.default_value, parameter.maximum);
     }
   }
   EXPECT_EQ(find_algorithm("rings"), nullptr);

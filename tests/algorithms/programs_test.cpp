@@ -21,11 +21,11 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
   std::string all;
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
     for (const std::int64_t value :
-         {parameter.least, parameter.least + 1, std::int64_t{4}, parameter.most}) {
-      if (value > parameter.most || value < parameter.least) continue;
+         {parameter.minimum, parameter.minimum + 1, std::int64_t{4}, parameter.maximum}) {
+      if (value > parameter.maximum || value < parameter.minimum) continue;
       specs.push_back(fmt::format("{}:{}={}", algorithm.name, parameter.name, value));
     }
-    all += fmt::format("{}{}={}", all.empty() ? ":" : ",", parameter.name, parameter.most);
+    all += fmt::format("{}{}={}", all.empty() ? ":" : ",", parameter.name, parameter.maximum);
   }
   if (algorithm.parameters.size() > 1) specs.push_back(algorithm.name + all);
   return specs;

@@ -115,9 +115,9 @@ TEST(ScatterAllgather, IsEquation4ForAnyCount) {
 /// Depth of the binomial tree over 0..n-1: a node is one level under the node without its lowest
 /// bit.
 int most_bits_set(int n) {
-  int most = 0;
-  for (int node = 0; node < n; ++node) most = std::max(most, std::popcount(unsigned(node)));
-  return most;
+  int maximum = 0;
+  for (int node = 0; node < n; ++node) maximum = std::max(maximum, std::popcount(unsigned(node)));
+  return maximum;
 }
 
 TEST(Binomial, GatherAndScatterTakeLogRounds) {

@@ -89,8 +89,8 @@ TEST(Records, DefaultsAreAmongTheKnownWords) {
   for (const Verb* verb : all_verbs()) {
     for (const OptionUse& use : verb->options) {
       const std::vector<std::string> words = words_of(option_spec(use.name).kind);
-      if (words.empty() || use.otherwise.empty()) continue;
-      EXPECT_THAT(words, ::testing::Contains(std::string(use.otherwise)))
+      if (words.empty() || use.default_value.empty()) continue;
+      EXPECT_THAT(words, ::testing::Contains(std::string(use.default_value)))
           << verb->name << ' ' << use.name;
     }
   }

@@ -51,8 +51,10 @@ std::vector<Case> all_cases() {
 std::vector<std::string> variants(const Algorithm& algorithm) {
   std::vector<std::string> specs = {algorithm.name};
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
-    for (const std::int64_t value : {parameter.least, parameter.otherwise + 1, std::int64_t{7}}) {
-      if (value < parameter.least || value > parameter.most || value == parameter.otherwise)
+    for (const std::int64_t value :
+         {parameter.minimum, parameter.default_value + 1, std::int64_t{7}}) {
+      if (value < parameter.minimum || value > parameter.maximum ||
+          value == parameter.default_value)
         continue;
       specs.push_back(fmt::format("{}:{}={}", algorithm.name, parameter.name, value));
     }
@@ -111,7 +113,7 @@ class Judge {
     }
     set.can_access.assign(devices, std::vector<bool>(devices, (drawn >> 8) % 4 != 0));
     set.copy_engines = (drawn >> 16) % 2 == 0;
-    set.most_peers = 1 + static_cast<int>((drawn >> 24) % 8);
+    set.max_peers = 1 + static_cast<int>((drawn >> 24) % 8);
     set.most_streams = 1 << (drawn >> 32) % 5;
     SCOPED_TRACE(fmt::format("{} devices, draw {:x}", devices, drawn));
     expect_right(program, set, DataType::int32, ReduceOp::sum, elements, random_);

@@ -19,7 +19,7 @@ namespace {
 /// What both promise (docs/validation.md).
 constexpr double kAccuracy = 1e-9;
 /// Programs of more ops than these are not cut as well: SimGrid would take minutes.
-constexpr std::size_t kMostOps = 1000;
+constexpr std::size_t kMaxOps = 1000;
 
 class Engines : public testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
@@ -65,7 +65,7 @@ TEST_P(Engines, AgreeOnEveryAlgorithm) {
       if (!check_routes(program, target_).empty()) continue;
       SCOPED_TRACE(fmt::format("{} {}", algorithm->name, to_string(collective)));
       compare(program);
-      if (program.ops.size() <= kMostOps) compare(chunk(program, {3, 1}));
+      if (program.ops.size() <= kMaxOps) compare(chunk(program, {3, 1}));
       ++compared;
     }
   }

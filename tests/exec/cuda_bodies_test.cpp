@@ -77,7 +77,7 @@ TEST_P(CudaFold, GivesTheBitsOfTheHost) {
   constexpr unsigned kSeed = 20260101;
   std::mt19937_64 random(kSeed);
   const std::size_t size = size_of(type);
-  constexpr std::int64_t kMost = 3000;
+  constexpr std::int64_t kMax = 3000;
   for (const std::int64_t count : {0, 1, 3, 15, 16, 17, 64, 65, 257, 1031, 3000}) {
     for (std::size_t k = 1; k <= 9; ++k) {
       for (const bool aligned : {false, true}) {
@@ -85,7 +85,7 @@ TEST_P(CudaFold, GivesTheBitsOfTheHost) {
                                  " elements, " + std::to_string(k) + " sources";
         std::vector<Bytes> sources;
         std::vector<const std::byte*> srcs;
-        std::vector<Bytes> storage(k + 1, Bytes(kMost * size + 256, std::byte{0x77}));
+        std::vector<Bytes> storage(k + 1, Bytes(kMax * size + 256, std::byte{0x77}));
         const auto place = [&](std::size_t i) {
           auto* const begin = storage[i].data();
           const std::size_t to_aligned = 64 - reinterpret_cast<std::uintptr_t>(begin) % 64;

@@ -20,9 +20,9 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::int64_t kMostElements = 20011;
-constexpr std::size_t kMostSources = 20;
-constexpr std::size_t kMostOffset = 15;  // elements after an aligned address
+constexpr std::int64_t kMaxElements = 20011;
+constexpr std::size_t kMaxSources = 20;
+constexpr std::size_t kMaxOffset = 15;  // elements after an aligned address
 
 class CudaKernels : public testing::TestWithParam<std::tuple<DataType, ReduceOp>> {
  protected:
@@ -31,10 +31,10 @@ class CudaKernels : public testing::TestWithParam<std::tuple<DataType, ReduceOp>
     cuda::use_gpu(0);
     const std::size_t size = size_of(std::get<0>(GetParam()));
     // Elements, offset, 16 elements more on either side, and up to a multiple of 256 bytes.
-    slot_bytes_ = (static_cast<std::size_t>(kMostElements) + kMostOffset + 32) * size + 255;
+    slot_bytes_ = (static_cast<std::size_t>(kMaxElements) + kMaxOffset + 32) * size + 255;
     slot_bytes_ = slot_bytes_ / 256 * 256;
-    memory_ = cuda::allocate((kMostSources + 1) * slot_bytes_, 0);
-    table_ = cuda::allocate(kMostSources * sizeof(std::byte*), 0);
+    memory_ = cuda::allocate((kMaxSources + 1) * slot_bytes_, 0);
+    table_ = cuda::allocate(kMaxSources * sizeof(std::byte*), 0);
     stream_ = cuda::make_stream(0);
   }
 
@@ -46,7 +46,7 @@ class CudaKernels : public testing::TestWithParam<std::tuple<DataType, ReduceOp>
   cuda::SourceList list_of(const std::vector<const std::byte*>& sources) const {
     cuda::SourceList list{};
     list.count = static_cast<int>(sources.size());
-    if (sources.size() <= cuda::kMostInlineSources) {
+    if (sources.size() <= cuda::kMaxInlineSources) {
       std::ranges::copy(sources, list.addresses);
       return list;
     }
@@ -74,11 +74,11 @@ TEST_P(CudaKernels, GiveTheBitsOfTheHost) {
   std::mt19937_64 random(kSeed);
   const std::size_t size = size_of(type);
   for (const std::int64_t count :
-       {std::int64_t{1}, std::int64_t{17}, std::int64_t{1031}, kMostElements}) {
+       {std::int64_t{1}, std::int64_t{17}, std::int64_t{1031}, kMaxElements}) {
     for (const std::size_t k : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5},
-                                std::size_t{8}, kMostSources}) {
+                                std::size_t{8}, kMaxSources}) {
       const bool aligned = random() % 2 == 0;
-      const auto offset = [&] { return aligned ? 0 : random() % (kMostOffset + 1) * size; };
+      const auto offset = [&] { return aligned ? 0 : random() % (kMaxOffset + 1) * size; };
       std::vector<Bytes> sources;
       std::vector<const std::byte*> on_host;
       std::vector<const std::byte*> on_gpu;
@@ -92,9 +92,9 @@ TEST_P(CudaKernels, GiveTheBitsOfTheHost) {
       Bytes expected(slot_bytes_, std::byte{0x77});
       Bytes got = expected;
       const std::size_t at = 16 * size + offset();
-      copy_bytes(slot(kMostSources), expected.data(), slot_bytes_);
+      copy_bytes(slot(kMaxSources), expected.data(), slot_bytes_);
       combine(type, op, expected.data() + at, on_host, count);
-      std::byte* const dst = slot(kMostSources) + at;
+      std::byte* const dst = slot(kMaxSources) + at;
       const int blocks = random() % 2 == 0 ? 2 : 512;
       cuda::require(
           k == 1
@@ -103,7 +103,7 @@ TEST_P(CudaKernels, GiveTheBitsOfTheHost) {
               : cuda::launch_fold(type, op, dst, list_of(on_gpu), {count, blocks}, stream_.get()),
           "launch", 0);
       cuda::require(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize", 0);
-      copy_bytes(got.data(), slot(kMostSources), slot_bytes_);
+      copy_bytes(got.data(), slot(kMaxSources), slot_bytes_);
       ASSERT_EQ(got == expected, true) << "seed " << kSeed << ", " << count << " elements, " << k
                                        << " sources, " << (aligned ? "aligned" : "anywhere");
     }

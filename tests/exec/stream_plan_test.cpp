@@ -226,7 +226,7 @@ TEST(StreamPlan, MapsTheBusiestPeersWhenThereAreTooMany) {
     builder.copy(builder.tmp(0, 0, other), builder.input(other, 0, other), {.at = 0});
   }
   DeviceSet set = device_set(4, 4);
-  set.most_peers = 2;
+  set.max_peers = 2;
   const StreamPlan plan = plan_of(builder.finish(), set);
   EXPECT_THAT(plan.peers, ElementsAre(Pair(0, 2), Pair(0, 3)));
   EXPECT_THAT(plan.unmapped, ElementsAre(Pair(0, 1)));
@@ -273,7 +273,7 @@ TEST(StreamPlan, RightOnAnyDevices) {
           for (const int most_streams : {1, 3, 32}) {
             DeviceSet set = device_set(ranks, devices, can_access, program.hosts);
             set.most_streams = most_streams;
-            set.most_peers = 2;
+            set.max_peers = 2;
             set.copy_engines = ranks % 2 == 0;
             SCOPED_TRACE(program.name + ", " + std::to_string(ranks) + " ranks on " +
                          std::to_string(devices) + " devices, seed " + std::to_string(kSeed));

@@ -17,9 +17,9 @@ namespace {
 
 /// Programs on more places are parsed only: the verifier may take a second for a million. Programs
 /// up to the other limits are cut and run as well.
-constexpr int kMostPlaces = 10000;
-constexpr std::int64_t kMostOps = 1000;
-constexpr std::int64_t kMostUnits = 1000;
+constexpr int kMaxPlaces = 10000;
+constexpr std::int64_t kMaxOps = 1000;
+constexpr std::int64_t kMaxUnits = 1000;
 
 std::optional<Program> parse_or_refuse(std::string_view text) {
   try {
@@ -33,7 +33,7 @@ std::optional<Program> parse_or_refuse(std::string_view text) {
 bool is_small(const Program& program) {
   std::int64_t units = program.contract.units * program.places();
   for (const std::int64_t tmp : tmp_units(program)) units += tmp;
-  return units <= kMostUnits && static_cast<std::int64_t>(program.ops.size()) <= kMostOps;
+  return units <= kMaxUnits && static_cast<std::int64_t>(program.ops.size()) <= kMaxOps;
 }
 
 std::int64_t wrong_elements(const Program& program) {
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto program = parse_or_refuse({reinterpret_cast<const char*>(data), size});
   if (!program) return 0;
   CHECK(same_program(parse_program(print_program(*program), "printed.esp"), *program));
-  if (program->places() > kMostPlaces) return 0;
+  if (program->places() > kMaxPlaces) return 0;
   const bool right = verify(*program).ok();
   if (!right || !is_small(*program)) return 0;
   CHECK(wrong_elements(*program) == 0);

@@ -19,9 +19,9 @@ void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 
-unsigned long from_environment(const char* name, unsigned long otherwise) {
+unsigned long from_environment(const char* name, unsigned long default_value) {
   const char* text = std::getenv(name);
-  return text ? std::strtoul(text, nullptr, 10) : otherwise;
+  return text ? std::strtoul(text, nullptr, 10) : default_value;
 }
 
 /// Flips, inserts, removes or repeats a stretch, or splices in part of another seed.

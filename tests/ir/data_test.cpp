@@ -137,14 +137,14 @@ TEST(Data, MisplacedUnitsShow) {
   for (const DataType type : all_data_types()) {
     for (const ReduceOp op : all_reduce_ops()) {
       // prod has values +-1 and few +-2, which agree by chance in up to half of all elements.
-      const std::int64_t least = op == ReduceOp::prod ? kElements / 3 : kElements * 3 / 4;
+      const std::int64_t minimum = op == ReduceOp::prod ? kElements / 3 : kElements * 3 / 4;
       const Bytes here = input(type, op, 8, 3, 0, kElements);
       for (const std::int64_t shift : kShifts) {
-        EXPECT_GT(differing(type, here, input(type, op, 8, 3, shift, kElements)), least)
+        EXPECT_GT(differing(type, here, input(type, op, 8, 3, shift, kElements)), minimum)
             << label(type, op) << " shifted by " << shift;
       }
       for (const int rank : {0, 2, 4, 7}) {
-        EXPECT_GT(differing(type, here, input(type, op, 8, rank, 0, kElements)), least)
+        EXPECT_GT(differing(type, here, input(type, op, 8, rank, 0, kElements)), minimum)
             << label(type, op) << " of rank " << rank;
       }
     }

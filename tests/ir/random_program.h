@@ -43,8 +43,8 @@ class RandomProgram {
   }
 
  private:
-  std::int64_t pick(std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  std::int64_t pick(std::int64_t minimum, std::int64_t maximum) {
+    return std::uniform_int_distribution<std::int64_t>(minimum, maximum)(random_);
   }
 
   Contract random_contract() {

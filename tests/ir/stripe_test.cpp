@@ -165,8 +165,8 @@ TEST(Stripe, RefusesWhatWouldBeTooLarge) {
 /// What `random` draws for a program: any share, some ranks without host memory, the program's own
 /// host memories where it has any.
 Striping random_striping(std::mt19937_64& random, const Program& program) {
-  const auto pick = [&](std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  const auto pick = [&](std::int64_t minimum, std::int64_t maximum) {
+    return std::uniform_int_distribution<std::int64_t>(minimum, maximum)(random);
   };
   Striping made;
   made.hosts = program.hosts > 0 ? program.hosts : static_cast<int>(pick(1, 2));

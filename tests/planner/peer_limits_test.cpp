@@ -40,7 +40,7 @@ Forest plan(Collective collective, const Bench& bench) {
 }
 
 /// Most ranks that any rank exchanges data with.
-std::size_t most_peers(const Forest& forest) {
+std::size_t max_peers(const Forest& forest) {
   std::map<int, std::set<int>> peers;
   for (const PlannedTree& tree : forest.trees) {
     for (const TreeEdge& edge : tree.edges) {
@@ -48,9 +48,9 @@ std::size_t most_peers(const Forest& forest) {
       peers[edge.child].insert(edge.parent);
     }
   }
-  std::size_t most = 0;
-  for (const auto& [rank, others] : peers) most = std::max(most, others.size());
-  return most;
+  std::size_t maximum = 0;
+  for (const auto& [rank, others] : peers) maximum = std::max(maximum, others.size());
+  return maximum;
 }
 
 constexpr Collective kPlanned[] = {Collective::allreduce, Collective::gather, Collective::scatter,
@@ -65,7 +65,7 @@ TEST(PeerLimits, TheWholeMachineLosesNothing) {
     const Forest forest = plan(collective, bench);
     EXPECT_EQ(check_forest(forest, bench.router, bench.placement), std::vector<std::string>{})
         << trace;
-    EXPECT_LE(most_peers(forest), 8U) << trace;
+    EXPECT_LE(max_peers(forest), 8U) << trace;
     const Bound bound = bandwidth_bound(collective, 0, bench.router, bench.placement);
     EXPECT_GE(forest.algbw_gbps, 0.998 * bound.algbw_gbps) << trace;
     EXPECT_GE(forest.unlimited_gbps, forest.algbw_gbps) << trace;  // it gave way
@@ -99,7 +99,7 @@ TEST(PeerLimits, RandomSubsets) {
       const Forest forest = plan(collective, bench);
       EXPECT_EQ(check_forest(forest, bench.router, bench.placement), std::vector<std::string>{})
           << trace;
-      EXPECT_LE(most_peers(forest), 8U) << trace;
+      EXPECT_LE(max_peers(forest), 8U) << trace;
       const Bound bound = bandwidth_bound(collective, 0, bench.router, bench.placement);
       // On uneven subsets groups meet less evenly, which alltoall pays for.
       const double part = collective == Collective::alltoall ? 0.9 : 0.99;
@@ -125,7 +125,7 @@ TEST(PeerLimits, OneWayTreesKeepLowLimits) {
     const Forest forest = plan(collective, bench);
     EXPECT_EQ(check_forest(forest, bench.router, bench.placement), std::vector<std::string>{})
         << trace;
-    EXPECT_LE(most_peers(forest), 2U) << trace;
+    EXPECT_LE(max_peers(forest), 2U) << trace;
     const Bound bound = bandwidth_bound(collective, 0, bench.router, bench.placement);
     EXPECT_GE(forest.algbw_gbps, 0.5 * bound.algbw_gbps) << trace;
   }
@@ -143,7 +143,7 @@ TEST(PeerLimits, LowLimitsStillConnect) {
       }
     }
     const Forest forest = plan(Collective::allreduce, bench);
-    EXPECT_LE(most_peers(forest), static_cast<std::size_t>(limit));
+    EXPECT_LE(max_peers(forest), static_cast<std::size_t>(limit));
     // Eight chains of all GPUs would lose nothing; the peers chosen for other ends lose little.
     EXPECT_GE(forest.algbw_gbps, 0.93 * 8.4) << limit;
   }
@@ -153,7 +153,7 @@ TEST(PeerLimits, OnePeerJoinsNoThreeGpus) {
   const Bench bench(limited("p2.8xlarge", 1));
   EXPECT_FALSE(choose_peers(bench.router, bench.placement));
   // The plan stands as it is; the check of routes refuses the program.
-  EXPECT_GT(most_peers(plan(Collective::allreduce, bench)), 1U);
+  EXPECT_GT(max_peers(plan(Collective::allreduce, bench)), 1U);
 }
 
 TEST(PeerLimits, StagedCopiesCountForNothing) {

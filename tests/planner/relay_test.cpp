@@ -259,8 +259,8 @@ double best_packing(const Graph& graph, bool both) {
 
 /// Three ranks and two relays, some of the ten pairs joined by 1 to 4 GB/s.
 Graph random_graph(std::mt19937_64& random) {
-  const auto pick = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(random);
+  const auto pick = [&](int minimum, int maximum) {
+    return std::uniform_int_distribution<int>(minimum, maximum)(random);
   };
   std::vector<Graph::Edge> edges;
   for (int a = 0; a < 5; ++a) {
@@ -332,8 +332,8 @@ double weakest_partition(const Graph& graph) {
       best = std::min(best, crossing / (parts - 1));
       return;
     }
-    const int most = site < graph.ranks() ? parts : parts - 1;  // a relay opens no part
-    for (int at = 0; at <= most; ++at) {
+    const int maximum = site < graph.ranks() ? parts : parts - 1;  // a relay opens no part
+    for (int at = 0; at <= maximum; ++at) {
       part[static_cast<std::size_t>(site)] = at;
       self(self, site + 1, std::max(parts, at + 1));
     }

@@ -149,14 +149,14 @@ TEST(RingSearch, GainOfTheOptimumOverRingsOnP100) {
 }
 
 TEST(RingSearch, GainOfTheOptimumOverRingsOnV100) {
-  std::map<std::size_t, double> most;
+  std::map<std::size_t, double> maximum;
   for (const auto& [gpus, gain] : gain_over_rings("dgx1-v100", 25)) {
-    most[gpus.size()] = std::max(most[gpus.size()], gain);
+    maximum[gpus.size()] = std::max(maximum[gpus.size()], gain);
     EXPECT_GE(gain, 1 - 1e-9);
   }
-  EXPECT_NEAR(most[5], 2.0, 0.005);
-  EXPECT_NEAR(most[6], 25.0 / 12, 0.005);  // 2.08
-  EXPECT_DOUBLE_EQ(most[8], 1);
+  EXPECT_NEAR(maximum[5], 2.0, 0.005);
+  EXPECT_NEAR(maximum[6], 25.0 / 12, 0.005);  // 2.08
+  EXPECT_DOUBLE_EQ(maximum[8], 1);
 }
 
 TEST(RingSearch, BothWaysThroughADoubleLinkThatEndsThere) {

@@ -17,7 +17,7 @@
 namespace espalier {
 namespace {
 
-constexpr int kMostSteps = 9;
+constexpr int kMaxSteps = 9;
 constexpr int kWalks = 1'000;
 constexpr int kPricings = 20;
 
@@ -42,7 +42,7 @@ struct Ways {
       return nodes[random() % nodes.size()];
     };
     std::vector<NodeId> path{any(placement.ranks)};
-    while (path.size() <= kMostSteps) {
+    while (path.size() <= kMaxSteps) {
       path.push_back(any(neighbours[path.back()]));
       if (is_gpu(path.back())) return path;
     }

@@ -143,13 +143,13 @@ TEST(CheapestArborescence, RandomGraphsAgreeWithAllTrees) {
         if (from != to) prices[from][to] = random() % 6;
       }
     }
-    std::int64_t least = -1;
+    std::int64_t minimum = -1;
     for (const Parents& parents : all_trees(n, root)) {
       std::int64_t price = 0;
       for (int rank = 0; rank < n; ++rank) {
         if (rank != root) price += *prices[parents[rank]][rank];
       }
-      least = least < 0 ? price : std::min(least, price);
+      minimum = minimum < 0 ? price : std::min(minimum, price);
     }
     Parents parents(n, -1);
     std::int64_t price = 0;
@@ -159,7 +159,7 @@ TEST(CheapestArborescence, RandomGraphsAgreeWithAllTrees) {
       price += *prices[from][to];
     }
     EXPECT_TRUE(parents[root] == -1 && leads_to_root(parents, root)) << trial;
-    EXPECT_EQ(price, least) << trial;
+    EXPECT_EQ(price, minimum) << trial;
   }
 }
 

@@ -116,13 +116,13 @@ std::optional<Program> program_for(const Question& question, const Setting& sett
   return program;
 }
 
-constexpr std::size_t kMostSimGridOps = 2000;
+constexpr std::size_t kMaxSimGridOps = 2000;
 
 RunReport simulated(const Program& program, const Question& question, const Setting& setting) {
   RunOptions options;
   options.size_bytes = question.bytes;
   // SimGrid takes minutes for the largest.
-  options.engine = program.ops.size() > kMostSimGridOps ? SimEngine::classes : question.engine;
+  options.engine = program.ops.size() > kMaxSimGridOps ? SimEngine::classes : question.engine;
   return Simulator().run(program, setting.target, options);
 }
 

@@ -98,9 +98,9 @@ TEST(Judge, ReadsEveryMeasureOfTraining) {
 
 TEST(Judge, IntervalsOfPapersHaveATolerance) {
   // Ours is 10: 10 % of 8 to 9 are 0.9 at its upper end, 10 % of 11.2 to 12 are 1.12 at the lower.
-  const auto verdict = [](double least, double most) {
+  const auto verdict = [](double minimum, double maximum) {
     ExpectedFigure figure;
-    figure.paper = PaperFigure{least, most, 0.1};
+    figure.paper = PaperFigure{minimum, maximum, 0.1};
     return judged(expect(Measure::algbw_gbps, figure), outcome()).verdict;
   };
   EXPECT_EQ(verdict(9, 11), Verdict::reproduced);

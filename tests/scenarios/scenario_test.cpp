@@ -273,8 +273,8 @@ TEST(Scenario, ReadsIntervalsAndOrders) {
   const auto& expectations = scenario.blocks[0].expectations;
   ASSERT_EQ(expectations.size(), 2u);
   const PaperFigure paper = std::get<ExpectedFigure>(expectations[0].result).paper.value();
-  EXPECT_EQ(paper.least, 1);
-  EXPECT_EQ(paper.most, 2.5);
+  EXPECT_EQ(paper.minimum, 1);
+  EXPECT_EQ(paper.maximum, 2.5);
   EXPECT_DOUBLE_EQ(paper.tolerance, 0.1);
   const auto& order = std::get<ExpectedOrder>(expectations[1].result);
   ASSERT_EQ(order.figures.size(), 2u);

@@ -222,8 +222,8 @@ TEST_F(Training, RandomModelsKeepTheirAccounts) {
   constexpr unsigned seed = 20261120;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto pick = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(random);
+  const auto pick = [&](int minimum, int maximum) {
+    return std::uniform_int_distribution<int>(minimum, maximum)(random);
   };
   const std::vector<std::string> algorithms = {"ring",
                                                "ring:directions=2",

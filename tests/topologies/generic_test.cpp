@@ -172,7 +172,7 @@ TEST(Generic, DescribesItself) {
     std::map<std::string, double> defaults;
     for (const GenericParameter& parameter : machine.parameters) {
       EXPECT_FALSE(parameter.meaning.empty()) << parameter.name;
-      defaults[parameter.name] = parameter.otherwise;
+      defaults[parameter.name] = parameter.default_value;
     }
     EXPECT_EQ(generic_topology(machine.name, defaults).links.size(),
               generic_topology(machine.name, {}).links.size());
