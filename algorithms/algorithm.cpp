@@ -80,7 +80,7 @@ std::optional<std::string> needs_relays(const Algorithm& algorithm, const BuildR
   if (!apart) return std::nullopt;
   const auto name = [&](int rank) -> const std::string& {
     const NodeId gpu = without.ranks[static_cast<std::size_t>(rank)];
-    return request.router->topology().nodes[static_cast<std::size_t>(gpu)].name;
+    return request.router->topology().node(gpu).name;
   };
   return fmt::format("only relays join ranks {} ({}) and {} ({}), and {} does not use them",
                      apart->first, name(apart->first), apart->second, name(apart->second),

@@ -24,7 +24,7 @@ std::string ForestWriter::via(int from, int to, const std::vector<NodeId>& path)
   std::vector<NodeId> usual_path;
   NodeId at = start;
   for (const Hop& hop : usual->hops) {
-    const Link& link = router_.topology().links[hop.link];
+    const Link& link = router_.topology().link(hop.link);
     at = at == link.a ? link.b : link.a;
     usual_path.push_back(at);
   }

@@ -51,8 +51,8 @@ class ForestWriter {
 /// so strips of one weight get the shares that were planned. Two strips of a tree, half a piece
 /// apart, hide each other's start-ups.
 struct Strips {
-  std::int64_t per_unit = 2;       ///< strips of a unit of weight, as many units of the contract
-  std::int64_t most_ops = 16'000;  ///< where unit strips would make more, strips are wider
+  std::int64_t per_unit = 2;      ///< strips of a unit of weight, as many units of the contract
+  std::int64_t max_ops = 16'000;  ///< where unit strips would make more, strips are wider
   /// Times `per_unit`, about how many to make where unit strips are more; 0: that is no matter.
   /// Weights with large numerators take so many units that strips of one are too short to be cut.
   std::int64_t wanted = 0;
@@ -70,11 +70,11 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   }
   // Strips as wide as each other, as nearly as trees' weights allow: those wider than the others
   // would end last.
-  const std::int64_t unit_ops = std::max(ops, strips.most_ops);
+  const std::int64_t unit_ops = std::max(ops, strips.max_ops);
   for (const PlannedTree& tree : forest.trees) {
     const std::int64_t units = strips.per_unit * tree.weight;
     std::int64_t count =
-        std::max<std::int64_t>(1, (units * strips.most_ops + unit_ops / 2) / unit_ops);
+        std::max<std::int64_t>(1, (units * strips.max_ops + unit_ops / 2) / unit_ops);
     if (strips.wanted > 0) {
       const std::int64_t wanted = (tree.weight * strips.wanted + weight / 2) / weight;
       count = std::min(count, strips.per_unit * std::max<std::int64_t>(1, wanted));

@@ -46,13 +46,13 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
   }
   Strips strips{.per_unit = request.parameter("streams"), .wanted = request.parameter("strips")};
   if (has_paths(request.collective)) {
-    strips.most_ops = kMaxPathOps;
+    strips.max_ops = kMaxPathOps;
     return path_program("optimal", request, forest, strips);
   }
   if (request.collective != Collective::allreduce) {
     return forest_program("optimal", request, forest, strips);
   }
-  strips.most_ops = kMaxAllreduceOps;
+  strips.max_ops = kMaxAllreduceOps;
   return allreduce_program("optimal", request, forest, strips);
 }
 

@@ -80,7 +80,7 @@ class Rates {
     options.iterations = kRuns;
     options.warmup = 3;
     options.check = false;
-    return backend_.run(program, target, options).median_time_s;
+    return backend_.run(program, target, options).executed->median_time_s;
   }
 
   double gbps(const Program& program, std::int64_t bytes, DataType type = DataType::float32,

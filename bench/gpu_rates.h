@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 
 namespace espalier {
 

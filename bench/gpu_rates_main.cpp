@@ -13,7 +13,7 @@
 #include "bench/gpu_rates.h"
 #include "core/error.h"
 #include "core/units.h"
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "algorithms/algorithm.h"
 #include "core/error.h"
 #include "core/units.h"
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 #include "ir/chunk.h"
 
 namespace {
@@ -43,9 +43,9 @@ double mean_time_s(const Setting& setting, const std::string& algorithm, std::in
   options.iterations = setting.iterations;
   options.warmup = 1;
   const RunReport report = HostBackend().run(program, {}, options);
-  if (report.wrong != 0) {
-    throw Error(ErrorKind::runtime,
-                fmt::format("{}: {} elements are wrong", algorithm, report.wrong.value_or(-1)));
+  if (report.executed->wrong != 0) {
+    throw Error(ErrorKind::runtime, fmt::format("{}: {} elements are wrong", algorithm,
+                                                report.executed->wrong.value_or(-1)));
   }
   return report.time_s;
 }

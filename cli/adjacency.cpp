@@ -32,7 +32,7 @@ std::optional<std::vector<NodeId>> between(const Topology& topology, NodeId a, N
   while (!open.empty() && before[b] < 0) {
     const NodeId node = open.front();
     open.pop();
-    if (node != a && topology.nodes[node].kind == NodeKind::gpu) continue;
+    if (node != a && topology.node(node).kind == NodeKind::gpu) continue;
     for (const NodeId neighbour : next[node]) {
       if (before[neighbour] >= 0) continue;
       before[neighbour] = node;
@@ -55,7 +55,7 @@ std::string fabric_cell(const Topology& topology, NodeId a, NodeId b) {
     if (link.link_class != LinkClass::gpu_fabric || (link.a != a && link.b != a)) continue;
     const NodeId other = link.a == a ? link.b : link.a;
     const bool shared_switch =
-        topology.nodes[other].kind == NodeKind::nvswitch && std::ranges::count(next[other], b) > 0;
+        topology.node(other).kind == NodeKind::nvswitch && std::ranges::count(next[other], b) > 0;
     if (other != b && !shared_switch) continue;
     (other == b ? direct : switched) += link.count;
     kind = link.kind;
@@ -77,8 +77,8 @@ std::string adjacency(const Topology& topology, NodeId a, NodeId b) {
   std::vector<int> numa;
   int switches = 0;
   for (const NodeId node : *path) {
-    if (topology.nodes[node].kind == NodeKind::cpu) numa.push_back(topology.nodes[node].numa);
-    if (topology.nodes[node].kind == NodeKind::pcie_switch) ++switches;
+    if (topology.node(node).kind == NodeKind::cpu) numa.push_back(topology.node(node).numa);
+    if (topology.node(node).kind == NodeKind::pcie_switch) ++switches;
   }
   if (numa.empty()) return switches > 1 ? "PXB" : "PIX";
   if (numa.size() == 1) return "PHB";

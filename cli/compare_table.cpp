@@ -10,7 +10,7 @@
 #include "cli/report.h"
 #include "cli/text.h"
 #include "core/error.h"
-#include "exec/median.h"
+#include "core/median.h"
 
 namespace espalier {
 
@@ -33,8 +33,9 @@ void print_header(const Console& console, const Comparison& first, std::string_v
       "# predicted: simulated, profile {}; measured: backend {}, the median of {} runs\n#\n",
       to_string(query.collective), where, query.in_place ? "in place" : "out of place",
       query.profile, first.measured.backend, query.run.iterations);
-  for (const std::string& note : first.measured.report.notes) console.out << "# " << note << '\n';
-  if (!first.measured.report.notes.empty()) console.out << "#\n";
+  for (const std::string& note : first.measured.report.executed->notes)
+    console.out << "# " << note << '\n';
+  if (!first.measured.report.executed->notes.empty()) console.out << "#\n";
   console.out << '#'
               << cells("size", "algorithm", width, "chunk", "predicted", "measured", "least..most",
                        "error", "#wrong")
@@ -50,14 +51,15 @@ std::string micros(double time_s) { return fit_number(time_s * 1e6, 8); }
 void print_row(const Console& console, const Comparison& one, std::size_t width) {
   const RunReport& measured = one.measured.report;
   const std::int64_t chunk = one.measured.chunk_bytes;
-  console.out << cells(fmt::format("{}", measured.message_bytes), algorithm_label(one.measured),
-                       width, chunk == 0 ? "-" : fmt::format("{}", chunk),
-                       micros(one.predicted.report.time_s), micros(measured.median_time_s),
-                       micros(measured.min_time_s) + ".." + micros(measured.max_time_s),
-                       fmt::format("{:+.1f}", 100 * one.error()),
-                       measured.wrong ? fmt::format("{}", *measured.wrong) : "N/A")
-              << '\n'
-              << std::flush;
+  console.out
+      << cells(fmt::format("{}", measured.message_bytes), algorithm_label(one.measured), width,
+               chunk == 0 ? "-" : fmt::format("{}", chunk), micros(one.predicted.report.time_s),
+               micros(measured.executed->median_time_s),
+               micros(measured.executed->min_time_s) + ".." + micros(measured.executed->max_time_s),
+               fmt::format("{:+.1f}", 100 * one.error()),
+               measured.executed->wrong ? fmt::format("{}", *measured.executed->wrong) : "N/A")
+      << '\n'
+      << std::flush;
 }
 
 std::string percent(std::optional<double> error) {
@@ -67,7 +69,7 @@ std::string percent(std::optional<double> error) {
 }  // namespace
 
 double Comparison::error() const {
-  const double measured_s = measured.report.median_time_s;
+  const double measured_s = measured.report.executed->median_time_s;
   return measured_s > 0 ? predicted.report.time_s / measured_s - 1 : 0;
 }
 
@@ -122,18 +124,19 @@ std::string comparison_json(const std::vector<Comparison>& comparisons, const An
   for (const Comparison& one : comparisons) {
     const Query& query = one.measured.query;
     const RunReport& measured = one.measured.report;
-    rows.push_back({{"collective", to_string(query.collective)},
-                    {"algorithm", query.algorithm},
-                    {"in_place", query.in_place},
-                    {"ranks", one.measured.ranks},
-                    {"size_bytes", measured.message_bytes},
-                    {"chunk_bytes", one.measured.chunk_bytes},
-                    {"predicted_s", rounded(one.predicted.report.time_s)},
-                    {"measured_s", rounded(measured.median_time_s)},
-                    {"min_time_s", rounded(measured.min_time_s)},
-                    {"max_time_s", rounded(measured.max_time_s)},
-                    {"error", rounded(one.error())},
-                    {"wrong", measured.wrong ? Json(*measured.wrong) : Json()}});
+    rows.push_back(
+        {{"collective", to_string(query.collective)},
+         {"algorithm", query.algorithm},
+         {"in_place", query.in_place},
+         {"ranks", one.measured.ranks},
+         {"size_bytes", measured.message_bytes},
+         {"chunk_bytes", one.measured.chunk_bytes},
+         {"predicted_s", rounded(one.predicted.report.time_s)},
+         {"measured_s", rounded(measured.executed->median_time_s)},
+         {"min_time_s", rounded(measured.executed->min_time_s)},
+         {"max_time_s", rounded(measured.executed->max_time_s)},
+         {"error", rounded(one.error())},
+         {"wrong", measured.executed->wrong ? Json(*measured.executed->wrong) : Json()}});
     if (!one.measured.chosen.empty()) rows.back()["chosen"] = one.measured.chosen;
   }
   const auto or_null = [](std::optional<double> error) { return error ? rounded(*error) : Json(); };

@@ -26,8 +26,9 @@ void print_header(const Console& console, const Query& query, const Outcome& out
       "# warmup iters: {} iters: {} validation: {}\n#\n",
       to_string(query.collective), describe_ranks(query, outcome.ranks), query.algorithm,
       outcome.backend, query.run.warmup, query.run.iterations, query.run.check ? 1 : 0);
-  for (const std::string& note : outcome.report.notes) console.out << "# " << note << '\n';
-  if (!outcome.report.notes.empty()) console.out << "#\n";
+  for (const std::string& note : outcome.report.executed->notes)
+    console.out << "# " << note << '\n';
+  if (!outcome.report.executed->notes.empty()) console.out << "#\n";
   console.out << fmt::format("#{:>74}{:>33}\n", "out-of-place", "in-place");
   const std::string names = half_row("time", "algbw", "busbw", "#wrong");
   const std::string units = half_row("(us)", "(GB/s)", "(GB/s)", "");
@@ -43,7 +44,7 @@ std::string measured(const Outcome& outcome) {
   const RunReport& report = outcome.report;
   return half_row(fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
                   fit_number(outcome.busbw_gbps(), 6),
-                  report.wrong ? fmt::format("{}", *report.wrong) : "N/A");
+                  report.executed->wrong ? fmt::format("{}", *report.executed->wrong) : "N/A");
 }
 
 std::string row(const Outcome& out_of_place, const Outcome& in_place) {
@@ -77,7 +78,7 @@ void print_footer(const Console& console, const std::vector<Outcome>& outcomes) 
   std::int64_t wrong = 0;
   double busbw_gbps = 0;
   for (const Outcome& outcome : outcomes) {
-    wrong += outcome.report.wrong.value_or(0);
+    wrong += outcome.report.wrong_elements();
     busbw_gbps += outcome.busbw_gbps();
   }
   if (outcomes.empty()) return;

@@ -3,7 +3,7 @@
 
 #include "cli/app.h"
 #include "cli/process.h"
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 
 int main(int argc, char** argv) {
   espalier::hold_standard_streams();

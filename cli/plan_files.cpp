@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> path_of(const Planned& planned, const TreeEdge& edge) {
   std::vector<std::string> names;
   for (const NodeId node : edge.path) {
-    names.push_back(planned.machine->topology->nodes[static_cast<std::size_t>(node)].name);
+    names.push_back(planned.machine->topology->node(node).name);
   }
   return names;
 }

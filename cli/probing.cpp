@@ -9,10 +9,10 @@
 #include <set>
 
 #include "cli/text.h"
-#include "exec/cuda_backend.h"
-#include "exec/cuda_inventory.h"
-#include "exec/fit_machine.h"
-#include "exec/host_backend.h"
+#include "exec/cuda/cuda_backend.h"
+#include "exec/cuda/cuda_inventory.h"
+#include "exec/host/host_backend.h"
+#include "probe/fit_machine.h"
 
 namespace espalier {
 
@@ -149,9 +149,7 @@ ProbeRequest probe_request_for(Executor executor, const std::vector<int>& device
 std::vector<std::string> doubts_about(const Topology& machine, Executor executor,
                                       const std::vector<int>& devices) {
   const std::vector<NodeId> gpus = machine.gpus();
-  const auto node = [&](NodeId id) -> const Node& {
-    return machine.nodes[static_cast<std::size_t>(id)];
-  };
+  const auto node = [&](NodeId id) -> const Node& { return machine.node(id); };
   std::vector<std::string> doubts;
   if (std::ranges::none_of(machine.sources, [](const std::string& source) {
         return source.starts_with(kProbedSource);

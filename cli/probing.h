@@ -7,8 +7,8 @@
 
 #include "cli/arguments.h"
 #include "cli/console.h"
-#include "exec/survey.h"
-#include "ir/backend.h"
+#include "probe/survey.h"
+#include "run/backend.h"
 #include "scenarios/study.h"
 
 namespace espalier {

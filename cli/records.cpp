@@ -53,23 +53,29 @@ struct Fields {
     visit("what", step.what);
     visit("waited_for", step.waited_for);
   }
+  static void of(auto& visit, Is<SimulatedPart> auto& simulated) {
+    visit("engine", simulated.engine);
+    visit("end", simulated.end);
+    visit("work", simulated.work);
+    visit("links", simulated.links);
+    visit("critical_path", simulated.critical_path);
+    visit("critical_steps", simulated.critical_steps);
+  }
+  static void of(auto& visit, Is<ExecutedPart> auto& executed) {
+    visit("min_time_s", executed.min_time_s);
+    visit("max_time_s", executed.max_time_s);
+    visit("median_time_s", executed.median_time_s);
+    visit("wrong", executed.wrong);
+    visit("damage", executed.damage);
+    visit("notes", executed.notes);
+  }
   static void of(auto& visit, Is<RunReport> auto& report) {
     visit("time_s", report.time_s);
-    visit("min_time_s", report.min_time_s);
-    visit("max_time_s", report.max_time_s);
-    visit("median_time_s", report.median_time_s);
     visit("message_bytes", report.message_bytes);
     visit("transfers", report.transfers);
-    visit("wrong", report.wrong);
-    visit("damage", report.damage);
-    visit("notes", report.notes);
-    visit("engine", report.engine);
-    visit("end", report.end);
-    visit("work", report.work);
-    visit("links", report.links);
-    visit("critical_path", report.critical_path);
-    visit("critical_steps", report.critical_steps);
     visit("wall_s", report.wall_s);
+    visit("simulated", report.simulated);
+    visit("executed", report.executed);
   }
   static void of(auto& visit, Is<Outcome> auto& outcome) {
     visit("backend", outcome.backend);

@@ -12,9 +12,9 @@ namespace espalier {
 
 namespace {
 
-Json critical_path_json(const RunReport& report) {
+Json critical_path_json(const SimulatedPart& simulated) {
   Json steps = Json::array();
-  for (const CriticalStep& step : report.critical_path) {
+  for (const CriticalStep& step : simulated.critical_path) {
     steps.push_back({{"op", step.op},
                      {"start_s", rounded(step.start_s)},
                      {"end_s", rounded(step.end_s)},
@@ -44,7 +44,7 @@ Json figures_json(const Outcome& outcome) {
   json["root"] = info(query.collective).rooted ? Json(query.root) : Json();
   json["in_place"] = query.in_place;
   // Times of an executing back end depend on these, and those of the simulator do not.
-  const bool executed = report.engine.empty();
+  const std::optional<ExecutedPart>& executed = report.executed;
   json["dtype"] = executed ? Json(to_string(query.run.type)) : Json();
   json["op"] = executed && info(query.collective).reduces ? Json(to_string(query.run.op)) : Json();
   json["iters"] = executed ? Json(query.run.iterations) : Json();
@@ -52,17 +52,17 @@ Json figures_json(const Outcome& outcome) {
   json["chunk_bytes"] = outcome.chunk_bytes;
   if (!outcome.chunk_note.empty()) json["chunk_note"] = outcome.chunk_note;
   json["backend"] = outcome.backend;
-  json["engine"] = report.engine.empty() ? Json() : Json(report.engine);
-  if (!report.notes.empty()) json["notes"] = report.notes;
+  json["engine"] = report.simulated ? Json(report.simulated->engine) : Json();
+  if (executed && !executed->notes.empty()) json["notes"] = executed->notes;
   json["time_s"] = rounded(report.time_s);
-  json["min_time_s"] = executed ? rounded(report.min_time_s) : Json();
-  json["max_time_s"] = executed ? rounded(report.max_time_s) : Json();
+  json["min_time_s"] = executed ? rounded(executed->min_time_s) : Json();
+  json["max_time_s"] = executed ? rounded(executed->max_time_s) : Json();
   json["algbw_gbps"] = rounded(report.algbw_gbps());
   json["busbw_gbps"] = rounded(outcome.busbw_gbps());
   json["transfers"] = report.transfers;
   json["verified"] = outcome.verified;
   json["order_consistent"] = outcome.order_consistent;
-  json["wrong"] = report.wrong ? Json(*report.wrong) : Json();
+  json["wrong"] = executed && executed->wrong ? Json(*executed->wrong) : Json();
   return json;
 }
 
@@ -70,9 +70,10 @@ Json report_json(const Outcome& outcome) {
   const RunReport& report = outcome.report;
   Json json = figures_json(outcome);
   json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
-  json["links"] = links_json(report);
-  json["critical_path"] = critical_path_json(report);
-  json["critical_path_steps"] = report.critical_steps;
+  const SimulatedPart simulated = report.simulated.value_or(SimulatedPart{});
+  json["links"] = links_json(simulated);
+  json["critical_path"] = critical_path_json(simulated);
+  json["critical_path_steps"] = simulated.critical_steps;
   json["wall_s"] = rounded(report.wall_s);
   return json;
 }
@@ -117,9 +118,9 @@ Json bound_json(const Bound& bound, double fraction) {
           {"certificate", bound.certificate}};
 }
 
-Json links_json(const RunReport& report) {
+Json links_json(const SimulatedPart& simulated) {
   Json links = Json::array();
-  for (const LinkUse& link : report.links) {
+  for (const LinkUse& link : simulated.links) {
     links.push_back({{"name", link.name},
                      {"bytes", rounded(link.bytes)},
                      {"busy_s", rounded(link.busy_s)},

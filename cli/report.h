@@ -45,7 +45,7 @@ Json skipped_row(const Skipped& one);
 void add_asked_by(const AskedBy& asked_by, Json& json);
 
 /// How busy links were, as in a report.
-Json links_json(const RunReport& report);
+Json links_json(const SimulatedPart& simulated);
 
 /// What was skipped, as `espalier.skipped/1`.
 Json skipped_json(const Skipped& one);

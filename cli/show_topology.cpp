@@ -46,7 +46,7 @@ std::set<int> shown_hosts(const Topology& topology) {
   std::map<int, Host> hosts;
   for (const Node& node : topology.nodes) hosts[node.host].nodes.push_back(&node);
   for (const Link& link : topology.links) {
-    const int host = std::max(topology.nodes[link.a].host, topology.nodes[link.b].host);
+    const int host = std::max(topology.node(link.a).host, topology.node(link.b).host);
     hosts[host].links.push_back(&link);
   }
   const auto alike = [](const auto* a, const auto* b) { return figures_of(*a) == figures_of(*b); };
@@ -108,8 +108,8 @@ void show_links(const Console& console, const Topology& topology, const std::set
   std::vector<std::pair<Kind, std::vector<std::string>>> groups;
   std::map<Kind, std::size_t> group_of;
   for (const Link& link : topology.links) {
-    const Node& a = topology.nodes[link.a];
-    const Node& b = topology.nodes[link.b];
+    const Node& a = topology.node(link.a);
+    const Node& b = topology.node(link.b);
     if (!hosts.contains(std::max(a.host, b.host))) continue;
     const Kind kind = figures_of(link);
     const auto [group, is_new] = group_of.try_emplace(kind, groups.size());
@@ -142,16 +142,16 @@ void show_matrix(const Console& console, const Topology& topology) {
   std::vector<NodeId> gpus = topology.gpus();
   const std::size_t all = gpus.size();
   if (all > kMaxMatrixGpus) {
-    std::erase_if(gpus, [&](NodeId gpu) { return topology.nodes[gpu].host > 0; });
+    std::erase_if(gpus, [&](NodeId gpu) { return topology.node(gpu).host > 0; });
     if (gpus.size() > kMaxMatrixGpus) gpus.resize(kMaxMatrixGpus);
   }
   Columns columns(std::string(gpus.size() + 1, 'l'));
   std::vector<std::string> header = {""};
-  for (const NodeId gpu : gpus) header.push_back(topology.nodes[gpu].name);
+  for (const NodeId gpu : gpus) header.push_back(topology.node(gpu).name);
   columns.add(header);
   std::set<std::string> seen;
   for (const NodeId row : gpus) {
-    std::vector<std::string> cells = {topology.nodes[row].name};
+    std::vector<std::string> cells = {topology.node(row).name};
     for (const NodeId column : gpus) {
       cells.push_back(adjacency(topology, row, column));
       seen.insert(cells.back().substr(0, cells.back().find_first_of("0123456789")));
@@ -198,7 +198,7 @@ void show_profiles(const Console& console, const Topology& topology) {
     std::vector<std::string> cells = {name};
     for (const auto& [profile_name, profile] : topology.profiles) {
       const Router router(topology, profile);
-      const auto costs = profile.links.find(topology.links[link].kind);
+      const auto costs = profile.links.find(topology.link(link).kind);
       const double overhead_s = costs == profile.links.end() ? 0 : costs->second.overhead_s;
       cells.push_back(fmt::format("{}  {:>8}", format_gbps(router.capacity_gbps(link)),
                                   format_seconds(overhead_s)));
@@ -245,8 +245,8 @@ std::string topology_dot(const Topology& topology) {
     const std::string label = fmt::format("{}{} {} GB/s", link.kind,
                                           link.count > 1 ? fmt::format(" x{}", link.count) : "",
                                           format_gbps(link.gbps * link.count));
-    text += fmt::format("  {} -- {} [label={}];\n", dot_quoted(topology.nodes[link.a].name),
-                        dot_quoted(topology.nodes[link.b].name), dot_quoted(label));
+    text += fmt::format("  {} -- {} [label={}];\n", dot_quoted(topology.node(link.a).name),
+                        dot_quoted(topology.node(link.b).name), dot_quoted(label));
   }
   return text + "}\n";
 }

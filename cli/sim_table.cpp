@@ -197,7 +197,7 @@ void simulate_table(const Console& console, Study& study, const std::vector<Quer
 }
 
 void print_links(const Console& console, const Outcome& outcome, int maximum) {
-  std::vector<LinkUse> links = outcome.report.links;
+  std::vector<LinkUse> links = outcome.report.simulated->links;
   std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
   console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
@@ -215,8 +215,8 @@ void print_links(const Console& console, const Outcome& outcome, int maximum) {
 }
 
 void print_critical_path(const Console& console, const Outcome& outcome) {
-  const std::vector<CriticalStep>& steps = outcome.report.critical_path;
-  const auto all_steps = static_cast<std::size_t>(outcome.report.critical_steps);
+  const std::vector<CriticalStep>& steps = outcome.report.simulated->critical_path;
+  const auto all_steps = static_cast<std::size_t>(outcome.report.simulated->critical_steps);
   console.out << fmt::format(
       "#\n# Critical path of {} at {}: {}{} steps\n", algorithm_label(outcome),
       describe_size(outcome.query.size_bytes),

@@ -233,9 +233,8 @@ void print_skipped(const Console& console, const Answers& answers) {
 }
 
 int verdict(const Answers& answers) {
-  const bool wrong = std::ranges::any_of(answers.outcomes, [](const Outcome& outcome) {
-    return outcome.report.wrong.value_or(0) > 0;
-  });
+  const bool wrong = std::ranges::any_of(
+      answers.outcomes, [](const Outcome& outcome) { return outcome.report.wrong_elements() > 0; });
   return wrong || !answers.broken.empty() ? 1 : 0;
 }
 

@@ -84,7 +84,7 @@ Json figures_json(const TrainingOutcome& outcome) {
   json["transfers"] = outcome.report.transfers;
   json["verified"] = true;
   json["order_consistent"] = outcome.order_consistent;
-  json["engine"] = outcome.report.engine;
+  json["engine"] = outcome.report.simulated->engine;
   return json;
 }
 
@@ -222,7 +222,7 @@ void print_buckets(const Console& console, const TrainingOutcome& outcome) {
 Json training_json(const TrainingOutcome& outcome) {
   Json json = figures_json(outcome);
   json["buckets"] = buckets_json(outcome);
-  json["links"] = links_json(outcome.report);
+  json["links"] = links_json(*outcome.report.simulated);
   json["wall_s"] = rounded(outcome.report.wall_s);
   return json;
 }

@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 #include "scenarios/scenario.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"

@@ -13,7 +13,7 @@
 #include "cli/training_table.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 #include "scenarios/scenario.h"
 #include "sim/simulator.h"
 
@@ -152,8 +152,9 @@ void note_unanswered(const ScenarioBlock& block, const std::string& topology,
 /// They are most of what a large sweep would hold in memory.
 void ScenarioRunner::drop_details(RunReport& report) const {
   if (options_.keep_details) return;
-  report.links = {};
-  report.critical_path = {};
+  if (!report.simulated) return;
+  report.simulated->links = {};
+  report.simulated->critical_path = {};
 }
 
 /// The links of the best answer, and what it does with real data.
@@ -236,8 +237,8 @@ void print_summary(const Console& console, const Scenario& scenario, const Resul
   std::size_t executed = 0;
   std::int64_t wrong = 0;
   for (const Outcome& outcome : answers.outcomes) {
-    (outcome.report.wrong ? executed : simulated) += 1;
-    wrong += outcome.report.wrong.value_or(0);
+    (outcome.report.executed ? executed : simulated) += 1;
+    wrong += outcome.report.wrong_elements();
   }
   console.out << fmt::format("# {}: {} verified and simulated", scenario.name,
                              counted(simulated, "program"));

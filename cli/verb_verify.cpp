@@ -6,9 +6,10 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "ir/backend.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "run/backend.h"
+#include "run/routes.h"
 
 namespace espalier {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "exec/median.h"
+#include "core/median.h"
 
 namespace espalier {
 namespace {
@@ -29,9 +29,10 @@ void require_sane(const RunOptions& options) {
 
 void note_times(RunReport& report, std::span<const double> times_s) {
   const auto [minimum, maximum] = std::ranges::minmax(times_s);
-  report.min_time_s = minimum;
-  report.max_time_s = maximum;
-  report.median_time_s = median({times_s.begin(), times_s.end()});
+  ExecutedPart& executed = *report.executed;
+  executed.min_time_s = minimum;
+  executed.max_time_s = maximum;
+  executed.median_time_s = median({times_s.begin(), times_s.end()});
   report.time_s = 0;
   for (const double time_s : times_s) report.time_s += time_s / static_cast<double>(times_s.size());
 }

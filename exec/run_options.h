@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 
 namespace espalier {
 
@@ -11,7 +11,8 @@ namespace espalier {
 /// end.
 void require_sane(const RunOptions& options);
 
-/// Mean, median, least and largest of the timed runs. \pre there is one.
+/// Mean, median, least and largest of the timed runs. \pre there is one, and
+/// the report has its executed part
 void note_times(RunReport& report, std::span<const double> times_s);
 
 }  // namespace espalier

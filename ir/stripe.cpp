@@ -20,7 +20,7 @@ namespace {
 /// Scratch for all ordered pairs of a host memory stays addressable with these: 64 x 63 pairs of
 /// 2^20 units are less than 2^32. (Ops that read several operands from one place take more.)
 constexpr std::int64_t kMaxRanksOfHost = 64;
-constexpr std::int64_t kMaxUnits = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxStripedUnits = std::int64_t{1} << 20;
 
 /// Into how many a unit is cut, so that both parts, and every piece, are whole.
 std::int64_t refinement(const Striping& striping) {
@@ -213,9 +213,9 @@ std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& str
                          kMaxRanksOfHost);
     }
   }
-  if (units > kMaxUnits / refinement(striping)) {
+  if (units > kMaxStripedUnits / refinement(striping)) {
     return fmt::format("cut into parts of a percent its message would have more than {} units",
-                       kMaxUnits);
+                       kMaxStripedUnits);
   }
   return std::nullopt;
 }

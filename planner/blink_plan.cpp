@@ -259,7 +259,7 @@ TreeEdges rerooted(const TreeEdges& edges, int root) {
 std::vector<NodeId> switches_between(const Router& router, NodeId from, NodeId to) {
   std::vector<NodeId> path;
   for (const Hop& hop : router.route(from, to)->hops) {
-    const Link& link = router.topology().links[static_cast<std::size_t>(hop.link)];
+    const Link& link = router.topology().link(hop.link);
     path.push_back(hop.forward ? link.b : link.a);
   }
   path.pop_back();

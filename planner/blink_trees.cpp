@@ -106,7 +106,7 @@ std::string names(const Router& router, const Placement& placement, const std::v
   std::vector<std::string> words;
   for (const int rank : ranks) {
     const NodeId node = placement.ranks[static_cast<std::size_t>(rank)];
-    words.push_back(router.topology().nodes[static_cast<std::size_t>(node)].name);
+    words.push_back(router.topology().node(node).name);
   }
   return "{" + join(words, ", ") + "}";
 }

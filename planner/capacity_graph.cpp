@@ -59,7 +59,7 @@ class GraphMaker {
  private:
   static constexpr int kNone = -1;
 
-  NodeKind kind(NodeId node) const { return topology_.nodes[node].kind; }
+  NodeKind kind(NodeId node) const { return topology_.node(node).kind; }
   /// A GPU that stores what it gets.
   bool is_memory(NodeId node) const { return memories_.count(node) > 0; }
 
@@ -123,7 +123,7 @@ class GraphMaker {
       for (std::size_t next = 0; next < group.size(); ++next) {
         for (const NodeId other : neighbours_[group[next]]) {
           if (kind(other) == NodeKind::gpu) {
-            gpus_of_socket[topology_.nodes[other].numa].insert(other);
+            gpus_of_socket[topology_.node(other).numa].insert(other);
           }
           if (kind(other) != NodeKind::pcie_switch || seen[other]) continue;
           seen[other] = true;
@@ -168,7 +168,7 @@ class GraphMaker {
   }
 
   void add_link(LinkId id) {
-    const Link& link = topology_.links[id];
+    const Link& link = topology_.link(id);
     const double bytes_per_s = router_.capacity_gbps(id) * 1e9;
     double forward = bytes_per_s;
     double backward = bytes_per_s;
@@ -201,7 +201,7 @@ class GraphMaker {
     if (to_staged && kind(from) != NodeKind::gpu && kind(from) != NodeKind::cpu) {
       return join({down_[from]}, {up_[to], down_[to]}, bytes_per_s, link);
     }
-    const bool is_network = net_of(topology_, topology_.links[link]) == Net::network;
+    const bool is_network = net_of(topology_, topology_.link(link)) == Net::network;
     const bool tail_up = kind(from) == NodeKind::nic ? is_network : kind(to) != NodeKind::gpu;
     const bool head_up = kind(to) == NodeKind::nic ? !is_network : kind(from) == NodeKind::gpu;
     add_arc(tail_up ? up_[from] : down_[from], head_up ? up_[to] : down_[to], bytes_per_s, link);

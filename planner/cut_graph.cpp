@@ -105,7 +105,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
   ranks_ = static_cast<int>(placement.ranks.size());
   std::vector<int> vertex_of(topology.nodes.size(), -1);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    const NodeKind kind = topology.nodes[node].kind;
+    const NodeKind kind = topology.node(node).kind;
     const bool member = members.count(static_cast<NodeId>(node)) > 0;
     const bool usable = router.scope() == LinkScope::all || is_fabric_end(kind);
     if (!usable || (kind == NodeKind::gpu && !member && !topology.gpus_forward)) continue;
@@ -271,7 +271,7 @@ CutGraph::NaturalSets CutGraph::natural_sets() const {
   std::map<int, std::vector<bool>> hosts;
   std::map<std::pair<int, int>, std::vector<bool>> sockets;
   for (std::size_t v = 0; v < n; ++v) {
-    const Node& node = topology.nodes[vertex_node_[v]];
+    const Node& node = topology.node(vertex_node_[v]);
     if (node.host < 0) continue;
     hosts.try_emplace(node.host, n, false).first->second[v] = true;
     if (node.numa < 0) continue;
@@ -301,7 +301,7 @@ std::int64_t CutGraph::ranks_in(const std::vector<bool>& sites) const {
 
 std::string CutGraph::site_name(int site) const {
   const int vertex = site_vertex_[static_cast<std::size_t>(site)];
-  return router_.topology().nodes[vertex_node_[static_cast<std::size_t>(vertex)]].name;
+  return router_.topology().node(vertex_node_[static_cast<std::size_t>(vertex)]).name;
 }
 
 }  // namespace espalier

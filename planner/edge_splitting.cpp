@@ -69,7 +69,7 @@ class Splitter {
 
   NodeKind kind(int vertex) const {
     const NodeId node = graph_.node[vertex];
-    return node < 0 ? NodeKind::pcie_switch : topology_.nodes[node].kind;
+    return node < 0 ? NodeKind::pcie_switch : topology_.node(node).kind;
   }
 
   bool is_relay(int vertex) const {
@@ -272,7 +272,7 @@ class Splitter {
   /// A network is for what goes to other hosts.
   bool abroad(int u, int vertex, int t) const {
     const auto host = [&](int v) {
-      return graph_.node[v] < 0 ? -1 : topology_.nodes[graph_.node[v]].host;
+      return graph_.node[v] < 0 ? -1 : topology_.node(graph_.node[v]).host;
     };
     return past(u, vertex, t) && host(u) != host(t);
   }

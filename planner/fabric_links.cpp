@@ -20,9 +20,9 @@ FabricJoint fabric_joint(const Router& router, NodeId a, NodeId b) {
   const Topology& topology = router.topology();
   for (std::size_t i = 1; i < route->hops.size(); ++i) {
     const Hop& hop = route->hops[i];
-    const Link& link = topology.links[static_cast<std::size_t>(hop.link)];
+    const Link& link = topology.link(hop.link);
     const NodeId passed = hop.forward ? link.a : link.b;
-    if (topology.nodes[static_cast<std::size_t>(passed)].kind != NodeKind::nvswitch) {
+    if (topology.node(passed).kind != NodeKind::nvswitch) {
       return FabricJoint::none;
     }
   }
@@ -40,7 +40,7 @@ FabricLinks::FabricLinks(const Router& router, const Placement& placement,
       const NodeId to = placement.ranks[static_cast<std::size_t>(ranks[b])];
       if (fabric_joint(router, from, to) != FabricJoint::direct) continue;
       const LinkId id = router.route(from, to)->hops.front().link;
-      const Link& link = router.topology().links[static_cast<std::size_t>(id)];
+      const Link& link = router.topology().link(id);
       gbps[index(a, b)] = router.capacity_gbps(id);
       narrowest = std::min(narrowest, gbps[index(a, b)] / link.count);
     }

@@ -99,9 +99,7 @@ class ForestChecker {
       last = edge.child;
       if (!loads_.add(edge, forest_.collective, tree.weight)) {
         const auto name = [&](int site) {
-          return router_.topology()
-              .nodes[static_cast<std::size_t>(site_node(placement_, site))]
-              .name;
+          return router_.topology().node(site_node(placement_, site)).name;
         };
         problem(fmt::format("no route between {} and {} via '{}'", name(edge.parent),
                             name(edge.child), path_text(router_.topology(), edge.path)));

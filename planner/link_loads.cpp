@@ -9,9 +9,7 @@ namespace espalier {
 
 namespace {
 
-const Link& link_of(const Router& router, LinkId link) {
-  return router.topology().links[static_cast<std::size_t>(link)];
-}
+const Link& link_of(const Router& router, LinkId link) { return router.topology().link(link); }
 
 /// Where the load of a hop is counted: directions that share a link count as one, and so do the
 /// links of a medium.
@@ -69,7 +67,7 @@ std::vector<LinkLoad> link_loads(const Forest& forest, const Router& router,
   sites.insert(placement.relays.begin(), placement.relays.end());
   const std::set<int> hosts(placement.machine_of_rank.begin(), placement.machine_of_rank.end());
   const auto takes_part = [&](NodeId id) {
-    const Node& node = topology.nodes[static_cast<std::size_t>(id)];
+    const Node& node = topology.node(id);
     if (node.kind == NodeKind::gpu) return sites.contains(id);
     return node.host < 0 || hosts.contains(node.host);
   };

@@ -7,7 +7,7 @@
 namespace espalier {
 
 int LinkResources::resource(const Hop& hop) {
-  const Link& link = router_.topology().links[static_cast<std::size_t>(hop.link)];
+  const Link& link = router_.topology().link(hop.link);
   int key = hop.link * 2 + (link.duplex == Duplex::full && hop.forward ? 1 : 0);
   if (link.duplex == Duplex::shared) key = media_.try_emplace(link.medium, key).first->second;
   const auto [known, is_new] = of_link_.try_emplace(key, count());

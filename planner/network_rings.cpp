@@ -19,7 +19,7 @@ LinkId port(const Router& router, NodeId from, NodeId elsewhere) {
   const Route* route = router.route(from, elsewhere);
   if (route == nullptr) return -1;
   for (const Hop& hop : route->hops) {
-    const Link& link = router.topology().links[static_cast<std::size_t>(hop.link)];
+    const Link& link = router.topology().link(hop.link);
     if (link.link_class == LinkClass::network) return hop.link;
   }
   return -1;

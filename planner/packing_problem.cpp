@@ -43,7 +43,7 @@ class ProblemMaker {
 
   void add(const CapacityGraph::Arc& arc) {
     if (arc.link < 0) return join(arc.from, arc.to, kFree);
-    const Link& link = router_.topology().links[static_cast<std::size_t>(arc.link)];
+    const Link& link = router_.topology().link(arc.link);
     if (link.duplex == Duplex::shared) return add_shared(arc, link.medium);
     const bool is_half = link.duplex == Duplex::half;
     const bool forward = problem_.use == LinkUse::both_ways || is_half || is_forward(arc, link);
@@ -147,9 +147,7 @@ void require_connected(const PackingProblem& problem, const Router& router,
   const int apart = unconnected_rank(problem);
   if (apart == 0) return;
   const auto name = [&](int rank) -> const std::string& {
-    return router.topology()
-        .nodes[static_cast<std::size_t>(placement.ranks[static_cast<std::size_t>(rank)])]
-        .name;
+    return router.topology().node(placement.ranks[static_cast<std::size_t>(rank)]).name;
   };
   throw Error(ErrorKind::unsupported, fmt::format("no links in scope join ranks 0 ({}) and {} ({})",
                                                   name(0), apart, name(apart)));

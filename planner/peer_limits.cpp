@@ -46,8 +46,7 @@ class PeerChooser {
 
  private:
   const Node& node(int site) const {
-    return router_.topology()
-        .nodes[static_cast<std::size_t>(sites_[static_cast<std::size_t>(site)])];
+    return router_.topology().node(sites_[static_cast<std::size_t>(site)]);
   }
 
   void list_pairs() {
@@ -231,7 +230,7 @@ bool keeps_limits(const Forest& forest, const Router& router, const Placement& p
     }
   }
   return std::ranges::all_of(peers, [&](const auto& entry) {
-    const int limit = topology.nodes[static_cast<std::size_t>(entry.first)].peer_limit;
+    const int limit = topology.node(entry.first).peer_limit;
     return limit == 0 || entry.second.size() <= static_cast<std::size_t>(limit);
   });
 }

@@ -85,10 +85,10 @@ Partition partition_of(const PackingProblem& problem, const std::vector<int>& gr
 /// "medium bus", "gpu0-gpu1" or, of one direction, "gpu0->gpu1".
 std::string resource_name(const PackingProblem::Resource& resource, const Topology& topology,
                           bool one_direction) {
-  const Link& link = topology.links[static_cast<std::size_t>(resource.link)];
+  const Link& link = topology.link(resource.link);
   if (link.duplex == Duplex::shared) return "medium " + link.medium;
-  const std::string& a = topology.nodes[static_cast<std::size_t>(link.a)].name;
-  const std::string& b = topology.nodes[static_cast<std::size_t>(link.b)].name;
+  const std::string& a = topology.node(link.a).name;
+  const std::string& b = topology.node(link.b).name;
   if (!one_direction) return a + "-" + b;
   return resource.forward ? a + "->" + b : b + "->" + a;
 }

@@ -159,7 +159,7 @@ class RingPacker {
 };
 
 /// No more rings than this: each crosses every cut, there and back, and takes a unit per hop.
-int most_rings(const FabricLinks& links, const RingRules& rules) {
+int max_rings(const FabricLinks& links, const RingRules& rules) {
   const int n = links.ranks();
   const int per_ring = rules.both_ways ? 2 : 1;
   int maximum = std::numeric_limits<int>::max();
@@ -187,7 +187,7 @@ int most_rings(const FabricLinks& links, const RingRules& rules) {
 std::vector<Ring> pack_rings(const FabricLinks& links, const RingRules& rules) {
   const int n = links.ranks();
   CHECK(n >= 3 && n <= kMaxRingRanks);
-  const int maximum = most_rings(links, rules);
+  const int maximum = max_rings(links, rules);
   if (n > kExactRingRanks) {
     RingPacker packer(links, rules);
     for (int laid = 0; laid < maximum; ++laid) {

@@ -135,9 +135,8 @@ std::string missing_hop(const Router& router, const Placement& placement, const 
       const NodeId a = node_of(placement, ring.order[i]);
       const NodeId b = node_of(placement, ring.order[(i + 1) % ring.order.size()]);
       if (ring.relays[i] >= 0 || router.route(a, b) != nullptr) continue;
-      const std::vector<Node>& nodes = router.topology().nodes;
-      return "no route joins " + nodes[static_cast<std::size_t>(a)].name + " and " +
-             nodes[static_cast<std::size_t>(b)].name;
+      const Topology& topology = router.topology();
+      return "no route joins " + topology.node(a).name + " and " + topology.node(b).name;
     }
   }
   return "";

@@ -149,10 +149,9 @@ std::string first_gap(const Router& router, const HopLoads& loads, int n) {
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
       if (a == b || loads.route(a, b) != nullptr) continue;
-      const std::vector<Node>& nodes = router.topology().nodes;
-      return fmt::format("no route joins {} and {}",
-                         nodes[static_cast<std::size_t>(loads.node(a))].name,
-                         nodes[static_cast<std::size_t>(loads.node(b))].name);
+      const Topology& topology = router.topology();
+      return fmt::format("no route joins {} and {}", topology.node(loads.node(a)).name,
+                         topology.node(loads.node(b)).name);
     }
   }
   CHECK(false);

@@ -88,7 +88,7 @@ void require_connected(const TreeRate& rate, const CapacityGraph& graph, const S
   while (!rate.inside[from] || supply[from] == 0) ++from;
   int to = 0;
   while (rate.inside[to]) ++to;
-  const auto name = [&](int rank) { return router.topology().nodes[graph.node[rank]].name; };
+  const auto name = [&](int rank) { return router.topology().node(graph.node[rank]).name; };
   const bool fabric = router.scope() == LinkScope::fabric;
   throw Error(ErrorKind::unsupported,
               fmt::format("no link leads from rank {} ({}) towards rank {} ({}){}", from,

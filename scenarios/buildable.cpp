@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/buildable.h"
+#include "run/routes.h"
 
 #include <fmt/format.h>
 
@@ -31,7 +32,7 @@ void require_connected(const Machine& machine, const Query& query) {
       fabric ? "links all also uses PCIe, CPU and network links" : "choose other GPUs";
   if (idle_gpus_join(machine, query)) help += "; --relay all lets idle GPUs relay";
   const auto name = [&](int rank) -> const std::string& {
-    return machine.topology->nodes[machine.placement.ranks[rank]].name;
+    return machine.topology->node(machine.placement.ranks[rank]).name;
   };
   throw Error(
       ErrorKind::unsupported,

@@ -34,28 +34,27 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     }
     return best;
   }
-  std::int64_t work_left = question.most_work;
-  std::int64_t last_work = whole.work;
+  std::int64_t work_left = question.max_work;
+  std::int64_t last_work = whole.simulated->work;
   int in_vain = 0;
   for (int pieces = 2; pieces <= kMaxPieces && in_vain < 2; pieces *= 2) {
     if (longest_bytes / pieces < kSmallestPieceBytes) break;
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
-    RunReport cut;
-    cut.end = SimEnd::too_costly;
     // Twice as many pieces are twice as many transfers.
+    std::optional<RunReport> cut;
     if (2 * last_work <= work_left) {
       cut = simulate(piece_bytes, {.time_s = best.time_s * (1 + kSameTime), .work = work_left});
     }
-    if (cut.end == SimEnd::too_costly) {
+    if (!cut || cut->simulated->end == SimEnd::too_costly) {
       best.note = chunk_note_too_costly(piece_bytes);
       break;
     }
-    work_left -= cut.work;
-    last_work = cut.work;
-    const bool is_faster = cut.end == SimEnd::finished && cut.time_s < best.time_s;
-    const bool is_worth_it = is_faster && cut.time_s < kWorthwhile * best.time_s;
+    last_work = cut->simulated->work;
+    work_left -= last_work;
+    const bool is_faster = cut->simulated->end == SimEnd::finished && cut->time_s < best.time_s;
+    const bool is_worth_it = is_faster && cut->time_s < kWorthwhile * best.time_s;
     in_vain = is_worth_it || pieces == 2 ? 0 : in_vain + 1;
-    if (is_faster) best = {piece_bytes, {}, cut.time_s, cut.algbw_gbps()};
+    if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
   }
   return best;
 }

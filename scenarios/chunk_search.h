@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 
 namespace espalier {
 
@@ -30,8 +30,8 @@ using SimulatePieces = std::function<RunReport(std::int64_t chunk_bytes, const S
 /// What is to be cut.
 struct ChunkQuestion {
   std::int64_t message_bytes = 0;
-  double longest_share = 0;    ///< the longest transfer, as part of the message
-  std::int64_t most_work = 0;  ///< of all simulations with pieces together (see SimLimits)
+  double longest_share = 0;   ///< the longest transfer, as part of the message
+  std::int64_t max_work = 0;  ///< of all simulations with pieces together (see SimLimits)
 };
 
 /// The best of whole transfers, halves, quarters and so on. Ends where pieces get no better, too

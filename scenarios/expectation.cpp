@@ -43,7 +43,7 @@ std::vector<Measure> names_left(std::span<const NamedMeasure> named) {
 
 /// Reports leave out idle links.
 double share_of_link(const Outcome& outcome, const std::string& name) {
-  const auto& links = outcome.report.links;
+  const auto& links = outcome.report.simulated->links;
   const auto link = std::ranges::find(links, name, &LinkUse::name);
   return link == links.end() ? 0 : link->bytes / static_cast<double>(outcome.report.message_bytes);
 }
@@ -63,7 +63,8 @@ std::optional<double> measured(Measure measure, const Figure& figure, const Outc
     case Measure::link_share:
       return share_of_link(outcome, figure.link);
     case Measure::used_links:
-      return static_cast<double>(std::ranges::count(report.links, true, &LinkUse::is_link));
+      return static_cast<double>(
+          std::ranges::count(report.simulated->links, true, &LinkUse::is_link));
     case Measure::bound_gbps:
       if (outcome.bound && std::isfinite(outcome.bound->algbw_gbps)) {
         return outcome.bound->algbw_gbps;

@@ -25,7 +25,7 @@ struct Planned {
   }
   const std::string& gpu_name(int site) const {
     const NodeId node = site_node(machine->placement, site);
-    return machine->topology->nodes[static_cast<std::size_t>(node)].name;
+    return machine->topology->node(node).name;
   }
 };
 

@@ -100,7 +100,7 @@ Prediction Study::predict(const Query& query) {
   return known.emplace(query.size_bytes, made).first->second;
 }
 
-double Study::least_time_s(const Query& query) {
+double Study::shortest_time_s(const Query& query) {
   const auto known =
       cache_->predictions.find({Cache::program_key(query, machine(query)), query.chunk_bytes});
   double least_s = 0;

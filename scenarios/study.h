@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "ir/backend.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
+#include "run/backend.h"
 #include "scenarios/asked_by.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/tuning_table.h"
@@ -108,7 +108,7 @@ class Study {
 
   /// What a query takes at least, as earlier predictions for other sizes tell: a larger message is
   /// not faster, nor is part of a message slower than its share.
-  double least_time_s(const Query& query);
+  double shortest_time_s(const Query& query);
 
   /// The table of "tuned:FILE", read once; null for other queries. Throws what `read_tuning` does,
   /// and Error{usage} when it is for another number of ranks.

@@ -81,7 +81,7 @@ class Exchanges {
 };
 
 /// Scratch of one place may hold the message of every rank, and there is a limit to it.
-std::int64_t most_units(int ranks) {
+std::int64_t max_units(int ranks) {
   return std::min(kMaxUnits, std::numeric_limits<std::uint32_t>::max() / (ranks + std::int64_t{1}));
 }
 
@@ -191,7 +191,7 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   IterationPlan plan = passes(query, outcome.ranks, machine.router->profile().call_overhead_s);
   const int element_bytes = static_cast<int>(size_of(query.type));
   const std::vector<Bucket> buckets = fuse(*query.model, query.fusion_bytes, element_bytes);
-  const BucketLayout layout = lay_out(buckets, most_units(outcome.ranks));
+  const BucketLayout layout = lay_out(buckets, max_units(outcome.ranks));
   Exchanges exchanges(study, query, outcome.ranks);
   std::size_t ops = (1 + plan.gradients.size()) * static_cast<std::size_t>(plan.ranks);
   for (std::size_t i = 0; i < buckets.size(); ++i) {

@@ -49,8 +49,7 @@ void set_known_step(TrainingQuery& query, const Topology& machine,
                     const std::optional<std::string>& gpu_type, std::optional<int> batch) {
   const std::vector<int>& gpus = query.exchange.gpus;
   const NodeId gpu = machine.gpus()[gpus.empty() ? 0 : static_cast<std::size_t>(gpus.front())];
-  const StepTime& step =
-      find_step(*query.model, gpu_type.value_or(machine.nodes[gpu].model), batch);
+  const StepTime& step = find_step(*query.model, gpu_type.value_or(machine.node(gpu).model), batch);
   query.step_s = step.step_s;
   query.batch = step.batch;
   query.step_source = step.source;

@@ -137,7 +137,7 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
   std::vector<std::pair<double, std::size_t>> order;  // what it takes at least, and which
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Query query = with(question, candidates[i], question.size_bytes);
-    order.emplace_back(study.least_time_s(query), i);
+    order.emplace_back(study.shortest_time_s(query), i);
   }
   std::ranges::sort(order);
   std::optional<TuningChoice> best;

@@ -21,7 +21,7 @@ std::vector<std::string> tuning_candidates(Collective collective);
 
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
-/// Candidates that what is already known (Study::least_time_s) rules out are not simulated.
+/// Candidates that what is already known (Study::shortest_time_s) rules out are not simulated.
 /// Nothing when none applies. \pre the study has a simulator; the candidates serve the collective.
 struct TuningChoice {
   std::string algorithm;  ///< the candidate; the prediction says what is left open

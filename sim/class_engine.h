@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 #include "sim/date_heap.h"
 #include "sim/flow_engine.h"
 #include "sim/max_min.h"

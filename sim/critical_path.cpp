@@ -19,13 +19,14 @@ std::string what_it_waited_for(const Program& program, const OpHistory& history,
 
 }  // namespace
 
-void report_critical_path(const Program& program, const OpHistory& history, RunReport& report) {
-  std::vector<CriticalStep>& path = report.critical_path;
+void report_critical_path(const Program& program, const OpHistory& history,
+                          SimulatedPart& simulated) {
+  std::vector<CriticalStep>& path = simulated.critical_path;
   if (program.ops.empty()) return;
   const auto last = std::ranges::max_element(history.end_s);
   auto id = static_cast<OpId>(last - history.end_s.begin());
   for (; id != OpGraph::kNone; id = history.cause[id]) {
-    ++report.critical_steps;
+    ++simulated.critical_steps;
     if (path.size() == kMaxCriticalSteps) continue;
     path.push_back({id, history.start_s[id], history.end_s[id], to_string(program, id),
                     what_it_waited_for(program, history, id)});

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 #include "sim/dispatcher.h"
 
 namespace espalier {
@@ -14,6 +14,7 @@ inline constexpr std::size_t kMaxCriticalSteps = 4096;
 /// Fills in the report's chain of ops that decided the time: the op that ended last, the one whose
 /// end let it start, and so on back to one that waited for nothing. Steps follow each other without
 /// gaps.
-void report_critical_path(const Program& program, const OpHistory& history, RunReport& report);
+void report_critical_path(const Program& program, const OpHistory& history,
+                          SimulatedPart& simulated);
 
 }  // namespace espalier

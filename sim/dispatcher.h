@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 #include "sim/flow_engine.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 
 namespace espalier {
 

@@ -32,7 +32,7 @@ NodeId MachineResources::node_of(PlaceId place) const {
 }
 
 double MachineResources::computing_s(PlaceId place, double duration_s) const {
-  return duration_s / router_.topology().nodes[static_cast<std::size_t>(node_of(place))].speed;
+  return duration_s / router_.topology().node(node_of(place)).speed;
 }
 
 ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
@@ -45,7 +45,7 @@ ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
 
 ResourceId MachineResources::of_hop(const Hop& hop) {
   const Topology& machine = router_.topology();
-  const Link& link = machine.links[hop.link];
+  const Link& link = machine.link(hop.link);
   const bool forward = hop.forward || link.duplex != Duplex::full;
   ResourceId& id = by_hop_[2 * hop.link + (forward ? 0 : 1)];
   if (id != kNone) return id;
@@ -81,7 +81,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   path.overhead_s = route->overhead_s;
   for (const Hop& hop : route->hops) {
     const ResourceId id = of_hop(hop);
-    const bool is_shared = router_.topology().links[hop.link].duplex == Duplex::shared;
+    const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
     // Passed along a medium, data is on it once; having left it, it is put there again.
     if (is_shared && !path.resources.empty() && path.resources.back() == id) continue;
     path.resources.push_back(id);
@@ -94,7 +94,7 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
                                 std::vector<ResourceId>& resources) {
   if (gbps <= 0) return;
   ResourceId& id = by_node[node];
-  if (id == kNone) id = make(router_.topology().nodes[node].name + what, gbps, false);
+  if (id == kNone) id = make(router_.topology().node(node).name + what, gbps, false);
   resources.insert(resources.end(), times, id);
 }
 
@@ -102,7 +102,7 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
                                   double SharedMemory::*gbps, std::size_t times,
                                   std::vector<ResourceId>& resources) {
-  const Node& part = router_.topology().nodes[node];
+  const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
   const double shared_gbps = router_.topology().memories.at(part.memory).*gbps;
   if (shared_gbps <= 0) return;
@@ -118,14 +118,14 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
-  use_node(memory_, node, " memory", router_.topology().nodes[node].memory_gbps, times, resources);
+  use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
   use_shared(shared_memory_, node, " memory", &SharedMemory::gbps, times, resources);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
                                      std::vector<ResourceId>& resources) {
   const NodeId node = node_of(place);
-  use_node(reduction_, node, " reduction", router_.topology().nodes[node].reduce_gbps, times,
+  use_node(reduction_, node, " reduction", router_.topology().node(node).reduce_gbps, times,
            resources);
   use_shared(shared_reduction_, node, " reduction", &SharedMemory::reduce_gbps, times, resources);
 }
@@ -134,7 +134,7 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
-  use_node(access_, node, " access", router_.topology().nodes[node].access_gbps, times, resources);
+  use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
 }
 
 void MachineResources::count(const std::vector<ResourceId>& resources, double bytes) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 #include "sim/flow_engine.h"
 #include "sim/time_unit.h"
 

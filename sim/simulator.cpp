@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulator.h"
+#include "run/routes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -168,15 +169,16 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   }
 
   RunReport report;
-  report.work = classes.work();
-  report.end = outcome->end;
-  if (report.end != SimEnd::finished) return report;
-  report.time_s = report.min_time_s = report.max_time_s = outcome->time_s;
-  report.engine = engine.name();
+  SimulatedPart& simulated = report.simulated.emplace();
+  simulated.work = classes.work();
+  simulated.end = outcome->end;
+  if (simulated.end != SimEnd::finished) return report;
+  simulated.engine = engine.name();
+  simulated.links = std::move(outcome->links);
+  report.time_s = outcome->time_s;
   report.message_bytes = options.size_bytes;
   report.transfers = outcome->history.transfers;
-  report.links = std::move(outcome->links);
-  report_critical_path(program, outcome->history, report);
+  report_critical_path(program, outcome->history, simulated);
   if (options.timeline) report.timeline = timeline(outcome->history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();

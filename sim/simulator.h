@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 
 namespace espalier {
 

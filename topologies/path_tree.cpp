@@ -8,9 +8,7 @@
 namespace espalier {
 namespace {
 
-const Node& node_at(const Topology& topology, NodeId node) {
-  return topology.nodes[static_cast<std::size_t>(node)];
-}
+const Node& node_at(const Topology& topology, NodeId node) { return topology.node(node); }
 
 bool is_gpu_side(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 

@@ -162,7 +162,7 @@ Placement place_ranks(const Router& router, const std::vector<int>& gpus,
   const auto cpus = cpus_by_host(topology);
   std::unordered_map<NodeId, int> host_index;
   for (const NodeId gpu : placement.ranks) {
-    const int machine = topology.nodes[static_cast<std::size_t>(gpu)].host;
+    const int machine = topology.node(gpu).host;
     placement.machine_of_rank.push_back(machine);
     const auto local = cpus.find(machine);
     const NodeId cpu = local == cpus.end() ? -1 : nearest_cpu(router, gpu, local->second);

@@ -71,8 +71,8 @@ std::string node_text(const Node& node) {
 
 std::string link_text(const Topology& machine, const Link& link) {
   FlowMap map;
-  map.add("a", machine.nodes[static_cast<std::size_t>(link.a)].name);
-  map.add("b", machine.nodes[static_cast<std::size_t>(link.b)].name);
+  map.add("a", machine.node(link.a).name);
+  map.add("b", machine.node(link.b).name);
   map.add("kind", yaml_quoted(link.kind));
   if (link.count != 1) map.add("count", link.count);
   map.add("gbps", link.gbps);

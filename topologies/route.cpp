@@ -63,7 +63,7 @@ struct Router::Impl {
         graph(machine, capacities(machine, rates)),
         accesses(machine.nodes.size()) {}
 
-  const Node& node(NodeId id) const { return topology.nodes[static_cast<std::size_t>(id)]; }
+  const Node& node(NodeId id) const { return topology.node(id); }
   bool is_gpu(NodeId id) const { return node(id).kind == NodeKind::gpu; }
 
   const PathTree& tree(Net net, NodeId source);
@@ -218,8 +218,8 @@ bool Router::Impl::may_peer(NodeId from, NodeId to) const {
 /// nothing that came from the same side.
 bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
   for (std::size_t i = 0; i + 1 < hops.size(); ++i) {
-    const Link& in = topology.links[static_cast<std::size_t>(hops[i].link)];
-    const Link& out = topology.links[static_cast<std::size_t>(hops[i + 1].link)];
+    const Link& in = topology.link(hops[i].link);
+    const Link& out = topology.link(hops[i + 1].link);
     if (node(hops[i].forward ? in.b : in.a).kind != NodeKind::nic) continue;
     if (net_of(topology, in) == net_of(topology, out)) return false;
   }
@@ -229,7 +229,7 @@ bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
   Route route{kind, std::move(hops), 0, 0};
   for (const Hop& hop : route.hops) {
-    const Link& link = topology.links[static_cast<std::size_t>(hop.link)];
+    const Link& link = topology.link(hop.link);
     route.latency_s += link.latency_s;
     const auto row = profile.links.find(link.kind);
     if (row != profile.links.end()) {
@@ -305,7 +305,7 @@ std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId fr
   }
   if (!passes_nics(hops)) return std::nullopt;
   for (const Hop& one : hops) {
-    const Net net = net_of(topology, topology.links[static_cast<std::size_t>(one.link)]);
+    const Net net = net_of(topology, topology.link(one.link));
     const RouteKind reach = net == Net::network ? RouteKind::network
                             : net == Net::host  ? RouteKind::peer
                                                 : RouteKind::gpu_fabric;
@@ -379,8 +379,8 @@ double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_g
 
 bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to) {
   const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;
-  const Node& a = topology.nodes[static_cast<std::size_t>(from)];
-  const Node& b = topology.nodes[static_cast<std::size_t>(to)];
+  const Node& a = topology.node(from);
+  const Node& b = topology.node(to);
   return direct && a.kind == NodeKind::gpu && b.kind == NodeKind::gpu && a.host == b.host;
 }
 
@@ -388,8 +388,7 @@ std::vector<std::string> path_names(std::string_view path) { return split(path, 
 
 std::string path_text(const Topology& topology, const std::vector<NodeId>& path) {
   std::vector<std::string> names;
-  for (const NodeId node : path)
-    names.push_back(topology.nodes[static_cast<std::size_t>(node)].name);
+  for (const NodeId node : path) names.push_back(topology.node(node).name);
   return join(names, ">");
 }
 

@@ -75,11 +75,9 @@ std::string_view to_string(Duplex duplex) {
 }
 
 std::string link_name(const Topology& topology, LinkId link, bool forward) {
-  const Link& named = topology.links[static_cast<std::size_t>(link)];
+  const Link& named = topology.link(link);
   if (named.duplex == Duplex::shared) return fmt::format("{} {}", named.medium, named.kind);
-  const auto name = [&](NodeId node) -> const std::string& {
-    return topology.nodes[static_cast<std::size_t>(node)].name;
-  };
+  const auto name = [&](NodeId node) -> const std::string& { return topology.node(node).name; };
   const std::string text = fmt::format("{}{}{} {}", name(forward ? named.a : named.b),
                                        named.duplex == Duplex::half ? "<->" : "->",
                                        name(forward ? named.b : named.a), named.kind);

@@ -101,6 +101,10 @@ struct Topology {
   std::map<std::string, Profile> profiles;
   std::map<std::string, SharedMemory> memories;  ///< each once in every host
 
+  const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  Node& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
+  const Link& link(LinkId id) const { return links[static_cast<std::size_t>(id)]; }
+  Link& link(LinkId id) { return links[static_cast<std::size_t>(id)]; }
   std::vector<NodeId> gpus() const;  ///< in file order; rank placement counts these
   std::optional<NodeId> find(std::string_view node_name) const;
   /// Throws Error{usage} with did-you-mean.

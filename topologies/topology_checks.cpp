@@ -102,9 +102,7 @@ class Checker {
     return id >= 0 && static_cast<std::size_t>(id) < topology_.nodes.size();
   }
 
-  const std::string& node_name(NodeId id) const {
-    return topology_.nodes[static_cast<std::size_t>(id)].name;
-  }
+  const std::string& node_name(NodeId id) const { return topology_.node(id).name; }
 
   /// Whether both ends exist.
   bool check_link(std::size_t index) {

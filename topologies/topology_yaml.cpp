@@ -214,7 +214,7 @@ class MachineReader {
 
   void read_shared(const YamlValue& pattern) {
     for (const NodeId id : ends(pattern, "'shared' of 'cluster'")) {
-      const Node& node = result_->one.nodes[static_cast<std::size_t>(id)];
+      const Node& node = result_->one.node(id);
       if (node.kind == NodeKind::gpu || node.kind == NodeKind::cpu) {
         pattern.problem(fmt::format("{} is a {}, and can't be shared by several hosts", node.name,
                                     to_string(node.kind)),

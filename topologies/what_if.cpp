@@ -124,15 +124,15 @@ class Changer {
       if (!is_new(figure, links, change)) return;
       changed_links_.emplace_back(change, links);
       for (const std::size_t link : links) {
-        if (!set(*of_links, machine_.links[link], *value, change)) return;
-        if (!measured_is_known(machine_.links[link], change)) return;
+        if (!set(*of_links, machine_.link(link), *value, change)) return;
+        if (!measured_is_known(machine_.link(link), change)) return;
       }
     } else if (const auto* of_nodes = find_figure(kNodeFigures, figure)) {
       const std::vector<std::size_t> nodes = find_nodes(target);
       if (!is_new(figure, nodes, change)) return;
       for (const std::size_t node : nodes) {
-        if (!works(machine_.nodes[node], figure, change)) return;
-        if (!set(*of_nodes, machine_.nodes[node], *value, change)) return;
+        if (!works(machine_.node(node), figure, change)) return;
+        if (!set(*of_nodes, machine_.node(node), *value, change)) return;
       }
     } else {
       std::vector<std::string> known;
@@ -311,7 +311,7 @@ class Changer {
 
   /// "for the other end of gpu0: one of: gpu1, gpu2"
   std::string neighbours(NodeId node, const std::string& wanted) const {
-    const auto name = [&](NodeId id) { return machine_.nodes[static_cast<std::size_t>(id)].name; };
+    const auto name = [&](NodeId id) { return machine_.node(id).name; };
     std::set<std::string> names;
     for (const Link& link : machine_.links) {
       if (link.a == node) names.insert(name(link.b));

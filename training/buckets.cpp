@@ -6,11 +6,11 @@
 namespace espalier {
 
 std::vector<Bucket> fuse(const Model& model, std::int64_t buffer_bytes, int bytes_per_element) {
-  const std::int64_t most_elements = buffer_bytes / bytes_per_element;
+  const std::int64_t max_elements = buffer_bytes / bytes_per_element;
   std::vector<Bucket> buckets;
   std::size_t next = 0;
   for (auto tensor = model.tensors.rbegin(); tensor != model.tensors.rend(); ++tensor, ++next) {
-    if (buckets.empty() || buckets.back().elements + tensor->elements > most_elements) {
+    if (buckets.empty() || buckets.back().elements + tensor->elements > max_elements) {
       buckets.push_back({next, next, 0});
     }
     buckets.back().last = next + 1;
@@ -19,8 +19,8 @@ std::vector<Bucket> fuse(const Model& model, std::int64_t buffer_bytes, int byte
   return buckets;
 }
 
-BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t most_units) {
-  CHECK(most_units > static_cast<std::int64_t>(buckets.size()));
+BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t max_units) {
+  CHECK(max_units > static_cast<std::int64_t>(buckets.size()));
   BucketLayout layout;
   while (true) {
     layout.units.clear();
@@ -29,7 +29,7 @@ BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t most_units
       layout.units.push_back((bucket.elements - 1) / layout.unit_elements + 1);
       layout.all_units += layout.units.back();
     }
-    if (layout.all_units <= most_units) return layout;
+    if (layout.all_units <= max_units) return layout;
     layout.unit_elements *= 2;
   }
 }

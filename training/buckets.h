@@ -34,8 +34,8 @@ struct BucketLayout {
   }
 };
 
-/// The finest layout of at most `most_units` units. \pre more units are allowed than there are
+/// The finest layout of at most `max_units` units. \pre more units are allowed than there are
 /// buckets.
-BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t most_units);
+BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t max_units);
 
 }  // namespace espalier

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "core/units.h"
 #include "exec/cuda/peers.h"
 #include "exec/cuda/session.h"
-#include "exec/host_memory.h"
+#include "exec/host/host_memory.h"
 #include "exec/run_options.h"
 
 namespace espalier {
@@ -55,9 +55,7 @@ int number_in_host(const Topology& topology, NodeId gpu) {
   int number = 0;
   for (const NodeId other : topology.gpus()) {
     if (other == gpu) break;
-    const auto host = [&](NodeId node) {
-      return topology.nodes[static_cast<std::size_t>(node)].host;
-    };
+    const auto host = [&](NodeId node) { return topology.node(node).host; };
     if (host(other) == host(gpu)) ++number;
   }
   return number;
@@ -76,9 +74,9 @@ std::vector<int> devices_as_placed(const Target& target, const Program& program)
   DiagnosticList problems;
   const std::string hint = "--devices names the GPU of each rank and relay, whatever they are";
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Node& node = topology.nodes[static_cast<std::size_t>(nodes[i])];
+    const Node& node = topology.node(nodes[i]);
     const int number = number_in_host(topology, nodes[i]);
-    if (node.host != topology.nodes[static_cast<std::size_t>(nodes[0])].host) {
+    if (node.host != topology.node(nodes[0]).host) {
       problems.add({}, fmt::format("{} of '{}' is in another computer", node.name, topology.name),
                    hint);
     } else if (number >= count) {

@@ -52,8 +52,8 @@ __global__ void wait_kernel(std::uint64_t duration_ns) {
 cudaError_t launch_copy(std::byte* dst, const std::byte* source, Extent bytes,
                         cudaStream_t stream) {
   const std::int64_t packs = bytes.elements / kPackBytes + 1;
-  copy_kernel<<<blocks_for(packs, bytes.most_blocks), kThreads, 0, stream>>>(dst, source,
-                                                                             bytes.elements);
+  copy_kernel<<<blocks_for(packs, bytes.max_blocks), kThreads, 0, stream>>>(dst, source,
+                                                                            bytes.elements);
   return cudaGetLastError();
 }
 
@@ -61,7 +61,7 @@ cudaError_t launch_fill(std::size_t element_bytes, std::byte* out, std::int64_t 
                         const std::byte* table, Extent extent, cudaStream_t stream) {
   return with_word(element_bytes, [&](auto word) {
     using T = decltype(word);
-    fill_kernel<T><<<blocks_for(extent.elements, extent.most_blocks), kThreads, 0, stream>>>(
+    fill_kernel<T><<<blocks_for(extent.elements, extent.max_blocks), kThreads, 0, stream>>>(
         reinterpret_cast<T*>(out), first, extent.elements, reinterpret_cast<const T*>(table));
     return cudaGetLastError();
   });
@@ -73,7 +73,7 @@ cudaError_t launch_count_different(std::size_t element_bytes, const std::byte* g
   return with_word(element_bytes, [&](auto word) {
     using T = decltype(word);
     count_different_kernel<T>
-        <<<blocks_for(extent.elements, extent.most_blocks), kThreads, 0, stream>>>(
+        <<<blocks_for(extent.elements, extent.max_blocks), kThreads, 0, stream>>>(
             reinterpret_cast<const T*>(got), first, extent.elements,
             reinterpret_cast<const T*>(table), count);
     return cudaGetLastError();
@@ -83,9 +83,9 @@ cudaError_t launch_count_different(std::size_t element_bytes, const std::byte* g
 cudaError_t launch_count_other_bytes(const std::byte* bytes, std::byte value,
                                      unsigned long long* count, Extent extent,
                                      cudaStream_t stream) {
-  count_other_bytes_kernel<<<blocks_for(extent.elements, extent.most_blocks), kThreads, 0,
-                             stream>>>(reinterpret_cast<const std::uint8_t*>(bytes),
-                                       extent.elements, static_cast<std::uint8_t>(value), count);
+  count_other_bytes_kernel<<<blocks_for(extent.elements, extent.max_blocks), kThreads, 0, stream>>>(
+      reinterpret_cast<const std::uint8_t*>(bytes), extent.elements,
+      static_cast<std::uint8_t>(value), count);
   return cudaGetLastError();
 }
 

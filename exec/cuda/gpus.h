@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/stream_plan.h"
+#include "exec/lanes/stream_plan.h"
 
 namespace espalier::cuda {
 

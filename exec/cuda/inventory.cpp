@@ -10,10 +10,10 @@
 
 #include "core/error.h"
 #include "exec/cuda/calls.h"
+#include "exec/cuda/cuda_backend.h"
+#include "exec/cuda/cuda_inventory.h"
 #include "exec/cuda/gpus.h"
 #include "exec/cuda/nvml.h"
-#include "exec/cuda_backend.h"
-#include "exec/cuda_inventory.h"
 
 namespace espalier {
 namespace {

@@ -30,7 +30,7 @@ struct SourceList {
 /// As many threads as the work is worth, but not more blocks than that.
 struct Extent {
   std::int64_t elements = 0;
-  int most_blocks = 1;
+  int max_blocks = 1;
 };
 
 /// dst = sources[0] (+) sources[1] (+) ...; see fold_body.h. At least two sources.

@@ -14,9 +14,9 @@ __device__ inline Worker this_worker() {
 }
 
 /// Blocks for `items` pieces of work, one for each thread at a time.
-inline unsigned blocks_for(std::int64_t items, int most_blocks) {
+inline unsigned blocks_for(std::int64_t items, int max_blocks) {
   const std::int64_t wanted = (items + kThreads - 1) / kThreads;
-  const std::int64_t maximum = most_blocks < 1 ? 1 : most_blocks;
+  const std::int64_t maximum = max_blocks < 1 ? 1 : max_blocks;
   return static_cast<unsigned>(wanted < 1 ? 1 : wanted < maximum ? wanted : maximum);
 }
 
@@ -46,7 +46,7 @@ cudaError_t launch_fold_of(std::byte* dst, const SourceList& sources, Extent ext
   const std::int64_t bytes =
       extent.elements * static_cast<std::int64_t>(sizeof(typename Element::Storage));
   const std::int64_t packs = bytes / kPackBytes + 1;
-  fold_kernel<Element, Op><<<blocks_for(packs, extent.most_blocks), kThreads, 0, stream>>>(
+  fold_kernel<Element, Op><<<blocks_for(packs, extent.max_blocks), kThreads, 0, stream>>>(
       dst, sources, extent.elements);
   return cudaGetLastError();
 }

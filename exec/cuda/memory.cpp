@@ -163,7 +163,7 @@ void PlaceMemory::start_check(int rank, unsigned long long* counters) {
   const int device = device_of(rank);
   const Gpu& gpu = gpu_of(rank);
   const cudaStream_t stream = streams_[static_cast<std::size_t>(device)].get();
-  const int most_blocks = kBlocksPerProcessor * gpu.processors;
+  const int max_blocks = kBlocksPerProcessor * gpu.processors;
   const auto count_different = [&](const Region& region, const ResultRun& run,
                                    unsigned long long* counter) {
     if (run.count == 0) return;
@@ -171,7 +171,7 @@ void PlaceMemory::start_check(int rank, unsigned long long* counters) {
     const std::int64_t first = kind_.layout.offset(region.begin) + run.first;
     const BufferOffset position{rank, region.buffer, first * static_cast<std::int64_t>(size)};
     require(launch_count_different(size, at(position), run.element, entries, counter,
-                                   {run.count, most_blocks}, stream),
+                                   {run.count, max_blocks}, stream),
             "checking results", gpu.number);
   };
   use_gpu(gpu.number);

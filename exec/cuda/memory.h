@@ -11,7 +11,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/gpus.h"
 #include "exec/damage.h"
-#include "exec/lowering.h"
+#include "exec/lanes/lowering.h"
 #include "ir/data.h"
 
 namespace espalier::cuda {

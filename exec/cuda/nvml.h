@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/wiring.h"
+#include "exec/cuda/wiring.h"
 
 namespace espalier::cuda {
 

@@ -160,8 +160,9 @@ std::vector<double> Session::run_graph(const GraphExec& graph, int runs, double 
 
 void Session::note_damage(RunReport& report) {
   Damage damage = memory_.check();
-  report.wrong = report.wrong.value_or(0) + damage.wrong;
-  report.damage.insert(report.damage.end(), damage.notes.begin(), damage.notes.end());
+  ExecutedPart& executed = *report.executed;
+  executed.wrong = executed.wrong.value_or(0) + damage.wrong;
+  executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
 }
 
 std::vector<std::string> Session::notes() const {
@@ -188,7 +189,7 @@ std::vector<std::string> Session::notes() const {
 
 RunReport Session::run(const RunOptions& options) {
   RunReport report;
-  report.notes = notes();
+  report.executed.emplace().notes = notes();
   memory_.fill();
   run_op_by_op(options.timeout_s);
   if (options.check) note_damage(report);

@@ -133,7 +133,7 @@ void Streams::fold(const StreamCommand& command) {
   std::byte* const dst = address(command.stream, command.dst);
   const cudaStream_t stream = streams_[command.stream].get();
   const int blocks =
-      most_blocks(plan_, command, kFoldBlocksPerProcessor * gpu_of(command.stream).processors);
+      max_blocks(plan_, command, kFoldBlocksPerProcessor * gpu_of(command.stream).processors);
   const SourceList sources = sources_of(command);
   if (command.elements > 0 && command.source_count > 1) {
     require_for(launch_fold(kind_.type, kind_.op, dst, sources, {command.elements, blocks}, stream),

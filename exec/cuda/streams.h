@@ -8,9 +8,9 @@
 #include "exec/cuda/gpus.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/memory.h"
-#include "exec/lowering.h"
-#include "exec/stream_plan.h"
-#include "ir/backend.h"
+#include "exec/lanes/lowering.h"
+#include "exec/lanes/stream_plan.h"
+#include "run/backend.h"
 
 namespace espalier::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "exec/stuck_report.h"
+#include "exec/lanes/stuck_report.h"
 
 namespace espalier::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exec/cuda/streams.h"
-#include "exec/lowering.h"
-#include "exec/stream_plan.h"
+#include "exec/lanes/lowering.h"
+#include "exec/lanes/stream_plan.h"
 
 namespace espalier::cuda {
 

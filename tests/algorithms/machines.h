@@ -10,6 +10,7 @@
 #include "algorithms/algorithm.h"
 #include "ir/chunk.h"
 #include "ir/verify.h"
+#include "run/routes.h"
 #include "sim/simulator.h"
 #include "tests/algorithms/programs.h"
 #include "tests/topologies/subsets.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/bounds.h"
+#include "run/routes.h"
 #include "tests/algorithms/machines.h"
 
 namespace espalier::programs {

@@ -15,7 +15,7 @@
 #include "cli/help.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 #include "scenarios/scenario.h"
 #include "tests/temp_file.h"
 #include "topologies/load.h"

@@ -11,7 +11,7 @@
 #include "cli/probing.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 #include "tests/cli/spoken.h"
 #include "topologies/load.h"
 
@@ -223,7 +223,7 @@ TEST(MedianError, IsThatOfTheSizesAskedFor) {
   const auto one = [](std::int64_t bytes, double predicted_s, double measured_s) {
     Comparison made;
     made.predicted.report.time_s = predicted_s;
-    made.measured.report.median_time_s = measured_s;
+    made.measured.report.executed.emplace().median_time_s = measured_s;
     made.measured.report.message_bytes = bytes;
     return made;
   };

@@ -38,9 +38,9 @@ TEST(Conclude, WrongResultsFail) {
   Answers answers;
   answers.add(outcome("a", 1, 1));
   EXPECT_EQ(conclude(answers, false), 0);
-  answers.outcomes.back().report.wrong = 0;
+  answers.outcomes.back().report.executed.emplace().wrong = 0;
   EXPECT_EQ(conclude(answers, false), 0);
-  answers.outcomes.back().report.wrong = 2;
+  answers.outcomes.back().report.executed->wrong = 2;
   EXPECT_EQ(conclude(answers, false), 1);
 }
 

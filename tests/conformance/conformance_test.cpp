@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 #include "ir/chunk.h"
 #include "ir/interpret.h"
 #include "ir/verify.h"
@@ -89,7 +89,7 @@ class Judge {
       RunOptions options;
       options.size_bytes = elements * 4;
       const RunReport executed = host_.run(program, target_, options);
-      EXPECT_EQ(executed.wrong, 0);
+      EXPECT_EQ(executed.executed->wrong, 0);
       if (elements == 13 || elements == 1031) check_streams(program, elements);
       const RunReport simulated = simulator_.run(program, target_, options);
       EXPECT_EQ(simulated.transfers, executed.transfers);
@@ -114,7 +114,7 @@ class Judge {
     set.can_access.assign(devices, std::vector<bool>(devices, (drawn >> 8) % 4 != 0));
     set.copy_engines = (drawn >> 16) % 2 == 0;
     set.max_peers = 1 + static_cast<int>((drawn >> 24) % 8);
-    set.most_streams = 1 << (drawn >> 32) % 5;
+    set.max_streams = 1 << (drawn >> 32) % 5;
     SCOPED_TRACE(fmt::format("{} devices, draw {:x}", devices, drawn));
     expect_right(program, set, DataType::int32, ReduceOp::sum, elements, random_);
   }
@@ -265,7 +265,7 @@ TEST(ConformanceOfTypes, EveryTypeAndOperator) {
         options.type = type;
         options.op = op;
         options.size_bytes = static_cast<std::int64_t>(1031 * size_of(type));
-        EXPECT_EQ(host.run(program, target, options).wrong, 0);
+        EXPECT_EQ(host.run(program, target, options).executed->wrong, 0);
       }
     }
   }

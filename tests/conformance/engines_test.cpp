@@ -10,6 +10,7 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/chunk.h"
+#include "run/routes.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -40,11 +41,11 @@ class Engines : public testing::TestWithParam<std::tuple<const char*, const char
       SCOPED_TRACE(fmt::format("{} bytes, {} ops", size_bytes, program.ops.size()));
       const RunReport reference = run(program, size_bytes, SimEngine::simgrid);
       const RunReport ours = run(program, size_bytes, SimEngine::classes);
-      EXPECT_EQ(reference.engine, "simgrid");
-      EXPECT_EQ(ours.engine, "classes");
+      EXPECT_EQ(reference.simulated->engine, "simgrid");
+      EXPECT_EQ(ours.simulated->engine, "classes");
       EXPECT_NEAR(ours.time_s, reference.time_s, kAccuracy * reference.time_s);
       EXPECT_EQ(ours.transfers, reference.transfers);
-      for (const LinkUse& link : ours.links) EXPECT_LE(link.utilization, 1 + kAccuracy);
+      for (const LinkUse& link : ours.simulated->links) EXPECT_LE(link.utilization, 1 + kAccuracy);
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels against combine_element of ir/, bit by bit.
-#include "exec/combine_kernels.h"
+#include "exec/host/combine_kernels.h"
 
 #include <gtest/gtest.h>
 

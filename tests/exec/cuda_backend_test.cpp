@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On GPUs where there are any; every test but the first is skipped where there are none.
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,21 +77,21 @@ TEST_F(CudaBackendTest, RunsThroughHostMemoryAndWithManySources) {
   // flat_program(20): kernels with 20 sources, whose addresses a launch does not carry itself.
   for (const int ranks : {3, 20}) {
     const RunReport report = run(flat_program(ranks, false), {.size_bytes = 4 * 10007});
-    EXPECT_EQ(report.wrong, 0);
-    EXPECT_THAT(report.notes, SizeIs(ranks));
+    EXPECT_EQ(report.executed->wrong, 0);
+    EXPECT_THAT(report.executed->notes, SizeIs(ranks));
   }
 }
 
 TEST_F(CudaBackendTest, RunsMoreLanesThanStreams) {
   // Two lanes a rank, but one.
-  EXPECT_EQ(run(tree_program(150, false), {.size_bytes = 4 * 6421}).wrong, 0);
+  EXPECT_EQ(run(tree_program(150, false), {.size_bytes = 4 * 6421}).executed->wrong, 0);
 }
 
 TEST_F(CudaBackendTest, RunsSizesThatAreNoMultipleOfAnything) {
   for (const std::int64_t elements : {0, 1, 2, 3, 15, 16, 17, 1031, 1 << 20, (1 << 22) + 5}) {
     const RunReport report =
         run(ring_program(3, true), {.size_bytes = 2 * elements, .type = DataType::float16});
-    EXPECT_EQ(report.wrong, 0) << elements;
+    EXPECT_EQ(report.executed->wrong, 0) << elements;
   }
 }
 
@@ -142,8 +142,9 @@ TEST_P(CudaLayouts, RunOperandsThatBeginAnywhere) {
                            .iterations = 5,
                            .timeline = true};
         const RunReport report = backend_->run(program, target, options);
-        EXPECT_EQ(report.wrong, 0) << program.name << " of " << elements << " " << to_string(type);
-        EXPECT_THAT(report.damage, IsEmpty());
+        EXPECT_EQ(report.executed->wrong, 0)
+            << program.name << " of " << elements << " " << to_string(type);
+        EXPECT_THAT(report.executed->damage, IsEmpty());
         EXPECT_EQ(report.timeline.size(), program.ops.size());
       }
     }
@@ -163,10 +164,10 @@ TEST_F(CudaBackendTest, ReportsAWrongResult) {
   builder.combine(builder.output(0, 0, 1), {builder.input(0, 0, 1), builder.input(1, 0, 1)});
   builder.copy(builder.output(1, 0, 1), builder.input(1, 0, 1));
   const RunReport report = run(builder.finish(), {.size_bytes = 4 * 1000});
-  ASSERT_TRUE(report.wrong.has_value());
+  ASSERT_TRUE(report.executed->wrong.has_value());
   // Op by op, as a graph, and after the timed runs; few contributions are 0.
-  EXPECT_GT(*report.wrong, 3 * 900);
-  EXPECT_LE(*report.wrong, 3 * 1000);
+  EXPECT_GT(*report.executed->wrong, 3 * 900);
+  EXPECT_LE(*report.executed->wrong, 3 * 1000);
 }
 
 TEST_F(CudaBackendTest, ReportsAnInputThatWasWrittenTo) {
@@ -181,10 +182,10 @@ TEST_F(CudaBackendTest, ReportsAnInputThatWasWrittenTo) {
   program.sources.push_back({0, 0, Buffer::in});
   program.ops.push_back(op);
   const RunReport report = run(program, {.size_bytes = 400, .type = DataType::int32});
-  ASSERT_THAT(report.damage, SizeIs(3));  // each time it is looked at
-  EXPECT_THAT(report.damage[0], StartsWith("r0.in: "));
-  EXPECT_THAT(report.damage[0], HasSubstr(" elements of the input were overwritten"));
-  EXPECT_GT(report.wrong, 3 * 80);
+  ASSERT_THAT(report.executed->damage, SizeIs(3));  // each time it is looked at
+  EXPECT_THAT(report.executed->damage[0], StartsWith("r0.in: "));
+  EXPECT_THAT(report.executed->damage[0], HasSubstr(" elements of the input were overwritten"));
+  EXPECT_GT(report.executed->wrong, 3 * 80);
 }
 
 TEST_F(CudaBackendTest, ReportsWritesBesideABuffer) {
@@ -195,8 +196,8 @@ TEST_F(CudaBackendTest, ReportsWritesBesideABuffer) {
   op.dst.begin = 1;  // there is unit 0 only
   program.ops.push_back(op);
   const RunReport report = run(program, {.size_bytes = 16});
-  EXPECT_THAT(report.damage, Each("r0.out: 16 bytes beside the buffer were overwritten"));
-  EXPECT_EQ(report.wrong, 3 * 4);  // as elements, each time it is looked at
+  EXPECT_THAT(report.executed->damage, Each("r0.out: 16 bytes beside the buffer were overwritten"));
+  EXPECT_EQ(report.executed->wrong, 3 * 4);  // as elements, each time it is looked at
 }
 
 TEST_F(CudaBackendTest, KeepsATimeline) {
@@ -216,7 +217,7 @@ TEST_F(CudaBackendTest, KeepsGraphsOfTheLatestPrograms) {
   const Program program = tree_program(4, false);
   CudaBackend backend = backend_for(program);
   for (const std::int64_t size : {4096, 8192, 4096, 1024, 2048, 512, 4096}) {
-    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).wrong, 0) << size;
+    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).executed->wrong, 0) << size;
   }
 }
 

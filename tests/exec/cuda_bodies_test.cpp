@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "exec/combine_kernels.h"
 #include "exec/cuda/fold_body.h"
 #include "exec/cuda/pattern_body.h"
+#include "exec/host/combine_kernels.h"
 #include "ir/data.h"
 #include "tests/exec/random_elements.h"
 

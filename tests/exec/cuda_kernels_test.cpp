@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
-#include "exec/combine_kernels.h"
+#include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/memory.h"
-#include "exec/cuda_backend.h"
+#include "exec/host/combine_kernels.h"
 #include "tests/exec/random_elements.h"
 
 namespace espalier {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/backend.h"
+#include "run/backend.h"
 #include "tests/exec/test_programs.h"
 
 namespace espalier {
@@ -23,14 +23,14 @@ void expect_every_type_and_operator(const Run& run) {
         options.iterations = 3;
         options.warmup = 1;
         const RunReport report = run(tree_program(4, in_place), options);
-        EXPECT_EQ(report.wrong, 0);
-        EXPECT_TRUE(report.damage.empty());
-        EXPECT_GT(report.min_time_s, 0);
-        EXPECT_LE(report.min_time_s, report.median_time_s);
-        EXPECT_LE(report.median_time_s, report.max_time_s);
-        EXPECT_LE(report.min_time_s, report.time_s);
-        EXPECT_LE(report.time_s, report.max_time_s);
-        EXPECT_GE(report.wall_s, 3 * report.min_time_s);
+        EXPECT_EQ(report.executed->wrong, 0);
+        EXPECT_TRUE(report.executed->damage.empty());
+        EXPECT_GT(report.executed->min_time_s, 0);
+        EXPECT_LE(report.executed->min_time_s, report.executed->median_time_s);
+        EXPECT_LE(report.executed->median_time_s, report.executed->max_time_s);
+        EXPECT_LE(report.executed->min_time_s, report.time_s);
+        EXPECT_LE(report.time_s, report.executed->max_time_s);
+        EXPECT_GE(report.wall_s, 3 * report.executed->min_time_s);
         EXPECT_EQ(report.message_bytes, options.size_bytes);
         EXPECT_TRUE(report.timeline.empty());
       }

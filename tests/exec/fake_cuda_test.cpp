@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda_backend.h"
-#include "exec/cuda_inventory.h"
-#include "exec/fit_machine.h"
+#include "exec/cuda/cuda_backend.h"
+#include "exec/cuda/cuda_inventory.h"
+#include "probe/fit_machine.h"
 #include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
@@ -91,7 +91,7 @@ TEST_F(FakeCuda, RunsOnAnyGpusInAnyOrder) {
             RunOptions options{.size_bytes = 4 * 1031, .iterations = 3, .warmup = 1};
             options.timeline = true;
             const RunReport report = backend.run(program, {}, options);
-            EXPECT_EQ(report.wrong, 0) << program.name << ", seed " << seed;
+            EXPECT_EQ(report.executed->wrong, 0) << program.name << ", seed " << seed;
             EXPECT_EQ(report.timeline.size(), program.ops.size());
           }
         }
@@ -104,7 +104,7 @@ TEST_F(FakeCuda, KeepsMappingsUntilTheirPlacesAreNeeded) {
   fake_cuda::reset({.gpus = 12});
   const auto run = [](std::vector<int> devices) {
     const Program program = flat_program(static_cast<int>(devices.size()), false);
-    return CudaBackend(std::move(devices)).run(program, {}, {.size_bytes = 1200}).wrong;
+    return CudaBackend(std::move(devices)).run(program, {}, {.size_bytes = 1200}).executed->wrong;
   };
   EXPECT_EQ(run({8, 9, 10, 11}), 0);
   const int four = fake_cuda::mapped_pairs();
@@ -126,9 +126,9 @@ TEST_F(FakeCuda, BackEndsDoNotTakeEachOthersMappings) {
   builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));
   const Program alone = builder.finish();
   for (int again = 0; again < 2; ++again) {
-    EXPECT_EQ(first.run(ring, {}, {.size_bytes = 1200}).wrong, 0);
-    EXPECT_EQ(second.run(ring, {}, {.size_bytes = 1200}).wrong, 0);
-    EXPECT_EQ(second.run(alone, {}, {.size_bytes = 1200}).wrong, 0);
+    EXPECT_EQ(first.run(ring, {}, {.size_bytes = 1200}).executed->wrong, 0);
+    EXPECT_EQ(second.run(ring, {}, {.size_bytes = 1200}).executed->wrong, 0);
+    EXPECT_EQ(second.run(alone, {}, {.size_bytes = 1200}).executed->wrong, 0);
   }
 }
 
@@ -136,8 +136,8 @@ TEST_F(FakeCuda, CopiesWhatCudaRefusesToMap) {
   fake_cuda::reset({.gpus = 14, .refused_peer = 13});
   const RunReport report =
       CudaBackend({12, 13}).run(tree_program(2, false), {}, {.size_bytes = 1200});
-  EXPECT_EQ(report.wrong, 0);
-  EXPECT_THAT(report.notes,
+  EXPECT_EQ(report.executed->wrong, 0);
+  EXPECT_THAT(report.executed->notes,
               Contains("GPU 12 copies what it needs of GPU 13: it can't map its memory"));
 }
 
@@ -152,14 +152,14 @@ TEST_F(FakeCuda, PutsRanksAndRelaysWhereTheMachineHasThem) {
   builder.copy(builder.output(1, 0, 1), builder.tmp(relay, 0, 1), {.at = relay});
   const Program program = builder.finish();
   const RunOptions options{.size_bytes = 400};
-  EXPECT_THAT(CudaBackend({}, UnnamedDevices::as_placed).run(program, target, options).notes,
+  EXPECT_THAT(CudaBackend({}, UnnamedDevices::as_placed).run(program, target, options).executed->notes,
               ElementsAre("  r0 on GPU 3 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
                           "  g0 on GPU 2 (Fake GPU)"));
   // Who names devices means these, and without a machine of the user's GPUs take turns.
-  EXPECT_THAT(CudaBackend({0, 0, 1}, UnnamedDevices::as_placed).run(program, target, options).notes,
+  EXPECT_THAT(CudaBackend({0, 0, 1}, UnnamedDevices::as_placed).run(program, target, options).executed->notes,
               ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 0 (Fake GPU)",
                           "  g0 on GPU 1 (Fake GPU)"));
-  EXPECT_THAT(CudaBackend().run(program, target, options).notes,
+  EXPECT_THAT(CudaBackend().run(program, target, options).executed->notes,
               ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
                           "  g0 on GPU 2 (Fake GPU)"));
 }
@@ -182,7 +182,7 @@ TEST_F(FakeCuda, RefusesAMachineWithOtherGpus) {
   EXPECT_EQ(run({1, 4}), "error: n1.gpu0 of 'mist:nodes=2' is in another computer" + hint);
   // The second computer's, run there.
   const Target target{&router, place_ranks(router, {4, 6})};
-  EXPECT_THAT(backend.run(tree_program(2, false), target, options).notes,
+  EXPECT_THAT(backend.run(tree_program(2, false), target, options).executed->notes,
               ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
 }
 
@@ -225,7 +225,7 @@ TEST_F(FakeCuda, GivesUpOldProgramsForMemory) {
   const Program program = tree_program(2, false);
   // Two inputs and two outputs of half a MiB each: one more of these would not fit beside it.
   for (const std::int64_t size : {1 << 19, (1 << 19) + 4, 1 << 19}) {
-    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).wrong, 0);
+    EXPECT_EQ(backend.run(program, {}, {.size_bytes = size}).executed->wrong, 0);
   }
   EXPECT_THAT(
       error_of([&] { backend.run(program, {}, {.size_bytes = 1 << 20}); }, ErrorKind::usage),
@@ -234,7 +234,8 @@ TEST_F(FakeCuda, GivesUpOldProgramsForMemory) {
 
 TEST_F(FakeCuda, SaysWhereEverythingRan) {
   const RunReport report = CudaBackend({2, 2}).run(flat_program(2, false), {}, {.size_bytes = 8});
-  EXPECT_THAT(report.notes, ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
+  EXPECT_THAT(report.executed->notes,
+              ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
 }
 
 // Neither inputs nor anything else is given to the GPUs between them, out of place or in place.
@@ -245,7 +246,7 @@ TEST_F(FakeCuda, TimedRunsAreLaunchesOfTheGraphAlone) {
       fake_cuda::reset({});
       CudaBackend backend({0, 1, 2});
       const RunOptions options{.size_bytes = 1200, .iterations = iterations};
-      EXPECT_EQ(backend.run(ring_program(3, in_place), {}, options).wrong, 0);
+      EXPECT_EQ(backend.run(ring_program(3, in_place), {}, options).executed->wrong, 0);
       launched.push_back(fake_cuda::kernels_launched());
     }
     EXPECT_EQ(launched[0], launched[1]) << in_place;
@@ -269,7 +270,7 @@ TEST_F(FakeCuda, RunsMoreOpsThanAQueueHolds) {
   CudaBackend backend({0});
   const RunReport report =
       backend.run(long_program(500), {}, {.size_bytes = 400, .iterations = 40, .timeline = true});
-  EXPECT_EQ(report.wrong, 0);
+  EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_EQ(report.timeline.size(), 500U);
 }
 
@@ -292,7 +293,7 @@ TEST_F(FakeCuda, StartsAfreshAfterARunThatFailed) {
   fake_cuda::reset({.fail_launch = 3});
   error_of([&] { backend.run(program, {}, options); }, ErrorKind::runtime);
   EXPECT_EQ(fake_cuda::live_objects(), 0);
-  EXPECT_EQ(backend.run(program, {}, options).wrong, 0);
+  EXPECT_EQ(backend.run(program, {}, options).executed->wrong, 0);
 }
 
 TEST_F(FakeCuda, NamesWhatIsMissing) {

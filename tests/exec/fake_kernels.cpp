@@ -5,10 +5,10 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/combine_kernels.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/pattern_body.h"
 #include "exec/cuda/with_word.h"
+#include "exec/host/combine_kernels.h"
 #include "ir/data.h"
 
 namespace espalier::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(HostBackend, RoundsTheMessageToWholeElementsAndBlocks) {
   }
   const RunReport report = run(builder.finish(), {.size_bytes = 23});
   EXPECT_EQ(report.message_bytes, 32);
-  EXPECT_EQ(report.wrong, 0);
+  EXPECT_EQ(report.executed->wrong, 0);
 }
 
 TEST(HostBackend, ReportsAWrongResult) {
@@ -64,11 +64,11 @@ TEST(HostBackend, ReportsAWrongResult) {
   const Program program = builder.finish();
   RunOptions options{.size_bytes = 4 * 1000};
   const RunReport report = run(program, options);
-  ASSERT_TRUE(report.wrong.has_value());
-  EXPECT_GT(*report.wrong, 900);  // nearly every element of r1: few contributions are 0
-  EXPECT_LE(*report.wrong, 1000);
+  ASSERT_TRUE(report.executed->wrong.has_value());
+  EXPECT_GT(*report.executed->wrong, 900);  // nearly every element of r1: few contributions are 0
+  EXPECT_LE(*report.executed->wrong, 1000);
   options.check = false;
-  EXPECT_EQ(run(program, options).wrong, std::nullopt);
+  EXPECT_EQ(run(program, options).executed->wrong, std::nullopt);
 }
 
 TEST(HostBackend, ReportsAnInputThatWasWrittenTo) {
@@ -85,11 +85,11 @@ TEST(HostBackend, ReportsAnInputThatWasWrittenTo) {
   program.ops.push_back(op);
   const RunReport report =
       run(program, {.size_bytes = 100, .type = DataType::int32, .op = ReduceOp::max});
-  EXPECT_EQ(report.wrong, 0);  // max(x, x) = x: written, not changed
+  EXPECT_EQ(report.executed->wrong, 0);  // max(x, x) = x: written, not changed
   const RunReport sum = run(program, {.size_bytes = 100, .type = DataType::int32});
-  ASSERT_EQ(sum.damage.size(), 1U);
-  EXPECT_THAT(sum.damage[0], HasSubstr(" elements of the input were overwritten"));
-  EXPECT_GT(sum.wrong, 20);
+  ASSERT_EQ(sum.executed->damage.size(), 1U);
+  EXPECT_THAT(sum.executed->damage[0], HasSubstr(" elements of the input were overwritten"));
+  EXPECT_GT(sum.executed->wrong, 20);
 }
 
 TEST(HostBackend, KeepsTheTimelineOfTheLastRun) {
@@ -97,12 +97,13 @@ TEST(HostBackend, KeepsTheTimelineOfTheLastRun) {
   RunOptions options{.size_bytes = 1 << 16, .iterations = 2, .timeline = true};
   const RunReport report = run(program, options);
   ASSERT_EQ(report.timeline.size(), program.ops.size());
-  for (const OpTiming& timing : report.timeline) EXPECT_LE(timing.end_s, report.max_time_s);
+  for (const OpTiming& timing : report.timeline)
+    EXPECT_LE(timing.end_s, report.executed->max_time_s);
 }
 
 TEST(HostBackend, RunsManyRanks) {
   const RunReport report = run(ring_program(200, false), {.size_bytes = 4 * 1009}, 3);
-  EXPECT_EQ(report.wrong, 0);
+  EXPECT_EQ(report.executed->wrong, 0);
 }
 
 TEST(HostBackend, ReportsADeadlock) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/host_data.h"
+#include "exec/host/host_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

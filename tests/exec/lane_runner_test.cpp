@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/lane_runner.h"
+#include "exec/host/lane_runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

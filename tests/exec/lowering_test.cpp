@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/lowering.h"
+#include "exec/lanes/lowering.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/parallel.h"
+#include "exec/host/parallel.h"
 
 #include <gtest/gtest.h>
 

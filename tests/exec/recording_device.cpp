@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "exec/combine_kernels.h"
+#include "exec/host/combine_kernels.h"
 
 namespace espalier {
 

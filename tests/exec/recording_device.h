@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "exec/lowering.h"
-#include "exec/stream_plan.h"
+#include "exec/lanes/lowering.h"
+#include "exec/lanes/stream_plan.h"
 #include "ir/interpret.h"
 
 namespace espalier {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/stream_plan.h"
+#include "exec/lanes/stream_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(StreamPlan, CopyEnginesCopyWithinTheSameOrder) {
 
 TEST(StreamPlan, LanesThatShareAStreamNeedNoEvents) {
   DeviceSet set = device_set(2, 1);
-  set.most_streams = 1;
+  set.max_streams = 1;
   EXPECT_THAT(listing(plan_of(two_ranks(), set)),
               ElementsAre("fold 0 op 0 of 2", "fold 0 op 1 of 1"));
 }
@@ -150,7 +150,7 @@ TEST(StreamPlan, KernelsOverLinksLeaveRoomForEachOther) {
   const auto blocks = [&](OpId op, int resident) {
     for (const StreamCommand& command : plan.commands) {
       if (command.kind == Kind::fold && command.op == op) {
-        return most_blocks(plan, command, resident);
+        return max_blocks(plan, command, resident);
       }
     }
     return 0;
@@ -235,7 +235,7 @@ TEST(StreamPlan, MapsTheBusiestPeersWhenThereAreTooMany) {
 
 TEST(StreamPlan, BoundsTheStreamsOfADevice) {
   DeviceSet set = device_set(16, 2);
-  set.most_streams = 3;
+  set.max_streams = 3;
   const StreamPlan plan = plan_of(ring_program(16, false), set);
   EXPECT_EQ(plan.streams.size(), 6U);
 }
@@ -270,9 +270,9 @@ TEST(StreamPlan, RightOnAnyDevices) {
          {ring_program(ranks, true), tree_program(ranks, false), flat_program(ranks, false)}) {
       for (const int devices : {1, 2, 5}) {
         for (const bool can_access : {false, true}) {
-          for (const int most_streams : {1, 3, 32}) {
+          for (const int max_streams : {1, 3, 32}) {
             DeviceSet set = device_set(ranks, devices, can_access, program.hosts);
-            set.most_streams = most_streams;
+            set.max_streams = max_streams;
             set.max_peers = 2;
             set.copy_engines = ranks % 2 == 0;
             SCOPED_TRACE(program.name + ", " + std::to_string(ranks) + " ranks on " +

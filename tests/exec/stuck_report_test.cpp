@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/stuck_report.h"
+#include "exec/lanes/stuck_report.h"
 
 #include <gtest/gtest.h>
 

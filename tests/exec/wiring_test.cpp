@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/wiring.h"
+#include "exec/cuda/wiring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

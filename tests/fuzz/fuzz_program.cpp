@@ -17,7 +17,7 @@ namespace {
 
 /// Programs on more places are parsed only: the verifier may take a second for a million. Programs
 /// up to the other limits are cut and run as well.
-constexpr int kMaxPlaces = 10000;
+constexpr int kMaxFuzzedPlaces = 10000;
 constexpr std::int64_t kMaxOps = 1000;
 constexpr std::int64_t kMaxUnits = 1000;
 
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto program = parse_or_refuse({reinterpret_cast<const char*>(data), size});
   if (!program) return 0;
   CHECK(same_program(parse_program(print_program(*program), "printed.esp"), *program));
-  if (program->places() > kMaxPlaces) return 0;
+  if (program->places() > kMaxFuzzedPlaces) return 0;
   const bool right = verify(*program).ok();
   if (!right || !is_small(*program)) return 0;
   CHECK(wrong_elements(*program) == 0);

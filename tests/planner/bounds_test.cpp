@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/backend.h"
 #include "ir/text.h"
+#include "run/backend.h"
+#include "run/routes.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -243,7 +243,7 @@ double chain_rate(const Bench& bench) {
   for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
     for (const auto& [from, to] : {std::pair{ranks[i], ranks[i + 1]}, {ranks[i + 1], ranks[i]}}) {
       for (const Hop& hop : bench.router.route(from, to)->hops) {
-        const bool is_full = bench.topology.links[hop.link].duplex == Duplex::full;
+        const bool is_full = bench.topology.link(hop.link).duplex == Duplex::full;
         ++loads[{hop.link, is_full && hop.forward}];
       }
     }

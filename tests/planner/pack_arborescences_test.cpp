@@ -279,7 +279,7 @@ TEST(PackArborescences, WholeMachinesKeepEveryRouteAndCapacity) {
 
 TEST(PackArborescences, GpusThatMayNotPeerMeetInACpu) {
   const Machine machine("dgx1-v100", LinkScope::all);
-  const auto kind = [&](NodeId node) { return machine.topology.nodes[node].kind; };
+  const auto kind = [&](NodeId node) { return machine.topology.node(node).kind; };
   int staged = 0;
   for (const PlannedTree& tree : machine.pack(Collective::allgather).trees) {
     for (const TreeEdge& edge : tree.edges) {

@@ -34,7 +34,7 @@ struct Ways {
     }
   }
 
-  bool is_gpu(NodeId node) const { return topology.nodes[node].kind == NodeKind::gpu; }
+  bool is_gpu(NodeId node) const { return topology.node(node).kind == NodeKind::gpu; }
 
   /// From a GPU along links to the first GPU met; all nodes passed. Empty when none is met.
   std::vector<NodeId> walk(std::mt19937& random) const {
@@ -76,7 +76,7 @@ struct Ways {
       ++accepted;
       int price = 0;
       for (const Hop& hop : route->hops) {
-        const bool is_full = topology.links[hop.link].duplex == Duplex::full;
+        const bool is_full = topology.link(hop.link).duplex == Duplex::full;
         price += price_of.at({hop.link, is_full ? hop.forward : true});
       }
       EXPECT_GE(price, cheapest[rank_at(from)].at(rank_at(to)).price)

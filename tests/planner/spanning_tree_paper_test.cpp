@@ -29,7 +29,7 @@ std::vector<LinkUse> link_uses(const std::string& machine, const std::string& al
   Query query = oracle::question(machine, Collective::allreduce, algorithm, kBytes);
   query.gpus = gpus;
   query.links = links;
-  return oracle::run(query).links;
+  return oracle::run(query).simulated->links;
 }
 
 double c_of(const std::vector<LinkUse>& uses) {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "exec/host_backend.h"
+#include "exec/host/host_backend.h"
 #include "tests/scenarios/study_fixture.h"
 #include "topologies/load.h"
 
@@ -248,7 +248,7 @@ TEST(StudyHost, RunsWithoutAMachine) {
   const Outcome outcome = study.ask(asked);
   EXPECT_EQ(outcome.backend, "host");
   EXPECT_EQ(outcome.ranks, 3);
-  EXPECT_EQ(outcome.report.wrong, 0);
+  EXPECT_EQ(outcome.report.executed->wrong, 0);
   EXPECT_EQ(outcome.chunk_bytes, 1 << 20);
 }
 

@@ -51,7 +51,7 @@ Program local_combine() {
 }
 
 double bytes_of(const RunReport& report, const std::string& name) {
-  for (const LinkUse& link : report.links) {
+  for (const LinkUse& link : report.simulated->links) {
     if (link.name == name) return link.bytes;
   }
   return 0;

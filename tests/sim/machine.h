@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/backend.h"
 #include "ir/builder.h"
+#include "run/backend.h"
 #include "sim/simulator.h"
 #include "topologies/route.h"
 

@@ -15,14 +15,14 @@ TEST(Report, NamesTheBusiestLinkFirst) {
   builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
   builder.copy(builder.output(2, 0, 4), builder.input(1, 0, 4));
   const RunReport report = TestMachine(topology).run(builder.finish(), 4'000'000);
-  ASSERT_EQ(report.links.size(), 2u);
+  ASSERT_EQ(report.simulated->links.size(), 2u);
   // 4 MB over two links of 10 GB/s: 0.2 ms, the whole run. 1 MB over one: 0.1 ms.
-  EXPECT_EQ(report.links[0].name, "gpu1->gpu2 nvlink2 x2");
-  EXPECT_DOUBLE_EQ(report.links[0].bytes, 4e6);
-  EXPECT_DOUBLE_EQ(report.links[0].busy_s, 2e-4);
-  EXPECT_NEAR(report.links[0].utilization, 1, 1e-9);
-  EXPECT_EQ(report.links[1].name, "gpu0->gpu1 nvlink2");
-  EXPECT_NEAR(report.links[1].utilization, 0.5, 1e-9);
+  EXPECT_EQ(report.simulated->links[0].name, "gpu1->gpu2 nvlink2 x2");
+  EXPECT_DOUBLE_EQ(report.simulated->links[0].bytes, 4e6);
+  EXPECT_DOUBLE_EQ(report.simulated->links[0].busy_s, 2e-4);
+  EXPECT_NEAR(report.simulated->links[0].utilization, 1, 1e-9);
+  EXPECT_EQ(report.simulated->links[1].name, "gpu0->gpu1 nvlink2");
+  EXPECT_NEAR(report.simulated->links[1].utilization, 0.5, 1e-9);
 }
 
 TEST(Report, CriticalPathFollowsWhatReleasedEachOp) {
@@ -33,18 +33,18 @@ TEST(Report, CriticalPathFollowsWhatReleasedEachOp) {
   builder.copy(builder.output(2, 2, 1), builder.output(1, 2, 1));              // 2: data of 1
   builder.copy(builder.output(0, 3, 1), builder.input(2, 3, 1), {.lane = 1});  // 3: short
   const RunReport report = machine.run(builder.finish(), 4'000'000);
-  ASSERT_EQ(report.critical_path.size(), 3u);
+  ASSERT_EQ(report.simulated->critical_path.size(), 3u);
   const std::vector<std::string> waited = {"start", "lane 0 of r0", "data of op 1"};
   const std::vector<double> ends_s = {2e-4, 3e-4, 4e-4};
   for (OpId i = 0; i < 3; ++i) {
-    const CriticalStep& step = report.critical_path[i];
+    const CriticalStep& step = report.simulated->critical_path[i];
     EXPECT_EQ(step.op, i);
     EXPECT_EQ(step.waited_for, waited[i]);
     EXPECT_NEAR(step.end_s, ends_s[i], 1e-9 * ends_s[i]);
-    EXPECT_EQ(step.start_s, i == 0 ? 0 : report.critical_path[i - 1].end_s);
+    EXPECT_EQ(step.start_s, i == 0 ? 0 : report.simulated->critical_path[i - 1].end_s);
   }
-  EXPECT_EQ(report.critical_path[0].what.substr(0, 9), "r1.out[0:");
-  EXPECT_EQ(report.critical_path.back().end_s, report.time_s);
+  EXPECT_EQ(report.simulated->critical_path[0].what.substr(0, 9), "r1.out[0:");
+  EXPECT_EQ(report.simulated->critical_path.back().end_s, report.time_s);
 }
 
 TEST(Report, ALongCriticalPathKeepsItsEnd) {
@@ -52,10 +52,10 @@ TEST(Report, ALongCriticalPathKeepsItsEnd) {
   Builder builder("long", allreduce_contract(2));
   for (int i = 0; i < 5000; ++i) builder.compute(0, 1e-6);
   const RunReport report = machine.run(builder.finish(), 0);
-  ASSERT_EQ(report.critical_path.size(), kMaxCriticalSteps);
-  EXPECT_EQ(report.critical_steps, 5000);
-  EXPECT_EQ(report.critical_path.back().op, 4999u);
-  EXPECT_EQ(report.critical_path.front().waited_for, "lane 0 of r0");
+  ASSERT_EQ(report.simulated->critical_path.size(), kMaxCriticalSteps);
+  EXPECT_EQ(report.simulated->critical_steps, 5000);
+  EXPECT_EQ(report.simulated->critical_path.back().op, 4999u);
+  EXPECT_EQ(report.simulated->critical_path.front().waited_for, "lane 0 of r0");
 }
 
 TEST(Report, TimelineIsKeptOnRequest) {

@@ -85,7 +85,7 @@ TEST(Simulator, ZeroBytesStillPayLatency) {
   const TestMachine machine(ring_machine(8, 25, 1e-6));
   const RunReport report = machine.run(ring_allreduce(8), 0);
   expect_time(report, 14e-6);
-  EXPECT_TRUE(report.links.empty());
+  EXPECT_TRUE(report.simulated->links.empty());
 }
 
 TEST(Simulator, ACallCostsSomethingBeforeAnythingMoves) {
@@ -95,8 +95,8 @@ TEST(Simulator, ACallCostsSomethingBeforeAnythingMoves) {
   const RunReport report = machine.run(ring_allreduce(8), 0, true);
   expect_time(report, 8e-6 + 14e-6);
   EXPECT_DOUBLE_EQ(report.timeline.front().start_s, 8e-6);
-  EXPECT_DOUBLE_EQ(report.critical_path.front().start_s, 8e-6);
-  EXPECT_DOUBLE_EQ(report.critical_path.back().end_s, report.time_s);
+  EXPECT_DOUBLE_EQ(report.simulated->critical_path.front().start_s, 8e-6);
+  EXPECT_DOUBLE_EQ(report.simulated->critical_path.back().end_s, report.time_s);
 
   RunOptions options;
   options.is_call = false;
@@ -104,9 +104,11 @@ TEST(Simulator, ACallCostsSomethingBeforeAnythingMoves) {
   // A limit is for all of it: 22 us are within 23, and not within 21.
   options.is_call = true;
   options.limits = SimLimits{.time_s = 23e-6};
-  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).end, SimEnd::finished);
+  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).simulated->end,
+            SimEnd::finished);
   options.limits->time_s = 21e-6;
-  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).end, SimEnd::too_slow);
+  EXPECT_EQ(Simulator().run(ring_allreduce(8), machine.target(), options).simulated->end,
+            SimEnd::too_slow);
 }
 
 TEST(Simulator, OneRankCopiesLocallyInNoTime) {
@@ -116,14 +118,14 @@ TEST(Simulator, OneRankCopiesLocallyInNoTime) {
   const RunReport report = machine.run(builder.finish(), kMiB);
   EXPECT_EQ(report.time_s, 0);
   EXPECT_EQ(report.transfers, 0);
-  EXPECT_EQ(report.critical_path.size(), 1u);
+  EXPECT_EQ(report.simulated->critical_path.size(), 1u);
 }
 
 TEST(Simulator, AnEmptyProgramTakesNoTime) {
   const TestMachine machine(machine_of_gpus(1));
   const RunReport report = machine.run(Builder("none", allreduce_contract(1)).finish(), kMiB);
   EXPECT_EQ(report.time_s, 0);
-  EXPECT_TRUE(report.critical_path.empty());
+  EXPECT_TRUE(report.simulated->critical_path.empty());
 }
 
 TEST(Simulator, LongChainsOfFreeOpsNeedNoStack) {
@@ -167,9 +169,9 @@ TEST(Simulator, DirectionsOfAHalfDuplexLinkShareIt) {
   topology.links[0].duplex = Duplex::half;
   const RunReport report = TestMachine(topology).run(exchange(), 1'000'000);
   expect_time(report, 2e6 / 10e9);
-  ASSERT_EQ(report.links.size(), 1u);
-  EXPECT_EQ(report.links[0].name, "gpu0<->gpu1 nvlink2");
-  EXPECT_DOUBLE_EQ(report.links[0].bytes, 2e6);
+  ASSERT_EQ(report.simulated->links.size(), 1u);
+  EXPECT_EQ(report.simulated->links[0].name, "gpu0<->gpu1 nvlink2");
+  EXPECT_DOUBLE_EQ(report.simulated->links[0].bytes, 2e6);
 }
 
 TEST(Simulator, LinksOfOneMediumShareIt) {
@@ -186,8 +188,8 @@ TEST(Simulator, LinksOfOneMediumShareIt) {
   }
   const RunReport report = TestMachine(topology).run(pairs, 1'000'000);
   expect_time(report, 2e6 / 10e9);
-  ASSERT_EQ(report.links.size(), 1u);
-  EXPECT_EQ(report.links[0].name, "bus nvlink2");
+  ASSERT_EQ(report.simulated->links.size(), 1u);
+  EXPECT_EQ(report.simulated->links[0].name, "bus nvlink2");
 }
 
 TEST(Simulator, AGatheringCombineIsBoundByTheLinkIntoItsDestination) {
@@ -199,10 +201,10 @@ TEST(Simulator, AGatheringCombineIsBoundByTheLinkIntoItsDestination) {
   // Three flows into gpu0 at 25/3 GB/s each, after two hops of 0.5 us.
   expect_time(report, 1e-6 + 3e6 / 25e9);
   EXPECT_EQ(report.transfers, 3);
-  ASSERT_EQ(report.links.size(), 4u);
-  EXPECT_EQ(report.links[0].name, "switch->gpu0 nvlink2");
-  EXPECT_NEAR(report.links[0].utilization, 120.0 / 121, 1e-9);
-  EXPECT_NEAR(report.links[1].utilization, 40.0 / 121, 1e-9);
+  ASSERT_EQ(report.simulated->links.size(), 4u);
+  EXPECT_EQ(report.simulated->links[0].name, "switch->gpu0 nvlink2");
+  EXPECT_NEAR(report.simulated->links[0].utilization, 120.0 / 121, 1e-9);
+  EXPECT_NEAR(report.simulated->links[1].utilization, 40.0 / 121, 1e-9);
 }
 
 TEST(Simulator, ACombineAtASourceReadsAndWritesItsDestination) {
@@ -214,9 +216,9 @@ TEST(Simulator, ACombineAtASourceReadsAndWritesItsDestination) {
   const RunReport report = machine.run(builder.finish(), 1'000'000);
   expect_time(report, 1e-6 + 1e6 / 10e9);  // both directions of the link at once
   EXPECT_EQ(report.transfers, 2);
-  ASSERT_EQ(report.links.size(), 2u);
-  EXPECT_EQ(report.links[0].name, "gpu0->gpu1 nvlink2");
-  EXPECT_EQ(report.links[1].name, "gpu1->gpu0 nvlink2");
+  ASSERT_EQ(report.simulated->links.size(), 2u);
+  EXPECT_EQ(report.simulated->links[0].name, "gpu0->gpu1 nvlink2");
+  EXPECT_EQ(report.simulated->links[1].name, "gpu1->gpu0 nvlink2");
 }
 
 TEST(Simulator, AViaGoesThroughTheNamedNode) {
@@ -225,9 +227,9 @@ TEST(Simulator, AViaGoesThroughTheNamedNode) {
   builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.via = "gpu2"});
   const RunReport report = machine.run(builder.finish(), 1'000'000);
   expect_time(report, 2e-6 + 1e6 / 10e9);
-  ASSERT_EQ(report.links.size(), 2u);
-  EXPECT_EQ(report.links[0].name, "gpu0->gpu2 nvlink2");
-  EXPECT_EQ(report.links[1].name, "gpu2->gpu1 nvlink2");
+  ASSERT_EQ(report.simulated->links.size(), 2u);
+  EXPECT_EQ(report.simulated->links[0].name, "gpu0->gpu2 nvlink2");
+  EXPECT_EQ(report.simulated->links[1].name, "gpu2->gpu1 nvlink2");
 }
 
 TEST(Simulator, ComputeOpsTakeTheirDuration) {
@@ -308,7 +310,7 @@ TEST(Simulator, NoLinkCarriesMoreThanItCan) {
     }
     const RunReport report = machine.run(builder.finish(), 8'000'000);
     double carried = 0;
-    for (const LinkUse& link : report.links) {
+    for (const LinkUse& link : report.simulated->links) {
       EXPECT_LE(link.utilization, 1 + 1e-9) << link.name;
       carried += link.bytes;
     }
@@ -319,17 +321,17 @@ TEST(Simulator, NoLinkCarriesMoreThanItCan) {
 /// Everything a report says, to the last bit, wall time aside.
 void expect_same(const RunReport& a, const RunReport& b) {
   EXPECT_EQ(a.time_s, b.time_s);
-  ASSERT_EQ(a.links.size(), b.links.size());
-  for (std::size_t i = 0; i < a.links.size(); ++i) {
-    EXPECT_EQ(a.links[i].name, b.links[i].name);
-    EXPECT_EQ(a.links[i].bytes, b.links[i].bytes);
-    EXPECT_EQ(a.links[i].utilization, b.links[i].utilization);
+  ASSERT_EQ(a.simulated->links.size(), b.simulated->links.size());
+  for (std::size_t i = 0; i < a.simulated->links.size(); ++i) {
+    EXPECT_EQ(a.simulated->links[i].name, b.simulated->links[i].name);
+    EXPECT_EQ(a.simulated->links[i].bytes, b.simulated->links[i].bytes);
+    EXPECT_EQ(a.simulated->links[i].utilization, b.simulated->links[i].utilization);
   }
-  ASSERT_EQ(a.critical_path.size(), b.critical_path.size());
-  for (std::size_t i = 0; i < a.critical_path.size(); ++i) {
-    EXPECT_EQ(a.critical_path[i].op, b.critical_path[i].op);
-    EXPECT_EQ(a.critical_path[i].start_s, b.critical_path[i].start_s);
-    EXPECT_EQ(a.critical_path[i].end_s, b.critical_path[i].end_s);
+  ASSERT_EQ(a.simulated->critical_path.size(), b.simulated->critical_path.size());
+  for (std::size_t i = 0; i < a.simulated->critical_path.size(); ++i) {
+    EXPECT_EQ(a.simulated->critical_path[i].op, b.simulated->critical_path[i].op);
+    EXPECT_EQ(a.simulated->critical_path[i].start_s, b.simulated->critical_path[i].start_s);
+    EXPECT_EQ(a.simulated->critical_path[i].end_s, b.simulated->critical_path[i].end_s);
   }
   ASSERT_EQ(a.timeline.size(), b.timeline.size());
   for (std::size_t i = 0; i < a.timeline.size(); ++i) {

@@ -39,15 +39,15 @@ TEST_P(Catalogue, IsSound) {
 /// only between hosts.
 void check_route(const Machine& machine, const Route& route, NodeId from, NodeId to) {
   const Topology& topology = machine.topology();
-  const std::string name = topology.nodes[static_cast<std::size_t>(from)].name;
+  const std::string name = topology.node(from).name;
   const std::string path = machine.path(name, &route);
   ASSERT_EQ(path.find("broken"), std::string::npos) << path;
   NodeId at = from;
   for (const Hop& hop : route.hops) {
-    const Link& link = topology.links[static_cast<std::size_t>(hop.link)];
+    const Link& link = topology.link(hop.link);
     at = hop.forward ? link.b : link.a;
     if (at == to) break;
-    const NodeKind kind = topology.nodes[static_cast<std::size_t>(at)].kind;
+    const NodeKind kind = topology.node(at).kind;
     EXPECT_NE(kind, NodeKind::gpu) << path;
     if (kind == NodeKind::nic || kind == NodeKind::fabric) {
       EXPECT_EQ(route.kind, RouteKind::network) << path;
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 bool joins_gpu_side(const Topology& topology, const Link& link) {
   for (const NodeId end : {link.a, link.b}) {
-    const NodeKind kind = topology.nodes[static_cast<std::size_t>(end)].kind;
+    const NodeKind kind = topology.node(end).kind;
     if (kind != NodeKind::gpu && kind != NodeKind::nvswitch) return false;
   }
   return link.link_class == LinkClass::gpu_fabric;
@@ -244,8 +244,8 @@ TEST(PcieTreeP2, LoadsLinksAsThePaperCounts) {
     }
     std::map<std::string, std::set<int>> seen;
     for (const auto& [hop, count] : load) {
-      const Link& link = machine.topology().links[static_cast<std::size_t>(hop.first)];
-      const std::string& a = machine.topology().nodes[static_cast<std::size_t>(link.a)].name;
+      const Link& link = machine.topology().link(hop.first);
+      const std::string& a = machine.topology().node(link.a).name;
       seen[a.substr(0, 3)].insert(count);
     }
     EXPECT_EQ(seen["gpu"], std::set<int>{gpus - 1});

@@ -26,7 +26,7 @@ std::string load_error(const std::string& spec) {
 std::vector<std::string> link_list(const Topology& topology) {
   std::vector<std::string> list;
   for (const Link& link : topology.links) {
-    const auto name = [&](NodeId id) { return topology.nodes[static_cast<std::size_t>(id)].name; };
+    const auto name = [&](NodeId id) { return topology.node(id).name; };
     list.push_back(name(link.a) + "-" + name(link.b) + " " + link.kind);
   }
   return list;

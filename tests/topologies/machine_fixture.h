@@ -52,10 +52,10 @@ class Machine {
     NodeId at = node(from);
     std::string names = from;
     for (const Hop& hop : route->hops) {
-      const Link& link = topology_.links[static_cast<std::size_t>(hop.link)];
+      const Link& link = topology_.link(hop.link);
       if ((hop.forward ? link.a : link.b) != at) return "broken after " + names;
       at = hop.forward ? link.b : link.a;
-      names += " " + topology_.nodes[static_cast<std::size_t>(at)].name;
+      names += " " + topology_.node(at).name;
     }
     return names;
   }
@@ -68,7 +68,7 @@ class Machine {
   double alone_gbps(const Route& route) const {
     double gbps = 1e9;
     for (const Hop& hop : route.hops) {
-      const Link& link = topology_.links[static_cast<std::size_t>(hop.link)];
+      const Link& link = topology_.link(hop.link);
       int uses = 0;
       for (const Hop& other : route.hops) {
         if (other.link != hop.link) continue;

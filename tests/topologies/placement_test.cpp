@@ -15,7 +15,7 @@ using testing::numbered;
 std::vector<std::string> names(const Machine& machine, const std::vector<NodeId>& nodes) {
   std::vector<std::string> all;
   for (const NodeId node : nodes) {
-    all.push_back(machine.topology().nodes[static_cast<std::size_t>(node)].name);
+    all.push_back(machine.topology().node(node).name);
   }
   return all;
 }

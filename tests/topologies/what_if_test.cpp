@@ -21,8 +21,8 @@ std::string refusal(const std::string& spec) {
 
 const Link* link_between(const Topology& machine, const char* a, const char* b) {
   for (const Link& link : machine.links) {
-    const std::string& end_a = machine.nodes[static_cast<std::size_t>(link.a)].name;
-    const std::string& end_b = machine.nodes[static_cast<std::size_t>(link.b)].name;
+    const std::string& end_a = machine.node(link.a).name;
+    const std::string& end_b = machine.node(link.b).name;
     if ((end_a == a && end_b == b) || (end_a == b && end_b == a)) return &link;
   }
   return nullptr;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "run/backend.h"
+
+namespace espalier {
+
+/// Why programs can't run on GPUs here, in a sentence: this espalier was built without CUDA, there
+/// is no driver, an old one, or no GPU. Nothing where they can.
+std::optional<std::string> cuda_unavailable();
+
+/// Whether a run on GPUs did not end. Then nothing can be run on them any more, and CUDA might keep
+/// a process that exits as usual waiting for that run.
+bool cuda_abandoned();
+
+/// Ends the process with this exit code: as usual, or without the clean-up that would not end.
+[[noreturn]] void end_process(int exit_code);
+
+/// Where the ranks and relays are whose GPU nobody names: in turn on all GPUs, or as the target's
+/// placement has them, its machine being this computer: on the GPU with that number in its host.
+enum class UnnamedDevices { in_turn, as_placed };
+
+/// Runs programs on the GPUs of this computer: lanes as streams, dependencies as events, the whole
+/// captured once in a CUDA graph and repeated. Host memories are pinned memory of this computer.
+/// Under a profile whose reductions are separate from copies (copy_engine), copies are made by copy
+/// engines; otherwise, and without a machine, by kernels.
+///
+/// Options: the program first runs op by op, watched; with `check` that run and one of the graph
+/// start from fresh inputs, everything else overwritten by a pattern, and every element of the
+/// results and guards around all buffers are compared on the GPUs. Then come `warmup` and
+/// `iterations` runs of the graph, timed by the GPU from before the first op until after the last.
+/// In place they work on what the run before left; out of place the results are compared once more
+/// after them. `timeline` is that of one more run, of a graph with events in it.
+///
+/// Memory and graphs of the latest programs are kept for when they are asked for again.
+class CudaBackend : public Backend {
+ public:
+  /// The GPU of each rank and then of each relay, as CUDA numbers them; several may share one, and
+  /// what a program does not need of them is ignored. Empty: see UnnamedDevices. Throws
+  /// Error{unsupported} with `cuda_unavailable`, and Error{usage} naming the GPUs that there are
+  /// not.
+  explicit CudaBackend(std::vector<int> devices = {},
+                       UnnamedDevices unnamed = UnnamedDevices::in_turn);
+  ~CudaBackend() override;
+
+  std::string name() const override { return "cuda"; }
+  std::optional<std::string> unsupported(const Program& program,
+                                         const Target& target) const override;
+  /// Throws Error{usage} before anything is launched when the program has more ranks and relays
+  /// than devices were given, when it is placed on GPUs that this computer has not, or when a GPU
+  /// or this computer has not the memory; Error{runtime} naming ops when the program gets stuck, or
+  /// naming the call, the GPU and the op when CUDA reports a failure. After a run got stuck nothing
+  /// can be run any more.
+  RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
+  void require_room(const Program& program, const Target& target,
+                    const RunOptions& options) override;
+
+ private:
+  struct Sessions;
+  std::vector<int> gpus_of_places(const Program& program, const Target& target) const;
+
+  std::vector<int> devices_;
+  UnnamedDevices unnamed_;
+  std::unique_ptr<Sessions> sessions_;
+};
+
+}  // namespace espalier

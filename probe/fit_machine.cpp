@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/fit_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "probe/fit_figures.h"
+#include "probe/fit_parts.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+constexpr const char* kMemory = "shared";
+
+/// Puts a link on the medium that the memory is.
+void share(Link& link) {
+  link.duplex = Duplex::shared;
+  link.medium = kMemory;
+}
+
+/// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
+std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
+  const MemoryRates alone = fit_memory(survey.alone.front());
+  const MemoryRates together = fit_memory(survey.together);
+  const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
+  machine.memories[kMemory] = memory;
+  std::vector<NodeId> ranks;
+  for (int rank = 0; rank < survey.inventory.ranks(); ++rank) {
+    ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
+    Node& node = machine.nodes.back();
+    node.access_gbps = sane_gbps(alone.gbps);
+    node.reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
+    node.memory = kMemory;
+    if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
+  }
+  const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);
+  for (const NodeId rank : ranks) {
+    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, memory.gbps));
+  }
+  return ranks;
+}
+
+/// The host's memory: the same one, or another across the device's PCIe link.
+void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>& ranks) {
+  const double memory_gbps = machine.memories[kMemory].gbps;
+  const NodeId host = add_node(machine, "cpu0", NodeKind::cpu);
+  NodeId port = host;
+  if (survey.inventory.is_host) {
+    const Node& rank = machine.node(ranks.front());
+    Node& cpu = machine.nodes.back();
+    cpu.access_gbps = rank.access_gbps;
+    cpu.reduce_gbps = rank.reduce_gbps;
+    cpu.memory = kMemory;
+  } else {
+    port = add_node(machine, "port", NodeKind::pcie_switch);
+    const CopyFigures& copies = best_copies(survey);
+    Link& link = add_link(machine, port, host, "port", LinkClass::host, 1);
+    set_capacity(link, survey.inventory.devices.front().pcie_gbps, copies.to_host.front().gbps,
+                 copies.from_host.front().gbps, copies.host_both_ways_gbps.front());
+    const CopyFigures& kernel = survey.kernel;
+    const double by_kernel = link.duplex == Duplex::half ? kernel.host_both_ways_gbps.front()
+                                                         : std::min(kernel.to_host.front().gbps,
+                                                                    kernel.from_host.front().gbps);
+    for (const auto& [name, figures] : fitted_profiles(survey)) {
+      set_link_profile(machine.profiles[name], "port", by_kernel / link.gbps,
+                       figures->to_host.front().latency_s);
+    }
+  }
+  for (const NodeId rank : ranks) {
+    share(add_link(machine, rank, port, "host_memory", LinkClass::host, memory_gbps));
+  }
+}
+
+void fit_shared(const Survey& survey, Topology& machine) {
+  add_host(survey, machine, add_ranks(survey, machine));
+  for (const auto& [name, figures] : fitted_profiles(survey)) {
+    Profile& profile = machine.profiles[name];
+    const double local_s = figures->local.latency_s;
+    // What shares a device waits for it too: with all ranks at work, as in a collective.
+    const double hop_s = std::max(local_s, figures->crowded_latency_s);
+    profile.local_overhead_s = sane_latency_s(local_s);
+    profile.reduce_overhead_s = sane_latency_s(survey.reduce_latency_s);
+    set_link_profile(profile, "memory", 1, hop_s);
+    set_link_profile(profile, "host_memory", 1, figures->to_host.front().latency_s);
+    if (!survey.inventory.is_host) continue;
+    // Threads add while they copy, whatever the profile's name, and nothing is staged.
+    profile.reduction = ReductionMode::fused;
+    profile.staging_overhead_s = 0;
+  }
+}
+
+}  // namespace
+
+std::vector<FittedProfile> fitted_profiles(const Survey& survey) {
+  return {{"kernel", &survey.kernel}, {"copy_engine", &best_copies(survey)}};
+}
+
+const CopyFigures& best_copies(const Survey& survey) {
+  return survey.copy_engine ? *survey.copy_engine : survey.kernel;
+}
+
+NodeId add_node(Topology& machine, std::string name, NodeKind kind) {
+  Node node;
+  node.name = std::move(name);
+  node.kind = kind;
+  machine.nodes.push_back(std::move(node));
+  return static_cast<NodeId>(machine.nodes.size() - 1);
+}
+
+Link& add_link(Topology& machine, NodeId a, NodeId b, const std::string& kind, LinkClass link_class,
+               double gbps, int count) {
+  Link link;
+  link.a = a;
+  link.b = b;
+  link.kind = kind;
+  link.link_class = link_class;
+  link.count = count;
+  link.gbps = sane_gbps(gbps);
+  return machine.links.emplace_back(std::move(link));
+}
+
+Topology fit_machine(const Survey& survey, const std::string& when) {
+  const Inventory& inventory = survey.inventory;
+  Topology machine;
+  machine.name = inventory.name;
+  machine.title =
+      inventory.sharing > 1
+          ? fmt::format("{} ranks on {}", inventory.sharing, inventory.devices.front().name)
+          : fmt::format("{} x {}", inventory.ranks(), inventory.devices.front().name);
+  machine.sources = {fmt::format("{}, {}", kProbedSource, when)};
+  for (std::size_t i = 0; i < inventory.devices.size(); ++i) {
+    const std::string& place = inventory.devices[i].place;
+    if (place.empty()) continue;
+    machine.sources.push_back(inventory.is_shared() ? "all ranks: " + place
+                                                    : fmt::format("gpu{}: {}", i, place));
+  }
+  machine.profiles = built_in_profiles().profiles;
+  if (inventory.is_shared()) {
+    fit_shared(survey, machine);
+  } else {
+    fit_gpus(survey, machine);
+  }
+  return machine;
+}
+
+}  // namespace espalier

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "probe/survey.h"
+#include "topologies/topology.h"
+
+namespace espalier {
+
+/// What the first of a probed machine's sources begins with.
+inline constexpr const char* kProbedSource = "measured by espalier probe";
+
+/// The machine model that explains a survey: a topology that passes `check_topology`, with figures
+/// of four digits. `when` goes into its sources.
+///
+/// Ranks that share a device have parts of one memory. What one op reaches alone becomes
+/// `access_gbps`, what all ranks reach together the figures of the shared memory; they are joined
+/// by an NVSwitch-like hub over a medium as fast as that memory, which therefore never decides.
+///
+/// GPUs get a link for every NVLink bundle, a common NVSwitch where there is one, and PCIe links up
+/// to the CPU of their socket. Links are given what copy engines were measured to reach (the
+/// slower direction); what kernels reach of theory, and what a transfer costs to start, goes to the
+/// profiles, where it is one figure for each kind of link: the median of the pairs that use it.
+///
+/// Memory and reduction rates are those of `fit_memory`.
+Topology fit_machine(const Survey& survey, const std::string& when);
+
+}  // namespace espalier

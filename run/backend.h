@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "run/options.h"
+#include "run/report.h"
+#include "run/target.h"
+
+namespace espalier {
+
+/// Something that runs verified programs: the simulator, host threads, GPUs. The only virtual
+/// interface that rooms share. `backends.h` has the table of those there are.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  /// Why this program can't run there, or nothing.
+  virtual std::optional<std::string> unsupported(const Program& program,
+                                                 const Target& target) const = 0;
+  /// Throws what `run` would throw for want of memory or of devices; nothing is run.
+  virtual void require_room(const Program& program, const Target& target,
+                            const RunOptions& options) {
+    static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
+  }
+  /// \pre `program` passed `verify`, and `unsupported` answered nothing. Throws Error{runtime}
+  /// naming rank and op when the run can't finish.
+  virtual RunReport run(const Program& program, const Target& target,
+                        const RunOptions& options) = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace espalier {
+
+/// A GPU as the system describes it, or the threads of this computer.
+struct ProbedDevice {
+  std::string name;                   ///< "NVIDIA H200"
+  std::string place;                  ///< "GPU 2, PCI 0000:3b:00.0", or empty
+  int numa = -1;                      ///< socket, -1 when not known
+  std::int64_t free_bytes = 0;        ///< of its memory; 0: not known
+  int copy_engines = 0;               ///< 0: not known
+  std::string pcie_kind;              ///< "pcie5x16", or empty: not known
+  double pcie_gbps = 0;               ///< theory, one direction; 0: not known
+  std::vector<std::string> switches;  ///< PCIe switches from it up to the CPU, by bus id
+};
+
+/// Parallel NVLinks between two GPUs, or between one and the NVSwitches.
+struct ProbedNvlink {
+  static constexpr int kSwitch = -1;
+  int device = 0;
+  int peer = kSwitch;
+  int count = 1;
+  int generation = 0;  ///< 1 to 5; 0: not known
+};
+
+/// What a machine has, before anything is measured.
+struct Inventory {
+  std::string name;                           ///< of the topology
+  std::vector<ProbedDevice> devices;          ///< at least one
+  std::vector<std::vector<bool>> can_access;  ///< by device and device: it can map its memory
+  std::vector<ProbedNvlink> nvlinks;          ///< each pair of ends once
+  int sharing = 1;       ///< above 1: ranks on the only device, whose memory they share
+  bool is_host = false;  ///< the device is this computer itself
+
+  int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }
+  /// Ranks share one memory; links between them are that memory.
+  bool is_shared() const { return sharing > 1 || is_host; }
+};
+
+}  // namespace espalier

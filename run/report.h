@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+struct OpTiming {
+  OpId op = 0;
+  double start_s = 0;
+  double end_s = 0;
+};
+
+struct LinkUse {
+  std::string name;  ///< "gpu0->gpu3 nvlink2", or "a<->b" when both directions share it
+  double bytes = 0;
+  double busy_s = 0;       ///< bytes / capacity
+  double utilization = 0;  ///< busy_s / time_s
+  bool is_link = true;     ///< not memory or arithmetic of a node, which is counted the same way
+};
+
+/// One stretch of the chain of ops that decided the time.
+struct CriticalStep {
+  OpId op = 0;
+  double start_s = 0;
+  double end_s = 0;
+  std::string what;        ///< "r1.out[0] <- r1.in[0] + r0.in[0]"
+  std::string waited_for;  ///< "data of op 3", "lane 0 of r1", "start"
+};
+
+/// How a simulation ended (see SimLimits).
+enum class SimEnd : std::uint8_t { finished, too_slow, too_costly };
+
+/// What only a simulation tells.
+struct SimulatedPart {
+  std::string engine;  ///< the one that was used
+  /// With limits only. What was given up has no figures but its work.
+  SimEnd end = SimEnd::finished;
+  std::int64_t work = 0;
+  std::vector<LinkUse> links;
+  std::vector<CriticalStep> critical_path;  ///< in time order; perhaps its end only
+  std::int64_t critical_steps = 0;          ///< of the whole path
+};
+
+/// What only an execution tells.
+struct ExecutedPart {
+  double min_time_s = 0;  ///< of one run
+  double max_time_s = 0;
+  double median_time_s = 0;           ///< the mean of the two in the middle of an even number
+  std::optional<std::int64_t> wrong;  ///< wrong elements, where they were checked
+  std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
+  std::vector<std::string> notes;     ///< where and how it was executed, a line each
+};
+
+/// What a back end says of a run. One of the two parts is there.
+struct RunReport {
+  double time_s = 0;               ///< of one run; the mean over iterations when executed
+  std::int64_t message_bytes = 0;  ///< after rounding to whole elements and blocks
+  std::int64_t transfers = 0;      ///< between different places
+  std::vector<OpTiming> timeline;  ///< when asked for
+  double wall_s = 0;               ///< what the back end itself took
+  std::optional<SimulatedPart> simulated = {};
+  std::optional<ExecutedPart> executed = {};
+
+  double algbw_gbps() const {
+    return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0;
+  }
+  /// Elements that are known to be wrong; 0 also where nothing was checked.
+  std::int64_t wrong_elements() const { return executed ? executed->wrong.value_or(0) : 0; }
+};
+
+}  // namespace espalier

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/words.h"
+#include "ir/hash.h"
+
+namespace espalier {
+namespace {
+
+/// R10, transfer by transfer.
+class RouteChecker {
+ public:
+  RouteChecker(const Program& program, const Target& target)
+      : program_(program), router_(*target.router), placement_(target.placement) {}
+
+  std::vector<Diagnostic> check() {
+    if (!find_nodes() || !find_vias()) return std::move(problems_);
+    for (OpId id = 0; id < program_.ops.size(); ++id) {
+      const Op& op = program_.ops[id];
+      for_each_transfer(program_, op,
+                        [&](PlaceId from, PlaceId to) { check_transfer(id, from, to, op.via); });
+    }
+    report_missing();
+    report_peer_limits();
+    return std::move(problems_);
+  }
+
+ private:
+  /// The transfers between two places by one way.
+  struct Way {
+    PlaceId source = 0;
+    PlaceId dst = 0;
+    int via = -1;
+    OpId first = 0;          ///< op that uses it
+    std::int64_t count = 0;  ///< of operands that use it
+    bool routed = false;
+  };
+
+  const Node& node(NodeId id) const { return router_.topology().node(id); }
+
+  void problem(std::string message, std::string suggestion = {}, int line = 0) {
+    problems_.push_back({"R10", std::move(message), std::move(suggestion), {{}, line, 0}});
+  }
+
+  /// The machine's node of every place.
+  bool find_nodes() {
+    const auto missing = [&](const char* what, int wanted, std::size_t there,
+                             const char* suggestion = "") {
+      if (static_cast<std::size_t>(wanted) <= there) return;
+      problem(fmt::format("the program needs {} {}, and the placement on {} has {}", wanted, what,
+                          router_.topology().name, there),
+              suggestion);
+    };
+    missing("ranks", program_.ranks(), placement_.ranks.size());
+    missing("host memories", program_.hosts, placement_.hosts.size());
+    missing("relays", program_.relays, placement_.relays.size(),
+            "--relay names idle GPUs that may take part");
+    if (!problems_.empty()) return false;
+    for (PlaceId place = 0; place < program_.places(); ++place) {
+      nodes_.push_back(node_of(program_, placement_, place));
+    }
+    return true;
+  }
+
+  bool find_vias() {
+    for (const std::string& path : program_.vias) {
+      std::vector<NodeId>& stops = vias_.emplace_back();
+      for (const std::string& name : path_names(path)) {
+        if (const auto found = router_.topology().find(name)) {
+          stops.push_back(*found);
+          // Data rests on a GPU that does not forward, and bounds count those that take part.
+          if (node(*found).kind == NodeKind::gpu && !router_.topology().gpus_forward &&
+              std::ranges::count(nodes_, *found) == 0) {
+            problem(fmt::format("the program routes via '{}', which is none of its ranks", name),
+                    "--relay names idle GPUs that may take part");
+          }
+          continue;
+        }
+        std::vector<std::string> names;
+        for (const Node& one : router_.topology().nodes) names.push_back(one.name);
+        problem(fmt::format("the program routes via '{}', which is no node of {}", name,
+                            router_.topology().name),
+                did_you_mean(name, names));
+      }
+    }
+    return problems_.empty();
+  }
+
+  void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
+    // Places have 20 bits (kMaxPlaces), vias 16.
+    const std::uint64_t key = (static_cast<std::uint64_t>(source) << 40) |
+                              (static_cast<std::uint64_t>(dst) << 16) |
+                              static_cast<std::uint16_t>(via);
+    Way& way = ways_[mix64(key)];  // one to one; regular keys would share buckets
+    if (++way.count == 1) {
+      way = {source, dst, via, id, 1, has_route(source, dst, via)};
+    }
+  }
+
+  bool has_route(PlaceId source, PlaceId dst, int via) {
+    const NodeId from = nodes_[static_cast<std::size_t>(source)];
+    const NodeId to = nodes_[static_cast<std::size_t>(dst)];
+    if (via < 0) return follow(from, to);
+    const std::vector<NodeId>& stops = vias_[static_cast<std::size_t>(via)];
+    const Route* route = router_.route(from, to, stops);
+    if (route == nullptr) return false;
+    const bool rests =
+        std::ranges::any_of(stops, [&](NodeId stop) { return node(stop).kind == NodeKind::gpu; });
+    if (!rests) {
+      note_peers(*route, from, to);
+      return true;
+    }
+    NodeId at = from;
+    for (const NodeId stop : stops) {
+      if (!follow(at, stop)) return false;
+      at = stop;
+    }
+    return follow(at, to);
+  }
+
+  /// Whether there is a route.
+  bool follow(NodeId from, NodeId to) {
+    if (from == to) return true;
+    const Route* route = router_.route(from, to);
+    if (route == nullptr) return false;
+    note_peers(*route, from, to);
+    return true;
+  }
+
+  void note_peers(const Route& route, NodeId from, NodeId to) {
+    if (!maps_memory(router_.topology(), route, from, to)) return;
+    peers_[from].insert(to);
+    peers_[to].insert(from);
+  }
+
+  /// "r3 (gpu3)"
+  std::string name_of(PlaceId place) const {
+    return fmt::format("{} ({})", place_name(program_, place),
+                       node(nodes_[static_cast<std::size_t>(place)]).name);
+  }
+
+  void report_missing() {
+    std::vector<Way> missing;
+    for (const auto& [key, way] : ways_) {
+      if (!way.routed) missing.push_back(way);
+    }
+    std::sort(missing.begin(), missing.end(), [](const Way& a, const Way& b) {
+      return std::tie(a.first, a.source, a.via) < std::tie(b.first, b.source, b.via);
+    });
+    const bool fabric = router_.scope() == LinkScope::fabric;
+    for (const Way& way : missing) {
+      const std::string via =
+          way.via < 0 ? "" : " via " + program_.vias[static_cast<std::size_t>(way.via)];
+      std::string others;
+      if (way.count > 1) {
+        others = fmt::format(" (and {} more transfer{} between the two)", way.count - 1,
+                             way.count == 2 ? "" : "s");
+      }
+      problem(
+          fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.source),
+                      name_of(way.dst), via, fabric ? " over the GPU fabric alone" : "", others),
+          fabric ? "allow all links, or choose an algorithm that uses neighbours only" : "",
+          way.first < program_.lines.size() ? program_.lines[way.first] : 0);
+    }
+  }
+
+  void report_peer_limits() {
+    for (const auto& [gpu, peers] : peers_) {
+      const int limit = node(gpu).peer_limit;
+      if (limit == 0 || peers.size() <= static_cast<std::size_t>(limit)) continue;
+      problem(fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of {} "
+                          "peer{} at most",
+                          node(gpu).name, peers.size(), limit, limit == 1 ? "" : "s"),
+              "choose an algorithm with fewer neighbours, such as ring, or fewer GPUs");
+    }
+  }
+
+  const Program& program_;
+  const Router& router_;
+  const Placement& placement_;
+  std::vector<NodeId> nodes_;
+  std::vector<std::vector<NodeId>> vias_;
+  std::unordered_map<std::uint64_t, Way> ways_;
+  std::map<NodeId, std::set<NodeId>> peers_;
+  std::vector<Diagnostic> problems_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> check_routes(const Program& program, const Target& target) {
+  if (target.router == nullptr) return {};
+  return RouteChecker(program, target).check();
+}
+
+}  // namespace espalier

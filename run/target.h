@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/program.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// The machine a program runs on. `router` may be null for back ends that do not look at it (host).
+struct Target {
+  const Router* router = nullptr;
+  Placement placement;
+};
+
+/// The node that holds a place. \pre the placement has as many ranks, host memories and relays as
+/// the program
+NodeId node_of(const Program& program, const Placement& placement, PlaceId place);
+
+}  // namespace espalier

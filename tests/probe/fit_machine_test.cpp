@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Surveys of simulated machines, exact and disturbed: the fit must find the machine again, and
+// whatever it finds must be one that the loader takes.
+#include "probe/fit_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+
+#include "ir/builder.h"
+#include "probe/fit_figures.h"
+#include "sim/simulator.h"
+#include "tests/exec/test_programs.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::int64_t kFootprint = std::int64_t{64} << 20;
+
+/// A machine that exists in the simulator only, as a meter.
+struct SimulatedMachine {
+  explicit SimulatedMachine(const std::string& yaml)
+      : machine(parse_topology(yaml, "simulated.yaml")) {}
+
+  Meter meter(bool copy_engines) {
+    Meter made;
+    made.footprint_bytes = kFootprint;
+    made.piece_bytes = kFootprint / 16;
+    made.copy_engines = copy_engines;
+    made.rounds = rounds;
+    made.progress = [this](const std::string&) { ++steps; };
+    made.time_s = [this](const Program& program, std::int64_t bytes, CopyMethod method) {
+      Router& router = method == CopyMethod::kernel ? kernel : engines;
+      RunOptions options;
+      options.size_bytes = bytes;
+      const bool disturbed = ++calls % disturbed_every == 0;
+      const double disturbance =
+          (disturbed ? 5 : 1) + noise * std::uniform_real_distribution<>(-1, 1)(random);
+      return disturbance *
+             simulator.run(program, {&router, place_ranks(router, {})}, options).time_s;
+    };
+    return made;
+  }
+
+  Topology machine;
+  Router kernel{machine, machine.profile("kernel")};
+  Router engines{machine, machine.profile("copy_engine")};
+  Simulator simulator;
+  double noise = 0;
+  int disturbed_every = 1 << 30;  ///< one of so many programs takes five times as long
+  int calls = 0;
+  int rounds = 1;
+  std::mt19937 random{7};
+  std::size_t steps = 0;
+};
+
+Inventory gpus(int count, bool access) {
+  Inventory inventory;
+  inventory.name = "probed";
+  for (int i = 0; i < count; ++i) inventory.devices.emplace_back().name = "TEST GPU";
+  const auto size = static_cast<std::size_t>(count);
+  inventory.can_access.assign(size, std::vector<bool>(size, access));
+  return inventory;
+}
+
+/// The fitted machine, as the loader reads what is written.
+Topology found(SimulatedMachine& simulated, const Inventory& inventory, bool copy_engines) {
+  const Meter meter = simulated.meter(copy_engines);
+  const Survey survey = take_survey(inventory, meter);
+  EXPECT_EQ(simulated.steps, survey_steps(inventory, meter));
+  const Topology fitted = fit_machine(survey, "2026-01-02");
+  EXPECT_THAT(check_topology(fitted), IsEmpty());
+  return parse_topology(print_topology(fitted), "found.yaml");
+}
+
+double allreduce_time_s(const Topology& machine, const std::string& profile) {
+  const Router router(machine, machine.profile(profile));
+  RunOptions options;
+  options.size_bytes = kFootprint;
+  const Program program = ring_program(static_cast<int>(machine.gpus().size()), false);
+  return Simulator()
+      .run(program, {const_cast<Router*>(&router), place_ranks(router, {})}, options)
+      .time_s;
+}
+
+constexpr const char* kShared = R"(
+schema: espalier.topology/1
+name: shared
+link_kinds: {memory: {class: gpu_fabric}, host_memory: {class: host}}
+memories: {ram: {gbps: 40, reduce_gbps: 10}}
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, memory: ram, access_gbps: 24, reduce_gbps: 6}
+  - {name: hub, kind: nvswitch}
+  - {name: cpu0, kind: cpu, memory: ram}
+links:
+  - {a: "gpu[0-3]", b: hub, kind: memory, gbps: 1000}
+  - {a: "gpu[0-3]", b: cpu0, kind: host_memory, gbps: 1000}
+profiles:
+  kernel:
+    local_overhead_us: 2
+    links: {memory: {overhead_us: 5}, host_memory: {overhead_us: 3}}
+)";
+
+TEST(FitMachine, FindsRanksThatShareAMemory) {
+  SimulatedMachine simulated(kShared);
+  const Topology machine = found(simulated, host_inventory(4), false);
+  const auto memory = machine.memories.begin()->second;
+  // The grid between the ends has steps of a few percent at most.
+  EXPECT_NEAR(memory.gbps, 40, 2);
+  EXPECT_NEAR(memory.reduce_gbps, 10, 0.5);
+  EXPECT_EQ(machine.gpus().size(), 4U);
+  for (const NodeId gpu : machine.gpus()) {
+    EXPECT_NEAR(machine.node(gpu).access_gbps, 24, 1.2);
+    EXPECT_NEAR(machine.node(gpu).reduce_gbps, 6, 0.3);
+  }
+  const Profile& kernel = machine.profile("kernel");
+  EXPECT_NEAR(kernel.local_overhead_s, 2e-6, 0.01e-6);
+  EXPECT_NEAR(kernel.links.at("memory").overhead_s, 5e-6, 0.05e-6);
+  EXPECT_NEAR(kernel.links.at("host_memory").overhead_s, 3e-6, 0.05e-6);
+  const double wanted_s = allreduce_time_s(simulated.machine, "kernel");
+  EXPECT_NEAR(allreduce_time_s(machine, "kernel"), wanted_s, 0.05 * wanted_s);
+}
+
+TEST(FitMachine, StandsNoise) {
+  SimulatedMachine simulated(kShared);
+  simulated.noise = 0.1;
+  const Topology machine = found(simulated, host_inventory(4), false);
+  const double wanted_s = allreduce_time_s(simulated.machine, "kernel");
+  EXPECT_NEAR(allreduce_time_s(machine, "kernel"), wanted_s, 0.15 * wanted_s);
+}
+
+TEST(FitMachine, StandsDisturbancesThatAreOverInTheNextRound) {
+  SimulatedMachine simulated(kShared);
+  simulated.disturbed_every = 10;
+  simulated.rounds = 3;
+  const Topology machine = found(simulated, host_inventory(4), false);
+  // A tenth of all programs was disturbed, none in two rounds.
+  const int programs = simulated.calls / simulated.rounds;
+  EXPECT_NE(programs % 10, 0);
+  EXPECT_NE(2 * programs % 10, 0);
+  SimulatedMachine undisturbed(kShared);
+  EXPECT_EQ(print_topology(machine), print_topology(found(undisturbed, host_inventory(4), false)));
+}
+
+TEST(FitMachine, SaysHowMuchRoundsDiffer) {
+  SimulatedMachine simulated(kShared);
+  simulated.rounds = 3;
+  EXPECT_EQ(take_survey(host_inventory(4), simulated.meter(false)).spread, 0);
+  // The largest and the least of three errors from -10 % to 10 % are half of that interval apart in
+  // the mean.
+  simulated.noise = 0.1;
+  EXPECT_NEAR(take_survey(host_inventory(4), simulated.meter(false)).spread, 0.1, 0.04);
+}
+
+TEST(FitMachine, TakesOneRank) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: one
+nodes:
+  - {name: gpu0, kind: gpu, memory_gbps: 1000, reduce_gbps: 300}
+  - {name: cpu0, kind: cpu}
+links: [{a: gpu0, b: cpu0, kind: pcie4x16, gbps: 25}]
+)");
+  EXPECT_EQ(found(simulated, host_inventory(1), false).gpus().size(), 1U);
+  simulated.steps = 0;
+  const Topology gpu = found(simulated, gpus(1, true), true);
+  EXPECT_NEAR(gpu.nodes[0].memory_gbps, 1000, 30);
+  ASSERT_EQ(gpu.links.size(), 1U);
+  EXPECT_NEAR(gpu.links[0].measured_gbps, 25 * 0.76, 0.5);  // what the profile reaches
+}
+
+/// Eight GPUs, NVLinks in uneven counts between neighbours of two islands, two sockets.
+constexpr const char* kUneven = R"(
+schema: espalier.topology/1
+name: uneven
+peer_access: socket
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, numa: 0, memory_gbps: 800, reduce_gbps: 250}
+  - {name: "gpu[4-7]", kind: gpu, numa: 1, memory_gbps: 800, reduce_gbps: 250}
+  - {name: "plx[0-1]", kind: pcie_switch}
+  - {name: cpu0, kind: cpu, numa: 0}
+  - {name: cpu1, kind: cpu, numa: 1}
+links:
+  - {a: gpu0, b: gpu1, kind: nvlink2, count: 2, gbps: 25}
+  - {a: gpu1, b: gpu2, kind: nvlink2, count: 1, gbps: 25}
+  - {a: gpu4, b: gpu7, kind: nvlink2, count: 3, gbps: 25}
+  - {a: "gpu[0-3]", b: plx0, kind: pcie3x16, gbps: 15.75}
+  - {a: "gpu[4-7]", b: plx1, kind: pcie3x16, gbps: 15.75}
+  - {a: plx0, b: cpu0, kind: pcie3x16, gbps: 15.75}
+  - {a: plx1, b: cpu1, kind: pcie3x16, gbps: 15.75}
+  - {a: cpu0, b: cpu1, kind: upi_skylake, gbps: 15}
+)";
+
+Inventory uneven_inventory() {
+  Inventory inventory = gpus(8, false);
+  for (int i = 0; i < 8; ++i) {
+    ProbedDevice& device = inventory.devices[static_cast<std::size_t>(i)];
+    device.numa = i / 4;
+    device.switches = {i < 4 ? "0000:3b:00.0" : "0000:ab:00.0"};
+    device.pcie_kind = "pcie3x16";
+    device.pcie_gbps = 15.75;
+    for (int j = 0; j < 8; ++j) {
+      inventory.can_access[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] =
+          i / 4 == j / 4;
+    }
+  }
+  inventory.nvlinks = {{0, 1, 2, 2}, {1, 2, 1, 2}, {4, 7, 3, 2}};
+  return inventory;
+}
+
+const Link& link_between(const Topology& machine, const char* a, const char* b) {
+  for (const Link& link : machine.links) {
+    if (machine.node(link.a).name == a && machine.node(link.b).name == b) return link;
+  }
+  ADD_FAILURE() << "no link " << a << "-" << b;
+  return machine.links.front();
+}
+
+TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
+  SimulatedMachine simulated(kUneven);
+  const Topology machine = found(simulated, uneven_inventory(), true);
+  EXPECT_EQ(machine.peer_access, Topology::PeerAccess::socket);
+  const Link& twice = link_between(machine, "gpu0", "gpu1");
+  EXPECT_EQ(twice.kind, "nvlink2");
+  EXPECT_EQ(twice.count, 2);
+  EXPECT_EQ(twice.gbps, 25);
+  // 0.96 of theory by copy engines, 0.8 by kernels, as the profiles say. Latency counts a little.
+  EXPECT_NEAR(twice.measured_gbps, 48, 1);
+  EXPECT_NEAR(link_between(machine, "gpu4", "gpu7").measured_gbps, 72, 2);
+  EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").efficiency, 0.8, 0.02);
+  EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").overhead_s, 3.1e-6, 0.1e-6);
+  EXPECT_NEAR(machine.profile("copy_engine").links.at("nvlink2").overhead_s, 8.7e-6, 0.1e-6);
+  EXPECT_NEAR(link_between(machine, "gpu2", "plx0").measured_gbps, 15.75 * 0.76, 0.5);
+  EXPECT_NEAR(machine.nodes[3].memory_gbps, 800, 30);
+  for (const char* profile : {"kernel", "copy_engine"}) {
+    const double wanted_s = allreduce_time_s(simulated.machine, profile);
+    EXPECT_NEAR(allreduce_time_s(machine, profile), wanted_s, 0.1 * wanted_s) << profile;
+  }
+}
+
+TEST(FitMachine, FindsTwoGpusThatReachEachOtherThroughTheHostAlone) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: staged
+peer_access: fabric
+nodes:
+  - {name: "gpu[0-1]", kind: gpu, numa: 0, memory_gbps: 500, reduce_gbps: 150}
+  - {name: cpu0, kind: cpu, numa: 0}
+links: [{a: "gpu[0-1]", b: cpu0, kind: pcie4x16, gbps: 31.5}]
+)");
+  const Topology machine = found(simulated, gpus(2, false), true);
+  EXPECT_EQ(machine.peer_access, Topology::PeerAccess::fabric);
+  const Router router(machine, machine.profile("kernel"));
+  EXPECT_EQ(router.route(0, 1)->kind, RouteKind::staged);
+  EXPECT_NEAR(machine.profile("copy_engine").staging_overhead_s, 8.6e-6, 0.2e-6);
+  const double wanted_s = allreduce_time_s(simulated.machine, "copy_engine");
+  EXPECT_NEAR(allreduce_time_s(machine, "copy_engine"), wanted_s, 0.1 * wanted_s);
+}
+
+TEST(FitMachine, FindsNvswitchesAndEightRanksOnOneGpu) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: switched
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, numa: 0, memory_gbps: 3000, reduce_gbps: 1000}
+  - {name: switch, kind: nvswitch}
+  - {name: cpu0, kind: cpu, numa: 0}
+links:
+  - {a: "gpu[0-3]", b: switch, kind: nvlink4, count: 18, gbps: 25}
+  - {a: "gpu[0-3]", b: cpu0, kind: pcie5x16, gbps: 63}
+)");
+  Inventory inventory = gpus(4, true);
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    inventory.nvlinks.push_back({gpu, ProbedNvlink::kSwitch, 18, 4});
+  }
+  const Topology machine = found(simulated, inventory, true);
+  const Link& link = link_between(machine, "gpu0", "nvswitch");
+  EXPECT_EQ(link.count, 18);
+  EXPECT_NEAR(link.measured_gbps, 450 * 0.83, 10);
+  EXPECT_EQ(machine.peer_access, Topology::PeerAccess::all);
+
+  SimulatedMachine one(kShared);
+  Inventory shared = gpus(1, true);
+  shared.sharing = 4;
+  shared.devices[0].pcie_gbps = 63;
+  shared.devices[0].place = "GPU 2, PCI 0000:3b:00.0";
+  const Topology eight = found(one, shared, true);
+  EXPECT_EQ(eight.gpus().size(), 4U);
+  EXPECT_EQ(eight.title, "4 ranks on TEST GPU");
+  EXPECT_EQ(eight.nodes[eight.gpus().front()].model, "TEST GPU");
+  EXPECT_EQ(eight.sources, (std::vector<std::string>{"measured by espalier probe, 2026-01-02",
+                                                     "all ranks: GPU 2, PCI 0000:3b:00.0"}));
+  EXPECT_EQ(link_between(eight, "port", "cpu0").gbps, 63);
+}
+
+TEST(FitMachine, MakesSomethingOfFiguresThatMakeNoSense) {
+  for (const double time_s : {0.0, 1e-30, 1e30}) {
+    Meter meter;
+    meter.footprint_bytes = 1 << 20;
+    meter.piece_bytes = 1 << 18;
+    meter.copy_engines = true;
+    meter.progress = [](const std::string&) {};
+    meter.time_s = [&](const Program&, std::int64_t, CopyMethod) { return time_s; };
+    for (const Inventory& inventory : {gpus(2, false), host_inventory(2), uneven_inventory()}) {
+      const Topology fitted = fit_machine(take_survey(inventory, meter), "today");
+      EXPECT_THAT(check_topology(fitted), IsEmpty()) << time_s;
+      EXPECT_NO_THROW(parse_topology(print_topology(fitted), "fitted.yaml"));
+    }
+  }
+}
+
+TEST(FitMachine, LinksThatShareBothWaysAreHalfDuplex) {
+  Link link;
+  link.count = 2;
+  set_capacity(link, 10, 18, 17, 20);  // 20 together, of 35
+  EXPECT_EQ(link.duplex, Duplex::half);
+  EXPECT_EQ(link.measured_gbps, 20);
+  EXPECT_EQ(link.gbps, 10);
+  Link full;
+  set_capacity(full, 0, 18, 17, 33);  // theory is not known
+  EXPECT_EQ(full.duplex, Duplex::full);
+  EXPECT_EQ(full.measured_gbps, 17);
+  EXPECT_NEAR(full.gbps, 17, 0.05);
+  EXPECT_GE(full.gbps, full.measured_gbps);
+  // Both carry as much and the slower decides: 2 x 14, which is all that there could be.
+  Link uneven;
+  set_capacity(uneven, 0, 25, 14, 28);
+  EXPECT_EQ(uneven.duplex, Duplex::full);
+  EXPECT_EQ(uneven.measured_gbps, 14);
+  Link unknown;
+  set_capacity(unknown, 0, 18, 17, 0);  // both at once were not measured
+  EXPECT_EQ(unknown.duplex, Duplex::full);
+}
+
+TEST(FitMemory, ExplainsCopiesAndCombinesWhateverLimitsThem) {
+  // Only additions count: 1 ns each and byte; copies at 2 accesses of 0.1 ns.
+  const MemoryRates slow_adds = fit_memory({0.2e-9, {1e-9, 3e-9, 7e-9}});
+  EXPECT_NEAR(slow_adds.gbps, 10, 0.5);
+  EXPECT_NEAR(slow_adds.reduce_gbps, 1, 0.03);
+  // Only accesses count, 0.1 ns each: how fast additions are shows nowhere.
+  const MemoryRates fast_adds = fit_memory({0.2e-9, {0.3e-9, 0.5e-9, 0.9e-9}});
+  EXPECT_NEAR(fast_adds.gbps, 10, 0.3);
+  EXPECT_EQ(fast_adds.reduce_gbps, 0);
+  // Nor is it known when the combine of 8 took 4 % more than its accesses: that is noise.
+  EXPECT_EQ(fit_memory({0.2e-9, {0.3e-9, 0.5e-9, 0.936e-9}}).reduce_gbps, 0);
+  // Additions of 0.15 ns show with 8 operands: 7 x 0.15 = 1.05 ns.
+  EXPECT_NEAR(fit_memory({0.2e-9, {0.3e-9, 0.5e-9, 1.05e-9}}).reduce_gbps, 1 / 0.15, 0.3);
+}
+
+TEST(FitMemory, StandsAMeasurementThatWasDisturbed) {
+  const ArithmeticFigures exact{0.2e-9, {0.3e-9, 0.5e-9, 0.9e-9}};
+  for (std::size_t disturbed = 0; disturbed < 4; ++disturbed) {
+    ArithmeticFigures figures = exact;
+    (disturbed == 3 ? figures.copy_s : figures.combine_s[disturbed]) *= 5;
+    EXPECT_NEAR(fit_memory(figures).gbps, 10, 0.5) << disturbed;
+  }
+}
+
+}  // namespace
+}  // namespace espalier
