@@ -152,11 +152,14 @@ TEST_F(FakeCuda, PutsRanksAndRelaysWhereTheMachineHasThem) {
   builder.copy(builder.output(1, 0, 1), builder.tmp(relay, 0, 1), {.at = relay});
   const Program program = builder.finish();
   const RunOptions options{.size_bytes = 400};
-  EXPECT_THAT(CudaBackend({}, UnnamedDevices::as_placed).run(program, target, options).executed->notes,
-              ElementsAre("  r0 on GPU 3 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
-                          "  g0 on GPU 2 (Fake GPU)"));
+  EXPECT_THAT(
+      CudaBackend({}, UnnamedDevices::as_placed).run(program, target, options).executed->notes,
+      ElementsAre("  r0 on GPU 3 (Fake GPU)", "  r1 on GPU 1 (Fake GPU)",
+                  "  g0 on GPU 2 (Fake GPU)"));
   // Who names devices means these, and without a machine of the user's GPUs take turns.
-  EXPECT_THAT(CudaBackend({0, 0, 1}, UnnamedDevices::as_placed).run(program, target, options).executed->notes,
+  EXPECT_THAT(CudaBackend({0, 0, 1}, UnnamedDevices::as_placed)
+                  .run(program, target, options)
+                  .executed->notes,
               ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 0 (Fake GPU)",
                           "  g0 on GPU 1 (Fake GPU)"));
   EXPECT_THAT(CudaBackend().run(program, target, options).executed->notes,

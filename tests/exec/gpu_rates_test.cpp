@@ -37,9 +37,10 @@ class FormulaGpu : public Backend {
     double units = 0;
     for (const Op& op : program.ops) units += (op.src_count + 1.0) * op.length;
     RunReport report;
-    report.executed.emplace().median_time_s = launch_s + static_cast<double>(program.ops.size()) * op_s +
-                                     units * static_cast<double>(options.size_bytes) /
-                                         static_cast<double>(program.contract.units) / gbps * 1e-9;
+    report.executed.emplace().median_time_s =
+        launch_s + static_cast<double>(program.ops.size()) * op_s +
+        units * static_cast<double>(options.size_bytes) /
+            static_cast<double>(program.contract.units) / gbps * 1e-9;
     if (busy_s_ < cold_s) report.executed->median_time_s *= 3;
     if (slow_runs_from > 0 && ++calls_ >= slow_runs_from) report.executed->median_time_s *= 2;
     busy_s_ += options.iterations * report.executed->median_time_s;

@@ -24,7 +24,8 @@ Outcome outcome() {
   one.fraction = 0.5;
   one.report.time_s = 0.1;
   one.report.message_bytes = 1'000'000'000;
-  one.report.simulated.emplace().links = {{"a->b", 1.5e9, 0, 0}, {"b->c", 1e9, 0, 0}, {"a memory", 5e9, 0, 0, false}};
+  one.report.simulated.emplace().links = {
+      {"a->b", 1.5e9, 0, 0}, {"b->c", 1e9, 0, 0}, {"a memory", 5e9, 0, 0, false}};
   return one;
 }
 
