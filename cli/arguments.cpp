@@ -41,7 +41,8 @@ bool parse_number(const std::string& text, Number& number) {
 
 }  // namespace
 
-Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : verb_(verb) {
+Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
+    : verb_(verb), all_words_(words) {
   if (std::ranges::any_of(words, [](auto& word) { return word == "--help" || word == "-h"; })) {
     wants_help_ = true;
     return;
@@ -120,6 +121,21 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
     problem(fmt::format("unexpected word {}", quote(positionals_[i])),
             fmt::format("espalier help {}", verb_.name));
   }
+}
+
+std::string Arguments::command_line() const {
+  std::vector<std::string> words;
+  for (const std::string& word : all_words_) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    std::string quoted = is_plain ? word : "'";
+    for (const char c : is_plain ? std::string_view() : std::string_view(word)) {
+      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    }
+    words.push_back(is_plain ? quoted : quoted + "'");
+  }
+  return join(words, " ");
 }
 
 bool Arguments::given(std::string_view option) const {

@@ -28,6 +28,8 @@ class Arguments {
   bool wants_help() const { return wants_help_; }
   const Verb& verb() const { return verb_; }
   const std::vector<std::string>& positionals() const { return positionals_; }
+  /// The words given, as a shell takes them.
+  std::string command_line() const;
   /// An option was not understood, so that what seems to be missing may be there after all.
   bool has_unknown() const { return has_unknown_; }
 
@@ -90,6 +92,7 @@ class Arguments {
   void note_strangers(const std::vector<std::string>& unknown);
 
   const Verb& verb_;
+  std::vector<std::string> all_words_;
   bool wants_help_ = false;
   bool has_unknown_ = false;
   std::map<std::string, std::vector<std::string>, std::less<>> given_;

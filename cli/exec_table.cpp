@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <utility>
 
+#include "backends.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
-#include "core/error.h"
-#include "core/words.h"
+#include "core/units.h"
+#include "scenarios/describe.h"
 
 namespace espalier {
 
@@ -20,7 +21,8 @@ std::string half_row(std::string_view time, std::string_view algbw, std::string_
   return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, algbw, busbw, wrong);
 }
 
-void print_header(const Console& console, const Query& query, const Outcome& outcome) {
+void print_header(const Console& console, const Outcome& outcome) {
+  const Query& query = outcome.query;
   console.out << fmt::format(
       "# executed {} on {} with {}, backend {}\n"
       "# warmup iters: {} iters: {} validation: {}\n#\n",
@@ -90,43 +92,24 @@ void print_footer(const Console& console, const std::vector<Outcome>& outcomes) 
 
 }  // namespace
 
-void execute_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                   bool print, Answers& answers) {
-  const Query& first = queries.front();
-  Answers mine;
-  bool has_header = false;
-  Progress progress(console, 2 * queries.size());
-  for (const Query& query : queries) {
-    const auto ask = [&](bool in_place) {
-      progress.step(progress_label(query));
-      Query asked = query;
-      asked.in_place = in_place;
-      Outcome outcome = study.ask(asked);
-      progress.erase();
-      for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
-      mine.add(outcome);
-      return outcome;
-    };
-    const Outcome out_of_place = ask(false);
-    const Outcome in_place = ask(true);
-    if (!print || (!out_of_place.ran() && !in_place.ran())) continue;
-    if (!has_header) print_header(console, first, out_of_place.ran() ? out_of_place : in_place);
-    has_header = true;
-    console.out << row(out_of_place, in_place) << '\n' << std::flush;
+void ExecTable::add(const Outcome& out_of_place, const Outcome& in_place) {
+  if (!out_of_place.ran() && !in_place.ran()) return;
+  if (!std::exchange(has_header_, true)) {
+    print_header(console_, out_of_place.ran() ? out_of_place : in_place);
   }
-  if (print) {
-    print_choices(console, mine.outcomes);
-    print_footer(console, mine.outcomes);
-    if (!mine.outcomes.empty() && mine.outcomes.front().bound) {
-      // GPUs may be those of the machine; threads are not.
-      const bool elsewhere = mine.outcomes.front().backend == "host";
-      console.out << "# What the machine named could do"
-                  << (elsewhere ? ", which is not this computer:\n" : ":\n");
-      print_bounds(console, mine.outcomes);
-    }
-    print_skipped(console, mine);
+  console_.out << row(out_of_place, in_place) << '\n' << std::flush;
+}
+
+void ExecTable::finish(const Answers& answers) {
+  print_choices(console_, answers.outcomes);
+  print_footer(console_, answers.outcomes);
+  if (!answers.outcomes.empty() && answers.outcomes.front().bound) {
+    const bool elsewhere = !find_backend(answers.outcomes.front().backend).has_devices;
+    console_.out << "# What the machine named could do"
+                 << (elsewhere ? ", which is not this computer:\n" : ":\n");
+    print_bounds(console_, answers.outcomes);
   }
-  answers.add(std::move(mine));
+  print_skipped(console_, answers.skipped);
 }
 
 }  // namespace espalier

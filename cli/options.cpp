@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algorithms/algorithm.h"
+#include "backends.h"
 #include "cli/verb.h"
 #include "core/check.h"
 #include "core/error.h"
@@ -209,7 +210,7 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::model:
       return model_names();
     case WordKind::backend:
-      return {"host", "cuda"};
+      return names(executing_backends(), [](auto* entry) { return entry->name; });
     case WordKind::data_type:
       return names(all_data_types(), as_text);
     case WordKind::reduce_op:

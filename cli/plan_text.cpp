@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
-#include "cli/sweep.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "report/plan.h"
+#include "scenarios/describe.h"
 
 namespace espalier {
 
@@ -219,12 +219,6 @@ std::string other_plans(const Query& query) {
 }
 
 }  // namespace
-
-std::string part_of_message(std::int64_t units, const Forest& forest) {
-  const std::int64_t divisor = std::gcd(units, forest.units);
-  return units == forest.units ? "1"
-                               : fmt::format("{}/{}", units / divisor, forest.units / divisor);
-}
 
 void print_plan(const Console& console, const Planned& planned, const PlanView& view) {
   const Query& query = planned.query;

@@ -18,7 +18,4 @@ struct PlanView {
 /// links are idle.
 void print_plan(const Console& console, const Planned& planned, const PlanView& view);
 
-/// "3/28": a part of the message in lowest terms.
-std::string part_of_message(std::int64_t units, const Forest& forest);
-
 }  // namespace espalier

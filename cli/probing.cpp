@@ -8,11 +8,9 @@
 #include <ctime>
 #include <set>
 
-#include "cli/text.h"
-#include "exec/cuda/cuda_backend.h"
-#include "exec/cuda/cuda_inventory.h"
-#include "exec/host/host_backend.h"
+#include "core/words.h"
 #include "probe/fit_machine.h"
+#include "probe/probing_meter.h"
 
 namespace espalier {
 
@@ -20,23 +18,6 @@ namespace {
 
 constexpr int kHostRanks = 4;
 constexpr int kMaxVirtualRanks = 64;
-
-/// What a rank's buffers take while it is measured, and ops. More than caches hold, and ops as
-/// large as those of large messages; a GPU moves a hundred times as many bytes while an op starts.
-/// Ranks that share a memory have less each, since all of them have buffers.
-struct Scale {
-  std::int64_t max_bytes = 0;
-  std::int64_t min_bytes = 0;
-  std::int64_t shared_bytes = 0;  ///< of all ranks together
-  std::int64_t piece_bytes = 0;
-
-  std::int64_t footprint_bytes(int sharing) const {
-    return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
-  }
-};
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
-constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
 
 /// The ranks whose devices are listed share one, or have one each. What is wrong where only some
 /// of them share.
@@ -61,14 +42,15 @@ std::optional<std::string> too_many(int sharing) {
 
 }  // namespace
 
-Executor read_executor(Arguments& arguments) {
-  return arguments.choice<Executor>("--backend",
-                                    {{"host", Executor::host}, {"cuda", Executor::cuda}});
+const BackendEntry& read_backend(Arguments& arguments) {
+  std::vector<std::pair<std::string, const BackendEntry*>> choices;
+  for (const BackendEntry* entry : executing_backends()) choices.emplace_back(entry->name, entry);
+  return *arguments.choice("--backend", choices);
 }
 
-std::vector<int> read_devices(Arguments& arguments, Executor executor) {
+std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend) {
   const std::vector<int> devices = arguments.gpus("--devices");
-  if (arguments.given("--devices") && executor != Executor::cuda) {
+  if (arguments.given("--devices") && !backend.has_devices) {
     arguments.problem("--devices needs --backend cuda");
   }
   return devices;
@@ -87,27 +69,18 @@ void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& q
   }
 }
 
-std::unique_ptr<Backend> make_backend(Executor executor, const std::vector<int>& devices,
-                                      bool names_topology) {
-  if (executor == Executor::cuda) {
-    return std::make_unique<CudaBackend>(
-        devices, names_topology ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
-  }
-  return std::make_unique<HostBackend>();
-}
-
 ProbeRequest read_probe_request(Arguments& arguments) {
   ProbeRequest request;
-  request.executor = read_executor(arguments);
-  request.devices = read_devices(arguments, request.executor);
-  request.sharing = request.executor == Executor::host ? kHostRanks : 0;
+  request.backend = &read_backend(arguments);
+  request.devices = read_devices(arguments, *request.backend);
+  request.sharing = !request.backend->has_devices ? kHostRanks : 0;
   if (arguments.given("--virtual")) {
     request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMaxVirtualRanks));
     if (request.devices.size() > 1) {
       arguments.problem_of("--virtual", "the ranks share one GPU, and --devices names several",
                            "name one");
     }
-    if (request.executor == Executor::cuda && request.devices.empty()) request.devices = {0};
+    if (request.backend->has_devices && request.devices.empty()) request.devices = {0};
   } else if (const auto problem = settle_sharing(request)) {
     arguments.problem_of("--devices", *problem, kHowToShare);
   }
@@ -118,20 +91,20 @@ ProbeRequest read_probe_request(Arguments& arguments) {
   return request;
 }
 
-int ranks_to_probe(Executor executor, int unless_gpus) {
-  const int gpus = executor == Executor::cuda ? cuda_gpus() : 1;
+int ranks_to_probe(const BackendEntry& backend, int unless_gpus) {
+  const int gpus = backend.has_devices ? backend.count_devices() : 1;
   return gpus > 1 ? gpus : unless_gpus;
 }
 
-ProbeRequest probe_request_for(Executor executor, const std::vector<int>& devices, int ranks,
-                               double timeout_s) {
-  ProbeRequest request{executor, devices, 0, timeout_s};
-  if (executor == Executor::host) {
+ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<int>& devices,
+                               int ranks, double timeout_s) {
+  ProbeRequest request{&backend, devices, 0, timeout_s};
+  if (!backend.has_devices) {
     request.sharing = ranks;
     if (const auto problem = too_many(ranks)) throw Error(ErrorKind::usage, *problem);
     return request;
   }
-  const int known = devices.empty() ? cuda_gpus() : static_cast<int>(devices.size());
+  const int known = devices.empty() ? backend.count_devices() : static_cast<int>(devices.size());
   request.devices.clear();
   for (int rank = 0; rank < ranks; ++rank) {
     const int next = rank % known;
@@ -146,63 +119,15 @@ ProbeRequest probe_request_for(Executor executor, const std::vector<int>& device
   return request;
 }
 
-std::vector<std::string> doubts_about(const Topology& machine, Executor executor,
-                                      const std::vector<int>& devices) {
-  const std::vector<NodeId> gpus = machine.gpus();
-  const auto node = [&](NodeId id) -> const Node& { return machine.node(id); };
-  std::vector<std::string> doubts;
-  if (std::ranges::none_of(machine.sources, [](const std::string& source) {
-        return source.starts_with(kProbedSource);
-      })) {
-    doubts.push_back(fmt::format("'{}' was not measured by espalier probe", machine.name));
-  }
-  const auto model =
-      std::ranges::find_if(gpus, [&](NodeId gpu) { return !node(gpu).model.empty(); });
-  if (executor == Executor::host && model != gpus.end()) {
-    doubts.push_back(fmt::format("'{}' is of {}, and measured are threads of this computer",
-                                 machine.name, node(*model).model));
-  }
-  if (executor == Executor::host || gpus.size() < 2) return doubts;
-  const bool predicted_shared = !node(gpus.front()).memory.empty();
-  const bool measured_shared =
-      std::set<int>(devices.begin(), devices.end()).size() < devices.size();
-  if (predicted_shared && !measured_shared) {
-    doubts.push_back(
-        fmt::format("the ranks of '{}' share a GPU, and those measured do not: "
-                    "--devices 0,0,... puts them on one",
-                    machine.name));
-  } else if (!predicted_shared && measured_shared) {
-    doubts.push_back(
-        fmt::format("ranks that are measured share a GPU, those of '{}' do not", machine.name));
-  }
-  return doubts;
-}
-
-std::int64_t probe_footprint_bytes(const Inventory& inventory) {
-  const Scale& scale = inventory.is_host ? kHostScale : kGpuScale;
-  std::int64_t bytes = scale.footprint_bytes(inventory.sharing);
-  for (const ProbedDevice& device : inventory.devices) {
-    if (device.free_bytes == 0) continue;
-    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, inventory.sharing));
-  }
-  return std::max(bytes, kMiB);
-}
-
 Survey survey_machine(const ProbeRequest& request, const Console& console) {
-  const bool cuda = request.executor == Executor::cuda;
-  Inventory inventory = cuda ? cuda_inventory(request.devices) : host_inventory(request.sharing);
-  if (cuda && request.sharing > 0) inventory.sharing = request.sharing;
-  std::vector<int> devices = request.devices;
-  if (cuda && request.sharing > 0) {
-    devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
+  const BackendEntry& entry = *request.backend;
+  const Inventory inventory = entry.inventory(request.devices, request.sharing);
+  DeviceChoice choice{request.devices};
+  if (entry.has_devices && request.sharing > 0) {
+    choice.devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
   }
-  const std::unique_ptr<Backend> backend = make_backend(request.executor, devices);
-  MeterSettings settings;
-  settings.footprint_bytes = probe_footprint_bytes(inventory);
-  settings.piece_bytes = (cuda ? kGpuScale : kHostScale).piece_bytes;
-  settings.timeout_s = request.timeout_s;
-  Meter meter = backend_meter(*backend, settings);
-  meter.copy_engines = cuda;
+  const std::unique_ptr<Backend> backend = entry.make(choice);
+  Meter meter = probing_meter(*backend, inventory, request.timeout_s);
   Progress progress(console, survey_steps(inventory, meter));
   meter.progress = [&](const std::string& what) { progress.step(what); };
   return take_survey(inventory, meter);

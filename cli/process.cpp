@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/process.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <string_view>
 
 #include <fcntl.h>
@@ -13,6 +17,10 @@ namespace espalier {
 
 namespace {
 
+// A signal handler can't lock: the text is complete whenever the length is not 0.
+std::array<char, 4096> farewell_text;
+std::atomic<std::size_t> farewell_size = 0;
+
 /// Only what is safe in a signal handler.
 void end(int signal) {
   discard_unfinished_writes();
@@ -21,10 +29,22 @@ void end(int signal) {
     [[maybe_unused]] const auto written =
         write(STDERR_FILENO, kEraseProgress.data(), kEraseProgress.size());
   }
+  if (const std::size_t size = farewell_size; signal == SIGINT && size > 0) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, farewell_text.data(), size);
+  }
   _exit(128 + signal);
 }
 
 }  // namespace
+
+Farewell::Farewell(std::string_view text) {
+  const std::size_t size = std::min(text.size(), farewell_text.size() - 1);
+  std::copy_n(text.begin(), size, farewell_text.begin());
+  farewell_text[size] = '\n';
+  farewell_size = size + 1;
+}
+
+Farewell::~Farewell() { farewell_size = 0; }
 
 void hold_standard_streams() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

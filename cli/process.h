@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 namespace espalier {
 
 /// For main, before anything is opened: where the process was started with standard input, output
@@ -12,5 +14,14 @@ void hold_standard_streams();
 /// with exit code 128 + signal (130 for Ctrl-C), after the temporary of a file being written is
 /// removed.
 void end_cleanly_on_signals();
+
+/// While it lives, Ctrl-C prints this text on standard error before the process ends.
+class Farewell {
+ public:
+  explicit Farewell(std::string_view text);
+  ~Farewell();
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
+};
 
 }  // namespace espalier

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "cli/text.h"
-#include "core/error.h"
 #include "core/units.h"
+#include "scenarios/describe.h"
+#include "scenarios/tables.h"
 
 namespace espalier {
 
@@ -44,64 +45,16 @@ std::string decimal_bytes(double bytes) {
   return fmt::format("{:.1f} {}", bytes / std::pow(10, exponent), unit);
 }
 
-class Table {
- public:
-  Table(const Console& console, Study& study, const std::vector<Query>& queries)
-      : console_(console) {
-    std::map<std::string, std::size_t> widths;
-    for (const Query& query : queries) {
-      if (!widths.contains(query.algorithm)) widths[query.algorithm] = widest_label(study, query);
-      label_width_ = std::max(label_width_, widths[query.algorithm]);
-      many_ = many_ || (query.size_bytes == queries.front().size_bytes &&
-                        query.algorithm != queries.front().algorithm);
-    }
-  }
+/// Narrower labels of algorithms make no narrower column.
+constexpr std::size_t kMinLabelColumns = 9;
 
-  void header(const Query& query, int ranks) const {
-    const CollectiveInfo& collective = info(query.collective);
-    console_.out << fmt::format(
-        "# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n", collective.name,
-        collective.rooted ? fmt::format(" (root {})", query.root) : "",
-        describe_ranks(query, ranks), query.profile,
-        query.links == LinkScope::all ? "all" : "fabric",
-        query.in_place ? "in place" : "out of place", many_ ? "; * is the fastest" : "");
-  }
-
-  void column_names() const {
-    console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "time",
-                                           "algbw", "busbw", "%bound", "links"))
-                 << header_line(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)",
-                                           "(GB/s)", "", ""));
-  }
-
-  /// The outcomes of one size, fastest first; the first is marked when there are others.
-  void rows(std::vector<const Outcome*> outcomes) {
-    if (outcomes.empty()) return;
-    if (!std::exchange(has_names_, true)) column_names();
-    std::ranges::stable_sort(outcomes, {}, [](auto* outcome) { return outcome->report.time_s; });
-    for (const Outcome* outcome : outcomes) {
-      const RunReport& report = outcome->report;
-      std::string line = table_line(
-          fmt::format("{}", report.message_bytes), algorithm_label(*outcome), label_width_,
-          outcome->chunk_bytes == 0 ? "-" : fmt::format("{}", outcome->chunk_bytes),
-          fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
-          fit_number(outcome->busbw_gbps(), 6),
-          outcome->fraction > 0 ? fmt::format("{:.1f}", 100 * outcome->fraction) : "-",
-          links_used(*outcome));
-      const bool best = outcome == outcomes.front() && outcomes.size() > 1;
-      if (best) line += "*";
-      line.erase(line.find_last_not_of(' ') + 1);
-      console_.out << (best ? styled(console_, Style::good, line) : line) << '\n';
-    }
-    console_.out << std::flush;
-  }
-
- private:
-  const Console& console_;
-  std::size_t label_width_ = 9;
-  bool many_ = false;  ///< several algorithms for one size
-  bool has_names_ = false;
-};
+/// "all, out of place": whether there is a fastest to be marked.
+bool compares_algorithms(const std::vector<Query>& queries) {
+  const Query& first = queries.front();
+  return std::ranges::any_of(queries, [&](const Query& query) {
+    return query.size_bytes == first.size_bytes && query.algorithm != first.algorithm;
+  });
+}
 
 /// As nccl-tests prints it: over the sizes. Over several algorithms it would say nothing.
 void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
@@ -149,51 +102,98 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
   }
 }
 
-void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                    bool print, Answers& answers) {
+void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {
+  for (const Skipped& one : skipped) {
+    if (one.is_refused) continue;  // the verifier's problems were printed as they came
+    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
+                        "# ");
+  }
+}
+
+SimTable::SimTable(const Console& console, const TableHead& head)
+    : console_(console), label_width_(std::max(kMinLabelColumns, head.label_columns)) {
+  for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
+  const Query& first = head.queries.front();
+  const CollectiveInfo& collective = info(first.collective);
+  console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n",
+                              collective.name,
+                              collective.rooted ? fmt::format(" (root {})", first.root) : "",
+                              describe_ranks(first, head.ranks), first.profile,
+                              to_string(first.links), first.in_place ? "in place" : "out of place",
+                              compares_algorithms(head.queries) ? "; * is the fastest" : "");
+}
+
+void SimTable::column_names() const {
+  console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "time",
+                                         "algbw", "busbw", "%bound", "links"))
+               << header_line(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
+                                         "", ""));
+}
+
+void SimTable::add(const Outcome& outcome) {
+  if (outcome.ran()) {
+    const RunReport& report = outcome.report;
+    rows_.push_back(
+        {report.time_s,
+         table_line(fmt::format("{}", report.message_bytes), algorithm_label(outcome), label_width_,
+                    outcome.chunk_bytes == 0 ? "-" : fmt::format("{}", outcome.chunk_bytes),
+                    fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
+                    fit_number(outcome.busbw_gbps(), 6),
+                    outcome.fraction > 0 ? fmt::format("{:.1f}", 100 * outcome.fraction) : "-",
+                    links_used(outcome))});
+  }
+  const std::size_t next = ++answered_;
+  if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
+}
+
+/// All of one size, fastest first; the first is marked when there are others.
+void SimTable::print_rows() {
+  if (rows_.empty()) return;
+  if (!std::exchange(has_names_, true)) column_names();
+  std::ranges::stable_sort(rows_, {}, &Row::time_s);
+  const bool marks = rows_.size() > 1;
+  for (Row& row : rows_) {
+    const bool best = marks && &row == rows_.data();
+    if (best) row.line += "*";
+    row.line.erase(row.line.find_last_not_of(' ') + 1);
+    console_.out << (best ? styled(console_, Style::good, row.line) : row.line) << '\n';
+  }
+  console_.out << std::flush;
+  rows_.clear();
+}
+
+void SimTable::finish(const Answers& answers) {
+  if (!answers.outcomes.empty()) console_.out << "#\n";
+  print_average(console_, answers.outcomes);
+  print_chunk_notes(console_, answers.outcomes);
+  print_bounds(console_, answers.outcomes);
+  print_skipped(console_, answers.skipped);
+  console_.out << std::flush;
+}
+
+void print_problems(const Console& console, const std::vector<Diagnostic>& problems) {
+  for (const Diagnostic& problem : problems) say(console, render(problem));
+}
+
+Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                       bool print) {
   study.machine(queries.front());  // a machine that can't be asked about has no table
+  std::size_t columns = 0;
+  for (const Query& query : queries) columns = std::max(columns, widest_label(study, query));
+  std::optional<SimTable> table;
+  if (print) table.emplace(console, TableHead{queries, study.ranks(queries.front()), columns});
   Progress progress(console, queries.size());
   const auto ask = [&](const Query& query) {
     progress.step(progress_label(query));
     return study.ask(query);
   };
-  simulate_table(console, study, queries, {ask, progress}, print, answers);
-}
-
-void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                    const Asking& asking, bool print, Answers& answers) {
-  const Query& first = queries.front();
-  const int ranks = study.ranks(first);
-  Table table(console, study, queries);
-  Answers mine;
-  asking.progress.erase();
-  if (print) table.header(first, ranks);
-  std::size_t printed = 0;
-  for (std::size_t i = 0; i < queries.size(); ++i) {
-    Outcome outcome = asking.ask(queries[i]);
-    for (const Diagnostic& problem : outcome.problems) {
-      asking.progress.erase();
-      say(console, render(problem));
-    }
-    mine.add(std::move(outcome));
-    const bool last_of_size =
-        i + 1 == queries.size() || queries[i + 1].size_bytes != queries[i].size_bytes;
-    if (!print || !last_of_size) continue;
-    asking.progress.erase();
-    std::vector<const Outcome*> rows;
-    for (; printed < mine.outcomes.size(); ++printed) rows.push_back(&mine.outcomes[printed]);
-    table.rows(std::move(rows));
-  }
-  asking.progress.erase();
-  if (print) {
-    if (!mine.outcomes.empty()) console.out << "#\n";
-    print_average(console, mine.outcomes);
-    print_chunk_notes(console, mine.outcomes);
-    print_bounds(console, mine.outcomes);
-    print_skipped(console, mine);
-    console.out << std::flush;
-  }
-  answers.add(std::move(mine));
+  Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
+    progress.erase();
+    print_problems(console, outcome.problems);
+    if (table) table->add(outcome);
+  });
+  if (table) table->finish(answers);
+  return answers;
 }
 
 void print_links(const Console& console, const Outcome& outcome, int maximum) {

@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <string>
 #include <vector>
 
 #include "cli/console.h"
-#include "cli/sweep.h"
+#include "scenarios/answers.h"
+#include "scenarios/scenario_runner.h"
 
 namespace espalier {
 
-/// Who answers the queries of a table, and the bar that is in the way of what is printed.
-struct Asking {
-  std::function<Outcome(const Query& query)> ask;
-  Progress& progress;
+/// Prints a table of simulations in the manner of nccl-tests: each size as soon as all of it is
+/// known, fastest first, then the bounds with their certificates and what did not apply.
+class SimTable {
+ public:
+  /// Prints what stands above the table. The console must outlive it.
+  SimTable(const Console& console, const TableHead& head);
+
+  /// The next answer, in the order of the questions.
+  void add(const Outcome& outcome);
+  /// What stands below the table.
+  void finish(const Answers& answers);
+
+ private:
+  /// What a row shows, but not links and programs, which may be large.
+  struct Row {
+    double time_s = 0;
+    std::string line;
+  };
+
+  void column_names() const;
+  void print_rows();
+
+  const Console& console_;
+  std::size_t label_width_;
+  std::vector<std::int64_t> sizes_;  ///< of the questions, in their order
+  std::size_t answered_ = 0;
+  std::vector<Row> rows_;  ///< of the size that is being answered
+  bool has_names_ = false;
 };
 
-/// Asks the queries of one table (one machine, sizes one after the other) and adds to `answers`.
-/// When `print`, writes the table in the manner of nccl-tests, each size as soon as it is known,
-/// fastest first, then the bounds with their certificates and what did not apply. `study` knows the
-/// machine.
-void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                    const Asking& asking, bool print, Answers& answers);
+/// Asks the questions of one table with a progress bar and, when `print`, prints it. Throws what
+/// `Study::machine` and `Study::ask` throw.
+Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
+                       bool print);
 
-/// The same, asking the study.
-void simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                    bool print, Answers& answers);
+/// What the verifier says of programs it refused.
+void print_problems(const Console& console, const std::vector<Diagnostic>& problems);
 
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);
 
-/// The busiest links of a run as bars, at most `maximum` of them.
+/// "# Not here: ring: no route ...": below a table.
+void print_skipped(const Console& console, const std::vector<Skipped>& skipped);
+
+/// The busiest links of a simulated run as bars, at most `maximum` of them.
 void print_links(const Console& console, const Outcome& outcome, int maximum);
 
 /// The chain of ops that decided the time; the middle of a long one is left out.

@@ -79,14 +79,15 @@ void read_execution(Arguments& arguments, RunOptions& run) {
   run.timeout_s = arguments.number("--timeout", 0.001, 1e9);
 }
 
-/// Columns that the values of the parameters an algorithm leaves open may take.
-std::size_t open_columns(const std::string& algorithm) {
-  std::size_t columns = 0;
-  for (const AlgorithmParameter* parameter : open_parameters(parse_algorithm(algorithm))) {
-    const std::string widest = fmt::format("{}={}", parameter->name, parameter->tried.back());
-    columns += widest.size() + std::string_view(columns == 0 ? " ()" : ",").size();
+/// Throws for what does not apply here, when everything has to.
+void require_possible(const std::vector<Skipped>& skipped, bool everything) {
+  DiagnosticList impossible;
+  for (const Skipped& one : skipped) {
+    if (one.is_refused || !everything) continue;
+    impossible.add({}, fmt::format("{} is not possible here: {}", one.algorithm, one.reason),
+                   one.instead);
   }
-  return columns;
+  impossible.throw_if_any(ErrorKind::unsupported);
 }
 
 }  // namespace
@@ -168,151 +169,14 @@ Sweep read_sweep(Arguments& arguments) {
   return sweep;
 }
 
-Skipped skipped_of(const Query& query, std::string reason, std::string instead) {
-  Skipped one;
-  one.topology = query.topology;
-  one.profile = query.profile;
-  one.gpus = query.gpus;
-  one.relays = query.relays;
-  one.links = query.links;
-  one.collective = to_string(query.collective);
-  one.algorithm = query.algorithm;
-  one.reason = std::move(reason);
-  one.instead = std::move(instead);
-  return one;
-}
-
-void Answers::skip(const Skipped& one) {
-  if (std::ranges::count(skipped, one) == 0) skipped.push_back(one);
-}
-
-void Answers::refuse(const std::string& algorithm) {
-  if (std::ranges::count(broken, algorithm) == 0) broken.push_back(algorithm);
-}
-
-void Answers::add(Outcome outcome) {
-  const std::string& algorithm = outcome.query.algorithm;
-  if (outcome.skipped) {
-    skip(skipped_of(outcome.query, *outcome.skipped, outcome.instead));
-  } else if (!outcome.verified) {
-    refuse(algorithm);
-  } else {
-    outcome.program.reset();
-    outcome.report.timeline.clear();
-    outcomes.push_back(std::move(outcome));
-  }
-}
-
-void Answers::add(Answers more) {
-  std::ranges::move(more.outcomes, std::back_inserter(outcomes));
-  for (const Skipped& one : more.skipped) skip(one);
-  for (const std::string& one : more.broken) refuse(one);
-}
-
-void Answers::label(const AskedBy& asked_by) {
-  for (Outcome& outcome : outcomes) outcome.asked_by = asked_by;
-  for (Skipped& one : skipped) one.asked_by = asked_by;
-}
-
-const Outcome* Answers::best() const {
-  const Outcome* best = nullptr;
-  for (const Outcome& outcome : outcomes) {
-    const auto order = [](const Outcome& one) {
-      return std::pair(-one.query.size_bytes, one.report.time_s);
-    };
-    if (best == nullptr || order(outcome) < order(*best)) best = &outcome;
-  }
-  return best;
-}
-
-void print_skipped(const Console& console, const Answers& answers) {
-  for (const Skipped& one : answers.skipped) {
-    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
-                        "# ");
-  }
-}
-
-int verdict(const Answers& answers) {
-  const bool wrong = std::ranges::any_of(
-      answers.outcomes, [](const Outcome& outcome) { return outcome.report.wrong_elements() > 0; });
-  return wrong || !answers.broken.empty() ? 1 : 0;
-}
-
 int conclude(const Answers& answers, bool all_algorithms) {
-  DiagnosticList refused;
-  if (!all_algorithms || answers.outcomes.empty()) {
-    for (const Skipped& one : answers.skipped) {
-      refused.add({}, fmt::format("{} is not possible here: {}", one.algorithm, one.reason),
-                  one.instead);
-    }
-  }
-  refused.throw_if_any(ErrorKind::unsupported);
-  return verdict(answers);
+  require_possible(answers.skipped, !all_algorithms || answers.outcomes.empty());
+  return answers.all_right() ? 0 : 1;
 }
 
-std::string_view to_string(LinkScope links) { return links == LinkScope::all ? "all" : "fabric"; }
-
-std::string format_ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (last == i + 1) last = i;
-    if (!text.empty()) text += ',';
-    text +=
-        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-std::string describe_ranks(const Query& query, int ranks) {
-  const std::string count = counted(ranks, "rank");
-  if (query.topology.empty()) return count;
-  const std::string relays = query.relays.empty() ? "" : ", relays " + format_ranges(query.relays);
-  return fmt::format("{}, {} ({}){}", query.topology,
-                     query.gpus.empty()       ? "all GPUs"
-                     : query.gpus.size() == 1 ? fmt::format("GPU {}", query.gpus.front())
-                                              : "GPUs " + format_ranges(query.gpus),
-                     count, relays);
-}
-
-std::string describe_size(std::int64_t size_bytes) {
-  std::string text = format_bytes(size_bytes);
-  return parse_bytes(text) == size_bytes ? text : fmt::format("{} bytes", size_bytes);
-}
-
-std::string algorithm_label(const Outcome& outcome) {
-  const std::string& asked = outcome.query.algorithm;
-  if (outcome.chosen.empty()) return asked;
-  if (is_chooser(asked)) return fmt::format("{} ({})", asked, outcome.chosen);
-  // The parameters that were open; the defaults are what everybody expects.
-  const AlgorithmChoice chosen = parse_algorithm(outcome.chosen);
-  AlgorithmChoice unusual = parse_algorithm(asked);
-  std::string text;
-  for (const AlgorithmParameter* parameter : open_parameters(unusual)) {
-    const std::int64_t value = chosen.parameters.at(parameter->name);
-    if (value == parameter->default_value) continue;
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", parameter->name, value);
-  }
-  return text.empty() ? asked : fmt::format("{} ({})", asked, text);
-}
-
-std::size_t widest_label(Study& study, const Query& query) {
-  if (!is_chooser(query.algorithm)) return query.algorithm.size() + open_columns(query.algorithm);
-  std::size_t widest = 0;
-  if (const TuningTable* table = study.tuning_table(query)) {
-    for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
-  } else {
-    for (const std::string& candidate : auto_candidates(query.algorithm, query.collective)) {
-      widest = std::max(widest, candidate.size() + open_columns(candidate));
-    }
-  }
-  return query.algorithm.size() + widest + std::string_view(" ()").size();
-}
-
-std::string progress_label(const Query& query) {
-  return fmt::format("{} {}", query.algorithm, describe_size(query.size_bytes));
+int conclude(const TrainingAnswers& answers, bool all_algorithms) {
+  require_possible(answers.skipped, !all_algorithms || answers.outcomes.empty());
+  return std::ranges::any_of(answers.skipped, &Skipped::is_refused) ? 1 : 0;
 }
 
 }  // namespace espalier

@@ -79,21 +79,6 @@ std::string header_line(std::string line) {
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-std::string counted(std::size_t count, std::string_view singular, std::string_view plural) {
-  if (count == 1) return fmt::format("1 {}", singular);
-  return plural.empty() ? fmt::format("{} {}s", count, singular)
-                        : fmt::format("{} {}", count, plural);
-}
-
-std::string dot_quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 std::string bar(double share, int columns) {
   const auto filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * columns));
   return fmt::format("[{:=<{}}{:{}}]", "", filled, "", columns - filled);

@@ -39,12 +39,6 @@ class Columns {
 /// \pre the line is not empty
 std::string header_line(std::string line);
 
-/// "1 op", "2 ops"; `plural` where an s is not enough.
-std::string counted(std::size_t count, std::string_view singular, std::string_view plural = {});
-
-/// Between double quotes, as Graphviz reads names and labels.
-std::string dot_quoted(std::string_view text);
-
 /// "[=====     ]" for a share of 0 to 1, `columns` wide between the brackets.
 std::string bar(double share, int columns);
 

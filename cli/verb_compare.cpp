@@ -5,10 +5,14 @@
 
 #include "cli/compare_table.h"
 #include "cli/probing.h"
+#include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/trace.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "probe/doubts.h"
+#include "report/outcomes.h"
+#include "report/trace.h"
+#include "scenarios/describe.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -24,13 +28,38 @@ std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
   return comparison_trace_json(predicting.ask(query), measuring.ask(query));
 }
 
+/// Asks both studies, with a progress bar; prints the table when `print`.
+Comparisons compare(const Console& console, Study& predicting, Study& measuring,
+                    const std::vector<Query>& queries, const std::string& where, bool print) {
+  std::size_t columns = 0;
+  for (const Query& query : queries) columns = std::max(columns, widest_label(predicting, query));
+  CompareTable table(console, where, columns);
+  Progress progress(console, 2 * queries.size());
+  const auto predict = [&](const Query& query) {
+    progress.step("simulated " + progress_label(query));
+    return predicting.ask(query);
+  };
+  const auto measure = [&](const Query& query) {
+    progress.step(progress_label(query));
+    return measuring.ask(query);
+  };
+  Comparisons comparisons =
+      compare_table(queries, predict, measure, [&](const Outcome& measured, const Comparison* row) {
+        progress.erase();
+        print_problems(console, measured.problems);
+        if (print && row != nullptr) table.add(*row);
+      });
+  if (print) table.finish(comparisons);
+  return comparisons;
+}
+
 int run_compare(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
   const std::string output = arguments.output("--output");
-  const Executor executor = read_executor(arguments);
-  const std::vector<int> devices = read_devices(arguments, executor);
+  const BackendEntry& entry = read_backend(arguments);
+  const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
   if (!output.empty() && !sweep.question.topology.empty()) {
     arguments.problem_of("--output", "nothing is probed where --topology names a machine");
@@ -42,9 +71,8 @@ int run_compare(Arguments& arguments, const Console& console) {
   Query& question = sweep.question;
   std::string where = question.topology;
   if (question.topology.empty()) {
-    const int ranks = ranks_named ? question.ranks : ranks_to_probe(executor, question.ranks);
-    const ProbeRequest request =
-        probe_request_for(executor, devices, ranks, question.run.timeout_s);
+    const int ranks = ranks_named ? question.ranks : ranks_to_probe(entry, question.ranks);
+    const ProbeRequest request = probe_request_for(entry, devices, ranks, question.run.timeout_s);
     probed = probed_machine(survey_machine(request, console));
     where = probed->title + ", probed just now";
     question.topology = where;
@@ -53,12 +81,13 @@ int run_compare(Arguments& arguments, const Console& console) {
   }
   question.judge = false;
   if (!probed) {
-    for (const std::string& doubt : doubts_about(load_topology(where), executor, devices)) {
+    for (const std::string& doubt :
+         doubts_about(load_topology(where), !entry.has_devices, devices)) {
       say(console, "note: " + doubt);
     }
   }
 
-  const std::unique_ptr<Backend> backend = make_backend(executor, devices, !probed.has_value());
+  const std::unique_ptr<Backend> backend = entry.make({devices, !probed.has_value()});
   Simulator simulator;
   Study predicting(simulator, &simulator);
   Study measuring(*backend, &simulator);
@@ -67,16 +96,15 @@ int run_compare(Arguments& arguments, const Console& console) {
     measuring.know_machine(where, *probed);
   }
   const bool print = json != "-" && trace != "-" && output != "-";
-  Answers answers;
-  std::vector<Comparison> comparisons =
-      compare_table(console, predicting, measuring, sweep.queries(), where, print, answers);
-  const Outcome* best = answers.best();
+  const Comparisons comparisons =
+      compare(console, predicting, measuring, sweep.queries(), where, print);
+  const Outcome* best = comparisons.measured.best();
   // The trace takes one run more, which may fail.
-  if (!json.empty()) write_output(console, json, comparison_json(comparisons, answers, where));
+  if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!trace.empty() && best != nullptr) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
   }
-  return conclude(answers, sweep.all_algorithms);
+  return conclude(comparisons.measured, sweep.all_algorithms);
 }
 
 }  // namespace

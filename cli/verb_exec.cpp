@@ -6,10 +6,12 @@
 
 #include "cli/exec_table.h"
 #include "cli/probing.h"
-#include "cli/report.h"
+#include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/text.h"
 #include "cli/verbs.h"
+#include "report/outcomes.h"
+#include "scenarios/describe.h"
+#include "scenarios/tables.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -31,17 +33,36 @@ void require_room(const Console& console, Study& study, const Sweep& sweep) {
   }
 }
 
+/// Runs one algorithm for every size, with a progress bar; prints its table when `print`.
+Answers execute(const Console& console, Study& study, const std::vector<Query>& queries,
+                bool print) {
+  ExecTable table(console);
+  Progress progress(console, 2 * queries.size());
+  const auto ask = [&](const Query& query) {
+    progress.step(progress_label(query));
+    return study.ask(query);
+  };
+  Answers answers =
+      execute_table(queries, ask, [&](const Outcome& out_of_place, const Outcome& in_place) {
+        progress.erase();
+        print_problems(console, out_of_place.problems);
+        print_problems(console, in_place.problems);
+        if (print) table.add(out_of_place, in_place);
+      });
+  if (print) table.finish(answers);
+  return answers;
+}
+
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
-  const Executor executor = read_executor(arguments);
-  const std::vector<int> devices = read_devices(arguments, executor);
+  const BackendEntry& entry = read_backend(arguments);
+  const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
   arguments.finish();
   sweep.question.judge = !sweep.question.topology.empty();
 
-  const std::unique_ptr<Backend> backend =
-      make_backend(executor, devices, !sweep.question.topology.empty());
+  const std::unique_ptr<Backend> backend = entry.make({devices, !sweep.question.topology.empty()});
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep);
@@ -49,9 +70,9 @@ int run_exec(Arguments& arguments, const Console& console) {
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
     one.algorithms = {algorithm};
-    execute_table(console, study, one.queries(), json != "-", answers);
+    answers.add(execute(console, study, one.queries(), json != "-"));
   }
-  if (!json.empty()) write_output(console, json, reports_json(answers));
+  if (!json.empty()) write_output(console, json, answers_json(answers));
   return conclude(answers, sweep.all_algorithms);
 }
 

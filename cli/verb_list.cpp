@@ -3,13 +3,12 @@
 
 #include <set>
 
+#include "backends.h"
 #include "cli/arguments.h"
-#include "cli/json.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
-#include "exec/host/host_backend.h"
+#include "report/json.h"
 #include "scenarios/scenario.h"
-#include "sim/simulator.h"
 #include "topologies/load.h"
 #include "training/model.h"
 
@@ -90,9 +89,11 @@ std::vector<Item> collectives() {
 }
 
 std::vector<Item> backends() {
-  return {{Simulator().name(), "predicts times on a machine you may not own (espalier sim)", {}},
-          {HostBackend().name(), "threads and memory of this computer (espalier exec)", {}},
-          {"cuda", "NVIDIA GPUs of this computer (espalier exec --backend cuda)", {}}};
+  std::vector<Item> items;
+  for (const BackendEntry& entry : all_backends()) {
+    items.push_back({std::string(entry.name), std::string(entry.meaning), {}});
+  }
+  return items;
 }
 
 struct Kind {

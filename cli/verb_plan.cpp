@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
-#include "cli/plan_files.h"
 #include "cli/plan_text.h"
-#include "cli/report.h"
 #include "cli/sweep.h"
 #include "cli/verbs.h"
+#include "core/words.h"
 #include "ir/text.h"
+#include "report/objects.h"
+#include "report/plan.h"
 #include "scenarios/chooser.h"
 #include "sim/simulator.h"
 

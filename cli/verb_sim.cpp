@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/trace.h"
 #include "cli/verbs.h"
+#include "report/outcomes.h"
+#include "report/trace.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -26,15 +26,14 @@ int run_sim(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  Answers answers;
   const bool print = json != "-" && trace != "-";
-  simulate_table(console, study, sweep.queries(), print, answers);
+  const Answers answers = simulate_table(console, study, sweep.queries(), print);
   const Outcome* best = answers.best();
   if (print && best != nullptr) {
     if (shown_links > 0) print_links(console, *best, static_cast<int>(shown_links));
     if (arguments.flag("--critical-path")) print_critical_path(console, *best);
   }
-  if (!json.empty()) write_output(console, json, reports_json(answers));
+  if (!json.empty()) write_output(console, json, answers_json(answers));
   if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
   return conclude(answers, sweep.all_algorithms);
 }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/report.h"
+#include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/training_table.h"
 #include "cli/verbs.h"
 #include "core/units.h"
 #include "ir/data.h"
 #include "ir/text.h"
+#include "report/outcomes.h"
+#include "report/trace.h"
+#include "scenarios/describe.h"
+#include "scenarios/tables.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -103,13 +107,6 @@ TrainingWords read_training(Arguments& arguments) {
   return training;
 }
 
-std::string answers_json(const TrainingAnswers& answers) {
-  Json all = Json::array();
-  for (const TrainingOutcome& outcome : answers.outcomes) all.push_back(training_json(outcome));
-  for (const Skipped& one : answers.refused.skipped) all.push_back(skipped_json(one));
-  return dump_one_or_array(all);
-}
-
 int run_train(Arguments& arguments, const Console& console) {
   const TrainingWords training = read_training(arguments);
   const std::string json = arguments.output("--json");
@@ -120,12 +117,20 @@ int run_train(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && save != "-";
+  std::optional<TrainingTable> table;
+  if (print) table.emplace(console, training.sweep);
   Progress progress(console, training.sweep.queries().size());
   const auto ask = [&](const TrainingQuery& query) {
     progress.step(progress_label(query));
     return train(study, simulator, query);
   };
-  TrainingAnswers answers = train_table(console, training.sweep, {ask, progress}, print);
+  const TrainingAnswers answers =
+      train_table(training.sweep, ask, [&](const TrainingOutcome& outcome) {
+        progress.erase();
+        print_problems(console, outcome.problems);
+        if (table) table->add(outcome);
+      });
+  if (table) table->finish(answers);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
   if (!json.empty()) write_output(console, json, answers_json(answers));
@@ -134,8 +139,7 @@ int run_train(Arguments& arguments, const Console& console) {
     if (!trace.empty()) write_output(console, trace, training_trace(again));
     if (!save.empty()) write_output(console, save, print_program(again.iteration.program));
   }
-  if (training.all_algorithms && best != nullptr) answers.refused.skipped.clear();
-  return conclude(answers.refused, false);
+  return conclude(answers, training.all_algorithms);
 }
 
 }  // namespace

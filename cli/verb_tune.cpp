@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
-#include "cli/report.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
+#include "core/units.h"
+#include "core/words.h"
+#include "report/outcomes.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
 #include "sim/simulator.h"
@@ -69,19 +71,6 @@ void print_front(const Console& console, const Tuning& tuning) {
   }
 }
 
-std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcomes) {
-  Json front = Json::array();
-  for (const FrontPoint& point : tuning.front) {
-    front.push_back({{"algorithm", point.algorithm},
-                     {"latency_s", rounded(point.latency_s)},
-                     {"algbw_gbps", rounded(point.algbw_gbps)},
-                     {"on_front", point.on_front}});
-  }
-  return dump(Json{{"schema", "espalier.tune/1"},
-                   {"front", std::move(front)},
-                   {"reports", reports_array(outcomes)}});
-}
-
 int run_tune(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
   const std::vector<std::string> candidates = read_candidates(arguments, sweep);
@@ -96,8 +85,8 @@ int run_tune(Arguments& arguments, const Console& console) {
   Study study(simulator, &simulator);
   const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
   const bool print = output != "-" && json != "-";
-  Answers answers;
-  simulate_table(console, study, chosen_queries(sweep.question, tuning), print, answers);
+  const Answers answers =
+      simulate_table(console, study, chosen_queries(sweep.question, tuning), print);
   if (print) print_front(console, tuning);
   if (!output.empty()) write_output(console, output, print_tuning(tuning.table));
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/json.h"
 #include "cli/programs.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "report/json.h"
 #include "run/backend.h"
 #include "run/routes.h"
 

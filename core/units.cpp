@@ -165,6 +165,11 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{}{}{}", sign, three_digits(value), kUnits[power]);
 }
 
+std::string describe_size(std::int64_t bytes) {
+  std::string text = format_bytes(bytes);
+  return parse_bytes(text) == bytes ? text : fmt::format("{} bytes", bytes);
+}
+
 std::string format_seconds(double seconds) {
   if (seconds == 0) return "0 s";
   if (!std::isfinite(seconds)) return fmt::format("{} s", seconds);

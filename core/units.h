@@ -29,6 +29,9 @@ std::optional<std::vector<int>> parse_int_list(std::string_view text);
 /// takes at most four digits, otherwise three digits of the largest unit: "95.4MiB".
 std::string format_bytes(std::int64_t bytes);
 
+/// "1GiB", or "40000000 bytes" where three digits would not say exactly how many.
+std::string describe_size(std::int64_t bytes);
+
 /// Three digits: "500 ns", "12.3 us", "4.56 ms", "1.20 s"; zero is "0 s".
 std::string format_seconds(double seconds);
 

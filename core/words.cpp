@@ -70,6 +70,26 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+std::string counted(std::size_t count, std::string_view singular, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", singular);
+  return plural.empty() ? fmt::format("{} {}s", count, singular)
+                        : fmt::format("{} {}", count, plural);
+}
+
+std::string format_ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (last == i + 1) last = i;
+    if (!text.empty()) text += ',';
+    text +=
+        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
 std::string printable(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -86,6 +106,15 @@ std::string printable(std::string_view text) {
 std::string quote(std::string_view text) {
   const char* more = text.size() > kMaxQuoted ? "..." : "";
   return fmt::format("'{}{}'", printable(text.substr(0, kMaxQuoted)), more);
+}
+
+std::string dot_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {

@@ -13,12 +13,21 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 /// Without spaces, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
 
+/// "1 op", "2 ops"; `plural` where an s is not enough.
+std::string counted(std::size_t count, std::string_view singular, std::string_view plural = {});
+
+/// "0-3,6": numbers as lists of GPUs are written.
+std::string format_ranges(const std::vector<int>& numbers);
+
 /// `text` with control characters shown as "\x1b", because a message may repeat what stands in a
 /// file nobody has looked at.
 std::string printable(std::string_view text);
 
 /// At most 60 bytes of `text`, printable, between single quotes.
 std::string quote(std::string_view text);
+
+/// Between double quotes, as Graphviz reads names and labels.
+std::string dot_quoted(std::string_view text);
 
 /// The candidate nearest to `word` by edit distance (transpositions count one; case does not
 /// count), else one that begins with it, or an empty string when nothing is near enough to be a

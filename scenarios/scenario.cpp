@@ -48,8 +48,9 @@ std::optional<ScenarioExecution> read_execution(const YamlValue& value, Collecti
   if (!value.present()) return std::nullopt;
   ScenarioExecution execution;
   YamlMap map(value, "execute");
-  execution.backend = read_choice<std::string>(map.get("backend"), "backend", execution.backend,
-                                               {{"host", "host"}});
+  const YamlValue backend = map.get("backend");
+  execution.backend = backend.text("backend").value_or(execution.backend);
+  execution.where = backend.where();
   const YamlValue size = map.need("size");
   if (const auto text = size.text("size")) {
     if (const auto bytes = parse_bytes(*text)) {

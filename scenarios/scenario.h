@@ -17,6 +17,7 @@ namespace espalier {
 /// What a block also runs with real data, after its tables.
 struct ScenarioExecution {
   std::string backend = "host";
+  Location where;  ///< of the back end's name
   std::int64_t size_bytes = 0;
   std::string algorithm;  ///< empty: the fastest of each table
 };

@@ -55,6 +55,8 @@ std::uint64_t pair_key(NodeId a, NodeId b) {
 
 }  // namespace
 
+std::string_view to_string(LinkScope links) { return links == LinkScope::all ? "all" : "fabric"; }
+
 struct Router::Impl {
   Impl(const Topology& machine, const Profile& rates, LinkScope links)
       : topology(machine),

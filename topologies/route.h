@@ -36,6 +36,9 @@ struct Route {
 /// NVSwitches. An NVLink to a CPU is not part of it.
 enum class LinkScope : std::uint8_t { all, fabric };
 
+/// "all", "fabric".
+std::string_view to_string(LinkScope links);
+
 /// Answers routes on one machine under one profile; remembers them. Rules (docs/topologies.md): GPU
 /// fabric between neighbours or through NVSwitches; else PCIe/CPU path when the machine allows peer
 /// access to the pair; else staged through a CPU's memory; between hosts GPU-NIC-fabric-NIC-GPU

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/compare_table.h"
 #include "cli/probing.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "exec/cuda/cuda_backend.h"
+#include "probe/doubts.h"
+#include "probe/probing_meter.h"
+#include "scenarios/tables.h"
 #include "tests/cli/spoken.h"
 #include "topologies/load.h"
 
@@ -140,7 +142,7 @@ TEST_F(Compare, ProbesGpusThatAreSharedByAllOrByNone) {
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,3,3"}), std::pair(3, one));
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3"}), std::pair(0, one));
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,1"}), std::pair(0, std::vector{3, 1}));
-  const ProbeRequest compared = probe_request_for(Executor::cuda, {3, 3, 3}, 3, 60);
+  const ProbeRequest compared = probe_request_for(find_backend("cuda"), {3, 3, 3}, 3, 60);
   EXPECT_EQ(compared.sharing, 3);
   EXPECT_EQ(compared.devices, one);
   for (const char* verb : {"probe", "compare"}) {
@@ -154,23 +156,23 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   using testing::ElementsAre;
   using testing::IsEmpty;
   Topology shared = load_topology(machine());
-  EXPECT_THAT(doubts_about(shared, Executor::host, {}),
+  EXPECT_THAT(doubts_about(shared, true, {}),
               ElementsAre("'two' was not measured by espalier probe"));
   shared.sources = {"measured by espalier probe, today"};
-  EXPECT_THAT(doubts_about(shared, Executor::host, {}), IsEmpty());
-  EXPECT_THAT(doubts_about(shared, Executor::cuda, {1, 1}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, true, {}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, false, {1, 1}), IsEmpty());
   const auto apart = ElementsAre(
       "the ranks of 'two' share a GPU, and those measured do not: --devices 0,0,... puts them on "
       "one");
-  EXPECT_THAT(doubts_about(shared, Executor::cuda, {0, 1}), apart);
-  EXPECT_THAT(doubts_about(shared, Executor::cuda, {}), apart);
+  EXPECT_THAT(doubts_about(shared, false, {0, 1}), apart);
+  EXPECT_THAT(doubts_about(shared, false, {}), apart);
   Topology own = shared;
   for (Node& node : own.nodes) node.memory.clear();
   own.nodes[0].model = "TEST GPU";
-  EXPECT_THAT(doubts_about(own, Executor::cuda, {}), IsEmpty());
-  EXPECT_THAT(doubts_about(own, Executor::cuda, {0, 0}),
+  EXPECT_THAT(doubts_about(own, false, {}), IsEmpty());
+  EXPECT_THAT(doubts_about(own, false, {0, 0}),
               ElementsAre("ranks that are measured share a GPU, those of 'two' do not"));
-  EXPECT_THAT(doubts_about(own, Executor::host, {}),
+  EXPECT_THAT(doubts_about(own, true, {}),
               ElementsAre("'two' is of TEST GPU, and measured are threads of this computer"));
   const Spoken done = run({"compare", "--topology", machine(), "--size", "4KiB", "--iters", "1"});
   EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
@@ -227,11 +229,11 @@ TEST(MedianError, IsThatOfTheSizesAskedFor) {
     made.measured.report.message_bytes = bytes;
     return made;
   };
-  const std::vector<Comparison> all{one(10, 2, 1), one(20, 0.9, 1), one(30, 1.3, 1), one(40, 1, 1)};
-  EXPECT_DOUBLE_EQ(*median_error(all, 0), 0.2);    // of 1, 0.1, 0.3, 0
-  EXPECT_DOUBLE_EQ(*median_error(all, 20), 0.1);   // of 0.1, 0.3, 0
-  EXPECT_DOUBLE_EQ(*median_error(all, 30), 0.15);  // of 0.3, 0
-  EXPECT_FALSE(median_error(all, 50));
+  const Comparisons all{{one(10, 2, 1), one(20, 0.9, 1), one(30, 1.3, 1), one(40, 1, 1)}, {}};
+  EXPECT_DOUBLE_EQ(*all.median_error(0), 0.2);    // of 1, 0.1, 0.3, 0
+  EXPECT_DOUBLE_EQ(*all.median_error(20), 0.1);   // of 0.1, 0.3, 0
+  EXPECT_DOUBLE_EQ(*all.median_error(30), 0.15);  // of 0.3, 0
+  EXPECT_FALSE(all.median_error(50));
 }
 
 }  // namespace

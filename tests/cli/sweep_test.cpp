@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/units.h"
+#include "core/words.h"
+#include "scenarios/describe.h"
+
 namespace espalier {
 namespace {
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/words.h"
+
 namespace espalier {
 namespace {
 

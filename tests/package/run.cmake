@@ -17,6 +17,10 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/consumer -B ${WORK_DIR}/build -G ${GENERAT
     -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
     "-DCMAKE_CXX_FLAGS=${flags}")
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(${WORK_DIR}/build/judge)
+if(NOT output MATCHES "busbw: 20\\.0, as expected")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
 run(${WORK_DIR}/build/consumer)
 # 8 GPUs, 25 GB/s, no latency, 1 GiB: 2 * 7 * (2^30 / 8 / 25e9) s = 75.162 ms
 if(NOT output MATCHES "ring over 8 GPUs: 75\\.162 ms")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/workers.h"
+#include "scenarios/workers.h"
 
 #include <fmt/format.h>
 
@@ -112,6 +112,8 @@ void WorkerPool::start() {
   if (process == 0) {
     // A worker must not outlive who asks, however that ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Ctrl-C reaches all processes; the one that asks speaks for them, and ends them.
+    std::signal(SIGINT, SIG_IGN);
     if (getppid() != parent) _exit(1);
     close(sockets[0]);
     for (const Worker& other : workers_) close(other.socket);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "scenarios/study.h"
+#include "scenarios/training_study.h"
 
 namespace espalier {
 
@@ -20,5 +20,8 @@ std::string trace_json(const Program& program, const RunReport& report, const Op
 /// Of a prediction and what was measured: two processes, "predicted" and "measured", each with a
 /// thread per place and lane.
 std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured);
+
+/// Of an iteration of training, whose ops are called after what they are part of.
+std::string training_trace(const TrainingOutcome& outcome);
 
 }  // namespace espalier

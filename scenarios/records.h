@@ -2,10 +2,10 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
 #include "core/error.h"
 #include "scenarios/training_study.h"
 
@@ -13,6 +13,9 @@
 // last bit, unlike those of reports.
 
 namespace espalier {
+
+/// Keys in the order they were added.
+using Json = nlohmann::ordered_json;
 
 /// What became of a question: the outcome without programs and timelines, or what was thrown.
 Json record_of(const Outcome& outcome);

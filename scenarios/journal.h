@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/json.h"
+#include "scenarios/records.h"
 
 namespace espalier {
 

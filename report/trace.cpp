@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/trace.h"
+#include "report/trace.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "cli/json.h"
-#include "cli/report.h"
 #include "core/check.h"
+#include "report/json.h"
 
 namespace espalier {
 
@@ -123,6 +122,17 @@ std::string comparison_trace_json(const Outcome& predicted, const Outcome& measu
     ++process;
   }
   return text.finish();
+}
+
+std::string training_trace(const TrainingOutcome& outcome) {
+  const Iteration& iteration = outcome.iteration;
+  const Program& program = iteration.program;
+  return trace_json(program, outcome.report, [&](OpId id) {
+    const std::string& part = iteration.parts[iteration.part_of[id]];
+    const Op& op = program.ops[id];
+    if (op.kind == OpKind::combine) return part + ": " + to_string(program, id);
+    return op.lane == kComputeLane ? part : part + " begins";
+  });
 }
 
 }  // namespace espalier

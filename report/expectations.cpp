@@ -1,52 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/expectations.h"
+#include "report/expectations.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/report.h"
-#include "cli/text.h"
 #include "core/words.h"
+#include "report/objects.h"
 
 namespace espalier {
 
 namespace {
-
-bool is_answer(const Outcome& outcome, const Query& query) {
-  return outcome.query.size_bytes == query.size_bytes && outcome.query.algorithm == query.algorithm;
-}
-
-bool is_answer(const TrainingOutcome& outcome, const TrainingQuery& query) {
-  const Query& exchange = outcome.query.exchange;
-  return exchange.gpus == query.exchange.gpus && exchange.algorithm == query.exchange.algorithm &&
-         outcome.query.fusion_bytes == query.fusion_bytes;
-}
-
-/// The outcome of each query of one table; null where none ran.
-template <class Question, class Answer>
-std::vector<const Answer*> outcomes_of(const std::vector<Question>& queries,
-                                       const std::vector<Answer>& outcomes) {
-  std::vector<const Answer*> found;
-  for (const Question& query : queries) {
-    const auto outcome =
-        std::ranges::find_if(outcomes, [&](const Answer& one) { return is_answer(one, query); });
-    found.push_back(outcome == outcomes.end() ? nullptr : &*outcome);
-  }
-  return found;
-}
-
-template <class Answer>
-std::vector<Judged> judge_all(const std::string& scenario,
-                              const std::vector<ExpectedResult>& expectations,
-                              const std::vector<std::vector<const Answer*>>& answers) {
-  std::vector<Judged> judged;
-  for (const ExpectedResult& expectation : expectations) {
-    judged.push_back({scenario, expectation, judge(expectation, answers)});
-  }
-  return judged;
-}
 
 /// Enough digits to tell neighbours apart, no more.
 std::string figure(double value) {
@@ -143,46 +108,9 @@ std::string cell(const std::string& text) {
 
 }  // namespace
 
-std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
-                                const std::vector<Answers>& answers) {
-  if (block.expectations.empty()) return {};
-  const auto& tables = std::get<CollectiveStudy>(block.study).tables;
-  std::vector<std::vector<const Outcome*>> outcomes;
-  for (std::size_t table = 0; table < tables.size(); ++table) {
-    outcomes.push_back(outcomes_of(tables[table], answers[table].outcomes));
-  }
-  return judge_all(scenario, block.expectations, outcomes);
-}
-
-std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
-                                const std::vector<TrainingAnswers>& answers) {
-  if (block.expectations.empty()) return {};
-  const auto& tables = std::get<TrainingStudy>(block.study).tables;
-  std::vector<std::vector<const TrainingOutcome*>> outcomes;
-  for (std::size_t table = 0; table < tables.size(); ++table) {
-    outcomes.push_back(outcomes_of(tables[table].queries(), answers[table].outcomes));
-  }
-  return judge_all(scenario, block.expectations, outcomes);
-}
-
-void print_judged(const Console& console, const std::vector<Judged>& judged) {
-  for (const Judged& one : judged) {
-    const ExpectedResult& expectation = one.expectation;
-    const Judgement& judgement = one.judgement;
-    const std::string claim = expectation.claim.empty() ? "" : expectation.claim + ", ";
-    const std::string expected = judgement.ours ? fmt::format(" ({})", wanted(expectation)) : "";
-    const std::string verdict =
-        one.as_expected() ? verdict_of(one)
-                          : fmt::format("FAILED: {}, expected was: {} ({}:{})", verdict_of(one),
-                                        verdict_name(expectation, expectation.verdict),
-                                        expectation.where.file, expectation.where.line);
-    const std::string line = fmt::format("{}{}: {}{}: {}", claim, trim(expectation.title),
-                                         ours_text(judgement), expected, verdict);
-    const std::string text = wrap(line, console.width, "# ");
-    console.out << (one.as_expected() ? text : styled(console, Style::bold, text));
-    if (!expectation.note.empty())
-      console.out << wrap(trim(expectation.note), console.width, "#   ");
-  }
+JudgedText text_of(const Judged& judged) {
+  return {wanted(judged.expectation), paper_text(judged.expectation), ours_text(judged.judgement),
+          verdict_of(judged), verdict_name(judged.expectation, judged.expectation.verdict)};
 }
 
 Json judged_json(const Judged& judged) {

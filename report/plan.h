@@ -3,13 +3,12 @@
 
 #include <string>
 
-#include "cli/json.h"
 #include "scenarios/planned.h"
 
 namespace espalier {
 
-/// The plan as `espalier.plan/1` (docs/reports.md).
-Json plan_json(const Planned& planned);
+/// "3/28": a part of the message in lowest terms.
+std::string part_of_message(std::int64_t units, const Forest& forest);
 
 /// A Graphviz graph with a cluster for every tree: `espalier plan ... --dot | dot -Tsvg`. Arrows
 /// point where data goes.

@@ -4,10 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
-#include "cli/json.h"
-#include "cli/sweep.h"
-#include "cli/training_table.h"
+#include "scenarios/answers.h"
 #include "scenarios/scenario.h"
 
 namespace espalier {
@@ -26,15 +23,5 @@ std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock
                                 const std::vector<Answers>& answers);
 std::vector<Judged> judge_block(const std::string& scenario, const ScenarioBlock& block,
                                 const std::vector<TrainingAnswers>& answers);
-
-/// A line each, below the block's tables. What is not as expected is told apart.
-void print_judged(const Console& console, const std::vector<Judged>& judged);
-
-/// `espalier.expectation/1`.
-Json judged_json(const Judged& judged);
-
-/// The claims among them as a table in Markdown, in order of their names: claim, the paper's
-/// figure, ours, verdict and why.
-std::string claims_markdown(const std::vector<Judged>& judged);
 
 }  // namespace espalier

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/journal.h"
+#include "scenarios/journal.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/records.h"
 #include "core/error.h"
 #include "core/words.h"
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/plan_files.h"
+#include "report/plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
-#include "cli/plan_text.h"
-#include "cli/report.h"
-#include "cli/text.h"
 #include "core/words.h"
+#include "report/objects.h"
 
 namespace espalier {
 
@@ -64,6 +63,12 @@ std::string dot_edge(const Planned& planned, const TreeEdge& edge, std::size_t t
 }
 
 }  // namespace
+
+std::string part_of_message(std::int64_t units, const Forest& forest) {
+  const std::int64_t divisor = std::gcd(units, forest.units);
+  return units == forest.units ? "1"
+                               : fmt::format("{}/{}", units / divisor, forest.units / divisor);
+}
 
 Json plan_json(const Planned& planned) {
   const Query& query = planned.query;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/scenario_sweep.h"
+#include "scenarios/scenario_sweep.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "cli/sweep.h"
-#include "cli/training_table.h"
 #include "core/check.h"
 #include "core/words.h"
+#include "scenarios/describe.h"
 
 namespace espalier {
 
@@ -34,8 +33,9 @@ std::string label_of(const std::variant<Query, TrainingQuery>& query) {
 
 }  // namespace
 
-ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs,
-                             const std::string& journal) {
+ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator, int jobs,
+                             const std::string& journal)
+    : simulator_(simulator), study_(simulator, &simulator) {
   for (const Scenario& scenario : scenarios) {
     for (const ScenarioBlock& block : scenario.blocks) {
       std::visit([&](const auto& study) { add(study); }, block.study);
@@ -203,15 +203,15 @@ void ScenarioSweep::answer(Question& question, const Json& record) {
 }
 
 template <class Answer>
-Answer ScenarioSweep::next(std::string_view label, Progress& progress) {
+Answer ScenarioSweep::next(std::string_view label, const SweepProgress& progress) {
   CHECK(asked_ < questions_.size());
   const Question& asked = questions_[asked_++];
   const std::size_t number = asked.same_as.value_or(asked_ - 1);
   Question& question = questions_[number];
   while (!question.is_answered) {
-    progress.resume(label);
+    progress.waiting(label);
     workers_->wait(number);
-    for (const std::size_t one : received_) progress.step(label_of(questions_[one].query));
+    for (const std::size_t one : received_) progress.received(label_of(questions_[one].query));
     received_.clear();
   }
   if (question.error) std::rethrow_exception(question.error);
@@ -219,13 +219,13 @@ Answer ScenarioSweep::next(std::string_view label, Progress& progress) {
   return question.is_asked_twice ? outcome : std::move(outcome);
 }
 
-Outcome ScenarioSweep::ask(const Query& query, Progress& progress) {
+Outcome ScenarioSweep::ask(const Query& query, const SweepProgress& progress) {
   auto outcome = next<Outcome>(progress_label(query), progress);
   CHECK(outcome.query.algorithm == query.algorithm && outcome.query.size_bytes == query.size_bytes);
   return outcome;
 }
 
-TrainingOutcome ScenarioSweep::train(const TrainingQuery& query, Progress& progress) {
+TrainingOutcome ScenarioSweep::train(const TrainingQuery& query, const SweepProgress& progress) {
   auto outcome = next<TrainingOutcome>(progress_label(query), progress);
   CHECK(outcome.query.exchange.algorithm == query.exchange.algorithm);
   return outcome;

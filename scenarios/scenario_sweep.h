@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,17 +13,23 @@
 #include <variant>
 #include <vector>
 
-#include "cli/console.h"
-#include "cli/journal.h"
-#include "cli/records.h"
-#include "cli/workers.h"
+#include "scenarios/journal.h"
+#include "scenarios/records.h"
 #include "scenarios/scenario.h"
-#include "sim/simulator.h"
+#include "scenarios/workers.h"
 
 namespace espalier {
 
 /// More workers than this are a mistake rather than a computer.
 inline constexpr int kMaxJobs = 1024;
+
+/// Told how far a sweep is; labels are those of questions.
+struct SweepProgress {
+  /// Answers are awaited: the one with this label, first of all.
+  std::function<void(std::string_view label)> waiting = [](std::string_view) {};
+  /// Another answer came in.
+  std::function<void(std::string_view label)> received = [](std::string_view) {};
+};
 
 /// All questions of scenarios, answered by worker processes ahead of whoever asks. A worker stays
 /// with one algorithm on one machine, whose sizes share plans, while there are others for the rest.
@@ -30,14 +37,16 @@ inline constexpr int kMaxJobs = 1024;
 class ScenarioSweep {
  public:
   /// `jobs` workers, 0: one for each processor. With a journal, what it knows is not asked again,
-  /// and what is found out is noted as it comes in. Machines and tables are read here, once. Throws
-  /// what reading a journal throws, and Error{runtime} when a worker can't be made.
-  ScenarioSweep(const std::vector<Scenario>& scenarios, int jobs, const std::string& journal);
+  /// and what is found out is noted as it comes in. Machines and tables are read here, once. The
+  /// simulator is borrowed; workers use copies. Throws what reading a journal throws, and
+  /// Error{runtime} when a worker can't be made.
+  ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator, int jobs,
+                const std::string& journal);
 
   /// The answers, in the order of the questions of the scenarios, blocks and tables, once each.
-  /// `progress` has a step for each answer that came in. Throws what asking threw.
-  Outcome ask(const Query& query, Progress& progress);
-  TrainingOutcome train(const TrainingQuery& query, Progress& progress);
+  /// Throws what asking threw.
+  Outcome ask(const Query& query, const SweepProgress& progress);
+  TrainingOutcome train(const TrainingQuery& query, const SweepProgress& progress);
 
   std::size_t questions() const { return questions_.size(); }
   /// What the journal knew.
@@ -72,10 +81,10 @@ class ScenarioSweep {
   void receive(std::size_t number, const std::string& answer);
   static void answer(Question& question, const Json& record);
   template <class Answer>
-  Answer next(std::string_view label, Progress& progress);
+  Answer next(std::string_view label, const SweepProgress& progress);
 
-  Simulator simulator_;
-  Study study_{simulator_, &simulator_};
+  Backend& simulator_;
+  Study study_;
   std::vector<Question> questions_;  ///< in the order in which they are asked
   std::vector<Group> groups_;
   std::size_t first_open_ = 0;  ///< groups before this one have nothing left

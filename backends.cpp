@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/words.h"
+#include "exec/cuda/cuda_backend.h"
+#include "exec/cuda/cuda_inventory.h"
+#include "exec/host/host_backend.h"
+#include "probe/survey.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+
+namespace {
+
+std::unique_ptr<Backend> make_simulator(const DeviceChoice&) {
+  return std::make_unique<Simulator>();
+}
+
+std::unique_ptr<Backend> make_host(const DeviceChoice&) { return std::make_unique<HostBackend>(); }
+
+std::unique_ptr<Backend> make_cuda(const DeviceChoice& choice) {
+  return std::make_unique<CudaBackend>(
+      choice.devices, choice.as_placed ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
+}
+
+Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
+  Inventory inventory = cuda_inventory(devices);
+  if (ranks > 0) inventory.sharing = ranks;
+  return inventory;
+}
+
+Inventory inventory_of_threads(const std::vector<int>&, int ranks) { return host_inventory(ranks); }
+
+}  // namespace
+
+const std::vector<BackendEntry>& all_backends() {
+  static const std::vector<BackendEntry> all = {
+      {.name = "sim",
+       .meaning = "predicts times on a machine you may not own (espalier sim)",
+       .executes = false,
+       .make = make_simulator},
+      {.name = "host",
+       .meaning = "threads and memory of this computer (espalier exec)",
+       .make = make_host,
+       .inventory = inventory_of_threads},
+      {.name = "cuda",
+       .meaning = "NVIDIA GPUs of this computer (espalier exec --backend cuda)",
+       .has_devices = true,
+       .make = make_cuda,
+       .count_devices = cuda_gpus,
+       .inventory = inventory_of_gpus},
+  };
+  return all;
+}
+
+std::vector<const BackendEntry*> executing_backends() {
+  std::vector<const BackendEntry*> executing;
+  for (const BackendEntry& entry : all_backends()) {
+    if (entry.executes) executing.push_back(&entry);
+  }
+  return executing;
+}
+
+const BackendEntry& find_backend(std::string_view name) {
+  std::vector<std::string> names;
+  for (const BackendEntry& entry : all_backends()) {
+    if (entry.name == name) return entry;
+    names.emplace_back(entry.name);
+  }
+  throw Error(ErrorKind::usage, "unknown backend " + quote(name), did_you_mean(name, names));
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+  return find_backend(name).make({});
+}
+
+}  // namespace espalier

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run/backend.h"
+#include "run/inventory.h"
+
+namespace espalier {
+
+/// Which devices of this computer the ranks are on. Threads have none.
+struct DeviceChoice {
+  std::vector<int> devices;  ///< of each rank and then each relay; empty: nobody says
+  /// Where nobody says: on the devices with the numbers that the ranks' GPUs have in the machine,
+  /// which is this computer. Else they take turns on those there are.
+  bool as_placed = false;
+};
+
+/// A back end as people choose it: help, options, scenarios, probing and conformance tests follow
+/// from the table of these. A new back end is its class and a row here.
+struct BackendEntry {
+  std::string_view name;     ///< as its reports call it: "host"
+  std::string_view meaning;  ///< in one line
+  bool executes = true;      ///< with real data on this computer; else it predicts
+  /// It has devices that --devices numbers, each with a memory of its own. Threads have none.
+  bool has_devices = false;
+  /// Throws what making it throws: Error{unsupported} where it can't be used here, Error{usage} for
+  /// devices that there are not.
+  std::unique_ptr<Backend> (*make)(const DeviceChoice& choice) = nullptr;
+  /// How many devices there are. Throws Error{unsupported} where it can't be used here. Null
+  /// without devices.
+  int (*count_devices)() = nullptr;
+  /// What there is to be probed: these devices, all when empty, or so many ranks on the only one.
+  /// Throws what `make` throws. Null where there is nothing to probe.
+  Inventory (*inventory)(const std::vector<int>& devices, int ranks) = nullptr;
+};
+
+/// Every back end of this build, the simulator first.
+const std::vector<BackendEntry>& all_backends();
+
+/// Those that execute.
+std::vector<const BackendEntry*> executing_backends();
+
+/// Throws Error{usage} with did-you-mean for an unknown name.
+const BackendEntry& find_backend(std::string_view name);
+
+/// A back end by its name, on whatever devices it chooses. Throws what `find_backend` and
+/// `BackendEntry::make` throw. A BackendFactory.
+std::unique_ptr<Backend> make_backend(const std::string& name);
+
+}  // namespace espalier

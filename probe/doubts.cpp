@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/doubts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "probe/fit_machine.h"
+
+namespace espalier {
+
+std::vector<std::string> doubts_about(const Topology& machine, bool measures_threads,
+                                      const std::vector<int>& devices) {
+  const std::vector<NodeId> gpus = machine.gpus();
+  std::vector<std::string> doubts;
+  if (std::ranges::none_of(machine.sources, [](const std::string& source) {
+        return source.starts_with(kProbedSource);
+      })) {
+    doubts.push_back(fmt::format("'{}' was not measured by espalier probe", machine.name));
+  }
+  const auto model =
+      std::ranges::find_if(gpus, [&](NodeId gpu) { return !machine.node(gpu).model.empty(); });
+  if (measures_threads && model != gpus.end()) {
+    doubts.push_back(fmt::format("'{}' is of {}, and measured are threads of this computer",
+                                 machine.name, machine.node(*model).model));
+  }
+  if (measures_threads || gpus.size() < 2) return doubts;
+  const bool predicted_shared = !machine.node(gpus.front()).memory.empty();
+  const bool measured_shared =
+      std::set<int>(devices.begin(), devices.end()).size() < devices.size();
+  if (predicted_shared && !measured_shared) {
+    doubts.push_back(
+        fmt::format("the ranks of '{}' share a GPU, and those measured do not: "
+                    "--devices 0,0,... puts them on one",
+                    machine.name));
+  } else if (!predicted_shared && measured_shared) {
+    doubts.push_back(
+        fmt::format("ranks that are measured share a GPU, those of '{}' do not", machine.name));
+  }
+  return doubts;
+}
+
+}  // namespace espalier

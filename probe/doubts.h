@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topologies/topology.h"
+
+namespace espalier {
+
+/// What is known to make the machine of a prediction another than the one that is measured, in
+/// sentences: the topology was not probed, is of GPUs where threads are measured, or its ranks
+/// share a device where those measured do not, or the other way round. `devices`: of each rank that
+/// is measured; empty: nobody said.
+std::vector<std::string> doubts_about(const Topology& machine, bool measures_threads,
+                                      const std::vector<int>& devices);
+
+}  // namespace espalier

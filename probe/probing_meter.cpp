@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/probing_meter.h"
+
+#include <algorithm>
+
+namespace espalier {
+
+namespace {
+
+/// What a rank's buffers take while it is measured, and ops. More than caches hold, and ops as
+/// large as those of large messages; a GPU moves a hundred times as many bytes while an op starts.
+/// Ranks that share a memory have less each, since all of them have buffers.
+struct Scale {
+  std::int64_t max_bytes = 0;
+  std::int64_t min_bytes = 0;
+  std::int64_t shared_bytes = 0;  ///< of all ranks together
+  std::int64_t piece_bytes = 0;
+
+  std::int64_t footprint_bytes(int sharing) const {
+    return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
+  }
+};
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
+constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
+
+const Scale& scale_of(const Inventory& inventory) {
+  return inventory.is_host ? kHostScale : kGpuScale;
+}
+
+}  // namespace
+
+std::int64_t probe_footprint_bytes(const Inventory& inventory) {
+  std::int64_t bytes = scale_of(inventory).footprint_bytes(inventory.sharing);
+  for (const ProbedDevice& device : inventory.devices) {
+    if (device.free_bytes == 0) continue;
+    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, inventory.sharing));
+  }
+  return std::max(bytes, kMiB);
+}
+
+Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout_s) {
+  MeterSettings settings;
+  settings.footprint_bytes = probe_footprint_bytes(inventory);
+  settings.piece_bytes = scale_of(inventory).piece_bytes;
+  settings.timeout_s = timeout_s;
+  Meter meter = backend_meter(backend, settings);
+  meter.copy_engines = !inventory.is_host;
+  return meter;
+}
+
+}  // namespace espalier

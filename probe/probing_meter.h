@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "probe/survey.h"
+
+namespace espalier {
+
+/// Bytes of a rank's buffers while the machine is measured: what fits into half of the memory that
+/// is free on the fullest of its GPUs, and no more than is needed.
+std::int64_t probe_footprint_bytes(const Inventory& inventory);
+
+/// How `espalier probe` measures that machine with this back end, which must outlive the meter.
+/// `timeout_s`: of a run.
+Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout_s);
+
+}  // namespace espalier

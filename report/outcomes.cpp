@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/outcomes.h"
+
+#include "report/fields.h"
+#include "report/objects.h"
+
+namespace espalier {
+
+namespace {
+
+Json links_json(const SimulatedPart& simulated) {
+  Json links = Json::array();
+  for (const LinkUse& link : simulated.links) {
+    links.push_back({{"name", link.name},
+                     {"bytes", rounded(link.bytes)},
+                     {"busy_s", rounded(link.busy_s)},
+                     {"utilization", rounded(link.utilization)}});
+  }
+  return links;
+}
+
+Json critical_path_json(const SimulatedPart& simulated) {
+  Json steps = Json::array();
+  for (const CriticalStep& step : simulated.critical_path) {
+    steps.push_back({{"op", step.op},
+                     {"start_s", rounded(step.start_s)},
+                     {"end_s", rounded(step.end_s)},
+                     {"what", step.what},
+                     {"waited_for", step.waited_for}});
+  }
+  return steps;
+}
+
+Json buckets_json(const TrainingOutcome& outcome) {
+  Json buckets = Json::array();
+  for (const BucketOutcome& bucket : outcome.buckets) {
+    buckets.push_back({{"tensors", bucket.bucket.last - bucket.bucket.first},
+                       {"bytes", bucket.bytes},
+                       {"algorithm", bucket.algorithm},
+                       {"ready_s", rounded(bucket.ready_s)},
+                       {"begin_s", rounded(bucket.begin_s)},
+                       {"end_s", rounded(bucket.end_s)}});
+  }
+  return buckets;
+}
+
+Json reports_array(const std::vector<Outcome>& outcomes) {
+  Json all = Json::array();
+  for (const Outcome& outcome : outcomes) all.push_back(report_json(outcome));
+  return all;
+}
+
+Json comparison_json(const Comparison& one) {
+  const Query& query = one.measured.query;
+  const RunReport& measured = one.measured.report;
+  const ExecutedPart& executed = *measured.executed;
+  Json json = {{"collective", to_string(query.collective)},
+               {"algorithm", query.algorithm},
+               {"in_place", query.in_place},
+               {"ranks", one.measured.ranks},
+               {"size_bytes", measured.message_bytes},
+               {"chunk_bytes", one.measured.chunk_bytes},
+               {"predicted_s", rounded(one.predicted.report.time_s)},
+               {"measured_s", rounded(executed.median_time_s)},
+               {"min_time_s", rounded(executed.min_time_s)},
+               {"max_time_s", rounded(executed.max_time_s)},
+               {"error", rounded(one.error())},
+               {"wrong", executed.wrong ? Json(*executed.wrong) : Json()}};
+  if (!one.measured.chosen.empty()) json["chosen"] = one.measured.chosen;
+  return json;
+}
+
+}  // namespace
+
+Json gpu_numbers(const Query& query, int ranks) {
+  Json numbers = Json::array();
+  if (query.topology.empty()) return numbers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    numbers.push_back(query.gpus.empty() ? rank : query.gpus[static_cast<std::size_t>(rank)]);
+  }
+  return numbers;
+}
+
+Json bound_json(const Bound& bound, double fraction) {
+  return {{"algbw_gbps", rounded(bound.algbw_gbps)},
+          {"exact", bound.exact},
+          {"fraction", rounded(fraction)},
+          {"kind", bound.kind},
+          {"certificate", bound.certificate}};
+}
+
+Json report_json(const Outcome& outcome) {
+  const RunReport& report = outcome.report;
+  const SimulatedPart simulated = report.simulated.value_or(SimulatedPart{});
+  Json json = object_of(outcome_fields(), outcome);
+  json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
+  json["links"] = links_json(simulated);
+  json["critical_path"] = critical_path_json(simulated);
+  json["critical_path_steps"] = simulated.critical_steps;
+  json["wall_s"] = rounded(report.wall_s);
+  return json;
+}
+
+Json training_json(const TrainingOutcome& outcome) {
+  Json json = object_of(training_fields(), outcome);
+  json["buckets"] = buckets_json(outcome);
+  json["links"] = links_json(*outcome.report.simulated);
+  json["wall_s"] = rounded(outcome.report.wall_s);
+  return json;
+}
+
+Json skipped_json(const Skipped& one) { return object_of(skipped_fields(), one); }
+
+std::string answers_json(const Answers& answers) {
+  Json all = reports_array(answers.outcomes);
+  for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
+  return dump_one_or_array(all);
+}
+
+std::string answers_json(const TrainingAnswers& answers) {
+  Json all = Json::array();
+  for (const TrainingOutcome& outcome : answers.outcomes) all.push_back(training_json(outcome));
+  for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
+  return dump_one_or_array(all);
+}
+
+std::string comparisons_json(const Comparisons& comparisons, std::string_view where) {
+  const auto or_null = [](std::optional<double> error) { return error ? rounded(*error) : Json(); };
+  Json json;
+  json["schema"] = "espalier.compare/1";
+  json["machine"] = where;
+  if (!comparisons.rows.empty()) {
+    json["profile"] = comparisons.rows.front().measured.query.profile;
+    json["backend"] = comparisons.rows.front().measured.backend;
+  }
+  json["median_error"] = or_null(comparisons.median_error());
+  json["median_error_from_16MiB"] = or_null(comparisons.median_error(kLargeMessage));
+  json["rows"] = Json::array();
+  for (const Comparison& one : comparisons.rows) json["rows"].push_back(comparison_json(one));
+  json["skipped"] = Json::array();
+  for (const Skipped& one : comparisons.measured.skipped) {
+    json["skipped"].push_back(skipped_json(one));
+  }
+  return dump(json);
+}
+
+std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcomes) {
+  Json front = Json::array();
+  for (const FrontPoint& point : tuning.front) {
+    front.push_back({{"algorithm", point.algorithm},
+                     {"latency_s", rounded(point.latency_s)},
+                     {"algbw_gbps", rounded(point.algbw_gbps)},
+                     {"on_front", point.on_front}});
+  }
+  return dump(Json{{"schema", "espalier.tune/1"},
+                   {"front", std::move(front)},
+                   {"reports", reports_array(outcomes)}});
+}
+
+}  // namespace espalier

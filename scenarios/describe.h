@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "scenarios/study.h"
+#include "scenarios/training_study.h"
+
+// How questions and answers are called in tables and progress bars.
+
+namespace espalier {
+
+/// "dgx1-v100, GPUs 0-3,6 (5 ranks), relays 4,5" or "4 ranks".
+std::string describe_ranks(const Query& query, int ranks);
+
+/// "ring", or "auto (ring)" when the algorithm was chosen for the query.
+std::string algorithm_label(const Outcome& outcome);
+
+/// Columns that the label of a query's outcome may take. Throws what `Study::tuning_table` throws.
+std::size_t widest_label(Study& study, const Query& query);
+
+/// "ring 1GiB", "ring resnet50": the label of a step of a progress bar.
+std::string progress_label(const Query& query);
+std::string progress_label(const TrainingQuery& query);
+
+}  // namespace espalier

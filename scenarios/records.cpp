@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/records.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "core/file.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+template <class Value, class Record>
+concept Is = std::same_as<std::remove_const_t<Value>, Record>;
+
+// The members of what is recorded, in their order. A structured binding names every member of its
+// type, so none can be added and forgotten here: that does not compile. What is left out of the
+// tuple says why.
+
+auto members(Is<Location> auto& where) {
+  auto& [file, line, column] = where;
+  return std::tie(file, line, column);
+}
+auto members(Is<Diagnostic> auto& problem) {
+  auto& [rule, message, suggestion, where] = problem;
+  return std::tie(rule, message, suggestion, where);
+}
+auto members(Is<Bound> auto& bound) {
+  auto& [algbw_gbps, exact, kind, certificate] = bound;
+  return std::tie(algbw_gbps, exact, kind, certificate);
+}
+auto members(Is<LinkUse> auto& link) {
+  auto& [name, bytes, busy_s, utilization, is_link] = link;
+  return std::tie(name, bytes, busy_s, utilization, is_link);
+}
+auto members(Is<CriticalStep> auto& step) {
+  auto& [op, start_s, end_s, what, waited_for] = step;
+  return std::tie(op, start_s, end_s, what, waited_for);
+}
+auto members(Is<SimulatedPart> auto& simulated) {
+  auto& [engine, end, work, links, critical_path, critical_steps] = simulated;
+  return std::tie(engine, end, work, links, critical_path, critical_steps);
+}
+auto members(Is<ExecutedPart> auto& executed) {
+  auto& [min_time_s, max_time_s, median_time_s, wrong, damage, notes] = executed;
+  return std::tie(min_time_s, max_time_s, median_time_s, wrong, damage, notes);
+}
+// Timelines are as long as programs; who wants one asks again.
+auto members(Is<RunReport> auto& report) {
+  auto& [time_s, message_bytes, transfers, timeline, wall_s, simulated, executed] = report;
+  return std::tie(time_s, message_bytes, transfers, wall_s, simulated, executed);
+}
+// Who reads a record knows the question, and who asked it; programs are as long as timelines.
+auto members(Is<Outcome> auto& outcome) {
+  auto& [query, asked_by, backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note,
+         verified, order_consistent, problems, bound_links, bound_helpers, bound_relays, bound,
+         fraction, report, program] = outcome;
+  return std::tie(backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note, verified,
+                  order_consistent, problems, bound_links, bound_helpers, bound_relays, bound,
+                  fraction, report);
+}
+auto members(Is<Bucket> auto& bucket) {
+  auto& [first, last, elements] = bucket;
+  return std::tie(first, last, elements);
+}
+auto members(Is<BucketOutcome> auto& outcome) {
+  auto& [bucket, bytes, algorithm, ready_s, begin_s, end_s] = outcome;
+  return std::tie(bucket, bytes, algorithm, ready_s, begin_s, end_s);
+}
+// As of an Outcome; the iteration is a program.
+auto members(Is<TrainingOutcome> auto& outcome) {
+  auto& [query, asked_by, skipped, instead, problems, ranks, order_consistent, compute_s,
+         communication_s, report, iteration, buckets] = outcome;
+  return std::tie(skipped, instead, problems, ranks, order_consistent, compute_s, communication_s,
+                  report, buckets);
+}
+
+// Questions, which are only written: they are parts of keys.
+
+// The size is the query's; the rest says how programs are executed.
+auto members(Is<RunOptions> auto& run) {
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, engine, limits,
+         timeout_s] = run;
+  return std::tie(type, op, is_call, engine);
+}
+auto members(Is<Query> auto& query) {
+  auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
+         size_bytes, chunk_bytes, judge, run] = query;
+  return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
+                  algorithm, size_bytes, chunk_bytes, judge, run);
+}
+// What the model says is a part of the key by itself; no answer depends on where a step time is
+// from.
+auto members(Is<TrainingQuery> auto& query) {
+  auto& [model, exchange, type, batch, step_s, step_source, fusion_bytes, overlap] = query;
+  return std::tie(exchange, type, batch, step_s, fusion_bytes, overlap);
+}
+auto members(Is<Tensor> auto& tensor) {
+  auto& [name, elements, uses] = tensor;
+  return std::tie(name, elements, uses);
+}
+// Iterations are made of the tensors, and of how long which pass takes.
+auto members(Is<Model> auto& model) {
+  return std::tie(model.name, model.backward_to_forward, model.tensors);
+}
+
+template <class Value>
+concept IsRecord = requires(Value& value) {
+  members(value);
+};
+template <class Value>
+concept IsOptional = requires(Value& value) {
+  value.reset();
+};
+template <class Value>
+concept IsVector = std::same_as<Value, std::vector<typename Value::value_type>>;
+
+Json json_of(double value) {
+  // JSON has no infinity, which bounds may have.
+  return std::isinf(value) ? Json(value > 0 ? "infinity" : "-infinity") : Json(value);
+}
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (IsRecord<const Value>) {
+    Json json = Json::array();
+    std::apply([&](const auto&... member) { (json.push_back(json_of(member)), ...); },
+               members(value));
+    return json;
+  } else if constexpr (IsOptional<Value>) {
+    return value ? json_of(*value) : Json();
+  } else if constexpr (IsVector<Value>) {
+    Json json = Json::array();
+    for (const auto& one : value) json.push_back(json_of(one));
+    return json;
+  } else if constexpr (std::is_enum_v<Value>) {
+    return static_cast<int>(value);
+  } else {
+    return value;
+  }
+}
+
+void read(const Json& json, double& value) {
+  value = json.is_string() ? (json == "infinity" ? HUGE_VAL : -HUGE_VAL) : json.get<double>();
+}
+template <class Value>
+void read(const Json& json, Value& value) {
+  if constexpr (IsRecord<Value>) {
+    std::size_t next = 0;
+    std::apply([&](auto&... member) { (read(json.at(next++), member), ...); }, members(value));
+  } else if constexpr (IsOptional<Value>) {
+    value.reset();
+    if (!json.is_null()) read(json, value.emplace());
+  } else if constexpr (IsVector<Value>) {
+    value.clear();
+    for (const Json& one : json) read(one, value.emplace_back());
+  } else if constexpr (std::is_enum_v<Value>) {
+    value = static_cast<Value>(json.get<int>());
+  } else {
+    json.get_to(value);
+  }
+}
+
+constexpr const char* kOutcome = "outcome";
+constexpr const char* kErrorKind = "error";
+constexpr const char* kDiagnostics = "diagnostics";
+
+template <class Answer>
+void read_answer(const Json& record, Answer& outcome) {
+  if (record.contains(kErrorKind)) {
+    ErrorKind kind = ErrorKind::runtime;
+    std::vector<Diagnostic> diagnostics;
+    read(record.at(kErrorKind), kind);
+    read(record.at(kDiagnostics), diagnostics);
+    throw Error(kind, std::move(diagnostics));
+  }
+  read(record.at(kOutcome), outcome);
+}
+
+/// 64-bit FNV-1a, in hexadecimal digits.
+std::string fingerprint(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char byte : text) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace
+
+Json record_of(const Outcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
+
+Json record_of(const TrainingOutcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
+
+Json record_of(const Error& error) {
+  return {{kErrorKind, json_of(error.kind())}, {kDiagnostics, json_of(error.diagnostics())}};
+}
+
+void read_record(const Json& record, Outcome& outcome) { read_answer(record, outcome); }
+
+void read_record(const Json& record, TrainingOutcome& outcome) { read_answer(record, outcome); }
+
+std::string one_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Another build may answer otherwise.
+QuestionKeys::QuestionKeys(Study& study)
+    : study_(study), program_(fingerprint(read_file("/proc/self/exe"))) {}
+
+Json QuestionKeys::key(const Json& question, const Query& query,
+                       const std::vector<ExchangeCollective>& collectives) {
+  std::string& machine = machines_[query.topology];
+  if (machine.empty()) {
+    Topology printed = *study_.topology(query);
+    printed.hosts = 1;  // as one: every node and link of every host by its name
+    machine = fingerprint(print_topology(printed));
+  }
+  Json key = {{"question", question}, {"program", program_}, {"machine", machine}};
+  for (const ExchangeCollective& one : collectives) {
+    Query stage = query;
+    stage.collective = one.collective;
+    stage.algorithm = one.algorithm;
+    try {
+      if (const TuningTable* table = study_.tuning_table(stage)) {
+        key["tables"].push_back(fingerprint(print_tuning(*table)));
+      }
+    } catch (const Error& error) {
+      key["tables"].push_back(error.what());
+    }
+  }
+  return key;
+}
+
+Json QuestionKeys::of(const Query& query) {
+  return key(json_of(query), query, {{query.collective, query.algorithm}});
+}
+
+Json QuestionKeys::of(const TrainingQuery& query) {
+  std::string& model = models_[query.model.get()];
+  if (model.empty()) model = fingerprint(one_line(json_of(*query.model)));
+  Json made = key(json_of(query), query.exchange, collectives_of(query.exchange.algorithm));
+  made["model"] = model;
+  return made;
+}
+
+}  // namespace espalier

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/judged.h"
+
+namespace espalier {
+
+/// Makes a back end by its name: "sim", "host", ... Throws Error{usage} for a name it does
+/// not know, and what making that back end throws. `backends.h` has the one of this project.
+using BackendFactory = std::function<std::unique_ptr<Backend>(const std::string& name)>;
+
+struct ScenarioOptions {
+  int jobs = 0;              ///< worker processes; 0: one for each processor
+  std::string journal;       ///< a file that keeps answers, and is asked first; empty: none
+  bool keep_details = true;  ///< links and critical paths of all outcomes, which take memory
+};
+
+/// What scenarios found out.
+struct ScenarioResults {
+  Answers answers;
+  std::vector<TrainingOutcome> trained;
+  std::vector<Judged> judged;
+  DiagnosticList unanswered;  ///< why no algorithm applied to a table
+
+  void add(TrainingAnswers more);
+  void add(ScenarioResults more);
+  /// Every program was right, and every expectation came out as stated.
+  bool all_right() const;
+};
+
+/// A table that is about to be asked.
+struct TableHead {
+  const std::vector<Query>& queries;
+  int ranks = 0;
+  std::size_t label_columns = 0;  ///< that the widest label of an algorithm may take
+};
+
+/// Who is told what happens while scenarios run, in this order; everything may be left as it is.
+struct ScenarioObserver {
+  std::function<void(std::size_t questions, std::size_t known)> begins = [](std::size_t,
+                                                                            std::size_t) {};
+  std::function<void(const Scenario&)> scenario_begins = [](const Scenario&) {};
+  std::function<void(const ScenarioBlock&)> block_begins = [](const ScenarioBlock&) {};
+
+  std::function<void(const TableHead&)> table_begins = [](const TableHead&) {};
+  std::function<void(const Outcome&)> answered = [](const Outcome&) {};
+  std::function<void(const Answers&)> table_ends = [](const Answers&) {};
+
+  /// The best of a table, or the algorithm named, with real data.
+  std::function<void(const Query&)> execution_begins = [](const Query&) {};
+  std::function<void(const Outcome& out_of_place, const Outcome& in_place)> executed =
+      [](const Outcome&, const Outcome&) {};
+  std::function<void(const Answers&)> execution_ends = [](const Answers&) {};
+
+  std::function<void(const TrainingSweep&)> training_begins = [](const TrainingSweep&) {};
+  std::function<void(const TrainingOutcome&)> trained = [](const TrainingOutcome&) {};
+  std::function<void(const TrainingAnswers&)> training_ends = [](const TrainingAnswers&) {};
+
+  std::function<void(const ScenarioBlock&, const std::vector<Judged>&)> block_ends =
+      [](const ScenarioBlock&, const std::vector<Judged>&) {};
+  std::function<void(const Scenario&, const ScenarioResults&)> scenario_ends =
+      [](const Scenario&, const ScenarioResults&) {};
+
+  /// Between all of these, while answers are awaited and as they come in; see SweepProgress.
+  std::function<void(std::string_view label)> waiting = [](std::string_view) {};
+  std::function<void(std::string_view label)> received = [](std::string_view) {};
+};
+
+/// Asks everything that the scenarios ask, executes what they execute, and judges the answers.
+/// Throws Error{input} at the line that names an unknown back end, and what `ScenarioSweep` throws.
+/// That something is not possible on a machine is an answer.
+ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
+                              const BackendFactory& make_backend,
+                              const ScenarioOptions& options = {},
+                              const ScenarioObserver& observer = {});
+
+}  // namespace espalier

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/tables.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/median.h"
+
+namespace espalier {
+
+Answers ask_table(const std::vector<Query>& queries, const AskQuery& ask,
+                  const std::function<void(const Outcome&)>& answered) {
+  Answers answers;
+  for (const Query& query : queries) {
+    Outcome outcome = ask(query);
+    answered(outcome);
+    answers.add(std::move(outcome));
+  }
+  return answers;
+}
+
+Answers execute_table(
+    const std::vector<Query>& queries, const AskQuery& ask,
+    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered) {
+  Answers answers;
+  for (Query query : queries) {
+    query.in_place = false;
+    Outcome out_of_place = ask(query);
+    query.in_place = true;
+    Outcome in_place = ask(query);
+    answered(out_of_place, in_place);
+    answers.add(std::move(out_of_place));
+    answers.add(std::move(in_place));
+  }
+  return answers;
+}
+
+TrainingAnswers train_table(const TrainingSweep& sweep, const AskTraining& ask,
+                            const std::function<void(const TrainingOutcome&)>& answered) {
+  TrainingAnswers answers;
+  for (const TrainingQuery& query : sweep.queries()) {
+    TrainingOutcome outcome = ask(query);
+    answered(outcome);
+    answers.add(std::move(outcome));
+  }
+  return answers;
+}
+
+double Comparison::error() const {
+  const double measured_s = measured.report.executed->median_time_s;
+  return measured_s > 0 ? predicted.report.time_s / measured_s - 1 : 0;
+}
+
+std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {
+  std::vector<double> errors;
+  for (const Comparison& row : rows) {
+    if (row.measured.report.message_bytes >= min_bytes) errors.push_back(std::abs(row.error()));
+  }
+  if (errors.empty()) return std::nullopt;
+  return median(std::move(errors));
+}
+
+Comparisons compare_table(
+    const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
+    const std::function<void(const Outcome& measured, const Comparison* row)>& answered) {
+  Comparisons all;
+  for (const Query& query : queries) {
+    Outcome predicted = predict(query);
+    Outcome measured = predicted.ran() ? measure(query) : predicted;
+    predicted.program.reset();  // it may be large, and the next one is too
+    if (!measured.ran()) {
+      answered(measured, nullptr);
+    } else {
+      Outcome kept = measured;
+      kept.program.reset();
+      all.rows.push_back({std::move(predicted), std::move(kept)});
+      answered(measured, &all.rows.back());
+    }
+    all.measured.add(std::move(measured));
+  }
+  return all;
+}
+
+}  // namespace espalier

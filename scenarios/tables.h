@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "scenarios/answers.h"
+#include "scenarios/training_sweep.h"
+
+// Asks the questions of one table, one after the other. Nothing here prints: who wants to show rows
+// as they come is told of every answer.
+
+namespace espalier {
+
+/// Who answers a question: a study, worker processes.
+using AskQuery = std::function<Outcome(const Query& query)>;
+using AskTraining = std::function<TrainingOutcome(const TrainingQuery& query)>;
+
+/// Asks all questions; `answered` is told of each answer, complete with its program.
+Answers ask_table(const std::vector<Query>& queries, const AskQuery& ask,
+                  const std::function<void(const Outcome&)>& answered);
+
+/// Asks every question twice, out of place and in place, as nccl-tests runs a collective.
+Answers execute_table(
+    const std::vector<Query>& queries, const AskQuery& ask,
+    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered);
+
+/// Asks all questions of a sweep.
+TrainingAnswers train_table(const TrainingSweep& sweep, const AskTraining& ask,
+                            const std::function<void(const TrainingOutcome&)>& answered);
+
+/// One program, predicted and measured; the outcomes are without the program itself.
+struct Comparison {
+  Outcome predicted;
+  Outcome measured;
+
+  /// What the prediction is off by, as a share of the median time measured: 0.1 is 10 % too long.
+  double error() const;
+};
+
+/// Predictions and measurements of the same questions.
+struct Comparisons {
+  std::vector<Comparison> rows;  ///< what both answered
+  Answers measured;              ///< all that was measured, and what was skipped
+
+  /// The median of the errors' sizes among messages of at least that many bytes; nothing when there
+  /// are none.
+  std::optional<double> median_error(std::int64_t min_bytes = 0) const;
+};
+
+/// From this size on bandwidths decide, and the median error is given by itself.
+inline constexpr std::int64_t kLargeMessage = std::int64_t{16} << 20;
+
+/// Predicts every question and, where that is possible, measures it. `answered` is told of every
+/// measurement, and is given the row where both have answered, null where not.
+Comparisons compare_table(
+    const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
+    const std::function<void(const Outcome& measured, const Comparison* row)>& answered);
+
+}  // namespace espalier
