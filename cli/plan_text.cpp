@@ -131,9 +131,9 @@ void print_rates(const Console& console, const Planned& planned) {
   console.out << fmt::format("# Rate: {} GB/s algbw (exactly {}), {:.1f}% of the bound\n",
                              format_gbps(forest.algbw_gbps), forest.exact_algbw,
                              100 * planned.fraction);
-  console.out << fmt::format("# Bound ({}): {} GB/s algbw (exactly {}), by a {}\n",
+  console.out << fmt::format("# Bound ({}): {} GB/s algbw (exactly {}), proved by {}\n",
                              to_string(planned.bound_links), format_gbps(bound.algbw_gbps),
-                             bound.exact, bound.kind)
+                             bound.exact, proof_of(bound))
               << wrap(bound.certificate, console.width, "#   ");
   if (forest.unlimited_gbps > 0) {
     const std::string loss =

@@ -94,10 +94,10 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
     seen.push_back(key);
     const Bound& bound = *outcome.bound;
     console.out << fmt::format(
-        "# Bound ({}): {} GB/s algbw, {} GB/s busbw, by a {}\n", links_used(outcome),
+        "# Bound ({}): {} GB/s algbw, {} GB/s busbw, proved by {}\n", links_used(outcome),
         format_gbps(bound.algbw_gbps),
         format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
-        bound.kind);
+        proof_of(bound));
     console.out << wrap(shorten(bound.certificate, kCertificateColumns), console.width, "#   ");
   }
 }

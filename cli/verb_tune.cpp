@@ -74,11 +74,8 @@ void print_front(const Console& console, const Tuning& tuning) {
 int run_tune(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
   const std::vector<std::string> candidates = read_candidates(arguments, sweep);
-  const std::string output = arguments.text("--output");
-  const std::string json = arguments.text("--json");
-  if (output == "-" && json == "-") {
-    arguments.problem("--output and --json can't both write to standard output");
-  }
+  const std::string output = arguments.output("--output");
+  const std::string json = arguments.output("--json");
   arguments.finish();
 
   Simulator simulator;

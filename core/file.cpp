@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -122,6 +123,13 @@ Target resolve(const std::string& path) {
   return target;
 }
 
+/// /dev/full can be opened, and never written to.
+bool is_always_full(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode) &&
+         status.st_rdev == makedev(1, 7);
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -157,13 +165,15 @@ void require_writable(const std::string& path) {
     const Temporary removed_at_once(target.path);
     return;
   }
-  // Opening a pipe would wait for its reader.
-  std::error_code ignored;
-  if (std::filesystem::is_directory(target.path, ignored))
-    errno = EISDIR;
-  else if (::access(target.path.c_str(), W_OK) == 0)
-    return;
-  fail("write", path, system_reason());
+  // A pipe without a reader can't be opened yet (ENXIO), and waiting for one would block the run.
+  const int descriptor = ::open(target.path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == ENXIO && ::access(target.path.c_str(), W_OK) == 0) return;
+    fail("write", path, system_reason());
+  }
+  const bool is_full = is_always_full(descriptor);
+  ::close(descriptor);
+  if (is_full) fail("write", path, std::strerror(ENOSPC));
 }
 
 void discard_unfinished_writes() noexcept {

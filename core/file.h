@@ -16,8 +16,8 @@ std::string read_file(const std::string& path);
 /// Error{runtime} when it can't be filled; an older file is then still whole.
 void write_file(const std::string& path, std::string_view content);
 
-/// Throws what `write_file` would throw now, so that a long run can be refused before it begins.
-/// Leaves nothing behind and an older file as it is.
+/// Opens the file as `write_file` would and throws what it would throw now, so that a long run can
+/// be refused before it begins. Leaves nothing behind and an older file as it is.
 void require_writable(const std::string& path);
 
 /// Removes the temporary of a write in progress. Safe to call from a signal handler.

@@ -53,6 +53,10 @@ std::string algorithm_label(const Outcome& outcome) {
   return text.empty() ? asked : fmt::format("{} ({})", asked, text);
 }
 
+std::string proof_of(const Bound& bound) {
+  return bound.kind == "lp" ? "linear programming" : "a " + bound.kind;
+}
+
 std::size_t widest_label(Study& study, const Query& query) {
   if (!is_chooser(query.algorithm)) return query.algorithm.size() + open_columns(query.algorithm);
   std::size_t widest = 0;

@@ -16,6 +16,9 @@ std::string describe_ranks(const Query& query, int ranks);
 /// "ring", or "auto (ring)" when the algorithm was chosen for the query.
 std::string algorithm_label(const Outcome& outcome);
 
+/// How a bound is proved: "a cut", "a partition", "linear programming".
+std::string proof_of(const Bound& bound);
+
 /// Columns that the label of a query's outcome may take. Throws what `Study::tuning_table` throws.
 std::size_t widest_label(Study& study, const Query& query);
 

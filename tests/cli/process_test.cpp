@@ -116,6 +116,34 @@ rm -r $folder)sh");
   EXPECT_EQ(result.out, "code 0\nsame\n58 lines\nwent on\n");
 }
 
+/// Ctrl-C, as a terminal sends it: to the run and to its workers.
+Result interrupt_run(const std::string& options) {
+  return bash(std::string(kStudy) + R"sh(
+sed -i 's/1KiB..256MiB/1KiB..64GiB/; s/\[optimal/[blink, optimal/' $folder/s.yaml
+set -m
+$espalier run "$folder/s.yaml" --jobs 2 )sh" +
+              options + R"sh( 2>$folder/err >/dev/null &
+until [ -s $folder/j ]; do kill -0 $! 2>/dev/null || break; [ $((++turns)) -gt 100 ] && break; sleep 0.01; done
+kill -INT -- -$!
+wait $!
+echo "code $?"
+sed "s|$folder|F|g" $folder/err
+rm -r $folder)sh");
+}
+
+TEST(Process, CtrlCSaysHowToGoOn) {
+  EXPECT_EQ(interrupt_run("--resume \"$folder/j\"").out,
+            "code 130\n"
+            "interrupted; the same command goes on where it was:\n"
+            "  espalier run F/s.yaml --jobs 2 --resume F/j\n");
+}
+
+TEST(Process, CtrlCSaysThatNothingWasKept) {
+  EXPECT_EQ(interrupt_run("").out,
+            "code 130\n"
+            "interrupted; nothing was kept (--resume FILE keeps answers as they are found)\n");
+}
+
 /// What is opened first would take the number of a closed stream, and be written in its place.
 TEST(Process, AClosedOutputHarmsNoJournal) {
   const Result result = bash(std::string(kStudy) + R"sh(

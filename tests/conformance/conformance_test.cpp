@@ -8,16 +8,18 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "backends.h"
 #include "exec/host/host_backend.h"
 #include "ir/chunk.h"
 #include "ir/interpret.h"
 #include "ir/verify.h"
-#include "sim/simulator.h"
 #include "tests/exec/recording_device.h"
 #include "topologies/load.h"
 
@@ -62,6 +64,22 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
   return specs;
 }
 
+/// Every back end of the table that can be used on this computer.
+const std::vector<std::unique_ptr<Backend>>& backends_here() {
+  static const std::vector<std::unique_ptr<Backend>> all = [] {
+    std::vector<std::unique_ptr<Backend>> made;
+    for (const BackendEntry& entry : all_backends()) {
+      try {
+        made.push_back(entry.make({}));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::unsupported) << entry.name << ": " << error.what();
+      }
+    }
+    return made;
+  }();
+  return all;
+}
+
 /// A machine and what judges programs on it.
 class Judge {
  public:
@@ -88,15 +106,18 @@ class Judge {
 
       RunOptions options;
       options.size_bytes = elements * 4;
-      const RunReport executed = host_.run(program, target_, options);
-      EXPECT_EQ(executed.executed->wrong, 0);
-      if (elements == 13 || elements == 1031) check_streams(program, elements);
-      const RunReport simulated = simulator_.run(program, target_, options);
-      EXPECT_EQ(simulated.transfers, executed.transfers);
-      // Local copies take time too, and no bytes over links without latency take none.
-      if (elements > 0 && simulated.transfers > 0) {
-        EXPECT_GT(simulated.time_s, 0);
+      std::optional<std::int64_t> transfers;
+      for (const std::unique_ptr<Backend>& backend : backends_here()) {
+        SCOPED_TRACE(backend->name());
+        if (backend->unsupported(program, target_)) continue;
+        const RunReport report = backend->run(program, target_, options);
+        if (report.executed) EXPECT_EQ(report.executed->wrong, 0);
+        if (!transfers) transfers = report.transfers;
+        EXPECT_EQ(report.transfers, transfers);
+        // Local copies take time too, and no bytes over links without latency take none.
+        if (report.simulated && elements > 0 && report.transfers > 0) EXPECT_GT(report.time_s, 0);
       }
+      if (elements == 13 || elements == 1031) check_streams(program, elements);
     }
   }
 
@@ -123,8 +144,6 @@ class Judge {
   Topology topology_;
   Router router_;
   Target target_;
-  HostBackend host_;
-  Simulator simulator_;
 };
 
 class Conformance : public testing::TestWithParam<Case> {

@@ -57,6 +57,10 @@ TEST_F(FileTest, KnowsBeforehandWhetherItCanWrite) {
   EXPECT_NO_THROW(require_writable(path("old")));
   EXPECT_EQ(read_file(path("old")), "content");
   EXPECT_EQ(file_count(), 1u);
+  if (fs::exists("/dev/full")) {
+    EXPECT_EQ(message_of([&] { require_writable("/dev/full"); }),
+              "error: can't write '/dev/full': No space left on device");
+  }
   EXPECT_EQ(message_of([&] { require_writable("no/such/file"); }),
             "error: can't write 'no/such/file': No such file or directory");
   EXPECT_EQ(message_of([&] { require_writable(path("old/file")); }),
