@@ -5,8 +5,8 @@
 // between the groups exchange their parts, combine both and forward the result within their groups
 // ("cross-group forwarding"), all of it piece by piece at the same time. Broadcast, allgather and
 // gather likewise; reduce and reducescatter are broadcast and allgather backwards.
-// planner/blink_trees.h says which ways data may take, planner/blink_plan.h how the message is
-// divided among them.
+// planner/blink/blink_trees.h says which ways data may take, planner/blink_plan.h how the message
+// is divided among them.
 #include <algorithm>
 
 #include "algorithms/algorithm.h"

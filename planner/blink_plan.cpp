@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "core/check.h"
-#include "planner/blink_trees.h"
-#include "planner/exact.h"
-#include "planner/fullest_link.h"
-#include "planner/link_resources.h"
-#include "planner/packing_master.h"
+#include "planner/blink/blink_trees.h"
+#include "planner/graph/exact.h"
+#include "planner/graph/link_resources.h"
+#include "planner/packing/fullest_link.h"
+#include "planner/packing/packing_master.h"
 
 namespace espalier {
 namespace {
 
 /// What a tree loses of its value per edge of height, so that of equally good shares those of low
 /// trees are found: far below what any change of the rate could win.
-constexpr double kCostOfHeight = 1e-6;
+constexpr double kCostPerLevel = 1e-6;
 /// A tree carries at most one part in this many of a block; one with a larger share comes several
 /// times. Trees that share a link get equal parts of it, whatever they carry.
 constexpr std::int64_t kEqualParts = 64;
@@ -27,7 +27,7 @@ constexpr std::int64_t kEqualParts = 64;
 /// machines have, and independent of how fast they are.
 constexpr std::int64_t kGrains = 720;
 /// Units that a block is divided into at most where the exact shares would take more.
-constexpr std::int64_t kMaxUnits = 5040;
+constexpr std::int64_t kMaxBlinkUnits = 5040;
 
 /// A tree that may carry a share of one demand: of a rank's block, or of the whole message.
 struct Candidate {
@@ -96,9 +96,9 @@ std::vector<Candidate> candidates(Collective collective, int root, int ranks,
 }
 
 /// Times that a tree crosses each resource, per byte of its demand.
-class Loads {
+class BlinkLoads {
  public:
-  Loads(Collective collective, const Router& router, const Placement& placement)
+  BlinkLoads(Collective collective, const Router& router, const Placement& placement)
       : down_(!is_reduction(collective) && collective != Collective::gather),
         up_(!down_ || collective == Collective::allreduce),
         router_(router),
@@ -148,7 +148,7 @@ struct Shares {
 
 /// Maximises the rate, which every demand's candidates together must have, within the capacities.
 /// Rows: the demands (rate - sum of shares <= 0), then the resources. Column 0 is the rate.
-Shares best_shares(const std::vector<Candidate>& candidates, int demands, Loads loads) {
+Shares best_shares(const std::vector<Candidate>& candidates, int demands, BlinkLoads loads) {
   std::vector<std::map<int, std::int64_t>> crossed;
   for (const Candidate& candidate : candidates) crossed.push_back(loads.of(candidate.edges));
   const LinkResources& resources = loads.resources();
@@ -173,7 +173,7 @@ Shares best_shares(const std::vector<Candidate>& candidates, int demands, Loads 
   for (std::size_t i = 0; i < columns.size(); ++i) {
     master.add(columns[i]);
     if (i > 0) {
-      master.set_value(static_cast<int>(i), -kCostOfHeight * height(candidates[i - 1].edges));
+      master.set_value(static_cast<int>(i), -kCostPerLevel * height(candidates[i - 1].edges));
     }
   }
   CHECK(master.solve());
@@ -235,7 +235,7 @@ std::int64_t units_per_block(const Shares& shares) {
   Integer units = 1;
   for (const Rational& share : shares.by_candidate) {
     units = lcm(units, denominator(Rational(share / shares.rate)));
-    if (units > kMaxUnits) return kMaxUnits;
+    if (units > kMaxBlinkUnits) return kMaxBlinkUnits;
   }
   return static_cast<std::int64_t>(units);
 }
@@ -292,7 +292,7 @@ Forest plan_blink(Collective collective, int root, const Router& router,
   const BlinkTrees trees(router, placement, groups);
   std::vector<Candidate> tried = candidates(collective, root, n, trees);
   const int demands = tried.back().demand + 1;
-  const Shares shares = best_shares(tried, demands, Loads(collective, router, placement));
+  const Shares shares = best_shares(tried, demands, BlinkLoads(collective, router, placement));
   const std::int64_t block = units_per_block(shares);
   const std::vector<std::int64_t> weights = whole_units(tried, demands, shares, block);
 

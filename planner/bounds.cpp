@@ -29,12 +29,12 @@
 #include <vector>
 
 #include "core/words.h"
-#include "planner/bound_judge.h"
-#include "planner/cut_graph.h"
-#include "planner/demand_packing.h"
+#include "planner/bounds/bound_judge.h"
+#include "planner/bounds/price_proof.h"
+#include "planner/bounds/small_partitions.h"
+#include "planner/graph/cut_graph.h"
 #include "planner/pack_paths.h"
-#include "planner/price_proof.h"
-#include "planner/small_partitions.h"
+#include "planner/packing/demand_packing.h"
 
 namespace espalier {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <utility>
 
-#include "planner/equal_trees.h"
-#include "planner/fullest_link.h"
-#include "planner/peer_limits.h"
-#include "planner/single_tree.h"
-#include "planner/spanning_trees.h"
-#include "planner/whole_weights.h"
+#include "planner/packing/fullest_link.h"
+#include "planner/packing/peer_limits.h"
+#include "planner/packing/spanning_trees.h"
+#include "planner/packing/whole_weights.h"
+#include "planner/trees/equal_trees.h"
+#include "planner/trees/single_tree.h"
 
 namespace espalier {
 namespace {
@@ -29,7 +29,8 @@ WholeWeights choose_weights(const PackingProblem& problem, const TreePacking& pa
 }
 
 /// The tree hung up at its centre.
-PlannedTree planned(const PackingProblem& problem, const SpanningTree& tree, std::int64_t weight) {
+PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
+                           std::int64_t weight) {
   PlannedTree result;
   result.root = centre_of(tree).rank;
   result.weight = weight;
@@ -58,15 +59,15 @@ TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
 }
 
 /// \pre the ranks are connected
-Forest pack(const PackingProblem& problem, TreeCount trees, const Router& router,
-            const Placement& placement) {
+Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router& router,
+                    const Placement& placement) {
   const TreePacking packing = choose_trees(problem, trees);
   const WholeWeights whole = choose_weights(problem, packing);
   Forest forest;
   forest.collective = Collective::allreduce;
   for (std::size_t i = 0; i < whole.weights.size(); ++i) {
     if (whole.weights[i] == 0) continue;
-    forest.trees.push_back(planned(problem, packing.trees[i], whole.weights[i]));
+    forest.trees.push_back(hung_at_centre(problem, packing.trees[i], whole.weights[i]));
   }
   const Rational rate = whole.rate * problem.lower_unit;
   forest.units = whole.units;
@@ -78,9 +79,9 @@ Forest pack(const PackingProblem& problem, TreeCount trees, const Router& router
 
 Forest pack_within_limits(const PackingProblem& problem, TreeCount trees, const Router& router,
                           const Placement& placement) {
-  Forest forest = pack(problem, trees, router, placement);
+  Forest forest = pack_problem(problem, trees, router, placement);
   return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {
-    return pack(among_peers(problem, peers), trees, router, placement);
+    return pack_problem(among_peers(problem, peers), trees, router, placement);
   });
 }
 

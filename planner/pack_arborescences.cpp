@@ -10,15 +10,15 @@
 
 #include "core/check.h"
 #include "core/error.h"
-#include "planner/branchings.h"
-#include "planner/capacity_graph.h"
-#include "planner/demand_forest.h"
-#include "planner/edge_splitting.h"
-#include "planner/fullest_link.h"
-#include "planner/lower_trees.h"
-#include "planner/peer_limits.h"
-#include "planner/relay_roles.h"
-#include "planner/tree_rate.h"
+#include "planner/graph/capacity_graph.h"
+#include "planner/packing/demand_forest.h"
+#include "planner/packing/fullest_link.h"
+#include "planner/packing/peer_limits.h"
+#include "planner/trees/branchings.h"
+#include "planner/trees/edge_splitting.h"
+#include "planner/trees/lower_trees.h"
+#include "planner/trees/relay_roles.h"
+#include "planner/trees/tree_rate.h"
 
 namespace espalier {
 namespace {
@@ -30,7 +30,7 @@ constexpr std::int64_t kFewTrees = 16;
 /// share moves each of them slowly, so that pipelines take long to fill unless pieces are tiny.
 /// To come within 2 % with pipelines filled, as is promised, the plan alone has to come nearer.
 constexpr std::int64_t kManyEdges = 3'000;
-constexpr double kGoodEnough = 0.985;
+constexpr double kNearOptimum = 0.985;
 /// Never more trees than these.
 constexpr std::int64_t kMaxTrees = 20'000;
 
@@ -71,7 +71,7 @@ SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const Tre
     if (k == 1 || attained > width(best.grid) * static_cast<double>(best.k)) {
       best = {std::move(grid), k};
     }
-    if (attained >= kGoodEnough * optimum) break;
+    if (attained >= kNearOptimum * optimum) break;
   }
   return best;
 }
@@ -140,8 +140,8 @@ void add_planned(const Branching& tree, RankGraph& ranks, std::vector<PlannedTre
   }
 }
 
-Forest pack(Collective collective, const CapacityGraph& graph, const Supply& roots,
-            const Router& router, const Placement& placement, const PackingOptions& options) {
+Forest pack_graph(Collective collective, const CapacityGraph& graph, const Supply& roots,
+                  const Router& router, const Placement& placement, const PackingOptions& options) {
   const TreeRate rate = best_rate(graph, roots);
   require_connected(rate, graph, roots, router);
   SizedGrid sized = choose_grid(graph, roots, rate, options);
@@ -180,7 +180,7 @@ Forest pack_divided(Collective collective, int root, const Router& router,
     const CapacityGraph graph = capacity_graph(router, placement, media, root, roles);
     Supply supply = roots;
     supply.resize(static_cast<std::size_t>(graph.ranks), 0);
-    return pack(collective, graph, supply, router, placement, options);
+    return pack_graph(collective, graph, supply, router, placement, options);
   };
   const auto plan = [&](MediaUse media) {
     if (placement.relays.empty()) return plan_with(media, {});

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/check.h"
-#include "planner/demand_forest.h"
-#include "planner/peer_limits.h"
+#include "planner/packing/demand_forest.h"
+#include "planner/packing/peer_limits.h"
 
 namespace espalier {
 

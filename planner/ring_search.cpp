@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "core/check.h"
-#include "planner/fabric_links.h"
-#include "planner/network_rings.h"
-#include "planner/ring_packing.h"
-#include "planner/routed_ring.h"
+#include "planner/graph/fabric_links.h"
+#include "planner/rings/network_rings.h"
+#include "planner/rings/ring_packing.h"
+#include "planner/rings/routed_ring.h"
 
 namespace espalier {
 namespace {

@@ -37,8 +37,8 @@ THIRD_PARTY = {
     r"CLI/": r"cli/.*",
     r"nlohmann/": r"(scenarios|report)/.*|tests/.*|bench/.*",
     r"Eigen/": r"(ir|exec)/.*\.cpp|tests/.*",
-    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/exact\.h",
-    r"Clp|Coin": r"planner/packing_master\.cpp",
+    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h",
+    r"Clp|Coin": r"planner/packing/packing_master\.cpp",
     r"fmt/": r".*\.cpp",
     r"gtest/|gmock/": r"tests/.*",
     r"benchmark/": r"bench/.*",
@@ -77,6 +77,8 @@ def check_includes(path, number, included, installed):
     if room in ROOMS and target in ROOMS and target != room:
         if target not in ROOMS[room]:
             offend(path, number, f"{room} must not include {included}")
+    if target == "planner" and "/" in included[len("planner/"):] and room not in ("planner", "tests"):
+        offend(path, number, f"{included} is private to the planner")
     for pattern, allowed in THIRD_PARTY.items():
         if re.match(pattern, included):
             if not re.fullmatch(allowed, path):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trees made lower: by arcs that are left, by arcs exchanged, and never by more arcs than there
 // are.
-#include "planner/lower_trees.h"
+#include "planner/trees/lower_trees.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans for GPUs that may map the memory of few others.
-#include "planner/peer_limits.h"
+#include "planner/packing/peer_limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@
 #include "planner/bounds.h"
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
-#include "planner/packing_master.h"
+#include "planner/packing/packing_master.h"
 #include "topologies/load.h"
 
 namespace espalier {

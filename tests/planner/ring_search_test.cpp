@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "planner/bounds.h"
-#include "planner/fabric_links.h"
+#include "planner/graph/fabric_links.h"
 #include "tests/topologies/subsets.h"
 #include "topologies/load.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cheapest_ways.h"
-#include "planner/packing_problem.h"
+#include "planner/packing/cheapest_ways.h"
+#include "planner/packing/packing_problem.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "planner/bounds.h"
-#include "planner/cheapest_arborescence.h"
 #include "planner/pack_arborescences.h"
-#include "planner/packing_master.h"
+#include "planner/packing/cheapest_arborescence.h"
+#include "planner/packing/packing_master.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/graph/cut_graph.h"
+#include "planner/graph/exact.h"
+
+// Private to the room.
+
+namespace espalier {
+
+/// By rank: whether it is in the set.
+using RankSet = std::vector<bool>;
+/// By site (ranks, then relays): the same.
+using SiteSet = std::vector<bool>;
+
+/// How many blocks have to leave the ranks in `inside` when the message is one block per rank.
+std::int64_t blocks_leaving(Collective collective, int root, const RankSet& inside);
+
+/// "{gpu0, gpu1}"
+std::string names_of(const CutGraph& graph, const SiteSet& inside);
+
+/// Keeps the tightest of the limits it is shown, with its certificate.
+class BoundJudge {
+ public:
+  BoundJudge(Collective collective, int root, const CutGraph& graph);
+
+  /// `out`: what leaves a vertex set with these ranks. Relays inside may be left out, as switches
+  /// are: they are only named.
+  void cut(const SiteSet& inside, Capacity out);
+  /// `around`: what leaves such a vertex set and what enters it (see CutGraph::around).
+  void two_way_cut(const SiteSet& inside, Capacity around);
+  /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
+  /// CutGraph::around). `description` names the parts.
+  void partition(std::int64_t parts, const Rational& around, const std::string& description);
+  /// A limit in bytes/s that prices of links prove.
+  void prices(const Rational& limit, const std::string& certificate);
+
+  Bound bound() const;
+
+ private:
+  bool is_tighter(const Rational& limit);
+
+  Collective collective_;
+  int root_;
+  const CutGraph& graph_;
+  std::optional<Rational> best_;  ///< bytes/s
+  std::string kind_;
+  std::string certificate_ = "nothing has to cross a link";
+};
+
+}  // namespace espalier

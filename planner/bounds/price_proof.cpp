@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/bounds/price_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/words.h"
+#include "planner/packing/demand_packing.h"
+#include "planner/packing/spanning_trees.h"
+
+namespace espalier {
+namespace {
+
+/// Up to these many ranks each is tried as the one that all relays are merged with.
+constexpr int kMaxAdopters = 8;
+
+/// For every vertex the group of those it reaches over arcs that cost nothing.
+std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Rational>& prices) {
+  std::vector<int> group(problem.arcs_from.size(), -1);
+  std::vector<std::vector<int>> neighbours(group.size());
+  for (std::size_t from = 0; from < group.size(); ++from) {
+    for (const auto& arc : problem.arcs_from[from]) {
+      if (arc.resource >= 0 && prices[static_cast<std::size_t>(arc.resource)] != 0) continue;
+      neighbours[from].push_back(arc.to);
+      neighbours[static_cast<std::size_t>(arc.to)].push_back(static_cast<int>(from));
+    }
+  }
+  int groups = 0;
+  for (std::size_t start = 0; start < group.size(); ++start) {
+    if (group[start] >= 0) continue;
+    std::vector<int> reached{static_cast<int>(start)};
+    group[start] = groups;
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      for (const int next : neighbours[static_cast<std::size_t>(reached[i])]) {
+        if (group[static_cast<std::size_t>(next)] >= 0) continue;
+        group[static_cast<std::size_t>(next)] = groups;
+        reached.push_back(next);
+      }
+    }
+    ++groups;
+  }
+  return group;
+}
+
+struct Partition {
+  std::vector<SiteSet> parts;
+  Integer around = 0;  ///< in the problem's unit
+};
+
+/// The groups of vertices that hold ranks, and what leaves and enters them. Any disjoint vertex
+/// sets that hold all ranks between them, and relays with them, make a valid bound. `relays`: how
+/// many vertices after the ranks' are relays, merged with ranks.
+Partition partition_of(const PackingProblem& problem, const std::vector<int>& group,
+                       std::size_t relays) {
+  std::map<int, SiteSet> parts;
+  const std::size_t sites = static_cast<std::size_t>(problem.ranks) + relays;
+  for (std::size_t site = 0; site < sites; ++site) {
+    parts.try_emplace(group[site], sites, false).first->second[site] = true;
+  }
+  std::set<std::pair<int, int>> borders;  // (group, resource)
+  for (std::size_t from = 0; from < problem.arcs_from.size(); ++from) {
+    for (const auto& arc : problem.arcs_from[from]) {
+      const int to_group = group[static_cast<std::size_t>(arc.to)];
+      if (arc.resource < 0 || group[from] == to_group) continue;
+      if (parts.count(group[from]) > 0) borders.emplace(group[from], arc.resource);
+      if (parts.count(to_group) > 0) borders.emplace(to_group, arc.resource);
+    }
+  }
+  Partition partition;
+  for (const auto& [id, part] : parts) partition.parts.push_back(part);
+  for (const auto& [id, resource] : borders) {
+    const auto& used = problem.resources[static_cast<std::size_t>(resource)];
+    partition.around += Integer(used.capacity) * (used.load == 1 ? 2 : 1);
+  }
+  return partition;
+}
+
+/// "medium bus", "gpu0-gpu1" or, of one direction, "gpu0->gpu1".
+std::string resource_name(const PackingProblem::Resource& resource, const Topology& topology,
+                          bool one_direction) {
+  const Link& link = topology.link(resource.link);
+  if (link.duplex == Duplex::shared) return "medium " + link.medium;
+  const std::string& a = topology.node(link.a).name;
+  const std::string& b = topology.node(link.b).name;
+  if (!one_direction) return a + "-" + b;
+  return resource.forward ? a + "->" + b : b + "->" + a;
+}
+
+/// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
+/// `turned`: prices of a direction are those of the other one.
+std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
+                       const Integer& scale, const Topology& topology, bool turned = false) {
+  std::map<std::pair<LinkId, bool>, Rational> by_direction;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    const auto& resource = problem.resources[r];
+    by_direction[{resource.link, resource.forward}] = prices[r];
+  }
+  std::map<Integer, std::vector<std::string>, std::greater<>> by_price;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    if (prices[r] == 0) continue;
+    auto resource = problem.resources[r];
+    const auto opposite = by_direction.find({resource.link, !resource.forward});
+    const bool is_direction = opposite != by_direction.end();
+    const bool both = is_direction && opposite->second == prices[r];
+    if (both && !resource.forward) continue;  // named by the other direction
+    if (is_direction && turned) resource.forward = !resource.forward;
+    by_price[numerator(Rational(prices[r] * scale * resource.load))].push_back(
+        resource_name(resource, topology, is_direction && !both));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [price, names] : by_price) {
+    lines.push_back(fmt::format("{} for {}", price.str(), join(names, ", ")));
+  }
+  return join(lines, "; ");
+}
+
+/// What makes the prices of a use whole.
+Integer whole_scale(const PackingProblem& problem, const std::vector<Rational>& prices) {
+  Integer scale = 1;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    scale = lcm(scale, denominator(Rational(prices[r] * problem.resources[r].load)));
+  }
+  return scale;
+}
+
+/// Who takes the relays: each the rank nearest to it, which is the one with the widest link to it
+/// or, where there is none, the first.
+std::vector<int> nearest_ranks(const Router& router, const Placement& placement) {
+  std::vector<int> nearest;
+  for (const NodeId relay : placement.relays) {
+    int best = 0;
+    double widest = 0;
+    for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+      const auto hop = router.hop(relay, placement.ranks[rank]);
+      const double gbps = hop ? router.capacity_gbps(hop->link) : 0;
+      if (gbps <= widest) continue;
+      widest = gbps;
+      best = static_cast<int>(rank);
+    }
+    nearest.push_back(best);
+  }
+  return nearest;
+}
+
+/// "; gpu4 counted as part of gpu1, ..."
+std::string adoption(const CutGraph& graph, const std::vector<int>& adopters) {
+  std::vector<std::string> words;
+  for (std::size_t relay = 0; relay < adopters.size(); ++relay) {
+    words.push_back(fmt::format("{} counts as part of {}",
+                                graph.site_name(graph.ranks() + static_cast<int>(relay)),
+                                graph.site_name(adopters[relay])));
+  }
+  return words.empty() ? "" : join(words, ", ") + "; ";
+}
+
+void judge_adoption(const Router& router, const Placement& placement,
+                    const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
+  const PackingProblem problem =
+      packing_problem(router, placement, LinkUse::both_ways, adopters, MixedSwitches::forward);
+  if (!is_connected(problem)) return;
+  const TreePacking packing = pack_spanning_trees(problem);
+  const Rational limit = packing.limit * problem.upper_unit;
+
+  const Partition partition =
+      partition_of(problem, free_groups(problem, packing.prices), adopters.size());
+  const auto parts = static_cast<std::int64_t>(partition.parts.size());
+  const Rational around = partition.around * problem.upper_unit;
+  // Prices of one direction alone can join all ranks into one group, which divides nothing.
+  if (parts > 1 && around / (4 * (parts - 1)) == limit) {
+    std::vector<std::string> names;
+    for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
+    judge.partition(parts, around,
+                    parts == graph.sites() ? "every GPU a part of its own" : join(names, " | "));
+    return;
+  }
+  const Integer scale = whole_scale(problem, packing.prices);
+  const double paid = rounded_gbps(limit * scale);
+  judge.prices(
+      limit,
+      adoption(graph, adopters) +
+          fmt::format(
+              "a byte that crosses a link costs {}, others nothing. Then the cheapest tree "
+              "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
+              "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
+              price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
+              paid, scale.str(), rounded_gbps(limit)));
+}
+
+/// What the demands' distances or trees are the least cost of.
+std::string byte_of_every(Collective collective, const std::vector<Demand>& demands,
+                          const CutGraph& graph) {
+  if (demands.front().to != kEveryRank) {
+    return fmt::format("a byte for each of the {} pairs of GPUs that data goes between",
+                       demands.size());
+  }
+  const bool turned = info(collective).reduces;
+  if (demands.size() > 1) {
+    return fmt::format("a byte {} each of the {} GPUs {} all others", turned ? "to" : "from",
+                       demands.size(), turned ? "from" : "to");
+  }
+  return fmt::format("a byte {} {} {} all others", turned ? "to" : "from",
+                     graph.site_name(demands.front().from), turned ? "from" : "to");
+}
+
+}  // namespace
+
+void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
+                     BoundJudge& judge) {
+  if (placement.relays.empty()) return judge_adoption(router, placement, {}, graph, judge);
+  judge_adoption(router, placement, nearest_ranks(router, placement), graph, judge);
+  if (graph.ranks() > kMaxAdopters) return;
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
+                   judge);
+  }
+}
+
+void judge_by_demands(Collective collective, int root, const Router& router,
+                      const Placement& placement, const CutGraph& graph, BoundJudge& judge) {
+  const int n = static_cast<int>(placement.ranks.size());
+  const PackingProblem problem =
+      packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward);
+  if (!is_connected(problem)) return;
+  const std::vector<Demand> demands = demands_of(collective, root, n);
+  const DemandPacking packing = pack_demands(problem, demands);
+  const Integer scale = whole_scale(problem, packing.prices);
+  const Rational rate = packing.limit * problem.upper_unit;
+  const int blocks = info(collective).blocked ? n : 1;
+  const double paid = rounded_gbps(rate * scale);
+  const bool turned = info(collective).reduces;
+  judge.prices(
+      rate * blocks,
+      fmt::format(
+          "a byte that crosses a link costs {}, others nothing. Then {} costs at least {}{}, "
+          "and what the links carry in a second costs at most {:.6g} GB/s: {}{:.6g} / {} = "
+          "{:.6g} GB/s",
+          price_list(problem, packing.prices, scale, router.topology(), turned),
+          byte_of_every(collective, demands, graph), scale.str(),
+          demands.size() > 1 ? " together" : "", paid,
+          blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid, scale.str(),
+          rounded_gbps(rate * blocks)));
+}
+
+}  // namespace espalier

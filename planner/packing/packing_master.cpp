@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/packing/packing_master.h"
+
+#include <ClpSimplex.hpp>
+#include <algorithm>
+#include <cstddef>
+
+namespace espalier {
+
+struct PackingMaster::Solver {
+  ClpSimplex simplex;
+};
+
+PackingMaster::PackingMaster(const std::vector<std::int64_t>& capacities)
+    : solver_(std::make_unique<Solver>()) {
+  ClpSimplex& simplex = solver_->simplex;
+  simplex.setLogLevel(0);
+  simplex.setOptimizationDirection(-1);
+  simplex.setDualTolerance(1e-9);
+  simplex.setPrimalTolerance(1e-9);
+  simplex.resize(static_cast<int>(capacities.size()), 0);
+  for (std::size_t row = 0; row < capacities.size(); ++row) {
+    simplex.setRowBounds(static_cast<int>(row), -COIN_DBL_MAX,
+                         static_cast<double>(capacities[row]));
+  }
+}
+
+PackingMaster::~PackingMaster() = default;
+
+void PackingMaster::add(const std::vector<std::int64_t>& loads) {
+  std::map<int, std::int64_t> some;
+  for (std::size_t row = 0; row < loads.size(); ++row) {
+    if (loads[row] != 0) some.emplace(static_cast<int>(row), loads[row]);
+  }
+  add(some);
+}
+
+void PackingMaster::add(const std::map<int, std::int64_t>& loads) {
+  std::vector<int> rows;
+  std::vector<double> elements;
+  for (const auto& [row, load] : loads) {
+    rows.push_back(row);
+    elements.push_back(static_cast<double>(load));
+  }
+  solver_->simplex.addColumn(static_cast<int>(rows.size()), rows.data(), elements.data(), 0,
+                             COIN_DBL_MAX, 1);
+  values_.push_back(1);
+}
+
+void PackingMaster::set_value(int column, double value) {
+  values_[static_cast<std::size_t>(column)] = value;
+  solver_->simplex.setObjectiveCoefficient(column, value);
+}
+
+bool PackingMaster::solve() {
+  // Columns were added to a basis that stays feasible: primal simplex, keeping the factorization.
+  return solver_->simplex.primal(0, 1 + 2) == 0 && solver_->simplex.isProvenOptimal();
+}
+
+std::vector<double> PackingMaster::prices() const {
+  const double* duals = solver_->simplex.dualRowSolution();
+  std::vector<double> prices(duals, duals + solver_->simplex.numberRows());
+  for (double& price : prices) price = std::max(price, 0.0);
+  return prices;
+}
+
+std::vector<double> PackingMaster::weights() const {
+  const double* solution = solver_->simplex.primalColumnSolution();
+  std::vector<double> weights(solution, solution + columns());
+  for (double& weight : weights) weight = std::max(weight, 0.0);
+  return weights;
+}
+
+std::vector<int> PackingMaster::basic_columns() const {
+  std::vector<int> basic;
+  for (int column = 0; column < columns(); ++column) {
+    if (solver_->simplex.getColumnStatus(column) == ClpSimplex::basic) basic.push_back(column);
+  }
+  return basic;
+}
+
+std::vector<int> PackingMaster::full_resources() const {
+  std::vector<int> full;
+  for (int row = 0; row < solver_->simplex.numberRows(); ++row) {
+    if (solver_->simplex.getRowStatus(row) != ClpSimplex::basic) full.push_back(row);
+  }
+  return full;
+}
+
+}  // namespace espalier
