@@ -44,7 +44,7 @@ const std::vector<OptionSpec>& all_options() {
        "message sizes: 1GiB, 64MB, a list 1MiB,4MiB, or powers of two 4KiB..1GiB"},
       {"--chunk", "SIZE", WordKind::chunk, false,
        "pieces a transfer is cut into: auto, 0 for whole messages, or a size; larger ones where a "
-       "program would have more than 4 million ops"},
+       "program would have more than 500 000 ops"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N pieces"},
       {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
       {"--engine", "E", WordKind::engine, false,

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace espalier {
 
@@ -15,11 +17,32 @@ constexpr double kSmallestPieceBytes = 4096;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
+/// Ops of a program that is cut, when the chunk size is searched for and when it was asked for.
+constexpr std::int64_t kMaxOps = 4'000'000;
+constexpr std::int64_t kMaxAskedOps = 500'000;
+/// Pieces of every op that may be asked for nevertheless.
+constexpr std::int64_t kMaxAskedPieces = 4;
 
 }  // namespace
 
 std::string chunk_note_too_costly(std::int64_t piece_bytes) {
   return fmt::format("pieces of {} bytes and less were not tried, to save time", piece_bytes);
+}
+
+std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked) {
+  if (!is_asked) return kMaxOps;
+  return std::clamp(kMaxAskedPieces * static_cast<std::int64_t>(uncut.ops.size()), kMaxAskedOps,
+                    kMaxOps);
+}
+
+std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
+                              std::int64_t max_ops) {
+  if (used_bytes == 0) {
+    return fmt::format("not cut: pieces of {} bytes would make more than {} ops", asked_bytes,
+                       max_ops);
+  }
+  return fmt::format("raised from {} to {} bytes: smaller ones would make more than {} ops",
+                     asked_bytes, used_bytes, max_ops);
 }
 
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {

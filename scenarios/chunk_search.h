@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
+#include "ir/program.h"
 #include "run/backend.h"
 
 namespace espalier {
@@ -23,6 +25,13 @@ inline bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime)
 
 /// Why pieces of so many bytes and less were not tried.
 std::string chunk_note_too_costly(std::int64_t piece_bytes);
+/// Pieces are larger where a program would have more ops than this. Where a chunk size was asked
+/// for, fewer: some seconds to verify and simulate, or a few pieces for every op of the uncut one.
+std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked);
+inline constexpr std::int64_t kAnyOps = std::numeric_limits<std::int64_t>::max();
+/// Why pieces are larger than those asked for; `used_bytes` 0: nothing was cut.
+std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
+                              std::int64_t max_ops);
 
 /// Simulates with pieces of at most so many bytes, 0: whole, until a limit is reached.
 using SimulatePieces = std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>;

@@ -28,9 +28,10 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.timeline = false;
+  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
-    const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
+    const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
     return simulator_->run(*prepared.cut(chunking).program,
                            {machine.router.get(), machine.placement}, options);
   };
@@ -42,7 +43,7 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   }
   const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
   const RunReport report = with_pieces(asked_bytes, {});
-  const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes));
+  const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
   return {{}, query.algorithm, {is_cut ? asked_bytes : 0, {}, report.time_s, report.algbw_gbps()}};
 }
 

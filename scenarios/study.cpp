@@ -217,11 +217,15 @@ Outcome Study::ask(const Query& query) {
   if (outcome.skipped) return outcome;
 
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
-  const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes);
+  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
   Cut& cut = prepared.cut(chunking);
   if (!leaves_whole(chunking)) {
     outcome.chunk_bytes =
         std::max(chunk_bytes, largest_piece_bytes(*cut.program, query.size_bytes));
+  }
+  if (query.chunk_bytes && chunking != prepared.chunking(query.size_bytes, chunk_bytes, kAnyOps)) {
+    outcome.chunk_note = chunk_note_raised(*query.chunk_bytes, outcome.chunk_bytes, max_ops);
   }
   if (!cut.verification) cut.verification = verify(*cut.program);
   outcome.program = cut.program;

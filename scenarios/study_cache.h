@@ -14,14 +14,13 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/chunk.h"
+#include "scenarios/chunk_search.h"
 #include "scenarios/study.h"
 
 // What a study remembers between queries. Private to this room.
 
 namespace espalier {
 
-/// Pieces are larger where a program would have more ops than these.
-inline constexpr std::int64_t kMaxOps = 4'000'000;
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
 inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
 
@@ -45,7 +44,8 @@ inline double longest_share(const Program& program) {
          static_cast<double>(program.contract.units);
 }
 
-/// Chunks are larger than asked for where the program would have more than kMaxOps ops.
+/// Chunks are larger than asked for where the program would have too many ops: see
+/// max_ops_when_cut.
 inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
   const double share = longest_share(program);
   // What divides evenly is not to be rounded up because a product of doubles is not exact.
@@ -86,11 +86,11 @@ struct Study::Prepared {
   }
 
   /// {1, kMaxUnits} whenever nothing has to be cut.
-  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes) const {
+  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes, std::int64_t ops) const {
     if (chunk_bytes == 0 || size_bytes == 0) return {};
     const Chunking planned =
         plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
-                      kMaxOps, choice.algorithm->staggered);
+                      ops, choice.algorithm->staggered);
     const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
     return whole_fits ? Chunking{} : planned;
   }
