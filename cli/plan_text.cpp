@@ -143,6 +143,7 @@ void print_rates(const Console& console, const Planned& planned) {
     console.out << fmt::format("# Peers: no GPU maps the memory of more others than it may; {}\n",
                                loss);
   }
+  if (!forest.note.empty()) console.out << wrap("Note: " + forest.note, console.width, "# ");
   console.out << "#\n";
 }
 

@@ -16,8 +16,8 @@
 //
 // Prices, for allreduce: see spanning_trees.h. They contain partitions as a special case and are
 // exact on every machine; partitions are on direct-connect ones. For gather, scatter, alltoall and
-// sendrecv: see path_packing.h. They contain cuts as a special case and are exact on every machine;
-// cuts are not, since many pairs share the links.
+// sendrecv: see demand_packing.h. They contain cuts as a special case and are exact on every
+// machine; cuts are not, since many pairs share the links.
 //
 // Relays combine and copy, but need not be told: cuts may have them on either side, and partitions
 // must have each in the part of some rank. For prices of trees every relay is merged with a rank,

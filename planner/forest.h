@@ -60,6 +60,8 @@ struct Forest {
   /// What the planner attains where GPUs may map the memory of any number of others, when that
   /// plan asked for more than Node::peer_limit and gave way to this one; 0 otherwise.
   double unlimited_gbps = 0;
+  /// A sentence where the search for trees ended early, so that better ones may exist; else empty.
+  std::string note = {};
 };
 
 /// The forest of a single rank: one tree without edges, at an unlimited rate.

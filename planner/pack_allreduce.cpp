@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/packing/column_generation.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
+#include "planner/packing/spanning_tree.h"
 #include "planner/packing/spanning_trees.h"
 #include "planner/packing/whole_weights.h"
 #include "planner/trees/equal_trees.h"
@@ -73,6 +75,7 @@ Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router
   forest.units = whole.units;
   forest.algbw_gbps = rounded_gbps(rate);
   forest.exact_algbw = exact_gbps(rate);
+  if (!packing.is_complete) forest.note = note_on_ended_search(packing.rate, packing.limit);
   raise_to_fullest_link(forest, router, placement);
   return forest;
 }

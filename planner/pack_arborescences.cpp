@@ -11,6 +11,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "planner/graph/capacity_graph.h"
+#include "planner/packing/column_generation.h"
 #include "planner/packing/demand_forest.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
@@ -104,7 +105,21 @@ std::int64_t split_off(const CapacityGraph& graph, SizedGrid& sized, const Suppl
               "--links fabric leaves PCIe and network links out; other algorithms share links");
 }
 
-/// The tree cut into trees whose edges have one way each. Uses up the strands.
+/// Whether the trees use an arc more often than `trees[from * ranks + to]`.
+bool is_overloaded(const std::vector<Branching>& packed, std::vector<std::int64_t> trees,
+                   int ranks) {
+  for (const Branching& tree : packed) {
+    for (const auto& [from, to] : tree.edges) {
+      const auto arc = static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
+                       static_cast<std::size_t>(to);
+      if ((trees[arc] -= tree.weight) < 0) return true;
+    }
+  }
+  return false;
+}
+
+/// The tree cut into trees whose edges have one way each. Uses up the strands; where more trees
+/// come than strands hold, the last one takes the rest.
 void add_planned(const Branching& tree, RankGraph& ranks, std::vector<PlannedTree>& planned) {
   std::vector<std::vector<Strand>> ways;
   for (const auto& [from, to] : tree.edges) {
@@ -115,12 +130,15 @@ void add_planned(const Branching& tree, RankGraph& ranks, std::vector<PlannedTre
                                     [&](const Strand& strand) { return strand.trees >= missing; });
     // One way that fits, if there is one, and the first ones otherwise.
     for (auto at = roomy == strands.end() ? strands.begin() : roomy; missing > 0;) {
-      CHECK(at != strands.end());
+      if (at == strands.end()) {
+        taken.push_back({strands.back().path, missing});
+        break;
+      }
       const std::int64_t part = std::min(missing, at->trees);
-      taken.push_back({at->path, part});
+      if (part > 0) taken.push_back({at->path, part});
       missing -= part;
       at->trees -= part;
-      at = at->trees == 0 ? strands.erase(at) : at + 1;
+      at = at->trees == 0 && strands.size() > 1 ? strands.erase(at) : at + 1;
     }
   }
   std::vector<std::size_t> way(ways.size(), 0);
@@ -166,7 +184,14 @@ Forest pack_graph(Collective collective, const CapacityGraph& graph, const Suppl
       graph.unit_bytes_per_s * forest.units * sized.grid.capacity / sized.grid.trees;
   forest.algbw_gbps = rounded_gbps(algbw);
   forest.exact_algbw = exact_gbps(algbw);
-  raise_to_fullest_link(forest, router, placement);
+  if (is_overloaded(packed, trees, graph.ranks)) {
+    const Rational limit = graph.unit_bytes_per_s * rate.capacity / rate.supply *
+                           std::accumulate(roots.begin(), roots.end(), std::int64_t{0});
+    set_to_fullest_link(forest, router, placement);
+    forest.note = note_on_ended_search(Rational(forest.algbw_gbps), limit / 1'000'000'000);
+  } else {
+    raise_to_fullest_link(forest, router, placement);
+  }
   return forest;
 }
 

@@ -13,7 +13,7 @@ inline constexpr int kMaxPathDemands = 4096;
 std::int64_t count_demands(Collective collective, int ranks);
 
 /// The best paths for gather, scatter, alltoall and sendrecv under the router's profile and link
-/// scope: the maximum concurrent flow, by linear programming (see path_packing.h). Half-duplex
+/// scope: the maximum concurrent flow, by linear programming (see demand_packing.h). Half-duplex
 /// links and shared media are divided as is best. Where exact shares of a block take more than 2048
 /// parts, the nearest ones are taken; `algbw_gbps` says what that attains. The placement's relays
 /// store and forward as ranks do.

@@ -89,6 +89,7 @@ Json plan_json(const Planned& planned) {
   json["exact"] = forest.exact_algbw;
   json["without_peer_limits_gbps"] =
       forest.unlimited_gbps > 0 ? Json(rounded(forest.unlimited_gbps)) : Json();
+  if (!forest.note.empty()) json["note"] = forest.note;
   json["bound"] = bound_json(planned.bound, planned.fraction);
   json["bound"]["links"] = to_string(planned.bound_links);
   json["units"] = forest.units;

@@ -121,6 +121,13 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
   return join(lines, "; ");
 }
 
+/// What is to be said of prices that a search had when it stopped.
+std::string incompleteness(bool is_complete) {
+  return is_complete ? ""
+                     : ". The search for prices stopped when its budget of steps was spent: a "
+                       "tighter bound may exist";
+}
+
 /// What makes the prices of a use whole.
 Integer whole_scale(const PackingProblem& problem, const std::vector<Rational>& prices) {
   Integer scale = 1;
@@ -190,7 +197,8 @@ void judge_adoption(const Router& router, const Placement& placement,
               "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
               "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
               price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
-              paid, scale.str(), rounded_gbps(limit)));
+              paid, scale.str(), rounded_gbps(limit)) +
+          incompleteness(packing.is_complete));
 }
 
 /// What the demands' distances or trees are the least cost of.
@@ -245,7 +253,8 @@ void judge_by_demands(Collective collective, int root, const Router& router,
           byte_of_every(collective, demands, graph), scale.str(),
           demands.size() > 1 ? " together" : "", paid,
           blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid, scale.str(),
-          rounded_gbps(rate * blocks)));
+          rounded_gbps(rate * blocks)) +
+          incompleteness(packing.is_complete));
 }
 
 }  // namespace espalier

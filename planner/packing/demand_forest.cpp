@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/packing/column_generation.h"
 #include "planner/packing/fullest_link.h"
 
 namespace espalier {
@@ -33,7 +34,8 @@ PlannedTree planned_carrier(const PackingProblem& problem, const Carrier& carrie
 Forest plan_demands(Collective collective, int root, const PackingProblem& problem,
                     const Router& router, const Placement& placement) {
   const std::vector<Demand> demands = demands_of(collective, root, problem.ranks);
-  const std::vector<Carrier> carriers = pack_demands(problem, demands).carriers;
+  const DemandPacking packing = pack_demands(problem, demands);
+  const std::vector<Carrier>& carriers = packing.carriers;
   const WholeWeights whole = whole_weights(problem, portions_of(problem, carriers));
   Forest forest;
   forest.collective = collective;
@@ -47,6 +49,7 @@ Forest plan_demands(Collective collective, int root, const PackingProblem& probl
   forest.units *= whole.units;
   forest.algbw_gbps = rounded_gbps(algbw);
   forest.exact_algbw = exact_gbps(algbw);
+  if (!packing.is_complete) forest.note = note_on_ended_search(packing.rate, packing.limit);
   raise_to_fullest_link(forest, router, placement);
   return forest;
 }

@@ -6,24 +6,26 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/check.h"
+#include "planner/packing/column_generation.h"
 #include "planner/packing/demand_ways.h"
-#include "planner/packing/packing_master.h"
 #include "planner/packing/whole_weights.h"
 
 namespace espalier {
 namespace {
 
-/// The search ends when prices prove that no more than this part of the rate is missing. On
-/// machines of many links a thousandth is left where it is: it takes most of the time.
-constexpr double kMissing = 1e-9;
-constexpr double kMissingOfMany = 1e-3;
+/// The part of the rate that may be missing when the search ends. On machines of many links a
+/// thousandth is left where it is: it takes most of the time.
+constexpr GenerationEnds kDemandEnds{.missing = 1e-9, .rounds = 2000};
+constexpr GenerationEnds kDemandEndsOfMany{.missing = 1e-3, .rounds = 2000};
 constexpr std::size_t kManyDemandResources = 400;
-constexpr int kMaxDemandRounds = 2000;
 /// Ways that avoid each other, to start with.
 constexpr int kBalancedRounds = 8;
+/// They take this part of the work, at most.
+constexpr int kPartForBalancedWays = 4;
 /// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
 /// packings a short or low one is found: far above the solver's tolerance, far below what any
 /// change of the rate could win.
@@ -50,45 +52,56 @@ int height_of(const std::vector<PackedEdge>& edges) {
   return height;
 }
 
-/// Prices at which all demands together cost 1, and what they prove.
-struct Proof {
-  std::vector<Rational> prices;
-  Rational limit;
-};
-
-/// Scales the prices so that they are a proof.
-Proof prove_demands(const PackingProblem& problem, const std::vector<Demand>& demands,
-                    const std::vector<Rational>& prices) {
+/// Scales the prices so that they are a proof; keeps them where it is tighter.
+void prove_demands(const PackingProblem& problem, const std::vector<Demand>& demands,
+                   const std::vector<Rational>& prices, DemandPacking& packing) {
   const std::vector<Integer> whole = whole_prices(prices);
   const Integer total = total_cost(problem, demands, whole);
-  CHECK(total > 0);
-  Proof proof;
+  if (total <= 0) return;
+  std::vector<Rational> scaled;
+  Rational limit = 0;
   for (std::size_t r = 0; r < whole.size(); ++r) {
-    proof.prices.emplace_back(whole[r], total);
-    proof.limit += proof.prices.back() * problem.resources[r].capacity;
+    scaled.emplace_back(whole[r], total);
+    limit += scaled.back() * problem.resources[r].capacity;
   }
-  return proof;
+  if (!packing.prices.empty() && limit >= packing.limit) return;
+  packing.prices = std::move(scaled);
+  packing.limit = limit;
 }
 
 /// The paths found so far and the linear program over them. Rows: a demand each (rate - weights of
 /// its paths <= 0), then the resources. Column 0 is the rate, the others are paths.
 class DemandSearch {
  public:
-  DemandSearch(const PackingProblem& problem, const std::vector<Demand>& demands)
-      : problem_(problem), demands_(demands), master_(limits()) {
+  DemandSearch(const PackingProblem& problem, const std::vector<Demand>& demands,
+               std::int64_t max_work)
+      : problem_(problem),
+        demands_(demands),
+        many_(problem.resources.size() > kManyDemandResources),
+        ends_(many_ ? kDemandEndsOfMany : kDemandEnds),
+        max_work_(max_work),
+        budget_(max_work),
+        master_(limits()) {
     ResourceLoads rate;
     for (int k = 0; k < count(); ++k) rate.emplace(k, 1);
     master_.add(rate);
     master_.set_value(0, count());  // so that demands are worth 1 on average
   }
 
-  void run() {
-    add_balanced_ways();
-    const double missing =
-        problem_.resources.size() > kManyDemandResources ? kMissingOfMany : kMissing;
-    for (int round = 0; round < kMaxDemandRounds; ++round) {
-      if (!master_.solve() || !improve(missing)) return;
+  /// False when the work is spent before it is known how good the packing is.
+  bool run() {
+    int rounds = kBalancedRounds;
+    if (many_) {
+      // Where all ranks are alike, the shortest ways are best, and balanced prices prove it.
+      // Otherwise few demands between many links take many ways each.
+      add_balanced_ways(1);
+      if (!master_.solve(budget_)) return false;
+      if (rate() >= best_prices_.limit() * (1 - ends_.missing)) return true;
+      const auto ways = static_cast<int>(4 * problem_.resources.size() / demands_.size());
+      rounds = std::clamp(ways, kBalancedRounds, std::max(kBalancedRounds, problem_.ranks));
     }
+    add_balanced_ways(rounds);
+    return generate_columns(master_, ends_, budget_, [&] { return improve(); });
   }
 
   /// Lets the solver prefer short paths and low trees, or none.
@@ -96,12 +109,18 @@ class DemandSearch {
     for (int column = 1; column < master_.columns(); ++column) {
       master_.set_value(column, prefer ? -kCostOfDepth * height_of(carrier(column).edges) : 0);
     }
-    master_.solve();
+    budget_ = WorkBudget(max_work_);
+    master_.solve(budget_);
   }
 
-  std::vector<Rational> rough_prices() const {
-    const std::vector<double> all = master_.prices();
-    return {all.begin() + count(), all.end()};
+  const BestPrices& best_prices() const { return best_prices_; }
+
+  /// All that were found, every demand shared out evenly over its own: for a search that ended
+  /// before the solver's weights were any good.
+  std::vector<Carrier> even_carriers() const {
+    std::map<int, Rational> even;
+    for (int column = 1; column < master_.columns(); ++column) even.emplace(column, 1);
+    return weighed(even);
   }
 
   /// The paths of the solver's basis with its weights, or with exact ones where those are right.
@@ -158,6 +177,15 @@ class DemandSearch {
     return limits;
   }
 
+  double rate() const { return master_.weights().front(); }
+
+  /// Links looked at to find the cheapest way of every demand, those from one rank all at once.
+  std::int64_t work_of_ways() const {
+    std::int64_t arcs = 0;
+    for (const auto& from : problem_.arcs_from) arcs += static_cast<std::int64_t>(from.size());
+    return 2 * std::min(count(), problem_.ranks) * 2 * arcs + 16 * count();
+  }
+
   bool add(int demand, std::vector<PackedEdge> edges) {
     ResourceLoads loads;
     for (const PackedEdge& edge : edges) add_loads(problem_, edge, loads);
@@ -171,16 +199,23 @@ class DemandSearch {
     return true;
   }
 
-  /// Ways that avoid what the ones before them use, by multiplicative prices.
-  void add_balanced_ways() {
-    std::vector<double> prices;
-    for (const auto& resource : problem_.resources) {
-      prices.push_back(1 / static_cast<double>(resource.capacity));
+  /// Ways that avoid what the ones before them use, by multiplicative prices. Goes on to so many
+  /// rounds.
+  void add_balanced_ways(int rounds) {
+    if (balanced_prices_.empty()) {
+      for (const auto& resource : problem_.resources) {
+        balanced_prices_.push_back(1 / static_cast<double>(resource.capacity));
+      }
     }
-    for (int round = 0; round < kBalancedRounds; ++round) {
-      std::vector<double> used(prices.size(), 0);  // part of its capacity
-      DemandWays<double> ways(problem_, prices, demands_);
+    const std::int64_t kept_work = max_work_ - max_work_ / kPartForBalancedWays;
+    for (; balanced_rounds_ < rounds; ++balanced_rounds_) {
+      if (balanced_rounds_ > 0 && budget_.left() <= kept_work) return;  // one round serves them all
+      budget_.spend(work_of_ways());
+      std::vector<double> used(balanced_prices_.size(), 0);  // part of its capacity
+      DemandWays<double> ways(problem_, balanced_prices_, demands_);
+      double cost = 0;
       for (int k = 0; k < count(); ++k) {
+        cost += ways.price(static_cast<std::size_t>(k));
         std::vector<PackedEdge> edges = ways.edges(static_cast<std::size_t>(k));
         for (const PackedEdge& edge : edges) {
           for (const int r : edge.resources) {
@@ -190,17 +225,18 @@ class DemandSearch {
         }
         add(k, std::move(edges));
       }
+      best_prices_.offer(balanced_prices_, paid_to_all(problem_, balanced_prices_) / cost);
       const double maximum = *std::max_element(used.begin(), used.end());
-      for (std::size_t r = 0; r < prices.size(); ++r) prices[r] *= 1 + used[r] / maximum;
+      for (std::size_t r = 0; r < used.size(); ++r) balanced_prices_[r] *= 1 + used[r] / maximum;
     }
   }
 
-  /// Adds ways cheaper than what their demands pay at present prices; false when nothing is to be
-  /// gained.
-  bool improve(double missing) {
+  /// Adds ways cheaper than what their demands pay at present prices.
+  PricedColumns improve() {
     const std::vector<double> all = master_.prices();
     const std::vector<double> prices(all.begin() + count(), all.end());
     DemandWays<double> ways(problem_, prices, demands_);
+    budget_.spend(work_of_ways());
     double paid = 0, cost = 0;
     bool any = false;
     for (int k = 0; k < count(); ++k) {
@@ -212,7 +248,9 @@ class DemandSearch {
       if (cheapest > all[demand] - kCheaper) continue;
       any = add(k, ways.edges(demand)) || any;
     }
-    return any && cost < paid * (1 - missing);
+    if (cost > 0) best_prices_.offer(prices, paid_to_all(problem_, prices) / cost);
+    if (many_) return {any, rate(), best_prices_.limit()};
+    return {any, cost, paid};
   }
 
   Basis basis() const {
@@ -295,61 +333,53 @@ class DemandSearch {
 
   const PackingProblem& problem_;
   const std::vector<Demand>& demands_;
+  const bool many_;  ///< links
+  const GenerationEnds ends_;
+  const std::int64_t max_work_;
+  WorkBudget budget_;
   PackingMaster master_;
+  std::vector<double> balanced_prices_;
+  int balanced_rounds_ = 0;
+  BestPrices best_prices_;
   std::vector<Carrier> carriers_;
   std::vector<ResourceLoads> loads_;
   std::set<std::pair<int, ResourceLoads>> known_;
 };
 
-}  // namespace
-
-std::vector<Demand> demands_of(Collective collective, int root, int ranks) {
-  std::vector<Demand> demands;
-  for (int rank = 0; rank < ranks; ++rank) {
-    switch (collective) {
-      case Collective::gather:
-        if (rank != root) demands.push_back({rank, root});
-        break;
-      case Collective::scatter:
-        if (rank != root) demands.push_back({root, rank});
-        break;
-      case Collective::alltoall:
-        for (int to = 0; to < ranks; ++to) {
-          if (to != rank) demands.push_back({rank, to});
-        }
-        break;
-      case Collective::broadcast:
-      case Collective::reduce:
-        if (rank == root && ranks > 1) demands.push_back({rank, kEveryRank});
-        break;
-      case Collective::allgather:
-      case Collective::reducescatter:
-        if (ranks > 1) demands.push_back({rank, kEveryRank});
-        break;
-      case Collective::sendrecv:
-        if (ranks > 1) demands.push_back({rank, (rank + 1) % ranks});
-        break;
-      case Collective::allreduce:
-        break;
-    }
-  }
-  return demands;
+/// The tightest of the proofs that the search has come by.
+void prove_by_search(const PackingProblem& problem, const std::vector<Demand>& demands,
+                     const DemandSearch& search, DemandPacking& packing) {
+  constexpr double kSame = 1e-9;
+  const BestPrices& best = search.best_prices();
+  if (const auto exact = search.exact_prices()) prove_demands(problem, demands, *exact, packing);
+  const bool is_proved = !packing.prices.empty();
+  if (is_proved && packing.limit.convert_to<double>() <= best.limit() * (1 + kSame)) return;
+  prove_demands(problem, demands, best.rounded(), packing);
+  prove_demands(problem, demands, best.raw(), packing);
 }
 
-DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands) {
+}  // namespace
+
+DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands,
+                           std::int64_t max_work) {
   CHECK(problem.use == LinkUse::one_way && !demands.empty());
-  DemandSearch search(problem, demands);
-  search.run();
-  Proof proof =
-      prove_demands(problem, demands, search.exact_prices().value_or(search.rough_prices()));
-  DemandPacking packing{{}, 0, std::move(proof.prices), proof.limit};
+  DemandSearch search(problem, demands, max_work);
+  DemandPacking packing;
+  packing.is_complete = search.run();
+  prove_by_search(problem, demands, search, packing);
+  const auto offer = [&](std::vector<Carrier> carriers) {
+    if (carriers.empty()) return;
+    const Rational rate = attained_rate(problem, portions_of(problem, carriers));
+    if (rate > packing.rate) std::tie(packing.rate, packing.carriers) = std::pair(rate, carriers);
+  };
+  if (!packing.is_complete) {
+    offer(search.carriers());
+    offer(search.even_carriers());
+    return packing;
+  }
   for (const bool prefer : {true, false}) {
     search.prefer_low(prefer);
-    std::vector<Carrier> carriers = search.carriers();
-    const Rational rate = attained_rate(problem, portions_of(problem, carriers));
-    if (rate <= packing.rate) continue;
-    packing.rate = rate;
-    packing.carriers = std::move(carriers);
+    offer(search.carriers());
     if (packing.rate == packing.limit) break;
   }
   CHECK(packing.rate > 0);

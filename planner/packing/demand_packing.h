@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "ir/collective.h"
 #include "planner/graph/exact.h"
+#include "planner/graph/work_budget.h"
+#include "planner/packing/demands.h"
 #include "planner/packing/packing_problem.h"
 #include "planner/packing/whole_weights.h"
 
@@ -33,17 +34,6 @@ namespace espalier {
 /// long. (Where no directions share a link, flows do better: see tree_rate.h.)
 inline constexpr int kMaxPricedTreeRanks = 16;
 
-inline constexpr int kEveryRank = -1;
-struct Demand {
-  int from = 0;  ///< rank
-  int to = 0;    ///< rank, or kEveryRank
-};
-
-/// What has to move between ranks, a reduction turned round: a block for every demand, the whole
-/// message for sendrecv, broadcast and reduce. Empty for allreduce, and where everything stays
-/// where it is.
-std::vector<Demand> demands_of(Collective collective, int root, int ranks);
-
 /// A path or tree that carries a share of a demand.
 struct Carrier {
   int demand = 0;                 ///< index
@@ -60,14 +50,17 @@ struct DemandPacking {
   Rational rate;
   std::vector<Rational> prices;  ///< by resource; what all demands cost adds up to 1
   /// What the prices prove: sum of capacity * price. Equal to `rate` unless so many resources are
-  /// full that they are not solved exactly.
+  /// full that they are not solved exactly, or the search ended early.
   Rational limit;
+  /// False: the search ended at its budget. `rate` may be below the best, `limit` above.
+  bool is_complete = true;
 };
 
-/// The best packing by column generation, recovered and proved in exact arithmetic. `limit` is a
-/// proof and `rate` is attained however the search went. \pre the problem is one_way and connected;
-/// there is a demand;
-/// no relays where demands are for every rank.
-DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands);
+/// The best packing by column generation (see column_generation.h), recovered and proved in exact
+/// arithmetic. `limit` is a proof and `rate` is attained however the search went. `max_work`: steps
+/// of the search, see WorkBudget. \pre the problem is one_way and connected; there is a demand; no
+/// relays where demands are for every rank.
+DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands,
+                           std::int64_t max_work = kMaxPackingWork);
 
 }  // namespace espalier

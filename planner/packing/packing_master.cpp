@@ -4,6 +4,7 @@
 #include <ClpSimplex.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 namespace espalier {
 
@@ -45,6 +46,7 @@ void PackingMaster::add(const std::map<int, std::int64_t>& loads) {
   solver_->simplex.addColumn(static_cast<int>(rows.size()), rows.data(), elements.data(), 0,
                              COIN_DBL_MAX, 1);
   values_.push_back(1);
+  elements_ += static_cast<std::int64_t>(rows.size());
 }
 
 void PackingMaster::set_value(int column, double value) {
@@ -52,9 +54,22 @@ void PackingMaster::set_value(int column, double value) {
   solver_->simplex.setObjectiveCoefficient(column, value);
 }
 
-bool PackingMaster::solve() {
+bool PackingMaster::solve(WorkBudget& budget) {
+  ClpSimplex& simplex = solver_->simplex;
+  // A step of the simplex method looks at rows and at part of the columns.
+  const std::int64_t step = simplex.numberRows() + elements_ / 4 + 1;
+  simplex.setNumberIterations(0);
+  simplex.setMaximumIterations(static_cast<int>(
+      std::clamp<std::int64_t>(budget.left() / step, 1, std::numeric_limits<int>::max())));
   // Columns were added to a basis that stays feasible: primal simplex, keeping the factorization.
-  return solver_->simplex.primal(0, 1 + 2) == 0 && solver_->simplex.isProvenOptimal();
+  const bool solved = simplex.primal(0, 1 + 2) == 0 && simplex.isProvenOptimal();
+  budget.spend(simplex.numberIterations() * step);
+  return solved;
+}
+
+bool PackingMaster::solve() {
+  WorkBudget unlimited(std::numeric_limits<std::int64_t>::max());
+  return solve(unlimited);
 }
 
 std::vector<double> PackingMaster::prices() const {

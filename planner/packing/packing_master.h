@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "planner/graph/work_budget.h"
+
 // The linear program of tree packing, solved by COIN-OR CLP. Private to the room.
 
 namespace espalier {
@@ -24,8 +26,10 @@ class PackingMaster {
   /// What a column is worth; 1 at first.
   void set_value(int column, double value);
 
-  /// Solves from the last basis. False when CLP gives up.
-  bool solve();
+  /// Solves from the last basis. False when CLP gives up or the work is spent: prices and weights
+  /// are then those of the last step, not the best.
+  bool solve(WorkBudget& budget);
+  bool solve();  ///< however long it takes
   /// Dual prices by resource, not below 0.
   std::vector<double> prices() const;
   /// Weights by column, not below 0.
@@ -38,6 +42,7 @@ class PackingMaster {
   struct Solver;
   std::unique_ptr<Solver> solver_;
   std::vector<double> values_;
+  std::int64_t elements_ = 0;  ///< of all columns
 };
 
 }  // namespace espalier

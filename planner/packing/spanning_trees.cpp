@@ -11,17 +11,18 @@
 
 #include "core/check.h"
 #include "planner/packing/cheapest_tree.h"
-#include "planner/packing/packing_master.h"
+#include "planner/packing/column_generation.h"
 
 namespace espalier {
 namespace {
 
-/// A tree cheaper than this (of 1) improves the packing. On machines of many links a thousandth of
-/// the rate is left where it is: the last one takes most of the time.
-constexpr double kCheapEnough = 1 - 1e-8;
-constexpr double kCheapEnoughOfMany = 1 - 1e-3;
+/// The part of the rate that may be missing when the search ends. On machines of many links a
+/// thousandth is left where it is: it takes most of the time.
+constexpr GenerationEnds kTreeEnds{.missing = 1e-8, .rounds = 5000};
+constexpr GenerationEnds kTreeEndsOfMany{.missing = 1e-3, .rounds = 5000};
 constexpr std::size_t kManyTreeResources = 300;
-constexpr int kMaxTreeRounds = 5000;
+/// Trees that are made without a linear program take this part of the work, at most.
+constexpr int kPartForBalancedTrees = 4;
 /// What a tree loses of its value for every link that the whole message would keep busy on it, so
 /// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
 /// one: far above the solver's tolerance, far below what any change of the rate could win.
@@ -39,46 +40,70 @@ Loads capacities_of(const PackingProblem& problem) {
 /// The trees found so far and the linear program over them.
 class TreeSearch {
  public:
-  explicit TreeSearch(const PackingProblem& problem)
+  TreeSearch(const PackingProblem& problem, std::int64_t max_work)
       : problem_(problem),
+        many_(problem.resources.size() > kManyTreeResources),
+        ends_(many_ ? kTreeEndsOfMany : kTreeEnds),
+        max_work_(max_work),
+        budget_(max_work),
         master_(capacities_of(problem)),
         cost_of_load_(problem.resources.size(), 0) {}
 
-  void run() {
-    add_balanced_trees();
-    generate();
+  /// False when the work is spent before it is known how good the packing is.
+  bool run() {
+    if (many_) {
+      // Where all ranks are alike, a tree from each is best, and balanced prices prove it.
+      add_balanced_trees(problem_.ranks);
+      if (!master_.solve(budget_)) return false;
+      if (rate() >= best_prices_.limit() * (1 - ends_.missing)) return true;
+    }
+    add_balanced_trees(problem_.ranks + static_cast<int>(problem_.resources.size()));
+    return generate();
   }
 
   /// Goes on to an optimum that keeps links least busy, all together, and among those to one of low
   /// trees. On direct links, where all trees have as many edges, low ones are all that is wanted.
   void prefer_light_and_low() {
+    budget_ = WorkBudget(max_work_);
     const bool passes_switches =
         problem_.arcs_from.size() > static_cast<std::size_t>(problem_.sites());
     if (passes_switches) make_busy_links_cost();
     const std::vector<double> prices = even_out(prices_of_use());
     const RankDistances<double> distances(problem_, prices);
-    for (int root = 0; root < problem_.ranks; ++root) add(distances.tree(root).tree);
+    for (int root = 0; root < problem_.ranks && !budget_.is_spent(); ++root) {
+      add(distances.tree(root).tree);
+      budget_.spend(work_of_tree());
+    }
     value_columns(kCostOfHeight);
-    master_.solve();
+    master_.solve(budget_);
   }
 
   void prefer_none() {
+    budget_ = WorkBudget(max_work_);
     cost_of_load_.assign(cost_of_load_.size(), 0);
     value_columns(/*cost_of_height=*/0);
-    master_.solve();
+    master_.solve(budget_);
   }
 
-  std::vector<double> prices() const { return master_.prices(); }
+  const BestPrices& best_prices() const { return best_prices_; }
   std::vector<int> basic_columns() const { return master_.basic_columns(); }
+  std::vector<int> all_columns() const {
+    std::vector<int> columns(trees_.size());
+    std::iota(columns.begin(), columns.end(), 0);
+    return columns;
+  }
   const SpanningTree& tree(int column) const { return trees_[static_cast<std::size_t>(column)]; }
   const Loads& loads(int column) const { return loads_[static_cast<std::size_t>(column)]; }
 
   /// Weights of the basic columns, in their order, as the solver has them.
   TreeWeights rough_weights() const {
     const std::vector<double> all = master_.weights();
+    // Sums of many fractions take long; of multiples of one they don't.
+    const double grain = many_ ? *std::max_element(all.begin(), all.end()) / (1 << 20) : 0;
     TreeWeights weights;
     for (const int column : basic_columns()) {
-      weights.emplace_back(all[static_cast<std::size_t>(column)]);
+      const double weight = all[static_cast<std::size_t>(column)];
+      weights.emplace_back(grain > 0 ? std::round(weight / grain) : weight);
     }
     return weights;
   }
@@ -121,31 +146,56 @@ class TreeSearch {
   }
 
   /// Trees that avoid what the ones before them use, by multiplicative prices: a start that covers
-  /// every link.
-  void add_balanced_trees() {
-    std::vector<double> share;  // of its capacity that a load of 1 takes
-    for (const auto& resource : problem_.resources) {
-      share.push_back(1 / static_cast<double>(resource.capacity));
+  /// every link. Goes on to so many.
+  void add_balanced_trees(int trees) {
+    if (balanced_prices_.empty()) {
+      for (std::size_t r = 0; r < problem_.resources.size(); ++r) {
+        balanced_prices_.push_back(1 / capacity(r));
+      }
     }
-    std::vector<double> prices = share;
-    const int trees = problem_.ranks + static_cast<int>(problem_.resources.size());
-    for (int i = 0; i < trees; ++i) {
-      const SpanningTree tree =
-          RankDistances<double>(problem_, prices).tree(i % problem_.ranks).tree;
-      add(tree);
-      const Loads loads = loads_of(problem_, tree);
+    const std::int64_t kept_work = max_work_ - max_work_ / kPartForBalancedTrees;
+    for (; balanced_trees_ < trees && budget_.left() > kept_work; ++balanced_trees_) {
+      budget_.spend(work_of_distances() + work_of_tree());
+      const CheapestTree<double> cheapest =
+          RankDistances<double>(problem_, balanced_prices_).tree(balanced_trees_ % problem_.ranks);
+      note_proof(balanced_prices_, cheapest.price);
+      add(cheapest.tree);
+      const Loads loads = loads_of(problem_, cheapest.tree);
       double maximum = 0;
       for (std::size_t r = 0; r < loads.size(); ++r) {
-        maximum = std::max(maximum, static_cast<double>(loads[r]) * share[r]);
+        maximum = std::max(maximum, static_cast<double>(loads[r]) / capacity(r));
       }
       for (std::size_t r = 0; r < loads.size(); ++r) {
-        prices[r] *= 1 + 0.5 * static_cast<double>(loads[r]) * share[r] / maximum;
+        balanced_prices_[r] *= 1 + 0.5 * static_cast<double>(loads[r]) / capacity(r) / maximum;
       }
     }
   }
 
   double capacity(std::size_t resource) const {
     return static_cast<double>(problem_.resources[resource].capacity);
+  }
+
+  /// Links looked at to find the ways between all sites, and for a tree over these.
+  std::int64_t work_of_distances() const {
+    std::int64_t arcs = 0;
+    for (const auto& from : problem_.arcs_from) arcs += static_cast<std::int64_t>(from.size());
+    const auto vertices = static_cast<std::int64_t>(problem_.arcs_from.size());
+    return problem_.sites() * (8 * arcs / std::max<std::int64_t>(1, problem_.sites()) + vertices);
+  }
+  std::int64_t work_of_tree() const {
+    const std::int64_t sites = problem_.sites();
+    return 4 * sites * sites + static_cast<std::int64_t>(problem_.resources.size());
+  }
+
+  /// What all columns in use carry, in the problem's unit.
+  double rate() const {
+    const std::vector<double> weights = master_.weights();
+    return std::accumulate(weights.begin(), weights.end(), 0.0);
+  }
+
+  /// `price`: of the cheapest tree.
+  void note_proof(const std::vector<double>& prices, double price) {
+    best_prices_.offer(prices, paid_to_all(problem_, prices) / price);
   }
 
   double cost_of(const Loads& loads) const {
@@ -170,14 +220,13 @@ class TreeSearch {
     for (std::size_t r = 0; r < duals.size(); ++r) {
       cost_of_load_[r] = kCostOfBusyLinks * rate / capacity(r);
     }
+    links_cost_ = true;
     value_columns(/*cost_of_height=*/0);
     generate();
   }
 
-  void generate() {
-    for (int round = 0; round < kMaxTreeRounds; ++round) {
-      if (!master_.solve() || !improve()) return;
-    }
+  bool generate() {
+    return generate_columns(master_, ends_, budget_, [&] { return improve(); });
   }
 
   /// What a tree pays for a load: its present price, and what loads cost besides.
@@ -187,18 +236,22 @@ class TreeSearch {
     return prices;
   }
 
-  /// Adds trees cheaper than 1 at the present prices; false when there are none.
-  bool improve() {
-    const RankDistances<double> distances(problem_, prices_of_use());
-    const double cheap_enough =
-        problem_.resources.size() > kManyTreeResources ? kCheapEnoughOfMany : kCheapEnough;
-    bool any = false;
+  /// Adds trees cheaper than 1, which is what those in use pay at the present prices.
+  PricedColumns improve() {
+    const std::vector<double> prices = prices_of_use();
+    const RankDistances<double> distances(problem_, prices);
+    budget_.spend(work_of_distances());
+    PricedColumns found{.any_new = false, .rate = 1, .limit = 1};
     for (int root = 0; root < problem_.ranks; root += std::max(1, problem_.ranks / 4)) {
       const CheapestTree<double> cheapest = distances.tree(root);
-      if (cheapest.price >= cheap_enough) return any;
-      any = add(cheapest.tree) || any;
+      budget_.spend(work_of_tree());
+      if (root == 0 && !links_cost_) note_proof(prices, cheapest.price);
+      found.limit = 1 / cheapest.price;
+      if (cheapest.price >= 1 - ends_.missing) break;
+      found.any_new = add(cheapest.tree) || found.any_new;
     }
-    return any;
+    if (many_ && !links_cost_) found.limit = std::min(found.limit, best_prices_.limit() / rate());
+    return found;
   }
 
   /// Prices that differ within the solver's tolerance become equal.
@@ -220,33 +273,44 @@ class TreeSearch {
   }
 
   const PackingProblem& problem_;
+  const bool many_;  ///< links
+  const GenerationEnds ends_;
+  const std::int64_t max_work_;
+  WorkBudget budget_;
   PackingMaster master_;
+  std::vector<double> balanced_prices_;
+  int balanced_trees_ = 0;
+  BestPrices best_prices_;
   std::vector<double> cost_of_load_;  ///< by resource, besides its price
+  bool links_cost_ = false;
   std::vector<SpanningTree> trees_;
   std::vector<Loads> loads_;
   std::vector<int> heights_;
   std::set<std::pair<Loads, int>> known_;
 };
 
-/// Scales the prices so that the cheapest tree costs 1, which makes them a proof of `limit`.
+/// Scales the prices so that the cheapest tree costs 1, which makes them a proof of `limit`. Keeps
+/// them where they prove more than what is known.
 void prove_trees(const PackingProblem& problem, const std::vector<Rational>& prices,
                  TreePacking& packing) {
   const std::vector<Integer> whole = whole_prices(prices);
   const CheapestTree<Integer> cheapest = RankDistances<Integer>(problem, whole).tree(0);
-  CHECK(cheapest.price > 0);
-  packing.prices.clear();
-  packing.limit = 0;
+  if (cheapest.price == 0) return;  // of a search that ended before prices joined all ranks
+  std::vector<Rational> scaled;
+  Rational limit = 0;
   for (std::size_t r = 0; r < whole.size(); ++r) {
-    packing.prices.emplace_back(whole[r], cheapest.price);
-    packing.limit += packing.prices.back() * problem.resources[r].capacity;
+    scaled.emplace_back(whole[r], cheapest.price);
+    limit += scaled.back() * problem.resources[r].capacity;
   }
+  if (!packing.prices.empty() && limit >= packing.limit) return;
+  packing.prices = std::move(scaled);
+  packing.limit = limit;
 }
 
-/// Takes the trees of the search's basis with these weights as the packing. Returns how full the
-/// fullest resource is, 1 at most when the weights are right; -1 when a weight is below 0.
-Rational take_basis(const PackingProblem& problem, const TreeSearch& search,
-                    const TreeWeights& weights, TreePacking& packing) {
-  const std::vector<int> columns = search.basic_columns();
+/// Takes these trees of the search with these weights as the packing. Returns how full the fullest
+/// resource is, 1 at most when the weights are right; -1 when a weight is below 0.
+Rational take(const PackingProblem& problem, const TreeSearch& search,
+              const std::vector<int>& columns, const TreeWeights& weights, TreePacking& packing) {
   TreeWeights used(problem.resources.size());
   packing.trees.clear();
   packing.weights.clear();
@@ -269,81 +333,65 @@ Rational take_basis(const PackingProblem& problem, const TreeSearch& search,
   return fullest;
 }
 
-/// With exact weights, if they are a packing: the floating point basis may be off.
+/// The basis with exact weights, if they are a packing: the floating point basis may be off.
 bool take_exactly(const PackingProblem& problem, const TreeSearch& search, TreePacking& packing) {
   const std::optional<TreeWeights> weights = search.weights();
   if (!weights) return false;
-  const Rational fullest = take_basis(problem, search, *weights, packing);
+  const Rational fullest = take(problem, search, search.basic_columns(), *weights, packing);
   return fullest >= 0 && fullest <= 1;
 }
 
-/// With the solver's weights, scaled so that nothing is overloaded.
-void take_roughly(const PackingProblem& problem, const TreeSearch& search, TreePacking& packing) {
-  const Rational fullest = take_basis(problem, search, search.rough_weights(), packing);
-  CHECK(fullest > 0);
+/// Scaled so that nothing is overloaded. False where the weights are all 0.
+bool take_scaled(const PackingProblem& problem, const TreeSearch& search,
+                 const std::vector<int>& columns, const TreeWeights& weights,
+                 TreePacking& packing) {
+  const Rational fullest = take(problem, search, columns, weights, packing);
+  if (fullest <= 0) return false;
   for (Rational& weight : packing.weights) weight /= fullest;
   packing.rate /= fullest;
+  return true;
+}
+
+/// With the solver's weights. Those of a search that ended early may be worse than no weights: the
+/// balanced trees share links evenly.
+void take_roughly(const PackingProblem& problem, const TreeSearch& search, TreePacking& packing) {
+  const bool any =
+      take_scaled(problem, search, search.basic_columns(), search.rough_weights(), packing);
+  if (any && packing.is_complete) return;
+  TreePacking even = packing;
+  const std::vector<int> columns = search.all_columns();
+  CHECK(take_scaled(problem, search, columns, TreeWeights(columns.size(), 1), even));
+  if (!any || even.rate > packing.rate) packing = std::move(even);
+}
+
+/// The tightest of the proofs that the search has come by.
+void prove_by_search(const PackingProblem& problem, const TreeSearch& search,
+                     TreePacking& packing) {
+  constexpr double kSame = 1e-9;
+  const BestPrices& best = search.best_prices();
+  if (const auto exact = search.exact_prices()) prove_trees(problem, *exact, packing);
+  const bool is_proved = !packing.prices.empty();
+  if (is_proved && packing.limit.convert_to<double>() <= best.limit() * (1 + kSame)) return;
+  prove_trees(problem, best.rounded(), packing);
+  prove_trees(problem, best.raw(), packing);
 }
 
 }  // namespace
 
-Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
-  Loads loads(problem.resources.size(), 0);
-  for (const PackedEdge& edge : tree) {
-    for (const int resource : edge.resources) {
-      const auto r = static_cast<std::size_t>(resource);
-      loads[r] += problem.resources[r].load;
-    }
-  }
-  return loads;
-}
-
-TreePacking pack_spanning_trees(const PackingProblem& problem) {
+TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_work) {
   CHECK(problem.ranks >= 2);
-  TreeSearch search(problem);
-  search.run();
+  TreeSearch search(problem, max_work);
   TreePacking packing;
-  std::optional<std::vector<Rational>> prices = search.exact_prices();
-  if (!prices) {
-    prices.emplace();
-    for (const double price : search.prices()) prices->emplace_back(price);
+  packing.is_complete = search.run();
+  prove_by_search(problem, search, packing);
+  if (packing.is_complete) {
+    search.prefer_light_and_low();
+    if (take_exactly(problem, search, packing) && packing.rate == packing.limit) return packing;
+    search.prefer_none();
   }
-  prove_trees(problem, *prices, packing);
-  search.prefer_light_and_low();
-  if (take_exactly(problem, search, packing) && packing.rate == packing.limit) return packing;
-  search.prefer_none();
-  if (!take_exactly(problem, search, packing)) take_roughly(problem, search, packing);
+  if (packing.is_complete && take_exactly(problem, search, packing)) return packing;
+  take_roughly(problem, search, packing);
   return packing;
-}
-
-TreeCentre centre_of(const SpanningTree& tree) {
-  std::size_t n = 1;
-  for (const PackedEdge& edge : tree) {
-    n = std::max(n, static_cast<std::size_t>(std::max(edge.from, edge.to)) + 1);
-  }
-  std::vector<std::vector<int>> neighbours(n);
-  for (const PackedEdge& edge : tree) {
-    neighbours[static_cast<std::size_t>(edge.from)].push_back(edge.to);
-    neighbours[static_cast<std::size_t>(edge.to)].push_back(edge.from);
-  }
-  // The longest path joins the rank farthest from any to the one farthest from that.
-  const auto farthest = [&](int start) {
-    std::vector<int> path_to(n, -1);
-    path_to[static_cast<std::size_t>(start)] = start;
-    std::vector<int> order{start};
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      for (const int next : neighbours[static_cast<std::size_t>(order[i])]) {
-        if (path_to[static_cast<std::size_t>(next)] >= 0) continue;
-        path_to[static_cast<std::size_t>(next)] = order[i];
-        order.push_back(next);
-      }
-    }
-    std::vector<int> path{order.back()};
-    while (path.back() != start) path.push_back(path_to[static_cast<std::size_t>(path.back())]);
-    return path;
-  };
-  const std::vector<int> longest = farthest(farthest(0).front());
-  return {longest[longest.size() / 2], static_cast<int>(longest.size() / 2)};
 }
 
 }  // namespace espalier

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "planner/graph/exact.h"
-#include "planner/packing/packing_problem.h"
+#include "planner/graph/work_budget.h"
+#include "planner/packing/spanning_tree.h"
 
 // Spanning trees for allreduce on any machine. Private to the room.
 //
@@ -30,13 +31,6 @@
 
 namespace espalier {
 
-/// An edge for every rank and every relay joined but one.
-using SpanningTree = std::vector<PackedEdge>;
-
-/// How often a tree uses each resource, counted as the resource counts a use.
-using Loads = std::vector<std::int64_t>;
-Loads loads_of(const PackingProblem& problem, const SpanningTree& tree);
-
 /// Weights, rate and limit in the problem's unit.
 struct TreePacking {
   std::vector<SpanningTree> trees;
@@ -47,18 +41,14 @@ struct TreePacking {
   /// hundred links; a little above on larger ones, which are not solved exactly. With many relays
   /// (see cheapest_tree.h) it may be too low.
   Rational limit;
+  /// False: the search ended at its budget. `rate` may be below the best, `limit` above.
+  bool is_complete = true;
 };
 
-/// The best packing by column generation, recovered and proved in exact arithmetic. `limit` is a
-/// proof and the weights overload nothing however the search went. \pre at least
-/// two ranks, all connected.
-TreePacking pack_spanning_trees(const PackingProblem& problem);
-
-/// The rank or relay from which the farthest is nearest, counted in edges, and how far that is.
-struct TreeCentre {
-  int rank = 0;
-  int height = 0;
-};
-TreeCentre centre_of(const SpanningTree& tree);
+/// The best packing by column generation (see column_generation.h), recovered and proved in exact
+/// arithmetic. `limit` is a proof and the weights overload nothing however the search went.
+/// `max_work`: steps of the search, see WorkBudget. \pre at least two ranks, all connected.
+TreePacking pack_spanning_trees(const PackingProblem& problem,
+                                std::int64_t max_work = kMaxPackingWork);
 
 }  // namespace espalier

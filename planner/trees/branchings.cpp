@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "planner/graph/max_flow.h"
+#include "planner/graph/work_budget.h"
 
 namespace espalier {
 namespace {
@@ -48,8 +49,8 @@ struct Batch {
 
 class Packer {
  public:
-  Packer(int ranks, std::vector<std::int64_t> trees, const Supply& supply)
-      : ranks_(ranks), left_(std::move(trees)) {
+  Packer(int ranks, std::vector<std::int64_t> trees, const Supply& supply, std::int64_t max_work)
+      : ranks_(ranks), left_(std::move(trees)), budget_(max_work) {
     for (int root = 0; root < ranks; ++root) {
       if (supply[root] == 0) continue;
       Batch batch;
@@ -78,6 +79,10 @@ class Packer {
       // Batches that split off in the loop are reached by it.
       for (std::size_t i = 0; i < batches_.size(); ++i) {
         if (batches_[i].missing == 0) continue;
+        if (budget_.is_spent()) {
+          complete(batches_[i]);
+          continue;
+        }
         grow_level(i);
         Batch& batch = batches_[i];
         batch.level = std::move(batch.next_level);
@@ -85,7 +90,7 @@ class Packer {
         batch.at = 0;
         // An arc refused once would be refused for ever, so a level is never gone through again,
         // and as long as the trees exist a batch never runs out of levels.
-        CHECK(batch.missing == 0 || !batch.level.empty());
+        CHECK(batch.missing == 0 || !batch.level.empty() || budget_.is_spent());
         unfinished = unfinished || batch.missing > 0;
       }
     }
@@ -112,7 +117,7 @@ class Packer {
         if (const std::int64_t maximum = affordable(index, from, to); maximum > 0) {
           add_edge(index, from, to, maximum);
         }
-        if (batches_[index].missing == 0) return;
+        if (batches_[index].missing == 0 || budget_.is_spent()) return;
       }
       batches_[index].head_at = 0;
     }
@@ -139,6 +144,29 @@ class Packer {
     batch.next_level.push_back(to);
     left(from, to) -= weight;
     out_left_[from] -= weight;
+  }
+
+  /// Without asking whether that leaves room for others: the arcs with most left, or least
+  /// overloaded.
+  void complete(Batch& batch) {
+    std::vector<int> reached{batch.tree.root};
+    for (const auto& [from, to] : batch.tree.edges) reached.push_back(to);
+    for (; batch.missing > 0; --batch.missing) {
+      int best_from = -1, best_to = -1;
+      for (const int from : reached) {
+        for (const int to : heads_[from]) {
+          if (batch.reached.contains(to)) continue;
+          if (best_from >= 0 && left(from, to) <= left(best_from, best_to)) continue;
+          best_from = from;
+          best_to = to;
+        }
+      }
+      CHECK(best_from >= 0);
+      batch.tree.edges.emplace_back(best_from, best_to);
+      batch.reached.insert(best_to);
+      reached.push_back(best_to);
+      left(best_from, best_to) -= batch.tree.weight;
+    }
   }
 
   /// A set that as many arcs enter as batches still have to: whoever has been inside is kept out.
@@ -170,16 +198,20 @@ class Packer {
       sources[batch.reached.common(leads_on)] += batch.tree.weight;
     }
     flow_.clear(ranks_ + static_cast<int>(sources.size()));
+    constexpr std::int64_t kArcsPerBatch = 8;
+    budget_.spend(size * kArcsPerBatch);
     int source = ranks_;
     for (const auto& [ways, weight] : sources) {
       flow_.add(from, source, weight);
       for (int rank = 0; rank < ranks_; ++rank) {
         if (ways.contains(rank)) flow_.add(source, rank, weight);
       }
+      budget_.spend(ranks_);
       ++source;
     }
     for (int tail = 0; tail < ranks_; ++tail) {
       if (tail == to) continue;
+      budget_.spend(static_cast<std::int64_t>(heads_[tail].size()));
       for (const int head : heads_[tail]) {
         if (const std::int64_t units = left(tail, head); units > 0) flow_.add(tail, head, units);
       }
@@ -206,13 +238,14 @@ class Packer {
   std::vector<Batch> batches_;
   std::vector<RankBits> tight_;
   MaxFlow flow_;
+  WorkBudget budget_;
 };
 
 }  // namespace
 
 std::vector<Branching> pack_branchings(int ranks, std::vector<std::int64_t> trees,
-                                       const Supply& supply) {
-  return Packer(ranks, std::move(trees), supply).run();
+                                       const Supply& supply, std::int64_t max_work) {
+  return Packer(ranks, std::move(trees), supply, max_work).run();
 }
 
 }  // namespace espalier

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/packing/packing_problem.h"
+
+// One tree of a packing for allreduce. Private to the room.
+
+namespace espalier {
+
+/// An edge for every rank and every relay joined but one.
+using SpanningTree = std::vector<PackedEdge>;
+
+/// How often a tree uses each resource, counted as the resource counts a use.
+using Loads = std::vector<std::int64_t>;
+Loads loads_of(const PackingProblem& problem, const SpanningTree& tree);
+
+/// The rank or relay from which the farthest is nearest, counted in edges, and how far that is.
+struct TreeCentre {
+  int rank = 0;
+  int height = 0;
+};
+TreeCentre centre_of(const SpanningTree& tree);
+
+}  // namespace espalier
