@@ -43,7 +43,7 @@ std::string system_reason() { return std::strerror(errno); }
 
 std::string read_all(std::FILE* file, const std::string& path) {
   std::string content;
-  std::array<char, 65536> buffer;
+  std::array<char, 16384> buffer;  // threads may have small stacks
   for (;;) {
     const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), file);
     if (count == 0) break;
