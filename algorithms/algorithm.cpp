@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/words.h"
 #include "planner/machine_order.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

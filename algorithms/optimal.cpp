@@ -8,6 +8,7 @@
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -12,6 +12,7 @@
 #include "ir/builder.h"
 #include "ir/chunk.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -12,6 +12,7 @@
 #include "algorithms/algorithm.h"
 #include "core/error.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

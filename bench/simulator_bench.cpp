@@ -29,6 +29,7 @@
 #include "ir/verify.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 #include "topologies/route.h"
 
 namespace espalier::bench {

@@ -7,6 +7,7 @@
 
 #include "ir/chunk.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

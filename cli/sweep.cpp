@@ -13,6 +13,7 @@
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "ir/data.h"
+#include "ir/print.h"
 #include "scenarios/describe.h"
 
 namespace espalier {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The printing half of the text form (text.cpp parses it). Lines are appended to one string, since
 // programs have millions of them.
+#include "ir/print.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <iterator>
 
 #include "ir/program.h"
-#include "ir/text.h"
 #include "ir/text_lexer.h"
 
 namespace espalier {

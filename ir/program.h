@@ -118,13 +118,6 @@ struct PlaceNumber {
 /// relays, and as a host memory otherwise.
 PlaceNumber place_number(const Program& program, PlaceId place);
 
-/// "r3", "h0" or "g1".
-std::string place_name(const Program& program, PlaceId place);
-/// "r3.out[0:4]" or "h0.tmp[2]".
-std::string to_string(const Program& program, const Slice& slice);
-/// The op as a line of the text form, without its number.
-std::string to_string(const Program& program, OpId op);
-
 /// Structural equality, lines aside: what the text form must preserve.
 bool same_program(const Program& a, const Program& b);
 

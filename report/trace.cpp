@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "ir/print.h"
 #include "report/json.h"
 
 namespace espalier {

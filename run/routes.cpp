@@ -11,6 +11,7 @@
 
 #include "core/words.h"
 #include "ir/hash.h"
+#include "ir/print.h"
 
 namespace espalier {
 namespace {

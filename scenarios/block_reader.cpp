@@ -10,6 +10,7 @@
 #include "core/words.h"
 #include "scenarios/chooser.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

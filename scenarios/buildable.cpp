@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/words.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

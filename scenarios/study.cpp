@@ -14,6 +14,7 @@
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

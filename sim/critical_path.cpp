@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/critical_path.h"
+#include "ir/print.h"
 
 #include <algorithm>
 #include <string>

@@ -97,9 +97,4 @@ class Dispatcher {
   std::vector<ResourceId> resources_;
 };
 
-/// One diagnostic per blocked op (at most 8, and a first one that counts them): rank, op and what
-/// it waits for. \pre some op never ended.
-std::vector<Diagnostic> explain_stuck(const Program& program, const OpGraph& graph,
-                                      const OpHistory& history);
-
 }  // namespace espalier

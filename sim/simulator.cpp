@@ -13,6 +13,7 @@
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
 #include "sim/simgrid_engine.h"
+#include "sim/stuck.h"
 
 namespace espalier {
 namespace {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/stuck.h"
+
 #include <fmt/format.h>
 
 #include "core/check.h"
 #include "core/words.h"
-#include "sim/dispatcher.h"
+#include "ir/print.h"
 
 namespace espalier {
 namespace {

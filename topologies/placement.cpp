@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "topologies/placement.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 #include <unordered_map>
-
-#include "topologies/route.h"
 
 namespace espalier {
 namespace {

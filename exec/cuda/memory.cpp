@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "exec/cuda/kernels.h"
+#include "ir/print.h"
 
 namespace espalier::cuda {
 namespace {

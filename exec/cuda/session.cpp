@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "exec/cuda/watch.h"
 #include "exec/run_options.h"
+#include "ir/print.h"
 
 namespace espalier::cuda {
 namespace {

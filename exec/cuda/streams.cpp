@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "ir/print.h"
 
 namespace espalier::cuda {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/lanes/stuck_report.h"
+#include "ir/print.h"
 
 #include <fmt/format.h>
 

@@ -15,6 +15,7 @@
 #include "tests/algorithms/programs.h"
 #include "tests/topologies/subsets.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 // For algorithms that look at the machine.
 

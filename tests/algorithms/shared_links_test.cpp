@@ -11,6 +11,7 @@
 #include "planner/bounds.h"
 #include "planner/link_loads.h"
 #include "tests/algorithms/machines.h"
+#include "topologies/placement.h"
 
 namespace espalier::programs {
 namespace {

@@ -22,6 +22,7 @@
 #include "ir/verify.h"
 #include "tests/exec/recording_device.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -13,6 +13,7 @@
 #include "run/routes.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

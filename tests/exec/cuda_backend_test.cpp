@@ -12,6 +12,7 @@
 #include "tests/exec/every_type.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

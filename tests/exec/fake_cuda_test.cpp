@@ -18,6 +18,7 @@
 #include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 #include "topologies/route.h"
 
 namespace espalier {

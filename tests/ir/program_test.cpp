@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/print.h"
 
 namespace espalier {
 namespace {

@@ -13,6 +13,7 @@
 #include "scenarios/study.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

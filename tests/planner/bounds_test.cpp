@@ -17,6 +17,7 @@
 #include "run/backend.h"
 #include "run/routes.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

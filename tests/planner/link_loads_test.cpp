@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "planner/bounds.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -18,6 +18,7 @@
 #include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -20,6 +20,7 @@
 #include "planner/pack_arborescences.h"
 #include "planner/packing/packing_master.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

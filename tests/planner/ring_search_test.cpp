@@ -17,6 +17,7 @@
 #include "planner/graph/fabric_links.h"
 #include "tests/topologies/subsets.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

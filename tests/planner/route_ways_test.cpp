@@ -13,6 +13,7 @@
 #include "planner/packing/cheapest_ways.h"
 #include "planner/packing/packing_problem.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -18,6 +18,7 @@
 #include "planner/packing/cheapest_arborescence.h"
 #include "planner/packing/packing_master.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -15,6 +15,7 @@
 #include "sim/simulator.h"
 #include "tests/oracle/ask.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

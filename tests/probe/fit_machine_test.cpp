@@ -14,6 +14,7 @@
 #include "sim/simulator.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -19,6 +19,7 @@
 #include "planner/bounds.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -8,6 +8,7 @@
 #include "ir/builder.h"
 #include "run/backend.h"
 #include "sim/simulator.h"
+#include "topologies/placement.h"
 #include "topologies/route.h"
 
 namespace espalier {

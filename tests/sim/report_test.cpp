@@ -2,6 +2,7 @@
 // What a report explains: links, critical path, timeline, and why a program is stuck.
 #include <gtest/gtest.h>
 
+#include "ir/print.h"
 #include "sim/critical_path.h"
 #include "tests/sim/machine.h"
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/topologies/machine_fixture.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/topologies/machine_fixture.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "topologies/load.h"
+#include "topologies/placement.h"
 #include "topologies/route.h"
 
 namespace espalier {

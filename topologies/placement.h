@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// The machine's GPUs numbered by `gpus`, in that order; all of them when empty. Throws
+/// Error{usage} with every number that is out of range or given twice.
+std::vector<NodeId> chosen_gpus(const Topology& topology, const std::vector<int>& gpus);
+
+/// The GPUs numbered by `relays`, which help ranks on `gpus`. Throws Error{usage} with every number
+/// that is out of range, given twice, or among `gpus`.
+std::vector<NodeId> chosen_relays(const Topology& topology, const std::vector<int>& gpus,
+                                  const std::vector<int>& relays);
+/// The numbers of the GPUs that `gpus` leaves out: none when it is empty.
+std::vector<int> idle_gpus(const Topology& topology, const std::vector<int>& gpus);
+
+/// Ranks 0..n-1 on `chosen_gpus`, relays on `chosen_relays`. Throws what both throw, together.
+Placement place_ranks(const Router& router, const std::vector<int>& gpus,
+                      const std::vector<int>& relays = {});
+
+/// The first pair of ranks without a route, for "exit 3 naming the pair"; nothing when connected.
+/// A pair counts as connected when a chain of ranks and relays joins it.
+std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
+                                                    const Placement& placement);
+
+}  // namespace espalier
