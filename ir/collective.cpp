@@ -101,10 +101,13 @@ Region region_of(const Contract& contract, int rank, Extent extent, Buffer out_o
 
 }  // namespace
 
+bool is_known(Collective collective) {
+  return static_cast<std::size_t>(collective) < kCollectives.size();
+}
+
 const CollectiveInfo& info(Collective collective) {
-  const auto index = static_cast<std::size_t>(collective);
-  CHECK(index < kCollectives.size());
-  return kCollectives[index];
+  CHECK(is_known(collective));
+  return kCollectives[static_cast<std::size_t>(collective)];
 }
 
 std::string_view to_string(Collective collective) { return info(collective).name; }

@@ -31,6 +31,9 @@ struct CollectiveInfo {
   bool blocked;
 };
 
+/// Whether the value names a collective; one that was cast from a number may not.
+bool is_known(Collective collective);
+/// \pre is_known(collective).
 const CollectiveInfo& info(Collective collective);
 std::string_view to_string(Collective collective);
 std::span<const CollectiveInfo> all_collectives();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ class RandomProgram {
   }
 
   Contract random_contract() {
-    const Collective collective = all_collectives()[pick(0, 8)].id;
+    const Collective collective = all_collectives()[pick(0, std::ssize(all_collectives()) - 1)].id;
     const auto ranks = static_cast<int>(pick(1, 5));
     const std::int64_t units = (info(collective).blocked ? ranks : 1) * pick(1, options_.max_units);
     const int root = info(collective).rooted ? static_cast<int>(pick(0, ranks - 1)) : 0;
