@@ -80,6 +80,8 @@ const std::vector<OptionSpec>& all_options() {
        "text"},
       {"--output", "FILE", WordKind::file, false,
        "write the tuning table or topology as YAML; - for standard output, instead of text"},
+      {"--exact", "", WordKind::flag, false, "compare results exactly, however large the program"},
+      {"--seed", "N", WordKind::free, false, "seed for random sums; unless given, drawn at random"},
       {"--json", "FILE", WordKind::file, false,
        "write the results as JSON; - for standard output, instead of text"},
       {"--csv", "FILE", WordKind::file, false,

@@ -11,7 +11,6 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "ir/data.h"
-#include "ir/print.h"
 #include "scenarios/describe.h"
 
 namespace espalier {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "cli/programs.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -62,8 +64,9 @@ std::vector<Diagnostic> machine_problems(const Program& program, const Machine& 
   return check_routes(program, {machine.router.get(), placement});
 }
 
-Verdict judge(std::string name, const Program& program, const std::optional<Machine>& machine) {
-  Verdict verdict{std::move(name), facts_of(program), verify(program)};
+Verdict judge(std::string name, const Program& program, const std::optional<Machine>& machine,
+              const VerifyOptions& options) {
+  Verdict verdict{std::move(name), facts_of(program), verify(program, options)};
   // Routes of a program that is not even well formed can't be looked up.
   if (machine && verdict.verification.ok()) {
     verdict.verification.problems = machine_problems(program, *machine);
@@ -71,10 +74,11 @@ Verdict judge(std::string name, const Program& program, const std::optional<Mach
   return verdict;
 }
 
-Verdict judge_file(const std::string& file, const std::optional<Machine>& machine) {
+Verdict judge_file(const std::string& file, const std::optional<Machine>& machine,
+                   const VerifyOptions& options) {
   Verdict verdict;
   try {
-    verdict = judge(file, parse_program(read_file(file), file), machine);
+    verdict = judge(file, parse_program(read_file(file), file), machine, options);
   } catch (const Error& error) {
     verdict = {file, {}, {error.diagnostics()}, false};
   }
@@ -84,8 +88,8 @@ Verdict judge_file(const std::string& file, const std::optional<Machine>& machin
 
 /// Adds the verdicts; `impossible` gets what was asked for by name and can't be built.
 void judge_algorithms(const std::vector<std::string>& specs, const ProgramRequest& request,
-                      const Console& console, std::vector<Verdict>& verdicts,
-                      DiagnosticList& impossible) {
+                      const VerifyOptions& options, const Console& console,
+                      std::vector<Verdict>& verdicts, DiagnosticList& impossible) {
   const bool all = specs == std::vector<std::string>{"all"};
   std::vector<std::string> names = specs;
   if (all) {
@@ -102,9 +106,23 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
         if (all) say(console, fmt::format("skipped {}: {}", name, *reason));
         continue;
       }
-      verdicts.push_back(judge(name, build_program(choice, collective, request), request.machine));
+      verdicts.push_back(
+          judge(name, build_program(choice, collective, request), request.machine, options));
     }
   }
+}
+
+/// Null when results were not compared.
+Json proof_json(Proof proof) {
+  switch (proof) {
+    case Proof::none:
+      break;
+    case Proof::probabilistic:
+      return "probabilistic";
+    case Proof::exact:
+      return "exact";
+  }
+  return nullptr;
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -120,6 +138,7 @@ Json verdict_json(const Verdict& verdict) {
   return {
       {"program", verdict.name},
       {"ok", verdict.verification.ok()},
+      {"proof", proof_json(verdict.verification.proof)},
       {"order_consistent", verdict.readable ? Json(verdict.verification.order_consistent) : Json()},
       {"diagnostics", diagnostics}};
 }
@@ -137,6 +156,11 @@ void print(const Console& console, const Verdict& verdict) {
     console.out << "        note [R9]: ranks combine in different orders; floating-point results "
                    "may differ in the last bit\n";
   }
+  if (verification.proof == Proof::probabilistic) {
+    console.out
+        << "        note [R7]: results were compared by random sums, which miss a wrong one "
+           "with a probability below 2^-60; --exact compares them exactly\n";
+  }
 }
 
 /// Notes options that say how to build a program when all programs come from files.
@@ -148,8 +172,22 @@ void refuse_building(Arguments& arguments) {
   }
 }
 
+VerifyOptions read_verify_options(Arguments& arguments) {
+  VerifyOptions options;
+  if (arguments.flag("--exact")) options.comparison = ResultComparison::exact;
+  if (!arguments.given("--seed")) return options;
+  options.seed = static_cast<std::uint64_t>(
+      arguments.integer("--seed", 0, std::numeric_limits<std::int64_t>::max()));
+  if (options.comparison == ResultComparison::exact) {
+    arguments.problem("--exact and --seed exclude each other",
+                      "an exact comparison does without random numbers");
+  }
+  return options;
+}
+
 int run_verify(Arguments& arguments, const Console& console) {
   const ProgramRequest request = read_program_request(arguments);
+  const VerifyOptions options = read_verify_options(arguments);
   const std::vector<std::string> specs = arguments.words("--algorithm");
   const std::string json_file = arguments.output("--json");
   if (specs.empty() && arguments.positionals().empty()) {
@@ -166,10 +204,10 @@ int run_verify(Arguments& arguments, const Console& console) {
 
   std::vector<Verdict> verdicts;
   for (const std::string& file : arguments.positionals()) {
-    verdicts.push_back(judge_file(file, request.machine));
+    verdicts.push_back(judge_file(file, request.machine, options));
   }
   DiagnosticList impossible;
-  judge_algorithms(specs, request, console, verdicts, impossible);
+  judge_algorithms(specs, request, options, console, verdicts, impossible);
   bool ok = true;
   bool readable = true;
   Json json = Json::array();
@@ -198,9 +236,10 @@ const Verb& verify_verb() {
       "element of every result combined from exactly the right inputs. Takes programs in text form "
       "(- is standard input) or builds those of algorithms. With a machine, every transfer must "
       "have a route there. Exit code 1 when a rule is broken, 2 when a file is no program; the "
-      "others are judged all the same.",
+      "others are judged all the same. Results are compared exactly, but for those of very large "
+      "programs: random sums stand for their inputs, and the verdict says so.",
       {"FILE", "programs in the text form that show prints", WordKind::file, 0, 1'000'000},
-      program_options({{"--algorithm"}}, {{"--json"}}),
+      program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--json"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
        {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",

@@ -3,20 +3,24 @@
 
 #include <fmt/format.h>
 
+#include "ir/cell_map.h"
+#include "ir/findings.h"
 #include "ir/op_order.h"
-#include "ir/verify_steps.h"
+#include "ir/verify_data.h"
+#include "ir/verify_races.h"
+#include "ir/verify_structure.h"
 
 namespace espalier {
 namespace {
 
-/// 1 GiB of cell values.
+/// 1 GiB of cell values (HashedValues::Value).
 constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 26;
 
-/// Each step needs the rules of the steps before it. Returns whether results agree in order (R9).
-bool check_all(const Program& program, Findings& findings) {
-  if (!check_contract(program, findings)) return true;
+/// Each step needs the rules of the steps before it.
+DataVerdict check_all(const Program& program, const VerifyOptions& options, Findings& findings) {
+  if (!check_contract(program, findings)) return {};
   check_ops(program, findings);
-  if (findings.any(Rule::structure) || findings.any(Rule::order)) return true;
+  if (findings.any(Rule::structure) || findings.any(Rule::order)) return {};
 
   const LaneChains lanes = lane_chains(program);
   const std::vector<OpId> order = run_order(program, lanes);
@@ -27,7 +31,7 @@ bool check_all(const Program& program, Findings& findings) {
         [&] { return "can never run: " + describe_cycle(program, lanes, cycle); },
         "drop one of these dependencies, or use another lane");
   }
-  if (findings.any_up_to(Rule::operands)) return true;
+  if (findings.any_up_to(Rule::operands)) return {};
 
   const CellMap cells(program);
   if (cells.count() > kMaxCells) {
@@ -40,44 +44,18 @@ bool check_all(const Program& program, Findings& findings) {
               cells.count(), kMaxCells);
         },
         "fewer units, or scratch that begins at tmp[0]");
-    return true;
+    return {};
   }
-  const std::vector<CellValue> values = run_hashed(program, cells, lanes, order, findings);
-  return check_results(program, cells, order, values, findings);
+  check_races(program, lanes, order, findings);
+  return check_data(program, cells, order, options, findings);
 }
 
 }  // namespace
 
-bool Findings::any_up_to(Rule last) const {
-  for (std::size_t rule = 1; rule <= static_cast<std::size_t>(last); ++rule) {
-    if (kinds_[rule].count > 0) return true;
-  }
-  return false;
-}
-
-std::vector<Diagnostic> Findings::take() {
-  std::vector<Diagnostic> all;
-  for (std::size_t rule = 0; rule < kinds_.size(); ++rule) {
-    Kind& kind = kinds_[rule];
-    const bool is_limit = rule == static_cast<std::size_t>(Rule::limit);
-    for (Kept& kept : kind.kept) {
-      all.push_back(std::move(kept.diagnostic));
-      all.back().rule = is_limit ? "limit" : fmt::format("R{}", rule);
-    }
-    if (kind.count > kind.kept.size()) {
-      all.back().message += fmt::format(" (and {} more)", kind.count - kind.kept.size());
-    }
-    kind = {};
-  }
-  return all;
-}
-
 Verification verify(const Program& program, const VerifyOptions& options) {
   Findings findings(program, options.max_per_rule);
-  Verification verification;
-  verification.order_consistent = check_all(program, findings);
-  verification.problems = findings.take();
-  return verification;
+  const DataVerdict data = check_all(program, options, findings);
+  return {findings.take(), data.order_consistent, data.proof};
 }
 
 }  // namespace espalier

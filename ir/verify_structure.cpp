@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that can be checked op by op: R1, R2, R4, R8 and half of R3.
+#include "ir/verify_structure.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
 #include "core/words.h"
-#include "ir/verify_steps.h"
+#include "ir/op_order.h"
+#include "ir/print.h"
 
 namespace espalier {
 namespace {
@@ -213,8 +215,9 @@ bool check_contract(const Program& program, Findings& findings) {
     findings.add_general(
         Rule::structure, [&] { return sentence; }, std::move(suggestion));
   };
-  if (contract.collective > Collective::sendrecv) {
-    bad("the collective is none that is known");
+  if (!is_known(contract.collective)) {
+    bad(fmt::format("collective number {} does not exist: there are {}",
+                    static_cast<int>(contract.collective), all_collectives().size()));
     return false;
   }
   const CollectiveInfo& collective = info(contract.collective);

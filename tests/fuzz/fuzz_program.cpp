@@ -55,6 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(same_program(parse_program(print_program(*program), "printed.esp"), *program));
   if (program->places() > kMaxFuzzedPlaces) return 0;
   const bool right = verify(*program).ok();
+  CHECK(verify(*program, {.comparison = ResultComparison::random, .seed = size}).ok() == right);
   if (!right || !is_small(*program)) return 0;
   CHECK(wrong_elements(*program) == 0);
   const Program cut = chunk(*program, {.split = 2, .piece_units = 3});

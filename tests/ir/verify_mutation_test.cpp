@@ -126,6 +126,11 @@ bool has_race(const Program& program) {
 bool verdict_agrees(const Program& program, int orders, std::mt19937_64& random) {
   const Verification verification = verify(program);
   const std::set<std::string> rules = broken_rules(verification);
+  const std::uint64_t seed = random();
+  EXPECT_EQ(rules,
+            broken_rules(verify(program, {.comparison = ResultComparison::random, .seed = seed})))
+      << "seed " << seed << "\n"
+      << print_program(program);
   if (rules.contains("R1") || rules.contains("R2") || rules.contains("R3") ||
       rules.contains("R4")) {
     return true;  // not a program that could be run

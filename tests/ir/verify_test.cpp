@@ -67,7 +67,8 @@ TEST(Verify, R1ReportsEveryFaultOfTheContract) {
                           "R1: the root is rank 3, but there are 0 ranks"));
   program.contract = {static_cast<Collective>(77), 2, 0, 2, false};
   program.hosts = 0;
-  EXPECT_THAT(problems_of(program), ElementsAre("R1: the collective is none that is known"));
+  EXPECT_THAT(problems_of(program),
+              ElementsAre("R1: collective number 77 does not exist: there are 9"));
   program.contract = {Collective::allreduce, 2, 0, 1, false};
   program.hosts = std::numeric_limits<int>::max();
   EXPECT_THAT(problems_of(program), ElementsAre("R1: 2 ranks and 2147483647 host memories are more "

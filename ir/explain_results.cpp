@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// R7: do the results hold what the contract promises? Hashes answer yes or no; a no is explained
-// from the exact contributions of the unit, walked back from the op that wrote it.
+// A wrong result is explained from the exact contributions of the unit, walked back from the op
+// that wrote it.
+#include "ir/explain_results.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
-#include "ir/verify_steps.h"
+#include "ir/op_order.h"
+#include "ir/print.h"
 
 namespace espalier {
 namespace {
@@ -138,15 +142,6 @@ class Provenance {
   bool given_up_ = false;
 };
 
-/// A cell of a result that is not what it should be.
-struct Wrong {
-  int rank = 0;
-  std::uint64_t cell = 0;         ///< of the program
-  std::uint64_t result_cell = 0;  ///< of the rank's output region
-  Contribution expected;          ///< rank -1: this cell of every rank
-  bool written = true;
-};
-
 /// Makes the sentences.
 class Explainer {
  public:
@@ -154,7 +149,7 @@ class Explainer {
       : program_(program), cells_(cells), provenance_(provenance) {}
 
   /// Placed where the op stands that wrote the unit last.
-  Diagnostic explain(const Wrong& wrong) {
+  Diagnostic explain(const WrongResult& wrong) {
     const Region region = output_region(program_.contract, wrong.rank);
     const std::int64_t begin = cells_.unit_of(wrong.result_cell);
     const std::int64_t length = cells_.unit_of(wrong.result_cell + 1) - begin;
@@ -187,26 +182,27 @@ class Explainer {
     return fmt::format("{} of rank {}", units(contribution.cell), contribution.rank);
   }
 
-  std::string complaint(const Wrong& wrong) {
+  std::string complaint(const WrongResult& wrong) {
     const bool many = cells_.unit_of(wrong.result_cell + 1) - cells_.unit_of(wrong.result_cell) > 1;
     if (!wrong.written) return many ? "are never written" : "is never written";
     const std::optional<Contributions> found = provenance_.of(wrong.cell);
     if (!found) return many ? "are not the inputs they should be" : "is not the input it should be";
 
+    const Contribution expected{wrong.origin_rank, wrong.origin_cell};
     std::vector<int> missing;
     Contributions repeated;
     Contributions foreign;
-    sort_out(*found, wrong.expected, missing, repeated, foreign);
-    const bool reduced = wrong.expected.rank < 0;
+    sort_out(*found, expected, missing, repeated, foreign);
+    const bool reduced = expected.rank < 0;
     if (!reduced && found->size() == 1 && foreign.size() == 1 && foreign[0].times == 1) {
       return fmt::format("{} {} instead of {}", many ? "hold" : "holds", input(foreign[0]),
-                         input(wrong.expected));
+                         input(expected));
     }
     const char* contains = many ? "contain" : "contains";
     std::vector<std::string> parts;
     if (!missing.empty()) {
       parts.push_back((many ? "lack " : "lacks ") +
-                      (reduced ? "the input of " + ranks(missing) : input(wrong.expected)));
+                      (reduced ? "the input of " + ranks(missing) : input(expected)));
     }
     for (const Contribution& one : repeated) {
       parts.push_back(fmt::format(
@@ -267,81 +263,20 @@ class Explainer {
   Provenance& provenance_;
 };
 
-/// Sums, over all ranks, of the weights of each cell of an input. Empty unless the collective
-/// reduces.
-std::vector<std::uint64_t> reduced_weights(const Program& program, const CellMap& cells) {
-  if (!info(program.contract.collective).reduces) return {};
-  std::vector<std::uint64_t> sums(cells.cells_of(program.contract.units), 0);
-  for (int rank = 0; rank < program.ranks(); ++rank) {
-    for (std::uint64_t i = 0; i < sums.size(); ++i) sums[i] += input_value(rank, i).inputs;
-  }
-  return sums;
-}
-
-/// Compares the hashes of all results with what they should be. Data made from undefined units has
-/// been reported where it was read.
-std::vector<Wrong> find_wrong(const Program& program, const CellMap& cells,
-                              const std::vector<CellValue>& values) {
-  const std::vector<std::uint64_t> reduced = reduced_weights(program, cells);
-  std::vector<Wrong> all;
-  for (int rank = 0; rank < program.ranks(); ++rank) {
-    const Region region = output_region(program.contract, rank);
-    if (region.units == 0) continue;
-    const std::uint64_t first =
-        cells.first({rank, static_cast<std::uint32_t>(region.begin), region.buffer});
-    for (std::uint64_t i = 0; i < cells.cells_of(region.units); ++i) {
-      const CellValue& value = values[first + i];
-      if (value.expression == CellValue::kTainted) continue;
-      const Origin origin = origin_of(program.contract, rank, cells.unit_of(i));
-      const std::uint64_t input_cell = cells.cells_of(origin.unit);
-      const bool is_reduced = origin.rank < 0;
-      const std::uint64_t expected =
-          is_reduced ? reduced[input_cell] : input_value(origin.rank, input_cell).inputs;
-      const auto expected_count = static_cast<std::uint64_t>(is_reduced ? program.ranks() : 1);
-      const bool written = value.expression != CellValue::kUndefined;
-      if (written && value.inputs == expected && value.count == expected_count) continue;
-      all.push_back({rank, first + i, i, {origin.rank, input_cell}, written});
-    }
-  }
-  return all;
-}
-
-/// R9. Only an allreduce gives the same reduced unit to several ranks by computing it; copies of
-/// one result have its expression.
-bool same_order_everywhere(const Program& program, const CellMap& cells,
-                           const std::vector<CellValue>& values) {
-  if (program.contract.collective != Collective::allreduce) return true;
-  const auto expressions = [&](int rank) {
-    const Region region = output_region(program.contract, rank);
-    return values.begin() + static_cast<std::ptrdiff_t>(cells.first(
-                                {rank, static_cast<std::uint32_t>(region.begin), region.buffer}));
-  };
-  const auto count = static_cast<std::ptrdiff_t>(cells.cells_of(program.contract.units));
-  for (int rank = 1; rank < program.ranks(); ++rank) {
-    const bool same = std::equal(
-        expressions(0), expressions(0) + count, expressions(rank),
-        [](const CellValue& a, const CellValue& b) { return a.expression == b.expression; });
-    if (!same) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
-bool check_results(const Program& program, const CellMap& cells, const std::vector<OpId>& order,
-                   const std::vector<CellValue>& values, Findings& findings) {
-  const std::vector<Wrong> wrong = find_wrong(program, cells, values);
-  if (wrong.empty()) return same_order_everywhere(program, cells, values);
+void explain_results(const Program& program, const CellMap& cells, const std::vector<OpId>& order,
+                     const std::vector<WrongResult>& wrong, Findings& findings) {
+  if (wrong.empty()) return;
   std::vector<std::uint64_t> explained;
-  for (const Wrong& one : wrong) {
+  for (const WrongResult& one : wrong) {
     if (explained.size() < findings.max_per_rule()) explained.push_back(one.cell);
   }
   Provenance provenance(program, cells, order, explained);
   Explainer explainer(program, cells, provenance);
-  for (const Wrong& one : wrong) {
+  for (const WrongResult& one : wrong) {
     findings.add_diagnostic(Rule::result, [&] { return explainer.explain(one); });
   }
-  return true;
 }
 
 }  // namespace espalier

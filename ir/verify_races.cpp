@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/verify_races.h"
+
+#include <fmt/format.h>
+
+#include "ir/access_tracker.h"
+#include "ir/print.h"
+#include "ir/races.h"
+
+namespace espalier {
+namespace {
+
+bool overlap(const Operand& a, std::uint32_t a_length, const Operand& b, std::uint32_t b_length) {
+  return a.place == b.place && a.buffer == b.buffer &&
+         std::uint64_t{a.begin} < std::uint64_t{b.begin} + b_length &&
+         std::uint64_t{b.begin} < std::uint64_t{a.begin} + a_length;
+}
+
+/// "reads r1.tmp[0:2] while op 3 may still write r1.tmp[1]".
+std::string describe_race(const Program& program, OpId earlier, OpId later) {
+  const Op& a = program.ops[earlier];
+  const Op& b = program.ops[later];
+  const auto sentence = [&](const char* does, const Operand& mine, const char* other_does,
+                            const Operand& other) {
+    return fmt::format("{} {}, which op {} {}{}, and nothing orders the two", does,
+                       to_string(program, slice(mine, b.length)), earlier, other_does,
+                       mine == other && a.length == b.length
+                           ? std::string()
+                           : " as " + to_string(program, slice(other, a.length)));
+  };
+  if (overlap(a.dst, a.length, b.dst, b.length)) return sentence("writes", b.dst, "writes", a.dst);
+  for (const Operand& source : program.sources_of(b)) {
+    if (overlap(a.dst, a.length, source, b.length)) {
+      return sentence("reads", source, "writes", a.dst);
+    }
+  }
+  for (const Operand& source : program.sources_of(a)) {
+    if (overlap(source, a.length, b.dst, b.length))
+      return sentence("writes", b.dst, "reads", source);
+  }
+  return "races with op " + std::to_string(earlier);
+}
+
+}  // namespace
+
+void check_races(const Program& program, const LaneChains& lanes, const std::vector<OpId>& order,
+                 Findings& findings) {
+  AccessTracker accesses;
+  RaceChecker races(program, lanes, order);
+  for (const OpId id : order) {
+    const Op& op = program.ops[id];
+    races.visit(id);
+    if (op.kind != OpKind::combine) continue;
+    // Asking for consecutive accesses of a unit is enough. If each write is ordered after the write
+    // before it and the reads in between, and each read after the write before it, then by
+    // induction all of a unit's conflicting accesses are, since "happens before" is transitive; and
+    // a pair that is not ordered is a race by itself.
+    const auto conflict = [&](OpId earlier) { races.require(earlier, id); };
+    for (const Operand& source : program.sources_of(op)) {
+      accesses.read(id, source, op.length, conflict);
+    }
+    accesses.write(id, op.dst, op.length, conflict);
+  }
+  for (const auto& [earlier, later] : races.unordered()) {
+    findings.add(
+        Rule::race, later, [&, a = earlier, b = later] { return describe_race(program, a, b); },
+        fmt::format("let op {} wait for op {}", later, earlier));
+  }
+}
+
+}  // namespace espalier
