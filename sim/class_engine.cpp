@@ -19,7 +19,7 @@ const double kInstant = std::ldexp(1.0, -44);
 void ClassEngine::begin(const Expectation&) {
   end_ = SimEnd::finished;
   max_min_ = {};
-  now_s_ = 0;
+  now_ = {};
   started_ = 0;
   waiting_.clear();
   classes_.clear();
@@ -28,18 +28,18 @@ void ClassEngine::begin(const Expectation&) {
   ended_.clear();
 }
 
-void ClassEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
+void ClassEngine::start(std::span<const ResourceId> resources, Ticks latency, double bytes,
                         FlowToken token) {
   const bool moves = bytes > 0 && !resources.empty();
-  CHECK(latency_s > 0 || moves);
+  CHECK(latency.value > 0 || moves);
   ClassId id = kNoClass;
   if (moves) {
     id = max_min_.class_of(resources);
     if (id == classes_.size()) classes_.emplace_back();
   }
   const Ended flow{started_++, token};
-  if (latency_s > 0) {
-    waiting_.push_back({now_s_ + latency_s, flow, id, bytes});
+  if (latency.value > 0) {
+    waiting_.push_back({now_ + latency, flow, id, bytes});
     std::ranges::push_heap(waiting_, std::greater());
   } else {
     move(id, bytes, flow);
@@ -51,9 +51,9 @@ void ClassEngine::move(ClassId id, double bytes, const Ended& flow) {
   Served& served = classes_[id];
   if (served.moving.empty()) {  // a new scale: long ones would be coarse
     served.bytes = 0;
-    served.at_s = now_s_;
+    served.at = now_;
   }
-  served.moving.push_back({served.bytes_until(now_s_) + bytes, flow});
+  served.moving.push_back({served.bytes_until(now_) + bytes, flow});
   std::ranges::push_heap(served.moving, std::greater());
   max_min_.add(id);
   touch(id);
@@ -70,24 +70,24 @@ void ClassEngine::update_rates() {
     Served& served = classes_[id];
     const double rate = max_min_.rate(id);
     if (rate == served.rate) continue;
-    served.bytes = served.bytes_until(now_s_);
-    served.at_s = now_s_;
+    served.bytes = served.bytes_until(now_);
+    served.at = now_;
     served.rate = rate;
-    ends_.set(id, served.end_s());
+    ends_.set(id, served.end());
   }
   for (const ClassId id : touched_) {
     classes_[id].is_touched = false;
     if (classes_[id].moving.empty()) {
       ends_.remove(id);
     } else {
-      ends_.set(id, classes_[id].end_s());
+      ends_.set(id, classes_[id].end());
     }
   }
   touched_.clear();
 }
 
-void ClassEngine::end_latencies(double until_s) {
-  while (!waiting_.empty() && waiting_.front().until_s <= until_s) {
+void ClassEngine::end_latencies(Ticks until) {
+  while (!waiting_.empty() && waiting_.front().until <= until) {
     std::ranges::pop_heap(waiting_, std::greater());
     const Waiting waited = waiting_.back();
     waiting_.pop_back();
@@ -99,13 +99,13 @@ void ClassEngine::end_latencies(double until_s) {
   }
 }
 
-void ClassEngine::end_moving(double until_s) {
-  while (!ends_.empty() && ends_.top_s() <= until_s) {
+void ClassEngine::end_moving(Ticks until) {
+  while (!ends_.empty() && ends_.top_date() <= until) {
     const ClassId id = ends_.top();
     ends_.remove(id);
     touch(id);
     std::vector<Moving>& moving = classes_[id].moving;
-    while (!moving.empty() && classes_[id].end_s() <= until_s) {
+    while (!moving.empty() && classes_[id].end() <= until) {
       std::ranges::pop_heap(moving, std::greater());
       ended_.push_back(moving.back().flow);
       moving.pop_back();
@@ -120,15 +120,15 @@ std::int64_t ClassEngine::work() const {
 
 std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>& on_done) {
   for (update_rates(); !waiting_.empty() || !ends_.empty(); update_rates()) {
-    double next_s = ends_.empty() ? waiting_.front().until_s : ends_.top_s();
-    if (!waiting_.empty()) next_s = std::min(next_s, waiting_.front().until_s);
-    now_s_ = std::max(now_s_, next_s);
-    if (now_s_ > limits_.time_s) end_ = SimEnd::too_slow;
+    Ticks next = ends_.empty() ? waiting_.front().until : ends_.top_date();
+    if (!waiting_.empty()) next = std::min(next, waiting_.front().until);
+    now_ = std::max(now_, next);
+    if (now_ > limits_.time) end_ = SimEnd::too_slow;
     if (work() > limits_.work) end_ = SimEnd::too_costly;
     if (end_ != SimEnd::finished) return {};
-    const double until_s = now_s_ + now_s_ * kInstant;
-    end_moving(until_s);
-    end_latencies(until_s);
+    const Ticks until = now_ + now_ * kInstant;
+    end_moving(until);
+    end_latencies(until);
     std::ranges::sort(ended_, {}, &Ended::number);
     for (const Ended& flow : ended_) on_done(flow.token);
     ended_.clear();

@@ -2,38 +2,44 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "run/backend.h"
+#include "run/options.h"
 #include "sim/date_heap.h"
 #include "sim/flow_engine.h"
 #include "sim/max_min.h"
 
 namespace espalier {
 
+/// SimLimits, in ticks.
+struct EngineLimits {
+  Ticks time{std::numeric_limits<double>::infinity()};
+  std::int64_t work = std::numeric_limits<std::int64_t>::max();
+};
+
 /// Made for many flows in flight: flows of one class (over the same resources) have one rate, so
 /// the engine keeps for every class what a flow that was always there would have received, and
 /// where on that scale each flow ends. That a flow starts or ends costs the logarithm of their
 /// number, and rates are solved for once per instant, class by class.
 ///
-/// It can be told to give up (see SimLimits): at a date, or after so much work.
+/// It can be told to give up (see EngineLimits): at a date, or after so much work.
 ///
-/// Dates are doubles since the start of the simulation. Flows that end within 2^-44 of the date
+/// Flows that end within 2^-44 of the date
 /// end together: what is simultaneous on paper is so here, whatever its roundings. Every simulation
 /// is exact and needs no expectation.
 class ClassEngine final : public FlowEngine {
  public:
-  /// `limits.time_s` is in the engine's unit of time.
-  explicit ClassEngine(const SimLimits& limits = {}) : limits_(limits) {}
+  explicit ClassEngine(const EngineLimits& limits = {}) : limits_(limits) {}
 
   std::string_view name() const override { return "classes"; }
   void begin(const Expectation& expected) override;
-  ResourceId add_resource(double bytes_per_s) override {
-    return max_min_.add_resource(bytes_per_s);
+  ResourceId add_resource(double bytes_per_tick) override {
+    return max_min_.add_resource(bytes_per_tick);
   }
-  void start(std::span<const ResourceId> resources, double latency_s, double bytes,
+  void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
              FlowToken token) override;
-  double now_s() const override { return now_s_; }
+  Ticks now() const override { return now_; }
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
 
   SimEnd end() const override { return end_; }
@@ -56,35 +62,35 @@ class ClassEngine final : public FlowEngine {
     }
   };
   struct Waiting {
-    double until_s = 0;  ///< its latency
+    Ticks until;  ///< the end of its latency
     Ended flow;
     ClassId id = kNoClass;  ///< none: it has nothing to move
     double bytes = 0;
     bool operator>(const Waiting& other) const {
-      return until_s != other.until_s ? until_s > other.until_s : flow.number > other.flow.number;
+      return until == other.until ? flow.number > other.flow.number : until > other.until;
     }
   };
   struct Served {
-    double bytes = 0;  ///< what each flow received since the class last had none, until `at_s`
-    double at_s = 0;
-    double rate = 0;             ///< from then on
+    double bytes = 0;  ///< what each flow received since the class last had none, until `at`
+    Ticks at;
+    double rate = 0;             ///< from then on, bytes per tick
     std::vector<Moving> moving;  ///< heap, the first to end on top
     bool is_touched = false;     ///< listed in touched_
 
-    double bytes_until(double date_s) const { return bytes + rate * (date_s - at_s); }
-    double end_s() const { return at_s + (moving.front().end_bytes - bytes) / rate; }
+    double bytes_until(Ticks date) const { return bytes + rate * (date - at).value; }
+    Ticks end() const { return at + Ticks{(moving.front().end_bytes - bytes) / rate}; }
   };
 
   void move(ClassId id, double bytes, const Ended& flow);
   void touch(ClassId id);
   void update_rates();
-  void end_latencies(double until_s);
-  void end_moving(double until_s);
+  void end_latencies(Ticks until);
+  void end_moving(Ticks until);
 
-  const SimLimits limits_;
+  const EngineLimits limits_;
   SimEnd end_ = SimEnd::finished;
   MaxMin max_min_;
-  double now_s_ = 0;
+  Ticks now_;
   std::uint64_t started_ = 0;
   std::vector<Waiting> waiting_;  ///< heap, the first to end on top
   std::vector<Served> classes_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/op_graph.h"
+
 namespace espalier {
 namespace {
 

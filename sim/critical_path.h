@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "run/backend.h"
-#include "sim/dispatcher.h"
+#include "run/report.h"
+#include "sim/op_history.h"
 
 namespace espalier {
 

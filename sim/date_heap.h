@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/time_unit.h"
+
 namespace espalier {
 
 /// Dates by number, the earliest on top; of equal ones that with the smallest number. A date can be
@@ -17,16 +19,16 @@ class DateHeap {
   }
   bool empty() const { return heap_.empty(); }
   std::uint32_t top() const { return heap_.front().id; }
-  double top_s() const { return heap_.front().date_s; }
+  Ticks top_date() const { return heap_.front().date; }
 
-  void set(std::uint32_t id, double date_s) {
+  void set(std::uint32_t id, Ticks date) {
     if (id >= position_.size()) position_.resize(id + 1, kAbsent);
     if (position_[id] == kAbsent) {
       position_[id] = static_cast<std::uint32_t>(heap_.size());
-      heap_.push_back({date_s, id});
+      heap_.push_back({date, id});
       rise(position_[id]);
     } else {
-      move(position_[id], date_s);
+      move(position_[id], date);
     }
   }
 
@@ -45,10 +47,10 @@ class DateHeap {
  private:
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
   struct Entry {
-    double date_s = 0;
+    Ticks date;
     std::uint32_t id = 0;
     bool operator<(const Entry& other) const {
-      return date_s != other.date_s ? date_s < other.date_s : id < other.id;
+      return date == other.date ? id < other.id : date < other.date;
     }
   };
 
@@ -57,9 +59,9 @@ class DateHeap {
     position_[entry.id] = at;
   }
 
-  void move(std::uint32_t at, double date_s) {
-    const bool is_earlier = date_s < heap_[at].date_s;
-    heap_[at].date_s = date_s;
+  void move(std::uint32_t at, Ticks date) {
+    const bool is_earlier = date < heap_[at].date;
+    heap_[at].date = date;
     if (is_earlier) {
       rise(at);
     } else {

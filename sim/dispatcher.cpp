@@ -17,8 +17,9 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profi
       machine_(machine),
       unit_(unit),
       engine_(engine),
-      pending_(graph.waits()),
+      progress_(program.ops.size()),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0) {
+  for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
   history_.end_s.resize(program.ops.size(), OpHistory::kNever);
   history_.cause.resize(program.ops.size(), OpGraph::kNone);
@@ -32,8 +33,8 @@ void Dispatcher::start() {
 }
 
 void Dispatcher::on_flow_done(OpId id) {
-  CHECK(pending_[id] > 0);
-  if (--pending_[id] > 0) return;
+  CHECK(is_moving(id));
+  if (--progress_[id].flows_in_flight > 0) return;
   const Op& op = program_.ops[id];
   if (reduces_separately(op) && !reducing_[id]) {
     begin_reduction(id, op);
@@ -50,7 +51,7 @@ void Dispatcher::run_ready() {
 }
 
 void Dispatcher::begin(OpId id) {
-  history_.start_s[id] = unit_.to_s(engine_.now_s());
+  history_.start_s[id] = unit_.to_s(engine_.now());
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::combine) {
     begin_combine(id, op);
@@ -60,7 +61,7 @@ void Dispatcher::begin(OpId id) {
   resources_.clear();
   begin_flow(id, op.kind == OpKind::compute ? machine_.computing_s(op.at, duration_s) : duration_s,
              0);
-  if (pending_[id] == 0) finish(id);
+  if (!is_moving(id)) finish(id);
 }
 
 bool Dispatcher::reduces_separately(const Op& op) const {
@@ -76,10 +77,10 @@ void Dispatcher::begin_combine(OpId id, const Op& op) {
   history_.transfers += static_cast<std::int64_t>(transfers_.size());
   if (reduces_separately(op)) {
     begin_arrivals(id, op);
-    if (pending_[id] == 0) begin_reduction(id, op);
+    if (!is_moving(id)) begin_reduction(id, op);
   } else {
     begin_streaming(id, op);
-    if (pending_[id] == 0) finish(id);
+    if (!is_moving(id)) finish(id);
   }
 }
 
@@ -151,26 +152,27 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
   machine_.use_memory(op.dst.place, 1, resources_);
   machine_.use_access(op.at, op.src_count + 1, resources_);
   begin_flow(id, latency_s, bytes_of(op));
-  if (pending_[id] == 0) finish(id);
+  if (!is_moving(id)) finish(id);
 }
 
 void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
   machine_.count(resources_, bytes);
   if (latency_s <= 0 && (bytes <= 0 || resources_.empty())) return;
-  ++pending_[id];
+  ++progress_[id].flows_in_flight;
   engine_.start(resources_, unit_.from_s(latency_s), bytes, id);
 }
 
 void Dispatcher::finish(OpId id) {
-  history_.end_s[id] = unit_.to_s(engine_.now_s());
+  history_.end_s[id] = unit_.to_s(engine_.now());
   ++finished_;
   for (const OpId successor : graph_.successors(id)) release(successor, id);
   if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id);
 }
 
 void Dispatcher::release(OpId id, OpId cause) {
-  CHECK(pending_[id] > 0);
-  if (--pending_[id] > 0) return;
+  std::uint32_t& awaited = progress_[id].ends_awaited;
+  CHECK(awaited > 0);
+  if (--awaited > 0) return;
   history_.cause[id] = cause;
   ready_.push_back(id);
 }

@@ -9,17 +9,9 @@
 #include "sim/flow_engine.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
+#include "sim/op_history.h"
 
 namespace espalier {
-
-/// When every op ran and what it waited for last.
-struct OpHistory {
-  std::vector<double> start_s;  ///< by op; kNever when it could not start
-  std::vector<double> end_s;
-  std::vector<OpId> cause;     ///< the op whose end let it start, or OpGraph::kNone
-  std::int64_t transfers = 0;  ///< between places (see for_each_transfer)
-  static constexpr double kNever = -1;
-};
 
 /// Runs a program's ops on the flow engine: an op starts when its dependencies and the op before it
 /// on its lane have ended. What an op of k operands of B bytes costs:
@@ -43,8 +35,8 @@ struct OpHistory {
 /// engines are not counted: lanes say how many copies of a place run at once.
 class Dispatcher {
  public:
-  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. The engine
-  /// counts in `unit`, as `machine` does.
+  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
+  /// what the engine's ticks are, for `machine` too.
   Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
              double message_bytes, MachineResources& machine, const TimeUnit& unit,
              FlowEngine& engine);
@@ -68,6 +60,7 @@ class Dispatcher {
   double largest_overhead_s() const;
   bool reduces_separately(const Op& op) const;
   void begin_flow(OpId id, double latency_s, double bytes);
+  bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void finish(OpId id);
   void release(OpId id, OpId cause);
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
@@ -80,10 +73,14 @@ class Dispatcher {
   const TimeUnit unit_;
   FlowEngine& engine_;
 
-  /// By op: before it starts, the ends it waits for; from then on, its flows in flight.
-  std::vector<std::uint32_t> pending_;
-  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
-  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
+  /// How far an op is.
+  struct Progress {
+    std::uint32_t ends_awaited = 0;     ///< of other ops, before it may start
+    std::uint32_t flows_in_flight = 0;  ///< its own
+  };
+  std::vector<Progress> progress_;  ///< by op
+  std::vector<bool> reducing_;      ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;         ///< to be begun; a list, because free ops form long chains
   std::size_t finished_ = 0;
   OpHistory history_;
 

@@ -7,7 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "run/backend.h"
+#include "run/report.h"
+#include "sim/time_unit.h"
 
 namespace espalier {
 
@@ -20,14 +21,13 @@ using FlowToken = std::uint32_t;
 /// Roughly what a simulation will be: an engine may set its precision by it.
 struct Expectation {
   double largest_bytes = 0;  ///< no flow is larger
-  double time_s = 0;         ///< about how long it takes; 0: not known
+  Ticks time;                ///< about how long it takes; 0: not known
   double flows_in_turn = 1;  ///< about how many flows follow one another
 };
 
 /// Owns contention: flows in flight share resources by max-min fairness, one rate per flow. A flow
 /// first waits for its latency, using nothing, then moves its bytes. The seam between the
-/// dispatcher and who solves this; private to this room. Not thread-safe. Seconds may stand for
-/// another unit of time, if they do everywhere. One simulation:
+/// dispatcher and who solves this; private to this room. Not thread-safe. One simulation:
 ///
 ///     std::optional<Expectation> again = expectation;
 ///     while (again) {
@@ -45,19 +45,19 @@ class FlowEngine {
   /// As reports name it.
   virtual std::string_view name() const = 0;
 
-  /// Starts a simulation at time 0 without resources.
+  /// Starts a simulation at date 0 without resources.
   virtual void begin(const Expectation& expected) = 0;
 
-  /// \pre bytes_per_s > 0.
-  virtual ResourceId add_resource(double bytes_per_s) = 0;
+  /// \pre bytes_per_tick > 0.
+  virtual ResourceId add_resource(double bytes_per_tick) = 0;
 
   /// Starts a flow now. A resource listed k times carries the bytes k times.
-  /// \pre latency_s > 0, or bytes > 0 and `resources` is not empty: it must take time.
-  virtual void start(std::span<const ResourceId> resources, double latency_s, double bytes,
+  /// \pre latency > 0, or bytes > 0 and `resources` is not empty: it must take time.
+  virtual void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
                      FlowToken token) = 0;
 
   /// Since `begin`.
-  virtual double now_s() const = 0;
+  virtual Ticks now() const = 0;
 
   /// Runs until no flow is left. `on_done` is called when a flow ends, in order of time, and may
   /// start others. An answer means that this simulation was not exact: the same one must be begun

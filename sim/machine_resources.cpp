@@ -37,7 +37,7 @@ double MachineResources::computing_s(PlaceId place, double duration_s) const {
 
 ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
   const double bytes_per_s = gbps * kBytesPerGigabyte;
-  const ResourceId id = engine_.add_resource(unit_.rate(bytes_per_s));
+  const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
   resources_.push_back({std::move(name), bytes_per_s, 0, is_link});
   return id;

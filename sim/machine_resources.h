@@ -27,8 +27,8 @@ struct Path {
 /// once: what one station puts on a bus all others hear.
 class MachineResources {
  public:
-  /// `target.router` is set; both are referred to until the report is made. The engine counts in
-  /// `unit`.
+  /// `target.router` is set; both are referred to until the report is made. `unit`: what the
+  /// engine's ticks are.
   MachineResources(const Program& program, const Target& target, const TimeUnit& unit,
                    FlowEngine& engine);
 

@@ -24,10 +24,10 @@ std::size_t MaxMin::ListHash::operator()(const std::vector<ResourceId>& list) co
   return hash;
 }
 
-ResourceId MaxMin::add_resource(double bytes_per_s) {
-  CHECK(bytes_per_s > 0);
+ResourceId MaxMin::add_resource(double bytes_per_tick) {
+  CHECK(bytes_per_tick > 0);
   Resource resource;
-  resource.bytes_per_s = bytes_per_s;
+  resource.bytes_per_tick = bytes_per_tick;
   resources_.push_back(std::move(resource));
   return static_cast<ResourceId>(resources_.size() - 1);
 }
@@ -137,7 +137,7 @@ void MaxMin::set_aside_settled() {
   for (const ClassId id : open_) classes_[id].has_rate = false;
   for (const ResourceId id : concerned_) {
     Resource& resource = resources_[id];
-    resource.left = resource.bytes_per_s;
+    resource.left = resource.bytes_per_tick;
     resource.weight = 0;
     resource.level = std::numeric_limits<double>::infinity();
     for (const User& user : resource.users) {
@@ -213,7 +213,7 @@ bool MaxMin::open_unsettled() {
     const Resource& resource = resources_[id];
     double fastest = 0;
     for (const User& user : resource.users) fastest = std::max(fastest, classes_[user.id].rate);
-    const bool is_full = resource.left <= resource.bytes_per_s * kRounding;
+    const bool is_full = resource.left <= resource.bytes_per_tick * kRounding;
     const double minimum = is_full ? fastest * (1 - kRounding) : fastest * 2;
     const double maximum = resource.level * (1 + kRounding);
     for (const User& user : resource.users) {

@@ -21,8 +21,8 @@ using ClassId = std::uint32_t;
 /// whose bottleneck still is one when the others have been solved for.
 class MaxMin {
  public:
-  /// \pre bytes_per_s > 0.
-  ResourceId add_resource(double bytes_per_s);
+  /// \pre bytes_per_tick > 0.
+  ResourceId add_resource(double bytes_per_tick);
 
   /// The class of flows over these resources, in whatever order; one listed k times carries the
   /// bytes k times. \pre not empty.
@@ -34,7 +34,7 @@ class MaxMin {
   void remove(ClassId id) { change(id, -1); }
   std::uint32_t flows(ClassId id) const { return classes_[id].flows; }
 
-  /// Bytes/s of each flow of the class, as of the last `solve`.
+  /// Bytes per tick of each flow of the class, as of the last `solve`.
   double rate(ClassId id) const { return classes_[id].rate; }
 
   /// Makes rates agree with the flows there are. The classes with flows whose rates may have
@@ -66,10 +66,10 @@ class MaxMin {
     std::uint32_t use = 0;
   };
   struct Resource {
-    double bytes_per_s = 0;
+    double bytes_per_tick = 0;
     std::vector<User> users;    ///< classes with flows
     bool is_concerned = false;  ///< listed in concerned_
-    double left = 0;            ///< bytes/s not given to flows yet
+    double left = 0;            ///< bytes per tick not given to flows yet
     std::uint64_t weight = 0;   ///< how often flows without a rate use it
     double level = 0;           ///< what it gave to open classes that have it as bottleneck
   };

@@ -30,8 +30,8 @@ constexpr int kLastEpoch = 900;
 /// two dates are rounded the same way.
 constexpr int kStartGrid = -40;
 /// An epoch lasts at most 2^kLongestEpoch times what a simulation is expected to take, 2^kLongEpoch
-/// times when many flows follow one another, and no less than 2^kShortestEpoch s, or scaled rates
-/// would leave the doubles.
+/// times when many flows follow one another, and no less than 2^kShortestEpoch ticks, or scaled
+/// rates would leave the doubles.
 constexpr int kLongestEpoch = 12;
 constexpr int kLongEpoch = 6;
 constexpr int kShortestEpoch = -60;
@@ -118,10 +118,10 @@ struct SimGridEngine::Impl {
   std::size_t used = 0;  ///< links of the current simulation
   std::size_t in_flight = 0;
   int epoch = kFirstEpoch - 1;
-  double units_per_s = 1;    ///< of SimGrid's clock; a power of two, so that scaling is exact
-  double begin_units = 0;    ///< SimGrid's clock when the simulation began
-  double byte_scale = 1;     ///< SimGrid's bytes per byte
-  double latency_units = 0;  ///< of the flow being started
+  double units_per_tick = 1;  ///< of SimGrid's clock; a power of two, so that scaling is exact
+  double begin_units = 0;     ///< SimGrid's clock when the simulation began
+  double byte_scale = 1;      ///< SimGrid's bytes per byte
+  double latency_units = 0;   ///< of the flow being started
   const std::function<void(FlowToken)>* on_done = nullptr;
   /// SimGrid still touches a flow after telling that it ended, until it tells the next.
   s4u::CommPtr last_done;
@@ -195,22 +195,22 @@ void SimGridEngine::begin(const Expectation& expected) {
   }
   impl.set_clock(clock);
   impl.begin_units = s4u::Engine::get_clock();
-  int seconds_scale = impl.epoch;
-  if (expected.time_s > 0) {
-    const double finite_s = std::min(expected.time_s, std::numeric_limits<double>::max());
+  int tick_scale = impl.epoch;
+  if (expected.time.value > 0) {
+    const double finite = std::min(expected.time.value, std::numeric_limits<double>::max());
     const int longer = kLongestEpoch - std::ilogb(std::max(1.0, expected.flows_in_turn));
-    seconds_scale -= std::max(kShortestEpoch, std::ilogb(finite_s) + std::max(longer, kLongEpoch));
+    tick_scale -= std::max(kShortestEpoch, std::ilogb(finite) + std::max(longer, kLongEpoch));
   }
-  impl.units_per_s = std::ldexp(1.0, seconds_scale);
+  impl.units_per_tick = std::ldexp(1.0, tick_scale);
   impl.used = 0;
   const int exponent = expected.largest_bytes > 0 ? std::ilogb(expected.largest_bytes) + 1 : 0;
   impl.byte_scale = std::ldexp(1.0, std::min(62 - exponent, kMaxByteScale));
 }
 
-ResourceId SimGridEngine::add_resource(double bytes_per_s) {
-  CHECK(bytes_per_s > 0);
+ResourceId SimGridEngine::add_resource(double bytes_per_tick) {
+  CHECK(bytes_per_tick > 0);
   Impl& impl = *impl_;
-  const double scaled = bytes_per_s * impl.byte_scale / impl.units_per_s;
+  const double scaled = bytes_per_tick * impl.byte_scale / impl.units_per_tick;
   if (impl.used == impl.links.size()) {
     impl.links.push_back(impl.make_link(std::to_string(impl.links.size()), scaled));
     impl.link_impls.push_back(impl.links.back()->get_impl());
@@ -220,7 +220,7 @@ ResourceId SimGridEngine::add_resource(double bytes_per_s) {
   return static_cast<ResourceId>(impl.used++);
 }
 
-void SimGridEngine::start(std::span<const ResourceId> resources, double latency_s, double bytes,
+void SimGridEngine::start(std::span<const ResourceId> resources, Ticks latency, double bytes,
                           FlowToken token) {
   Impl& impl = *impl_;
   std::vector<SimGridLink*>& links = impl.routes->links;
@@ -232,7 +232,7 @@ void SimGridEngine::start(std::span<const ResourceId> resources, double latency_
     // at the flow's first link, and looks no further if that link is already known to change: the
     // flow's other links are then shared without it, beyond their capacity. A first link that no
     // other flow has is never known already. A flow of one link has no others.
-    if (latency_s > 0 && resources.size() > 1) {
+    if (latency.value > 0 && resources.size() > 1) {
       private_link = impl.take_private_link();
       links.push_back(impl.private_links[private_link]);
     }
@@ -242,8 +242,8 @@ void SimGridEngine::start(std::span<const ResourceId> resources, double latency_
     }
     payload = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(bytes * impl.byte_scale)));
   }
-  CHECK(latency_s > 0 || payload > 0);
-  impl.latency_units = latency_s * impl.units_per_s;
+  CHECK(latency.value > 0 || payload > 0);
+  impl.latency_units = latency.value * impl.units_per_tick;
   const s4u::CommPtr flow = s4u::Comm::sendto_init(impl.from, impl.to);
   flow->set_payload_size(payload);
   const std::uintptr_t data = std::uintptr_t{private_link} << 32 | token;
@@ -253,8 +253,8 @@ void SimGridEngine::start(std::span<const ResourceId> resources, double latency_
   flow->start();
 }
 
-double SimGridEngine::now_s() const {
-  return (s4u::Engine::get_clock() - impl_->begin_units) / impl_->units_per_s;
+Ticks SimGridEngine::now() const {
+  return {(s4u::Engine::get_clock() - impl_->begin_units) / impl_->units_per_tick};
 }
 
 std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken)>& on_done) {
@@ -265,13 +265,14 @@ std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken
   impl.last_done.reset();
 
   Expectation better = impl.expected;
-  const double took_s = now_s();
-  const bool too_long = took_s > kMaxOff * better.time_s;
-  const bool too_short = took_s > 0 && took_s * kMaxOff < better.time_s;
+  const double took = now().value;
+  const double expected = better.time.value;
+  const bool too_long = took > kMaxOff * expected;
+  const bool too_short = took > 0 && took * kMaxOff < expected;
   if (too_long || too_short) {
     // What takes long waits for other flows in turn.
-    if (too_long && better.time_s > 0) better.flows_in_turn *= took_s / better.time_s;
-    better.time_s = took_s;
+    if (too_long && expected > 0) better.flows_in_turn *= took / expected;
+    better.time = {took};
     return better;
   }
   const double epoch_begin = std::ldexp(1.0, impl.epoch);

@@ -14,7 +14,7 @@ namespace espalier {
 /// SimGrid's clock can't be set back, and its dates are doubles, so the same simulation would end
 /// in other last bits when it starts later. The engine therefore runs simulations in epochs: while
 /// SimGrid's clock goes from one power of two to the next, dates are multiples of one step, and
-/// arithmetic on them does not change when all are shifted. A simulation's own scale of seconds
+/// arithmetic on them does not change when all are shifted. A simulation's own scale of ticks
 /// makes an epoch last some times what it is expected to take, whichever epoch it is in. So dates
 /// are as exact for nanoseconds as for hours, and results do not depend on what ran before. How
 /// many times depends on how many roundings add up: 2^12 times, each date being rounded to 2^-40 of
@@ -32,10 +32,10 @@ class SimGridEngine final : public FlowEngine {
 
   std::string_view name() const override { return "simgrid"; }
   void begin(const Expectation& expected) override;
-  ResourceId add_resource(double bytes_per_s) override;
-  void start(std::span<const ResourceId> resources, double latency_s, double bytes,
+  ResourceId add_resource(double bytes_per_tick) override;
+  void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
              FlowToken token) override;
-  double now_s() const override;
+  Ticks now() const override;
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
 
   /// SimGrid links made so far. They are reused: no more than the largest simulation needed.

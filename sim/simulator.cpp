@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulator.h"
-#include "run/routes.h"
 
 #include <algorithm>
 #include <chrono>
 
 #include "core/check.h"
 #include "core/words.h"
+#include "run/routes.h"
 #include "sim/class_engine.h"
 #include "sim/critical_path.h"
 #include "sim/dispatcher.h"
@@ -64,7 +64,7 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
   }
   return {.largest_bytes = largest_flow_bytes(program, message_bytes),
-          .time_s = unit.from_s(seconds),
+          .time = unit.from_s(seconds),
           .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
 }
 
@@ -158,9 +158,10 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   const OpGraph graph(program);
   const auto message_bytes = static_cast<double>(options.size_bytes);
   const TimeUnit unit(slowest_link_gbps(*target.router));
-  SimLimits limits = options.limits.value_or(SimLimits{});
-  limits.time_s = (limits.time_s - call_overhead_s(target, options)) / unit.to_s(1);
-  ClassEngine classes(limits);
+  const SimLimits limits = options.limits.value_or(SimLimits{});
+  ClassEngine classes(
+      {.time = unit.unrounded_from_s(limits.time_s - call_overhead_s(target, options)),
+       .work = limits.work});
   FlowEngine& engine =
       by_classes(options, graph) ? static_cast<FlowEngine&>(classes) : SimGridEngine::instance();
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "ir/program.h"
-#include "sim/dispatcher.h"
 #include "sim/op_graph.h"
+#include "sim/op_history.h"
 
 namespace espalier {
 

@@ -5,19 +5,38 @@
 
 namespace espalier {
 
-/// What a simulation counts time in, with amounts rounded to 40 bits (4.5e-13 of themselves). Some
-/// programs are chaotic: a difference of one rounding, 1e-16, grows fourfold from op to op until
-/// transfers meet other ones (docs/validation.md). In a unit that goes with the speed of the
+/// A duration, or a date since the start of a simulation, as flow engines count time. How long a
+/// tick is, only the TimeUnit of the simulation knows. Made of a bare number by engines, which
+/// divide bytes by bytes per tick, and by their tests.
+struct Ticks {
+  double value = 0;
+
+  friend constexpr Ticks operator+(Ticks a, Ticks b) { return {a.value + b.value}; }
+  friend constexpr Ticks operator-(Ticks a, Ticks b) { return {a.value - b.value}; }
+  friend constexpr Ticks operator*(Ticks a, double factor) { return {a.value * factor}; }
+  // One by one: compilers make one comparison of each, and two of a defaulted <=>.
+  friend constexpr bool operator==(Ticks a, Ticks b) { return a.value == b.value; }
+  friend constexpr bool operator<(Ticks a, Ticks b) { return a.value < b.value; }
+  friend constexpr bool operator>(Ticks a, Ticks b) { return a.value > b.value; }
+  friend constexpr bool operator<=(Ticks a, Ticks b) { return a.value <= b.value; }
+};
+
+/// How long a tick of a simulation is. Amounts are rounded to 40 bits (4.5e-13 of themselves): some
+/// programs are chaotic, and a difference of one rounding, 1e-16, grows fourfold from op to op
+/// until transfers meet other ones (docs/validation.md). When a tick goes with the speed of the
 /// machine, machines that differ by their speed alone have the same amounts, to the last bit, and
 /// so the same results.
 class TimeUnit {
  public:
-  /// `gbps`: a bandwidth of the machine, whose byte time is the unit. 0: there is none; seconds.
-  explicit TimeUnit(double gbps) : seconds_(gbps > 0 ? 1 / (gbps * 1e9) : 1) {}
+  /// `gbps`: a bandwidth of the machine; a tick is the time a byte takes there. 0: there is none,
+  /// and a tick is a second.
+  explicit TimeUnit(double gbps) : tick_s_(gbps > 0 ? 1 / (gbps * 1e9) : 1) {}
 
-  double from_s(double seconds) const { return rounded(seconds / seconds_); }
-  double to_s(double units) const { return units * seconds_; }
-  double rate(double bytes_per_s) const { return rounded(bytes_per_s * seconds_); }
+  Ticks from_s(double seconds) const { return {rounded(seconds / tick_s_)}; }
+  /// For limits, which may be infinite.
+  Ticks unrounded_from_s(double seconds) const { return {seconds / tick_s_}; }
+  double to_s(Ticks ticks) const { return ticks.value * tick_s_; }
+  double bytes_per_tick(double bytes_per_s) const { return rounded(bytes_per_s * tick_s_); }
 
  private:
   static double rounded(double value) {
@@ -27,7 +46,7 @@ class TimeUnit {
     return std::ldexp(std::nearbyint(std::ldexp(mantissa, kBits)), exponent - kBits);
   }
 
-  double seconds_;
+  double tick_s_;
 };
 
 }  // namespace espalier

@@ -113,14 +113,14 @@ TEST(DateHeap, AgreesWithASortedMap) {
       dates.erase(id);
     } else {
       dates[id] = random() % 20;
-      heap.set(id, dates[id]);
+      heap.set(id, Ticks{dates[id]});
     }
     ASSERT_EQ(heap.empty(), dates.empty());
     if (dates.empty()) continue;
     const auto first = std::ranges::min_element(
         dates, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
     ASSERT_EQ(heap.top(), first->first);
-    ASSERT_EQ(heap.top_s(), first->second);
+    ASSERT_EQ(heap.top_date().value, first->second);
   }
 }
 
@@ -130,15 +130,15 @@ TEST(ClassEngine, SimultaneousEndsComeInTheOrderOfStarts) {
   engine.begin({});
   const ResourceId shared = engine.add_resource(3);
   const ResourceId other = engine.add_resource(1);
-  engine.start(std::vector{shared}, 0, 1, 10);
-  engine.start(std::vector{other}, 0, 1, 11);
-  engine.start({}, 1, 0, 12);
-  engine.start(std::vector{shared}, 0, 1, 13);
-  engine.start(std::vector{shared}, 0, 1, 14);
+  engine.start(std::vector{shared}, Ticks{0}, 1, 10);
+  engine.start(std::vector{other}, Ticks{0}, 1, 11);
+  engine.start({}, Ticks{1}, 0, 12);
+  engine.start(std::vector{shared}, Ticks{0}, 1, 13);
+  engine.start(std::vector{shared}, Ticks{0}, 1, 14);
   std::vector<FlowToken> order;
   EXPECT_FALSE(engine.run([&](FlowToken token) {
     order.push_back(token);
-    EXPECT_DOUBLE_EQ(engine.now_s(), 1);
+    EXPECT_DOUBLE_EQ(engine.now().value, 1);
   }));
   EXPECT_EQ(order, (std::vector<FlowToken>{10, 11, 12, 13, 14}));
 }
@@ -148,18 +148,18 @@ int run_ten_in_turn(ClassEngine& engine) {
   engine.begin({});
   const ResourceId link = engine.add_resource(1);
   int ended = 0;
-  engine.start(std::vector{link}, 0, 1, 0);
+  engine.start(std::vector{link}, Ticks{0}, 1, 0);
   EXPECT_FALSE(engine.run([&](FlowToken) {
-    if (++ended < 10) engine.start(std::vector{link}, 0, 1, 0);
+    if (++ended < 10) engine.start(std::vector{link}, Ticks{0}, 1, 0);
   }));
   return ended;
 }
 
 TEST(ClassEngine, GivesUpAtADate) {
-  ClassEngine engine({.time_s = 2.5});
+  ClassEngine engine({.time = {2.5}});
   EXPECT_EQ(run_ten_in_turn(engine), 2);
   EXPECT_EQ(engine.end(), SimEnd::too_slow);
-  ClassEngine to_the_end({.time_s = 10});
+  ClassEngine to_the_end({.time = {10}});
   EXPECT_EQ(run_ten_in_turn(to_the_end), 10);
   EXPECT_EQ(to_the_end.end(), SimEnd::finished);
 }
@@ -187,14 +187,15 @@ TEST(ClassEngine, RoundingsDoNotAddUp) {
   engine.begin({});
   const ResourceId link = engine.add_resource(7.0 / 3);
   int left = 100'000;
-  for (FlowToken lane = 0; lane < 7; ++lane) engine.start(std::vector{link}, 0, 1.0 / 9, lane);
+  for (FlowToken lane = 0; lane < 7; ++lane)
+    engine.start(std::vector{link}, Ticks{0}, 1.0 / 9, lane);
   left -= 7;
   EXPECT_FALSE(engine.run([&](FlowToken lane) {
-    if (left-- > 0) engine.start(std::vector{link}, 0, 1.0 / 9, lane);
+    if (left-- > 0) engine.start(std::vector{link}, Ticks{0}, 1.0 / 9, lane);
   }));
   // 14 285 rounds of 7, and 5 flows that have the link to themselves.
   const double expected_s = 100'000 / 9.0 / (7.0 / 3);
-  EXPECT_NEAR(engine.now_s(), expected_s, 1e-12 * expected_s);
+  EXPECT_NEAR(engine.now().value, expected_s, 1e-12 * expected_s);
 }
 
 }  // namespace

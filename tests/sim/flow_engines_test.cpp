@@ -24,8 +24,8 @@ struct Flow {
   double bytes = 0;
 };
 
-/// Starts all flows at time 0 and answers when each ends. The engine is told to expect the sum of
-/// all times, times `expectation`.
+/// Starts all flows at date 0 and answers when each ends, ticks being seconds. The engine is told
+/// to expect the sum of all times, times `expectation`.
 std::vector<double> end_times(FlowEngine& engine, const std::vector<double>& capacities,
                               const std::vector<Flow>& flows, double expectation = 1) {
   std::optional<Expectation> expected = Expectation{};
@@ -33,16 +33,16 @@ std::vector<double> end_times(FlowEngine& engine, const std::vector<double>& cap
     expected->largest_bytes = std::max(expected->largest_bytes, flow.bytes);
     double alone_s = flow.latency_s;
     for (const ResourceId id : flow.resources) alone_s += flow.bytes / capacities[id];
-    expected->time_s += alone_s * expectation;
+    expected->time = expected->time + Ticks{alone_s * expectation};
   }
   std::vector<double> ends(flows.size(), -1);
   while (expected) {
     engine.begin(*expected);
     for (const double capacity : capacities) engine.add_resource(capacity);
     for (FlowToken i = 0; i < flows.size(); ++i) {
-      engine.start(flows[i].resources, flows[i].latency_s, flows[i].bytes, i);
+      engine.start(flows[i].resources, Ticks{flows[i].latency_s}, flows[i].bytes, i);
     }
-    expected = engine.run([&](FlowToken flow) { ends[flow] = engine.now_s(); });
+    expected = engine.run([&](FlowToken flow) { ends[flow] = engine.now().value; });
   }
   return ends;
 }
@@ -140,15 +140,15 @@ TEST_P(FlowEngines, FractionsOfBytesCount) {
 }
 
 TEST_P(FlowEngines, ACallbackStartsTheNextFlow) {
-  engine().begin({.largest_bytes = 1000, .time_s = 2e-4, .flows_in_turn = 100});
+  engine().begin({.largest_bytes = 1000, .time = {2e-4}, .flows_in_turn = 100});
   const ResourceId link = engine().add_resource(1e9);
   int left = 100;
-  engine().start(std::vector{link}, 1e-6, 1000, 0);
+  engine().start(std::vector{link}, Ticks{1e-6}, 1000, 0);
   ASSERT_FALSE(engine().run([&](FlowToken) {
-    if (--left > 0) engine().start(std::vector{link}, 1e-6, 1000, 0);
+    if (--left > 0) engine().start(std::vector{link}, Ticks{1e-6}, 1000, 0);
   }));
   EXPECT_EQ(left, 0);
-  EXPECT_NEAR(engine().now_s(), 100 * 2e-6, 1e-9 * 2e-4);
+  EXPECT_NEAR(engine().now().value, 100 * 2e-6, 1e-9 * 2e-4);
 }
 
 /// Max-min shares by progressive filling, stepped from event to event: slow and independent.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// When every op of a simulation ran and what it waited for last.
+struct OpHistory {
+  std::vector<double> start_s;  ///< by op; kNever when it could not start
+  std::vector<double> end_s;
+  std::vector<OpId> cause;     ///< the op whose end let it start, or OpGraph::kNone
+  std::int64_t transfers = 0;  ///< between places (see for_each_transfer)
+  static constexpr double kNever = -1;
+};
+
+}  // namespace espalier
