@@ -55,7 +55,7 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
     code = exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     say(console, "error: not enough memory");
-    code = exit_code(ErrorKind::runtime);
+    code = exit_code(ErrorKind::unsupported);
   } catch (const std::exception& error) {
     say(console, fmt::format("internal error: {}. This is a bug in Espalier.", error.what()));
     code = exit_code(ErrorKind::runtime);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -24,6 +26,8 @@ struct Diagnostic {
 };
 
 /// Whose fault it is, and with that the exit code: usage and input 2, unsupported and runtime 3.
+/// `unsupported` is what is not possible here: there is no GPU, no route, not enough memory.
+/// `runtime` is what went wrong on the way: a program that is stuck, a call that failed.
 enum class ErrorKind { usage, input, unsupported, runtime };
 
 int exit_code(ErrorKind kind);
@@ -47,6 +51,26 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
   std::vector<Diagnostic> diagnostics_;
 };
+
+/// There is not enough memory, of this computer or of a GPU, counted before a run or found out
+/// during it: on every back end Error{unsupported}. A type of its own for those who can give
+/// something up and try again.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message, const std::string& suggestion = {})
+      : Error(ErrorKind::unsupported, message, suggestion) {}
+};
+
+/// Returns what `work` returns. Where it runs out of this process's memory, throws OutOfMemory:
+/// "there is not enough memory to <doing>".
+template <class Work>
+auto with_memory_to(const std::string& doing, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("there is not enough memory to " + doing);
+  }
+}
 
 /// Collects problems so that all of them are reported at once.
 class DiagnosticList {

@@ -19,7 +19,7 @@ class Backend {
   /// Why this program can't run there, or nothing.
   virtual std::optional<std::string> unsupported(const Program& program,
                                                  const Target& target) const = 0;
-  /// Throws what `run` would throw for want of memory or of devices; nothing is run.
+  /// Throws what `run` would throw for want of memory (OutOfMemory) or of devices; nothing is run.
   virtual void require_room(const Program& program, const Target& target,
                             const RunOptions& options) {
     static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);

@@ -165,13 +165,15 @@ std::string ScenarioSweep::work(const Question& question) {
     if (is_collective) return one_line(record_of(study_.ask(std::get<Query>(question.query))));
     const auto& query = std::get<TrainingQuery>(question.query);
     return one_line(record_of(espalier::train(study_, simulator_, query)));
+  } catch (const OutOfMemory& error) {
+    return one_line(record_of(error));  // no answer to keep: the next attempt may have more
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) return one_line(record_of(error));
     return one_line(is_collective ? not_possible<Outcome>(error)
                                   : not_possible<TrainingOutcome>(error));
   } catch (const std::bad_alloc&) {
-    return one_line(record_of(
-        Error(ErrorKind::runtime, "there is not enough memory for " + label_of(question.query))));
+    return one_line(
+        record_of(OutOfMemory("there is not enough memory for " + label_of(question.query))));
   }
 }
 

@@ -136,24 +136,7 @@ std::vector<OpTiming> timeline(const OpHistory& history) {
   return all;
 }
 
-}  // namespace
-
-Simulator::Simulator() = default;
-Simulator::~Simulator() = default;
-
-std::optional<std::string> Simulator::unsupported(const Program& program,
-                                                  const Target& target) const {
-  if (target.router == nullptr) return "the simulator needs a machine to simulate";
-  const std::vector<Diagnostic> problems = check_routes(program, target);
-  if (problems.empty()) return std::nullopt;
-  std::vector<std::string> lines;
-  lines.reserve(problems.size());
-  for (const Diagnostic& problem : problems) lines.push_back(problem.message);
-  return join(lines, "\n");
-}
-
-RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
-  CHECK(target.router != nullptr);
+RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
   const auto wall_start = std::chrono::steady_clock::now();
   const OpGraph graph(program);
   const auto message_bytes = static_cast<double>(options.size_bytes);
@@ -185,6 +168,28 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();
   return report;
+}
+
+}  // namespace
+
+Simulator::Simulator() = default;
+Simulator::~Simulator() = default;
+
+std::optional<std::string> Simulator::unsupported(const Program& program,
+                                                  const Target& target) const {
+  if (target.router == nullptr) return "the simulator needs a machine to simulate";
+  const std::vector<Diagnostic> problems = check_routes(program, target);
+  if (problems.empty()) return std::nullopt;
+  std::vector<std::string> lines;
+  lines.reserve(problems.size());
+  for (const Diagnostic& problem : problems) lines.push_back(problem.message);
+  return join(lines, "\n");
+}
+
+RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
+  CHECK(target.router != nullptr);
+  return with_memory_to("simulate " + program.name,
+                        [&] { return run_simulation(program, target, options); });
 }
 
 }  // namespace espalier

@@ -22,8 +22,9 @@ std::string failure_text(cudaError_t status, const char* call, int gpu) {
 void require(cudaError_t status, const char* call, int gpu, const std::string& doing) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // so that nobody else is blamed for it
-  throw Error(ErrorKind::runtime,
-              failure_text(status, call, gpu) + (doing.empty() ? "" : ", " + doing));
+  const std::string text = failure_text(status, call, gpu) + (doing.empty() ? "" : ", " + doing);
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text, "a smaller --size");
+  throw Error(ErrorKind::runtime, text);
 }
 
 cudaError_t query(cudaEvent_t event) {

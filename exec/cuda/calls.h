@@ -12,8 +12,8 @@ namespace espalier::cuda {
 /// "cudaMalloc on GPU 1: out of memory (cudaErrorMemoryAllocation)".
 std::string failure_text(cudaError_t status, const char* call, int gpu);
 
-/// Throws Error{runtime} with failure_text, and `doing` after it, unless `status` is success. \p
-/// gpu as CUDA numbers it.
+/// Throws Error{runtime} with failure_text, and `doing` after it, unless `status` is success; but
+/// OutOfMemory, whatever the call, when CUDA had no memory for it. \p gpu as CUDA numbers it.
 void require(cudaError_t status, const char* call, int gpu, const std::string& doing = {});
 
 /// As cudaEventQuery. That an event has not happened yet is no error, but CUDA would report it as

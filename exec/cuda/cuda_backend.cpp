@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
 
-#include "core/units.h"
 #include "exec/cuda/peers.h"
 #include "exec/cuda/session.h"
-#include "exec/host/host_memory.h"
+#include "exec/room.h"
 #include "exec/run_options.h"
 
 namespace espalier {
@@ -26,11 +24,6 @@ constexpr std::size_t kMaxSessions = 4;
 // A graph is built within seconds up to about so many; each op also has two events when it is
 // watched.
 constexpr std::size_t kMaxOps = std::size_t{1} << 18;
-
-// Share of what is free that buffers may take: the rest is for contexts, graphs and fragments, and
-// of this computer's memory, where buffers are pinned, for everybody else.
-constexpr double kMemoryShare = 0.95;
-constexpr double kPinnedShare = 0.8;
 
 /// The GPU of each rank and then of each relay that --devices names, in turn all there are.
 std::vector<int> devices_in_turn(const std::vector<int>& devices, const Program& program) {
@@ -110,64 +103,29 @@ cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::ve
   return {options.size_bytes, options.type, options.op, by_copy_engines(target), std::move(gpus)};
 }
 
-double bytes_per_unit(const Program& program, const cuda::SessionKey& key) {
-  const auto size = static_cast<std::int64_t>(size_of(key.type));
-  const ElementLayout layout(program.contract, key.size_bytes / size);
-  return static_cast<double>(layout.message_elements()) * static_cast<double>(size) /
-         static_cast<double>(program.contract.units);
-}
-
-struct Shortage {
-  std::string owner;  // "GPU 0"
-  double needed = 0;
-  double available = 0;
-};
-
-/// Where the buffers do not fit, if anywhere.
-std::optional<Shortage> find_shortage(const Program& program, const cuda::SessionKey& key) {
-  const std::vector<double> places = place_memory_bytes(program, bytes_per_unit(program, key));
-  std::map<int, double> needed;  // by GPU
-  double pinned = 0;
-  for (std::size_t place = 0; place < places.size(); ++place) {
-    (key.gpus[place] == DeviceSet::kHost ? pinned : needed[key.gpus[place]]) += places[place];
-  }
-  for (const auto& [gpu, bytes] : needed) {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    cuda::use_gpu(gpu);
-    cuda::require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
-    const double available = static_cast<double>(free) * kMemoryShare;
-    if (bytes > available) return Shortage{fmt::format("GPU {}", gpu), bytes, available};
-  }
-  const double available = host_memory_available() * kPinnedShare;
-  if (pinned > available) return Shortage{"this computer", pinned, available};
-  return std::nullopt;
-}
-
-[[noreturn]] void refuse(const Shortage& shortage, std::int64_t size_bytes) {
-  const double fitting = static_cast<double>(size_bytes) * shortage.available / shortage.needed;
-  const std::int64_t size = fitting < 1 ? 0 : std::int64_t{1} << std::ilogb(fitting);
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("a message of {} takes {:.1f} GiB of buffers on {}, which can give {:.1f}",
-                  format_bytes(size_bytes), std::ldexp(shortage.needed, -30), shortage.owner,
-                  std::ldexp(shortage.available, -30)),
-      fmt::format("{} fits", format_bytes(size)));
-}
-
 }  // namespace
 
 struct CudaBackend::Sessions {
   std::vector<std::unique_ptr<cuda::Session>> kept;  // the latest last
 
-  /// Gives up old programs for a new one. Throws Error{usage} when it would not fit even so.
-  void make_room(const Program& program, const cuda::SessionKey& key) {
-    auto shortage = find_shortage(program, key);
-    while (shortage && !kept.empty()) {
+  /// Gives up old programs for a new one. Throws OutOfMemory when it would not fit even so.
+  void make_room(const Program& program, const cuda::SessionKey& key,
+                 const cuda::Prepared* prepared) {
+    for (;;) {
+      const auto shortage = find_shortage(memory_needs(program, key, prepared), key.size_bytes);
+      if (!shortage) return;
+      if (kept.empty()) throw *shortage;
       kept.erase(kept.begin());
-      shortage = find_shortage(program, key);
     }
-    if (shortage) refuse(*shortage, key.size_bytes);
+  }
+
+  /// Counts buffers first: those of absurd sizes are not lowered.
+  std::shared_ptr<const cuda::Prepared> prepare(const Program& program,
+                                                const cuda::SessionKey& key) {
+    make_room(program, key, nullptr);
+    auto prepared = std::make_shared<const cuda::Prepared>(program, key);
+    make_room(program, key, prepared.get());
+    return prepared;
   }
 
   cuda::Session* find(const Program& program, const cuda::SessionKey& key) {
@@ -179,15 +137,15 @@ struct CudaBackend::Sessions {
   }
 
   cuda::Session& make(const Program& program, const cuda::SessionKey& key) {
-    make_room(program, key);
+    const std::shared_ptr<const cuda::Prepared> prepared = prepare(program, key);
     if (kept.size() == kMaxSessions) kept.erase(kept.begin());
     for (;;) {
       try {
-        kept.push_back(std::make_unique<cuda::Session>(program, key));
+        kept.push_back(std::make_unique<cuda::Session>(prepared));
         return *kept.back();
-      } catch (const Error& error) {
-        // Scratch memory and tables, which the buffers left no room for.
-        if (error.kind() != ErrorKind::usage || kept.empty()) throw;
+      } catch (const OutOfMemory&) {
+        // What is free may be in pieces.
+        if (kept.empty()) throw;
         kept.erase(kept.begin());
       }
     }
@@ -207,6 +165,23 @@ struct CudaBackend::Sessions {
       }
       if (cuda::map_peers(wanted, session.gpus().set.max_peers)) return session;
       kept.pop_back();  // to be planned again without what can't be mapped
+    }
+  }
+
+  RunReport run(const Program& program, const cuda::SessionKey& key, const RunOptions& options) {
+    for (;;) {
+      cuda::Session& session = get(program, key);
+      try {
+        return session.run(options);
+      } catch (const OutOfMemory&) {
+        // Graphs take memory that nobody can count before.
+        kept.pop_back();
+        if (kept.empty()) throw;
+        kept.clear();
+      } catch (...) {
+        kept.pop_back();  // its streams may hold half a program
+        throw;
+      }
     }
   }
 };
@@ -253,7 +228,7 @@ void CudaBackend::require_room(const Program& program, const Target& target,
                                const RunOptions& options) {
   require_sane(options);
   const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
-  if (sessions_->find(program, key) == nullptr) sessions_->make_room(program, key);
+  if (sessions_->find(program, key) == nullptr) sessions_->prepare(program, key);
 }
 
 RunReport CudaBackend::run(const Program& program, const Target& target,
@@ -263,15 +238,9 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
   if (cuda::devices_abandoned()) {
     throw Error(ErrorKind::runtime, "the GPUs still hold a run that did not end");
   }
-  cuda::Session& session =
-      sessions_->get(program, key_of(options, target, gpus_of_places(program, target)));
-  RunReport report;
-  try {
-    report = session.run(options);
-  } catch (...) {
-    sessions_->kept.pop_back();  // its streams may hold half a program
-    throw;
-  }
+  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  RunReport report = with_memory_to("run " + program.name + " on GPUs",
+                                    [&] { return sessions_->run(program, key, options); });
   const auto size = static_cast<std::int64_t>(size_of(options.type));
   report.message_bytes =
       ElementLayout(program.contract, options.size_bytes / size).message_elements() * size;

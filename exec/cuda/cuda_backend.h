@@ -34,8 +34,10 @@ enum class UnnamedDevices { in_turn, as_placed };
 /// start from fresh inputs, everything else overwritten by a pattern, and every element of the
 /// results and guards around all buffers are compared on the GPUs. Then come `warmup` and
 /// `iterations` runs of the graph, timed by the GPU from before the first op until after the last.
-/// In place they work on what the run before left; out of place the results are compared once more
-/// after them. `timeline` is that of one more run, of a graph with events in it.
+/// With `check`, out of place everything is compared once more after them. In place each works on
+/// what the run before left, so only guards are; then the same graph runs once more from fresh
+/// inputs, and everything is compared. `timeline` is that of one more run, of a graph with events
+/// in it.
 ///
 /// Memory and graphs of the latest programs are kept for when they are asked for again.
 class CudaBackend : public Backend {
@@ -52,10 +54,11 @@ class CudaBackend : public Backend {
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
   /// Throws Error{usage} before anything is launched when the program has more ranks and relays
-  /// than devices were given, when it is placed on GPUs that this computer has not, or when a GPU
-  /// or this computer has not the memory; Error{runtime} naming ops when the program gets stuck, or
-  /// naming the call, the GPU and the op when CUDA reports a failure. After a run got stuck nothing
-  /// can be run any more.
+  /// than devices were given or when it is placed on GPUs that this computer has not; OutOfMemory,
+  /// also before, when a GPU or this computer has not the memory for everything that can be counted
+  /// (buffers, guards, copies, tables), and later for want of what can't (graphs); Error{runtime}
+  /// naming ops when the program gets stuck, or naming the call, the GPU and the op when CUDA
+  /// reports a failure. After a run got stuck nothing can be run any more.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;

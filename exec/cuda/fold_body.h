@@ -104,10 +104,10 @@ ESPALIER_DEVICE void fold_unaligned(std::byte* dst, const std::byte* const* sour
 }
 
 /// dst[i] = sources[0][i] (+) sources[1][i] (+) ... for `elements` elements, as `combine` of
-/// exec/combine_kernels.h has it: folded from the left, rounded after every operation, each source
-/// read once, one source being a copy. Stores are whole aligned packs but for the elements before
-/// the first aligned address and after the last; sources may lie as they like.
-/// \pre Every pointer is aligned to the element; a source either is `dst` or does not overlap it.
+/// exec/host/combine_kernels.h has it: folded from the left, rounded after every operation, each
+/// source read once, one source being a copy. Stores are whole aligned packs but for the elements
+/// before the first aligned address and after the last; sources may lie as they like. \pre Every
+/// pointer is aligned to the element; a source either is `dst` or does not overlap it.
 template <class Element, class Op, class Loads = FoldInFlight>
 ESPALIER_DEVICE void fold_body(std::byte* dst, const std::byte* const* sources, int source_count,
                                std::int64_t elements, Worker worker) {

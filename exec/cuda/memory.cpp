@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <set>
 
-#include "core/error.h"
 #include "exec/cuda/kernels.h"
+#include "exec/room.h"
+#include "ir/pattern.h"
 #include "ir/print.h"
 
 namespace espalier::cuda {
@@ -25,61 +26,68 @@ int as_int(std::byte value) { return std::to_integer<int>(value); }
 
 }  // namespace
 
-namespace {
-
-/// Throws when that is what `status` says. \p owner: "GPU 0".
-void require_enough(cudaError_t status, const std::string& owner, std::size_t bytes) {
-  if (status != cudaErrorMemoryAllocation) return;
-  cudaGetLastError();
-  throw Error(ErrorKind::usage,
-              fmt::format("{} has not enough memory left for {:.1f} GiB more", owner,
-                          std::ldexp(static_cast<double>(bytes), -30)),
-              "a smaller --size");
+DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what) {
+  void* memory = nullptr;
+  require(cudaMalloc(&memory, bytes), "cudaMalloc", gpu,
+          fmt::format("for {} of {}", format_memory(static_cast<double>(bytes)), what));
+  return DeviceBytes(memory);
 }
 
-}  // namespace
+double PlaceMemory::allocated_bytes(double buffer_bytes) { return buffer_bytes + 2 * kGuard; }
 
-DeviceBytes allocate(std::size_t bytes, int gpu) {
-  void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, bytes);
-  require_enough(status, fmt::format("GPU {}", gpu), bytes);
-  require(status, "cudaMalloc", gpu);
-  return DeviceBytes(memory);
+std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus& gpus) {
+  const Contract& contract = kind.program.contract;
+  std::set<std::pair<int, int>> tables;  // device and origin
+  for (int rank = 0; rank < kind.program.ranks(); ++rank) {
+    const int device = gpus.set.device_of_place[static_cast<std::size_t>(rank)];
+    tables.emplace(device, rank);
+    for (const ResultRun& run : result_runs(contract, kind.layout, rank)) {
+      tables.emplace(device, run.origin);
+    }
+  }
+  const auto counters = static_cast<double>(gpus.set.device_of_place.size() * sizeof(Counts));
+  std::vector<double> bytes(gpus.all.size(), counters);
+  for (const auto& [device, origin] : tables) {
+    bytes[static_cast<std::size_t>(device)] +=
+        static_cast<double>(kPatternPeriod) * static_cast<double>(size_of(kind.type));
+  }
+  return bytes;
 }
 
 PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus)
     : kind_(kind), gpus_(gpus), places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
-      places_[place][buffer] =
-          make_allocation(static_cast<PlaceId>(place), lowered.buffer_bytes[place][buffer]);
+      places_[place][buffer] = make_allocation(static_cast<PlaceId>(place), kBuffers[buffer],
+                                               lowered.buffer_bytes[place][buffer]);
     }
   }
   const std::size_t counters = places_.size() * sizeof(Counts);
   for (const Gpu& gpu : gpus_.all) {
     use_gpu(gpu.number);
     streams_.push_back(make_stream(gpu.number));
-    counters_.push_back(allocate(counters, gpu.number));
+    counters_.push_back(allocate(counters, gpu.number, "counters"));
   }
 }
 
-PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, std::int64_t size) const {
+PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffer,
+                                                     std::int64_t size) const {
   Allocation made;
   if (size == 0) return made;
   made.size = size;
   const auto bytes = static_cast<std::size_t>(size + 2 * kGuard);
+  const std::string what = place_name(kind_.program, place) + "." + std::string(to_string(buffer));
   if (device_of(place) != DeviceSet::kHost) {
     const int gpu = gpu_of(place).number;
     use_gpu(gpu);
-    made.on_gpu = allocate(bytes, gpu);
+    made.on_gpu = allocate(bytes, gpu, what);
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {
     void* memory = nullptr;
-    const cudaError_t status =
-        cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
-    require_enough(status, "this computer", bytes);
-    require(status, "cudaHostAlloc", gpus_.all.front().number,
-            fmt::format("for {} bytes of {}", bytes, place_name(kind_.program, place)));
+    require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+            "cudaHostAlloc", gpus_.all.front().number,
+            fmt::format("for {} of pinned memory of this computer for {}",
+                        format_memory(static_cast<double>(bytes)), what));
     made.pinned.reset(memory);
     made.begin = static_cast<std::byte*>(memory) + kGuard;
   }
@@ -103,7 +111,7 @@ const std::byte* PlaceMemory::table(int device, int origin) {
     const int gpu = gpus_.all[static_cast<std::size_t>(device)].number;
     const auto bytes = pattern_table(kind_.type, kind_.op, kind_.program.ranks(), origin);
     use_gpu(gpu);
-    known = allocate(bytes.size(), gpu);
+    known = allocate(bytes.size(), gpu, "tables");
     // Returns when the table is there, whatever stream then reads it.
     require(cudaMemcpy(known.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
             "cudaMemcpy", gpu);
@@ -149,10 +157,6 @@ void PlaceMemory::fill_input_of(int rank) {
 
 void PlaceMemory::fill() {
   for (PlaceId place = 0; place < kind_.program.places(); ++place) clear(place);
-  fill_inputs();
-}
-
-void PlaceMemory::fill_inputs() {
   for (int rank = 0; rank < kind_.program.ranks(); ++rank) fill_input_of(rank);
   synchronize();
 }
@@ -215,7 +219,7 @@ PlaceMemory::Counts PlaceMemory::host_guard_counts(PlaceId place) const {
   return counts;
 }
 
-std::vector<PlaceMemory::Counts> PlaceMemory::count_all() {
+std::vector<PlaceMemory::Counts> PlaceMemory::count_all(Checked what) {
   for (std::size_t device = 0; device < streams_.size(); ++device) {
     use_gpu(gpus_.all[device].number);
     require(cudaMemsetAsync(counters_[device].get(), 0, places_.size() * sizeof(Counts),
@@ -229,7 +233,8 @@ std::vector<PlaceMemory::Counts> PlaceMemory::count_all() {
   };
   for (PlaceId place = 0; place < kind_.program.places(); ++place) {
     if (device_of(place) == DeviceSet::kHost) continue;
-    if (place < kind_.program.ranks()) start_check(place, counters_of(place));
+    const bool has_results = place < kind_.program.ranks() && what == Checked::everything;
+    if (has_results) start_check(place, counters_of(place));
     start_guard_check(place, counters_of(place));
   }
   synchronize();
@@ -246,8 +251,8 @@ std::vector<PlaceMemory::Counts> PlaceMemory::count_all() {
   return counts;
 }
 
-Damage PlaceMemory::check() {
-  const std::vector<Counts> counts = count_all();
+Damage PlaceMemory::check(Checked what) {
+  const std::vector<Counts> counts = count_all(what);
   Damage damage;
   for (const Counts& place : counts) damage.wrong += static_cast<std::int64_t>(place[0]);
   for (int rank = 0; rank < kind_.program.ranks(); ++rank) {

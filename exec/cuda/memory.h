@@ -19,8 +19,8 @@ namespace espalier::cuda {
 using DeviceBytes = Owned<void*, cudaFree>;
 using PinnedBytes = Owned<void*, cudaFreeHost>;
 
-/// Memory of the current GPU. Throws Error{usage} when it has not as much left.
-DeviceBytes allocate(std::size_t bytes, int gpu);
+/// Memory of the current GPU for `what`: "r0.in". Throws OutOfMemory when it has not as much left.
+DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what);
 
 /// What the buffers of a run hold.
 struct MessageKind {
@@ -29,6 +29,10 @@ struct MessageKind {
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
 };
+
+/// What a check looks at: the guards of all buffers, and with `everything` every element of every
+/// rank's result and inputs of out-of-place runs, too.
+enum class Checked { everything, guards };
 
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
 /// of this computer for host memories, between guards that tell whether somebody wrote outside of
@@ -42,11 +46,13 @@ class PlaceMemory {
   /// Buffers as `initial_memory` of ir/interpret.h makes them: inputs filled, everything else
   /// unwritten. Returns when that is done.
   void fill();
-  /// Inputs filled again, everything else left as it is. Returns when that is done.
-  void fill_inputs();
-  /// Compares every element of every rank's result with what it must be, inputs of out-of-place
-  /// runs with what they were, and guards.
-  Damage check();
+  /// Compares results with what they must be, and inputs and guards with what they were.
+  Damage check(Checked what);
+
+  /// Bytes that the allocation of a buffer takes, guards included.
+  static double allocated_bytes(double buffer_bytes);
+  /// By device: bytes of what inputs and results are made of and compared with.
+  static std::vector<double> table_bytes(const MessageKind& kind, const Gpus& gpus);
 
  private:
   struct Allocation {
@@ -68,14 +74,14 @@ class PlaceMemory {
   const Allocation& allocation(PlaceId place, Buffer buffer) const {
     return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
   }
-  Allocation make_allocation(PlaceId place, std::int64_t size) const;
+  Allocation make_allocation(PlaceId place, Buffer buffer, std::int64_t size) const;
   const std::byte* table(int device, int origin);
   void clear(PlaceId place);
   void fill_input_of(int rank);
   void start_check(int rank, unsigned long long* counters);
   void start_guard_check(PlaceId place, unsigned long long* counters);
   Counts host_guard_counts(PlaceId place) const;
-  std::vector<Counts> count_all();
+  std::vector<Counts> count_all(Checked what);
   void synchronize();
 
   const MessageKind& kind_;

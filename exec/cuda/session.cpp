@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "exec/cuda/watch.h"
+#include "exec/free_memory.h"
 #include "exec/run_options.h"
 #include "ir/print.h"
 
@@ -30,6 +33,10 @@ constexpr double kGraphPatience = 10;
 constexpr int kMaxLaunchesInFlight = 16;
 constexpr std::size_t kOpsInFlight = 2048;
 
+// Share of a GPU's free memory that a session may take: the rest is for contexts, graphs and what
+// CUDA rounds up.
+constexpr double kGpuMemoryShare = 0.95;
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -44,25 +51,73 @@ std::int64_t elements_of(const SessionKey& key) {
   return key.size_bytes / static_cast<std::int64_t>(size_of(key.type));
 }
 
+/// Of a GPU, or of this computer, whose memory is pinned.
+MemoryNeed empty_need(int gpu) {
+  if (gpu == DeviceSet::kHost) {
+    return {.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
+  }
+  std::size_t free = 0;
+  std::size_t total = 0;
+  use_gpu(gpu);
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
+  return {.owner = fmt::format("GPU {}", gpu),
+          .available = static_cast<double>(free) * kGpuMemoryShare};
+}
+
 double longest_compute_s(const Program& program) {
   return program.durations_s.empty() ? 0 : std::ranges::max(program.durations_s);
 }
 
 }  // namespace
 
-Session::Session(const Program& program, const SessionKey& key)
-    : key_(key),
-      program_(program),
-      gpus_(open(key)),
-      kind_{program_, ElementLayout(program_.contract, elements_of(key)), key.type, key.op},
-      lowered_(lower(program_, elements_of(key), size_of(key.type))),
-      plan_(plan_streams(program_, lowered_, gpus_.set, size_of(key.type))),
-      memory_(kind_, lowered_, gpus_),
-      streams_(kind_, plan_, gpus_, memory_) {}
+Prepared::Prepared(const Program& a_program, const SessionKey& a_key)
+    : key(a_key),
+      program(a_program),
+      gpus(open(key)),
+      kind{program, ElementLayout(program.contract, elements_of(key)), key.type, key.op},
+      lowered(lower(program, elements_of(key), size_of(key.type))),
+      plan(plan_streams(program, lowered, gpus.set, size_of(key.type))) {}
+
+std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& key,
+                                     const Prepared* prepared) {
+  std::map<int, MemoryNeed> needs;  // by GPU, or DeviceSet::kHost
+  for (const int gpu : key.gpus) {
+    if (!needs.contains(gpu)) needs.emplace(gpu, empty_need(gpu));
+  }
+  const ElementLayout layout(program.contract, elements_of(key));
+  const auto sizes = buffer_sizes(program, layout, size_of(key.type));
+  for (std::size_t place = 0; place < sizes.size(); ++place) {
+    needs.at(key.gpus[place]).add_buffers(sizes[place], PlaceMemory::allocated_bytes);
+  }
+  if (prepared != nullptr) {
+    const auto need_of = [&](std::size_t device) -> MemoryNeed& {
+      return needs.at(prepared->gpus.all[device].number);
+    };
+    const std::vector<double> tables = PlaceMemory::table_bytes(prepared->kind, prepared->gpus);
+    for (std::size_t i = 0; i < tables.size(); ++i) need_of(i).add("tables", tables[i], false);
+    const std::vector<Streams::Need> streams = Streams::needs(prepared->plan);
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      MemoryNeed& need = need_of(static_cast<std::size_t>(prepared->plan.streams[i].device));
+      need.add("copies of what can't be mapped", static_cast<double>(streams[i].scratch), true);
+      need.add("tables", static_cast<double>(streams[i].addresses), false);
+    }
+  }
+  std::vector<MemoryNeed> all;
+  for (auto& [gpu, need] : needs) all.push_back(std::move(need));
+  return all;
+}
+
+Session::Session(std::shared_ptr<const Prepared> prepared)
+    : prepared_(std::move(prepared)),
+      program_(prepared_->program),
+      memory_(prepared_->kind, prepared_->lowered, prepared_->gpus),
+      streams_(prepared_->kind, prepared_->plan, prepared_->gpus, memory_) {}
 
 void Session::run_op_by_op(double timeout_s) {
   const Clock::time_point begin = Clock::now();
-  WatchedRun(program_, lowered_, plan_, streams_, timeout_s + longest_compute_s(program_)).run();
+  WatchedRun(program_, prepared_->lowered, plan(), streams_,
+             timeout_s + longest_compute_s(program_))
+      .run();
   // The last op has ended; what follows it in the streams are only events.
   require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize",
           streams_.origin_gpu().number, "after the last op");
@@ -77,7 +132,7 @@ GraphExec Session::capture(Trace how) {
   cudaGraph_t captured = nullptr;
   try {
     streams_.trace(how);
-    issue(plan_, streams_);
+    issue(plan(), streams_);
     streams_.trace(Trace::off);
   } catch (...) {
     // The capture has failed, and the first failure is the one to report.
@@ -159,8 +214,8 @@ std::vector<double> Session::run_graph(const GraphExec& graph, int runs, double 
   return times_s;
 }
 
-void Session::note_damage(RunReport& report) {
-  Damage damage = memory_.check();
+void Session::note_damage(RunReport& report, Checked what) {
+  Damage damage = memory_.check(what);
   ExecutedPart& executed = *report.executed;
   executed.wrong = executed.wrong.value_or(0) + damage.wrong;
   executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
@@ -169,23 +224,35 @@ void Session::note_damage(RunReport& report) {
 std::vector<std::string> Session::notes() const {
   std::vector<std::string> all;
   for (PlaceId place = 0; place < program_.places(); ++place) {
-    const int device = gpus_.set.device_of_place[static_cast<std::size_t>(place)];
+    const int device = gpus().set.device_of_place[static_cast<std::size_t>(place)];
     if (device == DeviceSet::kHost) continue;
-    const Gpu& gpu = gpus_.all[static_cast<std::size_t>(device)];
+    const Gpu& gpu = gpus().all[static_cast<std::size_t>(device)];
     all.push_back(
         fmt::format("{:>4} on GPU {} ({})", place_name(program_, place), gpu.number, gpu.name));
   }
-  for (const auto& [device, other] : plan_.unmapped) {
+  for (const auto& [device, other] : plan().unmapped) {
     const auto mine = static_cast<std::size_t>(device);
     const auto its = static_cast<std::size_t>(other);
     all.push_back(fmt::format(
-        "GPU {} copies what it needs of GPU {}: it {}", gpus_.all[mine].number,
-        gpus_.all[its].number,
-        gpus_.set.can_access[mine][its]
-            ? fmt::format("may map the memory of {} others at most", gpus_.set.max_peers)
+        "GPU {} copies what it needs of GPU {}: it {}", gpus().all[mine].number,
+        gpus().all[its].number,
+        gpus().set.can_access[mine][its]
+            ? fmt::format("may map the memory of {} others at most", gpus().set.max_peers)
             : "can't map its memory"));
   }
   return all;
+}
+
+/// Out of place, looks at what the timed runs left. In place each worked on what the one before had
+/// left, whose values nobody knows, so there are only guards to look at; but one launch more of the
+/// same graph, from fresh inputs, tells whether it still does what it did at first.
+void Session::check_timed_runs(RunReport& report, double timeout_s) {
+  const bool in_place = program_.contract.in_place;
+  note_damage(report, in_place ? Checked::guards : Checked::everything);
+  if (!in_place) return;
+  memory_.fill();
+  run_graph(graph_, 1, timeout_s);
+  note_damage(report, Checked::everything);
 }
 
 RunReport Session::run(const RunOptions& options) {
@@ -193,18 +260,17 @@ RunReport Session::run(const RunOptions& options) {
   report.executed.emplace().notes = notes();
   memory_.fill();
   run_op_by_op(options.timeout_s);
-  if (options.check) note_damage(report);
+  if (options.check) note_damage(report, Checked::everything);
   if (!graph_) graph_ = capture(Trace::off);
   // The graph is another way of saying the same, so it has to prove itself, too. One launch alone:
   // should it not end, nothing else is stuck behind it.
   if (options.check) memory_.fill();
   run_graph(graph_, 1, options.timeout_s);
-  if (options.check) note_damage(report);
+  if (options.check) note_damage(report, Checked::everything);
   std::vector<double> times_s =
       run_graph(graph_, options.warmup + options.iterations, options.timeout_s);
   note_times(report, std::span(times_s).subspan(static_cast<std::size_t>(options.warmup)));
-  // What a run in place makes of the results of another is not known.
-  if (options.check && !program_.contract.in_place) note_damage(report);
+  if (options.check) check_timed_runs(report, options.timeout_s);
   if (options.timeline) {
     run_graph(capture(Trace::graph), 1, options.timeout_s);
     report.timeline = streams_.timeline();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "exec/cuda/streams.h"
 #include "exec/lanes/lowering.h"
 #include "exec/lanes/stream_plan.h"
+#include "exec/room.h"
 #include "run/backend.h"
 
 namespace espalier::cuda {
@@ -24,20 +26,39 @@ struct SessionKey {
   bool operator==(const SessionKey&) const = default;
 };
 
-/// A program made ready for one message size on some GPUs: its streams, its memory, and, once it
-/// has run, its graph.
+/// A program lowered to the streams of some GPUs, for one message size. Nothing is allocated there.
+struct Prepared {
+  /// Throws what `open_gpus` and `plan_streams` throw.
+  Prepared(const Program& program, const SessionKey& key);
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  const SessionKey key;
+  const Program program;
+  const Gpus gpus;
+  const MessageKind kind;
+  const LanePrograms lowered;
+  const StreamPlan plan;
+};
+
+/// What its buffers need of each GPU, by number, and of this computer, and what these have to give
+/// now. With `prepared`, everything that a session allocates.
+std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& key,
+                                     const Prepared* prepared);
+
+/// A program made ready to run: its streams, its memory, and, once it has run, its graph.
 class Session {
  public:
-  /// Allocates. Throws Error{usage} when a GPU has not the memory, and what `plan_streams` throws.
-  Session(const Program& program, const SessionKey& key);
+  /// Allocates. Throws OutOfMemory.
+  explicit Session(std::shared_ptr<const Prepared> prepared);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   bool serves(const Program& program, const SessionKey& key) const {
-    return key == key_ && same_program(program, program_);
+    return key == prepared_->key && same_program(program, prepared_->program);
   }
-  const StreamPlan& plan() const { return plan_; }
-  const Gpus& gpus() const { return gpus_; }
+  const StreamPlan& plan() const { return prepared_->plan; }
+  const Gpus& gpus() const { return prepared_->gpus; }
 
   /// As Backend::run has it. The program runs op by op first, watched; then as a graph.
   RunReport run(const RunOptions& options);
@@ -48,15 +69,12 @@ class Session {
   void launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end);
   double wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeout_s);
   std::vector<double> run_graph(const GraphExec& graph, int runs, double timeout_s);
-  void note_damage(RunReport& report);
+  void note_damage(RunReport& report, Checked what);
+  void check_timed_runs(RunReport& report, double timeout_s);
   std::vector<std::string> notes() const;
 
-  const SessionKey key_;
-  const Program program_;
-  const Gpus gpus_;
-  const MessageKind kind_;
-  const LanePrograms lowered_;
-  const StreamPlan plan_;
+  const std::shared_ptr<const Prepared> prepared_;
+  const Program& program_;
   PlaceMemory memory_;
   Streams streams_;
   GraphExec graph_;

@@ -26,8 +26,8 @@ Streams::Streams(const MessageKind& kind, const StreamPlan& plan, const Gpus& gp
     use(stream);
     const int gpu = gpu_of(stream).number;
     streams_.push_back(make_stream(gpu));
-    const std::int64_t bytes = plan.streams[stream].scratch_bytes;
-    scratch_.push_back(bytes == 0 ? DeviceBytes{} : allocate(static_cast<std::size_t>(bytes), gpu));
+    const auto bytes = static_cast<std::size_t>(plan.streams[stream].scratch_bytes);
+    scratch_.push_back(bytes == 0 ? DeviceBytes{} : allocate(bytes, gpu, "copies for a stream"));
   }
   for (const int device : plan.event_devices) {
     const int gpu = gpus.all[static_cast<std::size_t>(device)].number;
@@ -35,6 +35,18 @@ Streams::Streams(const MessageKind& kind, const StreamPlan& plan, const Gpus& gp
     events_.push_back(make_event(gpu, false));
   }
   make_source_tables();
+}
+
+std::vector<Streams::Need> Streams::needs(const StreamPlan& plan) {
+  std::vector<Need> all;
+  for (const PlannedStream& stream : plan.streams) {
+    all.push_back({.scratch = static_cast<std::size_t>(stream.scratch_bytes)});
+  }
+  for (const StreamCommand& command : plan.commands) {
+    if (command.source_count <= kMaxInlineSources) continue;
+    all[command.stream].addresses += command.source_count * sizeof(std::byte*);
+  }
+  return all;
 }
 
 std::byte* Streams::address(std::uint32_t stream, const BufferOffset& operand) const {
@@ -60,7 +72,7 @@ void Streams::make_source_tables() {
     use(stream);
     const int gpu = gpu_of(stream).number;
     const std::size_t bytes = tables[stream].size() * sizeof(std::byte*);
-    made = allocate(bytes, gpu);
+    made = allocate(bytes, gpu, "addresses of sources");
     require(cudaMemcpy(made.get(), tables[stream].data(), bytes, cudaMemcpyHostToDevice),
             "cudaMemcpy", gpu);
     require(cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu);

@@ -26,6 +26,13 @@ class Streams {
   Streams(const MessageKind& kind, const StreamPlan& plan, const Gpus& gpus,
           const PlaceMemory& memory);
 
+  /// Bytes that are allocated for a stream of the plan: scratch memory and addresses of sources.
+  struct Need {
+    std::size_t scratch = 0;
+    std::size_t addresses = 0;
+  };
+  static std::vector<Need> needs(const StreamPlan& plan);
+
   /// The stream before whose next command everything is done.
   cudaStream_t origin() const { return streams_.front().get(); }
   const Gpu& origin_gpu() const { return gpu_of(0); }

@@ -1,80 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/host/host_backend.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "core/units.h"
+#include "exec/free_memory.h"
 #include "exec/host/host_data.h"
 #include "exec/host/host_memory.h"
+#include "exec/host/host_run.h"
 #include "exec/host/lane_runner.h"
 #include "exec/lanes/lowering.h"
+#include "exec/room.h"
 #include "exec/run_options.h"
 
 namespace espalier {
 namespace {
 
-// Share of the memory that buffers may take: the rest is for everybody else.
-constexpr double kMemoryShare = 0.8;
+/// Everything that a run allocates in proportion to the message or the program.
+MemoryNeed need_of(const HostData& data, const RunOptions& options) {
+  MemoryNeed need{.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
+  for (const auto& sizes : buffer_sizes(data.program, data.layout, size_of(data.type))) {
+    need.add_buffers(sizes, allocated_bytes);
+  }
+  const Program& program = data.program;
+  const std::size_t addresses = program.sources.size() * sizeof(const std::byte*);
+  need.add("commands", lowered_bytes(program) + static_cast<double>(addresses), false);
+  if (options.timeline) {
+    need.add("the timeline", static_cast<double>(program.ops.size() * sizeof(OpTiming)), false);
+  }
+  if (options.check) need.add("checking", check_scratch_bytes(data), true);
+  return need;
+}
 
-void require_memory(const HostData& data, std::int64_t size_bytes) {
-  const double needed =
-      host_memory_bytes(data.program, unit_bytes(data)) + check_scratch_bytes(data);
-  const double available = host_memory_limit();
-  if (needed <= available * kMemoryShare) return;
-  // The need grows in proportion to the message; the largest power of two that fits is a round
-  // answer.
-  const double fitting = static_cast<double>(size_bytes) * kMemoryShare * available / needed;
-  const std::int64_t size = fitting < 1 ? 0 : std::int64_t{1} << std::ilogb(fitting);
-  throw Error(
-      ErrorKind::unsupported,
-      fmt::format("a message of {} takes {:.1f} GiB of buffers; {:.0f} % of this computer's "
-                  "memory are {:.1f} GiB",
-                  format_bytes(size_bytes), std::ldexp(needed, -30), kMemoryShare * 100,
-                  std::ldexp(available * kMemoryShare, -30)),
-      fmt::format("{} fits", format_bytes(size)));
+void require_memory(const HostData& data, const RunOptions& options) {
+  const std::vector<MemoryNeed> needs{need_of(data, options)};
+  if (const auto shortage = find_shortage(needs, options.size_bytes)) throw *shortage;
+}
+
+int default_threads() {
+  const std::size_t allowed = allowed_processors().size();
+  return static_cast<int>(allowed > 0 ? allowed
+                                      : std::max(1U, std::thread::hardware_concurrency()));
 }
 
 HostData data_of(const Program& program, const RunOptions& options, int threads) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(options.type));
-  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
   return {program, ElementLayout(program.contract, options.size_bytes / element_bytes),
-          options.type, options.op, threads > 0 ? threads : static_cast<int>(processors)};
-}
-
-// Runs the program as often as the options say and reports.
-RunReport run_lowered(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
-                      const RunOptions& options) {
-  const Program& program = data.program;
-  fill_memory(data, memory);
-  LaneRunner runner(program, lowered, combine_on(data, lowered, memory), data.threads);
-  RunReport report;
-  report.executed.emplace();
-  if (options.check) {
-    runner.run(options.timeout_s);
-    Damage damage = check_memory(data, memory);
-    report.executed->wrong = damage.wrong;
-    report.executed->damage = std::move(damage.notes);
-  }
-  std::vector<double> times_s;
-  for (int i = -options.warmup; i < options.iterations; ++i) {
-    if (program.contract.in_place) fill_inputs(data, memory);
-    const bool last = i + 1 == options.iterations;
-    const double time_s =
-        runner.run(options.timeout_s, last && options.timeline ? &report.timeline : nullptr);
-    if (i >= 0) times_s.push_back(time_s);
-  }
-  note_times(report, times_s);
-  return report;
+          options.type, options.op, threads};
 }
 
 }  // namespace
+
+HostBackend::HostBackend(int threads, std::filesystem::path nodes)
+    : threads_(threads > 0 ? threads : default_threads()), nodes_(std::move(nodes)) {}
 
 std::optional<std::string> HostBackend::unsupported(const Program&, const Target&) const {
   return std::nullopt;
@@ -82,28 +63,28 @@ std::optional<std::string> HostBackend::unsupported(const Program&, const Target
 
 void HostBackend::require_room(const Program& program, const Target&, const RunOptions& options) {
   require_sane(options);
-  require_memory(data_of(program, options, threads_), options.size_bytes);
+  require_memory(data_of(program, options, threads_), options);
 }
 
 RunReport HostBackend::run(const Program& program, const Target&, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   require_sane(options);
-  const std::size_t element_bytes = size_of(options.type);
-  const std::int64_t elements = options.size_bytes / static_cast<std::int64_t>(element_bytes);
   const HostData data = data_of(program, options, threads_);
-  require_memory(data, options.size_bytes);
-  try {
-    const LanePrograms lowered = lower(program, elements, element_bytes);
-    HostMemory memory(lowered);
-    RunReport report = run_lowered(data, lowered, memory, options);
-    report.message_bytes =
-        data.layout.message_elements() * static_cast<std::int64_t>(element_bytes);
+  require_memory(data, options);
+  return with_memory_to("run " + program.name + " on this computer", [&] {
+    const std::size_t element_bytes = size_of(options.type);
+    const auto size = static_cast<std::int64_t>(element_bytes);
+    const LanePrograms lowered = lower(program, options.size_bytes / size, element_bytes);
+    const NumaPlan numa =
+        spread_over_nodes(program, numa_nodes(allowed_processors(), nodes_), threads_);
+    HostMemory memory(lowered, numa);
+    RunReport report =
+        run_on_host(data, lowered, memory, combine_on(data, lowered, memory), numa, options);
+    report.message_bytes = data.layout.message_elements() * size;
     report.transfers = count_transfers(program);
     report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return report;
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::unsupported, "this computer has no memory left for the run");
-  }
+  });
 }
 
 }  // namespace espalier

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+
 #include "run/backend.h"
 
 namespace espalier {
@@ -8,28 +10,36 @@ namespace espalier {
 /// Runs programs on the threads and memory of this computer, with real arithmetic. Every place's
 /// buffers are separate allocations. Needs no machine model.
 ///
-/// Options: `check` makes one run more, before the others, from fresh inputs and with everything
-/// else overwritten by a pattern, and compares every element afterwards. Then come `warmup` and
-/// `iterations` runs; the time of one is from when all threads stand ready until the last op is
-/// done. A program that runs in place gets its inputs again before each run, outside of the time
-/// (out of place they are never written), so that no timed run works on overgrown or denormal
-/// numbers. `timeline` is that of the last run.
+/// Options: `check` makes one run more, before the others, from fresh memory: inputs filled and
+/// everything else overwritten by a pattern. Every element of the results, the inputs of runs out
+/// of place and guards around all buffers are compared after it, and once more after the timed
+/// runs. These are `warmup` and `iterations` runs; the time of one is from when all threads stand
+/// ready until the last op is done. In place each begins with fresh memory, which is not part of
+/// its time, so that what the last one leaves is its own work, and no timed run works on overgrown
+/// or denormal numbers. Out of place nothing is filled again: the inputs are never written, and
+/// results that a timed run failed to write would be those of a run before. `timeline` is that of
+/// the last run.
+///
+/// Where this process may use processors of several NUMA nodes, places are spread over these, and
+/// with them memory and threads (exec/host/numa.h); the report's notes say how.
 class HostBackend : public Backend {
  public:
-  /// Threads that run the program at a time; 0: one per processor. Never more than its lanes.
-  explicit HostBackend(int threads = 0) : threads_(threads) {}
+  /// Threads that run the program at a time; 0: one per processor that this process may use. Never
+  /// more than its lanes. `nodes`: the folder where Linux describes NUMA nodes.
+  explicit HostBackend(int threads = 0, std::filesystem::path nodes = "/sys/devices/system/node");
 
   std::string name() const override { return "host"; }
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
-  /// Throws Error{unsupported} saying how much memory it would take when that is more than this
-  /// computer can give, and Error{runtime} naming ops when the program gets stuck.
+  /// Throws OutOfMemory, saying before anything runs what needs how much memory when that is more
+  /// than 80 % of what is free, and Error{runtime} naming ops when the program gets stuck.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;
 
  private:
   int threads_;
+  std::filesystem::path nodes_;
 };
 
 }  // namespace espalier

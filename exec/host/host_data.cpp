@@ -66,6 +66,13 @@ void fill_piece(const HostData& data, const Piece& piece, std::span<std::byte> o
              piece.begin / element_bytes(data), out);
 }
 
+// Bytes of a unit, on average.
+double unit_bytes(const HostData& data) {
+  return static_cast<double>(data.layout.message_elements()) *
+         static_cast<double>(element_bytes(data)) /
+         static_cast<double>(data.program.contract.units);
+}
+
 // Units whose expected elements are made at a time: a piece's worth, or one unit where that is
 // more.
 std::int64_t units_at_a_time(const HostData& data) {
@@ -153,13 +160,15 @@ void check_guards(const HostData& data, const HostMemory& memory, Damage& damage
   }
 }
 
-}  // namespace
-
-double unit_bytes(const HostData& data) {
-  return static_cast<double>(data.layout.message_elements()) *
-         static_cast<double>(element_bytes(data)) /
-         static_cast<double>(data.program.contract.units);
+void fill_inputs(const HostData& data, HostMemory& memory) {
+  const std::vector<Piece> pieces = input_pieces(data, memory);
+  parallel_for(static_cast<std::int64_t>(pieces.size()), data.threads, [&](std::int64_t i) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    fill_piece(data, piece, bytes_of(data, memory, piece));
+  });
 }
+
+}  // namespace
 
 void fill_memory(const HostData& data, HostMemory& memory) {
   parallel_for(data.program.places(), data.threads, [&](std::int64_t place) {
@@ -168,14 +177,6 @@ void fill_memory(const HostData& data, HostMemory& memory) {
     }
   });
   fill_inputs(data, memory);
-}
-
-void fill_inputs(const HostData& data, HostMemory& memory) {
-  const std::vector<Piece> pieces = input_pieces(data, memory);
-  parallel_for(static_cast<std::int64_t>(pieces.size()), data.threads, [&](std::int64_t i) {
-    const Piece& piece = pieces[static_cast<std::size_t>(i)];
-    fill_piece(data, piece, bytes_of(data, memory, piece));
-  });
 }
 
 LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered,

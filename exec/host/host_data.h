@@ -22,15 +22,9 @@ struct HostData {
   int threads = 1;  ///< that fill and check at a time
 };
 
-/// Bytes of a unit, on average.
-double unit_bytes(const HostData& data);
-
 /// Buffers as `initial_memory` of ir/interpret.h makes them: inputs filled, everything else
 /// unwritten.
 void fill_memory(const HostData& data, HostMemory& memory);
-
-/// Inputs filled again, everything else left as it is.
-void fill_inputs(const HostData& data, HostMemory& memory);
 
 /// How LaneRunner carries out the ops of the program on this memory. The arguments must outlive it.
 LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered,

@@ -2,20 +2,18 @@
 #include "exec/host/host_memory.h"
 
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <numeric>
-#include <string>
+#include <cstdlib>
+#include <utility>
 
 #include "core/error.h"
 
 namespace espalier {
 namespace {
 
-constexpr std::size_t kGuard = 64;  // bytes on either side; also the alignment of a buffer
+constexpr std::size_t kGuard = 64;   // bytes on either side; also the alignment of a buffer
+constexpr std::size_t kPage = 4096;  // or a part of one; mappings begin at whole ones
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::byte kGuardByte{0x5C};
 // As in `interpret`: what was never written shows as wrong, not as a zero that may be right.
@@ -31,69 +29,63 @@ std::size_t allocated(std::size_t size) { return round_up(size + 2 * kGuard, ali
 
 }  // namespace
 
-std::vector<double> place_memory_bytes(const Program& program, double unit_bytes) {
-  const std::vector<std::int64_t> scratch = tmp_units(program);
-  std::vector<double> bytes(static_cast<std::size_t>(program.places()), 0);
-  for (PlaceId place = 0; place < program.places(); ++place) {
-    const auto add = [&](std::int64_t units) {
-      if (units == 0) return;
-      bytes[static_cast<std::size_t>(place)] +=
-          static_cast<double>(units) * unit_bytes + 2 * kGuard;
-    };
-    add(scratch[static_cast<std::size_t>(place)]);
-    if (place >= program.ranks()) continue;
-    add(buffer_units(program.contract, place, Buffer::in));
-    add(buffer_units(program.contract, place, Buffer::out));
-  }
-  return bytes;
+double allocated_bytes(double buffer_bytes) {
+  constexpr double kExact = 0x1p62;  // larger ones are more than any computer has
+  if (buffer_bytes >= kExact) return buffer_bytes;
+  return static_cast<double>(allocated(static_cast<std::size_t>(buffer_bytes)));
 }
 
-double host_memory_bytes(const Program& program, double unit_bytes) {
-  const std::vector<double> places = place_memory_bytes(program, unit_bytes);
-  return std::accumulate(places.begin(), places.end(), 0.0);
-}
-
-double host_memory_limit() {
-  struct sysinfo info = {};
-  double limit = 0;
-  if (sysinfo(&info) == 0) limit = static_cast<double>(info.totalram) * info.mem_unit;
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  if (double maximum = 0; group >> maximum) limit = std::min(limit, maximum);  // not "max"
-  return limit;
-}
-
-double host_memory_available() {
-  double available = host_memory_limit();
-  std::ifstream memory("/proc/meminfo");
-  for (std::string line; std::getline(memory, line);) {
-    if (double kib = 0; std::sscanf(line.c_str(), "MemAvailable: %lf", &kib) == 1) {
-      available = std::min(available, kib * 1024);
-    }
-  }
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  std::ifstream used("/sys/fs/cgroup/memory.current");
-  double maximum = 0;
-  if (double now = 0; group >> maximum && used >> now) {
-    available = std::min(available, std::max(0.0, maximum - now));
-  }
-  return available;
-}
-
-HostMemory::HostMemory(const LanePrograms& lowered) : places_(lowered.buffer_bytes.size()) {
+HostMemory::HostMemory(const LanePrograms& lowered, NumaPlan numa)
+    : numa_(std::move(numa)), places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
       const auto size = static_cast<std::size_t>(lowered.buffer_bytes[place][buffer]);
       if (size == 0) continue;
-      void* memory = std::aligned_alloc(alignment_of(size), allocated(size));
-      if (memory == nullptr) {
-        throw Error(ErrorKind::unsupported, "there is not enough memory for the buffers");
-      }
-      // Only a hint: without huge pages everything works the same.
-      if (alignment_of(size) == kHugePage) madvise(memory, allocated(size), MADV_HUGEPAGE);
-      places_[place][buffer].memory.reset(static_cast<std::byte*>(memory));
+      places_[place][buffer].memory = allocate(place, size);
       places_[place][buffer].size = size;
     }
   }
+}
+
+void HostMemory::Free::operator()(std::byte* memory) const {
+  if (mapping != nullptr) {
+    munmap(mapping, bytes);
+  } else {
+    std::free(memory);
+  }
+}
+
+/// The node to place on; nothing where there are not several.
+const NumaNode* HostMemory::node_of(std::size_t place) const {
+  if (numa_.nodes.empty()) return nullptr;
+  return &numa_.nodes[static_cast<std::size_t>(numa_.node_of_place[place])];
+}
+
+/// Fresh pages: those of the heap may have been touched by others. Nothing when there are none.
+HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
+  const std::size_t whole = bytes + alignment;
+  void* const mapping =
+      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return {};
+  void* begin = mapping;
+  std::size_t space = whole;
+  std::align(alignment, bytes, begin, space);
+  return {static_cast<std::byte*>(begin), Free{mapping, whole}};
+}
+
+HostMemory::Bytes HostMemory::allocate(std::size_t place, std::size_t size) {
+  const std::size_t alignment = alignment_of(size);
+  const std::size_t bytes = allocated(size);
+  const NumaNode* const node = node_of(place);
+  // Small buffers are not worth pages of their own.
+  const bool maps = node != nullptr && size >= kPage;
+  Bytes memory = maps ? map(bytes, std::max(alignment, kPage))
+                      : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {});
+  if (!memory) throw OutOfMemory("this computer has no memory left for the buffers");
+  // Only hints: without huge pages or nodes everything works the same.
+  if (alignment == kHugePage) madvise(memory.get(), bytes, MADV_HUGEPAGE);
+  if (maps && !prefer_node(memory.get(), bytes, node->number)) is_placed_ = false;
+  return memory;
 }
 
 std::span<std::byte> HostMemory::buffer(PlaceId place, Buffer buffer) const {
@@ -105,6 +97,8 @@ std::span<std::byte> HostMemory::buffer(PlaceId place, Buffer buffer) const {
 void HostMemory::clear(PlaceId place, Buffer buffer) {
   const Allocation& found = allocation(place, buffer);
   if (found.size == 0) return;
+  const NumaNode* const node = node_of(static_cast<std::size_t>(place));
+  const PinnedThread here(node != nullptr ? node->processors : std::vector<int>{});
   std::byte* const begin = found.memory.get();
   std::fill_n(begin, kGuard, kGuardByte);
   std::fill_n(begin + kGuard, found.size, kUnwritten);

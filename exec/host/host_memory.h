@@ -4,53 +4,61 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "exec/host/numa.h"
 #include "exec/lanes/lowering.h"
 
 namespace espalier {
 
-/// Bytes that the buffers of each place take when a unit has `unit_bytes` on average. Real numbers:
-/// they may be more than any computer has.
-std::vector<double> place_memory_bytes(const Program& program, double unit_bytes);
-/// Of all places together.
-double host_memory_bytes(const Program& program, double unit_bytes);
-
-/// Bytes that this process may use at most: the computer's memory, or its control group's share.
-double host_memory_limit();
-/// Bytes that are free now, or would be if caches gave way.
-double host_memory_available();
+/// Bytes that the allocation of a buffer takes, guards included.
+double allocated_bytes(double buffer_bytes);
 
 /// The buffers of a run, each an allocation of its own, aligned to cache lines (large ones to huge
-/// pages) and between guards that tell whether somebody wrote outside of it.
+/// pages) and between guards that tell whether somebody wrote outside of it. Where there are
+/// several NUMA nodes, those of a place are of its node: asked to be, and first touched by a thread
+/// there.
 class HostMemory {
  public:
-  /// Allocates; the pages are not touched yet. Throws Error{unsupported} when there is no memory.
-  explicit HostMemory(const LanePrograms& lowered);
+  /// Allocates; the pages are not touched yet. Throws OutOfMemory.
+  explicit HostMemory(const LanePrograms& lowered, NumaPlan numa = {});
+
+  /// Whether every buffer's pages are sure to be of the node of its place; where the system refused
+  /// that, they are of the node where they were first touched.
+  bool is_placed() const { return is_placed_; }
 
   std::span<std::byte> buffer(PlaceId place, Buffer buffer) const;
   std::byte* at(const BufferOffset& position) const {
     return buffer(position.place, position.buffer).data() + position.bytes;
   }
-  /// Sets every byte of the buffer, and its guards anew.
+  /// Sets every byte of the buffer, and its guards anew, on the node of the place.
   void clear(PlaceId place, Buffer buffer);
   /// Guard bytes of the buffer that have changed.
   std::int64_t damaged_guard_bytes(PlaceId place, Buffer buffer) const;
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    Free() : mapping(nullptr), bytes(0) {}
+    Free(void* mapped, std::size_t mapped_bytes) : mapping(mapped), bytes(mapped_bytes) {}
+    void* mapping;  // what was mapped for it; nothing: it was allocated
+    std::size_t bytes;
+    void operator()(std::byte* memory) const;
   };
+  using Bytes = std::unique_ptr<std::byte, Free>;
   struct Allocation {
-    std::unique_ptr<std::byte, Free> memory;  // none for an empty buffer
-    std::size_t size = 0;                     // of the buffer alone
+    Bytes memory;          // none for an empty buffer
+    std::size_t size = 0;  // of the buffer alone
   };
+  static Bytes map(std::size_t bytes, std::size_t alignment);
+  Bytes allocate(std::size_t place, std::size_t size);
+  const NumaNode* node_of(std::size_t place) const;
   const Allocation& allocation(PlaceId place, Buffer buffer) const {
     return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
   }
+  const NumaPlan numa_;
+  bool is_placed_ = true;
   std::vector<std::array<Allocation, 3>> places_;
 };
 

@@ -30,24 +30,76 @@ std::chrono::steady_clock::duration clock_duration(double duration_s) {
 }  // namespace
 
 LaneRunner::LaneRunner(const Program& program, const LanePrograms& lowered, Combine combine,
-                       int threads)
+                       int threads, const NumaPlan& numa)
     : program_(program),
       lowered_(lowered),
       combine_(std::move(combine)),
       lanes_(lowered.lanes.size()),
-      events_(lowered.event_ops.size()) {
-  const std::size_t wanted =
-      std::clamp<std::size_t>(lanes_.size(), 1, static_cast<std::size_t>(std::max(threads, 1)));
-  ready_.reserve(lanes_.size());  // so that threads never allocate
+      events_(lowered.event_ops.size()),
+      groups_(std::max<std::size_t>(1, numa.nodes.size())) {
+  form_groups(numa, threads);
+  start_threads();
+}
+
+void LaneRunner::form_groups(const NumaPlan& numa, int threads) {
+  std::vector<std::size_t> lanes(groups_.size(), 0);
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const auto place = static_cast<std::size_t>(lowered_.lanes[lane].place);
+    if (!numa.nodes.empty()) {
+      lanes_[lane].group = static_cast<std::uint32_t>(numa.node_of_place[place]);
+    }
+    ++lanes[lanes_[lane].group];
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    int most = threads;
+    if (!numa.nodes.empty()) {
+      most = numa.threads[i];
+      groups_[i].processors = numa.nodes[i].processors;
+    }
+    groups_[i].wanted = std::min(lanes[i], static_cast<std::size_t>(std::max(most, 1)));
+    groups_[i].ready.reserve(lanes_.size());  // so that threads never allocate
+  }
+  // A program without lanes is run, too.
+  if (lanes_.empty()) groups_.front().wanted = 1;
+}
+
+/// One for each group first.
+void LaneRunner::start_threads() {
+  std::size_t wanted = 0;
+  for (const Group& group : groups_) wanted += group.wanted;
   threads_.reserve(wanted);
+  // Nobody looks at the groups before they are complete.
+  const std::lock_guard lock(mutex_);
   try {
-    while (threads_.size() < wanted) threads_.emplace_back([this] { work(); });
+    for (std::size_t round = 0; threads_.size() < wanted; ++round) {
+      for (Group& group : groups_) {
+        if (round >= group.wanted) continue;
+        threads_.emplace_back([this, &group] { work(group); });
+        ++group.threads;
+      }
+    }
   } catch (const std::system_error& refused) {
     if (threads_.empty()) {
       throw Error(ErrorKind::unsupported, fmt::format("can't start a thread: {}", refused.what()));
     }
+    take_lanes_from_empty_groups();
   }
   thread_count_ = static_cast<int>(threads_.size());
+}
+
+/// Groups that got no thread leave their lanes to the first, which is started first.
+void LaneRunner::take_lanes_from_empty_groups() {
+  const auto first = std::ranges::find_if(groups_, [](const Group& g) { return g.threads > 0; });
+  for (LaneState& lane : lanes_) {
+    if (groups_[lane.group].threads > 0) continue;
+    lane.group = static_cast<std::uint32_t>(first - groups_.begin());
+  }
+}
+
+std::vector<int> LaneRunner::threads_by_node() const {
+  std::vector<int> threads;
+  for (const Group& group : groups_) threads.push_back(group.threads);
+  return threads;
 }
 
 LaneRunner::~LaneRunner() {
@@ -77,7 +129,8 @@ double LaneRunner::run(double timeout_s, std::vector<OpTiming>* timeline) {
 // Everything as before the first command. Called while no thread is inside a run.
 void LaneRunner::reset() {
   for (auto& event : events_) event.store(kNobody, std::memory_order_relaxed);
-  ready_.clear();
+  for (Group& group : groups_) group.ready.clear();
+  ready_ = 0;
   for (std::size_t lane = lanes_.size(); lane-- > 0;) {
     lanes_[lane].next_command.store(lowered_.lanes[lane].begin, std::memory_order_relaxed);
     lanes_[lane].wake_at.reset();
@@ -95,7 +148,7 @@ void LaneRunner::reset() {
 // A lane that begins with a wait is parked from the start, so that it goes on as soon as it can.
 void LaneRunner::make_ready_or_park(std::uint32_t lane) {
   const Command first = lowered_.commands[lowered_.lanes[lane].begin];
-  if (first.kind != CommandKind::wait || !park(lane, first.index)) ready_.push_back(lane);
+  if (first.kind != CommandKind::wait || !park(lane, first.index)) make_ready(lane);
 }
 
 // Sleeps until all threads have left the run; cancels it when no op has ended for too long.
@@ -112,7 +165,7 @@ void LaneRunner::wait_for_end(std::unique_lock<std::mutex>& lock, double timeout
     const Error error = stuck_error("no op has ended for " + format_seconds(timeout_s), program_,
                                     lowered_, blocked_lanes());
     cancelled_.store(true, std::memory_order_relaxed);
-    work_.notify_all();
+    wake_all();
     end_.wait(lock, all_left);
     throw error;
   }
@@ -144,7 +197,18 @@ std::vector<BlockedLane> LaneRunner::blocked_lanes() const {
   return blocked;
 }
 
-void LaneRunner::work() {
+void LaneRunner::make_ready(std::uint32_t lane) {
+  group_of(lane).ready.push_back(lane);
+  ++ready_;
+}
+
+void LaneRunner::wake_all() {
+  for (Group& group : groups_) group.work.notify_all();
+}
+
+void LaneRunner::work(Group& group) {
+  const PinnedThread pinned(group.processors);
+  if (!pinned.is_as_wanted()) is_unpinned_.store(true, std::memory_order_relaxed);
   std::unique_lock lock(mutex_);
   for (std::uint64_t seen = 0;;) {
     start_.wait(lock, [&] { return leaving_ || runs_ != seen; });
@@ -152,11 +216,11 @@ void LaneRunner::work() {
     seen = runs_;
     if (++arrived_ == thread_count_) {
       begin_time_ = Clock::now();
-      work_.notify_all();
+      wake_all();
     } else {
-      work_.wait(lock, [&] { return arrived_ == thread_count_; });
+      group.work.wait(lock, [&] { return arrived_ == thread_count_; });
     }
-    for (std::uint32_t lane; (lane = next_lane(lock)) != kNobody;) {
+    for (std::uint32_t lane; (lane = next_lane(group, lock)) != kNobody;) {
       lock.unlock();
       const Pause pause = advance(lane);
       lock.lock();
@@ -166,24 +230,27 @@ void LaneRunner::work() {
   }
 }
 
-// A lane that can go on, taken; nobody when the run is over. Sleeps while other threads may yet
-// make a lane ready.
-std::uint32_t LaneRunner::next_lane(std::unique_lock<std::mutex>& lock) {
+// A lane of the group that can go on, taken; nobody when the run is over. Sleeps while other
+// threads may yet make a lane ready.
+std::uint32_t LaneRunner::next_lane(Group& group, std::unique_lock<std::mutex>& lock) {
   while (outcome_ == Outcome::none && !cancelled_.load(std::memory_order_relaxed)) {
     if (finished_ == lanes_.size()) {
       end_run(Outcome::finished);
     } else if (!computing_.empty() && computing_.top().first <= Clock::now()) {
-      ready_.push_back(computing_.top().second);
+      const std::uint32_t lane = computing_.top().second;
       computing_.pop();
-    } else if (!ready_.empty()) {
-      const std::uint32_t lane = ready_.back();
-      ready_.pop_back();
+      make_ready(lane);
+      if (&group_of(lane) != &group) group_of(lane).work.notify_one();
+    } else if (!group.ready.empty()) {
+      const std::uint32_t lane = group.ready.back();
+      group.ready.pop_back();
+      --ready_;
       ++running_;
       return lane;
     } else if (!computing_.empty()) {
-      work_.wait_until(lock, Clock::time_point(computing_.top().first));
-    } else if (running_ > 0) {
-      work_.wait(lock);
+      group.work.wait_until(lock, Clock::time_point(computing_.top().first));
+    } else if (running_ > 0 || ready_ > 0) {
+      group.work.wait(lock);
     } else {
       end_run(Outcome::stuck);
     }
@@ -194,7 +261,7 @@ std::uint32_t LaneRunner::next_lane(std::unique_lock<std::mutex>& lock) {
 void LaneRunner::end_run(Outcome outcome) {
   outcome_ = outcome;
   end_time_ = Clock::now();
-  work_.notify_all();
+  wake_all();
 }
 
 // What becomes of a lane that a thread has let go. A parked or ready one may run elsewhere by now.
@@ -203,7 +270,7 @@ void LaneRunner::put_back(std::uint32_t lane, Pause pause) {
   if (pause == Pause::finished) ++finished_;
   if (pause == Pause::computing) {
     computing_.emplace(*lanes_[lane].wake_at, lane);
-    work_.notify_all();  // idle threads must not sleep past this lane's time
+    wake_all();  // idle threads must not sleep past this lane's time
   }
 }
 
@@ -249,21 +316,27 @@ bool LaneRunner::park(std::uint32_t lane, EventId event) {
   return true;
 }
 
-// Whether the event made parked lanes ready. They go first then, on this thread unless others are
-// free, since they need what has just been written and is still in the cache; the lane that
-// recorded the event is ready after them.
+// Whether the event made parked lanes ready. Those of this thread's group go first then, on this
+// thread unless others are free, since they need what has just been written and is still in the
+// cache; the lane that recorded the event is ready after them.
 bool LaneRunner::record(std::uint32_t lane, EventId event) {
   std::uint32_t parked = events_[event].exchange(kRecorded, std::memory_order_acq_rel);
   if (parked == kNobody) return false;
-  int others = 0;
+  Group& here = group_of(lane);
+  int ready_here = 0;
   {
     const std::lock_guard lock(mutex_);
-    ready_.push_back(lane);
-    for (; parked != kNobody; parked = lanes_[parked].next_parked, ++others) {
-      ready_.push_back(parked);
+    make_ready(lane);
+    for (; parked != kNobody; parked = lanes_[parked].next_parked) {
+      make_ready(parked);
+      if (&group_of(parked) == &here) {
+        ++ready_here;
+      } else {
+        group_of(parked).work.notify_one();
+      }
     }
   }
-  for (; others > 0; --others) work_.notify_one();
+  for (; ready_here > 0; --ready_here) here.work.notify_one();
   return true;
 }
 

@@ -124,7 +124,48 @@ void write_commands(const Program& program, const LaneOrder& order, LanePrograms
   CHECK(wait == waits.end());
 }
 
+/// By place and buffer.
+std::vector<std::array<std::int64_t, 3>> units_of_buffers(const Program& program) {
+  const std::vector<std::int64_t> scratch = tmp_units(program);
+  std::vector<std::array<std::int64_t, 3>> units(static_cast<std::size_t>(program.places()));
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    auto& of_place = units[static_cast<std::size_t>(place)];
+    of_place[static_cast<std::size_t>(Buffer::tmp)] = scratch[static_cast<std::size_t>(place)];
+    if (place >= program.ranks()) continue;
+    for (const Buffer buffer : {Buffer::in, Buffer::out}) {
+      of_place[static_cast<std::size_t>(buffer)] = buffer_units(program.contract, place, buffer);
+    }
+  }
+  return units;
+}
+
 }  // namespace
+
+std::vector<std::array<double, 3>> buffer_sizes(const Program& program, const ElementLayout& layout,
+                                                std::size_t element_bytes) {
+  // A buffer of more units than the message has begins again.
+  const std::int64_t message_units = program.contract.units;
+  const auto bytes = [&](std::int64_t units) {
+    const double messages = static_cast<double>(units / message_units);
+    const double rest = static_cast<double>(layout.offset(units % message_units));
+    return (messages * static_cast<double>(layout.message_elements()) + rest) *
+           static_cast<double>(element_bytes);
+  };
+  std::vector<std::array<double, 3>> sizes;
+  for (const auto& units : units_of_buffers(program)) {
+    sizes.push_back({bytes(units[0]), bytes(units[1]), bytes(units[2])});
+  }
+  return sizes;
+}
+
+double lowered_bytes(const Program& program) {
+  // Each op may record an event; each dependency may be a wait.
+  const std::size_t ops = program.ops.size();
+  const std::size_t waits = program.dependencies.size();
+  const std::size_t bytes = ops * (sizeof(LoweredOp) + 2 * sizeof(Command) + sizeof(OpId)) +
+                            waits * sizeof(Command) + program.sources.size() * sizeof(BufferOffset);
+  return static_cast<double>(bytes);
+}
 
 OpId LanePrograms::op_at(std::uint32_t command) const {
   if (commands[command].kind == CommandKind::record) return event_ops[commands[command].index];
@@ -152,16 +193,8 @@ LanePrograms lower(const Program& program, std::int64_t elements, std::size_t el
   lowered.sources.reserve(program.sources.size());
   for (const Operand& source : program.sources) lowered.sources.push_back(offset(source));
 
-  const std::vector<std::int64_t> scratch = tmp_units(program);
-  lowered.buffer_bytes.resize(static_cast<std::size_t>(program.places()));
-  for (PlaceId place = 0; place < program.places(); ++place) {
-    auto& sizes = lowered.buffer_bytes[static_cast<std::size_t>(place)];
-    for (const Buffer buffer : {Buffer::in, Buffer::out}) {
-      const bool is_rank = place < program.ranks();
-      sizes[static_cast<std::size_t>(buffer)] =
-          is_rank ? bytes(buffer_units(program.contract, place, buffer)) : 0;
-    }
-    sizes[static_cast<std::size_t>(Buffer::tmp)] = bytes(scratch[static_cast<std::size_t>(place)]);
+  for (const auto& units : units_of_buffers(program)) {
+    lowered.buffer_bytes.push_back({bytes(units[0]), bytes(units[1]), bytes(units[2])});
   }
   write_commands(program, order_by_lane(program), lowered);
   return lowered;

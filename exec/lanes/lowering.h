@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/collective.h"
 #include "ir/program.h"
 
 namespace espalier {
@@ -60,6 +61,14 @@ struct LanePrograms {
   /// The op that a command waits for its turn of, carries out, or records the event of.
   OpId op_at(std::uint32_t command) const;
 };
+
+/// By place and buffer: the bytes that `lower` finds, for messages of any size, whose bytes may be
+/// more than 64 bits count.
+std::vector<std::array<double, 3>> buffer_sizes(const Program& program, const ElementLayout& layout,
+                                                std::size_t element_bytes);
+
+/// Bytes of this computer's memory that the lowered program takes at most.
+double lowered_bytes(const Program& program);
 
 /// Lowers a program for messages of `elements` elements of `element_bytes` bytes. An op records an
 /// event only when another lane waits for it; a lane waits for the last op of another lane it

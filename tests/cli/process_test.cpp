@@ -14,6 +14,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/limited_memory.h"
 #include "tests/temp_file.h"
 
 namespace espalier {
@@ -65,6 +66,28 @@ TEST(Process, CtrlCRemovesTheFileBeingWritten) {
 
 TEST(Process, TerminationRemovesTheFileBeingWritten) {
   EXPECT_EQ(interrupt_writing("TERM").out, "code 143\n");
+}
+
+// A program of 2 million ops, where there is room for some 100 MB. What a worker could not answer
+// for want of memory is no answer to be kept.
+TEST(Process, NoMemoryIsNotPossibleHere) {
+  if (!kCanLimitMemory) GTEST_SKIP() << "with a sanitizer, addresses can't be limited";
+  const std::string scenario = temp_file("large.yaml");
+  std::ofstream(scenario) << "schema: espalier.scenario/1\nname: large\ntitle: Large\nblocks:\n"
+                             "  - {title: Ring, topology: 'ring:n=1024', collective: allreduce,\n"
+                             "     algorithms: [ring], sizes: 1GiB}\n";
+  const std::string journal = temp_file("journal");
+  const Result run = bash("ulimit -v 200000\n$espalier run " + scenario + " --jobs 2 --resume " +
+                          journal + " >/dev/null\necho code $?\nwc -l <" + journal);
+  EXPECT_EQ(run.out, "error: there is not enough memory for ring 1GiB\ncode 3\n1\n");
+  const Result sim = bash(
+      "ulimit -v 200000\n$espalier sim --topology ring:n=1024 --algorithm ring --size 1GiB "
+      ">/dev/null\necho code $?");
+  EXPECT_EQ(sim.out, "error: not enough memory\ncode 3\n");
+  const Result exec = bash(
+      "ulimit -v 300000\n$espalier exec --algorithm ring --size 1GiB >/dev/null\necho code $?");
+  EXPECT_NE(exec.out.find("error: a message of 1GiB needs "), std::string::npos) << exec.out;
+  EXPECT_NE(exec.out.find("code 3\n"), std::string::npos) << exec.out;
 }
 
 TEST(Process, CtrlCEndsARun) {

@@ -37,6 +37,23 @@ TEST(Error, WithoutProblemsIsABug) {
   EXPECT_DEATH(Error(ErrorKind::input, std::vector<Diagnostic>{}), "internal error.*does not hold");
 }
 
+TEST(OutOfMemory, IsSomethingNotPossibleHere) {
+  const OutOfMemory error("GPU 0 is full", "a smaller --size");
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_EQ(exit_code(error.kind()), 3);
+  EXPECT_STREQ(error.what(), "error: GPU 0 is full\n  help: a smaller --size");
+}
+
+TEST(OutOfMemory, IsWhatBecomesOfAnAllocationThatFails) {
+  EXPECT_EQ(with_memory_to("count", [] { return 3; }), 3);
+  try {
+    with_memory_to("run ring", []() -> int { throw std::bad_alloc(); });
+    FAIL() << "no error";
+  } catch (const OutOfMemory& error) {
+    EXPECT_STREQ(error.what(), "error: there is not enough memory to run ring");
+  }
+}
+
 TEST(Check, AbortsAndNamesTheCondition) {
   const int two = 2;
   CHECK(two == 2);

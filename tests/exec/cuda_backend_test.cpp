@@ -223,9 +223,9 @@ TEST_F(CudaBackendTest, KeepsGraphsOfTheLatestPrograms) {
 }
 
 TEST_F(CudaBackendTest, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(
-      error_of(ring_program(4, false), {.size_bytes = std::int64_t{1} << 50}, ErrorKind::usage),
-      HasSubstr("error: a message of 1024TiB takes "));
+  EXPECT_THAT(error_of(ring_program(4, false), {.size_bytes = std::int64_t{1} << 50},
+                       ErrorKind::unsupported),
+              HasSubstr("error: a message of 1024TiB needs "));
   try {
     CudaBackend({0}).run(ring_program(2, false), {}, {.size_bytes = 4});
     FAIL() << "no error";

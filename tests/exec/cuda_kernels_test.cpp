@@ -33,8 +33,8 @@ class CudaKernels : public testing::TestWithParam<std::tuple<DataType, ReduceOp>
     // Elements, offset, 16 elements more on either side, and up to a multiple of 256 bytes.
     slot_bytes_ = (static_cast<std::size_t>(kMaxElements) + kMaxOffset + 32) * size + 255;
     slot_bytes_ = slot_bytes_ / 256 * 256;
-    memory_ = cuda::allocate((kMaxSources + 1) * slot_bytes_, 0);
-    table_ = cuda::allocate(kMaxSources * sizeof(std::byte*), 0);
+    memory_ = cuda::allocate((kMaxSources + 1) * slot_bytes_, 0, "slots");
+    table_ = cuda::allocate(kMaxSources * sizeof(std::byte*), 0, "a table");
     stream_ = cuda::make_stream(0);
   }
 

@@ -53,6 +53,9 @@ struct Allocation {
   int device = -1;  // -1: pinned
 };
 
+// No byte of a small number.
+constexpr std::byte kDamage{0x77};
+
 struct State {
   Behaviour behaviour;
   std::mt19937_64 random;
@@ -67,6 +70,11 @@ struct State {
   std::int64_t carried_out = 0;
   std::set<std::pair<int, int>> mapped;
   int graphs = 0;
+  int live_graphs = 0;
+  int gpu_that_says = -1;  // it has so many bytes left
+  std::size_t says_bytes = 0;
+  std::int64_t graph_launches = 0;
+  bool is_damaging = false;  // a graph that goes wrong is being carried out
 };
 
 State& state() {
@@ -231,6 +239,12 @@ void reset(const Behaviour& behaviour) {
   now.used.assign(static_cast<std::size_t>(behaviour.gpus), 0);
 }
 
+void leave_memory(int gpu, std::size_t bytes) {
+  state().gpu_that_says = gpu;
+  state().says_bytes = bytes;
+}
+
+std::size_t used_bytes(int gpu) { return state().used[static_cast<std::size_t>(gpu)]; }
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
 std::int64_t kernels_launched() { return state().launched; }
@@ -253,6 +267,9 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
           if (!reaches) state().broken = cudaErrorIllegalAddress;
         }
         if (state().broken == cudaSuccess) work();
+        if (state().is_damaging && !touched.empty() && touched.front().bytes > 0) {
+          *const_cast<std::byte*>(touched.front().begin) = kDamage;
+        }
       },
       true);
   return cudaGetLastError();  // as launches have it: also of whatever failed before
@@ -264,6 +281,7 @@ extern "C" {
 
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorIllegalAddress         ? "cudaErrorIllegalAddress"
+         : error == cudaErrorMemoryAllocation     ? "cudaErrorMemoryAllocation"
          : error == cudaErrorLaunchOutOfResources ? "cudaErrorLaunchOutOfResources"
                                                   : "another error";
 }
@@ -302,6 +320,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = state().behaviour.memory_bytes;
   *free = *total - state().used[static_cast<std::size_t>(state().current)];
+  if (state().current == state().gpu_that_says) *free = state().says_bytes;
   return cudaSuccess;
 }
 
@@ -349,6 +368,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  if (!state().behaviour.streams_have_memory) return answer(cudaErrorMemoryAllocation);
   *stream = new CUstream_st;
   (*stream)->device = state().current;
   state().streams.insert(*stream);
@@ -476,12 +496,17 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
                                           unsigned long long) {
+  if (state().live_graphs == state().behaviour.graph_memory) {
+    return answer(cudaErrorMemoryAllocation);
+  }
   *exec = new CUgraphExec_st{graph->nodes};
+  ++state().live_graphs;
   ++state().objects;
   ++state().graphs;
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  --state().live_graphs;
   --state().objects;
   delete exec;
   return cudaSuccess;
@@ -489,7 +514,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return answer(cudaSuccess); }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return enqueue(
-      stream, [exec] { run_nodes(exec->nodes); }, true);
+      stream,
+      [exec, is_damaged = state().graph_launches++ >= state().behaviour.damaged_launch] {
+        state().is_damaging = is_damaged;
+        run_nodes(exec->nodes);
+        state().is_damaging = false;
+      },
+      true);
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace espalier::fake_cuda {
 
@@ -23,6 +24,10 @@ struct Behaviour {
   std::size_t queue_length =
       1000;                       ///< commands per stream; giving it more takes until there is room
   std::int64_t fail_launch = -1;  ///< the launch of the kernel of this number fails
+  int graph_memory = 1000;        ///< graphs that there is memory for at a time
+  bool streams_have_memory = true;
+  /// From this launch of a graph on, counted from 0, its kernels write a wrong byte each.
+  std::int64_t damaged_launch = std::numeric_limits<std::int64_t>::max();
   std::uint64_t seed = 1;
 };
 
@@ -30,11 +35,26 @@ struct Behaviour {
 /// allocated. \pre whoever used it has freed what it had.
 void reset(const Behaviour& behaviour);
 
+/// Lets a GPU say that it has so many bytes left, whatever it has; -1: none says so any more.
+void leave_memory(int gpu, std::size_t bytes);
+
 /// What CUDA was asked to make and not yet to destroy: memory, streams, events, graphs.
 std::int64_t live_objects();
 
 /// Pairs of GPUs of which one has the other's memory mapped.
 int mapped_pairs();
+
+/// Bytes allocated on a GPU.
+std::size_t used_bytes(int gpu);
+
+/// What `action` returns when that GPU has so many bytes left.
+template <class Action>
+auto with_memory(int gpu, std::size_t bytes, Action&& action) {
+  leave_memory(gpu, bytes);
+  auto result = action();
+  leave_memory(-1, 0);
+  return result;
+}
 
 /// Kernels launched since the reset, those of graphs not counted.
 std::int64_t kernels_launched();

@@ -105,6 +105,45 @@ TEST(Lowering, OffsetsAndCountsFollowTheElementLayout) {
               ElementsAre(ElementsAre(20, 20, 0), ElementsAre(20, 20, 0), ElementsAre(0, 0, 40)));
 }
 
+TEST(Lowering, BufferSizesAreKnownWithoutIt) {
+  for (const bool in_place : {false, true}) {
+    for (const Program& program :
+         {ring_program(5, in_place), tree_program(4, in_place), flat_program(3, in_place)}) {
+      for (const std::int64_t elements : {0, 1, 7, 1009}) {
+        const LanePrograms lowered = lower(program, elements, 4);
+        const auto sizes = buffer_sizes(program, ElementLayout(program.contract, elements), 4);
+        ASSERT_EQ(sizes.size(), lowered.buffer_bytes.size());
+        for (std::size_t place = 0; place < sizes.size(); ++place) {
+          for (std::size_t buffer = 0; buffer < 3; ++buffer) {
+            EXPECT_EQ(sizes[place][buffer], lowered.buffer_bytes[place][buffer]) << program.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Lowering, BufferSizesMayBeMoreThan64BitsCount) {
+  // A message of one unit, and 2^20 of it as scratch.
+  Builder builder("large", test_contract(Collective::allreduce, 1, 1));
+  builder.copy(builder.tmp(0, (1 << 20) - 1, 1), builder.input(0, 0, 1));
+  const Program program = builder.finish();
+  const std::int64_t elements = std::int64_t{1} << 50;
+  const auto sizes = buffer_sizes(program, ElementLayout(program.contract, elements), 4);
+  EXPECT_EQ(sizes[0][static_cast<std::size_t>(Buffer::tmp)], 0x1p72);
+}
+
+TEST(Lowering, ItsBytesAreCountedBeforeIt) {
+  for (const Program& program : {ring_program(5, false), flat_program(3, false)}) {
+    const LanePrograms lowered = lower(program, 100, 4);
+    const std::size_t bytes =
+        lowered.commands.size() * sizeof(Command) + lowered.event_ops.size() * sizeof(OpId) +
+        lowered.ops.size() * sizeof(LoweredOp) + lowered.sources.size() * sizeof(BufferOffset);
+    EXPECT_LE(static_cast<double>(bytes), lowered_bytes(program));
+    EXPECT_LE(lowered_bytes(program), 2 * static_cast<double>(bytes));
+  }
+}
+
 TEST(Lowering, NoElements) {
   Builder builder("test", test_contract(Collective::allreduce, 1, 3));
   builder.copy(builder.output(0, 0, 3), builder.input(0, 0, 3));

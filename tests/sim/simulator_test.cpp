@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "tests/limited_memory.h"
 #include "tests/sim/machine.h"
 #include "topologies/load.h"
 
@@ -18,6 +19,23 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 void expect_time(const RunReport& report, double wanted_s) {
   EXPECT_NEAR(report.time_s, wanted_s, 1e-9 * wanted_s);
+}
+
+/// A million ops need some 40 bytes each to be simulated.
+[[noreturn]] void simulate_without_memory() {
+  Program program = ring_allreduce(2);
+  const Op op = program.ops.front();
+  program.ops.assign(1 << 20, op);
+  const TestMachine machine(ring_machine(2, 10, 0));
+  limit_memory(std::size_t{1} << 20);
+  end_with_error_of([&] { machine.run(program, 64); });
+}
+
+TEST(Simulator, NoMemoryIsNotPossibleHere) {
+  if (!kCanLimitMemory) GTEST_SKIP() << "with a sanitizer, addresses can't be limited";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(simulate_without_memory(), testing::ExitedWithCode(3),
+              "error: there is not enough memory to simulate ");
 }
 
 TEST(Simulator, ShortRunsAreAsExactAsLongOnes) {
