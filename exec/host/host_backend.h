@@ -14,11 +14,11 @@ namespace espalier {
 /// everything else overwritten by a pattern. Every element of the results, the inputs of runs out
 /// of place and guards around all buffers are compared after it, and once more after the timed
 /// runs. These are `warmup` and `iterations` runs; the time of one is from when all threads stand
-/// ready until the last op is done. In place each begins with fresh memory, which is not part of
-/// its time, so that what the last one leaves is its own work, and no timed run works on overgrown
-/// or denormal numbers. Out of place nothing is filled again: the inputs are never written, and
-/// results that a timed run failed to write would be those of a run before. `timeline` is that of
-/// the last run.
+/// ready until the last op is done. In place a program gets its inputs again before each run,
+/// outside of the time (out of place they are never written), so that what the last run leaves is
+/// what one run should, and no timed run works on overgrown or denormal numbers. Blocks that timed
+/// runs failed to write may be right from a run before; in place one run more, from fresh memory,
+/// is compared for that. `timeline` is that of the last timed run.
 ///
 /// Where this process may use processors of several NUMA nodes, places are spread over these, and
 /// with them memory and threads (exec/host/numa.h); the report's notes say how.

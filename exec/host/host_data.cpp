@@ -160,14 +160,6 @@ void check_guards(const HostData& data, const HostMemory& memory, Damage& damage
   }
 }
 
-void fill_inputs(const HostData& data, HostMemory& memory) {
-  const std::vector<Piece> pieces = input_pieces(data, memory);
-  parallel_for(static_cast<std::int64_t>(pieces.size()), data.threads, [&](std::int64_t i) {
-    const Piece& piece = pieces[static_cast<std::size_t>(i)];
-    fill_piece(data, piece, bytes_of(data, memory, piece));
-  });
-}
-
 }  // namespace
 
 void fill_memory(const HostData& data, HostMemory& memory) {
@@ -177,6 +169,14 @@ void fill_memory(const HostData& data, HostMemory& memory) {
     }
   });
   fill_inputs(data, memory);
+}
+
+void fill_inputs(const HostData& data, HostMemory& memory) {
+  const std::vector<Piece> pieces = input_pieces(data, memory);
+  parallel_for(static_cast<std::int64_t>(pieces.size()), data.threads, [&](std::int64_t i) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    fill_piece(data, piece, bytes_of(data, memory, piece));
+  });
 }
 
 LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered,

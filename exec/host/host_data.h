@@ -26,6 +26,9 @@ struct HostData {
 /// unwritten.
 void fill_memory(const HostData& data, HostMemory& memory);
 
+/// Inputs filled again, everything else left as it is.
+void fill_inputs(const HostData& data, HostMemory& memory);
+
 /// How LaneRunner carries out the ops of the program on this memory. The arguments must outlive it.
 LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered,
                                const HostMemory& memory);

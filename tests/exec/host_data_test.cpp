@@ -129,11 +129,11 @@ TEST(HostData, WritesBesideABufferAreDamage) {
   EXPECT_THAT(check_memory(run.data, run.memory).notes, IsEmpty());
 }
 
-TEST(HostData, MemoryIsFilledAgainInPlace) {
+TEST(HostData, InputsAreFilledAgainInPlace) {
   const Program program = flat_program(3, true);
   Trial run(program, 1009, DataType::int64, ReduceOp::prod);
   for (int i = 0; i < 3; ++i) {
-    fill_memory(run.data, run.memory);
+    fill_inputs(run.data, run.memory);
     run.run();
     EXPECT_EQ(check_memory(run.data, run.memory).wrong, 0);
   }
