@@ -10,7 +10,7 @@
 
 #include "ir/builder.h"
 #include "planner/forest.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

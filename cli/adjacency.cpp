@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/adjacency.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <queue>
 #include <vector>
-
-#include "cli/show_topology.h"
 
 namespace espalier {
 
@@ -71,7 +71,7 @@ std::string fabric_cell(const Topology& topology, NodeId a, NodeId b) {
 std::string adjacency(const Topology& topology, NodeId a, NodeId b) {
   if (a == b) return "X";
   if (const std::string cell = fabric_cell(topology, a, b); !cell.empty()) return cell;
-  if (topology.nodes[a].host != topology.nodes[b].host) return "NET";
+  if (topology.node(a).host != topology.node(b).host) return "NET";
   const auto path = between(topology, a, b);
   if (!path) return "-";
   std::vector<int> numa;

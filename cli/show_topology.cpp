@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cli/adjacency.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "topologies/route.h"

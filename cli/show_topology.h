@@ -15,8 +15,4 @@ void show_topology(const Console& console, const Topology& topology);
 /// A Graphviz graph: `espalier show dgx1-v100 --dot | dot -Tsvg`.
 std::string topology_dot(const Topology& topology);
 
-/// How two GPUs of one host are joined, as `nvidia-smi topo -m` calls it: "X", "NV2", "XG1" (xGMI),
-/// "L1" (another GPU fabric), "PIX", "PXB", "PHB", "NODE", "SYS", "NET", or "-" when not at all.
-std::string adjacency(const Topology& topology, NodeId a, NodeId b);
-
 }  // namespace espalier

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ir/collective.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

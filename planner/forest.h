@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/collective.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

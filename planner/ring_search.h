@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/program.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -14,7 +14,7 @@
 #include "scenarios/asked_by.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/tuning_table.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

@@ -6,8 +6,19 @@
 #include <vector>
 
 #include "topologies/route.h"
+#include "topologies/topology.h"
 
 namespace espalier {
+
+/// Which machine node each place of a program is: ranks on GPUs, host memories on CPUs, relays on
+/// idle GPUs.
+struct Placement {
+  std::vector<NodeId> ranks;
+  std::vector<NodeId> hosts;         ///< CPUs nearest to the ranks, each once, in rank order
+  std::vector<int> host_of_rank;     ///< index into `hosts`; -1 when no CPU can be reached
+  std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
+  std::vector<NodeId> relays;        ///< GPUs that are no ranks and may hold, forward and combine
+};
 
 /// The machine's GPUs numbered by `gpus`, in that order; all of them when empty. Throws
 /// Error{usage} with every number that is out of range or given twice.

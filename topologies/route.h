@@ -58,7 +58,7 @@ class Router {
   /// two GPUs through a CPU counts as staged. Refused as below.
   const Route* route(NodeId from, NodeId to, NodeId via) const;
   /// Along the named nodes in order. One node: as above. Several: each step takes the link between
-  /// the two if they are neighbours (see `hop`), and their route otherwise. Nothing when a step has
+  /// the two if they are neighbours (see `hop`), and else their route. Nothing when a step has
   /// neither, two GPUs that may not map each other's memory would be joined over host links without
   /// a CPU, or a NIC would return what it got (docs/topologies.md). \pre `vias` is not empty
   const Route* route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const;
@@ -91,15 +91,5 @@ bool maps_memory(const Topology& topology, const Route& route, NodeId from, Node
 std::vector<std::string> path_names(std::string_view path);
 /// The other way round.
 std::string path_text(const Topology& topology, const std::vector<NodeId>& path);
-
-/// Which machine node each place of a program is: ranks on GPUs, host memories on CPUs, relays on
-/// idle GPUs.
-struct Placement {
-  std::vector<NodeId> ranks;
-  std::vector<NodeId> hosts;         ///< CPUs nearest to the ranks, each once, in rank order
-  std::vector<int> host_of_rank;     ///< index into `hosts`; -1 when no CPU can be reached
-  std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
-  std::vector<NodeId> relays;        ///< GPUs that are no ranks and may hold, forward and combine
-};
 
 }  // namespace espalier

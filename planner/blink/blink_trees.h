@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/blink_plan.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 // The ways data may take in Blink's protocols. Private to the room.
 //

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/graph/exact.h"
-#include "topologies/route.h"
+#include "topologies/placement.h"
 
 namespace espalier {
 

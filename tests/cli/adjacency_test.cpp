@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "cli/show_topology.h"
+#include "cli/adjacency.h"
 #include "topologies/load.h"
 
 namespace espalier {
