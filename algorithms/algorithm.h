@@ -44,6 +44,10 @@ struct BuildRequest {
   /// See fabric_router; copies of a request share it.
   std::shared_ptr<std::optional<Router>> fabric = std::make_shared<std::optional<Router>>();
 
+  /// What to tell about the program built, such as "host_share=20 has no effect: ..."; copies of a
+  /// request share it.
+  std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
+
   /// The machine with nothing but its GPU fabric, made when first asked for. \pre there is a
   /// machine
   const Router& fabric_router() const;

@@ -19,7 +19,7 @@ Program build_flat_two_stage(const BuildRequest& request) {
                           stream * (1 + at_once), at_once);
     }
   }
-  return stripe(builder.finish(), striping_of(request));
+  return striped(builder.finish(), request);
 }
 
 }  // namespace

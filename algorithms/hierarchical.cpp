@@ -193,7 +193,7 @@ const Algorithm& hierarchical_algorithm() {
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
       .build = [](const BuildRequest& request) {
-        return stripe(Stages(request).build(), striping_of(request));
+        return striped(Stages(request).build(), request);
       }};
   return algorithm;
 }

@@ -21,10 +21,6 @@ AlgorithmParameter weighed_share() {
   return share;
 }
 
-Striping striping(const BuildRequest& request) {
-  return striping_of(request, request.parameter("streams"));
-}
-
 Program build_multipath(const BuildRequest& request) {
   const auto window = static_cast<int>(request.parameter("window"));
   const auto at_once = static_cast<int>(request.parameter("at_once"));
@@ -52,7 +48,7 @@ Program build_multipath(const BuildRequest& request) {
       send(messages[static_cast<std::size_t>(rank)], wrap(rank + 1, n), 0);
     }
   }
-  return stripe(builder.finish(), striping(request));
+  return striped(builder.finish(), request, request.parameter("streams"));
 }
 
 }  // namespace
@@ -78,7 +74,8 @@ const Algorithm& multipath_algorithm() {
       .max_ranks = kMaxQuadraticRanks,
       .unsupported =
           [](const BuildRequest& request) {
-            return cannot_stripe(request.parameter("window"), striping(request));
+            return cannot_stripe(request.parameter("window"),
+                                 striping_of(request, request.parameter("streams")));
           },
       .build = build_multipath};
   return algorithm;

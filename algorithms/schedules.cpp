@@ -155,4 +155,15 @@ Striping striping_of(const BuildRequest& request, std::int64_t pieces) {
   return striping;
 }
 
+Program striped(const Program& program, const BuildRequest& request, std::int64_t pieces) {
+  const Striping striping = striping_of(request, pieces);
+  if (striping.host_percent > 0 && request.ranks > 1) {
+    if (const auto reason = nothing_to_stripe(program, striping)) {
+      request.notes->push_back(
+          fmt::format("host_share={} has no effect: {}", striping.host_percent, *reason));
+    }
+  }
+  return stripe(program, striping);
+}
+
 }  // namespace espalier

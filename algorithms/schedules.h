@@ -105,4 +105,8 @@ AlgorithmParameter host_share_parameter();
 /// What the request's host_share asks for. \pre the algorithm has that parameter
 Striping striping_of(const BuildRequest& request, std::int64_t pieces = 1);
 
+/// The program with that share of it by way of host memory. Where there is nothing to divide the
+/// request's notes say so.
+Program striped(const Program& program, const BuildRequest& request, std::int64_t pieces = 1);
+
 }  // namespace espalier

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/sim_table.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "scenarios/describe.h"
 
@@ -80,6 +81,7 @@ void CompareTable::finish(const Comparisons& comparisons) {
                                 percent(comparisons.median_error()),
                                 percent(comparisons.median_error(kLargeMessage)));
   }
+  print_table_notes(console_, comparisons.measured.outcomes);
   print_skipped(console_, comparisons.measured.skipped);
 }
 

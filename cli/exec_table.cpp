@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "cli/sim_table.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "scenarios/describe.h"
@@ -109,6 +110,7 @@ void ExecTable::add(const Outcome& out_of_place, const Outcome& in_place) {
 
 void ExecTable::finish(const Answers& answers) {
   print_choices(console_, answers.outcomes);
+  print_table_notes(console_, answers.outcomes, ShownChoice::whole);
   print_footer(console_, answers.outcomes);
   if (!answers.outcomes.empty() && answers.outcomes.front().bound) {
     const bool elsewhere = !find_backend(answers.outcomes.front().backend).has_devices;

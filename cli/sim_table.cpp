@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "scenarios/describe.h"
@@ -166,6 +167,7 @@ void SimTable::finish(const Answers& answers) {
   if (!answers.outcomes.empty()) console_.out << "#\n";
   print_average(console_, answers.outcomes);
   print_chunk_notes(console_, answers.outcomes);
+  print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);
   print_skipped(console_, answers.skipped);
   console_.out << std::flush;

@@ -50,6 +50,12 @@ bool is_striped(const Program& program, const Striping& striping, const Op& op) 
   });
 }
 
+bool divides(const Program& program, const Striping& striping) {
+  return striping.host_percent > 0 && std::ranges::any_of(program.ops, [&](const Op& op) {
+           return is_striped(program, striping, op);
+         });
+}
+
 /// A range of units of an op, counted from the start of its slices.
 struct Part {
   std::int64_t begin;
@@ -220,15 +226,21 @@ std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& str
   return std::nullopt;
 }
 
+std::optional<std::string> nothing_to_stripe(const Program& program, const Striping& striping) {
+  if (divides(program, striping)) return std::nullopt;
+  std::vector<int> hosts = striping.host_of_rank;
+  std::erase_if(hosts, [](int host) { return host < 0; });
+  if (hosts.empty()) return "no rank reaches a host memory";
+  std::ranges::sort(hosts);
+  if (std::ranges::adjacent_find(hosts) == hosts.end()) return "no two ranks share a host memory";
+  return "no transfer between two ranks of one host memory can be divided";
+}
+
 Program stripe(const Program& program, const Striping& striping) {
   CHECK(striping.host_of_rank.size() == static_cast<std::size_t>(program.ranks()));
   CHECK(program.hosts == 0 || program.hosts == striping.hosts);
   CHECK(program.lines.empty() && !cannot_stripe(program.contract.units, striping));
-  const bool divides =
-      striping.host_percent > 0 && std::ranges::any_of(program.ops, [&](const Op& op) {
-        return is_striped(program, striping, op);
-      });
-  if (!divides) return program;
+  if (!divides(program, striping)) return program;
   Striper striper(program, striping);
   const std::vector<OpId> order = run_order(program, lane_chains(program));
   CHECK(order.size() == program.ops.size());

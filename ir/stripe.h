@@ -23,6 +23,10 @@ struct Striping {
 /// Why a message of `units` can't be striped so, or nothing.
 std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& striping);
 
+/// Why `stripe` would leave the program as it is, though a share of it is to pass through host
+/// memory: "no two ranks share a host memory". Nothing when it divides some of it.
+std::optional<std::string> nothing_to_stripe(const Program& program, const Striping& striping);
+
 /// Divides every op by which a rank copies to, or reads from, another one of the same host memory:
 /// the last `host_percent` of its units pass through that memory, in pieces, each a copy to it and
 /// then what the op does, from there; the others go as before, at the same time. Copies to

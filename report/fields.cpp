@@ -67,6 +67,7 @@ const std::vector<ReportField<Outcome>>& outcome_fields() {
       {"size_bytes", 13, true, [](Of one) { return Json(one.report.message_bytes); }},
       {"chunk_bytes", 14, true, [](Of one) { return Json(one.chunk_bytes); }},
       {"chunk_note", 0, true, [](Of one) { return if_not_empty(one.chunk_note); }},
+      {"program_note", 0, true, [](Of one) { return if_not_empty(one.program_note); }},
       {"backend", 12, true, [](Of one) { return Json(one.backend); }},
       {"engine", 0, true,
        [](Of one) { return one.report.simulated ? Json(one.report.simulated->engine) : Json(); }},

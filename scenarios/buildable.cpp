@@ -81,6 +81,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   built.why_not = not_routable(*program, machine);
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);
+  built.notes = *request.notes;
   return built;
 }
 

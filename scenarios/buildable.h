@@ -31,6 +31,7 @@ struct Built {
   std::optional<std::string> why_not;
   bool is_routing = false;  ///< why not: there is a program, but the machine can't carry it out
   std::shared_ptr<const Program> program;
+  std::vector<std::string> notes;  ///< what to tell about it (BuildRequest::notes)
 };
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;

@@ -61,11 +61,11 @@ auto members(Is<RunReport> auto& report) {
 // Who reads a record knows the question, and who asked it; programs are as long as timelines.
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note,
-         verified, order_consistent, problems, bound_links, bound_helpers, bound_relays, bound,
-         fraction, report, program] = outcome;
-  return std::tie(backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note, verified,
-                  order_consistent, problems, bound_links, bound_helpers, bound_relays, bound,
-                  fraction, report);
+         program_note, verified, order_consistent, problems, bound_links, bound_helpers,
+         bound_relays, bound, fraction, report, program] = outcome;
+  return std::tie(backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note, program_note,
+                  verified, order_consistent, problems, bound_links, bound_helpers, bound_relays,
+                  bound, fraction, report);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;

@@ -101,6 +101,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   made.is_unroutable = built.is_routing;
   if (!made.skipped) {
     made.whole = std::move(built.program);
+    made.notes = std::move(built.notes);
     made.uncut.program = made.whole;
     made.longest_transfer = longest_transfer_units(*made.whole);
     made.only_fabric = uses_only_fabric(*made.whole, machine);
@@ -216,6 +217,7 @@ Outcome Study::ask(const Query& query) {
   outcome.skipped = prepared.skipped;
   if (prepared.is_unroutable) outcome.instead = possible_instead(query, machine);
   if (outcome.skipped) return outcome;
+  outcome.program_note = join(prepared.notes, "; ");
 
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());

@@ -47,6 +47,7 @@ struct Outcome {
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
   std::string chunk_note;        ///< why an automatic chunk size may not be the best, if so
+  std::string program_note;      ///< what to know about the program, such as a share without effect
   bool verified = false;
   bool order_consistent = true;
   std::vector<Diagnostic> problems;  ///< of the verifier, when not verified; nothing was run then
@@ -102,8 +103,7 @@ class Study {
 
   /// Simulates a query, looking for the best chunk size unless it names one, and for the best
   /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers.
-  /// Throws as `ask` does. \pre there is a simulator, and the query names a machine and an
-  /// algorithm.
+  /// Throws as `ask` does. \pre there is a simulator; the query names a machine and an algorithm
   Prediction predict(const Query& query);
 
   /// What a query takes at least, as earlier predictions for other sizes tell: a larger message is

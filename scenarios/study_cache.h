@@ -69,11 +69,11 @@ struct Study::Prepared {
   std::optional<std::string> skipped;
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
   std::shared_ptr<const Program> whole;
+  std::vector<std::string> notes;  ///< what to tell about it
   bool only_fabric = false;
   std::int64_t longest_transfer = 0;
-  /// The whole program and the latest way of cutting it.
-  Cut uncut;
-  Cut latest;
+  Cut uncut;   ///< the whole program
+  Cut latest;  ///< as it was cut last
   Chunking latest_chunking;
 
   Cut& cut(const Chunking& chunking) {

@@ -188,6 +188,29 @@ TEST_F(StudyTest, UnlikeBandwidthsLeaveRoomForPipelining) {
   }
 }
 
+TEST_F(StudyTest, SaysWhenAShareOfHostMemoryHasNoEffect) {
+  const auto note = [&](const char* topology, const char* algorithm, std::vector<int> gpus) {
+    Query asked = query(topology, algorithm, 1 << 20);
+    asked.collective = Collective::sendrecv;
+    asked.gpus = std::move(gpus);
+    return study_.ask(asked).program_note;
+  };
+  const char* share = "multipath:host_share=20,streams=2";
+  EXPECT_EQ(note("dgx1-v100", share, {0, 1}), "") << "one socket";
+  EXPECT_EQ(note("dgx1-v100", share, {0, 4}),
+            "host_share=20 has no effect: no two ranks share a host memory");
+  EXPECT_EQ(note("dgx1-v100", share, {0, 4, 1, 5}),
+            "host_share=20 has no effect: no transfer between two ranks of one host memory can be "
+            "divided");
+  EXPECT_EQ(note("ring:n=4", share, {}),
+            "host_share=20 has no effect: no rank reaches a host memory");
+  EXPECT_EQ(note("ring:n=4", share, {0}), "") << "nothing is sent";
+  EXPECT_EQ(note("ring:n=4", "multipath:host_share=0,streams=2", {}), "") << "nothing is asked for";
+  // Without parameters the default share is tried, and others.
+  EXPECT_EQ(note("ring:n=4", "multipath", {}),
+            "host_share=25 has no effect: no rank reaches a host memory");
+}
+
 TEST_F(StudyTest, SaysWhenASmallMessageIsInPiecesAlready) {
   Query asked = query("dgx1-v100", "optimal:fabric=0,strips=0", 64 << 10);
   asked.links = LinkScope::fabric;

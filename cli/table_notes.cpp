@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+#include "cli/text.h"
+#include "scenarios/chooser.h"
+#include "scenarios/describe.h"
+
+namespace espalier {
+
+namespace {
+
+/// Whether a label names the value of a parameter: "optimal (fabric=1,strips=16)".
+bool shows_parameter(const std::string& label, const std::string& parameter) {
+  for (const char* before : {"(", ",", ":"}) {
+    if (label.find(before + parameter + "=") != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// The parameters that were chosen for the message and not by who asked, and what they mean.
+std::vector<std::string> chosen_parameters(const std::vector<Outcome>& outcomes,
+                                           ShownChoice shown) {
+  std::vector<std::string> lines;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.chosen.empty()) continue;
+    const std::string label =
+        shown == ShownChoice::whole ? outcome.chosen : algorithm_label(outcome);
+    const Algorithm& algorithm = *parse_algorithm(outcome.chosen).algorithm;
+    const std::string& asked = outcome.query.algorithm;
+    for (const AlgorithmParameter& parameter : algorithm.parameters) {
+      const bool is_given = !is_chooser(asked) && shows_parameter(asked, parameter.name);
+      if (is_given || !shows_parameter(label, parameter.name)) continue;
+      std::string line =
+          fmt::format("{} of {}: {}", parameter.name, algorithm.name, parameter.meaning);
+      if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> program_notes(const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> lines;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.program_note.empty()) continue;
+    std::string line = fmt::format("{}: {}", algorithm_label(outcome), outcome.program_note);
+    if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void print_table_notes(const Console& console, const std::vector<Outcome>& outcomes,
+                       ShownChoice shown) {
+  const std::vector<std::string> parameters = chosen_parameters(outcomes, shown);
+  if (!parameters.empty()) console.out << "# Parameters chosen for each message:\n";
+  for (const std::string& line : parameters) console.out << wrap(line, console.width, "#   ");
+  for (const std::string& line : program_notes(outcomes)) {
+    console.out << wrap(line, console.width, "# ");
+  }
+}
+
+}  // namespace espalier
