@@ -28,13 +28,14 @@ std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value
 /// What there is to a node besides its name and host.
 auto figures_of(const Node& node) {
   return std::tie(node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed);
+                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed,
+                  node.what_if);
 }
 
 /// What there is to a link besides its ends.
 auto figures_of(const Link& link) {
   return std::tie(link.kind, link.count, link.gbps, link.measured_gbps, link.latency_s, link.duplex,
-                  link.medium);
+                  link.medium, link.what_if, link.measured_factor);
 }
 
 /// Nodes and links of a cluster repeat from host to host: those of the first are shown, those of
@@ -62,16 +63,20 @@ std::set<int> shown_hosts(const Topology& topology) {
 }
 
 void show_nodes(const Console& console, const Topology& topology, const std::set<int>& hosts) {
-  // All are as fast as their models unless somebody asked what if not.
+  // All are as fast as their models, and as their file says, unless somebody asked what if not.
   const bool speeds_differ =
       std::ranges::any_of(topology.nodes, [](const Node& node) { return node.speed != 1; });
-  Columns columns(speeds_differ ? "llllrrrrr" : "llllrrrr");
-  const auto add = [&](std::vector<std::string> cells, std::string speed) {
+  const bool changed =
+      std::ranges::any_of(topology.nodes, [](const Node& node) { return !node.what_if.empty(); });
+  Columns columns(std::string("llllrrrr") + (speeds_differ ? "r" : "") + (changed ? "l" : ""));
+  const auto add = [&](std::vector<std::string> cells, std::string speed, std::string what_if) {
     if (speeds_differ) cells.push_back(std::move(speed));
+    if (changed) cells.push_back(std::move(what_if));
     columns.add(cells);
   };
-  add({"nodes", "kind", "model", "numa", "memory", "reduce", "peers", "engines"}, "speed");
-  add({"", "", "", "", "(GB/s)", "(GB/s)", "", ""}, "");
+  add({"nodes", "kind", "model", "numa", "memory", "reduce", "peers", "engines"}, "speed",
+      "what if");
+  add({"", "", "", "", "(GB/s)", "(GB/s)", "", ""}, "", "");
   const auto stem = [](const Node& node) {
     return std::string_view(node.name).substr(0, node.name.find_last_not_of("0123456789") + 1);
   };
@@ -91,7 +96,8 @@ void show_nodes(const Console& console, const Topology& topology, const std::set
            or_dash(node.reduce_gbps), or_dash(node.peer_limit), or_dash(node.copy_engines)},
           node.kind == NodeKind::gpu || node.kind == NodeKind::cpu
               ? fmt::format("x{:g}", node.speed)
-              : "-");
+              : "-",
+          node.what_if);
     }
     i = last + 1;
   }
@@ -103,9 +109,19 @@ void show_nodes(const Console& console, const Topology& topology, const std::set
   console.out << '\n';
 }
 
+/// What was measured, and what a what-if makes of it.
+std::string measured_text(double gbps, double factor, const std::string& what_if) {
+  if (gbps == 0) return {};
+  const bool is_scaled =
+      what_if.find("gbps=") != std::string::npos || what_if.find("count=") != std::string::npos;
+  return fmt::format(", measured {} GB/s{}", format_gbps(gbps / factor),
+                     is_scaled ? fmt::format(" x{:.3g}", factor) : "");
+}
+
 void show_links(const Console& console, const Topology& topology, const std::set<int>& hosts) {
   // Links that differ only in their ends, in the order of the first of them.
-  using Kind = std::tuple<std::string, int, double, double, double, Duplex, std::string>;
+  using Kind = std::tuple<std::string, int, double, double, double, Duplex, std::string,
+                          std::string, double>;
   std::vector<std::pair<Kind, std::vector<std::string>>> groups;
   std::map<Kind, std::size_t> group_of;
   for (const Link& link : topology.links) {
@@ -118,16 +134,16 @@ void show_links(const Console& console, const Topology& topology, const std::set
     groups[group->second].second.push_back(a.name + "-" + b.name);
   }
   for (const auto& [kind, pairs] : groups) {
-    const auto& [name, count, gbps, measured_gbps, latency_s, duplex, medium] = kind;
+    const auto& [name, count, gbps, measured_gbps, latency_s, duplex, medium, what_if, factor] =
+        kind;
     console.out << fmt::format(
-        "{} x{}: {}{} GB/s {}, {}{} ({})\n", name, count,
+        "{} x{}: {}{} GB/s {}, {}{}{} ({})\n", name, count,
         count > 1 ? fmt::format("{} x ", count) : "", format_gbps(gbps),
         duplex == Duplex::full   ? "each way"
         : duplex == Duplex::half ? "both ways together"
                                  : fmt::format("shared by all of '{}'", medium),
-        format_seconds(latency_s),
-        measured_gbps > 0 ? fmt::format(", measured {} GB/s", format_gbps(measured_gbps)) : "",
-        counted(pairs.size(), "link"));
+        format_seconds(latency_s), measured_text(measured_gbps, factor, what_if),
+        what_if.empty() ? "" : fmt::format(", what if {}", what_if), counted(pairs.size(), "link"));
     std::string list;
     for (std::size_t i = 0; i < std::min(pairs.size(), kMaxPairs); ++i) {
       if (i > 0) list += " ";

@@ -31,6 +31,7 @@ struct Node {
   int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
   int copy_engines = 0;    ///< 0: not modelled
   double speed = 1;        ///< of computation (Program::durations_s), relative to its model
+  std::string what_if;     ///< changes made by name: "speed=x0.5,memory_gbps=700"; empty: none
 };
 
 /// How the two directions of a link share its bandwidth. `full`: each direction has `gbps`. `half`:
@@ -51,7 +52,9 @@ struct Link {
   double measured_gbps = 0;  ///< GB/s of the whole bundle and direction by copy engine; 0: unknown
   double latency_s = 0;      ///< what the wire and its chips add, one way
   Duplex duplex = Duplex::full;
-  std::string medium;  ///< set for `shared`
+  std::string medium;          ///< set for `shared`
+  std::string what_if;         ///< changes made by name: "gbps=x2"; empty: none
+  double measured_factor = 1;  ///< `measured_gbps` is what was measured, times this
 };
 
 /// What a profile says of one link kind.

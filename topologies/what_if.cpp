@@ -17,6 +17,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "topologies/name_pattern.h"
+#include "topologies/synonyms.h"
 #include "topologies/topology_checks.h"
 
 namespace espalier {
@@ -49,29 +50,43 @@ template <class Part>
 struct Figure {
   const char* name;
   Range range;
-  bool is_whole;
   double (*get)(const Part& part);
   void (*set)(Part& part, double value);
+  bool is_whole = false;
+  bool zero_is_value = false;  ///< else 0 says that the figure is not known, or no limit
+  bool of_gpus = false;        ///< and not of CPUs
 };
 
+/// What was measured on a link keeps its part of theory.
+void scale_measured(Link& link, double factor) {
+  link.measured_gbps *= factor;
+  link.measured_factor *= factor;
+}
+
 const std::array kLinkFigures = {
-    Figure<Link>{"gbps", kGbps, false, [](const Link& link) { return link.gbps; },
+    Figure<Link>{"gbps", kGbps, [](const Link& link) { return link.gbps; },
                  [](Link& link, double value) {
-                   link.measured_gbps *= value / link.gbps;
+                   scale_measured(link, value / link.gbps);
                    link.gbps = value;
                  }},
-    Figure<Link>{"latency_us", kMicroseconds, false,
-                 [](const Link& link) { return link.latency_s / kMicro; },
-                 [](Link& link, double value) { link.latency_s = value * kMicro; }},
-    Figure<Link>{"count", kCount, true, [](const Link& link) { return double(link.count); },
-                 [](Link& link, double value) {
-                   link.measured_gbps *= value / link.count;
-                   link.count = static_cast<int>(value);
-                 }},
+    Figure<Link>{.name = "latency_us",
+                 .range = kMicroseconds,
+                 .get = [](const Link& link) { return link.latency_s / kMicro; },
+                 .set = [](Link& link, double value) { link.latency_s = value * kMicro; },
+                 .zero_is_value = true},
+    Figure<Link>{.name = "count",
+                 .range = kCount,
+                 .get = [](const Link& link) { return double(link.count); },
+                 .set =
+                     [](Link& link, double value) {
+                       scale_measured(link, value / link.count);
+                       link.count = static_cast<int>(value);
+                     },
+                 .is_whole = true},
 };
 
 const std::array kNodeFigures = {
-    Figure<Node>{"speed", kSpeed, false, [](const Node& node) { return node.speed; },
+    Figure<Node>{"speed", kSpeed, [](const Node& node) { return node.speed; },
                  [](Node& node, double value) {
                    const double factor = value / node.speed;
                    node.speed = value;
@@ -79,12 +94,25 @@ const std::array kNodeFigures = {
                    node.reduce_gbps *= factor;
                    node.access_gbps *= factor;
                  }},
-    Figure<Node>{"memory_gbps", kGbps, false, [](const Node& node) { return node.memory_gbps; },
+    Figure<Node>{"memory_gbps", kGbps, [](const Node& node) { return node.memory_gbps; },
                  [](Node& node, double value) { node.memory_gbps = value; }},
-    Figure<Node>{"reduce_gbps", kGbps, false, [](const Node& node) { return node.reduce_gbps; },
+    Figure<Node>{"reduce_gbps", kGbps, [](const Node& node) { return node.reduce_gbps; },
                  [](Node& node, double value) { node.reduce_gbps = value; }},
-    Figure<Node>{"access_gbps", kGbps, false, [](const Node& node) { return node.access_gbps; },
+    Figure<Node>{"access_gbps", kGbps, [](const Node& node) { return node.access_gbps; },
                  [](Node& node, double value) { node.access_gbps = value; }},
+    Figure<Node>{.name = "peer_limit",
+                 .range = kLimit,
+                 .get = [](const Node& node) { return double(node.peer_limit); },
+                 .set = [](Node& node, double value) { node.peer_limit = static_cast<int>(value); },
+                 .is_whole = true,
+                 .of_gpus = true},
+    Figure<Node>{
+        .name = "copy_engines",
+        .range = kLimit,
+        .get = [](const Node& node) { return double(node.copy_engines); },
+        .set = [](Node& node, double value) { node.copy_engines = static_cast<int>(value); },
+        .is_whole = true,
+        .of_gpus = true},
 };
 
 template <class Figures>
@@ -131,7 +159,7 @@ class Changer {
       const std::vector<std::size_t> nodes = find_nodes(target);
       if (!is_new(figure, nodes, change)) return;
       for (const std::size_t node : nodes) {
-        if (!works(machine_.node(node), figure, change)) return;
+        if (!has(machine_.node(node), *of_nodes, change)) return;
         if (!set(*of_nodes, machine_.node(node), *value, change)) return;
       }
     } else {
@@ -175,18 +203,21 @@ class Changer {
     std::ranges::sort(parts);
     const auto [earlier, is_new] = seen_.try_emplace({figure, std::move(parts)}, change);
     if (!is_new) {
-      problem(fmt::format("{} and {} change the same", printable(to_string(earlier->second)),
-                          printable(to_string(change))),
-              "");
+      problem(
+          fmt::format("{} and {} {}", printable(to_string(earlier->second)),
+                      printable(to_string(change)),
+                      figure == kWithout ? "take away the same links" : "change the same figure"),
+          "");
     }
     return is_new;
   }
 
-  /// Whether a node does anything itself that a figure is of.
-  bool works(const Node& node, const std::string& figure, const MachineChange& change) {
-    if (node.kind == NodeKind::gpu || node.kind == NodeKind::cpu) return true;
-    problem(fmt::format("{}: {} is neither a GPU nor a CPU, and has no {}",
-                        printable(to_string(change)), printable(node.name), figure),
+  /// Whether a node is one that has such a figure.
+  bool has(const Node& node, const Figure<Node>& figure, const MachineChange& change) {
+    if (node.kind == NodeKind::gpu || (node.kind == NodeKind::cpu && !figure.of_gpus)) return true;
+    problem(fmt::format("{}: {} is {}, and has no {}", printable(to_string(change)),
+                        printable(node.name),
+                        figure.of_gpus ? "not a GPU" : "neither a GPU nor a CPU", figure.name),
             "links have gbps, latency_us and count");
     return false;
   }
@@ -205,24 +236,28 @@ class Changer {
   bool set(const Figure<Part>& figure, Part& part, const NewValue& value,
            const MachineChange& change) {
     const double old = figure.get(part);
-    if (value.is_factor && old == 0 && figure.range.low > 0) {
-      problem(
-          fmt::format("{}: it is not known what it is a multiple of", printable(to_string(change))),
-          fmt::format("give {} a value", printable(change.key)));
+    if (value.is_factor && old == 0 && !figure.zero_is_value) {
+      problem(fmt::format("{}: the machine gives no {} to multiply", printable(to_string(change)),
+                          figure.name),
+              fmt::format("write its value: {}=V", printable(change.key)));
       return false;
     }
     const double wanted = value.of(old);
     if (!figure.range.contains(wanted) || (figure.is_whole && std::trunc(wanted) != wanted)) {
-      problem(fmt::format("{} makes {} {}, but it must be {}", printable(to_string(change)),
-                          figure.name, wanted, figure.range.wish),
+      problem(fmt::format("{} makes {} {}, but it must be {}{}", printable(to_string(change)),
+                          figure.name, wanted, figure.is_whole ? "a whole number, " : "",
+                          figure.range.wish),
               "");
       return false;
     }
     figure.set(part, wanted);
+    part.what_if += fmt::format("{}{}={}", part.what_if.empty() ? "" : ",", figure.name,
+                                printable(change.value));
     return true;
   }
 
-  /// The names of a pattern; none when it is none, or of more nodes than there are.
+  /// The names a pattern stands for; empty when it is wrong, or for more names than there are
+  /// nodes.
   std::vector<std::string> expanded(std::string_view pattern) const {
     std::string ignored;
     return expand_names(pattern, machine_.nodes.size(), ignored)
@@ -264,7 +299,7 @@ class Changer {
     for (std::size_t i = 0; i < machine_.nodes.size(); ++i) {
       const Node& node = machine_.nodes[i];
       if (!node.model.empty()) known.insert(node.model);
-      if (node.model == target) found.push_back(i);
+      if (node.model == target || to_string(node.kind) == target) found.push_back(i);
     }
     if (found.empty()) {
       for (const auto& [name, ids] : nodes_) known.insert(name);
@@ -305,7 +340,8 @@ class Changer {
     std::set<std::string> kinds;
     for (const Link& link : machine_.links) kinds.insert(link.kind);
     problem(fmt::format("{} has no links {}", machine_.name, quote(target)),
-            did_you_mean(target, {kinds.begin(), kinds.end()}) + "; or A-B, two nodes");
+            did_you_mean(target, {kinds.begin(), kinds.end()}, link_kind_synonyms()) +
+                "; or A-B, two nodes");
     return found;
   }
 

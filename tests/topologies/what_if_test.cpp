@@ -29,7 +29,7 @@ const Link* link_between(const Topology& machine, const char* a, const char* b) 
 }
 
 Node node(const Topology& machine, const char* name) {
-  return machine.nodes[static_cast<std::size_t>(machine.find(name).value())];
+  return machine.node(machine.find(name).value());
 }
 
 TEST(WhatIf, LinksAreLost) {
@@ -76,6 +76,40 @@ TEST(WhatIf, ASlowerGpuIsSlowerInAllItDoesItself) {
   EXPECT_EQ(node(model, "gpu5").reduce_gbps, 2 * before.reduce_gbps);
   EXPECT_EQ(node(model, "gpu1").memory_gbps, 9);
   EXPECT_EQ(node(model, "gpu2").memory_gbps, before.memory_gbps);
+}
+
+TEST(WhatIf, PeerLimitsAndCopyEnginesOfGpus) {
+  const Topology one = load_topology("p2.16xlarge:gpu0.copy_engines=1");
+  EXPECT_EQ(node(one, "gpu0").copy_engines, 1);
+  EXPECT_EQ(node(one, "gpu1").copy_engines,
+            node(load_topology("p2.16xlarge"), "gpu1").copy_engines);
+  const Topology all = load_topology("dgx1-v100:gpu.peer_limit=4");
+  for (const NodeId gpu : all.gpus()) EXPECT_EQ(all.node(gpu).peer_limit, 4);
+  EXPECT_EQ(node(load_topology("dgx1-v100:gpu0.peer_limit=x0.5"), "gpu0").peer_limit, 4);
+  EXPECT_EQ(node(load_topology("dgx1-v100:gpu0.peer_limit=0"), "gpu0").peer_limit, 0);
+  EXPECT_EQ(node(load_topology("dgx1-v100:cpu.reduce_gbps=30"), "cpu1").reduce_gbps, 30);
+  EXPECT_EQ(refusal("dgx1-v100:cpu0.peer_limit=4"),
+            "error: cpu0.peer_limit=4: cpu0 is not a GPU, and has no peer_limit\n"
+            "  help: links have gbps, latency_us and count");
+  EXPECT_EQ(refusal("dgx1-v100:gpu0.copy_engines=1.5"),
+            "error: gpu0.copy_engines=1.5 makes copy_engines 1.5, but it must be a whole number, 0 "
+            "or more (at most 1e6)");
+  EXPECT_EQ(refusal("ring:gpu0.peer_limit=x2"),
+            "error: gpu0.peer_limit=x2: the machine gives no peer_limit to multiply\n"
+            "  help: write its value: gpu0.peer_limit=V");
+}
+
+TEST(WhatIf, PartsRememberWhatWasChanged) {
+  const Topology machine =
+      load_topology("dgx1-v100:nvlink2.gbps=x2,gpu0-gpu3.latency_us=1,gpu1.speed=x0.5");
+  const Link* both = link_between(machine, "gpu0", "gpu3");
+  EXPECT_EQ(both->what_if, "gbps=x2,latency_us=1");
+  EXPECT_EQ(both->measured_factor, 2);
+  EXPECT_EQ(link_between(machine, "gpu0", "gpu1")->what_if, "gbps=x2");
+  EXPECT_EQ(link_between(machine, "plx0", "gpu0")->what_if, "");
+  EXPECT_EQ(link_between(machine, "plx0", "gpu0")->measured_factor, 1);
+  EXPECT_EQ(node(machine, "gpu1").what_if, "speed=x0.5");
+  EXPECT_EQ(node(machine, "gpu0").what_if, "");
 }
 
 TEST(WhatIf, ANameWithoutHostMeansEveryHost) {
@@ -138,9 +172,9 @@ TEST(WhatIf, ChangesThatDoNothingAreMistakes) {
 
 TEST(WhatIf, TheSameIsChangedOnce) {
   EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.gbps=40"),
-            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same");
+            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same figure");
   EXPECT_EQ(refusal("dgx1-v100:without=gpu0-gpu3,without=gpu3-gpu0"),
-            "error: without=gpu0-gpu3 and without=gpu3-gpu0 change the same");
+            "error: without=gpu0-gpu3 and without=gpu3-gpu0 take away the same links");
   EXPECT_EQ(
       link_between(load_topology("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.count=1"), "gpu0", "gpu3")
           ->gbps,
@@ -171,13 +205,14 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
   EXPECT_EQ(refusal("mist:xbus.gbps=0,gpu0.speed=x-1,gpu0-gpu1.count=x0.5"),
             "error: xbus.gbps=0 makes gbps 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
             "error: gpu0.speed can't be 'x-1'\n  help: a number, or x2 for twice what it is\n"
-            "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be 1 or more (at most 1e6)");
+            "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be a whole number, 1 or "
+            "more (at most 1e6)");
   EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu1.gbps=1e-6"),
             "error: gpu0-gpu1.gbps=1e-6 makes what was measured 9.58e-07 GB/s, but it must be "
             "positive (in GB/s, 1e-6 to 1e6)");
   EXPECT_EQ(refusal("ring:gpu0.reduce_gbps=x2"),
-            "error: gpu0.reduce_gbps=x2: it is not known what it is a multiple of\n"
-            "  help: give gpu0.reduce_gbps a value");
+            "error: gpu0.reduce_gbps=x2: the machine gives no reduce_gbps to multiply\n"
+            "  help: write its value: gpu0.reduce_gbps=V");
   EXPECT_EQ(refusal("ring:n=3,xbus.gbps=2"),
             "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or A-B, two nodes");
   EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
@@ -203,7 +238,8 @@ TEST(WhatIf, RandomChangesMakeARightMachineOrAreRefused) {
     spec += spec.find(':') == std::string::npos ? ':' : ',';
     if (i % 3 == 0) {  // nearly right
       spec += any({"gpu0-gpu1", "nvlink2", "xbus", "gpu[0-1]", "link"}) + "." +
-              any({"gbps", "count", "speed", "latency_us"}) + "=" + any({"x2", "x0.5", "3", "1e9"});
+              any({"gbps", "count", "speed", "latency_us", "peer_limit", "copy_engines"}) + "=" +
+              any({"x2", "x0.5", "3", "1e9"});
     } else {
       for (unsigned n = 1 + random() % 8; n > 0; --n) spec += any(words);
     }
