@@ -97,6 +97,24 @@ const Algorithm* find_algorithm(std::string_view name) {
   return nullptr;
 }
 
+const Synonyms& algorithm_synonyms() {
+  static const Synonyms synonyms = {
+      {"rabenseifner", "halving_doubling"},
+      {"recursive_doubling", "halving_doubling"},
+      {"recursive_halving", "halving_doubling"},
+      {"butterfly", "halving_doubling"},
+      {"dbt", "double_binary_tree"},
+      {"ps", "parameter_server"},
+      {"forestcoll", "optimal"},
+      {"nccl", "nccl_rings"},
+      {"2level", "two_level"},
+      {"linear", "direct"},
+      {"oneshot", "all_pairs"},
+      {"pipeline", "pipelined_chain"},
+  };
+  return synonyms;
+}
+
 AlgorithmChoice parse_algorithm(std::string_view spec) {
   const std::size_t colon = spec.find(':');
   const std::string name(trim(spec.substr(0, colon)));
@@ -107,7 +125,9 @@ AlgorithmChoice parse_algorithm(std::string_view spec) {
     std::vector<std::string> names;
     for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
     throw Error(ErrorKind::usage, fmt::format("there is no algorithm {}", quote(name)),
-                did_you_mean(name, names));
+                name.find('=') == std::string::npos
+                    ? did_you_mean(name, names, algorithm_synonyms())
+                    : "parameters follow their algorithm and a colon: knomial:k=4");
   }
   if (colon == std::string_view::npos) return choice;
   DiagnosticList problems;

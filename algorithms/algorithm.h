@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/words.h"
 #include "ir/builder.h"
 #include "planner/forest.h"
 #include "topologies/placement.h"
@@ -18,7 +19,7 @@ namespace espalier {
 struct AlgorithmParameter {
   std::string name;
   std::string meaning;
-  std::int64_t default_value;  ///< default
+  std::int64_t default_value;
   std::int64_t minimum;
   std::int64_t maximum;
   std::vector<std::int64_t> tried = {};  ///< what tuning tries besides the default
@@ -87,6 +88,8 @@ struct Algorithm {
 /// Every algorithm, by name. Made from the files of the folder by CMake.
 const std::vector<const Algorithm*>& all_algorithms();
 const Algorithm* find_algorithm(std::string_view name);
+/// What papers and other libraries call some of them.
+const Synonyms& algorithm_synonyms();
 
 /// "knomial:k=4,x=1" into the algorithm and its parameters. Throws Error{usage}: unknown name or
 /// parameter with did-you-mean, value out of range.

@@ -33,13 +33,14 @@ int dispatch(const std::vector<std::string>& words, const Console& console) {
   const Verb* verb = find_verb(name);
   if (verb == nullptr) {
     throw Error(ErrorKind::usage, fmt::format("there is no verb {}", quote(name)),
-                did_you_mean(name, words_of(WordKind::verb)));
+                did_you_mean(name, words_of(WordKind::verb), synonyms_of(WordKind::verb)));
   }
   Arguments arguments(*verb, {words.begin() + 1, words.end()});
   if (arguments.wants_help()) {
     console.out << help_of(*verb, console.width);
     return 0;
   }
+  for (const std::string& note : arguments.size_notes()) say(console, "note: " + note);
   return verb->run(arguments, console);
 }
 

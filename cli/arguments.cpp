@@ -8,10 +8,12 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include "core/check.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "scenarios/chooser.h"
 
 namespace espalier {
 
@@ -83,6 +85,8 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     const OptionSpec& spec = option_spec(verb.options[i].name);
     std::vector<std::string> values = options[i]->results();
     if (spec.value_is_optional()) std::ranges::replace(values, std::string(), std::string("-"));
+    if (spec.kind != WordKind::flag) drop_empty(spec, values);
+    if (values.empty()) continue;
     const bool is_repeated = !spec.many && spec.kind != WordKind::flag && values.size() > 1;
     given_.emplace(spec.name, std::move(values));
     if (is_repeated) {
@@ -94,8 +98,16 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     if (word == "--") continue;
     (looks_like_option(word) ? unknown : positionals_).push_back(word);
   }
-  has_unknown_ = !unknown.empty();
+  has_unknown_ = has_unknown_ || !unknown.empty();
   note_strangers(unknown);
+}
+
+void Arguments::drop_empty(const OptionSpec& spec, std::vector<std::string>& values) {
+  if (std::erase(values, std::string()) == 0) return;
+  has_unknown_ = true;
+  const bool is_file = spec.kind == WordKind::file;
+  problem_of(spec.name, is_file ? "the name of the file is empty" : "the value is empty",
+             is_file ? "- stands for standard output" : fmt::format("give it {}", spec.value));
 }
 
 void Arguments::note_strangers(const std::vector<std::string>& unknown) {
@@ -103,7 +115,7 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
     const std::string name = word.substr(0, word.find('='));
     std::vector<std::string> known;
     for (const OptionUse& use : verb_.options) known.emplace_back(use.name);
-    std::string suggestion = did_you_mean(name, known);
+    std::string suggestion = did_you_mean(name, known, option_synonyms());
     if (const auto others = takers(name); !others.empty()) {
       suggestion = fmt::format("it belongs to: {}", join(others, ", "));
     } else if (known.empty()) {
@@ -115,6 +127,10 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
   const auto count = static_cast<int>(positionals_.size());
   if (count < wanted.minimum && unknown.empty()) {
     problem(fmt::format("{} needs {}: {}", verb_.name, wanted.name, wanted.meaning));
+  }
+  for (int i = 0; i < std::min(count, wanted.maximum); ++i) {
+    if (positionals_[i].empty())
+      problem(fmt::format("{} is empty: {}", wanted.name, wanted.meaning));
   }
   // The value of an unknown option looks like a word too many.
   for (int i = wanted.maximum; i < count && unknown.empty(); ++i) {
@@ -155,6 +171,14 @@ std::string Arguments::text(std::string_view option) const {
   return all.empty() ? std::string() : all.front();
 }
 
+std::vector<std::string> Arguments::algorithms() const {
+  std::vector<std::string> all;
+  for (const std::string& word : words("--algorithm")) {
+    std::ranges::move(split_algorithms(word), std::back_inserter(all));
+  }
+  return all;
+}
+
 std::int64_t Arguments::integer(std::string_view option, std::int64_t minimum,
                                 std::int64_t maximum) {
   std::int64_t number = 0;
@@ -188,6 +212,38 @@ std::vector<std::int64_t> Arguments::sizes(std::string_view option) {
     }
   }
   return all;
+}
+
+std::vector<std::string> Arguments::size_notes() const {
+  std::vector<std::string> notes;
+  if (std::string note = decimal_note(); !note.empty()) notes.push_back(std::move(note));
+  const auto sizes = given_.find("--size");
+  if (sizes == given_.end()) return notes;
+  const auto has_zero = [](const std::string& list) {
+    return std::ranges::any_of(split(list, ','),
+                               [](const std::string& size) { return parse_bytes(size) == 0; });
+  };
+  if (std::ranges::any_of(sizes->second, has_zero)) {
+    notes.emplace_back("a message of 0 bytes takes as long as launches and latencies alone");
+  }
+  return notes;
+}
+
+std::string Arguments::decimal_note() const {
+  for (const auto& [name, values] : given_) {
+    const WordKind kind = option_spec(name).kind;
+    if (kind != WordKind::size && kind != WordKind::chunk) continue;
+    for (const std::string& word : values) {
+      const auto size = decimal_size(word);
+      if (!size) continue;
+      std::string binary = *size;
+      binary.insert(binary.size() - 1, "i");
+      return fmt::format("{} is {} bytes; {}, which nccl-tests calls {}, is {}", *size,
+                         *parse_bytes(*size), binary, size->substr(0, size->size() - 1),
+                         *parse_bytes(binary));
+    }
+  }
+  return {};
 }
 
 std::optional<std::int64_t> Arguments::chunk(std::string_view option) {

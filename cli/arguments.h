@@ -20,8 +20,8 @@ namespace espalier {
 /// named as in the verb's record ("--size"); asking for another one is a bug (CHECK).
 class Arguments {
  public:
-  /// Splits `words` into options and positionals; notes unknown options, missing values, options
-  /// given twice and too few or too many positionals.
+  /// Splits `words` into options and positionals; notes unknown options, missing and empty values,
+  /// options given twice and too few, too many or empty positionals.
   Arguments(const Verb& verb, const std::vector<std::string>& words);
 
   /// --help was among the words; nothing else was looked at.
@@ -30,7 +30,8 @@ class Arguments {
   const std::vector<std::string>& positionals() const { return positionals_; }
   /// The words given, as a shell takes them.
   std::string command_line() const;
-  /// An option was not understood, so that what seems to be missing may be there after all.
+  /// An option was not understood or has an empty value, so that what seems to be missing may have
+  /// been meant.
   bool has_unknown() const { return has_unknown_; }
 
   bool given(std::string_view option) const;
@@ -38,10 +39,14 @@ class Arguments {
   /// Empty when not given and without default.
   std::string text(std::string_view option) const;
   std::vector<std::string> words(std::string_view option) const;
+  /// The words of --algorithm, one algorithm or chooser each: see `split_algorithms`.
+  std::vector<std::string> algorithms() const;
   /// `minimum` when it is wrong.
   std::int64_t integer(std::string_view option, std::int64_t minimum, std::int64_t maximum);
   double number(std::string_view option, double minimum, double maximum);
   std::vector<std::int64_t> sizes(std::string_view option);
+  /// What to say once about the sizes given: that "1GB" is decimal, and what 0 bytes are.
+  std::vector<std::string> size_notes() const;
   /// Nothing for "auto".
   std::optional<std::int64_t> chunk(std::string_view option);
   /// Empty for "all".
@@ -55,7 +60,8 @@ class Arguments {
       if (word == name) return value;
       names.push_back(name);
     }
-    problem_of(option, "unknown value " + quote(word), did_you_mean(word, names));
+    problem_of(option, "unknown value " + quote(word),
+               did_you_mean(word, names, synonyms_of(option_spec(option).kind)));
     return choices.front().second;
   }
 
@@ -90,6 +96,8 @@ class Arguments {
  private:
   void note(std::string_view option, const Error& error);
   void note_strangers(const std::vector<std::string>& unknown);
+  std::string decimal_note() const;
+  void drop_empty(const OptionSpec& spec, std::vector<std::string>& values);
 
   const Verb& verb_;
   std::vector<std::string> all_words_;

@@ -11,6 +11,7 @@
 #include "run/backend.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
+#include "topologies/synonyms.h"
 #include "training/model.h"
 
 namespace espalier {
@@ -32,16 +33,17 @@ const std::vector<OptionSpec>& all_options() {
        "whose step time to take: v100-sxm2; unless given, that of the machine's GPUs"},
       {"--compute-ms", "MS", WordKind::free, false,
        "how long one GPU computes in an iteration, instead of a step time of the model"},
-      {"--fusion", "SIZE", WordKind::free, false,
+      {"--fusion", "SIZE", WordKind::size, false,
        "fusion buffers to fill with gradients: 64MiB, a list, or 0 for every tensor by itself"},
       {"--no-overlap", "", WordKind::flag, false,
        "exchange gradients only after the backward pass"},
       {"--collective", "C", WordKind::collective, false, "the collective"},
       {"--root", "RANK", WordKind::free, false, "the root of a rooted collective"},
       {"--algorithm", "A...", WordKind::algorithm, true,
-       "names as ring or knomial:k=4, separated by spaces, or all"},
-      {"--size", "SIZE", WordKind::free, false,
-       "message sizes: 1GiB, 64MB, a list 1MiB,4MiB, or powers of two 4KiB..1GiB"},
+       "names as ring or knomial:k=4, separated by spaces or commas, or all"},
+      {"--size", "SIZE", WordKind::size, false,
+       "message sizes: 1GiB, 64MB, a list 1MiB,4MiB, or powers of two 4KiB..1GiB; K, M and G alone "
+       "are KiB, MiB and GiB as in nccl-tests, KB, MB and GB are decimal"},
       {"--chunk", "SIZE", WordKind::chunk, false,
        "pieces a transfer is cut into: auto, 0 for whole messages, or a size; larger ones where a "
        "program would have more than 500 000 ops"},
@@ -174,6 +176,99 @@ ParameterNames algorithm_parameters() {
 
 }  // namespace
 
+const Synonyms& option_synonyms() {
+  static const Synonyms synonyms = {
+      {"-b", "--size"},
+      {"-e", "--size"},
+      {"--minbytes", "--size"},
+      {"--maxbytes", "--size"},
+      {"--bytes", "--size"},
+      {"--message-size", "--size"},
+      {"-n", "--iters"},
+      {"--iterations", "--iters"},
+      {"-w", "--warmup"},
+      {"--warmup_iters", "--warmup"},
+      {"-d", "--dtype"},
+      {"--datatype", "--dtype"},
+      {"-o", "--op"},
+      {"--reduction", "--op"},
+      {"-g", "--virtual"},
+      {"--ngpus", "--gpus"},
+      {"--machine", "--topology"},
+      {"-t", "--topology"},
+      {"--system", "--topology"},
+      {"-a", "--algorithm"},
+      {"--algo", "--algorithm"},
+      {"--device", "--devices"},
+      {"--network", "--model"},
+      {"--batch-size", "--batch"},
+      {"-j", "--jobs"},
+      {"--threads", "--jobs"},
+      {"--out", "--output"},
+  };
+  return synonyms;
+}
+
+namespace {
+
+const Synonyms& verb_synonyms() {
+  static const Synonyms synonyms = {
+      {"simulate", "sim"},  {"simulation", "sim"},  {"predict", "sim"},  {"execute", "exec"},
+      {"run-exec", "exec"}, {"execution", "exec"},  {"bench", "exec"},   {"benchmark", "exec"},
+      {"time", "exec"},     {"measure", "exec"},    {"check", "verify"}, {"validate", "verify"},
+      {"ls", "list"},       {"describe", "show"},   {"info", "show"},    {"print", "show"},
+      {"topo", "show"},     {"calibrate", "probe"}, {"survey", "probe"}, {"training", "train"},
+      {"autotune", "tune"}, {"diff", "compare"},    {"scenario", "run"}, {"study", "run"},
+      {"schedule", "plan"}, {"version", "help"},
+  };
+  return synonyms;
+}
+
+const Synonyms& backend_synonyms() {
+  static const Synonyms synonyms = {
+      {"cpu", "host"}, {"threads", "host"}, {"gpu", "cuda"}, {"nvidia", "cuda"}, {"nccl", "cuda"}};
+  return synonyms;
+}
+
+/// Of all that can be shown.
+const Synonyms& nameable_synonyms() {
+  static const Synonyms all = [] {
+    Synonyms synonyms = topology_synonyms();
+    const Synonyms& more = algorithm_synonyms();
+    synonyms.insert(synonyms.end(), more.begin(), more.end());
+    return synonyms;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const Synonyms& synonyms_of(WordKind kind) {
+  static const Synonyms none;
+  switch (kind) {
+    case WordKind::topology:
+      return topology_synonyms();
+    case WordKind::algorithm:
+      return algorithm_synonyms();
+    case WordKind::collective:
+      return collective_synonyms();
+    case WordKind::profile:
+      return profile_synonyms();
+    case WordKind::data_type:
+      return data_type_synonyms();
+    case WordKind::reduce_op:
+      return reduce_op_synonyms();
+    case WordKind::backend:
+      return backend_synonyms();
+    case WordKind::verb:
+      return verb_synonyms();
+    case WordKind::nameable:
+      return nameable_synonyms();
+    default:
+      return none;
+  }
+}
+
 ParameterNames parameters_of(WordKind kind) {
   if (kind == WordKind::algorithm) return algorithm_parameters();
   if (kind == WordKind::topology) return topology_parameters();
@@ -190,6 +285,7 @@ std::vector<std::string> words_of(WordKind kind) {
   switch (kind) {
     case WordKind::flag:
     case WordKind::free:
+    case WordKind::size:
     case WordKind::file:
       return {};
     case WordKind::topology:
@@ -224,8 +320,8 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::shell:
       return {"bash", "zsh", "fish"};
     case WordKind::list_kind:
-      return {"topologies", "algorithms",  "scenarios", "models",
-              "profiles",   "collectives", "backends"};
+      return {"topologies", "algorithms", "scenarios",   "models",
+              "profiles",   "link_kinds", "collectives", "backends"};
     case WordKind::nameable:
       return nameable();
   }

@@ -129,7 +129,7 @@ AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
   const auto add = [&](const std::string& name) {
     if (std::ranges::count(words.names, name) == 0) words.names.push_back(name);
   };
-  for (const std::string& word : arguments.words("--algorithm")) {
+  for (const std::string& word : arguments.algorithms()) {
     if (word == "all") {
       words.all = true;
       continue;

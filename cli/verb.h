@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "core/words.h"
 
 namespace espalier {
 
@@ -15,7 +16,8 @@ class Arguments;
 /// What a word on the command line may be; completion offers these.
 enum class WordKind {
   flag,  ///< of an option: it takes no value
-  free,  ///< anything: numbers, sizes
+  free,  ///< anything, such as a number
+  size,  ///< sizes in bytes
   file,
   topology,
   algorithm,
@@ -37,6 +39,8 @@ enum class WordKind {
 
 /// The words to offer for a kind; empty where there is no list.
 std::vector<std::string> words_of(WordKind kind);
+/// What people also call these words.
+const Synonyms& synonyms_of(WordKind kind);
 /// The parameters that may follow "NAME:", by the names of the kind that take any.
 std::map<std::string, std::vector<std::string>> parameters_of(WordKind kind);
 
@@ -52,6 +56,8 @@ struct OptionSpec {
   bool value_is_optional() const { return value.starts_with('['); }
 };
 
+/// What other programs call options: "-b" of nccl-tests is "--size".
+const Synonyms& option_synonyms();
 /// Every option of every verb, in the order help lists them.
 const std::vector<OptionSpec>& all_options();
 /// \pre there is such an option.

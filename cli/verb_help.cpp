@@ -16,7 +16,7 @@ int run_help(Arguments& arguments, const Console& console) {
     verb = find_verb(name);
     if (verb == nullptr) {
       arguments.problem(fmt::format("there is no verb {}", quote(name)),
-                        did_you_mean(name, words_of(WordKind::verb)));
+                        did_you_mean(name, words_of(WordKind::verb), synonyms_of(WordKind::verb)));
     }
   }
   arguments.finish();

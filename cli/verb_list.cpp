@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
+#include "core/units.h"
 #include "report/json.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
@@ -80,6 +81,34 @@ std::vector<Item> profiles() {
       {"copy_engine", "copies by copy engines, as cudaMemcpyPeer makes them: some 10 us each", {}}};
 }
 
+/// "25 GB/s"; machines have Ethernet of several speeds.
+std::string rates_text(const std::string& kind) {
+  std::vector<std::string> rates;
+  for (const double gbps : catalogue_rates(kind)) rates.push_back(fmt::format("{:g}", gbps));
+  return rates.empty() ? "as the machine says"
+                       : join(rates, ", ") + " GB/s of one link, in machines of the catalogue";
+}
+
+std::vector<Item> link_kinds() {
+  const ProfileTable& table = built_in_profiles();
+  std::vector<Item> items;
+  for (const auto& [name, kind] : table.link_kinds) {
+    Item item{name, kind.title, {{"class", std::string(to_string(kind.link_class))}}};
+    item.details.emplace_back("theory", rates_text(name));
+    for (const auto& [profile_name, profile] : table.profiles) {
+      const auto figures = profile.links.find(name);
+      if (figures == profile.links.end() || profile_name == "ideal") continue;
+      item.details.emplace_back(
+          profile_name,
+          fmt::format("{:g} % of theory, {} to start a transfer", 100 * figures->second.efficiency,
+                      format_seconds(figures->second.overhead_s)));
+    }
+    item.details.emplace_back("from", kind.source);
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 std::vector<Item> collectives() {
   std::vector<Item> items;
   for (const CollectiveInfo& collective : all_collectives()) {
@@ -100,17 +129,21 @@ struct Kind {
   std::string_view name;
   std::string_view meaning;
   std::vector<Item> (*items)();
-  std::string_view note = {};  ///< below the list
+  std::vector<std::string> notes = {};  ///< lines below the list
 };
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      {"topologies", "machines, and generic ones with parameters", topologies,
-       "A machine with a network takes NAME:nodes=N. Generic ones: ring:n=1024,gbps=50"},
+      {"topologies",
+       "machines, and generic ones with parameters",
+       topologies,
+       {"A machine with a network takes NAME:nodes=N. Generic ones: ring:n=1024,gbps=50"}},
       {"algorithms", "what each serves and needs, and where it comes from", algorithms},
       {"scenarios", "studies to run", scenarios},
       {"models", "networks to train, with their gradients", models},
       {"profiles", "ways of moving bytes", profiles},
+      {"link_kinds", "kinds of links, how fast they are, and who says so", link_kinds,
+       built_in_profiles().sources},
       {"collectives", "what can be asked for", collectives},
       {"backends", "what runs programs", backends}};
   return all;
@@ -164,7 +197,10 @@ int run_list(Arguments& arguments, const Console& console) {
   }
   if (json_file != "-") {
     print(console, items, wanted == "topologies");
-    if (kind != kinds().end() && !kind->note.empty()) console.out << '\n' << kind->note << '\n';
+    if (kind != kinds().end() && !kind->notes.empty()) {
+      console.out << '\n';
+      for (const std::string& note : kind->notes) console.out << wrap(note, console.width, "");
+    }
   }
   if (!json_file.empty()) write_output(console, json_file, dump(items_json(items)));
   return 0;
@@ -178,7 +214,8 @@ const Verb& list_verb() {
       "say which topologies, algorithms, scenarios, ... there are",
       "Without a word, says what can be listed. Of an algorithm, the list says which collectives "
       "it serves, its parameters, what it needs, and the paper it comes from.",
-      {"WHAT", "topologies, algorithms, scenarios, models, profiles, collectives or backends",
+      {"WHAT",
+       "topologies, algorithms, scenarios, models, profiles, link_kinds, collectives or backends",
        WordKind::list_kind, 0, 1},
       {{"--json"}},
       {{"list topologies", "machines that can be simulated"},

@@ -57,7 +57,7 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   }
   arguments.problem(
       fmt::format("there is no machine, algorithm, scenario, model or file {}", quote(name)),
-      did_you_mean(name, words_of(WordKind::nameable)));
+      did_you_mean(name, words_of(WordKind::nameable), synonyms_of(WordKind::nameable)));
   return std::nullopt;
 }
 

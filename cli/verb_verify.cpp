@@ -188,7 +188,7 @@ VerifyOptions read_verify_options(Arguments& arguments) {
 int run_verify(Arguments& arguments, const Console& console) {
   const ProgramRequest request = read_program_request(arguments);
   const VerifyOptions options = read_verify_options(arguments);
-  const std::vector<std::string> specs = arguments.words("--algorithm");
+  const std::vector<std::string> specs = arguments.algorithms();
   const std::string json_file = arguments.output("--json");
   if (specs.empty() && arguments.positionals().empty()) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");

@@ -119,6 +119,23 @@ std::vector<std::int64_t> parse_byte_list(std::string_view text) {
   return sizes;
 }
 
+std::optional<std::string> decimal_size(std::string_view list) {
+  for (const std::string& part : split(list, ',')) {
+    const std::size_t dots = part.find("..");
+    for (const std::string_view size :
+         {std::string_view(part).substr(0, dots),
+          std::string_view(part).substr(dots == std::string::npos ? part.size() : dots + 2)}) {
+      const std::string_view text = trim(size);
+      // "64MB", not "64B", "64M" or "64MiB".
+      const bool is_decimal =
+          text.size() > 2 && (text.back() == 'B' || text.back() == 'b') &&
+          std::string_view("kmgtKMGT").find(text[text.size() - 2]) != std::string_view::npos;
+      if (is_decimal && parse_bytes(text)) return std::string(text);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<double> parse_number(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   double number = 0;

@@ -18,6 +18,10 @@ std::optional<std::int64_t> parse_bytes(std::string_view text);
 /// it is reached). Throws Error{usage} naming the part that is wrong.
 std::vector<std::int64_t> parse_byte_list(std::string_view text);
 
+/// The first size of such a list that is written in decimal units: "1GB", but not "1G" or "1GiB".
+/// Nothing when there is none.
+std::optional<std::string> decimal_size(std::string_view list);
+
 /// Parses a finite decimal number: "25", "-0.5", "1e-3". Nothing on anything else.
 std::optional<double> parse_number(std::string_view text);
 
@@ -26,7 +30,7 @@ std::optional<double> parse_number(std::string_view text);
 std::optional<std::vector<int>> parse_int_list(std::string_view text);
 
 /// "1GiB", "64KiB", "1536MiB", "1000B": the largest binary unit that divides exactly when that
-/// takes at most four digits, otherwise three digits of the largest unit: "95.4MiB".
+/// takes at most four digits, else three digits of the largest unit: "95.4MiB".
 std::string format_bytes(std::int64_t bytes);
 
 /// "1GiB", or "40000000 bytes" where three digits would not say exactly how many.

@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 namespace espalier {
 
 namespace {
 
 constexpr std::size_t kMaxQuoted = 60;
-constexpr std::size_t kMaxListed = 20;
+constexpr std::size_t kMaxListed = 40;
+/// More likely words than this are not likely, and are listed as the others.
+constexpr std::size_t kMaxLikely = 8;
+/// Shorter words are part of many others by chance.
+constexpr std::size_t kMinContained = 3;
 /// Longer words are no typing errors of ours, and comparing them takes quadratic time.
 constexpr std::size_t kMaxCompared = 100;
 
@@ -21,6 +26,39 @@ std::string lower(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return result;
+}
+
+/// Only the letters and digits, in lower case.
+std::string bare(std::string_view text) {
+  std::string result = lower(text);
+  std::erase_if(result, [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); });
+  return result;
+}
+
+/// What `word` means where it is a synonym, or else its part before the first separator or digit
+/// is; `those` picks candidates by their bare form.
+template <class Those>
+std::vector<std::string> by_synonym(std::string_view word, const Synonyms& synonyms,
+                                    const Those& those) {
+  for (const std::size_t end :
+       {word.size(), word.find_first_of("-_."), word.find_first_of("-_.0123456789")}) {
+    std::vector<std::string> meant;
+    const std::string part = bare(word.substr(0, end));
+    const std::string rest = bare(word).substr(part.size());
+    for (const Synonym& synonym : synonyms) {
+      if (bare(synonym.word) != part) continue;
+      const std::string means = bare(synonym.means);
+      auto found = those([&](const std::string& one) { return one == means + rest; });
+      if (found.empty()) {
+        found = those([&](const std::string& one) { return one.starts_with(means); });
+      }
+      for (std::string& one : found) {
+        if (std::ranges::count(meant, one) == 0) meant.push_back(std::move(one));
+      }
+    }
+    if (!meant.empty()) return meant;
+  }
+  return {};
 }
 
 /// Optimal string alignment distance: insertions, deletions, changes and swaps of neighbours.
@@ -142,9 +180,45 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best.empty() ? begins_with : best;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+std::vector<std::string> likely_meant(std::string_view word,
+                                      const std::vector<std::string>& candidates,
+                                      const Synonyms& synonyms) {
+  const std::string wanted = bare(word);
+  if (wanted.empty() || word.size() > kMaxCompared) return {};
+  const auto those = [&](auto&& is_meant) {
+    std::vector<std::string> found;
+    std::ranges::copy_if(candidates, std::back_inserter(found),
+                         [&](const std::string& one) { return is_meant(bare(one)); });
+    return found;
+  };
+  if (auto same = those([&](const std::string& one) { return one == wanted; }); !same.empty()) {
+    return same;
+  }
+  if (auto meant = by_synonym(word, synonyms, those); !meant.empty()) return meant;
+  const auto contains = [](const std::string& whole, const std::string& part) {
+    return whole.find(part) != std::string::npos;
+  };
+  const auto close = those([&](const std::string& one) {
+    return (one.size() == wanted.size() + 1 && contains(one, wanted)) ||
+           (one.size() + 1 == wanted.size() && contains(wanted, one));
+  });
+  if (close.size() == 1) return close;
+  if (wanted.size() >= kMinContained) {
+    auto longer = those([&](const std::string& one) { return contains(one, wanted); });
+    if (!longer.empty()) return longer;
+  }
   const std::string near = nearest(word, candidates);
-  if (!near.empty()) return "did you mean '" + near + "'?";
+  return near.empty() ? std::vector<std::string>{} : std::vector{near};
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         const Synonyms& synonyms) {
+  const std::vector<std::string> likely = likely_meant(word, candidates, synonyms);
+  if (!likely.empty() && likely.size() <= kMaxLikely) {
+    const std::string last = "'" + likely.back() + "'?";
+    if (likely.size() == 1) return "did you mean " + last;
+    return "did you mean '" + join({likely.begin(), likely.end() - 1}, "', '") + "' or " + last;
+  }
   if (candidates.empty()) return {};
   if (candidates.size() <= kMaxListed) return "one of: " + join(candidates, ", ");
   return "one of: " + join({candidates.begin(), candidates.begin() + kMaxListed}, ", ") + ", ...";

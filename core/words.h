@@ -34,7 +34,26 @@ std::string dot_quoted(std::string_view text);
 /// likely typing error. The earlier candidate wins a draw.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "did you mean 'ring'?" or, when nothing is near, "one of: chain, ring, ..." (at most 20 words).
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+/// What people also call a word of a vocabulary: {"fp16", "half"}. A word that may mean several has
+/// a row for each. The tables stand beside the vocabularies.
+struct Synonym {
+  std::string_view word;
+  std::string_view means;
+};
+using Synonyms = std::vector<Synonym>;
+
+/// What somebody who wrote `word` probably meant, in the order of the candidates; case, '-' and '_'
+/// do not count. The first of these that answers: the same word written differently; a synonym, of
+/// the word or of its first part ("infiniband_hdr" is ib_hdr where "infiniband" is "ib"); the only
+/// candidate that has one letter more or less at an end; candidates that contain the word ("h100"
+/// is in dgx-h100); the `nearest`.
+std::vector<std::string> likely_meant(std::string_view word,
+                                      const std::vector<std::string>& candidates,
+                                      const Synonyms& synonyms = {});
+
+/// "did you mean 'ring'?", "did you mean 'a', 'b' or 'c'?" or, when nothing is likely, "one of:
+/// chain, ring, ..." (at most 40 words).
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         const Synonyms& synonyms = {});
 
 }  // namespace espalier

@@ -114,6 +114,27 @@ std::string_view to_string(Collective collective) { return info(collective).name
 
 std::span<const CollectiveInfo> all_collectives() { return kCollectives; }
 
+const Synonyms& collective_synonyms() {
+  static const Synonyms synonyms = {
+      {"bcast", "broadcast"},
+      {"all2all", "alltoall"},
+      {"a2a", "alltoall"},
+      {"alltoallv", "alltoall"},
+      {"p2p", "sendrecv"},
+      {"send", "sendrecv"},
+      {"recv", "sendrecv"},
+      {"ar", "allreduce"},
+      {"sum", "allreduce"},
+      {"ag", "allgather"},
+      {"allgatherv", "allgather"},
+      {"rs", "reducescatter"},
+      {"gatherv", "gather"},
+      {"scatterv", "scatter"},
+      {"reducescatterblock", "reducescatter"},
+  };
+  return synonyms;
+}
+
 std::optional<Collective> parse_collective(std::string_view name) {
   for (const CollectiveInfo& candidate : kCollectives) {
     if (candidate.name == name) return candidate.id;

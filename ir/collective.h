@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/words.h"
+
 namespace espalier {
 
 enum class Collective : std::uint8_t {
@@ -38,6 +40,8 @@ const CollectiveInfo& info(Collective collective);
 std::string_view to_string(Collective collective);
 std::span<const CollectiveInfo> all_collectives();
 std::optional<Collective> parse_collective(std::string_view name);
+/// What MPI, NCCL and their users also call the collectives.
+const Synonyms& collective_synonyms();
 
 /// busbw = algbw x this, as in nccl-tests (doc/PERFORMANCE.md): 2(n-1)/n for allreduce, (n-1)/n for
 /// the blocked ones, 1 otherwise. For n = 1: 0 for the first two groups, as there.

@@ -287,6 +287,25 @@ std::optional<ReduceOp> parse_reduce_op(std::string_view name) {
   return std::nullopt;
 }
 
+const Synonyms& data_type_synonyms() {
+  static const Synonyms synonyms = {
+      {"fp16", "half"},   {"f16", "half"},   {"float16", "half"},   {"bf16", "bfloat16"},
+      {"fp32", "float"},  {"f32", "float"},  {"float32", "float"},  {"single", "float"},
+      {"fp64", "double"}, {"f64", "double"}, {"float64", "double"}, {"int", "int32"},
+      {"i32", "int32"},   {"long", "int64"}, {"i64", "int64"},      {"u8", "uint8"},
+      {"byte", "uint8"},  {"char", "uint8"}, {"int8", "uint8"},
+  };
+  return synonyms;
+}
+
+const Synonyms& reduce_op_synonyms() {
+  static const Synonyms synonyms = {
+      {"add", "sum"},       {"plus", "sum"},    {"product", "prod"}, {"mul", "prod"},
+      {"multiply", "prod"}, {"minimum", "min"}, {"maximum", "max"},
+  };
+  return synonyms;
+}
+
 std::span<const DataType> all_data_types() {
   static constexpr std::array types{DataType::float32,  DataType::float64, DataType::float16,
                                     DataType::bfloat16, DataType::int32,   DataType::int64,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/words.h"
 #include "ir/collective.h"
 #include "ir/data_type.h"
 
@@ -20,6 +21,9 @@ std::optional<DataType> parse_data_type(std::string_view name);
 std::optional<ReduceOp> parse_reduce_op(std::string_view name);
 std::span<const DataType> all_data_types();
 std::span<const ReduceOp> all_reduce_ops();
+/// What other programs call the types and operators: "fp16", "product".
+const Synonyms& data_type_synonyms();
+const Synonyms& reduce_op_synonyms();
 std::size_t size_of(DataType type);
 
 /// dst = dst (+) src on one element, rounded to the type after the operation; integers wrap.

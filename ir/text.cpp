@@ -138,7 +138,8 @@ class Parser {
     if (!collective) {
       std::vector<std::string> known;
       for (const CollectiveInfo& candidate : all_collectives()) known.emplace_back(candidate.name);
-      return problem(column, "unknown collective " + quote(name), did_you_mean(name, known));
+      return problem(column, "unknown collective " + quote(name),
+                     did_you_mean(name, known, collective_synonyms()));
     }
     program_.contract.collective = *collective;
     if (lexer_.at_end()) return true;

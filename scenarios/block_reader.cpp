@@ -127,12 +127,14 @@ std::vector<std::string> BlockReader::read_algorithms(const YamlValue& value, Co
     if (std::ranges::count(algorithms, name) == 0) algorithms.push_back(name);
   };
   for (const YamlValue& item : value.one_or_more()) {
-    const auto spec = item.text("algorithm");
-    if (!spec) continue;
-    if (*spec == "all") {
-      for (const std::string& name : Study::applicable(collective)) add(name);
-    } else {
-      add(read_algorithm(item, *spec, check));
+    const auto words = item.text("algorithm");
+    if (!words) continue;
+    for (const std::string& spec : split_algorithms(*words)) {
+      if (spec == "all") {
+        for (const std::string& name : Study::applicable(collective)) add(name);
+      } else {
+        add(read_algorithm(item, spec, check));
+      }
     }
   }
   if (algorithms.empty()) value.problem("no algorithms", "all, or a list of names");

@@ -18,6 +18,16 @@ namespace {
 constexpr std::string_view kAutoOf = "auto:";
 constexpr std::string_view kTuned = "tuned:";
 constexpr std::string_view kOwners = "owners:";
+constexpr std::string_view kAll = "all";
+
+/// Whether it names an algorithm or a chooser, with or without parameters, or how gradients are
+/// exchanged.
+bool begins_algorithm(std::string_view text) {
+  const std::string_view word = trim(text);
+  const std::string_view name = word.substr(0, word.find_first_of(":|+"));
+  return name == kAll || name == kAuto || word.starts_with(kTuned) || word.starts_with(kOwners) ||
+         find_algorithm(name) != nullptr;
+}
 
 }  // namespace
 
@@ -37,6 +47,20 @@ std::vector<std::string> auto_candidates(std::string_view algorithm, Collective 
 std::optional<std::string> tuning_file(std::string_view algorithm) {
   if (!algorithm.starts_with(kTuned)) return std::nullopt;
   return std::string(algorithm.substr(kTuned.size()));
+}
+
+std::vector<std::string> split_algorithms(std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string& part : split(text, ',')) {
+    const bool continues = !words.empty() && words.back().find(':') != std::string::npos &&
+                           (words.back().starts_with(kTuned) || !begins_algorithm(part));
+    if (continues) {
+      words.back() += ',' + part;
+    } else {
+      words.emplace_back(trim(part));
+    }
+  }
+  return words;
 }
 
 ExchangeWords exchange_words(const std::string& spec) {

@@ -27,6 +27,12 @@ std::vector<std::string> auto_candidates(std::string_view algorithm, Collective 
 /// The file of "tuned:FILE"; nothing for anything else.
 std::optional<std::string> tuning_file(std::string_view algorithm);
 
+/// The algorithms and choosers of a word in which commas may stand between them, as between an
+/// algorithm's parameters: "ring,knomial:k=4,auto" are three. A comma separates two where no
+/// parameters have begun, and before the name of an algorithm or of a chooser. There is one only in
+/// "tuned:FILE": files may have commas in their names.
+std::vector<std::string> split_algorithms(std::string_view text);
+
 /// How gradients are exchanged: "ring", "knomial+chain", "owners:direct+chain".
 struct ExchangeWords {
   bool by_owners = false;

@@ -24,7 +24,7 @@ using Choices = std::vector<std::pair<std::string, Value>>;
 /// What the scalar names; `default_value` when it is missing or unknown, which is a problem.
 template <class Value>
 Value read_choice(const YamlValue& value, std::string_view what, Value default_value,
-                  const Choices<Value>& choices) {
+                  const Choices<Value>& choices, const Synonyms& synonyms = {}) {
   const auto text = value.text(what);
   if (!text) return default_value;
   std::vector<std::string> names;
@@ -32,7 +32,8 @@ Value read_choice(const YamlValue& value, std::string_view what, Value default_v
     if (*text == name) return meaning;
     names.push_back(name);
   }
-  value.problem("unknown " + std::string(what) + " " + quote(*text), did_you_mean(*text, names));
+  value.problem("unknown " + std::string(what) + " " + quote(*text),
+                did_you_mean(*text, names, synonyms));
   return default_value;
 }
 
@@ -41,7 +42,8 @@ inline Collective read_collective(const YamlValue& value) {
   for (const CollectiveInfo& collective : all_collectives()) {
     collectives.emplace_back(collective.name, collective.id);
   }
-  return read_choice(value, "collective", Collective::allreduce, collectives);
+  return read_choice(value, "collective", Collective::allreduce, collectives,
+                     collective_synonyms());
 }
 
 inline LinkScope read_links(const YamlValue& value) {

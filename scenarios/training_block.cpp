@@ -111,7 +111,8 @@ Training read_what(const YamlValue& value, BlockReader& reader) {
   read_overlaps(map.get("overlap"), training);
   Choices<DataType> types;
   for (const DataType type : all_data_types()) types.emplace_back(to_string(type), type);
-  training.type = read_choice(map.get("dtype"), "dtype", training.type, types);
+  training.type =
+      read_choice(map.get("dtype"), "dtype", training.type, types, data_type_synonyms());
   map.finish();
   return training;
 }

@@ -13,6 +13,7 @@
 #include "core/words.h"
 #include "topologies/embedded.h"
 #include "topologies/machine_file.h"
+#include "topologies/synonyms.h"
 #include "topologies/what_if.h"
 
 namespace espalier {
@@ -129,7 +130,8 @@ const EmbeddedFile* find_embedded(const std::string& name) {
 [[noreturn]] void unknown_machine(const std::string& name) {
   std::vector<std::string> known = catalogue_names();
   for (const GenericMachine& machine : generic_machines()) known.push_back(machine.name);
-  throw Error(ErrorKind::usage, "unknown topology " + quote(name), did_you_mean(name, known));
+  throw Error(ErrorKind::usage, "unknown topology " + quote(name),
+              did_you_mean(name, known, topology_synonyms()));
 }
 
 }  // namespace
@@ -168,6 +170,19 @@ MachineFilePtr catalogue_machine(const std::string& name, DiagnosticList& proble
   if (!machine) return nullptr;
   const std::lock_guard lock(mutex);
   return parsed.emplace(name, std::move(machine)).first->second;
+}
+
+std::vector<double> catalogue_rates(const std::string& link_kind) {
+  std::set<double> rates;
+  for (const std::string& name : catalogue_names()) {
+    DiagnosticList problems;
+    const MachineFilePtr machine = catalogue_machine(name, problems);
+    problems.throw_if_any();
+    for (const Link& link : machine->one.links) {
+      if (link.kind == link_kind) rates.insert(link.gbps);
+    }
+  }
+  return {rates.begin(), rates.end()};
 }
 
 const std::vector<CatalogueEntry>& catalogue() {

@@ -12,10 +12,10 @@ namespace espalier {
 
 /// A machine by what the user typed: a catalogue name ("dgx1-v100"), one with parameters
 /// ("kesch:nodes=4"), a path to a YAML file ("./my.yaml", with parameters "./my.yaml:nodes=2"), or
-/// a generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Each may be followed by what is otherwise
-/// there ("dgx1-v100:without=gpu0-gpu3,nvlink2.gbps=x2", see docs/topologies.md). Throws
-/// Error{usage} for an unknown name, parameter or change (with did-you-mean) and Error{input} with
-/// every problem of a file.
+/// a generic machine ("ring:n=8,gbps=25,latency_us=0.5"). Each may be followed by changes (what
+/// if?: "dgx1-v100:without=gpu0-gpu3,nvlink2.gbps=x2", see docs/topologies.md). Throws Error{usage}
+/// for an unknown name, parameter or change (with did-you-mean) and Error{input} with every problem
+/// of a file.
 Topology load_topology(const std::string& spec);
 
 /// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the
@@ -52,11 +52,23 @@ const std::vector<GenericMachine>& generic_machines();
 /// every unknown name and value out of range.
 Topology generic_topology(const std::string& name, const std::map<std::string, double>& parameters);
 
+/// What is known of a kind of link before any machine has one.
+struct LinkKind {
+  LinkClass link_class = LinkClass::host;
+  std::string title;   ///< one line: what it is; may be empty
+  std::string source;  ///< where the profiles' figures come from; may be empty
+};
+
 /// What is known of links before any machine: kinds, and how each profile uses them.
 struct ProfileTable {
-  std::map<std::string, LinkClass> link_kinds;
+  std::vector<std::string> sources;  ///< what the short names in the kinds' `source` stand for
+  std::map<std::string, LinkKind> link_kinds;
   std::map<std::string, Profile> profiles;
 };
 const ProfileTable& built_in_profiles();
+
+/// The theoretical GB/s of one link and direction, rising, that links of a kind have in the
+/// machines of the catalogue; empty when none has such a link.
+std::vector<double> catalogue_rates(const std::string& link_kind);
 
 }  // namespace espalier

@@ -17,9 +17,9 @@ namespace espalier {
 struct MachineFile {
   Topology one;              ///< with the file's names, whatever the number of hosts
   std::vector<bool> shared;  ///< per node of `one`: there once for all hosts
-  int hosts = 1;             ///< unless asked otherwise
+  int hosts = 1;             ///< when nobody asks for a number
   int max_hosts = 1;
-  std::map<std::string, LinkClass> link_kinds;  ///< the built-in ones and the file's own
+  std::map<std::string, LinkKind> link_kinds;  ///< the built-in ones and the file's own
 };
 using MachineFilePtr = std::shared_ptr<const MachineFile>;
 
@@ -46,14 +46,17 @@ Topology repeat_hosts(const MachineFile& machine, int hosts);
 /// Nothing, or why a machine can't have that many hosts.
 std::string wrong_host_count(const MachineFile& machine, std::int64_t hosts);
 
-/// Reads `link_kinds: {KIND: {class: ...}}` into `kinds`.
-void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& kinds);
+/// Reads `link_kinds: {KIND: {class: ..., title: ..., source: ...}}` into `kinds`.
+void read_link_kinds(const YamlValue& value, std::map<std::string, LinkKind>& kinds);
+
+/// "did you mean ...?" for a kind that is none of `kinds`.
+std::string meant_link_kind(const std::string& word, const std::map<std::string, LinkKind>& kinds);
 
 /// Reads `memories: {NAME: {...}}` into `memories`.
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories);
 
 /// Reads `profiles: {NAME: {...}}`: changes to those in `profiles`, or new ones.
-void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+void read_profiles(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                    std::map<std::string, Profile>& profiles);
 
 /// Readers of one key. Each answers `default_value` when the key is absent or, diagnosed at the

@@ -83,7 +83,7 @@ std::string link_text(const Topology& machine, const Link& link) {
   return map.text();
 }
 
-/// What `profile` says otherwise than `base`, which is what a reader begins with.
+/// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
   const auto line = [&](std::string_view key, std::string_view value) {
@@ -125,7 +125,7 @@ std::string link_kinds_text(const Topology& machine) {
   for (const auto& [kind, link_class] : kinds) {
     const auto& known = built_in_profiles().link_kinds;
     const auto found = known.find(kind);
-    if (found != known.end() && found->second == link_class) continue;
+    if (found != known.end() && found->second.link_class == link_class) continue;
     text += fmt::format("  {}: {{class: {}}}\n", yaml_quoted(kind), to_string(link_class));
   }
   return text;

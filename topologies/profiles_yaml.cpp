@@ -7,25 +7,24 @@
 #include "core/words.h"
 #include "topologies/embedded.h"
 #include "topologies/machine_file.h"
+#include "topologies/synonyms.h"
 
 namespace espalier {
 
 namespace {
 
 /// A key in microseconds; untouched, to the last bit, when absent.
-double read_seconds(YamlMap& map, const std::string& key, double otherwise_s) {
+double read_seconds(YamlMap& map, const std::string& key, double default_s) {
   const double us = read_figure(map, key, kMicroseconds, -1);
-  return us < 0 ? otherwise_s : us * 1e-6;
+  return us < 0 ? default_s : us * 1e-6;
 }
 
-void read_link_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+void read_link_profiles(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                         Profile& profile) {
   YamlMap links(value, fmt::format("'links' of profile {}", quote(profile.name)));
   for (const auto& [kind, figures] : links.entries()) {
     if (!kinds.contains(kind)) {
-      std::vector<std::string> names;
-      for (const auto& [known, unused] : kinds) names.push_back(known);
-      links.key_problem(kind, "unknown link kind " + quote(kind), did_you_mean(kind, names));
+      links.key_problem(kind, "unknown link kind " + quote(kind), meant_link_kind(kind, kinds));
       continue;
     }
     LinkProfile& link = profile.links[kind];
@@ -36,7 +35,7 @@ void read_link_profiles(const YamlValue& value, const std::map<std::string, Link
   }
 }
 
-void read_profile(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                   Profile& profile) {
   YamlMap map(value, "profile " + quote(profile.name));
   profile.title = map.text("title", profile.title);
@@ -66,6 +65,9 @@ ProfileTable read_built_in_profiles() {
     schema.problem("the schema of this file must be 'espalier.profiles/1'");
   }
   ProfileTable table;
+  for (const YamlValue& source : map.need("sources").one_or_more()) {
+    table.sources.push_back(source.text("a source").value_or(""));
+  }
   read_link_kinds(map.need("link_kinds"), table.link_kinds);
   read_profiles(map.need("profiles"), table.link_kinds, table.profiles);
   map.finish();
@@ -104,16 +106,24 @@ int read_choice(YamlMap& map, const std::string& key, const std::vector<std::str
   return default_value;
 }
 
-void read_link_kinds(const YamlValue& value, std::map<std::string, LinkClass>& kinds) {
+void read_link_kinds(const YamlValue& value, std::map<std::string, LinkKind>& kinds) {
   YamlMap map(value, "'link_kinds'");
   for (const auto& [kind, description] : map.entries()) {
     YamlMap entry(description, "link kind " + quote(kind));
     entry.need("class");
-    const int chosen = read_choice(entry, "class", {"gpu_fabric", "host", "network"},
-                                   static_cast<int>(LinkClass::host));
-    kinds[kind] = static_cast<LinkClass>(chosen);
+    LinkKind& known = kinds[kind];
+    known.link_class = static_cast<LinkClass>(read_choice(
+        entry, "class", {"gpu_fabric", "host", "network"}, static_cast<int>(LinkClass::host)));
+    known.title = entry.text("title", known.title);
+    known.source = entry.text("source", known.source);
     entry.finish();
   }
+}
+
+std::string meant_link_kind(const std::string& word, const std::map<std::string, LinkKind>& kinds) {
+  std::vector<std::string> names;
+  for (const auto& [kind, unused] : kinds) names.push_back(kind);
+  return did_you_mean(word, names, link_kind_synonyms());
 }
 
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories) {
@@ -128,7 +138,7 @@ void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& 
   }
 }
 
-void read_profiles(const YamlValue& value, const std::map<std::string, LinkClass>& kinds,
+void read_profiles(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                    std::map<std::string, Profile>& profiles) {
   YamlMap map(value, "'profiles'");
   for (const auto& [name, description] : map.entries()) {

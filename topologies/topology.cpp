@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "topologies/synonyms.h"
 
 namespace espalier {
 
@@ -29,7 +30,7 @@ const Profile& Topology::profile(const std::string& profile_name) const {
   std::vector<std::string> names;
   for (const auto& [known, unused] : profiles) names.push_back(known);
   throw Error(ErrorKind::usage, name + " has no profile " + quote(profile_name),
-              did_you_mean(profile_name, names));
+              did_you_mean(profile_name, names, profile_synonyms()));
 }
 
 std::string_view to_string(NodeKind kind) {

@@ -11,6 +11,7 @@
 #include "core/words.h"
 #include "topologies/machine_file.h"
 #include "topologies/name_pattern.h"
+#include "topologies/synonyms.h"
 #include "topologies/topology_checks.h"
 
 namespace espalier {
@@ -163,9 +164,10 @@ class MachineReader {
       link.kind = *text;
       const auto found = result_->link_kinds.find(*text);
       if (found == result_->link_kinds.end()) {
-        kind.problem("unknown link kind " + quote(*text), did_you_mean(*text, kind_names()));
+        kind.problem("unknown link kind " + quote(*text),
+                     meant_link_kind(*text, result_->link_kinds));
       } else {
-        link.link_class = found->second;
+        link.link_class = found->second.link_class;
       }
     }
     map.need("gbps");
@@ -238,7 +240,7 @@ class MachineReader {
 
   // ---- a machine made of another one
 
-  /// Whether the base is there and right; otherwise problems were added.
+  /// Whether the base is there and right; adds problems when it is not.
   bool read_base(const YamlValue& compose) {
     YamlMap map(compose, "'compose'");
     const YamlValue base = map.need("base");
@@ -283,7 +285,9 @@ class MachineReader {
       map.key_problem(key, fmt::format("'{}' can't stand beside 'compose'", key),
                       "nodes and links come from the base; 'links_of_kind' changes figures");
     }
-    for (Link& link : result_->one.links) link.link_class = result_->link_kinds.at(link.kind);
+    for (Link& link : result_->one.links) {
+      link.link_class = result_->link_kinds.at(link.kind).link_class;
+    }
     node_places_.assign(result_->one.nodes.size(), root_);
     link_places_.assign(result_->one.links.size(), root_);
     YamlMap changes(map.get("links_of_kind"), "'links_of_kind'");
@@ -315,7 +319,8 @@ class MachineReader {
     for (const Link& link : result_->one.links) present.insert(link.kind);
     if (present.contains(kind)) return;
     changes.key_problem(kind, "the base machine has no links of kind " + quote(kind),
-                        did_you_mean(kind, {present.begin(), present.end()}));
+
+                        did_you_mean(kind, {present.begin(), present.end()}, link_kind_synonyms()));
   }
 
   // ---- values
@@ -349,12 +354,6 @@ class MachineReader {
   std::vector<std::string> node_names() const {
     std::vector<std::string> names;
     for (const Node& node : result_->one.nodes) names.push_back(node.name);
-    return names;
-  }
-
-  std::vector<std::string> kind_names() const {
-    std::vector<std::string> names;
-    for (const auto& [kind, unused] : result_->link_kinds) names.push_back(kind);
     return names;
   }
 

@@ -36,6 +36,101 @@ Result run(const std::vector<std::string>& words) {
   return {code, out.str(), err.str()};
 }
 
+/// The last suggestion of a command that fails.
+std::string help_of_failing(const std::vector<std::string>& words) {
+  const Result result = run(words);
+  EXPECT_EQ(result.code, 2) << result.out;
+  const std::size_t help = result.err.rfind("help: ");
+  return help == std::string::npos ? result.err
+                                   : result.err.substr(help + 6, result.err.size() - help - 7);
+}
+
+TEST(App, KnowsWhatOthersCallThings) {
+  const auto machine = [](const char* name) {
+    return help_of_failing({"sim", "--topology", name, "--algorithm", "ring"});
+  };
+  EXPECT_EQ(machine("h100"), "did you mean 'dgx-h100'?");
+  EXPECT_EQ(machine("a100"), "did you mean 'dgx-a100'?");
+  EXPECT_EQ(machine("v100"), "did you mean 'dgx1-v100'?");
+  EXPECT_EQ(machine("dgx1"), "did you mean 'dgx1-p100' or 'dgx1-v100'?");
+  EXPECT_EQ(help_of_failing({"simulate"}), "did you mean 'sim'?");
+  EXPECT_EQ(help_of_failing({"execute"}), "did you mean 'exec'?");
+  EXPECT_EQ(help_of_failing({"run-exec"}), "did you mean 'exec'?");
+  EXPECT_EQ(help_of_failing({"bench"}), "did you mean 'exec'?");
+  EXPECT_EQ(help_of_failing({"help", "simulate"}), "did you mean 'sim'?");
+  EXPECT_EQ(help_of_failing({"show", "h100"}), "did you mean 'dgx-h100'?");
+  EXPECT_EQ(help_of_failing({"sim", "--topology", "ring", "--algorithm", "ring,tree"}),
+            "did you mean 'double_binary_tree' or 'hierarchical_trees'?");
+  EXPECT_EQ(help_of_failing({"sim", "--topology", "ring", "--algorithm", "knomial,k=4"}),
+            "parameters follow their algorithm and a colon: knomial:k=4");
+  EXPECT_EQ(help_of_failing({"sim", "--topology", "dgx1-v100", "--profile", "nccl"}),
+            "did you mean 'kernel'?");
+}
+
+TEST(App, UnknownKindsOfLinksAreHelpedWith) {
+  const auto kind = [](const char* name) {
+    const std::string file = temp_file("unknown_kind.yaml");
+    write_file(file, std::string("schema: espalier.topology/1\nname: m\n"
+                                 "nodes: [{name: \"gpu[0-1]\", kind: gpu}]\n"
+                                 "links: [{a: gpu0, b: gpu1, gbps: 1, kind: ") +
+                         name + "}]\n");
+    return help_of_failing({"show", file});
+  };
+  EXPECT_EQ(kind("eth_100g"), "did you mean 'ethernet'?");
+  EXPECT_EQ(kind("infiniband_hdr"), "did you mean 'ib_hdr'?");
+  const std::string all = kind("wormhole");
+  EXPECT_TRUE(all.starts_with("one of: ")) << all;
+  for (const auto& [name, unused] : built_in_profiles().link_kinds) {
+    EXPECT_NE(all.find(name), std::string::npos) << name << " is not in " << all;
+  }
+}
+
+TEST(App, ListsEveryKindOfLinkWithItsFigures) {
+  const Result listed = run({"list", "link_kinds"});
+  EXPECT_EQ(listed.code, 0);
+  for (const auto& [name, kind] : built_in_profiles().link_kinds) {
+    EXPECT_NE(("\n" + listed.out).find("\n" + name + " "), std::string::npos) << name;
+    EXPECT_FALSE(kind.title.empty() || kind.source.empty()) << name;
+    // "link" is as fast as a generic machine says.
+    EXPECT_EQ(catalogue_rates(name).empty(), name == "link") << name;
+  }
+}
+
+TEST(App, SaysOnceWhatADecimalSizeIs) {
+  const Result decimal =
+      run({"sim", "--topology", "ring:n=4", "--algorithm", "ring", "--size", "1GB,2GB"});
+  EXPECT_EQ(decimal.code, 0);
+  EXPECT_EQ(decimal.err,
+            "note: 1GB is 1000000000 bytes; 1GiB, which nccl-tests calls 1G, is 1073741824\n");
+  EXPECT_EQ(run({"sim", "--topology", "ring:n=4", "--algorithm", "ring", "--size", "1G"}).err, "");
+}
+
+TEST(App, SaysWhatAMessageOfNothingTakes) {
+  const Result result =
+      run({"sim", "--topology", "ring:n=4", "--algorithm", "ring", "--size", "0"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err,
+            "note: a message of 0 bytes takes as long as launches and latencies alone\n");
+}
+
+TEST(App, TablesExplainWhatWasChosen) {
+  const std::vector<std::string> words = {"sim",    "--topology", "dgx1-v100",
+                                          "--size", "1MiB",       "--algorithm"};
+  const auto with = [&](const char* algorithm) {
+    std::vector<std::string> all = words;
+    all.emplace_back(algorithm);
+    return run(all).out;
+  };
+  const std::string chosen = with("optimal");
+  ASSERT_NE(chosen.find("optimal ("), std::string::npos) << chosen;
+  EXPECT_NE(chosen.find("# Parameters chosen for each message:\n"
+                        "#   fabric of optimal: 1: plan for the GPU fabric alone"),
+            std::string::npos)
+      << chosen;
+  EXPECT_EQ(with("optimal:fabric=1,strips=16").find("# Parameters"), std::string::npos);
+  EXPECT_EQ(with("ring").find("# Parameters"), std::string::npos);
+}
+
 TEST(App, ReferenceOfTheCommandLineIsFresh) {
   const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/docs/cli.md";
   const char* update = std::getenv("ESPALIER_UPDATE");

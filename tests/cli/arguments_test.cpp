@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+
+#include "ir/data.h"
 
 namespace espalier {
 namespace {
@@ -56,6 +59,66 @@ TEST(Arguments, WordsAndStandardInput) {
   EXPECT_NO_THROW(arguments.finish());
 }
 
+TEST(Arguments, CommasBetweenAlgorithms) {
+  const Arguments arguments = sim({"--algorithm", "ring,knomial:k=4", "chain"});
+  EXPECT_THAT(arguments.algorithms(), ElementsAre("ring", "knomial:k=4", "chain"));
+}
+
+TEST(Arguments, DecimalAndEmptyMessagesAreRemarkedOn) {
+  EXPECT_THAT(sim({"--size", "1GiB", "--chunk", "4M"}).size_notes(), IsEmpty());
+  EXPECT_THAT(sim({"--chunk", "0"}).size_notes(), IsEmpty()) << "whole messages";
+  EXPECT_THAT(
+      sim({"--size", "8,1GB,1MB"}).size_notes(),
+      ElementsAre("1GB is 1000000000 bytes; 1GiB, which nccl-tests calls 1G, is 1073741824"));
+  EXPECT_THAT(sim({"--chunk", "64kB"}).size_notes(),
+              ElementsAre("64kB is 64000 bytes; 64kiB, which nccl-tests calls 64k, is 65536"));
+  EXPECT_THAT(sim({"--size", "1GiB,0"}).size_notes(),
+              ElementsAre("a message of 0 bytes takes as long as launches and latencies alone"));
+}
+
+std::string complaint(const Arguments& arguments) {
+  try {
+    arguments.finish();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Arguments, EmptyWordsAreProblems) {
+  EXPECT_EQ(complaint(sim({"--json", ""})),
+            "error: --json: the name of the file is empty\n  help: - stands for standard output");
+  EXPECT_EQ(complaint(sim({"--json", "a", "--trace", ""})),
+            "error: --trace: the name of the file is empty\n  help: - stands for standard output");
+  EXPECT_EQ(complaint(sim({"--topology", ""})),
+            "error: --topology: the value is empty\n  help: give it T");
+  EXPECT_EQ(complaint(Arguments(verb_called("show"), {""})),
+            "error: NAME is empty: a name from list, or a file");
+  EXPECT_EQ(complaint(sim({""})), "error: unexpected word ''\n  help: espalier help sim");
+}
+
+TEST(Arguments, OtherProgramsWordsAreUnderstood) {
+  const auto meant = [](const std::string& option, const std::string& word) {
+    Arguments arguments(verb_called("exec"), {option, word});
+    if (option == "--dtype") arguments.choice_among(option, all_data_types());
+    if (option == "--op") arguments.choice_among(option, all_reduce_ops());
+    if (option == "--collective") {
+      arguments.choice<int>(option, {{"allreduce", 0}, {"broadcast", 1}, {"reducescatter", 2}});
+    }
+    const std::string said = complaint(arguments);
+    return said.substr(said.find("help: ") + 6);
+  };
+  EXPECT_EQ(meant("--dtype", "fp16"), "did you mean 'half'?");
+  EXPECT_EQ(meant("--dtype", "bf16"), "did you mean 'bfloat16'?");
+  EXPECT_EQ(meant("--dtype", "f32"), "did you mean 'float'?");
+  EXPECT_EQ(meant("--op", "product"), "did you mean 'prod'?");
+  EXPECT_EQ(meant("--collective", "all_reduce"), "did you mean 'allreduce'?");
+  EXPECT_EQ(meant("--collective", "bcast"), "did you mean 'broadcast'?");
+  EXPECT_EQ(meant("--collective", "reduce-scatter"), "did you mean 'reducescatter'?");
+  EXPECT_EQ(meant("-n", "20"), "did you mean '--iters'?");
+  EXPECT_EQ(meant("--minbytes", "8"), "did you mean '--size'?");
+}
+
 TEST(Arguments, NumbersAreWholeAndInRange) {
   for (const char* word : {"-1", "6", "1.5", "x", "", "99999999999999999999"}) {
     SCOPED_TRACE(word);
@@ -93,6 +156,23 @@ TEST(Records, DefaultsAreAmongTheKnownWords) {
       EXPECT_THAT(words, ::testing::Contains(std::string(use.default_value)))
           << verb->name << ' ' << use.name;
     }
+  }
+}
+
+/// A synonym of nothing would never be seen.
+TEST(Records, SynonymsMeanKnownWords) {
+  for (int kind = 0; kind <= static_cast<int>(WordKind::nameable); ++kind) {
+    const std::vector<std::string> words = words_of(static_cast<WordKind>(kind));
+    for (const Synonym& synonym : synonyms_of(static_cast<WordKind>(kind))) {
+      EXPECT_THAT(words, ::testing::Contains(std::string(synonym.means)));
+      // A chain is an algorithm; who looks for a machine of that name wants a line.
+      if (static_cast<WordKind>(kind) == WordKind::nameable) continue;
+      EXPECT_THAT(words, ::testing::Not(::testing::Contains(std::string(synonym.word))));
+    }
+  }
+  for (const Synonym& synonym : option_synonyms()) {
+    EXPECT_EQ(option_spec(synonym.means).name, synonym.means);
+    EXPECT_EQ(std::ranges::count(all_options(), synonym.word, &OptionSpec::name), 0);
   }
 }
 

@@ -61,6 +61,16 @@ TEST(ParseBytes, RefusesEverythingElse) {
   }
 }
 
+TEST(DecimalSize, IsTheFirstOneInUnitsOfThousands) {
+  EXPECT_EQ(decimal_size("1GB"), "1GB");
+  EXPECT_EQ(decimal_size("1GiB, 64mb ,1kB"), "64mb");
+  EXPECT_EQ(decimal_size("4KiB..1.5GB"), "1.5GB");
+  EXPECT_EQ(decimal_size("4KB..1GiB"), "4KB");
+  for (const char* other : {"1G", "1GiB", "64B", "1024", "8..1G", "0.3QB", "B", ""}) {
+    EXPECT_EQ(decimal_size(other), std::nullopt) << other;
+  }
+}
+
 TEST(ParseByteList, ReadsListsAndRanges) {
   EXPECT_EQ(parse_byte_list("1GiB"), Sizes{1 << 30});
   EXPECT_EQ(parse_byte_list("1KiB,3,0"), (Sizes{1024, 3, 0}));

@@ -78,6 +78,37 @@ TEST(TuningTable, AMessageTakesTheFirstRowThatReachesIt) {
   EXPECT_EQ(table.row_for(std::int64_t{1} << 40).algorithm, "pipelined_chain");
 }
 
+TEST(SplitAlgorithms, CommasSeparateAlgorithmsAndParameters) {
+  const auto words = [](std::initializer_list<std::string> all) {
+    return std::vector<std::string>(all);
+  };
+  EXPECT_EQ(split_algorithms("ring"), words({"ring"}));
+  EXPECT_EQ(split_algorithms("ring,optimal"), words({"ring", "optimal"}));
+  EXPECT_EQ(split_algorithms("ring, optimal"), words({"ring", "optimal"}));
+  EXPECT_EQ(split_algorithms("knomial:k=4,x=1"), words({"knomial:k=4,x=1"}));
+  EXPECT_EQ(split_algorithms("ring,knomial:k=4,x=1,auto"),
+            words({"ring", "knomial:k=4,x=1", "auto"}));
+  EXPECT_EQ(split_algorithms("knomial:k=4,optimal:fabric=1,all"),
+            words({"knomial:k=4", "optimal:fabric=1", "all"}));
+  // What is mistyped is told apart, too, as far as it can't be a parameter.
+  EXPECT_EQ(split_algorithms("ring,optimall"), words({"ring", "optimall"}));
+  EXPECT_EQ(split_algorithms("knomial:k=4,optimall"), words({"knomial:k=4,optimall"}));
+  EXPECT_EQ(split_algorithms(""), words({""}));
+}
+
+TEST(SplitAlgorithms, ChoosersAndExchangesKeepTheirWords) {
+  const auto words = [](std::initializer_list<std::string> all) {
+    return std::vector<std::string>(all);
+  };
+  EXPECT_EQ(split_algorithms("auto:knomial:k=4,x=1|ring,chain"),
+            words({"auto:knomial:k=4,x=1|ring", "chain"}));
+  EXPECT_EQ(split_algorithms("tuned:a,ring.yaml"), words({"tuned:a,ring.yaml"}));
+  EXPECT_EQ(split_algorithms("tuned:a,ring"), words({"tuned:a,ring"}));
+  EXPECT_EQ(split_algorithms("ring,tuned:a,b"), words({"ring", "tuned:a,b"}));
+  EXPECT_EQ(split_algorithms("knomial:k=2+chain,owners:direct+chain,ring"),
+            words({"knomial:k=2+chain", "owners:direct+chain", "ring"}));
+}
+
 TEST(Chooser, Words) {
   EXPECT_TRUE(is_chooser("auto"));
   EXPECT_TRUE(is_chooser("tuned:x.yaml"));

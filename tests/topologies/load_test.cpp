@@ -133,7 +133,7 @@ TEST(ParseTopology, MergesProfiles) {
 
 TEST(BuiltInProfiles, LeaveLinksOfGenericMachinesAlone) {
   const ProfileTable& table = built_in_profiles();
-  EXPECT_EQ(table.link_kinds.at("link"), LinkClass::gpu_fabric);
+  EXPECT_EQ(table.link_kinds.at("link").link_class, LinkClass::gpu_fabric);
   for (const char* name : {"ideal", "kernel", "copy_engine"}) {
     const Profile& profile = table.profiles.at(name);
     EXPECT_FALSE(profile.title.empty());
