@@ -11,7 +11,7 @@
 namespace espalier {
 
 /// Something that runs verified programs: the simulator, host threads, GPUs. The only virtual
-/// interface that rooms share. `backends.h` has the table of those there are.
+/// interface that rooms share. `backends.*` has the table of all of them.
 class Backend {
  public:
   virtual ~Backend() = default;
