@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engines that divide links between transfers, SimGrid and our own, tell the same times of
-// every algorithm, for every collective it serves, on machines of every kind of link.
+// every algorithm, for every collective it serves, on machines of every kind of link. One size, at
+// which latency and bandwidth both count; ESPALIER_ALL_TESTS=1 (./dev test --all) adds messages
+// that are all latency and messages that are all bandwidth.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 #include "ir/chunk.h"
 #include "run/routes.h"
 #include "sim/simulator.h"
+#include "tests/sample.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -38,7 +41,9 @@ class Engines : public testing::TestWithParam<std::tuple<const char*, const char
   }
 
   void compare(const Program& program) {
-    for (const std::int64_t size_bytes : {1021, 50'000'000}) {
+    std::vector<std::int64_t> sizes = {1'000'003};
+    if (all_cases_wanted()) sizes.insert(sizes.end(), {1021, 50'000'000});
+    for (const std::int64_t size_bytes : sizes) {
       SCOPED_TRACE(fmt::format("{} bytes, {} ops", size_bytes, program.ops.size()));
       const RunReport reference = run(program, size_bytes, SimEngine::simgrid);
       const RunReport ours = run(program, size_bytes, SimEngine::classes);
