@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is planned is reached, simulated: on every connected subset of a DGX-1's GPUs, and where
-// optima have been published.
+// What is planned is reached, simulated: on the connected subsets of a DGX-1's GPUs, and where
+// optima have been published. Of each size these are the subset that came off worst when all were
+// tried, and a sample of the others; with ESPALIER_ALL_TESTS=1 (./dev test --all) all of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,6 +16,7 @@
 
 #include "scenarios/study.h"
 #include "sim/simulator.h"
+#include "tests/sample.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -70,21 +75,47 @@ std::vector<std::vector<int>> connected_subsets(const std::string& machine, int 
   return subsets;
 }
 
+/// The subset of each size whose allreduce stays furthest below its bound, by machine: at 0.9903 of
+/// it on six GPUs of a dgx1-v100.
+const std::map<std::string, std::map<int, std::vector<int>>>& worst_subsets() {
+  static const std::map<std::string, std::map<int, std::vector<int>>> worst = {
+      {"dgx1-p100",
+       {{2, {0, 1}},
+        {3, {0, 1, 4}},
+        {4, {0, 1, 4, 5}},
+        {5, {0, 2, 3, 4, 5}},
+        {6, {1, 2, 3, 4, 5, 7}},
+        {7, {0, 1, 2, 3, 4, 5, 6}},
+        {8, {0, 1, 2, 3, 4, 5, 6, 7}}}},
+      {"dgx1-v100",
+       {{2, {1, 2}},
+        {3, {0, 2, 3}},
+        {4, {0, 1, 2, 3}},
+        {5, {0, 1, 2, 4, 5}},
+        {6, {0, 1, 3, 5, 6, 7}},
+        {7, {1, 2, 3, 4, 5, 6, 7}},
+        {8, {0, 1, 2, 3, 4, 5, 6, 7}}}}};
+  return worst;
+}
+
 /// Machine and number of GPUs.
 class Attained : public testing::TestWithParam<std::tuple<const char*, int>> {};
 
 TEST_P(Attained, AllreduceReachesTheBound) {
   const auto& [machine, gpus] = GetParam();
   Asker asker;
-  const auto subsets = connected_subsets(machine, gpus);
-  EXPECT_FALSE(subsets.empty());
-  for (const std::vector<int>& subset : subsets) {
+  auto subsets = connected_subsets(machine, gpus);
+  const auto worst = std::ranges::find(subsets, worst_subsets().at(machine).at(gpus));
+  ASSERT_NE(worst, subsets.end());
+  std::rotate(subsets.begin(), worst, worst + 1);
+  for (const std::vector<int>& subset : sample(subsets, 1, 4, static_cast<std::uint64_t>(gpus))) {
     EXPECT_GE(asker.fraction(machine, subset, Collective::allreduce), 0.99)
         << testing::PrintToString(subset);
   }
 }
 
-/// Of every size four, spread over all: 24 proper subsets of either machine, and the whole.
+/// Of every size four, spread over all: 24 proper subsets of either machine, and the whole. Of the
+/// roots two, or all.
 TEST_P(Attained, TheOthersReachTheirs) {
   const auto& [machine, gpus] = GetParam();
   Asker asker;
@@ -94,7 +125,9 @@ TEST_P(Attained, TheOthersReachTheirs) {
     SCOPED_TRACE(testing::PrintToString(subsets[i]));
     EXPECT_GE(asker.fraction(machine, subsets[i], Collective::allgather), 0.99);
     EXPECT_GE(asker.fraction(machine, subsets[i], Collective::reducescatter), 0.99);
-    for (int root = 0; root < gpus; ++root) {
+    std::vector<int> roots(static_cast<std::size_t>(gpus));
+    std::iota(roots.begin(), roots.end(), 0);
+    for (const int root : sample(roots, 1, 1, i)) {
       EXPECT_GE(asker.fraction(machine, subsets[i], Collective::broadcast, root), 0.99) << root;
     }
   }
