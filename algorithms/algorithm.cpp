@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <system_error>
 
+#include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/words.h"
 #include "planner/machine_order.h"
@@ -60,6 +62,20 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   if (!choice.parameters.emplace(name, *value).second) {
     problems.add({}, fmt::format("{}: {} is given twice", algorithm.name, name), "give it once");
   }
+}
+
+[[noreturn]] void throw_unknown(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(name, ignored);
+  std::string help = did_you_mean(name, names, algorithm_synonyms());
+  if (name.find('=') != std::string::npos) {
+    help = "parameters follow their algorithm and a colon: knomial:k=4";
+  } else if (is_file) {
+    help = fmt::format("./{} is the program in the file of that name", name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("there is no algorithm {}", quote(name)), help);
 }
 
 /// The request with the choice's parameters, the ones not given at their defaults.
@@ -119,16 +135,14 @@ AlgorithmChoice parse_algorithm(std::string_view spec) {
   const std::size_t colon = spec.find(':');
   const std::string name(trim(spec.substr(0, colon)));
   AlgorithmChoice choice;
-  choice.algorithm = find_algorithm(name);
   choice.label = std::string(trim(spec));
-  if (choice.algorithm == nullptr) {
-    std::vector<std::string> names;
-    for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
-    throw Error(ErrorKind::usage, fmt::format("there is no algorithm {}", quote(name)),
-                name.find('=') == std::string::npos
-                    ? did_you_mean(name, names, algorithm_synonyms())
-                    : "parameters follow their algorithm and a colon: knomial:k=4");
+  if (is_program_file(choice.label)) {
+    choice.file = read_program_file(choice.label);
+    choice.algorithm = &choice.file->record;
+    return choice;
   }
+  choice.algorithm = find_algorithm(name);
+  if (choice.algorithm == nullptr) throw_unknown(name);
   if (colon == std::string_view::npos) return choice;
   DiagnosticList problems;
   for (const std::string& part : split(spec.substr(colon + 1), ',')) {
@@ -179,6 +193,9 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request) {
   CHECK(choice.algorithm != nullptr);
   const Algorithm& algorithm = *choice.algorithm;
+  if (choice.file) {
+    if (auto reason = mismatch(*choice.file, request)) return reason;
+  }
   if (std::find(algorithm.collectives.begin(), algorithm.collectives.end(), request.collective) ==
       algorithm.collectives.end()) {
     return fmt::format("does not do {}", to_string(request.collective));
@@ -199,6 +216,7 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.file) return choice.file->program;
   if (choice.algorithm->build == nullptr) return build(choice, request, plan(choice, request));
   CHECK(!unsupported(choice, request));
   return choice.algorithm->build(resolve_parameters(choice, std::move(request)));

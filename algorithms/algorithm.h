@@ -91,10 +91,15 @@ const Algorithm* find_algorithm(std::string_view name);
 /// What papers and other libraries call some of them.
 const Synonyms& algorithm_synonyms();
 
-/// "knomial:k=4,x=1" into the algorithm and its parameters. Throws Error{usage}: unknown name or
-/// parameter with did-you-mean, value out of range.
+struct ProgramFile;
+
+/// "knomial:k=4,x=1" into the algorithm and its parameters, "./mine.esp" into the program that the
+/// file holds (see program_file.h). Throws Error{usage}: unknown name or parameter with
+/// did-you-mean, value out of range, no such file; and Error{input} with everything that is wrong
+/// with the text of a file.
 struct AlgorithmChoice {
-  const Algorithm* algorithm = nullptr;
+  std::shared_ptr<const ProgramFile> file = nullptr;  ///< null for an algorithm of the catalogue
+  const Algorithm* algorithm = nullptr;               ///< of the catalogue, or the file's record
   std::map<std::string, std::int64_t> parameters;  ///< those given; the others have their defaults
   std::string label;                               ///< as given
 };

@@ -78,6 +78,7 @@ class Arguments {
   std::string output(std::string_view option);
 
   void problem(std::string message, std::string suggestion = {});
+  void problem(Diagnostic problem) { problems_.add(std::move(problem)); }
   /// Notes "--option: what is wrong".
   void problem_of(std::string_view option, std::string_view what, std::string suggestion = {});
   /// Runs `read` and notes the problems of the Error it throws as those of `option`.

@@ -40,7 +40,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--collective", "C", WordKind::collective, false, "the collective"},
       {"--root", "RANK", WordKind::free, false, "the root of a rooted collective"},
       {"--algorithm", "A...", WordKind::algorithm, true,
-       "names as ring or knomial:k=4, separated by spaces or commas, or all"},
+       "names as ring or knomial:k=4, programs in files as ./mine.esp, separated by spaces or "
+       "commas, or all"},
       {"--size", "SIZE", WordKind::size, false,
        "message sizes: 1GiB, 64MB, a list 1MiB,4MiB, or powers of two 4KiB..1GiB; K, M and G alone "
        "are KiB, MiB and GiB as in nccl-tests, KB, MB and GB are decimal"},

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "algorithms/program_file.h"
 #include "ir/chunk.h"
+#include "scenarios/chooser.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -33,17 +35,21 @@ std::optional<Machine> read_machine(Arguments& arguments) {
   return machine;
 }
 
-BuildRequest build_request(Collective collective, const ProgramRequest& request) {
+BuildRequest build_request(const AlgorithmChoice& choice, Collective collective,
+                           const ProgramRequest& request) {
+  const Contract* stated = choice.file ? &choice.file->program.contract : nullptr;
+  const int root = stated != nullptr && !request.root_given ? stated->root : request.root;
+  const bool in_place = request.in_place || (stated != nullptr && stated->in_place);
   if (request.machine) {
-    return request_for(collective, request.root, request.in_place, *request.machine->router,
+    return request_for(collective, root, in_place, *request.machine->router,
                        request.machine->placement);
   }
   BuildRequest blind;
   blind.collective = collective;
-  blind.ranks = request.ranks;
-  blind.root = info(collective).rooted ? request.root : 0;
-  blind.in_place = request.in_place;
-  blind.host_of_rank.assign(static_cast<std::size_t>(request.ranks), 0);
+  blind.ranks = stated != nullptr && !request.ranks_given ? stated->ranks : request.ranks;
+  blind.root = info(collective).rooted ? root : 0;
+  blind.in_place = in_place;
+  blind.host_of_rank.assign(static_cast<std::size_t>(blind.ranks), 0);
   return blind;
 }
 
@@ -84,8 +90,21 @@ std::vector<OptionUse> program_options(std::vector<OptionUse> before,
   return all;
 }
 
+std::optional<Contract> contract_in(const std::vector<std::string>& words) {
+  const auto file = std::ranges::find_if(
+      words, [](const std::string& word) { return !is_chooser(word) && is_program_file(word); });
+  if (file == words.end()) return std::nullopt;
+  try {
+    return read_program_file(*file)->program.contract;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 ProgramRequest read_program_request(Arguments& arguments) {
   ProgramRequest request;
+  request.ranks_given = arguments.given("--ranks");
+  request.root_given = arguments.given("--root");
   request.machine = read_machine(arguments);
   if (arguments.text("--topology").empty()) {
     request.ranks = static_cast<int>(arguments.integer("--ranks", 1, kMaxPlaces));
@@ -112,10 +131,8 @@ ProgramRequest read_program_request(Arguments& arguments) {
 
 void require_served(Arguments& arguments, const AlgorithmChoice& choice,
                     std::optional<Collective> collective) {
-  if (!collective || std::ranges::count(choice.algorithm->collectives, *collective) > 0) return;
-  arguments.problem(fmt::format("algorithm '{}' does not serve {}", choice.algorithm->name,
-                                to_string(*collective)),
-                    fmt::format("one of: {}", join(Study::applicable(*collective), ", ")));
+  if (!collective) return;
+  if (auto problem = not_served(choice, *collective)) arguments.problem(std::move(*problem));
 }
 
 std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramRequest& request) {
@@ -126,13 +143,13 @@ std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramReque
 
 std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
                                          const ProgramRequest& request) {
-  return unsupported(choice, build_request(collective, request));
+  return unsupported(choice, build_request(choice, collective, request));
 }
 
 Program build_program(const AlgorithmChoice& choice, Collective collective,
                       const ProgramRequest& request) {
-  Program program = build(choice, build_request(collective, request));
-  if (request.chunks == 1) return program;
+  Program program = build(choice, build_request(choice, collective, request));
+  if (request.chunks == 1 || (choice.file && !verify(*choice.file).ok())) return program;
   std::uint32_t longest = 0;
   for (const Op& op : program.ops) longest = std::max(longest, op.length);
   // With a byte per unit, sizes are units.

@@ -12,13 +12,16 @@
 
 namespace espalier {
 
-/// What `verify` and `show` need to build programs: a machine, or only a number of ranks.
+/// What `verify` and `show` need to build programs: a machine, or only a number of ranks. A program
+/// from a file is asked for as its header states, but for what was given.
 struct ProgramRequest {
   std::optional<Machine> machine;
   int ranks = 0;
   std::optional<Collective> collective;  ///< nothing: whatever the algorithm serves
   int root = 0;
   bool in_place = false;
+  bool ranks_given = false;
+  bool root_given = false;
   std::int64_t chunks = 1;  ///< pieces of the longest op
 };
 
@@ -33,6 +36,11 @@ std::optional<std::vector<int>> read_relays(Arguments& arguments, const Topology
 /// The options that `read_program_request` reads, between others of a verb.
 std::vector<OptionUse> program_options(std::vector<OptionUse> before,
                                        const std::vector<OptionUse>& after);
+
+/// The contract of the first program file among the `words` of --algorithm: what the command line
+/// leaves open is as it says. Nothing when there is none or it can't be read, which is noted where
+/// the words are read.
+std::optional<Contract> contract_in(const std::vector<std::string>& words);
 
 /// Reads --topology, --gpus, --relay, --ranks, --collective, --root, --in-place and --chunks; notes
 /// problems.
@@ -49,7 +57,8 @@ std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramReque
 std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
                                          const ProgramRequest& request);
 
-/// \pre `not_buildable` answered nothing.
+/// A program from a file that the verifier refuses is left whole. \pre `not_buildable` answered
+/// nothing.
 Program build_program(const AlgorithmChoice& choice, Collective collective,
                       const ProgramRequest& request);
 

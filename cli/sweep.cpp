@@ -37,14 +37,19 @@ int read_ranks(Arguments& arguments, const Query& question) {
   return 0;
 }
 
-void read_collective(Arguments& arguments, Query& question, int ranks) {
+/// What is not given and `contract` says, it decides.
+void read_collective(Arguments& arguments, const std::optional<Contract>& contract, int ranks,
+                     Query& question) {
   std::vector<std::pair<std::string, Collective>> collectives;
   for (const CollectiveInfo& collective : all_collectives()) {
     collectives.emplace_back(collective.name, collective.id);
   }
-  question.collective = arguments.choice("--collective", collectives);
+  question.collective = contract && !arguments.given("--collective")
+                            ? contract->collective
+                            : arguments.choice("--collective", collectives);
   const int maximum = (ranks > 0 ? ranks : kMaxPlaces) - 1;
   question.root = static_cast<int>(arguments.integer("--root", 0, maximum));
+  if (contract && !arguments.given("--root")) question.root = contract->root;
   if (arguments.given("--root") && !info(question.collective).rooted) {
     arguments.problem_of("--root", fmt::format("{} has no root", to_string(question.collective)));
   }
@@ -84,7 +89,7 @@ void read_execution(Arguments& arguments, RunOptions& run) {
 void require_possible(const std::vector<Skipped>& skipped, bool everything) {
   DiagnosticList impossible;
   for (const Skipped& one : skipped) {
-    if (one.is_refused || !everything) continue;
+    if (one.is_refused || one.is_half || !everything) continue;
     impossible.add({}, fmt::format("{} is not possible here: {}", one.algorithm, one.reason),
                    one.instead);
   }
@@ -156,15 +161,21 @@ std::vector<Query> Sweep::queries() const {
 Sweep read_sweep(Arguments& arguments) {
   Sweep sweep;
   const Verb& verb = arguments.verb();
-  const int ranks = read_machine(arguments, sweep.question);
-  read_collective(arguments, sweep.question, ranks);
+  const std::optional<Contract> contract = contract_in(arguments.words("--algorithm"));
+  int ranks = read_machine(arguments, sweep.question);
+  if (contract && sweep.question.ranks > 0 && !arguments.given("--ranks")) {
+    sweep.question.ranks = ranks = contract->ranks;
+  }
+  read_collective(arguments, contract, ranks, sweep.question);
   AlgorithmWords words = read_algorithms(
       arguments, sweep.question.collective,
       [&](const std::string& word) { check_word(arguments, word, sweep.question); });
   sweep.algorithms = std::move(words.names);
   sweep.all_algorithms = words.all;
   if (takes(verb, "--size")) sweep.sizes = arguments.sizes("--size");
-  if (takes(verb, "--in-place")) sweep.question.in_place = arguments.flag("--in-place");
+  if (takes(verb, "--in-place")) {
+    sweep.question.in_place = arguments.flag("--in-place") || (contract && contract->in_place);
+  }
   read_simulation(arguments, sweep.question);
   if (takes(verb, "--iters")) read_execution(arguments, sweep.question.run);
   return sweep;

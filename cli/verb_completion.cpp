@@ -30,7 +30,7 @@ std::vector<std::string> option_names(const Verb& verb) {
 /// Files complete where a word may be one.
 bool may_be_file(WordKind kind) {
   return kind == WordKind::file || kind == WordKind::topology || kind == WordKind::scenario ||
-         kind == WordKind::nameable;
+         kind == WordKind::algorithm || kind == WordKind::nameable;
 }
 
 /// What bash does to offer the words of a kind.

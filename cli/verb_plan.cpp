@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "algorithms/program_file.h"
 #include "cli/plan_text.h"
 #include "cli/sweep.h"
 #include "cli/verbs.h"
@@ -28,8 +29,10 @@ std::vector<std::string> read_planners(Arguments& arguments, const Sweep& sweep)
     const bool plans = algorithm != nullptr && algorithm->plan != nullptr;
     if (std::ranges::count(planners, name) > 0) {
       chosen.push_back(word);
-    } else if (!sweep.all_algorithms && !plans && (algorithm != nullptr || is_chooser(word))) {
-      arguments.problem_of("--algorithm", fmt::format("{} plans no trees", quote(name)),
+    } else if (!sweep.all_algorithms && !plans &&
+               (algorithm != nullptr || is_chooser(word) || is_program_file(word))) {
+      arguments.problem_of("--algorithm",
+                           fmt::format("{} plans no trees", quote(algorithm ? name : word)),
                            fmt::format("one of: {}", join(planners, ", ")));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "algorithms/program_file.h"
 #include "cli/programs.h"
 #include "cli/show_model.h"
 #include "cli/show_topology.h"
@@ -53,7 +54,10 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   if (scenario) return Thing::scenario;
   if (knows(WordKind::model, name)) return Thing::model;
   if (std::filesystem::exists(spec) || std::filesystem::exists(name)) {
-    return thing_in_file(read_file(std::filesystem::exists(spec) ? spec : name));
+    const Thing thing = thing_in_file(read_file(std::filesystem::exists(spec) ? spec : name));
+    // As it is, or as an algorithm's program for what the options say.
+    const bool is_asked = builds || arguments.given("--root") || arguments.given("--in-place");
+    return thing == Thing::program && is_asked && is_program_file(spec) ? Thing::algorithm : thing;
   }
   arguments.problem(
       fmt::format("there is no machine, algorithm, scenario, model or file {}", quote(name)),
@@ -78,7 +82,8 @@ void refuse_options(Arguments& arguments, Thing thing) {
   }
 }
 
-void show_algorithm(Arguments& arguments, const Console& console, const std::string& spec) {
+/// Returns the exit code.
+int show_algorithm(Arguments& arguments, const Console& console, const std::string& spec) {
   const ProgramRequest request = read_program_request(arguments);
   const AlgorithmChoice choice = parse_algorithm(spec);
   require_served(arguments, choice, request.collective);
@@ -87,7 +92,13 @@ void show_algorithm(Arguments& arguments, const Console& console, const std::str
   if (const auto reason = not_buildable(choice, collective, request)) {
     throw Error(ErrorKind::unsupported, fmt::format("{}: {}", spec, *reason));
   }
+  if (choice.file) {
+    const Verification verification = verify(*choice.file);
+    for (const Diagnostic& problem : verification.problems) say(console, render(problem));
+    if (!verification.ok()) return 1;
+  }
   console.out << print_program(build_program(choice, collective, request));
+  return 0;
 }
 
 void show_scenario(const Console& console, const std::string& name) {
@@ -114,8 +125,7 @@ int run_show(Arguments& arguments, const Console& console) {
       }
       break;
     case Thing::algorithm:
-      show_algorithm(arguments, console, spec);
-      break;
+      return show_algorithm(arguments, console, spec);
     case Thing::scenario:
       show_scenario(console, spec);
       break;

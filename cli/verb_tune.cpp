@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "algorithms/program_file.h"
 #include "cli/sim_table.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -71,21 +73,46 @@ void print_front(const Console& console, const Tuning& tuning) {
   }
 }
 
+/// What is wrong with programs in files is said; they are no candidates.
+void refuse_wrong(const Console& console, Study& study, const Sweep& sweep,
+                  std::vector<std::string>& candidates, Answers& answers) {
+  std::erase_if(candidates, [&](const std::string& candidate) {
+    if (!is_program_file(candidate)) return false;
+    Query query = sweep.question;
+    query.algorithm = candidate;
+    query.size_bytes = sweep.sizes.front();
+    const Outcome outcome = study.ask(query);
+    for (const Diagnostic& problem : outcome.problems) say(console, render(problem));
+    if (!outcome.problems.empty()) answers.add(outcome);
+    return !outcome.problems.empty();
+  });
+}
+
+/// Program files are named as whoever reads the table has to look for them.
+std::string table_text(TuningTable table, const std::string& output) {
+  const std::string folder =
+      output == "-" ? "" : std::filesystem::path(output).parent_path().string();
+  for (TuningRow& row : table.rows) row.algorithm = as_seen_from(folder, row.algorithm);
+  return print_tuning(table);
+}
+
 int run_tune(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
-  const std::vector<std::string> candidates = read_candidates(arguments, sweep);
+  std::vector<std::string> candidates = read_candidates(arguments, sweep);
   const std::string output = arguments.output("--output");
   const std::string json = arguments.output("--json");
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
+  Answers answers;
+  refuse_wrong(console, study, sweep, candidates, answers);
+  if (candidates.empty()) return conclude(answers, false);
   const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
   const bool print = output != "-" && json != "-";
-  const Answers answers =
-      simulate_table(console, study, chosen_queries(sweep.question, tuning), print);
+  answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print));
   if (print) print_front(console, tuning);
-  if (!output.empty()) write_output(console, output, print_tuning(tuning.table));
+  if (!output.empty()) write_output(console, output, table_text(tuning.table, output));
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
   return conclude(answers, false);
 }

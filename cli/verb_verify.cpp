@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "algorithms/program_file.h"
 #include "cli/programs.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -74,6 +75,10 @@ Verdict judge(std::string name, const Program& program, const std::optional<Mach
   return verdict;
 }
 
+void name_file(const std::string& file, Verdict& verdict) {
+  for (Diagnostic& problem : verdict.verification.problems) problem.where.file = file;
+}
+
 Verdict judge_file(const std::string& file, const std::optional<Machine>& machine,
                    const VerifyOptions& options) {
   Verdict verdict;
@@ -82,7 +87,7 @@ Verdict judge_file(const std::string& file, const std::optional<Machine>& machin
   } catch (const Error& error) {
     verdict = {file, {}, {error.diagnostics()}, false};
   }
-  for (Diagnostic& problem : verdict.verification.problems) problem.where.file = file;
+  name_file(file, verdict);
   return verdict;
 }
 
@@ -108,6 +113,7 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
       }
       verdicts.push_back(
           judge(name, build_program(choice, collective, request), request.machine, options));
+      if (choice.file) name_file(choice.file->path, verdicts.back());
     }
   }
 }
@@ -186,9 +192,9 @@ VerifyOptions read_verify_options(Arguments& arguments) {
 }
 
 int run_verify(Arguments& arguments, const Console& console) {
+  const std::vector<std::string> specs = arguments.algorithms();
   const ProgramRequest request = read_program_request(arguments);
   const VerifyOptions options = read_verify_options(arguments);
-  const std::vector<std::string> specs = arguments.algorithms();
   const std::string json_file = arguments.output("--json");
   if (specs.empty() && arguments.positionals().empty()) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");

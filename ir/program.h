@@ -56,6 +56,17 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+/// The lines of a program's text that say what its header says, for messages; 0: none does.
+struct HeaderLines {
+  int program = 0;
+  int collective = 0;
+  int ranks = 0;
+  int units = 0;
+  int in_place = 0;
+  int hosts = 0;
+  int relays = 0;
+};
+
 /// A collective algorithm for one rank count, free of message size and machine: plain data, made by
 /// the Builder or the text parser, checked by `verify`.
 struct Program {
@@ -69,6 +80,7 @@ struct Program {
   std::vector<std::string> vias;    ///< node names of the machine
   std::vector<double> durations_s;  ///< by op that computes or waits: index dst.begin
   std::vector<int> lines;           ///< line of each op in its text, or empty
+  HeaderLines header_lines;
 
   int ranks() const { return contract.ranks; }
   int places() const { return contract.ranks + hosts + relays; }

@@ -61,8 +61,10 @@ class Parser {
     std::string_view name;
     bool needed;
     bool (Parser::*parse)();
+    int HeaderLines::*line;
   };
   static const std::array<Field, 7> kFields;
+  int& line_of(const Field& field) { return program_.header_lines.*field.line; }
 
   bool problem(int column, std::string message, std::string suggestion = {}) {
     problems_.add({file_, line_, column}, std::move(message), std::move(suggestion));
@@ -97,7 +99,7 @@ class Parser {
       if (in_ops_) {
         return problem(column, fmt::format("'{}' must stand before the first op", name));
       }
-      const int earlier = std::exchange(field_lines_[i], line_);
+      const int earlier = std::exchange(line_of(kFields[i]), line_);
       if (earlier != 0) {
         return problem(column, fmt::format("'{}' is given twice, first on line {}", name, earlier));
       }
@@ -116,7 +118,7 @@ class Parser {
   void end_header() {
     if (std::exchange(in_ops_, true)) return;
     for (std::size_t i = 0; i < kFields.size(); ++i) {
-      if (!kFields[i].needed || field_lines_[i] != 0) continue;
+      if (!kFields[i].needed || line_of(kFields[i]) != 0) continue;
       if (unknown_keyword_) continue;  // most likely the one that is missing
       header_ok_ = problem(1, fmt::format("the header has no '{}'", kFields[i].name));
     }
@@ -373,7 +375,6 @@ class Parser {
   Program program_;
   LineLexer lexer_{{}};
   int line_ = 0;
-  std::array<int, 7> field_lines_{};  ///< where each of kFields stands, or 0
   bool in_ops_ = false;
   bool unknown_keyword_ = false;
   bool header_ok_ = true;
@@ -382,13 +383,13 @@ class Parser {
 };
 
 const std::array<Parser::Field, 7> Parser::kFields = {{
-    {"program", true, &Parser::parse_name},
-    {"collective", true, &Parser::parse_collective_field},
-    {"ranks", true, &Parser::parse_ranks},
-    {"units", true, &Parser::parse_units},
-    {"in_place", false, &Parser::parse_in_place},
-    {"hosts", false, &Parser::parse_hosts},
-    {"relays", false, &Parser::parse_relays},
+    {"program", true, &Parser::parse_name, &HeaderLines::program},
+    {"collective", true, &Parser::parse_collective_field, &HeaderLines::collective},
+    {"ranks", true, &Parser::parse_ranks, &HeaderLines::ranks},
+    {"units", true, &Parser::parse_units, &HeaderLines::units},
+    {"in_place", false, &Parser::parse_in_place, &HeaderLines::in_place},
+    {"hosts", false, &Parser::parse_hosts, &HeaderLines::hosts},
+    {"relays", false, &Parser::parse_relays, &HeaderLines::relays},
 }};
 
 }  // namespace

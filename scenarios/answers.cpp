@@ -63,6 +63,12 @@ void Answers::add(Outcome outcome) {
   outcomes.push_back(std::move(outcome));
 }
 
+void Answers::add_half(const Outcome& skipped) {
+  Skipped one = skipped_of(skipped.query, skipped);
+  one.is_half = true;
+  add(one);
+}
+
 void Answers::add(Answers more) {
   std::ranges::move(more.outcomes, std::back_inserter(outcomes));
   for (const Skipped& one : more.skipped) add(one);

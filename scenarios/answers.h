@@ -20,6 +20,7 @@ struct Skipped {
   std::string algorithm;
   std::string model;        ///< of training
   bool is_refused = false;  ///< by the verifier: its program is wrong
+  bool is_half = false;     ///< of an execution whose other half ran, in place or not: no failure
   std::string reason;
   std::string instead;  ///< what is possible, where that is known
   AskedBy asked_by;
@@ -34,6 +35,8 @@ struct Answers {
 
   void add(Outcome outcome);
   void add(const Skipped& one);
+  /// What did not run beside something that did: see Skipped::is_half.
+  void add_half(const Outcome& skipped);
   void add(Answers more);
   /// Notes who asked all this.
   void label(const AskedBy& asked_by);

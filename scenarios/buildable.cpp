@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/buildable.h"
-#include "run/routes.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "algorithms/program_file.h"
 #include "core/error.h"
 #include "core/words.h"
+#include "run/routes.h"
+#include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
 
 namespace espalier {
@@ -21,6 +23,39 @@ constexpr int kMaxTriedRanks = 64;
 bool idle_gpus_join(const Machine& machine, const Query& query) {
   const std::vector<int> idle = idle_gpus(*machine.topology, query.gpus);
   return !unreachable_pair(*machine.router, place_ranks(*machine.router, query.gpus, idle));
+}
+
+/// What to change in a question so that a program in a file answers it, where that is one thing.
+std::string fitting_question(const ProgramFile& file, const Query& query, const Machine& machine) {
+  const Program& program = file.program;
+  const int ranks = machine.ranks();
+  if (program.contract.collective != query.collective) {
+    return fmt::format("--collective {}", to_string(program.contract.collective));
+  }
+  if (program.ranks() != ranks && query.topology.empty()) {
+    return fmt::format("--ranks {}", program.ranks());
+  }
+  if (program.ranks() > ranks) return "a machine with more GPUs, or more of its --gpus";
+  if (program.ranks() < ranks) {
+    const int last = program.ranks() - 1;
+    const std::string first =
+        query.gpus.empty() && last > 0
+            ? fmt::format("0-{}", last)
+            : fmt::format("{}", fmt::join(first_gpus(query.gpus, last + 1), ","));
+    return fmt::format("--gpus {}, or a program for {} ranks", first, ranks);
+  }
+  if (info(query.collective).rooted && program.contract.root != query.root) {
+    return fmt::format("--root {}, or a program whose root is rank {}", program.contract.root,
+                       query.root);
+  }
+  if (program.contract.in_place && !query.in_place) return "--in-place";
+  if (query.in_place && !program.contract.in_place) {
+    return "a program in place has the line 'in_place', and finds its input in out";
+  }
+  if (static_cast<std::size_t>(program.relays) > machine.placement.relays.size()) {
+    return "--relay names idle GPUs that may take part";
+  }
+  return {};
 }
 
 }  // namespace
@@ -74,10 +109,20 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   const BuildRequest request = request_for(query, machine);
   Built built;
   built.why_not = unsupported(choice, request);
-  if (built.why_not) return built;
+  if (built.why_not) {
+    if (choice.file) built.instead = fitting_question(*choice.file, query, machine);
+    return built;
+  }
   const bool is_given = plan && choice.algorithm->plan != nullptr;
   auto program = std::make_shared<const Program>(is_given ? build(choice, request, plan(request))
                                                           : build(choice, request));
+  if (choice.file) {
+    built.verification = verify(*choice.file);
+    if (!built.verification->ok()) {
+      built.program = std::move(program);
+      return built;
+    }
+  }
   built.why_not = not_routable(*program, machine);
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "ir/verify.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -30,8 +31,12 @@ bool uses_only_fabric(const Program& program, const Machine& machine);
 struct Built {
   std::optional<std::string> why_not;
   bool is_routing = false;  ///< why not: there is a program, but the machine can't carry it out
+  std::string instead;      ///< why not: what would fit a program in a file, where that is known
   std::shared_ptr<const Program> program;
   std::vector<std::string> notes;  ///< what to tell about it (BuildRequest::notes)
+  /// Of a program in a file, which may be wrong; whether the machine can carry it out is not
+  /// looked at then.
+  std::optional<Verification> verification;
 };
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;

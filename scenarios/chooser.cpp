@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "algorithms/program_file.h"
 #include "core/file.h"
 #include "core/words.h"
 #include "scenarios/study.h"
@@ -27,6 +28,13 @@ bool begins_algorithm(std::string_view text) {
   const std::string_view name = word.substr(0, word.find_first_of(":|+"));
   return name == kAll || name == kAuto || word.starts_with(kTuned) || word.starts_with(kOwners) ||
          find_algorithm(name) != nullptr;
+}
+
+/// Such that it is seen to be the name of one program file.
+std::string as_program_file(const std::string& path) {
+  const bool has_folder = path.find('/') != std::string::npos;
+  return has_folder || (is_program_file(path) && path.find('+') == std::string::npos) ? path
+                                                                                      : "./" + path;
 }
 
 }  // namespace
@@ -65,8 +73,20 @@ std::vector<std::string> split_algorithms(std::string_view text) {
 
 ExchangeWords exchange_words(const std::string& spec) {
   if (tuning_file(spec)) return {false, {spec}};
-  const bool by_owners = spec.starts_with(kOwners);
-  return {by_owners, split(by_owners ? std::string_view(spec).substr(kOwners.size()) : spec, '+')};
+  ExchangeWords words;
+  words.by_owners = spec.starts_with(kOwners);
+  bool is_open = false;  // the last word is the beginning of a file's name
+  for (const std::string& part :
+       split(words.by_owners ? std::string_view(spec).substr(kOwners.size()) : spec, '+')) {
+    if (is_open) {
+      words.algorithms.back() += "+" + part;
+    } else {
+      words.algorithms.push_back(part);
+    }
+    const std::string& word = words.algorithms.back();
+    is_open = !is_chooser(word) && is_program_file(word) && !word.ends_with(".esp");
+  }
+  return words;
 }
 
 std::string to_string(const ExchangeWords& words) {
@@ -74,13 +94,32 @@ std::string to_string(const ExchangeWords& words) {
 }
 
 std::string in_folder(const std::string& algorithm, const std::string& folder) {
+  const auto moved = [&](const std::string& file) {
+    if (file.empty() || folder.empty() || std::filesystem::path(file).is_absolute()) return file;
+    return (std::filesystem::path(folder) / file).lexically_normal().string();
+  };
+  const auto moved_program = [&](const std::string& word) {
+    return is_program_file(word) ? as_program_file(moved(word)) : word;
+  };
   ExchangeWords words = exchange_words(algorithm);
   for (std::string& word : words.algorithms) {
-    const std::filesystem::path file = tuning_file(word).value_or("");
-    if (file.empty() || file.is_absolute() || folder.empty()) continue;
-    word = std::string(kTuned) + (std::filesystem::path(folder) / file).lexically_normal().string();
+    if (const auto file = tuning_file(word)) {
+      word = std::string(kTuned) + moved(*file);
+    } else if (word.starts_with(kAutoOf)) {
+      std::vector<std::string> candidates = split(word.substr(kAutoOf.size()), '|');
+      std::ranges::transform(candidates, candidates.begin(), moved_program);
+      word = std::string(kAutoOf) + join(candidates, "|");
+    } else {
+      word = moved_program(word);
+    }
   }
   return to_string(words);
+}
+
+std::string as_seen_from(const std::string& folder, const std::string& algorithm) {
+  const std::filesystem::path file(algorithm);
+  if (!is_program_file(algorithm) || file.is_absolute()) return algorithm;
+  return as_program_file(std::filesystem::proximate(file, folder.empty() ? "." : folder).string());
 }
 
 TuningTable read_tuning(const std::string& file, Collective collective) {
@@ -99,17 +138,31 @@ TuningTable read_tuning(const std::string& file, Collective collective) {
   return table;
 }
 
+std::optional<Diagnostic> not_served(const AlgorithmChoice& choice, Collective collective) {
+  const Algorithm& algorithm = *choice.algorithm;
+  if (std::ranges::count(algorithm.collectives, collective) > 0) return std::nullopt;
+  if (choice.file) {
+    const Program& program = choice.file->program;
+    return Diagnostic{{},
+                      fmt::format("the program does {}, and {} is asked for",
+                                  to_string(program.contract.collective), to_string(collective)),
+                      fmt::format("--collective {}", to_string(program.contract.collective)),
+                      {choice.file->path, program.header_lines.collective, 0}};
+  }
+  return Diagnostic{
+      {},
+      fmt::format("algorithm '{}' does not serve {}", algorithm.name, to_string(collective)),
+      fmt::format("one of: {}", join(Study::applicable(collective), ", ")),
+      {}};
+}
+
 void check_concrete_algorithm(const std::string& spec, Collective collective) {
   if (is_chooser(spec)) {
     throw Error(ErrorKind::usage, fmt::format("{} is not an algorithm: it chooses one", spec),
                 fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
   }
-  const Algorithm& algorithm = *parse_algorithm(spec).algorithm;
-  if (std::ranges::count(algorithm.collectives, collective) == 0) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("algorithm '{}' does not serve {}", algorithm.name, to_string(collective)),
-        fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
+  if (auto problem = not_served(parse_algorithm(spec), collective)) {
+    throw Error(ErrorKind::usage, {std::move(*problem)});
   }
 }
 
@@ -129,6 +182,21 @@ void check_algorithm(const std::string& spec, Collective collective) {
   } else {
     check_concrete_algorithm(spec, collective);
   }
+}
+
+std::vector<std::shared_ptr<const ProgramFile>> program_files(Study& study, const Query& query) {
+  std::vector<std::string> algorithms = {query.algorithm};
+  if (const TuningTable* table = study.tuning_table(query)) {
+    algorithms.clear();
+    for (const TuningRow& row : table->rows) algorithms.push_back(row.algorithm);
+  } else if (is_auto(query.algorithm)) {
+    algorithms = auto_candidates(query.algorithm, query.collective);
+  }
+  std::vector<std::shared_ptr<const ProgramFile>> files;
+  for (const std::string& algorithm : algorithms) {
+    if (auto file = study.choice(algorithm).file) files.push_back(std::move(file));
+  }
+  return files;
 }
 
 }  // namespace espalier

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "algorithms/algorithm.h"
+#include "core/error.h"
 #include "ir/collective.h"
 #include "scenarios/tuning_table.h"
 
@@ -14,6 +17,9 @@
 // chosen depends on the size of the message.
 
 namespace espalier {
+
+struct Query;
+class Study;
 
 inline constexpr std::string_view kAuto = "auto";
 
@@ -39,23 +45,33 @@ struct ExchangeWords {
   std::vector<std::string> algorithms;  ///< of the stages, or who chooses them
 };
 /// Takes the words apart; they need not make sense. A file of "tuned:FILE" may have a plus in it
-/// where that is all.
+/// where that is all, and so may a program file: one with a slash goes on to ".esp".
 ExchangeWords exchange_words(const std::string& spec);
 std::string to_string(const ExchangeWords& words);
 
-/// "tuned:FILE" with a relative FILE counted from `folder`, also as part of exchange words;
-/// anything else as it is.
+/// "tuned:FILE", and the name of a program file, with a relative path counted from `folder`, also
+/// as part of exchange words and of "auto:A|B"; anything else as it is.
 std::string in_folder(const std::string& algorithm, const std::string& folder);
+
+/// The way back for an algorithm that is no chooser: a program file by its path from `folder`.
+std::string as_seen_from(const std::string& folder, const std::string& algorithm);
 
 /// Reads the table of `file` for a collective. Throws Error{input} with what is wrong with it, and
 /// Error{usage} when it is a table for another collective.
 TuningTable read_tuning(const std::string& file, Collective collective);
 
-/// Throws Error{usage} when `spec` is not an algorithm (see parse_algorithm) that serves the
-/// collective. A chooser is none.
+/// What is wrong with taking an algorithm for a collective: it does not serve that one.
+std::optional<Diagnostic> not_served(const AlgorithmChoice& choice, Collective collective);
+
+/// Throws Error{usage} when `spec` is not an algorithm that serves the collective, and what
+/// `parse_algorithm` throws. A chooser is none.
 void check_concrete_algorithm(const std::string& spec, Collective collective);
 
 /// The same, but choosers are right as well; throws what `read_tuning` throws.
 void check_algorithm(const std::string& spec, Collective collective);
+
+/// The programs in files that may answer a query: the one it names, or those that its chooser may
+/// choose. Throws what `Study::choice` and `Study::tuning_table` throw.
+std::vector<std::shared_ptr<const ProgramFile>> program_files(Study& study, const Query& query);
 
 }  // namespace espalier

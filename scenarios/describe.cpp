@@ -15,9 +15,9 @@ namespace espalier {
 namespace {
 
 /// Columns that the values of the parameters an algorithm leaves open may take.
-std::size_t open_columns(const std::string& algorithm) {
+std::size_t open_columns(const AlgorithmChoice& choice) {
   std::size_t columns = 0;
-  for (const AlgorithmParameter* parameter : open_parameters(parse_algorithm(algorithm))) {
+  for (const AlgorithmParameter* parameter : open_parameters(choice)) {
     const std::string widest = fmt::format("{}={}", parameter->name, parameter->tried.back());
     columns += widest.size() + std::string_view(columns == 0 ? " ()" : ",").size();
   }
@@ -58,13 +58,14 @@ std::string proof_of(const Bound& bound) {
 }
 
 std::size_t widest_label(Study& study, const Query& query) {
-  if (!is_chooser(query.algorithm)) return query.algorithm.size() + open_columns(query.algorithm);
+  if (!is_chooser(query.algorithm))
+    return query.algorithm.size() + open_columns(study.choice(query.algorithm));
   std::size_t widest = 0;
   if (const TuningTable* table = study.tuning_table(query)) {
     for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
   } else {
     for (const std::string& candidate : auto_candidates(query.algorithm, query.collective)) {
-      widest = std::max(widest, candidate.size() + open_columns(candidate));
+      widest = std::max(widest, candidate.size() + open_columns(study.choice(candidate)));
     }
   }
   return query.algorithm.size() + widest + std::string_view(" ()").size();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a study that asks the simulator before it answers: chunk sizes and weighed
 // parameters.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -25,6 +27,11 @@ constexpr double kManyPieces = 16;
 Prediction Study::simulate(const Query& query, Machine& machine) {
   Prepared& prepared = prepare(query, machine);
   if (prepared.skipped) return {prepared.skipped};
+  if (prepared.is_wrong()) {
+    const Diagnostic& problem = prepared.uncut.verification->problems.front();
+    return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
+                        problem.where.file, problem.where.line)};
+  }
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.timeline = false;
@@ -50,7 +57,7 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
 /// One open parameter after the other, those before at their best. Values that make the same
 /// program are tried once.
 Prediction Study::weigh(const Query& query, Machine& machine) {
-  AlgorithmChoice choice = parse_algorithm(query.algorithm);
+  AlgorithmChoice choice = this->choice(query.algorithm);
   const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
   for (const AlgorithmParameter* parameter : open) {
     choice.parameters[parameter->name] = parameter->default_value;
@@ -96,7 +103,7 @@ Prediction Study::predict(const Query& query) {
   Machine& machine = this->machine(query);
   auto& known = cache_->predictions[{Cache::program_key(query, machine), query.chunk_bytes}];
   if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
-  const bool is_open = query.size_bytes > 0 && leaves_open(query.algorithm);
+  const bool is_open = query.size_bytes > 0 && !open_parameters(choice(query.algorithm)).empty();
   const Prediction made = is_open ? weigh(query, machine) : simulate(query, machine);
   return known.emplace(query.size_bytes, made).first->second;
 }

@@ -11,7 +11,10 @@
 #include <tuple>
 #include <type_traits>
 
+#include "algorithms/program_file.h"
 #include "core/file.h"
+#include "ir/text.h"
+#include "scenarios/chooser.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -193,6 +196,14 @@ std::string fingerprint(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
+/// With the lines that messages name.
+std::string fingerprint_of(const ProgramFile& file) {
+  const HeaderLines& header = file.program.header_lines;
+  return fingerprint(fmt::format("{}{},{},{},{},{},{}", print_program(file.program),
+                                 header.collective, header.ranks, header.in_place, header.hosts,
+                                 header.relays, fmt::join(file.program.lines, ",")));
+}
+
 }  // namespace
 
 Json record_of(const Outcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
@@ -231,6 +242,9 @@ Json QuestionKeys::key(const Json& question, const Query& query,
     try {
       if (const TuningTable* table = study_.tuning_table(stage)) {
         key["tables"].push_back(fingerprint(print_tuning(*table)));
+      }
+      for (const auto& file : program_files(study_, stage)) {
+        key["programs"].push_back(fingerprint_of(*file));
       }
     } catch (const Error& error) {
       key["tables"].push_back(error.what());

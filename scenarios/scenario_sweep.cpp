@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "scenarios/chooser.h"
 #include "scenarios/describe.h"
 
 namespace espalier {
@@ -96,7 +97,7 @@ void ScenarioSweep::load_sources() {
       query.collective = one.collective;
       query.algorithm = one.algorithm;
       try {
-        study_.tuning_table(query);
+        program_files(study_, query);
       } catch (const Error&) {
         continue;  // thrown again for whoever asks
       }

@@ -92,21 +92,32 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   }
   cache_->forget_programs_if_large();
   Prepared made;
-  made.choice = parse_algorithm(query.algorithm);
+  made.choice = choice(query.algorithm);
   Built built =
       build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
         return cache_->plan(machine, made.choice, request);
       });
   made.skipped = std::move(built.why_not);
   made.is_unroutable = built.is_routing;
+  made.instead = std::move(built.instead);
   if (!made.skipped) {
     made.whole = std::move(built.program);
     made.notes = std::move(built.notes);
-    made.uncut.program = made.whole;
+    made.uncut = {made.whole, std::move(built.verification)};
+  }
+  if (!made.skipped && !made.is_wrong()) {
     made.longest_transfer = longest_transfer_units(*made.whole);
     made.only_fabric = uses_only_fabric(*made.whole, machine);
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
+}
+
+const AlgorithmChoice& Study::choice(const std::string& algorithm) {
+  auto known = cache_->choices.find(algorithm);
+  if (known == cache_->choices.end()) {
+    known = cache_->choices.emplace(algorithm, parse_algorithm(algorithm)).first;
+  }
+  return known->second;
 }
 
 const TuningTable* Study::tuning_table(const Query& query) {
@@ -187,7 +198,7 @@ void Study::require_room(const Query& query) {
   if (is_chooser(query.algorithm)) return;
   Machine& machine = this->machine(query);
   const Prepared& prepared = prepare(query, machine);
-  if (prepared.skipped) return;
+  if (prepared.skipped || prepared.is_wrong()) return;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   backend_.require_room(*prepared.whole, {machine.router.get(), machine.placement}, options);
@@ -201,7 +212,7 @@ Outcome Study::ask(const Query& query) {
   outcome.ranks = machine.ranks();
   const bool simulates = simulator_ != nullptr && !query.topology.empty() && query.size_bytes > 0;
   const bool chooses = is_chooser(query.algorithm);
-  if (chooses || (simulates && leaves_open(query.algorithm))) {
+  if (chooses || (simulates && !open_parameters(choice(query.algorithm)).empty())) {
     if (const std::optional<Query> concrete = resolve(query)) {
       outcome = ask(*concrete);
       outcome.query = query;
@@ -215,9 +226,13 @@ Outcome Study::ask(const Query& query) {
   }
   Prepared& prepared = prepare(query, machine);
   outcome.skipped = prepared.skipped;
-  if (prepared.is_unroutable) outcome.instead = possible_instead(query, machine);
+  outcome.instead = prepared.is_unroutable ? possible_instead(query, machine) : prepared.instead;
   if (outcome.skipped) return outcome;
   outcome.program_note = join(prepared.notes, "; ");
+  if (prepared.is_wrong()) {
+    outcome.problems = prepared.uncut.verification->problems;
+    return outcome;
+  }
 
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());

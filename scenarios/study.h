@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "ir/verify.h"
 #include "planner/bounds.h"
 #include "run/backend.h"
 #include "scenarios/asked_by.h"
@@ -96,9 +95,8 @@ class Study {
   /// Error for a query that makes no sense, Error{unsupported} for two ranks that nothing connects.
   Outcome ask(const Query& query);
 
-  /// Throws what `ask` would throw because the back end has not the memory or the devices; nothing
-  /// is run. Says nothing of queries that leave the algorithm open, nor of algorithms that do not
-  /// apply.
+  /// Throws what `ask` would throw for want of memory or devices; nothing is run. Says nothing of
+  /// queries that leave the algorithm open, nor of algorithms that do not apply.
   void require_room(const Query& query);
 
   /// Simulates a query, looking for the best chunk size unless it names one, and for the best
@@ -116,6 +114,8 @@ class Study {
 
   /// The machine that a query names, loaded once. Throws what `load_topology` throws.
   std::shared_ptr<const Topology> topology(const Query& query);
+  /// What `parse_algorithm` makes of a word, read once; throws what that throws.
+  const AlgorithmChoice& choice(const std::string& algorithm);
 
   /// How many ranks a query has, connected or not. Throws what `chosen_gpus` throws, too.
   int ranks(const Query& query);

@@ -14,6 +14,7 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/chunk.h"
+#include "ir/verify.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/study.h"
 
@@ -53,11 +54,6 @@ inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t siz
       std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
 }
 
-/// Whether simulations weigh parameters for it.
-inline bool leaves_open(const std::string& algorithm) {
-  return !open_parameters(parse_algorithm(algorithm)).empty();
-}
-
 struct Study::Cut {
   std::shared_ptr<const Program> program;
   std::optional<Verification> verification;
@@ -68,6 +64,7 @@ struct Study::Prepared {
   AlgorithmChoice choice;
   std::optional<std::string> skipped;
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
+  std::string instead;         ///< skipped, and it is known what would fit
   std::shared_ptr<const Program> whole;
   std::vector<std::string> notes;  ///< what to tell about it
   bool only_fabric = false;
@@ -75,6 +72,9 @@ struct Study::Prepared {
   Cut uncut;   ///< the whole program
   Cut latest;  ///< as it was cut last
   Chunking latest_chunking;
+
+  /// A program from a file that the verifier refuses: nothing more is to be done with it.
+  bool is_wrong() const { return uncut.verification && !uncut.verification->ok(); }
 
   Cut& cut(const Chunking& chunking) {
     if (leaves_whole(chunking)) return uncut;
@@ -108,6 +108,7 @@ struct Study::Cache {
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
+  std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
   std::map<const Machine*, Router> fabric_routers;
   std::map<ProgramKey, Prepared> programs;

@@ -29,8 +29,17 @@ Answers execute_table(
     query.in_place = true;
     Outcome in_place = ask(query);
     answered(out_of_place, in_place);
-    answers.add(std::move(out_of_place));
-    answers.add(std::move(in_place));
+    const bool is_half = out_of_place.skipped.has_value() != in_place.skipped.has_value();
+    if (is_half) {
+      // A program in a file is for one kind of buffers.
+      const bool first = in_place.skipped.has_value();
+      Outcome& done = first ? out_of_place : in_place;
+      if (done.ran()) answers.add_half(first ? in_place : out_of_place);
+      answers.add(std::move(done));
+    } else {
+      answers.add(std::move(out_of_place));
+      answers.add(std::move(in_place));
+    }
   }
   return answers;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/units.h"
 
@@ -43,6 +44,7 @@ bool covers(const FrontPoint& a, const FrontPoint& b) {
 /// Whether a point other than `index` is better; of equal ones the first is better.
 bool beaten(const std::vector<FrontPoint>& points, std::size_t index, bool by_variants_only) {
   const auto name = [](const FrontPoint& point) {
+    if (is_program_file(point.algorithm)) return point.algorithm;
     return point.algorithm.substr(0, point.algorithm.find(':'));
   };
   for (std::size_t i = 0; i < points.size(); ++i) {

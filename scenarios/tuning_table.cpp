@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "core/check.h"
 #include "core/units.h"
@@ -27,7 +29,8 @@ std::string size_text(std::int64_t bytes) {
 
 class TuningReader {
  public:
-  explicit TuningReader(DiagnosticList& problems) : problems_(problems) {}
+  TuningReader(std::string folder, DiagnosticList& problems)
+      : folder_(std::move(folder)), problems_(problems) {}
 
   TuningTable read(const YamlValue& document) {
     TuningTable table;
@@ -123,9 +126,9 @@ class TuningReader {
     }
     const YamlValue algorithm = map.need("algorithm");
     if (const auto spec = algorithm.text("algorithm")) {
-      row.algorithm = *spec;
+      row.algorithm = in_folder(*spec, folder_);
       read_located(algorithm, problems_, [&] {
-        check_concrete_algorithm(*spec, table.collective);
+        check_concrete_algorithm(row.algorithm, table.collective);
         return true;
       });
     }
@@ -140,6 +143,7 @@ class TuningReader {
     table.rows.push_back(std::move(row));
   }
 
+  const std::string folder_;
   DiagnosticList& problems_;
 };
 
@@ -172,7 +176,8 @@ std::string print_tuning(const TuningTable& table) {
 TuningTable parse_tuning(std::string_view yaml, const std::string& file) {
   DiagnosticList problems;
   const YamlValue document = YamlValue::parse(yaml, file, problems);
-  TuningTable table = TuningReader(problems).read(document);
+  TuningTable table =
+      TuningReader(std::filesystem::path(file).parent_path().string(), problems).read(document);
   problems.throw_if_any();
   return table;
 }

@@ -41,7 +41,7 @@ struct TuningTable {
 std::string print_tuning(const TuningTable& table);
 
 /// Reads a table. Throws Error{input} with every problem. The machine is only named: it need not
-/// exist here.
+/// exist here. Program files have to; their paths count from the folder of `file`.
 TuningTable parse_tuning(std::string_view yaml, const std::string& file);
 
 }  // namespace espalier

@@ -131,6 +131,34 @@ TEST(App, TablesExplainWhatWasChosen) {
   EXPECT_EQ(with("ring").find("# Parameters"), std::string::npos);
 }
 
+/// The part of a report that says how fast it is.
+std::string figures(const std::string& json) {
+  const std::size_t begin = json.find("\"time_s\"");
+  return json.substr(begin, json.find('\n', begin) - begin);
+}
+
+TEST(App, APlanThatWasSavedIsAnAlgorithm) {
+  const std::string saved = temp_file("best.esp");
+  const std::vector<std::string> where = {"--topology", "dgx1-v100", "--gpus",
+                                          "0-3",        "--links",   "fabric"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), where.begin(), where.end());
+    return run(words);
+  };
+  EXPECT_EQ(with({"plan", "--algorithm", "optimal:strips=0", "--save", saved}).code, 0);
+  const auto time_of = [&](const std::string& algorithm) {
+    const Result result = with({"sim", "--algorithm", algorithm, "--size", "64MiB", "--json", "-"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return figures(result.out);
+  };
+  EXPECT_EQ(time_of(saved), time_of("optimal:strips=0,fabric=0"));
+  const std::string table = temp_file("table.yaml");
+  EXPECT_EQ(
+      with({"tune", "--algorithm", saved, "chain", "--size", "64MiB", "--output", table}).code, 0);
+  EXPECT_NE(read_file(table).find("algorithm: \"" + saved + "\""), std::string::npos);
+  EXPECT_EQ(time_of("tuned:" + table), time_of(saved));
+}
+
 TEST(App, ReferenceOfTheCommandLineIsFresh) {
   const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/docs/cli.md";
   const char* update = std::getenv("ESPALIER_UPDATE");

@@ -280,6 +280,8 @@ TEST(Process, BashCompletesParameters) {
 TEST(Process, BashCompletesFileNames) {
   Terminal terminal;
   EXPECT_EQ(terminal.type("espalier verify my|a|"), "<verify><my files/a plan.esp>");
+  EXPECT_EQ(terminal.type("espalier sim --algorithm ring ./my|a|"),
+            "<sim><--algorithm><ring><./my files/a plan.esp>");
   EXPECT_EQ(terminal.type("espalier sim --json=my|x"), "<sim><--json=my files/x>");
   EXPECT_EQ(terminal.type("espalier sim --topology \"my f|a|"),
             "<sim><--topology><my files/a plan.esp>");

@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/file.h"
 #include "exec/host/host_backend.h"
+#include "scenarios/chooser.h"
 #include "tests/scenarios/study_fixture.h"
+#include "tests/temp_file.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -51,6 +54,77 @@ TEST_F(StudyTest, TakesAMachineThatHasNoFile) {
   const Outcome known = study_.ask(query("what was probed, just now", "ring", 8'000'000));
   EXPECT_EQ(known.report.time_s,
             study_.ask(query("ring:n=8,gbps=25", "ring", 8'000'000)).report.time_s);
+}
+
+/// Four ranks pass a message on.
+constexpr const char* kChain =
+    "program mine\ncollective broadcast root 0\nranks 4\nunits 1\n"
+    "0: r0.out[0] <- r0.in[0]\n1: r1.out[0] <- r0.in[0]\n"
+    "2: r2.out[0] <- r1.out[0] after 1\n3: r3.out[0] <- r2.out[0] after 2\n";
+
+Query broadcast(const std::string& algorithm, std::int64_t size_bytes) {
+  return with(question("line:n=4,gbps=10", Collective::broadcast), algorithm, size_bytes);
+}
+
+TEST_F(StudyTest, CutsAProgramFromAFile) {
+  const std::string path = temp_file("chain.esp");
+  write_file(path, kChain);
+  // Whole messages one after the other, then in pieces: as the algorithm of that name does it.
+  Query whole = broadcast(path, 30'000'000);
+  whole.chunk_bytes = 0;
+  EXPECT_NEAR(study_.ask(whole).report.time_s, 3 * 0.003, 1e-12);
+  const Outcome cut = study_.ask(broadcast(path, 30'000'000));
+  EXPECT_TRUE(cut.ran());
+  EXPECT_GT(cut.chunk_bytes, 0);
+  EXPECT_DOUBLE_EQ(cut.report.time_s,
+                   study_.ask(broadcast("pipelined_chain", 30'000'000)).report.time_s);
+  // Read once, whatever becomes of the file.
+  write_file(path, "no program");
+  EXPECT_TRUE(study_.ask(broadcast(path, 1000)).ran());
+  EXPECT_EQ(program_files(study_, broadcast(path, 1000)).size(), 1U);
+  EXPECT_EQ(program_files(study_, broadcast("auto:chain|" + path, 1000)).size(), 1U);
+  EXPECT_TRUE(program_files(study_, broadcast("chain", 1000)).empty());
+}
+
+TEST_F(StudyTest, DoesNothingWithAWrongProgram) {
+  const std::string path = temp_file("race.esp");
+  std::string text = kChain;
+  text.erase(text.find(" after 2"), 8);
+  write_file(path, text);
+  const Outcome outcome = study_.ask(broadcast(path, 1'000'000));
+  EXPECT_FALSE(outcome.skipped);
+  EXPECT_FALSE(outcome.verified);
+  ASSERT_EQ(outcome.problems.size(), 1U);
+  EXPECT_EQ(outcome.problems.front().rule, "R6");
+  EXPECT_EQ(outcome.problems.front().where, (Location{path, 8, 0}));
+  const Prediction prediction = study_.predict(broadcast(path, 1'000'000));
+  EXPECT_NE(prediction.skipped.value_or("").find("the verifier refuses the program"),
+            std::string::npos);
+  EXPECT_EQ(study_.ask(broadcast("auto:chain|" + path, 1'000'000)).chosen, "chain");
+  EXPECT_NO_THROW(study_.require_room(broadcast(path, 1'000'000)));
+}
+
+TEST_F(StudyTest, SaysWhatWouldFitAProgramFromAFile) {
+  const std::string path = temp_file("four.esp");
+  write_file(path, kChain);
+  const auto instead = [&](auto&& change) {
+    Query asked = broadcast(path, 1000);
+    change(asked);
+    const Outcome outcome = study_.ask(asked);
+    EXPECT_TRUE(outcome.skipped);
+    return outcome.instead;
+  };
+  EXPECT_EQ(instead([](Query& q) { q.topology = "line:n=8"; }),
+            "--gpus 0-3, or a program for 8 ranks");
+  EXPECT_EQ(instead([](Query& q) {
+              q.topology = "line:n=8";
+              q.gpus = {7, 6, 5, 4, 3};
+            }),
+            "--gpus 7,6,5,4, or a program for 5 ranks");
+  EXPECT_EQ(instead([](Query& q) { q.topology = "line:n=3"; }),
+            "a machine with more GPUs, or more of its --gpus");
+  EXPECT_EQ(instead([](Query& q) { q.root = 2; }), "--root 0, or a program whose root is rank 2");
+  EXPECT_EQ(instead([](Query& q) { q.collective = Collective::gather; }), "--collective broadcast");
 }
 
 TEST_F(StudyTest, DoesNotJudgeUnlessAsked) {

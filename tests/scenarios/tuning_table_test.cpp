@@ -126,10 +126,53 @@ TEST(Chooser, Words) {
   EXPECT_EQ(in_folder("owners:tuned:x.yaml+tuned:/y", "studies"),
             "owners:tuned:studies/x.yaml+tuned:/y");
   EXPECT_EQ(in_folder("owners:direct+chain", "studies"), "owners:direct+chain");
+  EXPECT_EQ(in_folder("./a.esp", "studies"), "studies/a.esp");
+  EXPECT_EQ(in_folder("../a.esp", "studies"), "a.esp");
+  EXPECT_EQ(in_folder("../a+b.esp", "studies"), "./a+b.esp");
+  EXPECT_EQ(in_folder("../a", "studies"), "./a");
+  EXPECT_EQ(in_folder("/a.esp", "studies"), "/a.esp");
+  EXPECT_EQ(in_folder("auto:./a.esp|ring|tree/b", "studies"),
+            "auto:studies/a.esp|ring|studies/tree/b");
+  EXPECT_EQ(in_folder("owners:direct+./a+b.esp", "studies"), "owners:direct+studies/a+b.esp");
+  EXPECT_EQ(as_seen_from("tables", "a.esp"), "../a.esp");
+  EXPECT_EQ(as_seen_from("", "./a.esp"), "a.esp");
+  EXPECT_EQ(as_seen_from("tables", "/a.esp"), "/a.esp");
+  EXPECT_EQ(as_seen_from("tables", "ring"), "ring");
   EXPECT_THROW(check_algorithm("tuned:", Collective::allreduce), Error);
   EXPECT_THROW(check_algorithm("tuned:-", Collective::allreduce), Error);
   EXPECT_NO_THROW(check_algorithm("auto", Collective::allreduce));
   EXPECT_THROW(check_concrete_algorithm("auto", Collective::allreduce), Error);
+}
+
+TEST(Chooser, FilesInExchangesMayHaveAPlus) {
+  const auto words = [](const std::string& spec) { return exchange_words(spec).algorithms; };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words("./a.esp"), Words{"./a.esp"});
+  EXPECT_EQ(words("./a+b.esp"), Words{"./a+b.esp"});
+  EXPECT_EQ(words("./a+b.esp+chain"), (Words{"./a+b.esp", "chain"}));
+  EXPECT_EQ(words("knomial+x/a+b+c.esp"), (Words{"knomial", "x/a+b+c.esp"}));
+  EXPECT_EQ(words("a.esp+b.esp"), (Words{"a.esp", "b.esp"}));
+  EXPECT_EQ(words("./a"), Words{"./a"});
+  EXPECT_EQ(words("auto:./a.esp|ring+chain"), (Words{"auto:./a.esp|ring", "chain"}));
+  EXPECT_EQ(to_string(exchange_words("owners:./a+b.esp+chain")), "owners:./a+b.esp+chain");
+}
+
+TEST(TuningTable, NamesProgramFilesBesideIt) {
+  const std::string program = temp_file("beside.esp");
+  write_file(program,
+             "program mine\ncollective sendrecv\nranks 2\nunits 1\n"
+             "0: r1.out[0] <- r0.in[0]\n1: r0.out[0] <- r1.in[0]\n");
+  TuningTable table;
+  table.machine = "full:n=2";
+  table.ranks = 2;
+  table.collective = Collective::sendrecv;
+  table.rows = {{1000, "./beside.esp", 0, 1e-6}};
+  EXPECT_EQ(parse_tuning(print_tuning(table), temp_file("table.yaml")).rows.front().algorithm,
+            program);
+  EXPECT_NE(
+      error_of([&] { parse_tuning(print_tuning(table), "elsewhere/t.yaml"); }, ErrorKind::input)
+          .find("there is no program file 'elsewhere/beside.esp'"),
+      std::string::npos);
 }
 
 TEST(Chooser, ChoosesFromWhatIsNamed) {

@@ -306,6 +306,32 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   EXPECT_NE(json_of({"--resume", file("j")}).find("\"transfers\": 4242"), std::string::npos);
 }
 
+TEST_F(Run, AsksAgainWhereAProgramHasChanged) {
+  const std::string head = "program p\ncollective broadcast root 0\nranks 3\nunits 1\n";
+  const std::string root = "0: r0.out[0] <- r0.in[0]\n1: r1.out[0] <- r0.in[0]\n";
+  write_file(file("s.yaml"), R"(
+schema: espalier.scenario/1
+name: s
+title: S
+blocks:
+  - title: one
+    topology: full:n=3,gbps=10
+    collective: broadcast
+    sizes: 8000000
+    algorithms: ./p.esp
+    profile: ideal
+    chunk: 0
+)");
+  const auto transfers_after = [&](const std::string& ops) {
+    write_file(file("p.esp"), head + ops);
+    const Spoken spoken = run({"run", file("s.yaml"), "--resume", file("j"), "--json", "-"});
+    EXPECT_EQ(spoken.code, 0) << spoken.err;
+    return Json::parse(spoken.out).at("transfers").get<int>();
+  };
+  EXPECT_EQ(transfers_after(root + "2: r2.out[0] <- r0.in[0]\n"), 2);
+  EXPECT_EQ(transfers_after(root + "2: r2.tmp[0] <- r0.in[0]\n3: r2.out[0] <- r0.in[0]\n"), 3);
+}
+
 TEST_F(Run, AsksAgainWhereAMachineHasChanged) {
   const auto machine = [&](int gbps) {
     write_file(file("m.yaml"), fmt::format(R"(

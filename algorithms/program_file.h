@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "algorithms/algorithm.h"
+#include "ir/program.h"
+#include "ir/verify.h"
+
+// A program in a file (docs/ir.md, "Text form") stands wherever an algorithm does. It serves the
+// one contract that its header states. Whoever made it, it may be wrong: `verify` it before
+// anything else is done with it.
+
+namespace espalier {
+
+struct ProgramFile {
+  std::string path;  ///< as given
+  Program program;
+  Algorithm record;  ///< what there is to say of it as an algorithm; its name is the path
+};
+
+/// Whether a word names a file rather than an algorithm: it has a slash or ends with ".esp", with
+/// or without something behind a colon, and what stands before a colon is no algorithm's name.
+/// Nothing is looked for on the disk.
+bool is_program_file(std::string_view word);
+
+/// Reads a program. Throws Error{usage} when there is no such file, with what may have been meant,
+/// and Error{input} with everything that is wrong with the text.
+std::shared_ptr<const ProgramFile> read_program_file(const std::string& path);
+
+/// Why the program is not what is asked for, or nothing: collective, ranks, root, in place or not,
+/// host memories and relays. Names the line of the file that says so.
+std::optional<std::string> mismatch(const ProgramFile& file, const BuildRequest& request);
+
+/// Rules R1 to R9; problems name the file beside the line.
+Verification verify(const ProgramFile& file);
+
+}  // namespace espalier
