@@ -54,7 +54,7 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   const std::optional<std::int64_t> value = parse_integer(written);
   if (!value || *value < parameter->minimum || *value > parameter->maximum) {
     problems.add(
-        {}, fmt::format("{}: {} can't be {}", algorithm.name, name, quote(written)),
+        {}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
         fmt::format("{}={}: a whole number from {} to {} ({})", name, parameter->default_value,
                     parameter->minimum, parameter->maximum, parameter->meaning));
     return;
@@ -99,7 +99,7 @@ std::optional<std::string> needs_relays(const Algorithm& algorithm, const BuildR
     const NodeId gpu = without.ranks[static_cast<std::size_t>(rank)];
     return request.router->topology().node(gpu).name;
   };
-  return fmt::format("only relays join ranks {} ({}) and {} ({}), and {} does not use them",
+  return fmt::format("only relays connect ranks {} ({}) and {} ({}), and {} does not use relays",
                      apart->first, name(apart->first), apart->second, name(apart->second),
                      algorithm.name);
 }
@@ -198,10 +198,10 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
   }
   if (std::find(algorithm.collectives.begin(), algorithm.collectives.end(), request.collective) ==
       algorithm.collectives.end()) {
-    return fmt::format("does not do {}", to_string(request.collective));
+    return fmt::format("does not support {}", to_string(request.collective));
   }
   if (request.ranks > algorithm.max_ranks) {
-    return fmt::format("serves at most {} ranks: its program would be too large",
+    return fmt::format("supports at most {} ranks; for more, its program would be too large",
                        algorithm.max_ranks);
   }
   const bool has_machine = request.router != nullptr && request.placement != nullptr;

@@ -15,18 +15,18 @@
 
 namespace espalier {
 
-/// A number an algorithm can be tuned with: `knomial:k=4`.
+/// A numeric parameter of an algorithm: `knomial:k=4`.
 struct AlgorithmParameter {
   std::string name;
   std::string meaning;
   std::int64_t default_value;
   std::int64_t minimum;
   std::int64_t maximum;
-  std::vector<std::int64_t> tried = {};  ///< what tuning tries besides the default
-  /// Where nobody gives it, whoever can simulate also tries those for the message at hand, and
-  /// takes the fastest: what is best is no property of the machine.
+  std::vector<std::int64_t> tried = {};  ///< values that tuning tries besides the default
+  /// If it is not given and a simulator is available, these values are also tried for the message
+  /// at hand and the fastest is taken: the best value does not depend on the machine alone.
   bool weighed = false;
-  bool of_plan = true;  ///< plans depend on it, not only the programs that follow them
+  bool of_plan = true;  ///< the plan depends on it, not only the program that follows the plan
 };
 
 /// What an algorithm builds a program for.
@@ -49,8 +49,8 @@ struct BuildRequest {
   /// request share it.
   std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
 
-  /// The machine with nothing but its GPU fabric, made when first asked for. \pre there is a
-  /// machine
+  /// The machine restricted to its GPU fabric,
+  /// made on first use. \pre there is a machine
   const Router& fabric_router() const;
   Contract contract(std::int64_t units) const { return {collective, ranks, root, units, in_place}; }
   std::int64_t parameter(const std::string& name) const { return parameters.at(name); }
@@ -61,12 +61,13 @@ struct BuildRequest {
 inline constexpr int kMaxLinearRanks = 1 << 18;
 inline constexpr int kMaxQuadraticRanks = 2048;
 
-/// One algorithm: what it is, what it serves, how it builds. One record per file in algorithms/.
+/// One algorithm: what it is, which collectives it supports, how it builds programs. One record per
+/// file in algorithms/.
 struct Algorithm {
   std::string name;
   std::string summary;      ///< one line
-  std::string constraints;  ///< "any rank count", "needs host memory", ...
-  std::string paper;        ///< where it comes from
+  std::string constraints;  ///< "any number of ranks", "needs host memory", ...
+  std::string paper;        ///< its source
   std::vector<Collective> collectives;
   std::vector<AlgorithmParameter> parameters = {};
   bool pipelined = false;      ///< gains from chunking; `--chunk auto` cuts it
@@ -76,10 +77,11 @@ struct Algorithm {
   bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;
-  /// Why this request can't be served (beyond collective and ranks), or nothing. May be null.
+  /// Why this request is not possible (apart from collective and number of ranks), or nothing. May
+  /// be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
-  /// Builds; null for an algorithm that plans trees first and then writes the program that follows
-  /// them.
+  /// Builds the program; null for an algorithm that first
+  /// plans trees and then writes a program that follows them.
   Program (*build)(const BuildRequest& request) = nullptr;
   Forest (*plan)(const BuildRequest& request) = nullptr;
   Program (*write)(const BuildRequest& request, const Forest& forest) = nullptr;
@@ -104,7 +106,7 @@ struct AlgorithmChoice {
   std::string label;                               ///< as given
 };
 AlgorithmChoice parse_algorithm(std::string_view spec);
-/// The choice in the words that `parse_algorithm` takes: "knomial:k=4".
+/// The choice as `parse_algorithm` reads it: "knomial:k=4".
 std::string spec_of(const AlgorithmChoice& choice);
 /// The weighed parameters that a choice leaves open.
 std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice);
@@ -113,13 +115,13 @@ std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& ch
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
                          const Placement& placement);
 
-/// Why `choice` can't serve `request`, or nothing: collective, constraints, host memories, ranks
-/// that only relays join.
+/// Why `choice` is not possible for `request`, or nothing: collective,
+/// constraints, host memories, ranks that only relays connect.
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
-/// The trees that an algorithm follows: the same ones in whatever order ranks were given GPUs, but
-/// for sendrecv. \pre the same, and the algorithm plans.
+/// The trees that an algorithm follows. They do not depend on the order in which GPUs
+/// were assigned to ranks, except for sendrecv. \pre the same, and the algorithm plans.
 Forest plan(const AlgorithmChoice& choice, BuildRequest request);
 /// The program that follows them. \pre the same, and `forest` was planned for this request.
 Program build(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest);

@@ -31,8 +31,8 @@ Program build_all_pairs(const BuildRequest& request) {
 const Algorithm& all_pairs_algorithm() {
   static const Algorithm algorithm = {
       .name = "all_pairs",
-      .summary = "every rank reads and adds up everybody's message, in one stage",
-      .constraints = "any rank count",
+      .summary = "every rank reads all messages and adds them up, in one stage",
+      .constraints = "any number of ranks",
       .paper = "Shah et al., MSCCL++, 2025 (one-phase all-pairs)",
       .collectives = {Collective::allreduce},
       .parameters = {at_once_parameter()},

@@ -51,7 +51,7 @@ class SubtreeBlocks {
   Slice whole(int rank, int begin, int length) const {
     return gather_ ? builder_.output(rank, begin, length) : builder_.input(rank, begin, length);
   }
-  /// The block a rank brings or wants.
+  /// The block that a rank contributes or needs.
   Slice own(int rank) const {
     return gather_ ? builder_.input(rank, 0, 1) : builder_.output(rank, 0, 1);
   }
@@ -85,7 +85,7 @@ const Algorithm& binomial_algorithm() {
   static const Algorithm algorithm = {
       .name = "binomial",
       .summary = "blocks of a subtree travel together along a binomial tree",
-      .constraints = "any rank count",
+      .constraints = "any number of ranks",
       .paper = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
       .collectives = {Collective::gather, Collective::scatter},
       .build = build_binomial};

@@ -159,7 +159,7 @@ void add_path(Builder& builder, Lanes& lanes, const Stretch& stretch) {
   }
 }
 
-/// Those who have a part of the message beforehand need it in their result, too.
+/// Ranks that have a part of the message beforehand also need it in their result.
 void keep_parts(Builder& builder, Lanes& lanes, std::int64_t part) {
   const Contract& contract = builder.contract();
   const CollectiveInfo& collective = info(contract.collective);
@@ -203,7 +203,7 @@ std::optional<std::string> no_groups(const BuildRequest& request) {
   if (request.ranks == 1) return std::nullopt;
   const std::string why_not = no_blink_groups(*request.router, *request.placement);
   if (why_not.empty()) return std::nullopt;
-  return "blink needs one or two groups of fully joined GPUs: " + why_not;
+  return "blink needs one or two groups of fully connected GPUs: " + why_not;
 }
 
 }  // namespace
@@ -211,8 +211,10 @@ std::optional<std::string> no_groups(const BuildRequest& request) {
 const Algorithm& blink_algorithm() {
   static const Algorithm algorithm = {
       .name = "blink",
-      .summary = "groups of fully joined GPUs: parts within, exchanged across, forwarded within",
-      .constraints = "1 to 16 ranks in one or two groups that the GPU fabric joins fully",
+      .summary =
+          "within groups of fully connected GPUs, GPUs combine parts, exchange them across, "
+          "forward them within",
+      .constraints = "1 to 16 ranks in one or two groups that the GPU fabric connects fully",
       .paper = "Blink, SysML 2018",
       .collectives = {Collective::broadcast, Collective::gather, Collective::allgather,
                       Collective::allreduce, Collective::reduce, Collective::reducescatter},

@@ -49,10 +49,10 @@ Program build_plain_or_rotated(const BuildRequest& request) {
 std::optional<std::string> unsupported_rotation(const BuildRequest& request) {
   if (request.parameter("rotated") == 0) return std::nullopt;
   if (request.collective != Collective::allreduce) {
-    return "rotated=1 is for allreduce: a root stays at the head of its chain";
+    return "rotated=1 is for allreduce only: a root is always the head of its chain";
   }
   if (request.ranks <= kMaxQuadraticRanks) return std::nullopt;
-  return fmt::format("rotated=1 serves at most {} ranks", kMaxQuadraticRanks);
+  return fmt::format("rotated=1 supports at most {} ranks", kMaxQuadraticRanks);
 }
 
 }  // namespace
@@ -77,13 +77,13 @@ Program build_chain(const BuildRequest& request, const std::string& name) {
 const Algorithm& chain_algorithm() {
   static const Algorithm algorithm = {
       .name = "chain",
-      .summary = "the whole message hops from rank to rank",
-      .constraints = "any rank count",
+      .summary = "the whole message is passed from rank to rank",
+      .constraints = "any number of ranks",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 2",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce},
       .parameters = {{"rotated",
-                      "1: as many parts as ranks, each along the chain that begins one rank later, "
-                      "so that every link of the ring is used alike (allreduce)",
+                      "1: one part per rank, each along a chain that begins one rank later, "
+                      "so that every link of the ring is used equally (allreduce)",
                       0, 0, 1}},
       .unsupported = unsupported_rotation,
       .build = build_plain_or_rotated};

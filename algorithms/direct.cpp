@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every byte goes straight from the rank that has it to the rank that wants it. Broadcast is the
+// Every byte goes directly from the rank that has it to the rank that needs it. Broadcast is the
 // serial loop of "Optimized broadcast for deep learning" (OSU 2017), section III-A, equation 1. The
 // exchanges begin with the next rank, so that not everybody meets rank 0 first (Thakur,
 // Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
@@ -114,8 +114,9 @@ const Algorithm& direct_algorithm() {
   static const Algorithm algorithm = {
       .name = "direct",
       .summary =
-          "straight from the rank that has it to the rank that wants it; broadcast one by one",
-      .constraints = "any rank count",
+          "each block goes directly from its source to its destination; broadcast sends to one "
+          "rank at a time",
+      .constraints = "any number of ranks",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 1; Thakur et al., IJHPCA 2005",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allgather,
                       Collective::reducescatter, Collective::gather, Collective::scatter,

@@ -135,9 +135,9 @@ const Algorithm& double_binary_tree_algorithm() {
   static const Algorithm algorithm = {
       .name = "double_binary_tree",
       .summary =
-          "two binary trees with half of the message each; inner nodes of one are leaves of "
+          "two binary trees, each with half of the message; inner nodes of one are leaves of "
           "the other",
-      .constraints = "any rank count",
+      .constraints = "any number of ranks",
       .paper = "Sanders, Speck and Träff, Parallel Computing 2009",
       .collectives = {Collective::allreduce, Collective::broadcast, Collective::reduce},
       .pipelined = true,

@@ -11,7 +11,7 @@
 
 namespace espalier {
 
-/// Writes trees as ops. Every transfer goes the way the tree says and has a lane of its own at the
+/// Writes trees as ops. Every transfer takes the tree's path and has a lane of its own at the
 /// place that carries it out: cut into pieces, the trees that share a link then move side by side,
 /// each with its part of it, and none waits behind another. Private to this room.
 class ForestWriter {
@@ -68,8 +68,8 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
     weight += tree.weight;
     ops += strips.per_unit * tree.weight * static_cast<std::int64_t>(tree.edges.size());
   }
-  // Strips as wide as each other, as nearly as trees' weights allow: those wider than the others
-  // would end last.
+  // Strips of equal width, as nearly as the weights
+  // of the trees allow: wider ones would end last.
   const std::int64_t unit_ops = std::max(ops, strips.max_ops);
   for (const PlannedTree& tree : forest.trees) {
     const std::int64_t units = strips.per_unit * tree.weight;

@@ -157,8 +157,8 @@ std::optional<std::string> needs_power_of_two(const BuildRequest& request) {
       std::has_single_bit(static_cast<unsigned>(request.ranks))) {
     return std::nullopt;
   }
-  return fmt::format("{} needs a power of two ranks, not {}", to_string(request.collective),
-                     request.ranks);
+  return fmt::format("{} needs a power of two as the number of ranks, not {}",
+                     to_string(request.collective), request.ranks);
 }
 
 }  // namespace
@@ -166,8 +166,8 @@ std::optional<std::string> needs_power_of_two(const BuildRequest& request) {
 const Algorithm& halving_doubling_algorithm() {
   static const Algorithm algorithm = {
       .name = "halving_doubling",
-      .summary = "pairs exchange halves, quarters, ... and back",
-      .constraints = "allreduce: any rank count; reducescatter, allgather: a power of two",
+      .summary = "pairs of ranks exchange halves, quarters, ... and then back again",
+      .constraints = "allreduce: any number of ranks; reducescatter, allgather: a power of two",
       .paper = "Rabenseifner, ICCS 2004; Thakur et al., IJHPCA 2005",
       .collectives = {Collective::allreduce, Collective::reducescatter, Collective::allgather},
       .max_ranks = 4096,  // n messages in n parts each: more would be too much to verify

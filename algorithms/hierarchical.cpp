@@ -59,7 +59,7 @@ constexpr std::int64_t kMaxRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQu
 std::optional<std::string> why_not(const BuildRequest& request) {
   const Layout layout = find_layout(request);
   if (layout.units() * layout.part_units() > kMaxRingUnits) {
-    return "its program would be too large: there are many machines, and one of them has many "
+    return "its program would be too large: there are too many machines, one of which has too many "
            "sockets";
   }
   if (request.parameter("host_ring") == 1) {
@@ -179,14 +179,16 @@ class Stages {
 const Algorithm& hierarchical_algorithm() {
   static const Algorithm algorithm = {
       .name = "hierarchical",
-      .summary = "sockets reduce to leaders, leaders reduce among themselves, then hand out",
-      .constraints = "any rank count",
+      .summary =
+          "sockets reduce to leaders, leaders allreduce among themselves and broadcast within "
+          "sockets",
+      .constraints = "any number of ranks",
       .paper = "Interconnect-aware multi-path GPU communication with UCX",
       .collectives = {Collective::allreduce},
       .parameters = {host_share_parameter(),
-                     {"host_ring", "1: nodes allreduce in host memory, by CPUs; 0: on GPUs", 0, 0,
+                     {"host_ring", "1: nodes allreduce in host memory on CPUs; 0: on GPUs", 0, 0,
                       1},
-                     {"at_once", "transfers one leader has under way at once", 8, 1, 1024, {1}}},
+                     {"at_once", "transfers that a leader has in flight at once", 8, 1, 1024, {1}}},
       .pipelined = true,
       .staggered = true,
       .uses_hosts = true,

@@ -134,8 +134,9 @@ Program build_hierarchical_trees(const BuildRequest& request) {
 const Algorithm& hierarchical_trees_algorithm() {
   static const Algorithm algorithm = {
       .name = "hierarchical_trees",
-      .summary = "near ranks combine first, groups later; every rank roots a share",
-      .constraints = "needs a machine; any rank count",
+      .summary =
+          "nearby ranks combine first, then groups of them; every rank is the root of a share",
+      .constraints = "any number of ranks; needs a machine",
       .paper = "schedules on the spanning tree polytope, fig. 4",
       .collectives = {Collective::allreduce},
       .pipelined = true,

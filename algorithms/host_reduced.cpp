@@ -57,8 +57,9 @@ Program build_host_reduced(const BuildRequest& request) {
 const Algorithm& host_reduced_algorithm() {
   static const Algorithm algorithm = {
       .name = "host_reduced",
-      .summary = "messages go to host memory, CPUs add them up, the result goes back",
-      .constraints = "any rank count; needs host memory",
+      .summary =
+          "messages are copied to host memory, added up by CPUs, and the result is copied back",
+      .constraints = "any number of ranks; needs host memory",
       .paper = "Interconnect-aware multi-path GPU communication with UCX (its Open MPI baseline)",
       .collectives = {Collective::allreduce},
       .uses_hosts = true,

@@ -79,12 +79,14 @@ Program build_host_staged_knomial(const BuildRequest& request) {
 const Algorithm& host_staged_knomial_algorithm() {
   static const Algorithm algorithm = {
       .name = "host_staged_knomial",
-      .summary = "root to its host memory, a k-nomial tree over host memories, then to the GPUs",
-      .constraints = "any rank count; needs host memory",
+      .summary =
+          "from the root to its host memory, along a k-nomial tree of host memories, then to the "
+          "GPUs",
+      .constraints = "any number of ranks; needs host memory",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 6",
       .collectives = {Collective::broadcast},
       .parameters = {{"k",
-                      "host memories reached per holder and round, itself included",
+                      "degree of the tree: each round reaches k times as many host memories",
                       2,
                       2,
                       1024,

@@ -17,7 +17,7 @@ void build_broadcast(Builder& builder, const BuildRequest& request, int k) {
   keep_own(builder, request.root, 0, 1, k - 1);
 }
 
-/// The broadcast backwards. A parent reads all children of a round in one op; what it has stands
+/// The broadcast in reverse. A parent reads all children of a round in one op; what it has stands
 /// first, so that contributions fold in the order root, root + 1, ...
 void build_reduce(Builder& builder, const BuildRequest& request, int k) {
   const std::vector<KnomialEdge> edges = knomial_edges(request.ranks, k);
@@ -58,12 +58,17 @@ Program build_knomial(const BuildRequest& request) {
 const Algorithm& knomial_algorithm() {
   static const Algorithm algorithm = {
       .name = "knomial",
-      .summary = "a tree: in each round every holder serves k - 1 more ranks",
-      .constraints = "any rank count",
+      .summary =
+          "a k-nomial tree: in each round, every rank that has the message sends it to k - 1 more",
+      .constraints = "any number of ranks",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 3",
       .collectives = {Collective::broadcast, Collective::reduce},
-      .parameters =
-          {{"k", "ranks reached per holder and round, itself included", 2, 2, 1024, {4, 8}}},
+      .parameters = {{"k",
+                      "degree of the tree: each round reaches k times as many ranks",
+                      2,
+                      2,
+                      1024,
+                      {4, 8}}},
       .build = build_knomial};
   return algorithm;
 }

@@ -42,14 +42,15 @@ std::optional<std::string> no_ring(const BuildRequest& request) {
 const Algorithm& nccl_rings_algorithm() {
   static const Algorithm algorithm = {
       .name = "nccl_rings",
-      .summary = "the rings NCCL lays over this machine: NVLink, through a GPU between, or PCIe",
-      .constraints = "any rank count; needs a machine",
+      .summary =
+          "the rings that NCCL finds on this machine: over NVLink, relayed by a GPU, or over PCIe",
+      .constraints = "any number of ranks; needs a machine",
       .paper = "NVIDIA NCCL, src/graph/search.cc",
       .collectives = {Collective::allreduce, Collective::broadcast, Collective::reduce,
                       Collective::allgather, Collective::reducescatter},
       .parameters = {{"relays",
-                      "1: rings may pass through a GPU between (NCCL 2.12 and later); 0: not", 1, 0,
-                      1}},
+                      "1: GPUs may relay a ring's traffic (NCCL 2.12 and later); 0: they may not",
+                      1, 0, 1}},
       .pipelined = true,
       .needs_machine = true,
       .max_ranks = kMaxQuadraticRanks,

@@ -59,17 +59,17 @@ Program write_optimal(const BuildRequest& request, const Forest& forest) {
 
 std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   if (request.parameter("trees") == 1 && request.collective != Collective::allreduce) {
-    return "trees=1 is for allreduce; for one tree per root there is k=1";
+    return "trees=1 is for allreduce only; use k=1 for one tree per root";
   }
   if (request.ranks > 1 && request.parameter("fabric") == 1 &&
       unreachable_pair(request.fabric_router(), *request.placement)) {
-    return "the GPU fabric does not join all ranks";
+    return "the GPU fabric does not connect all ranks";
   }
   if (!has_paths(request.collective)) return std::nullopt;
   const std::int64_t demands = count_demands(request.collective, request.ranks);
   if (demands <= kMaxPathDemands) return std::nullopt;
   return fmt::format(
-      "plans paths for up to {} pairs of ranks and {} of {} ranks has {}; "
+      "plans paths for at most {} pairs of ranks, but {} over {} ranks has {}; "
       "the algorithm direct has no such limit",
       kMaxPathDemands, to_string(request.collective), request.ranks, demands);
 }
@@ -79,8 +79,8 @@ std::optional<std::string> unsupported_plan(const BuildRequest& request) {
 const Algorithm& optimal_algorithm() {
   static const Algorithm algorithm = {
       .name = "optimal",
-      .summary = "trees and paths packed for the machine at hand, at the rate of its bound",
-      .constraints = "needs a machine; 512 ranks at most, 64 for alltoall",
+      .summary = "trees and paths planned for this machine, at the rate of its bound",
+      .constraints = "at most 512 ranks, 64 for alltoall; needs a machine",
       .paper =
           "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787; "
           "Shahrokhi and Matula 1990",
@@ -89,31 +89,32 @@ const Algorithm& optimal_algorithm() {
                       Collective::scatter, Collective::alltoall, Collective::sendrecv},
       .parameters =
           {{"k",
-            "trees per root, where there is a choice: for broadcast, reduce, allgather and "
-            "reducescatter; 0: as many as the optimum takes",
+            "number of trees per root, for broadcast, reduce, allgather and "
+            "reducescatter; 0: as many as the optimum needs",
             0, 0, 1024},
            {"trees",
-            "1: a good single tree, for comparison; 0: as many as the optimum takes (allreduce)", 0,
+            "1: a good single tree, for comparison; 0: as many as the optimum needs (allreduce)", 0,
             0, 1},
            {.name = "streams",
-            .meaning = "transfers side by side that share a strip's part of a link",
+            .meaning = "concurrent transfers that share a strip's part of a link",
             .default_value = 2,
             .minimum = 1,
             .maximum = 8,
             .of_plan = false},
            {.name = "fabric",
-            .meaning =
-                "1: plan for the GPU fabric alone, though other links are allowed: what little "
-                "these add can cost more in start-ups than it gains",
+            .meaning = "1: plan for the GPU fabric alone, even if other links are allowed: the "
+                       "little that "
+                       "they add can cost more in start-up than it gains",
             .default_value = 0,
             .minimum = 0,
             .maximum = 1,
             .tried = {1},
             .weighed = true},
            {.name = "strips",
-            .meaning =
-                "about how many strips the message has: many give each tree its share of links, "
-                "few leave transfers long enough to pipeline; 0: as many as trees' weights take",
+            .meaning = "approximate number of strips of the message: many give each tree its share "
+                       "of links, "
+                       "few keep transfers long enough to pipeline; 0: as many as the weights of "
+                       "the trees need",
             .default_value = 0,
             .minimum = 0,
             .maximum = 100'000,

@@ -46,14 +46,14 @@ Program build_parameter_server(const BuildRequest& request) {
 const Algorithm& parameter_server_algorithm() {
   static const Algorithm algorithm = {
       .name = "parameter_server",
-      .summary = "servers add up everybody's message (or a shard of it) and hand out the sum",
-      .constraints = "any rank count; host=1 needs host memory",
+      .summary = "servers add up all messages (or a shard of each) and send the sum to all ranks",
+      .constraints = "any number of ranks; host=1 needs host memory",
       .paper = "Li et al., OSDI 2014; Baidu ring allreduce, 2017 (as its starting point)",
       .collectives = {Collective::allreduce},
       .parameters =
-          {{"host", "1: servers in host memory; 0: on GPUs, rank 0's first", 0, 0, 1, {1}},
+          {{"host", "1: servers in host memory; 0: on GPUs, beginning with rank 0", 0, 0, 1, {1}},
            {"sharded",
-            "1: every rank (or host memory) serves a part; 0: one serves all",
+            "1: every rank (or host memory) serves a part; 0: a single server",
             0,
             0,
             1,

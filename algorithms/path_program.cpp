@@ -89,7 +89,7 @@ class PathWriter {
     }
   }
 
-  /// Those who have a part of their own result keep it, in pieces as long as the longest strip.
+  /// Ranks that have a part of their own result keep it, in pieces as long as the longest strip.
   void keep_own_blocks() {
     const Contract& contract = builder_.contract();
     if (contract.collective == Collective::sendrecv) return;
@@ -118,7 +118,7 @@ class PathWriter {
     return builder_.input(from, (has_many ? to * block_ : 0) + begin, length);
   }
 
-  /// The same where the receiver wants them.
+  /// The same units where the receiver needs them.
   Slice result(int from, int to, std::int64_t begin, std::int64_t length) const {
     const Collective collective = builder_.contract().collective;
     const bool has_many = collective == Collective::gather || collective == Collective::alltoall;

@@ -8,8 +8,8 @@ namespace espalier {
 const Algorithm& pipelined_chain_algorithm() {
   static const Algorithm algorithm = {
       .name = "pipelined_chain",
-      .summary = "chunks of the message hop from rank to rank, one behind the other",
-      .constraints = "any rank count",
+      .summary = "chunks of the message are passed from rank to rank in a pipeline",
+      .constraints = "any number of ranks",
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 5",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce},
       .pipelined = true,

@@ -28,13 +28,17 @@ Program build_ring(const BuildRequest& request) {
 const Algorithm& ring_algorithm() {
   static const Algorithm algorithm = {
       .name = "ring",
-      .summary = "every rank passes chunks to the next, ranks in the order given",
-      .constraints = "any rank count",
+      .summary = "every rank passes chunks to the next one, with ranks in the given order",
+      .constraints = "any number of ranks",
       .paper = "Patarasuk and Yuan, JPDC 2009; Baidu ring allreduce, 2017",
       .collectives = {Collective::allreduce, Collective::allgather, Collective::reducescatter,
                       Collective::broadcast},
-      .parameters =
-          {{"directions", "1: one way round; 2: half of the message each way", 1, 1, 2, {2}}},
+      .parameters = {{"directions",
+                      "1: one direction; 2: half of the message in each direction",
+                      1,
+                      1,
+                      2,
+                      {2}}},
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
       .build = build_ring};

@@ -17,7 +17,7 @@ struct RingChannel {
   Ring ring;  ///< data goes from ring.order[0] to ring.order[1] and so on; relays need `pulled`
   int channel = 0;
   int channels = 1;
-  /// Copies, like combines, are carried out by who receives, so that one lane orders all that a hop
+  /// Copies, like combines, run at the receiver, so that one lane orders everything that a hop
   /// carries. Channels that share a bundle of links then get equal parts of it: a channel that is
   /// ahead would otherwise send its next stage beside its last one and slow down the others.
   bool pulled = false;
@@ -32,7 +32,7 @@ struct RingChannel {
 std::vector<RingChannel> ring_channels(const std::vector<Ring>& rings, bool both_ways,
                                        bool pulled = false);
 
-/// Units that a message needs for these channels under a collective.
+/// Number of units that a message needs for these channels in a collective.
 std::int64_t ring_units(Collective collective, int ranks, std::size_t channels);
 
 /// Adds the part of the collective that the channel carries; with one rank, what that rank keeps.

@@ -43,7 +43,7 @@ const Algorithm& scatter_allgather_algorithm() {
   static const Algorithm algorithm = {
       .name = "scatter_allgather",
       .summary = "binomial scatter of n blocks, then a ring allgather",
-      .constraints = "any rank count",
+      .constraints = "any number of ranks",
       .paper = "Thakur et al., IJHPCA 2005; Optimized broadcast for deep learning, OSU 2017, eq. 4",
       .collectives = {Collective::broadcast},
       .max_ranks = kMaxQuadraticRanks,

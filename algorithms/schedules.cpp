@@ -51,7 +51,7 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
 }
 
 AlgorithmParameter at_once_parameter() {
-  return {"at_once", "transfers one rank or server has under way at once", 8, 1, 1024, {1, 64}};
+  return {"at_once", "transfers that a rank or server has in flight at once", 8, 1, 1024, {1, 64}};
 }
 
 void reduce_slices(Builder& builder, const Slice& dst, std::span<const Slice> sources, int at_once,
@@ -131,7 +131,7 @@ std::optional<std::string> missing_host(const BuildRequest& request) {
   for (int rank = 0; rank < request.ranks; ++rank) {
     const int host = host_of(request, rank);
     if (host < 0 || host >= request.hosts) {
-      return fmt::format("rank {} reaches no host memory", rank);
+      return fmt::format("rank {} cannot reach a host memory", rank);
     }
   }
   return std::nullopt;
@@ -139,7 +139,7 @@ std::optional<std::string> missing_host(const BuildRequest& request) {
 
 AlgorithmParameter host_share_parameter() {
   return {
-      "host_share", "percent of a copy within a socket that pass through host memory", 0, 0, 100,
+      "host_share", "percent of a copy within a socket that goes through host memory", 0, 0, 100,
       {20, 40}};
 }
 

@@ -54,7 +54,7 @@ void relay(Builder& builder, const std::vector<int>& order, const Slice& first, 
 /// Where lanes grow with ranks and parameters, they are used again beyond these.
 inline constexpr int kMaxLanes = 4096;
 
-/// How many transfers a rank (or server) has under way at once: sources read by one op, or lanes.
+/// How many transfers a rank (or server) has in flight at once: sources read by one op, or lanes.
 AlgorithmParameter at_once_parameter();
 
 /// dst <- sources, folded in their order, at most `at_once` of other places read by one op. Where
@@ -95,11 +95,11 @@ Slice saved_input(Builder& builder, int rank, int lane);
 /// The host memory of a rank; the only one when the request names none.
 int host_of(const BuildRequest& request, int rank);
 
-/// "rank 3 reaches no host memory", or nothing when every rank has one.
+/// "rank 3 cannot reach a host memory", or nothing if every rank has one.
 std::optional<std::string> missing_host(const BuildRequest& request);
 
-/// Percent of a copy between GPUs of one socket that pass through their host memory: 0 unless asked
-/// for. Tuning tries few others.
+/// Percent of a copy between GPUs of one socket that goes through
+/// their host memory; default 0. Tuning tries a few other values.
 AlgorithmParameter host_share_parameter();
 
 /// What the request's host_share asks for. \pre the algorithm has that parameter

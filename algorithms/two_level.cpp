@@ -72,13 +72,13 @@ Program build_two_level(const BuildRequest& request) {
 const Algorithm& two_level_algorithm() {
   static const Algorithm algorithm = {
       .name = "two_level",
-      .summary = "to a leader on every machine, from there along the machine's ranks",
-      .constraints = "any rank count",
+      .summary = "to a leader on every machine, then along a chain of the machine's ranks",
+      .constraints = "any number of ranks",
       .paper = "Awan et al., EuroMPI 2016; Optimized broadcast for deep learning, OSU 2017, V-C",
       .collectives = {Collective::broadcast},
       .parameters =
           {{"k",
-            "leaders reached per holder and round, itself included; 1: one after the other",
+            "degree of the tree of leaders: each round reaches k times as many; 1: a chain",
             2,
             1,
             1024,

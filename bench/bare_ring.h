@@ -9,7 +9,7 @@ struct BareRing {
   long long transfers = 0;
 };
 
-/// The least that SimGrid can do for a ring allreduce: its own engine, the same zone trick and the
+/// The minimum work of SimGrid for a ring allreduce: its own engine, the same zone trick and the
 /// same transfers released by the same events as Espalier's ring, but no program, no checks, no
 /// lanes, no report. Every step's part travels in `pieces`, one after the other. To be called once
 /// per process: SimGrid has one engine.

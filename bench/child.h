@@ -16,8 +16,8 @@
 
 namespace espalier::bench {
 
-/// CPU seconds of this process so far: for work on one thread, what a clock on the wall would show
-/// if nobody else used the machine.
+/// CPU seconds of this process so far: for work on one
+/// thread, the wall-clock time on an otherwise idle machine.
 inline double cpu_s() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

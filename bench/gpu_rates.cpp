@@ -141,7 +141,7 @@ std::vector<GpuRate> gpu_rates(Backend& backend, std::int64_t bytes, std::int64_
   Rates rates(backend);
   std::vector<GpuRate> all;
   // The first and the last figure: the clocks may change on the way. Shares are of the larger.
-  progress("cudaMemcpy, until its rate is steady");
+  progress("cudaMemcpy, repeated until its rate is steady");
   rates.warm_up(bytes);
   const double first_gbps = rates.memcpy_gbps(bytes);
   all.push_back({"device-to-device cudaMemcpy, bytes moved, before", first_gbps, 0, "GB/s"});

@@ -63,7 +63,7 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   }
   out.flush();
   if (!out) {
-    say(console, "error: can't write the results");
+    say(console, "error: cannot write the results");
     if (code == 0) code = exit_code(ErrorKind::runtime);
   }
   return code;

@@ -119,7 +119,7 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
     if (const auto others = takers(name); !others.empty()) {
       suggestion = fmt::format("it belongs to: {}", join(others, ", "));
     } else if (known.empty()) {
-      suggestion = fmt::format("{} has no options", verb_.name);
+      suggestion = fmt::format("{} takes no options", verb_.name);
     }
     problem(fmt::format("unknown option {}", quote(name)), suggestion);
   }
@@ -278,7 +278,7 @@ std::string Arguments::output(std::string_view option) {
       path == "-" ? path : fs::weakly_canonical(fs::absolute(path, ignored), ignored).string();
   const auto [other, is_new] = outputs_.emplace(file, option);
   if (!is_new) {
-    problem(fmt::format("{} and {} can't both write to {}", other->second, option,
+    problem(fmt::format("{} and {} cannot both write to {}", other->second, option,
                         path == "-" ? "standard output" : quote(path)));
   }
   reading(option, [&] {

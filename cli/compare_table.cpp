@@ -29,14 +29,14 @@ void print_header(const Console& console, const Comparison& first, std::string_v
   const Query& query = first.measured.query;
   console.out << fmt::format(
       "# compared {} on {}, {}\n"
-      "# predicted: simulated, profile {}; measured: backend {}, the median of {} runs\n#\n",
+      "# predicted: simulated, profile {}; measured: backend {}, median of {} runs\n#\n",
       to_string(query.collective), where, query.in_place ? "in place" : "out of place",
       query.profile, first.measured.backend, query.run.iterations);
   const std::vector<std::string>& notes = first.measured.report.executed->notes;
   for (const std::string& note : notes) console.out << "# " << note << '\n';
   if (!notes.empty()) console.out << "#\n";
   console.out << '#'
-              << cells("size", "algorithm", width, "chunk", "predicted", "measured", "least..most",
+              << cells("size", "algorithm", width, "chunk", "predicted", "measured", "min..max",
                        "error", "#wrong")
                      .substr(1)
               << '\n';

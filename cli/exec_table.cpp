@@ -114,7 +114,7 @@ void ExecTable::finish(const Answers& answers) {
   print_footer(console_, answers.outcomes);
   if (!answers.outcomes.empty() && answers.outcomes.front().bound) {
     const bool elsewhere = !find_backend(answers.outcomes.front().backend).has_devices;
-    console_.out << "# What the machine named could do"
+    console_.out << "# The bound of the named machine"
                  << (elsewhere ? ", which is not this computer:\n" : ":\n");
     print_bounds(console_, answers.outcomes);
   }

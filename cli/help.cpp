@@ -19,7 +19,7 @@ struct ExitCode {
 constexpr ExitCode kExitCodes[] = {
     {0, "all went well"},
     {1, "a check or an expectation failed"},
-    {2, "bad usage or bad input; every problem is listed"},
+    {2, "bad usage or bad input; all problems are listed"},
     {3, "not possible here: no route, no such device, a stuck run"},
     {130, "stopped by Ctrl-C; no half-written file is left"},
 };
@@ -72,9 +72,9 @@ std::string overview(int width) {
   }
   text += verbs.render("  ");
   text += "\n";
-  text +=
-      wrap("espalier help VERB says more. Results go to standard output, talk to standard error.",
-           width, "");
+  text += wrap(
+      "`espalier help VERB` says more. Results go to standard output, messages to standard error.",
+      width, "");
   text += "Exit codes:\n";
   for (const ExitCode& exit : kExitCodes) {
     text += fmt::format("  {:>3}  {}\n", exit.code, exit.meaning);
@@ -112,8 +112,9 @@ std::string help_markdown() {
   std::string text =
       "# Command line\n\n"
       "<!-- Written by `espalier help --markdown`; a test checks that it is fresh. -->\n\n"
-      "Results go to standard output, talk to standard error. Colours and progress bars appear on\n"
-      "terminals only, and not when `NO_COLOR` is set.\n\n| exit code | |\n|---|---|\n";
+      "Results go to standard output, messages to standard error. Colours and progress bars appear "
+      "on\n"
+      "terminals only, and not if `NO_COLOR` is set.\n\n| exit code | |\n|---|---|\n";
   for (const ExitCode& exit : kExitCodes) {
     text += fmt::format("| {} | {} |\n", exit.code, exit.meaning);
   }

@@ -44,7 +44,7 @@ std::string step_text(const Planned& planned, const PlannedTree& tree, const Tre
   return text;
 }
 
-/// Heaviest first; a tree that comes several times, to be carried out side by side, stands once.
+/// Heaviest first; identical trees that run side by side are listed once.
 std::vector<PlannedTree> shown_trees(const Forest& forest) {
   std::vector<PlannedTree> trees;
   for (const PlannedTree& tree : forest.trees) {
@@ -118,11 +118,11 @@ std::string tree_text(const Planned& planned, const PlannedTree& tree, int width
 }
 
 std::string describe_flow(Collective collective) {
-  if (!goes_up(collective)) return "data goes from the root on";
+  if (!goes_up(collective)) return "data flows from the root to the leaves";
   if (goes_down(collective))
-    return "data goes up, is combined on the way, and the result goes down";
-  return info(collective).reduces ? "data goes towards the root and is combined on the way"
-                                  : "data goes towards the root";
+    return "data flows up and is combined on the way; the result flows down";
+  return info(collective).reduces ? "data flows towards the root and is combined on the way"
+                                  : "data flows towards the root";
 }
 
 void print_rates(const Console& console, const Planned& planned) {
@@ -138,9 +138,9 @@ void print_rates(const Console& console, const Planned& planned) {
   if (forest.unlimited_gbps > 0) {
     const std::string loss =
         forest.unlimited_gbps > forest.algbw_gbps
-            ? fmt::format("without that limit {} GB/s", format_gbps(forest.unlimited_gbps))
-            : "that limit loses nothing";
-    console.out << fmt::format("# Peers: no GPU maps the memory of more others than it may; {}\n",
+            ? fmt::format("without that limit, {} GB/s", format_gbps(forest.unlimited_gbps))
+            : "the limit costs nothing";
+    console.out << fmt::format("# Peers: no GPU maps the memory of more GPUs than its limit; {}\n",
                                loss);
   }
   if (!forest.note.empty()) console.out << wrap("Note: " + forest.note, console.width, "# ");
@@ -179,7 +179,7 @@ void print_loads(const Console& console, const Planned& planned, int maximum) {
   const auto idle = std::ranges::find(loads, 0, &LinkLoad::units);
   const auto used = static_cast<std::size_t>(idle - loads.begin());
   const std::size_t shown = std::min(used, static_cast<std::size_t>(maximum));
-  console.out << "#\n# Links, share of their capacity used at this rate\n";
+  console.out << "#\n# Links: share of their capacity that is used at this rate\n";
   Columns columns("llrr");
   for (std::size_t i = 0; i < shown; ++i) {
     const double share = share_used(loads[i], planned.forest);
@@ -230,7 +230,7 @@ void print_plan(const Console& console, const Planned& planned, const PlanView& 
                              describe_ranks(query, planned.machine->ranks()), query.profile,
                              to_string(query.links), other_plans(query));
   if (!std::isfinite(planned.forest.algbw_gbps)) {
-    console.out << "# Nothing to send: there is one rank\n";
+    console.out << "# Nothing to send: there is only one rank\n";
     return;
   }
   print_rates(console, planned);

@@ -23,7 +23,8 @@ std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend)
 /// it is not as long as --ranks.
 void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question);
 
-/// What to probe: GPUs, each a rank, or so many ranks on one of them or on this computer.
+/// What to probe: GPUs, each of which is a rank, or a number of ranks on one of them or on this
+/// computer.
 struct ProbeRequest {
   const BackendEntry* backend = nullptr;
   std::vector<int> devices;  ///< as CUDA numbers them; empty: all

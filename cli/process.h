@@ -10,9 +10,9 @@ namespace espalier {
 /// place. Reading and writing them fails as before.
 void hold_standard_streams();
 
-/// For main: Ctrl-C, a request to stop and a closed pipe end the process at once and in silence,
-/// with exit code 128 + signal (130 for Ctrl-C), after the temporary of a file being written is
-/// removed.
+/// For main: Ctrl-C, a request to stop and a closed pipe end the
+/// process at once and silently, with exit code 128 + signal (130 for
+/// Ctrl-C), after removing the temporary of a file being written.
 void end_cleanly_on_signals();
 
 /// While it lives, Ctrl-C prints this text on standard error before the process ends.

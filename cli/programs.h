@@ -25,7 +25,7 @@ struct ProgramRequest {
   std::int64_t chunks = 1;  ///< pieces of the longest op
 };
 
-/// Notes that --gpus and --relay, where given, need a machine.
+/// Notes a problem if --gpus or --relay is given without a machine.
 void refuse_gpus(Arguments& arguments);
 
 /// Reads --relay for ranks on `gpus` of a machine, null when it is not known; notes problems and

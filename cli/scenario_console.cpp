@@ -13,7 +13,7 @@ namespace espalier {
 
 namespace {
 
-/// A line each, below the block's tables. What is not as expected is told apart.
+/// A line each, below the block's tables. What is not as expected is marked.
 void print_judged(const Console& console, const std::vector<Judged>& judged) {
   for (const Judged& one : judged) {
     const ExpectedResult& expectation = one.expectation;
@@ -23,7 +23,7 @@ void print_judged(const Console& console, const std::vector<Judged>& judged) {
     const std::string verdict =
         one.as_expected()
             ? words.verdict
-            : fmt::format("FAILED: {}, expected was: {} ({}:{})", words.verdict,
+            : fmt::format("FAILED: {}, but expected: {} ({}:{})", words.verdict,
                           words.expected_verdict, expectation.where.file, expectation.where.line);
     const std::string line = fmt::format("{}{}: {}{}: {}", claim, trim(expectation.title),
                                          words.ours, expected, verdict);
@@ -91,6 +91,14 @@ void ScenarioConsole::end_block(const ScenarioBlock& block, const std::vector<Ju
 
 ScenarioObserver ScenarioConsole::observer() {
   ScenarioObserver observer;
+  observe_blocks(observer);
+  observe_tables(observer);
+  observe_executions(observer);
+  observe_training(observer);
+  return observer;
+}
+
+void ScenarioConsole::observe_blocks(ScenarioObserver& observer) {
   observer.begins = [this](std::size_t questions, std::size_t known) {
     progress_.emplace(console_, questions, known);
   };
@@ -110,7 +118,9 @@ ScenarioObserver ScenarioConsole::observer() {
   observer.block_ends = [this](const ScenarioBlock& block, const std::vector<Judged>& judged) {
     end_block(block, judged);
   };
+}
 
+void ScenarioConsole::observe_tables(ScenarioObserver& observer) {
   observer.table_begins = [this](const TableHead& head) {
     progress_->erase();
     if (!view_.print) return;
@@ -123,7 +133,9 @@ ScenarioObserver ScenarioConsole::observer() {
     if (table_) table_->add(outcome);
   };
   observer.table_ends = [this](const Answers& answers) { end_table(answers); };
+}
 
+void ScenarioConsole::observe_executions(ScenarioObserver& observer) {
   observer.execution_begins = [this](const Query& query) {
     progress_->resume(fmt::format("{} with real data", query.algorithm));
     if (!view_.print) return;
@@ -141,7 +153,9 @@ ScenarioObserver ScenarioConsole::observer() {
     if (execution_) execution_->finish(answers);
     execution_.reset();
   };
+}
 
+void ScenarioConsole::observe_training(ScenarioObserver& observer) {
   observer.training_begins = [this](const TrainingSweep& sweep) {
     progress_->erase();
     if (!view_.print) return;
@@ -158,7 +172,6 @@ ScenarioObserver ScenarioConsole::observer() {
     if (training_) training_->finish(answers);
     training_.reset();
   };
-  return observer;
 }
 
 }  // namespace espalier

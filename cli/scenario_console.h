@@ -29,6 +29,12 @@ class ScenarioConsole {
   ScenarioObserver observer();
 
  private:
+  // Each sets the functions that belong together.
+  void observe_blocks(ScenarioObserver& observer);
+  void observe_tables(ScenarioObserver& observer);
+  void observe_executions(ScenarioObserver& observer);
+  void observe_training(ScenarioObserver& observer);
+
   void title(std::string_view mark, std::string_view text, const std::string& note);
   void end_table(const Answers& answers);
   void end_block(const ScenarioBlock& block, const std::vector<Judged>& judged);

@@ -33,7 +33,7 @@ std::string size_classes(const Model& model) {
 
 void print_steps(const Console& console, const Model& model) {
   if (model.steps.empty()) {
-    console.out << "Step times: none known\n";
+    console.out << "Step times: none are known\n";
     return;
   }
   console.out << "Step times on one GPU\n";
@@ -59,7 +59,7 @@ void show_model(const Console& console, const Model& model) {
       model.elements(), format_bytes(model.elements() * kBytesPerElement), model.multiply_adds(),
       model.sample, size_classes(model), model.backward_to_forward);
   print_steps(console, model);
-  console.out << "Tensors in forward order; gradients come last first\n";
+  console.out << "Tensors in forward order; gradients are computed in reverse order\n";
   Columns table("lrrrr");
   table.add({"name", "elements", "size", "uses", "% of time"});
   const double all = model.multiply_adds();

@@ -140,7 +140,7 @@ void show_links(const Console& console, const Topology& topology, const std::set
         "{} x{}: {}{} GB/s {}, {}{}{} ({})\n", name, count,
         count > 1 ? fmt::format("{} x ", count) : "", format_gbps(gbps),
         duplex == Duplex::full   ? "each way"
-        : duplex == Duplex::half ? "both ways together"
+        : duplex == Duplex::half ? "both directions together"
                                  : fmt::format("shared by all of '{}'", medium),
         format_seconds(latency_s), measured_text(measured_gbps, factor, what_if),
         what_if.empty() ? "" : fmt::format(", what if {}", what_if), counted(pairs.size(), "link"));
@@ -188,7 +188,7 @@ void show_matrix(const Console& console, const Topology& topology) {
       {"NODE", "NODE  several CPUs of one socket"},
       {"SYS", "SYS   CPUs of several sockets"},
       {"NET", "NET   on different hosts"},
-      {"-", "-     not joined inside the host"}};
+      {"-", "-     not connected within the host"}};
   for (const auto& [cell, meaning] : legend) {
     if (seen.contains(cell)) console.out << "  " << meaning << '\n';
   }
@@ -231,12 +231,13 @@ void show_topology(const Console& console, const Topology& topology) {
   console.out << styled(console, Style::bold, topology.name) << ": " << topology.title << '\n';
   const std::size_t gpus = topology.gpus().size();
   const std::set<int> hosts = shown_hosts(topology);
-  console.out << fmt::format("{}, {}{}\n\n", counted(gpus, "GPU"),
-                             counted(static_cast<std::size_t>(topology.hosts), "host"),
-                             topology.hosts == 1 ? ""
-                             : hosts.size() == 2
-                                 ? "; nodes and links of the first one:"
-                                 : "; nodes and links of the first one, and of those unlike it:");
+  console.out << fmt::format(
+      "{}, {}{}\n\n", counted(gpus, "GPU"),
+      counted(static_cast<std::size_t>(topology.hosts), "host"),
+      topology.hosts == 1 ? ""
+      : hosts.size() == 2
+          ? "; nodes and links of the first one:"
+          : "; nodes and links of the first one, and of those that differ from it:");
   show_nodes(console, topology, hosts);
   show_links(console, topology, hosts);
   show_matrix(console, topology);

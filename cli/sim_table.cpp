@@ -202,8 +202,9 @@ void print_links(const Console& console, const Outcome& outcome, int maximum) {
   std::vector<LinkUse> links = outcome.report.simulated->links;
   std::erase_if(links, [](const LinkUse& link) { return link.bytes == 0; });
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkUse::utilization);
-  console.out << fmt::format("#\n# Links of {} at {}, share of the time they are busy\n",
-                             algorithm_label(outcome), describe_size(outcome.query.size_bytes));
+  console.out << fmt::format(
+      "#\n# Links of {} at {}: share of the time during which they are busy\n",
+      algorithm_label(outcome), describe_size(outcome.query.size_bytes));
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(maximum); ++i) {
     const LinkUse& link = links[i];

@@ -51,13 +51,13 @@ void print_problems(const Console& console, const std::vector<Diagnostic>& probl
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);
 
-/// "# Not here: ring: no route ...": below a table.
+/// "# Not possible here: ring: no route ...": below a table.
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped);
 
 /// The busiest links of a simulated run as bars, at most `maximum` of them.
 void print_links(const Console& console, const Outcome& outcome, int maximum);
 
-/// The chain of ops that decided the time; the middle of a long one is left out.
+/// The critical path; the middle of a long one is left out.
 void print_critical_path(const Console& console, const Outcome& outcome);
 
 }  // namespace espalier

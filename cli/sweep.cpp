@@ -57,8 +57,8 @@ void read_collective(Arguments& arguments, const std::optional<Contract>& contra
 
 void read_chooser(Arguments& arguments, const std::string& word, const Query& question) {
   if (is_auto(word) && question.ranks > 0) {
-    arguments.problem_of("--algorithm", "auto chooses by simulating a machine, and none is named",
-                         "--topology names one");
+    arguments.problem_of("--algorithm", "auto chooses by simulating a machine, but none is named",
+                         "name one with --topology");
   }
   arguments.reading("--algorithm", [&] {
     check_algorithm(word, question.collective);
@@ -105,7 +105,7 @@ int read_machine(Arguments& arguments, Query& question) {
   if (!question.topology.empty()) {
     machine = arguments.reading("--topology", [&] { return load_topology(question.topology); });
   } else if (!takes(arguments.verb(), "--ranks") && !arguments.has_unknown()) {
-    arguments.problem("which machine? --topology is missing", "espalier list topologies");
+    arguments.problem("no machine is given: --topology is missing", "espalier list topologies");
   }
   question.gpus = arguments.gpus("--gpus");
   const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);

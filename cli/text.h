@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-/// `value` with up to two decimals, fewer when it would be wider than `width`: how nccl-tests
+/// `value` with up to two decimals, or fewer if it would be wider than `width`, as nccl-tests
 /// prints times and bandwidths. No digit before the point is lost, even if the text is then wider.
 std::string fit_number(double value, int width);
 

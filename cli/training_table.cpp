@@ -62,7 +62,7 @@ TrainingTable::TrainingTable(const Console& console, const TrainingSweep& sweep)
   const TrainingQuery& question = sweep.question;
   const Query& exchange = question.exchange;
   console_.out << fmt::format(
-      "# training {} on {}\n# batch {} a GPU, {} ms an iteration on one GPU ({})\n{}"
+      "# training {} on {}\n# batch {} per GPU, {} ms per iteration on one GPU ({})\n{}"
       "# profile {}, links {}, {}, {}\n#\n",
       question.model->name, describe_ranks(exchange, sweep.ranks), question.batch,
       fit_number(question.step_s * 1e3, 8), question.step_source,

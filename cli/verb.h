@@ -63,7 +63,7 @@ const std::vector<OptionSpec>& all_options();
 /// \pre there is such an option.
 const OptionSpec& option_spec(std::string_view name);
 
-/// That a verb takes an option, and what it means to leave it out.
+/// An option that a verb takes, and its default.
 struct OptionUse {
   std::string_view name;
   std::string_view default_value = {};  ///< value when not given; shown in help when not empty
@@ -91,7 +91,7 @@ struct Verb {
   Positional positional;
   std::vector<OptionUse> options;
   std::vector<Example> examples;
-  /// Does it. Returns the exit code; throws Error.
+  /// Runs the verb. Returns the exit code; throws Error.
   int (*run)(Arguments& arguments, const Console& console);
 };
 

@@ -62,7 +62,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
   if (!output.empty() && !sweep.question.topology.empty()) {
-    arguments.problem_of("--output", "nothing is probed where --topology names a machine");
+    arguments.problem_of("--output", "nothing is probed if --topology names a machine");
   }
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
   arguments.finish();
@@ -112,13 +112,16 @@ int run_compare(Arguments& arguments, const Console& console) {
 const Verb& compare_verb() {
   static const Verb verb = {
       "compare",
-      "predict a collective on this machine, run it, and show the error",
+      "predict a collective on this machine, run it, and show the prediction error",
       "Simulates every program on the topology of this machine and executes the same program with "
-      "real data. The table shows both times by message size and what the prediction is off by; "
-      "below stands the median error. --topology names a file of `espalier probe`; without it the "
-      "machine is probed first, which --output keeps: every GPU a rank where there are several and "
-      "neither --ranks nor --devices says otherwise. --trace writes the timelines of the fastest "
-      "run of the largest message, predicted and measured, one below the other. Exit code 1 when "
+      "real data. The table shows both times and the error of the prediction, by message size; "
+      "the median error follows below. --topology names a file written by `espalier probe`. "
+      "Without it, the "
+      "machine is probed first, and --output saves the result; if there are several GPUs, each is "
+      "a rank, unless "
+      "--ranks or --devices is given. --trace writes the timelines of the fastest "
+      "run of the largest message, predicted and measured, one below the other. The exit code is 1 "
+      "if "
       "an element is wrong.",
       {},
       {{"--backend", "host"},
@@ -146,9 +149,9 @@ const Verb& compare_verb() {
        {"--trace"}},
       {{"compare --algorithm ring optimal", "four ranks on this computer"},
        {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",
-        "eight ranks on one GPU, which is probed first"},
+        "eight ranks on one GPU, probed first"},
        {"compare --backend cuda --topology here.yaml --algorithm all --trace both.json",
-        "every algorithm on a machine that was probed before"}},
+        "every algorithm on a machine probed earlier"}},
       run_compare};
   return verb;
 }

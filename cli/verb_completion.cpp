@@ -241,8 +241,9 @@ int run_completion(Arguments& arguments, const Console& console) {
 const Verb& completion_verb() {
   static const Verb verb = {
       "completion",
-      "print what makes a shell complete verbs, options and names",
-      "The text is made from the same tables as the verbs, so it is right for this version.",
+      "print a script that makes a shell complete verbs, options and names",
+      "The script is generated from the same tables as the verbs, so it always matches this "
+      "version.",
       {"SHELL", "bash, zsh or fish", WordKind::shell, 1, 1},
       {},
       {{"completion bash", "load it with: source <(espalier completion bash)"}},

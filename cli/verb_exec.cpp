@@ -84,12 +84,16 @@ const Verb& exec_verb() {
       "run a collective with real data and check every element",
       "Builds and verifies the program, runs it on the threads and memory of this computer or, "
       "with --backend cuda, on its GPUs, out of place and in place, and compares the results with "
-      "the right ones. The table is that of nccl-tests. Exit code 1 when an element is wrong. A "
-      "machine may be named so that its chunk sizes and host memories are used; the times are "
-      "always those of this computer. On GPUs, the machine's are those of this computer with the "
-      "same numbers, unless --devices says where the ranks are. The "
-      "algorithm auto stands for what is fastest on that machine, tuned:FILE for what a table of "
-      "`espalier tune` says.",
+      "the correct ones. The table is that of nccl-tests. The exit code is 1 if an element is "
+      "wrong. A "
+      "machine can be named to run the program made for it, with its chunk sizes and host "
+      "memories; the times are "
+      "always those of this computer. With --backend cuda, a machine's GPUs are the GPUs of this "
+      "computer with the "
+      "same numbers, unless --devices places the ranks. The "
+      "algorithm auto is the fastest one on the named machine, tuned:FILE the choice of a table "
+      "written by "
+      "`espalier tune`.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},
@@ -117,7 +121,7 @@ const Verb& exec_verb() {
        {"exec --backend cuda --devices 0,0,0,0 --algorithm ring --size 1KiB..1GiB",
         "four ranks on one GPU"},
        {"exec --topology dgx1-v100 --gpus 0-3 --algorithm ring --iters 5",
-        "the very program that would run on these GPUs"}},
+        "the program that would run on these GPUs"}},
       run_exec};
   return verb;
 }

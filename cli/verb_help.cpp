@@ -31,13 +31,14 @@ int run_help(Arguments& arguments, const Console& console) {
 }  // namespace
 
 const Verb& help_verb() {
-  static const Verb verb = {"help",
-                            "explain a verb",
-                            "Says what a verb does, its options with their defaults, and examples.",
-                            {"VERB", "a verb", WordKind::verb, 0, 1},
-                            {{"--markdown"}},
-                            {{"help sim", "all about sim"}},
-                            run_help};
+  static const Verb verb = {
+      "help",
+      "explain a verb",
+      "Shows what a verb does, its options with their defaults, and examples.",
+      {"VERB", "a verb", WordKind::verb, 0, 1},
+      {{"--markdown"}},
+      {{"help sim", "all about sim"}},
+      run_help};
   return verb;
 }
 

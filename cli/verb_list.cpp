@@ -75,10 +75,11 @@ std::vector<Item> models() {
 }
 
 std::vector<Item> profiles() {
-  return {
-      {"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
-      {"kernel", "copies by kernels on the GPUs, as NCCL makes them: a few us per hop", {}},
-      {"copy_engine", "copies by copy engines, as cudaMemcpyPeer makes them: some 10 us each", {}}};
+  return {{"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
+          {"kernel", "copies by kernels on the GPUs, as NCCL makes them: a few us per hop", {}},
+          {"copy_engine",
+           "copies by copy engines, as cudaMemcpyPeer makes them: about 10 us each",
+           {}}};
 }
 
 /// "25 GB/s"; machines have Ethernet of several speeds.
@@ -135,16 +136,17 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"topologies",
-       "machines, and generic ones with parameters",
+       "built-in machines, and generic ones with parameters",
        topologies,
-       {"A machine with a network takes NAME:nodes=N. Generic ones: ring:n=1024,gbps=50"}},
-      {"algorithms", "what each serves and needs, and where it comes from", algorithms},
+       {"A machine with a network can be a cluster: NAME:nodes=N. Generic ones: "
+        "ring:n=1024,gbps=50"}},
+      {"algorithms", "which collectives each serves, what it needs, and its source", algorithms},
       {"scenarios", "studies to run", scenarios},
-      {"models", "networks to train, with their gradients", models},
+      {"models", "networks to train, with the sizes of their gradients", models},
       {"profiles", "ways of moving bytes", profiles},
       {"link_kinds", "kinds of links, how fast they are, and who says so", link_kinds,
        built_in_profiles().sources},
-      {"collectives", "what can be asked for", collectives},
+      {"collectives", "the operations that can be simulated and run", collectives},
       {"backends", "what runs programs", backends}};
   return all;
 }
@@ -165,7 +167,7 @@ void print(const Console& console, const std::vector<Item>& items, bool shared_d
     }
     console.out << details.render(std::string(name_width + 2, ' '));
   }
-  if (!seen.empty()) console.out << "\nParameters of the generic ones\n" << shared.render("  ");
+  if (!seen.empty()) console.out << "\nParameters of generic machines\n" << shared.render("  ");
 }
 
 Json items_json(const std::vector<Item>& items) {
@@ -184,7 +186,7 @@ int run_list(Arguments& arguments, const Console& console) {
   const std::string wanted = arguments.positionals().empty() ? "" : arguments.positionals().front();
   const auto kind = std::ranges::find(kinds(), wanted, &Kind::name);
   if (kind == kinds().end() && !wanted.empty()) {
-    arguments.problem(fmt::format("nothing to list is called {}", quote(wanted)),
+    arguments.problem(fmt::format("there is no list of {}", quote(wanted)),
                       did_you_mean(wanted, words_of(WordKind::list_kind)));
   }
   arguments.finish();
@@ -211,15 +213,15 @@ int run_list(Arguments& arguments, const Console& console) {
 const Verb& list_verb() {
   static const Verb verb = {
       "list",
-      "say which topologies, algorithms, scenarios, ... there are",
-      "Without a word, says what can be listed. Of an algorithm, the list says which collectives "
-      "it serves, its parameters, what it needs, and the paper it comes from.",
+      "list topologies, algorithms, scenarios, ...",
+      "Without WHAT, says what can be listed. The list of algorithms shows which collectives "
+      "each one serves, its parameters, what it needs, and the paper it comes from.",
       {"WHAT",
        "topologies, algorithms, scenarios, models, profiles, link_kinds, collectives or backends",
        WordKind::list_kind, 0, 1},
       {{"--json"}},
       {{"list topologies", "machines that can be simulated"},
-       {"list algorithms --json -", "for programs"}},
+       {"list algorithms --json -", "as JSON"}},
       run_list};
   return verb;
 }

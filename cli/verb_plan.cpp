@@ -38,7 +38,7 @@ std::vector<std::string> read_planners(Arguments& arguments, const Sweep& sweep)
   }
   if (sweep.all_algorithms && chosen.empty()) {
     arguments.problem_of("--algorithm",
-                         fmt::format("none plans trees for {}", to_string(collective)));
+                         fmt::format("no algorithm plans trees for {}", to_string(collective)));
   }
   return chosen;
 }
@@ -55,7 +55,7 @@ Outputs read_outputs(Arguments& arguments, std::size_t plans) {
                         arguments.output("--save")};
   for (const char* option : {"--dot", "--save"}) {
     if (plans > 1 && arguments.given(option)) {
-      arguments.problem_of(option, "holds one plan, and there are several algorithms",
+      arguments.problem_of(option, "writes one plan, but there are several algorithms",
                            "name one with --algorithm");
     }
   }
@@ -113,10 +113,11 @@ int run_plan(Arguments& arguments, const Console& console) {
 const Verb& plan_verb() {
   static const Verb verb = {
       "plan",
-      "plan the best trees of a machine, with the proof beside them",
-      "Shows the trees that an algorithm packs into the links of a machine: the part of the "
-      "message each carries, what that puts on every link, the rate it amounts to, and the bound "
-      "no schedule can beat, with its certificate. Rates count bandwidth alone; sim adds the rest.",
+      "plan the best trees for a machine, and prove how good they are",
+      "Shows the trees that an algorithm packs into the links of a machine, the part of the "
+      "message that each carries, the load on every link, the resulting rate, and the bound that "
+      "no schedule can beat, with its certificate. Rates count bandwidth only; sim adds latency "
+      "and start-up.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},
@@ -134,9 +135,9 @@ const Verb& plan_verb() {
        {"--json"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",
-        "trees to look at: dot -Tsvg trees.dot"},
+        "draw the trees with: dot -Tsvg trees.dot"},
        {"plan --topology dgx-a100:nodes=2 --save best.esp",
-        "the program, for verify best.esp --topology dgx-a100:nodes=2"}},
+        "the program; check it with verify best.esp --topology dgx-a100:nodes=2"}},
       run_plan};
   return verb;
 }

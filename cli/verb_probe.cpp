@@ -82,7 +82,7 @@ int run_probe(Arguments& arguments, const Console& console) {
   print_memory(console, survey);
   console.out << fmt::format(
       "# half of the times differ by more than {:.1f} % between rounds{}\n#\n", 100 * survey.spread,
-      survey.spread > kUnsteady ? ": the computer was busy; probe again when it is not" : "");
+      survey.spread > kUnsteady ? ": the computer was busy; probe again when it is idle" : "");
   if (output.empty()) {
     console.out << "# --output FILE writes the topology\n";
   } else {
@@ -98,15 +98,16 @@ const Verb& probe_verb() {
   static const Verb verb = {
       "probe",
       "measure this machine and write its topology",
-      "Asks the system what GPUs there are and how they are joined, then measures what a transfer "
+      "Asks the system which GPUs there are and how they are connected, then measures what a "
+      "transfer "
       "costs to start and how fast it goes: within every GPU, between every pair in each direction "
-      "and in both at once, to and from the memory of the host, by kernels and by copy engines; "
+      "and in both at once, and to and from host memory, by kernels and by copy engines; "
       "and "
       "how fast memory is when 2, 4 and 8 operands are combined. Everything is measured in "
-      "three rounds, of which the medians count. --output writes a topology of what was found, "
+      "three rounds, and the medians count. --output writes the resulting topology, "
       "which `sim`, `plan`, `tune` and "
-      "`compare` take as --topology. With --backend host the machine is this computer's threads "
-      "and memory. docs/probing.md says how figures are found.",
+      "`compare` accept as --topology. With --backend host, the machine is this computer's threads "
+      "and memory. docs/probing.md explains how figures are found.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},

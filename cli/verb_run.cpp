@@ -41,7 +41,7 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& co
       if (other.empty()) {
         files.push_back(std::move(file));
       } else {
-        say(console, fmt::format("skipped {}, which is of schema {}", quote(path), other));
+        say(console, fmt::format("skipped {}, whose schema is {}", quote(path), other));
       }
     }
     if (files.empty()) arguments.problem(fmt::format("no scenario in {}", quote(word)));
@@ -59,7 +59,8 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& co
 /// The file of --resume.
 std::string read_journal_name(Arguments& arguments) {
   if (arguments.text("--resume") != "-") return arguments.output("--resume");
-  arguments.problem_of("--resume", "answers are kept in a file, which is read again");
+  arguments.problem_of("--resume",
+                       "answers are kept in a file that can be read again, not on standard output");
   return {};
 }
 
@@ -124,16 +125,19 @@ const Verb& run_verb() {
   static const Verb verb = {
       "run",
       "run studies: scenario files, built-in ones by name, or a folder of them",
-      "A scenario asks one or many questions of the kind `sim` answers, may say what it expects of "
-      "the answers, and may also execute the best one with real data. docs/scenarios.md has the "
-      "format. The exit code is 1 when an expectation is not met. Answers are found by worker "
-      "processes; with --resume, a run that was interrupted goes on where it was.",
+      "A scenario asks any number of the questions that `sim` answers. It can state what it "
+      "expects of "
+      "the answers, and can execute the best algorithm with real data. docs/scenarios.md describes "
+      "the "
+      "format. The exit code is 1 if an expectation is not met. Worker processes find the answers; "
+      "with --resume, an interrupted run continues where it stopped.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
       {{"--jobs", "0"}, {"--resume"}, {"--show-links", "16"}, {"--json"}, {"--csv"}, {"--claims"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"},
-       {"run my_sweep.yaml --resume sweep.jsonl", "a long one, which may be interrupted"}},
+       {"run my_sweep.yaml --resume sweep.jsonl",
+        "a long study that can be interrupted and resumed"}},
       run_run};
   return verb;
 }

@@ -46,7 +46,7 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   if (topology && (!algorithm || spec != name || arguments.given("--dot"))) return Thing::topology;
   if (topology && algorithm) {
     arguments.problem(
-        fmt::format("{} is a machine and an algorithm", quote(name)),
+        fmt::format("{} is both a machine and an algorithm", quote(name)),
         fmt::format("show {0}:n=8 shows the machine, show {0} --ranks 8 the program", name));
     return std::nullopt;
   }
@@ -77,8 +77,9 @@ void refuse_options(Arguments& arguments, Thing thing) {
     const bool is_dot = use.name == "--dot";
     const bool fits = is_dot ? thing == Thing::topology : is_algorithm;
     if (fits || !arguments.given(use.name)) continue;
-    arguments.problem_of(use.name, fmt::format("{} is shown without it", called),
-                         is_dot ? "--dot draws machines" : "it chooses an algorithm's program");
+    arguments.problem_of(
+        use.name, fmt::format("does not apply to {}", called),
+        is_dot ? "--dot draws machines" : "this option applies to the program of an algorithm");
   }
 }
 
@@ -144,17 +145,17 @@ int run_show(Arguments& arguments, const Console& console) {
 const Verb& show_verb() {
   static const Verb verb = {
       "show",
-      "print a machine, an algorithm's program, a scenario, or a model",
-      "Of a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
-      "profile makes of the links. Of an algorithm: its program in the text form that verify "
-      "reads. Of a scenario: its file. Of a model: its gradients and step times.",
+      "print a machine, an algorithm's program, a scenario or a model",
+      "For a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
+      "profile makes of the links. For an algorithm: its program in the text form that verify "
+      "reads. For a scenario: its file. For a model: its gradients and step times.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
       program_options({}, {{"--dot"}}),
       {{"show dgx1-v100", "a machine"},
-       {"show dgx1-v100 --dot", "the same for Graphviz"},
+       {"show dgx1-v100 --dot", "the same machine as a Graphviz graph"},
        {"show ring --ranks 4 --collective allreduce", "a program"},
        {"show quickstart", "a scenario"},
-       {"show resnet50", "the gradients that training a network makes"}},
+       {"show resnet50", "a model: the sizes of its gradients, and its step times"}},
       run_show};
   return verb;
 }

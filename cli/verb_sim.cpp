@@ -44,12 +44,15 @@ const Verb& sim_verb() {
   static const Verb verb = {
       "sim",
       "predict how long a collective takes on a machine",
-      "Builds the program of every algorithm asked for, verifies it, and simulates it on the links "
-      "of the machine. The table has the columns of nccl-tests, fastest first for every size; "
-      "%bound is the share of what no schedule on the links it uses could beat, and below stands "
-      "why. The algorithm auto stands for the fastest one, auto:A|B for that of two, and "
+      "Builds the program of each algorithm, verifies it, and simulates it on the links "
+      "of the machine. The table has the columns of nccl-tests, with the fastest algorithm first "
+      "for every size; "
+      "%bound is the percentage of the bound for the links that the algorithm uses; the proof of "
+      "the bound "
+      "follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, and "
       "tuned:FILE "
-      "for what a table of `espalier tune` says, by size. For one algorithm the average bus "
+      "the choice by size of a table written by `espalier tune`. For a single algorithm, the "
+      "average bus "
       "bandwidth over the sizes "
       "follows, as nccl-tests prints it.",
       {},
@@ -73,9 +76,9 @@ const Verb& sim_verb() {
        {"sim --topology dgx1-v100 --gpus 0-5 --size 4KiB..1GiB --algorithm ring",
         "one algorithm on six of its GPUs, from small to large messages"},
        {"sim --topology ring:n=1024,gbps=50 --algorithm ring --profile ideal",
-        "a machine made from numbers, without start-up costs"},
+        "a generic machine, without start-up costs"},
        {"sim --topology dgx1-v100 --show-links 8 --trace timeline.json",
-        "which links limit the fastest, and its timeline"}},
+        "the busiest links of the fastest algorithm, and its timeline"}},
       run_sim};
   return verb;
 }

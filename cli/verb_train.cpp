@@ -25,7 +25,7 @@ struct TrainingWords {
   bool all_algorithms = false;
 };
 
-/// The first so many of the GPUs, for every number of --gpu-counts.
+/// For every number of --gpu-counts, that many GPUs from the front.
 void read_gpu_sets(Arguments& arguments, TrainingSweep& sweep) {
   const std::vector<int>& gpus = sweep.question.exchange.gpus;
   if (!arguments.given("--gpu-counts")) {
@@ -34,7 +34,7 @@ void read_gpu_sets(Arguments& arguments, TrainingSweep& sweep) {
   }
   const auto counts = parse_int_list(arguments.text("--gpu-counts"));
   if (!counts || counts->empty()) {
-    arguments.problem_of("--gpu-counts", "numbers of GPUs are missing", "such as 1,2,4,8");
+    arguments.problem_of("--gpu-counts", "the numbers of GPUs are missing", "such as 1,2,4,8");
     return;
   }
   for (const int count : *counts) {
@@ -58,7 +58,7 @@ void read_step(Arguments& arguments, TrainingSweep& sweep) {
   if (arguments.given("--gpu-type")) gpu_type = arguments.text("--gpu-type");
   if (arguments.given("--compute-ms")) {
     if (gpu_type) arguments.problem("--compute-ms and --gpu-type exclude each other");
-    if (!batch) arguments.problem("--compute-ms is the time of which --batch?");
+    if (!batch) arguments.problem("--compute-ms also needs --batch");
     set_given_step(question, arguments.number("--compute-ms", kMinComputeMs, kMaxComputeMs),
                    batch.value_or(1));
   } else if (question.model && sweep.ranks > 0) {
@@ -66,9 +66,10 @@ void read_step(Arguments& arguments, TrainingSweep& sweep) {
       set_known_step(question, load_topology(question.exchange.topology), gpu_type, batch);
     } catch (const Error& error) {
       const Diagnostic& problem = error.diagnostics().front();
-      arguments.problem(problem.message, problem.suggestion.empty()
-                                             ? "--compute-ms gives it"
-                                             : problem.suggestion + "; or --compute-ms gives it");
+      arguments.problem(problem.message,
+                        problem.suggestion.empty()
+                            ? "set it with --compute-ms"
+                            : problem.suggestion + "; or set it with --compute-ms");
     }
   }
 }
@@ -83,7 +84,7 @@ TrainingWords read_training(Arguments& arguments) {
       question.model = std::make_shared<const Model>(std::move(*model));
     }
   } else if (!arguments.has_unknown()) {
-    arguments.problem("which model? --model is missing", "espalier list models");
+    arguments.problem("no model is given: --model is missing", "espalier list models");
   }
   sweep.ranks = read_machine(arguments, question.exchange);
   read_simulation(arguments, question.exchange);
@@ -148,15 +149,18 @@ const Verb& train_verb() {
   static const Verb verb = {
       "train",
       "predict how long an iteration of training takes on a machine",
-      "Every GPU computes the forward and backward pass of its share of a batch; gradients are "
-      "added up over all GPUs. They are gathered in fusion buffers, and each bucket is exchanged "
-      "as soon as its last gradient is made, one after the other. The whole iteration is one "
-      "program, verified and simulated. Exposed is what the iteration takes longer than "
-      "computing, hidden the rest of the communication, and efficiency is samples per second "
-      "against those of as many GPUs of the model's step time that need not communicate. An "
+      "Every GPU computes the forward and backward pass for its share of a batch, and gradients "
+      "are "
+      "added up over all GPUs. They are collected in fusion buffers; each bucket is exchanged "
+      "when its last gradient is ready, one bucket after the other. The whole iteration is one "
+      "program, which is verified and simulated. Exposed is the time by which the iteration "
+      "exceeds "
+      "computation, and hidden is the rest of the communication. Efficiency is samples per second, "
+      "compared with those of as many GPUs that do not communicate. An "
       "algorithm is one for "
-      "allreduce, auto, tuned:FILE, or two as knomial+pipelined_chain: a reduce, and a broadcast "
-      "of the result. owners:direct+pipelined_chain is a reducescatter, and a broadcast by every "
+      "allreduce, auto, tuned:FILE, or a pair such as knomial+pipelined_chain: a reduce, then a "
+      "broadcast "
+      "of the result. owners:direct+pipelined_chain is a reducescatter, then a broadcast by every "
       "rank.",
       {},
       {{"--model"},          {"--topology"},

@@ -6,6 +6,7 @@
 
 #include "algorithms/program_file.h"
 #include "cli/sim_table.h"
+#include "cli/sweep.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "core/units.h"
@@ -58,7 +59,8 @@ std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning) {
 
 void print_front(const Console& console, const Tuning& tuning) {
   console.out << fmt::format(
-      "#\n# Latency is the time of {}, bandwidth the algbw of {}; * no other is better in both\n",
+      "#\n# Latency is the time of {}, bandwidth the algbw of {}; * marks those that no other one "
+      "beats in both\n",
       describe_size(tuning.choices.front().up_to_bytes),
       describe_size(tuning.choices.back().up_to_bytes));
   Columns columns("lrrl");
@@ -69,7 +71,8 @@ void print_front(const Console& console, const Tuning& tuning) {
   }
   console.out << columns.render("#   ");
   for (const auto& [algorithm, reason] : tuning.skipped) {
-    console.out << wrap(fmt::format("Not here: {}: {}", algorithm, reason), console.width, "# ");
+    console.out << wrap(fmt::format("Not possible here: {}: {}", algorithm, reason), console.width,
+                        "# ");
   }
 }
 
@@ -124,9 +127,11 @@ const Verb& tune_verb() {
       "tune",
       "find the fastest algorithm and chunk size for every message size",
       "Simulates the algorithms, each with several values of its parameters, and shows which one "
-      "to use for which size, and which are good for small messages, for large ones or for both. "
-      "--output writes the choices as a table that `--algorithm tuned:FILE` of `sim`, `exec` and "
-      "scenarios uses; `--algorithm auto` makes the same choice without a file. docs/tuning.md has "
+      "to use for which size, and which are good for small messages, for large messages or for "
+      "both. "
+      "--output writes the choices as a table for `--algorithm tuned:FILE` in `sim`, `exec` and "
+      "scenarios; `--algorithm auto` makes the same choice without a file. docs/tuning.md "
+      "describes "
       "the format.",
       {},
       {{"--topology"},

@@ -47,18 +47,18 @@ std::vector<Diagnostic> machine_problems(const Program& program, const Machine& 
   if (ranks > placement.ranks.size() || hosts > placement.hosts.size()) {
     return {
         {"R10",
-         fmt::format("the program needs {} ranks and {} host memories, and {} has {} and {}", ranks,
+         fmt::format("the program needs {} ranks and {} host memories, but {} has {} and {}", ranks,
                      hosts, machine.topology->name, placement.ranks.size(), placement.hosts.size()),
-         "another machine, or other --gpus",
+         "choose another machine or other --gpus",
          {}}};
   }
   if (static_cast<std::size_t>(program.relays) > placement.relays.size()) {
     return {{"R10",
-             fmt::format("the program needs {}, and {} given",
+             fmt::format("the program needs {}, but {} given",
                          counted(static_cast<std::size_t>(program.relays), "relay"),
                          placement.relays.empty() ? "none is"
                                                   : fmt::format("{} are", placement.relays.size())),
-             "--relay names idle GPUs that may take part",
+             "name idle GPUs with --relay",
              {}}};
   }
   placement.ranks.resize(ranks);
@@ -159,8 +159,9 @@ void print(const Console& console, const Verdict& verdict) {
   }
   console.out << styled(console, Style::good, "ok") << "      " << verdict.facts << '\n';
   if (!verification.order_consistent) {
-    console.out << "        note [R9]: ranks combine in different orders; floating-point results "
-                   "may differ in the last bit\n";
+    console.out
+        << "        note [R9]: ranks combine inputs in different orders, so floating-point results "
+           "may differ in the last bit\n";
   }
   if (verification.proof == Proof::probabilistic) {
     console.out
@@ -173,8 +174,8 @@ void print(const Console& console, const Verdict& verdict) {
 void refuse_building(Arguments& arguments) {
   for (const char* option : {"--ranks", "--collective", "--root", "--in-place", "--chunks"}) {
     if (!arguments.given(option)) continue;
-    arguments.problem_of(option, "a program in a file is verified as it is",
-                         "it chooses an --algorithm's program");
+    arguments.problem_of(option, "does not apply to a program in a file",
+                         "it applies to the program of an --algorithm");
   }
 }
 
@@ -237,19 +238,20 @@ int run_verify(Arguments& arguments, const Console& console) {
 const Verb& verify_verb() {
   static const Verb verb = {
       "verify",
-      "prove a program right, or say what is wrong with it",
-      "Checks the rules of docs/ir.md: no race, no deadlock, no read of undefined data, and every "
-      "element of every result combined from exactly the right inputs. Takes programs in text form "
-      "(- is standard input) or builds those of algorithms. With a machine, every transfer must "
-      "have a route there. Exit code 1 when a rule is broken, 2 when a file is no program; the "
+      "prove a program right, or explain what is wrong with it",
+      "Checks the rules of docs/ir.md: no race, no deadlock, no read of undefined data, and each "
+      "element of each result combined from exactly the right inputs. Takes programs in text form "
+      "(- for standard input) or builds those of algorithms. With a machine, each transfer must "
+      "have a route there. The exit code is 1 if a rule is broken and 2 if a file is not a "
+      "program; the "
       "others are judged all the same. Results are compared exactly, but for those of very large "
       "programs: random sums stand for their inputs, and the verdict says so.",
-      {"FILE", "programs in the text form that show prints", WordKind::file, 0, 1'000'000},
+      {"FILE", "programs in the text form that `show` prints", WordKind::file, 0, 1'000'000},
       program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--json"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
        {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",
-        "and every transfer has a route"}},
+        "also check that every transfer has a route"}},
       run_verify};
   return verb;
 }

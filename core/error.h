@@ -17,7 +17,7 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-/// One problem, in a plain sentence, with where it is and what to do about it.
+/// One problem in a plain sentence, with its location and a suggestion.
 struct Diagnostic {
   std::string rule;        ///< number of the rule in docs/ir.md ("R7"), "limit", or empty
   std::string message;     ///< what is wrong
@@ -25,7 +25,7 @@ struct Diagnostic {
   Location where;
 };
 
-/// Whose fault it is, and with that the exit code: usage and input 2, unsupported and runtime 3.
+/// Whose fault it is. It decides the exit code: usage and input 2, unsupported and runtime 3.
 /// `unsupported` is what is not possible here: there is no GPU, no route, not enough memory.
 /// `runtime` is what went wrong on the way: a program that is stuck, a call that failed.
 enum class ErrorKind { usage, input, unsupported, runtime };
@@ -36,8 +36,8 @@ int exit_code(ErrorKind kind);
 std::string render(const Diagnostic& diagnostic);
 
 /// The one exception of the project: the user's input is wrong, or the machine said no. It carries
-/// every problem found, not only the first. Caught in cli/, in tests, and by readers
-/// that add where the text stood which was wrong.
+/// every problem found, not only the first. Caught in cli/, in
+/// tests, and by readers that add the location of the faulty text.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const std::string& suggestion = {});

@@ -48,7 +48,7 @@ std::string read_all(std::FILE* file, const std::string& path) {
     const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), file);
     if (count == 0) break;
     content.append(buffer.data(), count);
-    if (content.size() > kMaxFileBytes) fail("read", path, "it is larger than 1 GiB");
+    if (content.size() > kMaxFileBytes) fail("read", path, "the file is larger than 1 GiB");
   }
   if (std::ferror(file)) fail("read", path, system_reason());
   return content;
@@ -67,7 +67,7 @@ class Temporary {
   /// It gets the mode of the file it will replace.
   explicit Temporary(const std::string& target)
       : target_(target), path_(target + ".tmp" + std::to_string(::getpid())) {
-    if (path_.size() >= unfinished_path.size()) fail("write", target, "its name is too long");
+    if (path_.size() >= unfinished_path.size()) fail("write", target, "the file name is too long");
     std::memcpy(unfinished_path.data(), path_.c_str(), path_.size() + 1);
     unfinished = true;
     ::unlink(path_.c_str());  // left by a killed process of the same number

@@ -12,8 +12,8 @@ std::string read_file(const std::string& path);
 
 /// Writes to a temporary beside `path` and renames it, so that a reader, a crash or Ctrl-C never
 /// sees half a file ("-" writes to standard output; devices and pipes are written directly).
-/// The new file has the mode of the older one. Throws Error{input} when it can't be opened and
-/// Error{runtime} when it can't be filled; an older file is then still whole.
+/// The new file has the mode of the old one. Throws Error{input} if it cannot be opened
+/// and Error{runtime} if it cannot be written completely; an old file is then unchanged.
 void write_file(const std::string& path, std::string_view content);
 
 /// Opens the file as `write_file` would and throws what it would throw now, so that a long run can

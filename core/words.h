@@ -19,8 +19,8 @@ std::string counted(std::size_t count, std::string_view singular, std::string_vi
 /// "0-3,6": numbers as lists of GPUs are written.
 std::string format_ranges(const std::vector<int>& numbers);
 
-/// `text` with control characters shown as "\x1b", because a message may repeat what stands in a
-/// file nobody has looked at.
+/// `text` with control characters shown as "\x1b", because
+/// a message may quote a file that nobody has looked at.
 std::string printable(std::string_view text);
 
 /// At most 60 bytes of `text`, printable, between single quotes.
@@ -29,9 +29,9 @@ std::string quote(std::string_view text);
 /// Between double quotes, as Graphviz reads names and labels.
 std::string dot_quoted(std::string_view text);
 
-/// The candidate nearest to `word` by edit distance (transpositions count one; case does not
-/// count), else one that begins with it, or an empty string when nothing is near enough to be a
-/// likely typing error. The earlier candidate wins a draw.
+/// The candidate nearest to `word` by edit distance (a transposition counts as one; case
+/// does not count), or else one that begins with it, or an empty string if nothing is near
+/// enough to be a likely typing error. Of equally near candidates the earlier one wins.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// What people also call a word of a vocabulary: {"fp16", "half"}. A word that may mean several has

@@ -52,7 +52,8 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
   const Node* root() const { return root_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (started_) throw Refused{mark, "a file holds one document, and a second one begins here"};
+    if (started_)
+      throw Refused{mark, "a file must contain one document, but a second one begins here"};
     started_ = true;
   }
   void OnDocumentEnd() override {}
@@ -60,7 +61,7 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Node& node = create(mark, "?", Kind::scalar);
     node.is_null = true;
-    // Where nothing is written, the parser stands at what follows, maybe lines below the key.
+    // Where nothing is written, the parser is at what follows, perhaps some lines below the key.
     if (!open_.empty() && open_.back().node->kind == Kind::map) {
       const auto& siblings = open_.back().node->children;
       if (siblings.size() % 2 == 1 && siblings.back()->line != node.line) {
@@ -73,7 +74,7 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Refused{mark, "an anchor can't contain itself"};
+    if (found == anchors_.end()) throw Refused{mark, "an anchor cannot contain itself"};
     count(mark, found->second->values);
     Node& node = document_.nodes.emplace_back(*found->second);
     node.line = mark.line + 1;
@@ -171,7 +172,7 @@ class YamlValue::TreeBuilder final : public YAML::EventHandler {
       const auto [first, is_new] = seen.emplace(*key.text, &key);
       if (!is_new) {
         document_.add(key.line, key.column, "key " + quote(*key.text) + " appears twice",
-                      fmt::format("the first one is in line {}", first->second->line));
+                      fmt::format("the first one is on line {}", first->second->line));
         continue;
       }
       kept.push_back(&key);

@@ -13,8 +13,8 @@
 
 namespace espalier {
 
-/// A value of a YAML document that knows where it stands. Cheap to copy. The readers below never
-/// throw: they add what is wrong to the DiagnosticList given to `parse` and answer nothing.
+/// A value of a YAML document that knows its location. Cheap to copy. The readers below never
+/// throw: they add what is wrong to the DiagnosticList given to `parse` and return nothing.
 class YamlValue {
  public:
   enum class Kind { missing, scalar, list, map };
@@ -57,8 +57,8 @@ class YamlValue {
   std::shared_ptr<const Node> node_;
 };
 
-/// A strict view of a mapping: every key that may appear is asked for, and `finish` reports the
-/// rest with did-you-mean. Ask for optional keys with `get`, for needed ones with `need`.
+/// A strict view of a map: the caller asks for every key that may appear, and `finish` reports the
+/// rest with did-you-mean. Ask for optional keys with `get` and for required ones with `need`.
 class YamlMap {
  public:
   /// A problem is added when `value` is not a map (all keys are then missing, silently).
@@ -96,8 +96,8 @@ class YamlMap {
   bool all_known_ = false;
 };
 
-/// A scalar that YAML reads back as `text`, whatever stands in it: in double quotes, which say what
-/// can't be printed by escapes.
+/// A scalar that YAML reads back as `text`, whatever it contains:
+/// in double quotes, with escapes for what cannot be printed.
 std::string yaml_quoted(std::string_view text);
 
 }  // namespace espalier

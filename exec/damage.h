@@ -12,9 +12,8 @@ namespace espalier {
 
 /// What a check of the memory found after a run.
 struct Damage {
-  std::int64_t wrong =
-      0;  ///< elements of results, inputs and guards that are not as they should be
-  std::vector<std::string> notes;  ///< what else than results is wrong, in rank order
+  std::int64_t wrong = 0;          ///< number of wrong elements of results, inputs and guards
+  std::vector<std::string> notes;  ///< what is wrong apart from results, in rank order
 };
 
 /// Notes that `elements` elements of a rank's input were overwritten, unless there are none.

@@ -18,8 +18,8 @@ constexpr std::int64_t kMaxSizeBytes = std::int64_t{1} << 50;
 void require_sane(const RunOptions& options) {
   DiagnosticList problems;
   if (options.size_bytes < 0 || options.size_bytes > kMaxSizeBytes) {
-    problems.add(
-        {}, fmt::format("the size is {} bytes; it must be between 0 and 2^50", options.size_bytes));
+    problems.add({}, fmt::format("the size is {} bytes, but must be between 0 and 2^50",
+                                 options.size_bytes));
   }
   if (options.iterations < 1) problems.add({}, "there must be at least one iteration");
   if (options.warmup < 0) problems.add({}, "the number of warm-up runs must not be negative");

@@ -7,11 +7,11 @@
 
 namespace espalier {
 
-/// Throws Error{usage} with everything about the options that makes no sense to an executing back
-/// end.
+/// Throws Error{usage} with everything in the options
+/// that makes no sense for an executing back end.
 void require_sane(const RunOptions& options);
 
-/// Mean, median, least and largest of the timed runs. \pre there is one, and
+/// Mean, median, minimum and maximum of the timed runs. \pre there is one, and
 /// the report has its executed part
 void note_times(RunReport& report, std::span<const double> times_s);
 

@@ -11,8 +11,8 @@
 
 namespace espalier {
 
-/// Who last wrote every unit of every buffer, and who has read it since: what data dependencies
-/// (builder) and races (verifier) are found from. Private to this room.
+/// Which op last wrote each unit of each buffer, and which have read it since: what data
+/// dependencies (builder) and races (verifier) are found from. Private to this room.
 ///
 /// A buffer is a tree of cells with 64 branches a level; units accessed alike share one cell as far
 /// up as they can, so that memory follows the number of accesses, not the number of units. Lists of

@@ -17,8 +17,8 @@ namespace espalier {
 struct OpOptions {
   static constexpr PlaceId kAuto = -1;
   int lane = 0;
-  /// Who carries the op out. Auto: a copy is pushed by its source's place, a combine of several
-  /// sources is done by its destination's place.
+  /// The place that carries out the op. Auto: a copy is pushed by its source's
+  /// place, and a combine of several sources runs at its destination's place.
   PlaceId at = kAuto;
   std::string_view via = {};
 };
@@ -37,7 +37,7 @@ class Builder {
 
   /// Adds a host memory; its only buffer is tmp. \pre no relay was added yet
   PlaceId add_host();
-  /// Adds a GPU that is no rank; its only buffer is tmp.
+  /// Adds a relay: a GPU that is not a rank; its only buffer is tmp.
   PlaceId add_relay();
   /// Makes room for this many ops; for large programs whose size is known.
   void reserve(std::size_t ops);

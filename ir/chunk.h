@@ -12,15 +12,15 @@ namespace espalier {
 struct Chunking {
   std::int64_t split = 1;
   std::int64_t piece_units = kMaxUnits;
-  /// Ops on odd lanes begin with half a piece: where an even and an odd lane share a link, the
-  /// start-up of one's piece then falls into the middle of the other's.
+  /// Ops on odd lanes begin with half a piece: if an even and an odd lane share a link,
+  /// one lane's start-up then falls into the middle of the other lane's transfer.
   bool stagger = false;
   bool operator==(const Chunking&) const = default;
 };
 
-/// The coarsest chunking under which no op moves more than `chunk_bytes` of a message of
-/// `size_bytes`. 0 means "do not cut". Pieces are larger where the program would have more than
-/// `max_ops` ops, or more units than a program may.
+/// The coarsest chunking in which no op moves more than `chunk_bytes` of a message
+/// of `size_bytes`. 0 means "do not cut". Pieces are larger if the program would
+/// otherwise have more than `max_ops` ops, or more units than a program may have.
 Chunking plan_chunking(const Program& program, double size_bytes, double chunk_bytes,
                        std::int64_t max_ops = 4'000'000, bool stagger = false);
 

@@ -89,10 +89,12 @@ struct Contract {
 std::int64_t block_units(const Contract& contract);
 /// Size of a rank's `in` or `out` buffer, in units; 0 when it has none.
 std::int64_t buffer_units(const Contract& contract, int rank, Buffer buffer);
-/// Where a rank's input is before, and its result after. `units` 0: none (a non-root's, say).
+/// Where a rank's input is before the run, and its result after it. `units` 0: none (for example, a
+/// rank that is not the root).
 Region input_region(const Contract& contract, int rank);
 Region output_region(const Contract& contract, int rank);
-/// What unit `unit` (counted from the start of the output region) of `rank`'s result must be.
+/// Which input unit `unit` (counted from the start of the output region) of `rank`'s result must
+/// hold.
 Origin origin_of(const Contract& contract, int rank, std::int64_t unit);
 
 /// Element boundaries of a message of `elements` in this contract's units: balanced, so that sizes

@@ -30,8 +30,8 @@ std::size_t size_of(DataType type);
 void combine_element(DataType type, ReduceOp op, std::byte* dst, const std::byte* src);
 
 /// Inputs whose combination over `ranks` ranks is exact in `type` in any order (idea: nccl-tests
-/// verifiable/): small integers, for prod mostly ones with few twos, so that neither rounding nor
-/// overflow can hide or fake an error. Writes `count` elements from element `first` of rank's
+/// verifiable/): small integers, for prod mostly ones and a few twos, so that neither rounding
+/// nor overflow can hide or fake an error. Writes `count` elements from element `first` of rank's
 /// input.
 void fill_input(DataType type, ReduceOp op, int ranks, int rank, std::int64_t first,
                 std::span<std::byte> out);
@@ -42,7 +42,7 @@ void expected_output(DataType type, ReduceOp op, const Contract& contract,
                      const ElementLayout& layout, int rank, std::int64_t unit_begin,
                      std::int64_t units, std::span<std::byte> out);
 
-/// The same elements in the form of tables, for who makes and compares them on a device.
+/// The same elements as tables, for code that makes and compares them on a device.
 ///
 /// Element `e` of an input is the entry pattern_position(e) (ir/pattern.h) of its rank's table, and
 /// of the combination of all inputs, of the table for `rank` -1. kPatternPeriod elements of `type`.

@@ -148,7 +148,7 @@ class Explainer {
   Explainer(const Program& program, const CellMap& cells, Provenance& provenance)
       : program_(program), cells_(cells), provenance_(provenance) {}
 
-  /// Placed where the op stands that wrote the unit last.
+  /// Located at the op that last wrote the unit.
   Diagnostic explain(const WrongResult& wrong) {
     const Region region = output_region(program_.contract, wrong.rank);
     const std::int64_t begin = cells_.unit_of(wrong.result_cell);

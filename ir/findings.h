@@ -13,8 +13,8 @@
 
 namespace espalier {
 
-/// The numbers of docs/ir.md that can be broken; R9 is a note and R10 needs a machine. `limit` is
-/// no rule: the program may be right, and is too large to say.
+/// The rules of docs/ir.md that can be broken; R9 is a note and R10 needs a machine.
+/// `limit` is not a rule: the program may be right, but is too large to verify.
 enum class Rule : std::uint8_t {
   limit = 0,
   structure = 1,
@@ -27,9 +27,9 @@ enum class Rule : std::uint8_t {
   inputs_kept = 8
 };
 
-/// Violations on their way into a report: sorted by rule and op, of each rule the first few.
-/// Sentences are made for those that are kept only, since a wrong program may break a rule a
-/// million times. Private to this room.
+/// Violations on their way into a report: sorted by rule and op, keeping the
+/// first few of each rule. Sentences are made only for those that are kept,
+/// since a wrong program may break a rule a million times. Private to this room.
 class Findings {
  public:
   Findings(const Program& program, int max_per_rule)
@@ -46,7 +46,7 @@ class Findings {
     });
   }
 
-  /// A violation that is no single op's. `message()` makes the whole sentence.
+  /// A violation that does not belong to a single op. `message()` makes the whole sentence.
   template <class Message>
   void add_general(Rule rule, Message&& message, std::string suggestion = {}) {
     add_diagnostic(rule, [&] { return Diagnostic{{}, message(), std::move(suggestion), {}}; });

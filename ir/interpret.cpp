@@ -84,7 +84,7 @@ void interpret(const Program& program, DataType type, ReduceOp op, std::int64_t 
   const std::vector<OpId> cycle = find_cycle(program, lanes, order);
   if (!cycle.empty()) {
     throw Error(ErrorKind::input,
-                "the program can't finish: " + describe_cycle(program, lanes, cycle));
+                "the program cannot finish: " + describe_cycle(program, lanes, cycle));
   }
   const ElementLayout layout(program.contract, elements);
   for (const OpId id : order) run_op(program, program.ops[id], type, op, layout, memory);

@@ -24,11 +24,12 @@ struct Slice {
 };
 
 /// `combine`: dst <- src1 (+) src2 (+) ... on slices of equal length, folded from left to right;
-/// one source is a copy. `compute`: its place computes for a while, the longer the slower it is;
-/// `wait`: its place is held up for a while, as by a call, however fast it is (training studies).
+/// one source is a copy. `compute`: its place computes for a duration that grows if the GPU is
+/// slower; `wait`: its place waits for a fixed duration, as in a call, whatever its speed (training
+/// studies).
 enum class OpKind : std::uint8_t { combine, compute, wait };
 
-/// Largest number of units of a message, and of places, a program may have.
+/// Maximum number of units of a message, and of places, in a program.
 inline constexpr std::int64_t kMaxUnits = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxPlaces = 1 << 20;
 
@@ -40,8 +41,8 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// One op. Sources and dependencies stand in the program's pools. 48 bytes or fewer: programs have
-/// millions of them.
+/// One op. Sources and dependencies are in the program's
+/// pools. At most 48 bytes: programs have millions of ops.
 struct Op {
   Operand dst;               ///< combine only
   std::uint32_t length = 0;  ///< units of every operand
@@ -49,7 +50,7 @@ struct Op {
   std::uint32_t dep_begin = 0;
   std::uint32_t src_count = 0;  ///< 0 for compute and wait
   std::uint32_t dep_count = 0;
-  PlaceId at = 0;          ///< the place that reads the sources and writes dst; one of theirs
+  PlaceId at = 0;  ///< the place that reads the sources and writes dst: that of one of these
   std::uint16_t lane = 0;  ///< ops of one place and lane run in program order, one at a time
   std::int16_t via = -1;   ///< index into Program::vias, or -1: the router chooses
   OpKind kind = OpKind::combine;
@@ -72,8 +73,9 @@ struct HeaderLines {
 struct Program {
   std::string name;  ///< of the algorithm
   Contract contract;
-  int hosts = 0;   ///< host memories; places ranks .. ranks + hosts - 1
-  int relays = 0;  ///< GPUs that are no ranks, each with a tmp buffer; the places after these
+  int hosts = 0;  ///< host memories; places ranks .. ranks + hosts - 1
+  int relays =
+      0;  ///< GPUs that are not ranks, each with a tmp buffer; the places after the host memories
   std::vector<Op> ops;
   std::vector<Operand> sources;
   std::vector<OpId> dependencies;
@@ -113,21 +115,21 @@ void for_each_transfer(const Program& program, const Op& op, Visit&& visit) {
 /// Of all ops.
 std::int64_t count_transfers(const Program& program);
 
-/// Who carries a combine out unless told otherwise: a copy is pushed by its source's place, a
-/// combine of several sources is done by its destination's place.
+/// The default place that carries out a combine: a copy is pushed by its source's
+/// place, and a combine of several sources runs at its destination's place.
 PlaceId usual_place(const Program& program, const Op& op);
 
 /// Units of every tmp buffer, by place: as far as any op reaches.
 std::vector<std::int64_t> tmp_units(const Program& program);
 
-/// What a place is, and its number among its like.
+/// The kind of a place, and its number among places of that kind.
 enum class PlaceKind : std::uint8_t { rank, host, relay };
 struct PlaceNumber {
   PlaceKind kind = PlaceKind::rank;
   int number = 0;
 };
-/// \pre `place` is not negative. What lies beyond the last place counts as a relay where there are
-/// relays, and as a host memory otherwise.
+/// \pre `place` is not negative. A place beyond the last one counts
+/// as a relay if there are relays, and as a host memory otherwise.
 PlaceNumber place_number(const Program& program, PlaceId place);
 
 /// Structural equality, lines aside: what the text form must preserve.

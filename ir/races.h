@@ -10,8 +10,8 @@
 
 namespace espalier {
 
-/// Answers which of many pairs of ops are ordered by dependencies and lanes. Exact; private to this
-/// room.
+/// Finds out which of many pairs of ops are ordered by
+/// dependencies and lanes. Exact; private to this room.
 ///
 /// Pairs are asked for while walking the run order. Most are settled at once: both ops on one lane,
 /// or the later one's lane has waited directly for the earlier one or something after it on its

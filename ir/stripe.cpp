@@ -215,13 +215,15 @@ std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& str
   std::map<int, std::int64_t> ranks_of_host;
   for (const int host : striping.host_of_rank) {
     if (host >= 0 && ++ranks_of_host[host] > kMaxRanksOfHost) {
-      return fmt::format("copies by way of a host memory are for {} GPUs of one at most",
-                         kMaxRanksOfHost);
+      return fmt::format(
+          "copies through a host memory are possible for at most {} GPUs of that memory",
+          kMaxRanksOfHost);
     }
   }
   if (units > kMaxStripedUnits / refinement(striping)) {
-    return fmt::format("cut into parts of a percent its message would have more than {} units",
-                       kMaxStripedUnits);
+    return fmt::format(
+        "divided into parts of one percent, its message would have more than {} units",
+        kMaxStripedUnits);
   }
   return std::nullopt;
 }

@@ -10,17 +10,19 @@
 
 namespace espalier {
 
-/// How transfers between GPUs of one host memory are divided between the direct way and the way
+/// How transfers between GPUs of one host memory are divided between the direct path and the path
 /// through that memory: "Interconnect-aware multi-path GPU communication with UCX", section "The
 /// multi-path communication".
 struct Striping {
   std::vector<int> host_of_rank;  ///< host memory of every rank; negative: none
   int hosts = 0;                  ///< how many host memories there are
-  std::int64_t host_percent = 0;  ///< what goes through host memory, of every such transfer; 0..100
-  std::int64_t pieces = 1;        ///< that part is cut into so many, to be in and out at once
+  std::int64_t host_percent =
+      0;  ///< percent of each such transfer that goes through host memory; 0..100
+  std::int64_t pieces =
+      1;  ///< number of pieces of that part, so that one leaves host memory while another arrives
 };
 
-/// Why a message of `units` can't be striped so, or nothing.
+/// Why a message of `units` cannot be striped in this way, or nothing.
 std::optional<std::string> cannot_stripe(std::int64_t units, const Striping& striping);
 
 /// Why `stripe` would leave the program as it is, though a share of it is to pass through host
@@ -40,7 +42,7 @@ std::optional<std::string> nothing_to_stripe(const Program& program, const Strip
 /// name their route, and ops that reduce and send the result on at once. Dependencies are derived
 /// anew; those between ops that share no data hold between all their parts.
 ///
-/// \pre `program` passed `verify` and comes of no text; cannot_stripe answered nothing.
+/// \pre `program` passed `verify` and was not read from a text; cannot_stripe returned nothing.
 Program stripe(const Program& program, const Striping& striping);
 
 }  // namespace espalier

@@ -47,7 +47,7 @@ class Parser {
       begin = end + 1;
       if (problems_.all().size() >= kMaxProblems) {
         ++line_;
-        problem(1, "too many problems: the text was not read from here on");
+        problem(1, "too many problems; the rest of the text was not read");
         break;
       }
     }
@@ -97,7 +97,7 @@ class Parser {
     for (std::size_t i = 0; i < kFields.size(); ++i) {
       if (kFields[i].name != name) continue;
       if (in_ops_) {
-        return problem(column, fmt::format("'{}' must stand before the first op", name));
+        return problem(column, fmt::format("'{}' must come before the first op", name));
       }
       const int earlier = std::exchange(line_of(kFields[i]), line_);
       if (earlier != 0) {
@@ -123,8 +123,8 @@ class Parser {
       header_ok_ = problem(1, fmt::format("the header has no '{}'", kFields[i].name));
     }
     if (header_ok_ && program_.places() > kMaxPlaces) {
-      header_ok_ = problem(
-          1, fmt::format("there are {} places, at most {} may be", program_.places(), kMaxPlaces));
+      header_ok_ = problem(1, fmt::format("there are {} places, but at most {} are allowed",
+                                          program_.places(), kMaxPlaces));
     }
   }
 
@@ -225,9 +225,11 @@ class Parser {
       std::uint32_t length = 0;
       if (!parse_slice(src, length)) return false;
       if (length != op.length) {
-        return problem(column, fmt::format("slices of one op are equally long: this one has length "
-                                           "{}, the first one {}",
-                                           length, op.length));
+        return problem(
+            column,
+            fmt::format("all slices of an op must have the same length: this one has length "
+                        "{}, the first one has {}",
+                        length, op.length));
       }
       ++op.src_count;
     } while (lexer_.take('+'));
@@ -248,7 +250,7 @@ class Parser {
       return false;
     }
     if (end <= operand.begin) {
-      return problem(column, fmt::format("[{}:{}] holds no unit", operand.begin, end));
+      return problem(column, fmt::format("[{}:{}] contains no unit", operand.begin, end));
     }
     length = end - operand.begin;
     return lexer_.take_next(']') || expected("']'");
@@ -279,7 +281,7 @@ class Parser {
     const std::array<int, 3> counts = {program_.ranks(), program_.hosts, program_.relays};
     const auto& [letter, one, many] = kPlaceNames[kind];
     if (index >= static_cast<std::uint64_t>(counts[kind])) {
-      return problem(column, fmt::format("there is no {} {}: the header says '{} {}'", one, index,
+      return problem(column, fmt::format("there is no {} {}: the header has '{} {}'", one, index,
                                          many, counts[kind]));
     }
     place = std::accumulate(counts.begin(), counts.begin() + kind, static_cast<PlaceId>(index));

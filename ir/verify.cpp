@@ -29,7 +29,7 @@ DataVerdict check_all(const Program& program, const VerifyOptions& options, Find
     findings.add(
         Rule::order, cycle.front(),
         [&] { return "can never run: " + describe_cycle(program, lanes, cycle); },
-        "drop one of these dependencies, or use another lane");
+        "remove one of these dependencies, or use another lane");
   }
   if (findings.any_up_to(Rule::operands)) return {};
 
@@ -40,10 +40,10 @@ DataVerdict check_all(const Program& program, const VerifyOptions& options, Find
         [&] {
           return fmt::format(
               "the program is too large to verify: its buffers have {} separate parts, "
-              "and {} are the limit",
+              "and the limit is {}",
               cells.count(), kMaxCells);
         },
-        "fewer units, or scratch that begins at tmp[0]");
+        "use fewer units, or scratch that begins at tmp[0]");
     return {};
   }
   check_races(program, lanes, order, findings);

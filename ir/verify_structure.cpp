@@ -113,7 +113,7 @@ class OpChecker {
     const double duration_s = program_.duration_s(op);
     if (std::isfinite(duration_s) && duration_s >= 0) return;
     findings_.add(Rule::structure, id_, [&] {
-      return fmt::format("{} for {} seconds, which is no duration",
+      return fmt::format("{} for {} seconds, which is not a duration",
                          op.kind == OpKind::compute ? "computes" : "waits", duration_s);
     });
   }
@@ -146,7 +146,7 @@ class OpChecker {
     }
     if (std::int64_t{operand.begin} + op.length > units) {
       findings_.add(Rule::bounds, id_, [&] {
-        return is_tmp ? fmt::format("{} goes beyond {} units, the most a tmp buffer may have",
+        return is_tmp ? fmt::format("{} goes beyond {} units, the maximum size of a tmp buffer",
                                     text(), units)
                       : fmt::format("{} goes beyond the buffer, which has {}", text(),
                                     plural(units, "unit"));
@@ -165,7 +165,7 @@ class OpChecker {
     }
     if (!at_an_operand) {
       findings_.add(Rule::operands, id_, [&] {
-        return fmt::format("is carried out at {}, which holds none of its operands",
+        return fmt::format("runs at {}, which holds none of its operands",
                            place_name(program_, op.at));
       });
     }
@@ -173,10 +173,10 @@ class OpChecker {
       findings_.add(
           Rule::inputs_kept, id_,
           [&] {
-            return fmt::format("writes {}, but inputs must be kept",
+            return fmt::format("writes {}, but inputs must not be changed",
                                to_string(program_, slice(op.dst, op.length)));
           },
-          "write to out or tmp, or make the program in place");
+          "write to out or tmp, or declare the program in_place");
     }
   }
 
@@ -189,15 +189,16 @@ class OpChecker {
     if (op.dst.begin % block_ != source.begin % block_) {
       findings_.add(Rule::operands, id_, [&] {
         return fmt::format(
-            "{} do not start at the same place of a block of {}, so their elements "
-            "do not match",
+            "{} do not start at the same position within a block of {}, so their numbers of "
+            "elements "
+            "may differ",
             both("and"), plural(block_, "unit"));
       });
     }
     const std::int64_t distance = std::int64_t{op.dst.begin} - source.begin;
     if (op.dst.place == source.place && op.dst.buffer == source.buffer && distance != 0 &&
         std::abs(distance) < op.length) {
-      findings_.add(Rule::operands, id_, [&] { return both("overlaps a part of its own source"); });
+      findings_.add(Rule::operands, id_, [&] { return both("partly overlaps its own source"); });
     }
   }
 
@@ -244,13 +245,13 @@ bool check_contract(const Program& program, Findings& findings) {
   if (findings.any(Rule::structure)) return false;
   if (collective.blocked && contract.units % contract.ranks != 0) {
     const std::int64_t up = (contract.units / contract.ranks + 1) * contract.ranks;
-    bad(fmt::format("{} can't be cut into a block for each of {} ranks, as {} needs",
+    bad(fmt::format("{} cannot be divided into one block per rank for {} ranks, which {} needs",
                     plural(contract.units, "unit"), contract.ranks, collective.name),
         fmt::format("use a multiple of {}, such as {}", contract.ranks, up));
     return false;
   }
   if (program.ops.size() >= LaneChains::kNone) {
-    bad(fmt::format("{} ops are too many", program.ops.size()));
+    bad(fmt::format("{} ops are more than a program may have", program.ops.size()));
     return false;
   }
   return true;

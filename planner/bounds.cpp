@@ -43,7 +43,7 @@ namespace {
 /// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMaxPricedRanks = 64;
 constexpr int kMaxSearchedRanks = 64;
-/// Paths only between so many pairs of ranks: those of an alltoall of 32.
+/// Maximum number of pairs of ranks for bounds by paths: those of an alltoall over 32 ranks.
 constexpr std::int64_t kMaxPricedPairs = 1024;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
 constexpr int kMaxEnumeratedRanks = 8;
@@ -189,7 +189,7 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   if (partitions && graph.relays() == 0) {
     Integer around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
-    judge.partition(graph.ranks(), around, "every GPU a part of its own");
+    judge.partition(graph.ranks(), around, "every GPU is a part by itself");
   }
   // Of the single GPUs only the poorest binds, apart from the root, whose demand differs.
   const std::vector<Capacity> outward = graph.leaving_each();

@@ -17,12 +17,13 @@ struct Bound {
 };
 
 struct BoundOptions {
-  /// Host memories (or other nodes that compute) take part in the reduction: only cuts bind then.
+  /// Host memories (or other nodes that compute) take part in the reduction: only cuts are bounds
+  /// then.
   bool helpers = false;
 };
 
-/// Bound on algbw under the router's profile and link scope (bandwidth only; latency never helps),
-/// whatever the placement's relays do.
+/// Bound on algbw under the router's profile and link scope, whatever the placement's
+/// relays do. It counts bandwidth only, since latency never makes a schedule faster.
 /// docs/bounds.md states the inequalities and when each is tight.
 Bound bandwidth_bound(Collective collective, int root, const Router& router,
                       const Placement& placement, const BoundOptions& options = {});

@@ -78,7 +78,7 @@ class ForestChecker {
     };
     const bool roots_free = forest_.collective == Collective::allreduce;
     if (!(roots_free ? is_site(tree.root) : is_rank(tree.root))) {
-      return problem(fmt::format("its root {} is no rank", tree.root));
+      return problem(fmt::format("its root {} is not a rank", tree.root));
     }
     if (tree.weight <= 0) problem(fmt::format("its weight is {}", tree.weight));
     std::set<int> reached{tree.root};
@@ -141,7 +141,7 @@ class ForestChecker {
     }
   }
 
-  /// The contract says who needs blocks of whom.
+  /// The contract says which rank needs blocks of which.
   void check_demands() {
     Contract contract{forest_.collective, ranks_, 0, blocked() ? ranks_ : 1, false};
     if (!forest_.trees.empty()) contract.root = forest_.trees.front().root;
@@ -163,8 +163,9 @@ class ForestChecker {
     }
     for (const auto& [pair, units] : missing) {
       if (units == 0) continue;
-      problems_.push_back(fmt::format("from rank {} to {} go {} units too {}", pair.first,
-                                      pair.second, std::abs(units), units > 0 ? "few" : "many"));
+      problems_.push_back(fmt::format("from rank {} to {}, the number of units is {} too {}",
+                                      pair.first, pair.second, std::abs(units),
+                                      units > 0 ? "few" : "many"));
     }
   }
 
@@ -173,7 +174,7 @@ class ForestChecker {
       const double share = share_used(load, forest_);
       if (share <= 1 + kTolerance) continue;
       problems_.push_back(
-          fmt::format("{} would carry {:.6g} GB/s and can carry {:.6g}",
+          fmt::format("{} would carry {:.6g} GB/s, but can carry only {:.6g}",
                       link_name(router_.topology(), load.hop.link, load.hop.forward),
                       share * load.capacity_gbps, load.capacity_gbps));
     }

@@ -55,10 +55,10 @@ struct Forest {
   Collective collective = Collective::allreduce;
   std::int64_t units = 1;
   std::vector<PlannedTree> trees;
-  double algbw_gbps = 0;    ///< what the packing attains when every link moves its planned share
+  double algbw_gbps = 0;    ///< the rate at which every link moves its planned share
   std::string exact_algbw;  ///< the same as a fraction of the link figures, "600/7"
-  /// What the planner attains where GPUs may map the memory of any number of others, when that
-  /// plan asked for more than Node::peer_limit and gave way to this one; 0 otherwise.
+  /// The rate the planner would attain if GPUs could map the memory of any number of others,
+  /// if that plan exceeded Node::peer_limit and was replaced by this one; 0 otherwise.
   double unlimited_gbps = 0;
   /// A sentence where the search for trees ended early, so that better ones may exist; else empty.
   std::string note = {};

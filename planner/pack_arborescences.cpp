@@ -99,10 +99,10 @@ std::int64_t split_off(const CapacityGraph& graph, SizedGrid& sized, const Suppl
     if (attempt(k)) return k;
   }
   throw Error(ErrorKind::unsupported,
-              fmt::format("{}: no trees were found that cross its switches without overloading "
+              fmt::format("{}: found no trees that cross its switches without overloading "
                           "a link",
                           topology.name),
-              "--links fabric leaves PCIe and network links out; other algorithms share links");
+              "try --links fabric, which leaves out PCIe and network links, or another algorithm");
 }
 
 /// Whether the trees use an arc more often than `trees[from * ranks + to]`.

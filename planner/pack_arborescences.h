@@ -8,9 +8,9 @@
 namespace espalier {
 
 struct PackingOptions {
-  /// Trees at every root, all of one weight to begin with; alike ones are merged. More trees come
+  /// Number of trees at every root, all of the same weight before identical ones are merged.
   /// closer to the optimum. 0: the fewest that attain it, or as good as do (see `kNearOptimum` in
-  /// pack_arborescences.cpp) where that would be very many.
+  /// attains it (see `kGoodEnough` in pack_arborescences.cpp) where that would be very many.
   std::int64_t trees_per_root = 0;
 };
 

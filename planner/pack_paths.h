@@ -5,7 +5,8 @@
 
 namespace espalier {
 
-/// Most demands (pairs of ranks that data moves between) that are planned: alltoall of 64 ranks.
+/// Maximum number of demands (pairs of ranks that exchange data) that are planned: alltoall over 64
+/// ranks.
 inline constexpr int kMaxPathDemands = 4096;
 
 /// How many the collective has: ranks - 1 for gather and scatter, ranks (ranks - 1) for alltoall,

@@ -9,10 +9,11 @@
 
 namespace espalier {
 
-/// A closed way through all ranks.
+/// A ring through all ranks.
 struct Ring {
-  std::vector<int> order;   ///< ranks; after the last comes the first again
-  std::vector<int> relays;  ///< by hop from order[i] to the next: the rank that passes it on, or -1
+  std::vector<int> order;  ///< ranks; after the last comes the first again
+  std::vector<int>
+      relays;  ///< for each hop from order[i] to the next: the rank that relays it, or -1
 
   /// Also what a ring looks like from the other direction.
   Ring reversed() const;
@@ -35,23 +36,25 @@ struct RingSet {
 };
 
 struct RingOptions {
-  /// Allow relayed rings where there is no direct one.
+  /// Allow relayed rings if there is no direct one.
   bool relays = true;
 };
 
-/// Largest number of ranks for which rings over links are searched exhaustively.
+/// Maximum number of ranks for which rings over links are searched exhaustively.
 inline constexpr int kExactRingRanks = 8;
-/// Largest number for which they are searched at all; above, only the order of the ranks is tried.
+/// Maximum number for which they are searched at all; above it, only the order of the ranks is
+/// tried.
 inline constexpr int kMaxRingRanks = 32;
 
-/// The rings a ring library lays over these ranks. On one machine: the most edge-disjoint direct
-/// rings (a bundle of links carries as many as it has links); if there is none, relayed ones, used
-/// both ways or else one way; if there is none, one ring along routes, in the order of ranks whose
-/// busiest link is least loaded (exact up to kExactRingRanks; above, the better of rank order and
-/// of going to the nearest GPU next). Behind fabric switches one ring in rank order fills every
-/// link. Several machines: each contributes its own rings, cut open where data enters and leaves
-/// it; there are as many rings as the machine with the most rings, or network ports in use, has.
-/// Needs at most a few milliseconds on a machine of eight GPUs. \pre two ranks or more
+/// The rings that a ring library uses over these ranks. On one machine: the maximum number of
+/// edge-disjoint direct rings (a bundle of links carries as many as it has links); if there are
+/// none, relayed ones, used in both directions or else in one; if there are none, one ring along
+/// routes, in the order of ranks that minimises the load of the busiest link (exact up to
+/// kExactRingRanks; above, the better of rank order and of always going to the nearest GPU next).
+/// Behind fabric switches one ring in rank order fills every link. Several machines: each
+/// contributes its own rings, cut open where data enters and leaves it; there are as many rings as
+/// the machine with the most rings, or network ports in use, has. Needs at most a few milliseconds
+/// on a machine of eight GPUs. \pre two ranks or more
 RingSet find_rings(const Router& router, const Placement& placement,
                    const RingOptions& options = {});
 

@@ -22,7 +22,7 @@ std::vector<std::string> doubts_about(const Topology& machine, bool measures_thr
   const auto model =
       std::ranges::find_if(gpus, [&](NodeId gpu) { return !machine.node(gpu).model.empty(); });
   if (measures_threads && model != gpus.end()) {
-    doubts.push_back(fmt::format("'{}' is of {}, and measured are threads of this computer",
+    doubts.push_back(fmt::format("'{}' describes {}, but threads of this computer are measured",
                                  machine.name, machine.node(*model).model));
   }
   if (measures_threads || gpus.size() < 2) return doubts;
@@ -31,12 +31,12 @@ std::vector<std::string> doubts_about(const Topology& machine, bool measures_thr
       std::set<int>(devices.begin(), devices.end()).size() < devices.size();
   if (predicted_shared && !measured_shared) {
     doubts.push_back(
-        fmt::format("the ranks of '{}' share a GPU, and those measured do not: "
-                    "--devices 0,0,... puts them on one",
+        fmt::format("the ranks of '{}' share a GPU, but the measured ones do not: "
+                    "use --devices 0,0,... to put them on one GPU",
                     machine.name));
   } else if (!predicted_shared && measured_shared) {
     doubts.push_back(
-        fmt::format("ranks that are measured share a GPU, those of '{}' do not", machine.name));
+        fmt::format("the measured ranks share a GPU, but those of '{}' do not", machine.name));
   }
   return doubts;
 }

@@ -8,8 +8,8 @@
 
 namespace espalier {
 
-/// What is known to make the machine of a prediction another than the one that is measured, in
-/// sentences: the topology was not probed, is of GPUs where threads are measured, or its ranks
+/// Known differences between the machine of a prediction and the one that is measured, in
+/// sentences: the topology was not probed, describes GPUs while threads are measured, or
 /// share a device where those measured do not, or the other way round. `devices`: of each rank that
 /// is measured; empty: nobody said.
 std::vector<std::string> doubts_about(const Topology& machine, bool measures_threads,

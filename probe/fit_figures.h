@@ -10,8 +10,8 @@ namespace espalier {
 
 /// From measurements to figures of a topology.
 
-/// As the schema takes it, with four digits (more were not measured): what could not be measured at
-/// all must not make a file unreadable.
+/// A value that the schema accepts, with four digits (measurements are not more
+/// precise): what could not be measured at all must not make a file unreadable.
 double sane_gbps(double gbps);
 /// The same of a reduction rate: 0, which is not modelled, stays 0.
 double sane_reduce_gbps(double reduce_gbps);
@@ -19,8 +19,8 @@ double sane_latency_s(double latency_s);
 
 /// Gives a link its duplex and bandwidths: what its directions were measured to reach alone, and
 /// together (0: not measured) when both carry as many bytes and the slower one decides. It is half
-/// duplex when that is well below twice the slower direction. `theory_gbps` is that of one of its
-/// parallel links, 0 when not known; it is raised where more was measured.
+/// duplex if that is well below twice the slower direction. `theory_gbps` is that
+/// of one of its parallel links, 0 if not known; it is raised if more was measured.
 void set_capacity(Link& link, double theory_gbps, double a_gbps, double b_gbps, double both_gbps);
 
 /// Sets what a profile says of a kind of link.

@@ -220,7 +220,8 @@ class GpuFit {
     }
   }
 
-  /// As CUDA has it, as far as the schema can say it: the most that is true of every pair.
+  /// As CUDA reports it, as far as the schema can express it: the widest access that holds for
+  /// every pair.
   void set_peer_access() {
     bool all = true;
     bool within_sockets = true;

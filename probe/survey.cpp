@@ -162,7 +162,7 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
   const Surveyor surveyor(inventory, meter, method);
   const std::string by = method == CopyMethod::kernel ? "" : " by copy engines";
   CopyFigures figures;
-  meter.progress("copies in place" + by);
+  meter.progress("copies within a memory" + by);
   figures.local.latency_s = surveyor.hop_latency_s(0, 0);
   figures.local.gbps = surveyor.copy_gbps({{0, 0}}, figures.local.latency_s);
   const int ranks = measured_ranks(inventory);
@@ -298,7 +298,8 @@ Inventory host_inventory(int ranks) {
 }
 
 Meter backend_meter(Backend& backend, const MeterSettings& settings) {
-  // A back end tells by the profile who is to copy; the machine itself does not matter.
+  // The profile tells a back end what is to copy, kernels or copy engines; the machine itself does
+  // not matter.
   struct Engines {
     Topology machine = generic_topology("full", {{"n", 2}});
     Router router{machine, machine.profile("copy_engine")};

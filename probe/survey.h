@@ -13,14 +13,14 @@
 
 namespace espalier {
 
-/// Who moves bytes: the kernels (or threads) that also reduce, or copy engines.
+/// What moves bytes: the kernels (or threads) that also reduce, or copy engines.
 enum class CopyMethod : std::uint8_t { kernel, copy_engine };
 
 /// The threads and memory of this computer as a machine of that many ranks.
 Inventory host_inventory(int ranks);
 
 struct PathFigures {
-  double latency_s = 0;  ///< what an op takes of which hardly any bytes are moved
+  double latency_s = 0;  ///< time of an op that moves hardly any bytes
   double gbps = 0;       ///< of many bytes
 };
 
@@ -58,7 +58,7 @@ struct Survey {
   double spread = 0;
 };
 
-/// How programs are timed: the only thing a survey knows of the machine it surveys.
+/// Times programs: all that a survey knows about the machine it surveys.
 struct Meter {
   /// Seconds of one run of the program with a message of that many bytes.
   std::function<double(const Program&, std::int64_t, CopyMethod)> time_s;

@@ -38,7 +38,7 @@ std::string wanted(const ExpectedFigure& expected) {
 }
 
 std::string wanted(const ExpectedOrder& expected) {
-  return expected.factor ? fmt::format("rising, each at least {} times the one before",
+  return expected.factor ? fmt::format("ascending, each at least {} times the one before",
                                        figure(*expected.factor))
                          : "rising";
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/fields.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/words.h"
 #include "report/objects.h"
 
@@ -27,11 +30,10 @@ const ExecutedPart* executed(const Outcome& one) {
   return one.report.executed ? &*one.report.executed : nullptr;
 }
 
-}  // namespace
-
-const std::vector<ReportField<Outcome>>& outcome_fields() {
+/// What was asked.
+std::vector<ReportField<Outcome>> question_fields() {
   using Of = const Outcome&;
-  static const std::vector<ReportField<Outcome>> fields = {
+  return {
       {"schema", 0, true, [](Of) { return Json("espalier.report/1"); }},
       {"scenario", kStudyColumns, true,
        [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
@@ -64,6 +66,13 @@ const std::vector<ReportField<Outcome>>& outcome_fields() {
        }},
       {"iters", 0, true,
        [](Of one) { return or_null(executed(one) != nullptr, one.query.run.iterations); }},
+  };
+}
+
+/// What came out.
+std::vector<ReportField<Outcome>> answer_fields() {
+  using Of = const Outcome&;
+  return {
       {"size_bytes", 13, true, [](Of one) { return Json(one.report.message_bytes); }},
       {"chunk_bytes", 14, true, [](Of one) { return Json(one.chunk_bytes); }},
       {"chunk_note", 0, true, [](Of one) { return if_not_empty(one.chunk_note); }},
@@ -100,6 +109,16 @@ const std::vector<ReportField<Outcome>>& outcome_fields() {
                                                                  : Json();
        }},
   };
+}
+
+}  // namespace
+
+const std::vector<ReportField<Outcome>>& outcome_fields() {
+  static const std::vector<ReportField<Outcome>> fields = [] {
+    std::vector<ReportField<Outcome>> all = question_fields();
+    std::ranges::copy(answer_fields(), std::back_inserter(all));
+    return all;
+  }();
   return fields;
 }
 

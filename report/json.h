@@ -11,7 +11,7 @@ namespace espalier {
 /// Keys in the order they were added.
 using Json = nlohmann::ordered_json;
 
-/// Ten digits, so that the last bits of a sum never show; null for what is not a number.
+/// Rounds to ten digits, so that the last bits of a sum never show; null for what is not a number.
 Json rounded(double value);
 
 /// Indented, with a line end. Bytes that are not UTF-8 (of a file's name, say) become U+FFFD.

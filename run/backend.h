@@ -10,13 +10,13 @@
 
 namespace espalier {
 
-/// Something that runs verified programs: the simulator, host threads, GPUs. The only virtual
+/// Something that runs verified programs: the simulator, host threads, GPUs. The
 /// interface that rooms share. `backends.*` has the table of all of them.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
-  /// Why this program can't run there, or nothing.
+  /// Why this back end cannot run the program, or nothing.
   virtual std::optional<std::string> unsupported(const Program& program,
                                                  const Target& target) const = 0;
   /// Throws what `run` would throw for want of memory (OutOfMemory) or of devices; nothing is run.
@@ -24,8 +24,8 @@ class Backend {
                             const RunOptions& options) {
     static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
   }
-  /// \pre `program` passed `verify`, and `unsupported` answered nothing. Throws Error{runtime}
-  /// naming rank and op when the run can't finish.
+  /// \pre `program` passed `verify`, and `unsupported` returned nothing.
+  /// Throws Error{runtime} naming rank and op if the run cannot finish.
   virtual RunReport run(const Program& program, const Target& target,
                         const RunOptions& options) = 0;
 };

@@ -30,11 +30,12 @@ struct ProbedNvlink {
 
 /// What a machine has, before anything is measured.
 struct Inventory {
-  std::string name;                           ///< of the topology
-  std::vector<ProbedDevice> devices;          ///< at least one
-  std::vector<std::vector<bool>> can_access;  ///< by device and device: it can map its memory
-  std::vector<ProbedNvlink> nvlinks;          ///< each pair of ends once
-  int sharing = 1;       ///< above 1: ranks on the only device, whose memory they share
+  std::string name;                   ///< of the topology
+  std::vector<ProbedDevice> devices;  ///< at least one
+  std::vector<std::vector<bool>>
+      can_access;  ///< by device and device: whether the first can map the second's memory
+  std::vector<ProbedNvlink> nvlinks;  ///< each pair of ends once
+  int sharing = 1;       ///< above 1: number of ranks that share the only device and its memory
   bool is_host = false;  ///< the device is this computer itself
 
   int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }

@@ -11,23 +11,23 @@
 
 namespace espalier {
 
-/// Who divides links between the transfers of a simulation: SimGrid, the reference, or an engine of
-/// our own for many at once (docs/decisions/0006-two-flow-engines.md). Both agree to 1e-9.
+/// What solves contention in a simulation: SimGrid, the reference, or our own engine for
+/// many transfers at once (docs/decisions/0006-two-flow-engines.md). Both agree to 1e-9.
 enum class SimEngine : std::uint8_t { automatic, simgrid, classes };
 
 /// "auto", "simgrid", "classes".
 std::string_view to_string(SimEngine engine);
 const std::vector<SimEngine>& all_sim_engines();
 
-/// When a simulation is given up: its result no longer matters, or it takes too long. Work is
-/// counted, so that it ends at the same point on every computer; one unit is a look at the
-/// transfers of a link, some nanoseconds.
+/// When a simulation is abandoned: its result no longer matters, or it takes too
+/// long. Work is counted, so that the simulation ends at the same point on every
+/// computer; one unit is one look at the transfers of a link, some nanoseconds.
 struct SimLimits {
   double time_s = std::numeric_limits<double>::infinity();  ///< simulated
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
 };
 
-/// The least that an op costs, in work.
+/// The minimum work of an op.
 inline constexpr std::int64_t kWorkPerOp = 100;
 
 /// How a program is run, by any back end.
@@ -39,13 +39,13 @@ struct RunOptions {
   int warmup = 0;
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
-  /// Simulated only: the program is one call of a collective, which costs what the profile says. An
-  /// iteration of training is none: its exchanges are calls.
+  /// Simulated only: the program is one call of a collective, which costs what
+  /// the profile says. An iteration of training is not a call; its exchanges are.
   bool is_call = true;
   SimEngine engine = SimEngine::automatic;  ///< simulated only
   /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
   std::optional<SimLimits> limits = {};
-  double timeout_s = 60;  ///< a run that makes no progress this long is reported as stuck
+  double timeout_s = 60;  ///< a run without progress for this long is reported as stuck
 };
 
 }  // namespace espalier

@@ -21,10 +21,11 @@ struct LinkUse {
   double bytes = 0;
   double busy_s = 0;       ///< bytes / capacity
   double utilization = 0;  ///< busy_s / time_s
-  bool is_link = true;     ///< not memory or arithmetic of a node, which is counted the same way
+  bool is_link =
+      true;  ///< false for a node's memory or arithmetic, which is counted in the same way
 };
 
-/// One stretch of the chain of ops that decided the time.
+/// One step of the critical path.
 struct CriticalStep {
   OpId op = 0;
   double start_s = 0;
@@ -36,41 +37,41 @@ struct CriticalStep {
 /// How a simulation ended (see SimLimits).
 enum class SimEnd : std::uint8_t { finished, too_slow, too_costly };
 
-/// What only a simulation tells.
+/// What only a simulation knows.
 struct SimulatedPart {
   std::string engine;  ///< the one that was used
-  /// With limits only. What was given up has no figures but its work.
+  /// With limits only. An abandoned simulation has no figures except its work.
   SimEnd end = SimEnd::finished;
   std::int64_t work = 0;
   std::vector<LinkUse> links;
-  std::vector<CriticalStep> critical_path;  ///< in time order; perhaps its end only
+  std::vector<CriticalStep> critical_path;  ///< in order of time; of a long path only the end
   std::int64_t critical_steps = 0;          ///< of the whole path
 };
 
-/// What only an execution tells.
+/// What only an execution knows.
 struct ExecutedPart {
   double min_time_s = 0;  ///< of one run
   double max_time_s = 0;
-  double median_time_s = 0;           ///< the mean of the two in the middle of an even number
+  double median_time_s = 0;           ///< for an even number of runs, the mean of the middle two
   std::optional<std::int64_t> wrong;  ///< wrong elements, where they were checked
   std::vector<std::string> damage;    ///< of these, what was overwritten beside the results
   std::vector<std::string> notes;     ///< where and how it was executed, a line each
 };
 
-/// What a back end says of a run. One of the two parts is there.
+/// What a back end reports about a run. One of the two parts is present.
 struct RunReport {
   double time_s = 0;               ///< of one run; the mean over iterations when executed
   std::int64_t message_bytes = 0;  ///< after rounding to whole elements and blocks
   std::int64_t transfers = 0;      ///< between different places
   std::vector<OpTiming> timeline;  ///< when asked for
-  double wall_s = 0;               ///< what the back end itself took
+  double wall_s = 0;               ///< time that the back end itself took
   std::optional<SimulatedPart> simulated = {};
   std::optional<ExecutedPart> executed = {};
 
   double algbw_gbps() const {
     return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0;
   }
-  /// Elements that are known to be wrong; 0 also where nothing was checked.
+  /// Number of elements known to be wrong; also 0 if nothing was checked.
   std::int64_t wrong_elements() const { return executed ? executed->wrong.value_or(0) : 0; }
 };
 

@@ -56,14 +56,13 @@ class RouteChecker {
     const auto missing = [&](const char* what, int wanted, std::size_t there,
                              const char* suggestion = "") {
       if (static_cast<std::size_t>(wanted) <= there) return;
-      problem(fmt::format("the program needs {} {}, and the placement on {} has {}", wanted, what,
+      problem(fmt::format("the program needs {} {}, but the placement on {} has {}", wanted, what,
                           router_.topology().name, there),
               suggestion);
     };
     missing("ranks", program_.ranks(), placement_.ranks.size());
     missing("host memories", program_.hosts, placement_.hosts.size());
-    missing("relays", program_.relays, placement_.relays.size(),
-            "--relay names idle GPUs that may take part");
+    missing("relays", program_.relays, placement_.relays.size(), "name idle GPUs with --relay");
     if (!problems_.empty()) return false;
     for (PlaceId place = 0; place < program_.places(); ++place) {
       nodes_.push_back(node_of(program_, placement_, place));
@@ -80,14 +79,16 @@ class RouteChecker {
           // Data rests on a GPU that does not forward, and bounds count those that take part.
           if (node(*found).kind == NodeKind::gpu && !router_.topology().gpus_forward &&
               std::ranges::count(nodes_, *found) == 0) {
-            problem(fmt::format("the program routes via '{}', which is none of its ranks", name),
-                    "--relay names idle GPUs that may take part");
+            problem(fmt::format("the program routes via '{}', which is a GPU but not one of its "
+                                "ranks or relays",
+                                name),
+                    "name idle GPUs with --relay");
           }
           continue;
         }
         std::vector<std::string> names;
         for (const Node& one : router_.topology().nodes) names.push_back(one.name);
-        problem(fmt::format("the program routes via '{}', which is no node of {}", name,
+        problem(fmt::format("the program routes via '{}', which is not a node of {}", name,
                             router_.topology().name),
                 did_you_mean(name, names));
       }
@@ -165,11 +166,10 @@ class RouteChecker {
         others = fmt::format(" (and {} more transfer{} between the two)", way.count - 1,
                              way.count == 2 ? "" : "s");
       }
-      problem(
-          fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.source),
-                      name_of(way.dst), via, fabric ? " over the GPU fabric alone" : "", others),
-          fabric ? "allow all links, or choose an algorithm that uses neighbours only" : "",
-          way.first < program_.lines.size() ? program_.lines[way.first] : 0);
+      problem(fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.source),
+                          name_of(way.dst), via, fabric ? " over the GPU fabric" : "", others),
+              fabric ? "allow all links, or choose an algorithm that only uses neighbours" : "",
+              way.first < program_.lines.size() ? program_.lines[way.first] : 0);
     }
   }
 
@@ -177,10 +177,11 @@ class RouteChecker {
     for (const auto& [gpu, peers] : peers_) {
       const int limit = node(gpu).peer_limit;
       if (limit == 0 || peers.size() <= static_cast<std::size_t>(limit)) continue;
-      problem(fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of {} "
-                          "peer{} at most",
-                          node(gpu).name, peers.size(), limit, limit == 1 ? "" : "s"),
-              "choose an algorithm with fewer neighbours, such as ring, or fewer GPUs");
+      problem(
+          fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of only {} "
+                      "peer{}",
+                      node(gpu).name, peers.size(), limit, limit == 1 ? "" : "s"),
+          "choose an algorithm with fewer neighbours, such as ring, or fewer GPUs");
     }
   }
 

@@ -8,8 +8,8 @@
 
 namespace espalier {
 
-/// Rule R10: every transfer has a route on this machine, and no GPU needs more peers than it may
-/// map.
+/// Rule R10: every transfer has a route on this machine,
+/// and no GPU needs more peers than it can map.
 std::vector<Diagnostic> check_routes(const Program& program, const Target& target);
 
 }  // namespace espalier

@@ -5,7 +5,7 @@
 
 namespace espalier {
 
-/// The block of a scenario that asked; empty where none did.
+/// The block of a scenario that asked; empty if none did.
 struct AskedBy {
   std::string scenario;  ///< its name
   std::string block;     ///< its title

@@ -43,7 +43,7 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
   }
   if (questions > kMaxQueries) {
     map.problem(fmt::format("this block asks more than {} questions", kMaxQueries),
-                "fewer topologies, GPU sets, profiles, algorithms and so on");
+                "use fewer topologies, GPU sets, profiles, algorithms and so on");
     return places;
   }
   // What is listed twice is asked once.

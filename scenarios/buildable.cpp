@@ -65,8 +65,8 @@ void require_connected(const Machine& machine, const Query& query) {
   if (!pair) return;
   const bool fabric = query.links == LinkScope::fabric;
   std::string help =
-      fabric ? "links all also uses PCIe, CPU and network links" : "choose other GPUs";
-  if (idle_gpus_join(machine, query)) help += "; --relay all lets idle GPUs relay";
+      fabric ? "allowing all links adds PCIe, CPU and network links" : "choose other GPUs";
+  if (idle_gpus_join(machine, query)) help += "; or let idle GPUs relay with --relay all";
   const auto name = [&](int rank) -> const std::string& {
     return machine.topology->node(machine.placement.ranks[rank]).name;
   };

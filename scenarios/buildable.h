@@ -13,15 +13,15 @@
 
 namespace espalier {
 
-/// Throws Error{unsupported} naming two of the query's ranks that neither links in scope nor relays
-/// join, if there are.
+/// Throws Error{unsupported} naming two of the query's ranks that
+/// neither links in scope nor relays connect, if there are any.
 void require_connected(const Machine& machine, const Query& query);
 
 /// The query's collective on the machine, algorithm parameters still to be filled in.
 BuildRequest request_for(const Query& query, const Machine& machine);
 
-/// Why the machine can't carry a program out: a transfer without a route, a GPU with more peers
-/// than it may map. Nothing when it can.
+/// Why the machine cannot carry out a program: a transfer without a
+/// route, or a GPU with more peers than it can map. Nothing if it can.
 std::optional<std::string> not_routable(const Program& program, const Machine& machine);
 
 /// Whether all transfers go over the GPU fabric alone. \pre the machine has routes for all
@@ -44,7 +44,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
                const MakePlan& plan = {});
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
-/// them; none where there are so many ranks that this would take long.
+/// them; none if there are so many ranks that this would take long.
 std::vector<std::string> possible_algorithms(const Machine& machine, const Query& query);
 
 /// "possible here: ring, chain", or nothing.

@@ -125,7 +125,7 @@ std::string as_seen_from(const std::string& folder, const std::string& algorithm
 TuningTable read_tuning(const std::string& file, Collective collective) {
   // Tables are read again for every table of results, which standard input can't be.
   if (file.empty() || file == "-") {
-    throw Error(ErrorKind::usage, "tuned: needs the name of a file",
+    throw Error(ErrorKind::usage, "tuned: needs a file name",
                 "tuned:FILE, a table written by espalier tune --output FILE");
   }
   TuningTable table = parse_tuning(read_file(file), file);
@@ -151,14 +151,14 @@ std::optional<Diagnostic> not_served(const AlgorithmChoice& choice, Collective c
   }
   return Diagnostic{
       {},
-      fmt::format("algorithm '{}' does not serve {}", algorithm.name, to_string(collective)),
+      fmt::format("algorithm '{}' does not support {}", algorithm.name, to_string(collective)),
       fmt::format("one of: {}", join(Study::applicable(collective), ", ")),
       {}};
 }
 
 void check_concrete_algorithm(const std::string& spec, Collective collective) {
   if (is_chooser(spec)) {
-    throw Error(ErrorKind::usage, fmt::format("{} is not an algorithm: it chooses one", spec),
+    throw Error(ErrorKind::usage, fmt::format("{} is not an algorithm, but chooses one", spec),
                 fmt::format("one of: {}", join(Study::applicable(collective), ", ")));
   }
   if (auto problem = not_served(parse_algorithm(spec), collective)) {

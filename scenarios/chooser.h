@@ -12,9 +12,9 @@
 #include "ir/collective.h"
 #include "scenarios/tuning_table.h"
 
-// In place of an algorithm a query may name who chooses one: "auto", the tuner on the fly, which
-// "auto:knomial:k=4|chain" leaves nothing but these, or "tuned:FILE", a table made before. What is
-// chosen depends on the size of the message.
+// Instead of an algorithm, a query can name a chooser: "auto", which tunes on the
+// fly, "auto:knomial:k=4|chain", which chooses among these only, or "tuned:FILE",
+// a table made earlier. The choice depends on the size of the message.
 
 namespace espalier {
 
@@ -24,10 +24,10 @@ class Study;
 inline constexpr std::string_view kAuto = "auto";
 
 bool is_chooser(std::string_view algorithm);
-/// "auto", or "auto:" and from what.
+/// "auto", or "auto:" followed by the candidates.
 bool is_auto(std::string_view algorithm);
 
-/// What the tuner chooses from: the algorithms named, or all there are to try. \pre is_auto
+/// The candidates of the tuner: the algorithms named, or all of them. \pre is_auto
 std::vector<std::string> auto_candidates(std::string_view algorithm, Collective collective);
 
 /// The file of "tuned:FILE"; nothing for anything else.
@@ -42,9 +42,9 @@ std::vector<std::string> split_algorithms(std::string_view text);
 /// How gradients are exchanged: "ring", "knomial+chain", "owners:direct+chain".
 struct ExchangeWords {
   bool by_owners = false;
-  std::vector<std::string> algorithms;  ///< of the stages, or who chooses them
+  std::vector<std::string> algorithms;  ///< of the stages: algorithms or choosers
 };
-/// Takes the words apart; they need not make sense. A file of "tuned:FILE" may have a plus in it
+/// Splits the words, which need not make sense. The
 /// where that is all, and so may a program file: one with a slash goes on to ".esp".
 ExchangeWords exchange_words(const std::string& spec);
 std::string to_string(const ExchangeWords& words);
@@ -67,7 +67,7 @@ std::optional<Diagnostic> not_served(const AlgorithmChoice& choice, Collective c
 /// `parse_algorithm` throws. A chooser is none.
 void check_concrete_algorithm(const std::string& spec, Collective collective);
 
-/// The same, but choosers are right as well; throws what `read_tuning` throws.
+/// The same, but accepts choosers too; throws what `read_tuning` throws.
 void check_algorithm(const std::string& spec, Collective collective);
 
 /// The programs in files that may answer a query: the one it names, or those that its chooser may

@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxAskedPieces = 4;
 }  // namespace
 
 std::string chunk_note_too_costly(std::int64_t piece_bytes) {
-  return fmt::format("pieces of {} bytes and less were not tried, to save time", piece_bytes);
+  return fmt::format("chunks of {} bytes or less were not tried, to save time", piece_bytes);
 }
 
 std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked) {
@@ -53,7 +53,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     // A message that is small itself needs no explanation.
     if (static_cast<double>(question.message_bytes) >= 2 * kSmallestPieceBytes &&
         question.longest_share > 0) {
-      best.note = fmt::format("not cut: already {:.0f} pieces", 1 / question.longest_share);
+      best.note = fmt::format("not cut: already in {:.0f} pieces", 1 / question.longest_share);
     }
     return best;
   }

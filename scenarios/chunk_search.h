@@ -23,7 +23,7 @@ struct ChunkChoice {
 inline constexpr double kSameTime = 1e-9;
 inline bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime); }
 
-/// Why pieces of so many bytes and less were not tried.
+/// Why chunks of at most this many bytes were not tried.
 std::string chunk_note_too_costly(std::int64_t piece_bytes);
 /// Pieces are larger where a program would have more ops than this. Where a chunk size was asked
 /// for, fewer: some seconds to verify and simulate, or a few pieces for every op of the uncut one.
@@ -33,7 +33,7 @@ inline constexpr std::int64_t kAnyOps = std::numeric_limits<std::int64_t>::max()
 std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
                               std::int64_t max_ops);
 
-/// Simulates with pieces of at most so many bytes, 0: whole, until a limit is reached.
+/// Simulates with chunks of at most this many bytes (0: whole messages) until a limit is reached.
 using SimulatePieces = std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>;
 
 /// What is to be cut.
@@ -43,9 +43,9 @@ struct ChunkQuestion {
   std::int64_t max_work = 0;  ///< of all simulations with pieces together (see SimLimits)
 };
 
-/// The best of whole transfers, halves, quarters and so on. Ends where pieces get no better, too
-/// small, or where the work is spent. A simulation slower than the best one is given up, which
-/// changes no outcome.
+/// The best of whole transfers, halves, quarters and so on. Ends when chunks
+/// get no better or too small, or when the work is spent. A simulation
+/// slower than the best one is abandoned, which does not change the result.
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate);
 
 }  // namespace espalier

@@ -121,7 +121,7 @@ void judge_result(const ExpectedFigure& expected, const FigureOf& figure_of, Jud
   judgement.ours = of;
   if (expected.over) {
     const std::optional<double> over = figure_of(*expected.over);
-    if (over && *over == 0) judgement.missing = "the figure it is divided by is 0";
+    if (over && *over == 0) judgement.missing = "the figure to divide by is 0";
     judgement.ours = over && *over != 0 ? std::optional(*of / *over) : std::nullopt;
   }
   if (judgement.ours) judgement.verdict = compare(expected, *judgement.ours);

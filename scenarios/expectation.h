@@ -14,9 +14,10 @@
 
 namespace espalier {
 
-/// What of an answer is compared. `link_share`: what crosses a direction of a link, in messages;
-/// `used_links`: how many directions of links carry anything. Those from `iteration_s` on are of
-/// training, as TrainingOutcome has them; `exposed_share`: what is exposed of an iteration.
+/// Which figure of an answer is compared. `link_share`: what crosses one direction of a link, in
+/// messages; `used_links`: how many directions of links carry anything. Those from `iteration_s` on
+/// are for training (see TrainingOutcome); `exposed_share`: the share of an iteration that is
+/// exposed communication.
 enum class Measure {
   time_s,
   algbw_gbps,
@@ -34,9 +35,9 @@ enum class Measure {
   efficiency
 };
 
-/// How our figure stands to the one expected, the best first. `direction`: it shows the effect
-/// (lies in the range given, comes in the order given) but not the paper's figure (within the
-/// tolerance, by the factor), or the paper gives none.
+/// How our figure compares with the expected one, best first. `direction`:
+/// it shows the effect (is in the given range or order) but not the paper's
+/// figure (within the tolerance, by the factor), or the paper gives none.
 enum class Verdict { reproduced, direction, unexplained };
 
 std::string_view to_string(Measure measure);
@@ -71,10 +72,10 @@ struct ExpectedFigure {
   std::optional<double> at_most;
 };
 
-/// Figures that come in this order, the least first.
+/// Figures in ascending order.
 struct ExpectedOrder {
   std::vector<Figure> figures;   ///< two or more
-  std::optional<double> factor;  ///< every one is at least so many times the one before, above 1
+  std::optional<double> factor;  ///< each is at least this many times the one before; above 1
 };
 
 /// What a study expects of its answers.
@@ -87,7 +88,8 @@ struct ExpectedResult {
   Verdict verdict = Verdict::reproduced;  ///< the one expected
   Location where;
 
-  /// A paper says so; else it is a check of our own, which holds (`reproduced`) or does not.
+  /// Whether a paper claims it; otherwise it is a check of our own, which holds (`reproduced`) or
+  /// does not.
   bool is_of_paper() const;
   /// The best verdict it can have: a claim is reproduced by its figure or factor, and without one
   /// it has a direction only.
@@ -96,8 +98,8 @@ struct ExpectedResult {
 
 /// How an expectation came out.
 struct Judgement {
-  /// The figure or the ratio; of an order, the least ratio of a figure to the one before. Nothing:
-  /// there is no such figure.
+  /// The figure or the ratio; for an order, the minimum ratio of a
+  /// figure to the one before. Nothing if there is no such figure.
   std::optional<double> ours;
   std::vector<double> figures;  ///< of an order
   std::string missing;          ///< why there is no figure

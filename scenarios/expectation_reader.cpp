@@ -21,7 +21,7 @@ std::optional<double> read_share(const YamlValue& value) {
   const bool per_cent = text->ends_with('%');
   const auto number = parse_number(text->substr(0, text->size() - (per_cent ? 1 : 0)));
   if (!number || *number < 0) {
-    value.problem(fmt::format("{} is no tolerance", quote(*text)), "such as 2%");
+    value.problem(fmt::format("{} is not a tolerance", quote(*text)), "such as 2%");
     return std::nullopt;
   }
   return per_cent ? *number / 100 : *number;
@@ -35,14 +35,14 @@ std::optional<PaperFigure> read_paper(const YamlValue& value) {
   }
   const std::vector<YamlValue> ends = value.items("paper");
   if (ends.size() != 2) {
-    value.problem("paper is a figure, or an interval of two", "such as [0.65, 0.7]");
+    value.problem("paper must be a figure, or an interval of two figures", "such as [0.65, 0.7]");
     return std::nullopt;
   }
   const auto minimum = ends[0].number("paper");
   const auto maximum = ends[1].number("paper");
   if (!minimum || !maximum) return std::nullopt;
   if (*minimum >= *maximum) {
-    value.problem("an interval begins below its end");
+    value.problem("the first figure of an interval must be below the second");
     return std::nullopt;
   }
   return PaperFigure{*minimum, *maximum};
@@ -60,12 +60,12 @@ void read_range(YamlMap& map, ExpectedFigure& expected) {
   if (paper.present() && !tolerance.present()) {
     map.problem("paper needs a tolerance", "such as tolerance: 2%");
   } else if (!paper.present() && tolerance.present()) {
-    tolerance.problem("a tolerance is that of paper, which is not given");
+    tolerance.problem("a tolerance applies to paper, which is not given");
   }
   const double share = read_share(tolerance).value_or(0);
   if (expected.paper) expected.paper->tolerance = share;
   if (!paper.present() && !at_least.present() && !at_most.present()) {
-    map.problem("nothing is expected", "give paper with tolerance, at_least or at_most");
+    map.problem("this states no expectation", "give paper with tolerance, at_least or at_most");
   }
   if (expected.at_least && expected.at_most && *expected.at_least > *expected.at_most) {
     map.problem("at_least is more than at_most");
@@ -86,7 +86,7 @@ std::optional<ExpectedFigure> read_figure(YamlMap& map, Measure measure, const F
   const YamlValue over = map.get("over");
   if (over.present()) expected.over = words.read(over, measure);
   read_range(map, expected);
-  refuse(map, {"factor"}, "is of an order of figures, which is not given");
+  refuse(map, {"factor"}, "applies to an order, which is not given");
   if (!of || (over.present() && !expected.over)) return std::nullopt;
   expected.of = *of;
   return expected;
@@ -95,19 +95,20 @@ std::optional<ExpectedFigure> read_figure(YamlMap& map, Measure measure, const F
 std::optional<ExpectedOrder> read_order(YamlMap& map, Measure measure, const FigureWords& words) {
   ExpectedOrder expected;
   refuse(map, {"of", "over", "paper", "tolerance", "at_least", "at_most"},
-         "is of a single figure, and this is an order of several");
+         "applies to a single figure, but this is an order of figures");
   const YamlValue order = map.get("order");
   const std::vector<YamlValue> items = order.one_or_more();
   for (const YamlValue& item : items) {
     if (auto figure = words.read(item, measure)) expected.figures.push_back(std::move(*figure));
   }
   if (items.size() < 2) {
-    order.problem("an order is that of two figures or more", "from the least to the most");
+    order.problem("an order needs at least two figures", "list them in ascending order");
   }
   const YamlValue factor = map.get("factor");
   expected.factor = factor.number("factor");
   if (expected.factor && *expected.factor <= 1) {
-    factor.problem("a factor is more than 1", "left out: every figure is more than the one before");
+    factor.problem("a factor must be greater than 1",
+                   "leave it out if each figure only has to be greater than the one before");
   }
   return expected.figures.size() == items.size() ? std::optional(expected) : std::nullopt;
 }
@@ -125,17 +126,19 @@ void read_verdict(YamlMap& map, ExpectedResult& expectation, bool has_direction)
                                               {"direction", Verdict::direction},
                                               {"unexplained", Verdict::unexplained}});
   if (expectation.verdict < best) {
-    value.problem("without a figure of the paper, or a factor, a claim has a direction only");
+    value.problem("without paper or factor, the best verdict of a claim is direction");
   }
   if (expectation.verdict == Verdict::direction && !has_paper && !expectation.is_of_paper()) {
-    value.problem("a check that is of no paper's claim holds or does not: it has no direction");
+    value.problem(
+        "direction is a verdict for claims of papers only; any other expectation holds or does "
+        "not");
   } else if (expectation.verdict == Verdict::direction && !has_direction) {
     map.problem(
-        "a direction is what lies between at_least and at_most but is not the paper's figure",
+        "direction means between at_least and at_most, but not within the tolerance of paper",
         "give paper, and at_least or at_most; or an order with a factor");
   }
   if (expectation.verdict > best && expectation.note.empty()) {
-    map.problem("what is not reproduced needs a note that says why");
+    map.problem("an expectation that is not reproduced needs a note that says why");
   }
 }
 

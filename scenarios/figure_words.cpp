@@ -90,10 +90,9 @@ std::optional<Figure> only(const std::vector<Figure>& found,
   if (std::ranges::all_of(tables, [](const auto& table) { return table.empty(); })) {
     return std::nullopt;
   }
-  value.problem(found.empty()
-                    ? "no question of the block is meant by this"
-                    : fmt::format("{} questions of the block are meant by this", found.size()),
-                fmt::format("{}, as the block has them, tell one", keys));
+  value.problem(found.empty() ? "no question of the block matches this"
+                              : fmt::format("{} questions of the block match this", found.size()),
+                fmt::format("select one by {}, written as in the block", keys));
   return std::nullopt;
 }
 
@@ -104,7 +103,8 @@ std::optional<YamlValue> read_link(YamlMap& map, Measure measure) {
     return link.present() ? std::optional(link) : std::nullopt;
   }
   if (const YamlValue link = map.get("link"); link.present()) {
-    link.problem(fmt::format("{} is not of a link", to_string(measure)), "measure: link_share");
+    link.problem(fmt::format("{} is not a measure of a link", to_string(measure)),
+                 "use measure: link_share");
   }
   return YamlValue();
 }

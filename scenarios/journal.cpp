@@ -28,18 +28,18 @@ const Json& head() {
 
 [[noreturn]] void refuse(const std::string& path, ErrorKind kind, const std::string& why,
                          const std::string& help = {}) {
-  throw Error(kind, fmt::format("can't keep answers in {}: {}", quote(path), why), help);
+  throw Error(kind, fmt::format("cannot keep answers in {}: {}", quote(path), why), help);
 }
 
 [[noreturn]] void not_a_journal(const std::string& path) {
   refuse(path, ErrorKind::input, "it is not a journal",
-         "name a file of its own; --resume makes it");
+         "give --resume a file of its own; it is created if it does not exist");
 }
 
 [[noreturn]] void wrong_line(const std::string& path, int line) {
   throw Error(ErrorKind::input, {{"",
-                                  "this is no answer of a journal",
-                                  "without this line, it is found again",
+                                  "this line is not an answer of a journal",
+                                  "delete the line; the answer will be found again",
                                   {path, line, 0}}});
 }
 
@@ -54,7 +54,7 @@ Journal::Journal(std::string path) : path_(std::move(path)) {
   if (is_mine) return;
   close(file_);
   refuse(path_, ErrorKind::input,
-         is_file ? "another process is writing it" : "it is not a regular file");
+         is_file ? "another process is writing to it" : "it is not a regular file");
 }
 
 Journal::~Journal() { close(file_); }

@@ -22,8 +22,8 @@ Json record_of(const Outcome& outcome);
 Json record_of(const TrainingOutcome& outcome);
 Json record_of(const Error& error);
 
-/// Reads a record back into `outcome`, whose query stays. Throws the Error of a record of one, and
-/// nlohmann::json::exception when it is none.
+/// Reads a record back into `outcome`, whose query is kept. Throws the Error that the record
+/// holds, if it holds one, and nlohmann::json::exception if the text is not a record.
 void read_record(const Json& record, Outcome& outcome);
 void read_record(const Json& record, TrainingOutcome& outcome);
 

@@ -33,7 +33,7 @@ Query read_question(YamlMap& map, const BlockReader& reader) {
     if (!info(question.collective).rooted) {
       root.problem(fmt::format("{} has no root", to_string(question.collective)));
     } else if (*number < 0 || *number > kMaxPlaces) {
-      root.problem("root is the number of a rank, 0 or more");
+      root.problem("root must be the number of a rank, 0 or more");
     } else {
       question.root = static_cast<int>(*number);
     }

@@ -58,8 +58,8 @@ struct Scenario {
 /// problem.
 Scenario parse_scenario(std::string_view yaml, const std::string& file);
 
-/// The schema of a file that scenarios may name and lie beside, as a machine's; empty for anything
-/// else, be it a scenario or not.
+/// The schema of a file that scenarios may name and that may be in their
+/// folder, such as a machine; empty for anything else, including scenarios.
 std::string other_schema(std::string_view yaml);
 
 struct ScenarioEntry {

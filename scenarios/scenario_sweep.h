@@ -20,7 +20,7 @@
 
 namespace espalier {
 
-/// More workers than this are a mistake rather than a computer.
+/// More workers than this are a typing error rather than a large computer.
 inline constexpr int kMaxJobs = 1024;
 
 /// Told how far a sweep is; labels are those of questions.
@@ -31,9 +31,9 @@ struct SweepProgress {
   std::function<void(std::string_view label)> received = [](std::string_view) {};
 };
 
-/// All questions of scenarios, answered by worker processes ahead of whoever asks. A worker stays
-/// with one algorithm on one machine, whose sizes share plans, while there are others for the rest.
-/// What is not possible, and GPUs that are not connected, are answers like others.
+/// All questions of scenarios, answered by worker processes before they are asked for. A worker
+/// stays with one algorithm on one machine, whose sizes share plans, while other workers take the
+/// rest. What is not possible, and GPUs that are not connected, are answers like others.
 class ScenarioSweep {
  public:
   /// `jobs` workers, 0: one for each processor. With a journal, what it knows is not asked again,

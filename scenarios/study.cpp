@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -20,11 +22,17 @@ namespace espalier {
 
 namespace {
 
-/// Without a machine, one that can do everything stands in for it: only its shape counts then.
+/// If there is no machine, one that can do everything takes its place; only its shape matters then.
 std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
                                 : query.topology;
 }
+
+/// Pieces of an executing back end when no machine is named that could be simulated.
+constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
+/// How a plan is written determines how long its transfers are. Cut into this many pieces, they
+/// pipeline.
+constexpr double kManyPieces = 16;
 
 }  // namespace
 
@@ -133,7 +141,7 @@ const TuningTable* Study::tuning_table(const Query& query) {
     throw Error(ErrorKind::usage,
                 fmt::format("the tuning table {} is for {} ranks, not for {}", quote(*file),
                             table.ranks, ranks),
-                "espalier tune makes one for these GPUs");
+                "make one for these GPUs with espalier tune");
   }
   return &table;
 }
@@ -149,8 +157,8 @@ std::optional<Query> Study::resolve(const Query& query) {
     return concrete;
   }
   if (simulator_ == nullptr || query.topology.empty()) {
-    throw Error(ErrorKind::usage, "auto chooses by simulating a machine, and none is named",
-                "--topology names one");
+    throw Error(ErrorKind::usage, "auto chooses by simulating a machine, but none is named",
+                "name one with --topology");
   }
   if (!is_chooser(query.algorithm)) {
     const Prediction prediction = predict(query);
@@ -234,6 +242,21 @@ Outcome Study::ask(const Query& query) {
     return outcome;
   }
 
+  const Program* program = cut_and_verify(query, prepared, outcome);
+  if (program == nullptr) return outcome;
+  const Target target{machine.router.get(), machine.placement};
+  outcome.skipped = backend_.unsupported(*program, target);
+  if (outcome.skipped) return outcome;
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  outcome.report = backend_.run(*program, target, options);
+
+  if (query.judge) judge(query, machine, prepared, outcome);
+  return outcome;
+}
+
+/// The program as it is to be run; null when the verifier refuses it.
+const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome) {
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
@@ -250,25 +273,134 @@ Outcome Study::ask(const Query& query) {
   outcome.verified = cut.verification->ok();
   outcome.order_consistent = cut.verification->order_consistent;
   outcome.problems = cut.verification->problems;
-  if (!outcome.verified) return outcome;
+  return outcome.verified ? cut.program.get() : nullptr;
+}
 
-  const Target target{machine.router.get(), machine.placement};
-  outcome.skipped = backend_.unsupported(*cut.program, target);
-  if (outcome.skipped) return outcome;
+void Study::judge(const Query& query, Machine& machine, const Prepared& prepared,
+                  Outcome& outcome) {
+  outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
+  outcome.bound_helpers = prepared.whole->hosts > 0;
+  outcome.bound_relays =
+      prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();
+  outcome.bound = bound(query, machine, prepared);
+  const double limit = outcome.bound->algbw_gbps;
+  if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;
+}
+
+// What the simulator is asked before a question is answered: chunk sizes and weighed parameters.
+
+/// As it is: weighed parameters left open have their defaults.
+Prediction Study::simulate(const Query& query, Machine& machine) {
+  Prepared& prepared = prepare(query, machine);
+  if (prepared.skipped) return {prepared.skipped};
+  if (prepared.is_wrong()) {
+    const Diagnostic& problem = prepared.uncut.verification->problems.front();
+    return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
+                        problem.where.file, problem.where.line)};
+  }
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
-  outcome.report = backend_.run(*cut.program, target, options);
-
-  if (query.judge) {
-    outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
-    outcome.bound_helpers = prepared.whole->hosts > 0;
-    outcome.bound_relays =
-        prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();
-    outcome.bound = bound(query, machine, prepared);
-    const double limit = outcome.bound->algbw_gbps;
-    if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;
+  options.timeline = false;
+  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
+    options.limits = limits;
+    const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
+    return simulator_->run(*prepared.cut(chunking).program,
+                           {machine.router.get(), machine.placement}, options);
+  };
+  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {
+    return {{},
+            query.algorithm,
+            search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_},
+                         with_pieces)};
   }
-  return outcome;
+  const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
+  const RunReport report = with_pieces(asked_bytes, {});
+  const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
+  return {{}, query.algorithm, {is_cut ? asked_bytes : 0, {}, report.time_s, report.algbw_gbps()}};
+}
+
+/// One open parameter after the other, those before at their best. Values that make the same
+/// program are tried once.
+Prediction Study::weigh(const Query& query, Machine& machine) {
+  AlgorithmChoice choice = this->choice(query.algorithm);
+  const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
+  for (const AlgorithmParameter* parameter : open) {
+    choice.parameters[parameter->name] = parameter->default_value;
+  }
+  std::vector<std::shared_ptr<const Program>> tried;
+  Prediction best;
+  double pieces = 0;  // of the longest transfer of the best
+  const auto try_parameters = [&](const AlgorithmChoice& one) {
+    Query asked = query;
+    asked.algorithm = spec_of(one);
+    const Prepared& prepared = prepare(asked, machine);
+    const bool is_known = prepared.whole && std::ranges::any_of(tried, [&](const auto& program) {
+                            return same_program(*program, *prepared.whole);
+                          });
+    if (is_known) return;
+    if (prepared.whole) tried.push_back(prepared.whole);
+    const Prediction made = predict(asked);
+    const bool is_first = best.algorithm.empty() && !best.skipped;
+    if (is_first ||
+        (!made.skipped && (best.skipped || shorter(made.best.time_s, best.best.time_s)))) {
+      best = made;
+      choice = one;
+      pieces = made.best.chunk_bytes == 0
+                   ? 1
+                   : static_cast<double>(query.size_bytes) * longest_share(*prepared.whole) /
+                         static_cast<double>(made.best.chunk_bytes);
+    }
+  };
+  try_parameters(choice);
+  for (const AlgorithmParameter* parameter : open) {
+    if (!parameter->of_plan && pieces >= kManyPieces) continue;
+    for (const std::int64_t value : parameter->tried) {
+      AlgorithmChoice other = choice;
+      other.parameters[parameter->name] = value;
+      try_parameters(other);
+    }
+  }
+  return best;
+}
+
+Prediction Study::predict(const Query& query) {
+  CHECK(simulator_ != nullptr && !query.topology.empty());
+  Machine& machine = this->machine(query);
+  auto& known = cache_->predictions[{Cache::program_key(query, machine), query.chunk_bytes}];
+  if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
+  const bool is_open = query.size_bytes > 0 && !open_parameters(choice(query.algorithm)).empty();
+  const Prediction made = is_open ? weigh(query, machine) : simulate(query, machine);
+  return known.emplace(query.size_bytes, made).first->second;
+}
+
+double Study::shortest_time_s(const Query& query) {
+  const auto known =
+      cache_->predictions.find({Cache::program_key(query, machine(query)), query.chunk_bytes});
+  double least_s = 0;
+  if (known == cache_->predictions.end()) return least_s;
+  for (const auto& [size_bytes, prediction] : known->second) {
+    const double share = size_bytes <= query.size_bytes ? 1
+                                                        : static_cast<double>(query.size_bytes) /
+                                                              static_cast<double>(size_bytes);
+    least_s = std::max(least_s, prediction.best.time_s * share);
+  }
+  return least_s;
+}
+
+std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
+  if (query.chunk_bytes) return *query.chunk_bytes;
+  if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
+  if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
+  const auto ops = static_cast<std::int64_t>(prepared.whole->ops.size());
+  if (2 * ops * kWorkPerOp > search_work_) {
+    outcome.chunk_note =
+        chunk_note_too_costly(largest_piece_bytes(*prepared.whole, query.size_bytes) / 2);
+    return 0;
+  }
+  const Prediction prediction = predict(query);
+  outcome.chunk_note = prediction.best.note;
+  return prediction.best.chunk_bytes;
 }
 
 }  // namespace espalier

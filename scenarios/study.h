@@ -20,7 +20,7 @@ namespace espalier {
 /// One question: how fast is this algorithm for this message on these GPUs?
 struct Query {
   std::string topology;     ///< as `load_topology` takes it; empty: no machine in particular
-  int ranks = 0;            ///< how many, when there is no machine
+  int ranks = 0;            ///< number of ranks, if there is no machine
   std::vector<int> gpus;    ///< which GPUs of the machine, by number; empty: all
   std::vector<int> relays;  ///< GPUs beside these that may relay, by number
   std::string profile = "kernel";
@@ -28,7 +28,7 @@ struct Query {
   Collective collective = Collective::allreduce;
   int root = 0;
   bool in_place = false;
-  std::string algorithm;  ///< as `parse_algorithm` takes it, or who chooses: see chooser.h
+  std::string algorithm;  ///< as `parse_algorithm` takes it, or a chooser: see chooser.h
   std::int64_t size_bytes = 0;
   std::optional<std::int64_t> chunk_bytes;  ///< nothing: automatic; 0: do not cut
   bool judge = true;                        ///< compute the machine's bound
@@ -41,7 +41,7 @@ struct Outcome {
   AskedBy asked_by;
   std::string backend;
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
-  std::string instead;                 ///< skipped for want of routes or peers: what is possible
+  std::string instead;                 ///< if skipped because of routes or peers: what is possible
   std::string chosen;                  ///< the algorithm, where the query left some of it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
@@ -88,7 +88,7 @@ class Study {
   Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMaxSearchWork);
   ~Study();
 
-  /// Queries that name this machine get it as it is, instead of one that is looked for by name.
+  /// Queries that name this machine use it, instead of loading one by name.
   void know_machine(const std::string& name, Topology machine);
 
   /// Build, place, cut, verify, run, judge; `skipped` says that an algorithm does not apply. Throws
@@ -104,8 +104,8 @@ class Study {
   /// Throws as `ask` does. \pre there is a simulator; the query names a machine and an algorithm
   Prediction predict(const Query& query);
 
-  /// What a query takes at least, as earlier predictions for other sizes tell: a larger message is
-  /// not faster, nor is part of a message slower than its share.
+  /// A lower bound on the time of a query from earlier predictions for other sizes: a larger
+  /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
   /// The table of "tuned:FILE", read once; null for other queries. Throws what `read_tuning` does,
@@ -117,14 +117,15 @@ class Study {
   /// What `parse_algorithm` makes of a word, read once; throws what that throws.
   const AlgorithmChoice& choice(const std::string& algorithm);
 
-  /// How many ranks a query has, connected or not. Throws what `chosen_gpus` throws, too.
+  /// The number of ranks of a query, connected or not. Also throws what `chosen_gpus` throws.
   int ranks(const Query& query);
 
   /// The machine of a query. Throws what `load_topology`, `Topology::profile` and `place_ranks`
-  /// throw, Error{usage} when the root is no rank, and Error{unsupported} when ranks are apart.
+  /// throw, Error{usage} if the root is not a rank, and Error{unsupported} if ranks are not
+  /// connected.
   Machine& machine(const Query& query);
 
-  /// Every algorithm that serves the query's collective, by name.
+  /// Every algorithm for the query's collective, by name.
   static std::vector<std::string> applicable(Collective collective);
 
  private:
@@ -137,6 +138,8 @@ class Study {
   std::optional<Query> resolve(const Query& query);
   Prediction simulate(const Query& query, Machine& machine);
   Prediction weigh(const Query& query, Machine& machine);
+  const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
+  void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);
   const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);

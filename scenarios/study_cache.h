@@ -29,7 +29,8 @@ inline bool leaves_whole(const Chunking& chunking) {
   return chunking.split == 1 && chunking.piece_units == kMaxUnits;
 }
 
-/// A root that copies its own whole message says nothing about the pieces others pass on.
+/// A root that copies its own whole message does not matter for the size of the pieces that others
+/// pass on.
 inline std::int64_t longest_transfer_units(const Program& program) {
   std::uint32_t longest = 0;
   for (const Op& op : program.ops) {
@@ -49,7 +50,7 @@ inline double longest_share(const Program& program) {
 /// max_ops_when_cut.
 inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t size_bytes) {
   const double share = longest_share(program);
-  // What divides evenly is not to be rounded up because a product of doubles is not exact.
+  // A size that divides evenly must not be rounded up because a product of doubles is inexact.
   return static_cast<std::int64_t>(
       std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
 }

@@ -55,12 +55,13 @@ void read_models(const YamlValue& value, BlockReader& reader, Training& training
 
 void read_gpu_counts(const YamlValue& value, Training& training) {
   const std::vector<YamlValue> items = value.one_or_more();
-  if (value.present() && items.empty()) value.problem("no numbers of GPUs", "such as [1, 2, 4]");
+  if (value.present() && items.empty())
+    value.problem("gpu_counts is an empty list", "such as [1, 2, 4]");
   for (const YamlValue& item : items) {
     const auto count = item.integer("gpu_counts");
     if (!count) continue;
     if (*count < 1) {
-      item.problem(fmt::format("{} is no number of GPUs", *count));
+      item.problem(fmt::format("{} is not a number of GPUs", *count));
     } else if (std::ranges::count(training.gpu_counts, *count, &GpuCount::count) == 0) {
       training.gpu_counts.push_back({item, *count});
     }
@@ -82,7 +83,7 @@ void read_step(YamlMap& map, Training& training) {
   const YamlValue batch = map.get("batch");
   if (const auto samples = batch.integer("batch")) {
     if (*samples < 1 || *samples > kMaxBatch) {
-      batch.problem(fmt::format("a batch is 1 to {} samples", kMaxBatch));
+      batch.problem(fmt::format("batch must be from 1 to {} samples", kMaxBatch));
     } else {
       training.batch = static_cast<int>(*samples);
     }
@@ -93,11 +94,12 @@ void read_step(YamlMap& map, Training& training) {
   // That it is wrong hides nothing else: the model is not asked.
   training.compute_ms = compute.number("compute_ms").value_or(kMinComputeMs);
   if (*training.compute_ms < kMinComputeMs || *training.compute_ms > kMaxComputeMs) {
-    compute.problem(fmt::format("compute_ms is {} to {:.0f}", kMinComputeMs, kMaxComputeMs));
+    compute.problem(
+        fmt::format("compute_ms must be from {} to {:.0f}", kMinComputeMs, kMaxComputeMs));
   }
   if (training.gpu_type) compute.problem("compute_ms and gpu_type exclude each other");
-  if (!batch.present()) compute.problem("compute_ms is the time of which batch?");
-  if (training.models.size() > 1) compute.problem("compute_ms is the time of one model");
+  if (!batch.present()) compute.problem("compute_ms also needs batch");
+  if (training.models.size() > 1) compute.problem("compute_ms is for a single model");
 }
 
 Training read_what(const YamlValue& value, BlockReader& reader) {
@@ -121,7 +123,7 @@ Training read_what(const YamlValue& value, BlockReader& reader) {
 void refuse_collective(YamlMap& map) {
   for (const char* key : {"collective", "root", "in_place", "sizes", "execute"}) {
     if (!map.get(key).present()) continue;
-    map.key_problem(key, fmt::format("a block about training has no {}", quote(key)),
+    map.key_problem(key, fmt::format("a block with training has no {}", quote(key)),
                     "gradients are added up over all GPUs, in buckets of the model's own sizes");
   }
 }
@@ -174,9 +176,10 @@ class SweepMaker {
     } catch (const Error& error) {
       const Diagnostic& problem = error.diagnostics().front();
       if (!is_first(named.value, problem.message)) return;
-      named.value.problem(problem.message, problem.suggestion.empty()
-                                               ? "compute_ms gives it"
-                                               : problem.suggestion + "; or compute_ms gives it");
+      named.value.problem(problem.message,
+                          problem.suggestion.empty()
+                              ? "set it with compute_ms"
+                              : problem.suggestion + "; or set it with compute_ms");
     }
   }
 

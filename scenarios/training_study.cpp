@@ -11,6 +11,7 @@
 
 #include "core/words.h"
 #include "ir/data.h"
+#include "ir/verify.h"
 #include "scenarios/chooser.h"
 
 namespace espalier {
@@ -90,8 +91,8 @@ std::int64_t max_units(int ranks) {
 void limit_ops(std::size_t ops) {
   if (ops <= kMaxOps) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("one iteration would have more than {} ops", kMaxOps),
-              "a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
+              fmt::format("an iteration would have more than {} ops", kMaxOps),
+              "a larger fusion buffer makes fewer buckets, and a larger chunk fewer pieces");
 }
 
 IterationPlan passes(const TrainingQuery& query, int ranks, double call_s) {
@@ -161,14 +162,14 @@ std::vector<ExchangeCollective> collectives_of(const std::string& spec) {
   }
   if (by_owners) {
     throw Error(ErrorKind::usage, fmt::format("{} does not name two algorithms", quote(spec)),
-                "owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
+                "owners:REDUCESCATTER+BROADCAST, such as owners:direct+pipelined_chain");
   }
   if (words.size() == 1) return {{Collective::allreduce, words[0]}};
   if (words.size() == 2) {
     return {{Collective::reduce, words[0]}, {Collective::broadcast, words[1]}};
   }
   throw Error(ErrorKind::usage, fmt::format("{} names more than two algorithms", quote(spec)),
-              "REDUCE+BROADCAST, as knomial+pipelined_chain");
+              "REDUCE+BROADCAST, such as knomial+pipelined_chain");
 }
 
 void check_exchange(const std::string& spec) {

@@ -21,7 +21,7 @@ struct TrainingQuery {
   DataType type = DataType::float32;  ///< of gradients
   int batch = 1;                      ///< samples of each GPU
   double step_s = 0;                  ///< of one iteration on one GPU, without communication
-  std::string step_source;            ///< where that comes from, or the word estimate
+  std::string step_source;            ///< the source of that time, or the word estimate
   std::int64_t fusion_bytes = 0;      ///< see `fuse`
   bool overlap = true;                ///< exchange gradients during the backward pass
 };
@@ -53,14 +53,14 @@ struct TrainingOutcome {
 
   bool ran() const { return !skipped && problems.empty(); }
   double iteration_s() const { return report.time_s; }
-  /// What the iteration takes longer than computing; differences within the simulator's accuracy
-  /// are none.
+  /// The time by which the iteration exceeds computation;
+  /// differences within the simulator's accuracy count as 0.
   double exposed_s() const;
   /// The rest of the communication.
   double hidden_s() const;
   double samples_per_s() const { return ranks * query.batch / iteration_s(); }
-  /// Scaling efficiency: samples per second against those of as many GPUs that compute in the
-  /// model's step time, whatever the speed of these, and need not communicate.
+  /// Scaling efficiency: samples per second, compared with those of as many GPUs that compute
+  /// in the model's step time, whatever the speed of the actual GPUs, and do not communicate.
   double efficiency() const { return query.step_s / iteration_s(); }
 };
 

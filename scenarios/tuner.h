@@ -13,16 +13,17 @@
 
 namespace espalier {
 
-/// The algorithm by itself and with every combination of the values its parameters are tried with:
-/// "ring", "ring:directions=2". Parameters that every simulation weighs are left open.
+/// The algorithm by itself and with every combination of the values to try for its parameters:
+/// "ring", "ring:directions=2". Parameters that every simulation tries anyway are left open.
 std::vector<std::string> variants(const Algorithm& algorithm);
-/// The variants of every algorithm that serves the collective: what the tuner chooses from.
+/// The variants of every algorithm for the collective: the candidates of the tuner.
 std::vector<std::string> tuning_candidates(Collective collective);
 
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
-/// Candidates that what is already known (Study::shortest_time_s) rules out are not simulated.
-/// Nothing when none applies. \pre the study has a simulator; the candidates serve the collective.
+/// Candidates that are ruled out by what is already known (Study::shortest_time_s) are not
+/// simulated. Returns nothing if none applies. \pre the study has a simulator; the candidates serve
+/// the collective.
 struct TuningChoice {
   std::string algorithm;  ///< the candidate; the prediction says what is left open
   Prediction prediction;
@@ -35,7 +36,7 @@ struct FrontPoint {
   std::string algorithm;
   double latency_s = 0;   ///< time of the smallest message
   double algbw_gbps = 0;  ///< of the largest message
-  /// No other candidate is as good in both and better in one.
+  /// Whether no other candidate is as good in both and better in one.
   bool on_front = false;
 };
 

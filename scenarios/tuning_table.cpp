@@ -62,7 +62,7 @@ class TuningReader {
     const YamlValue ranks = map.need("ranks");
     if (const auto number = ranks.integer("ranks")) {
       if (*number < 1 || *number > kMaxPlaces) {
-        ranks.problem(fmt::format("{} ranks can't be", *number),
+        ranks.problem(fmt::format("{} ranks are not possible", *number),
                       fmt::format("1 to {}", kMaxPlaces));
       } else {
         table.ranks = static_cast<int>(*number);
@@ -77,7 +77,7 @@ class TuningReader {
       gpus.problem(fmt::format("{} is not a set of GPUs", quote(*text)),
                    "all, or numbers and ranges such as 0-3,6");
     } else if (static_cast<int>(numbers->size()) != table.ranks) {
-      gpus.problem(fmt::format("{} GPUs can't be {} ranks", numbers->size(), table.ranks));
+      gpus.problem(fmt::format("{} GPUs cannot be {} ranks", numbers->size(), table.ranks));
     } else {
       table.gpus = *numbers;
     }
@@ -122,7 +122,7 @@ class TuningReader {
     const YamlValue up_to = map.need("up_to");
     row.up_to_bytes = read_size(up_to, "size", "such as 64MiB");
     if (!table.rows.empty() && row.up_to_bytes <= table.rows.back().up_to_bytes) {
-      up_to.problem("rows must grow: this one is not above the one before");
+      up_to.problem("up_to must be in ascending order: this one is not above the one before");
     }
     const YamlValue algorithm = map.need("algorithm");
     if (const auto spec = algorithm.text("algorithm")) {
@@ -136,7 +136,7 @@ class TuningReader {
         read_size(map.need("chunk"), "chunk size", "0 for whole messages, or a size such as 4MiB");
     const YamlValue time = map.need("time_us");
     if (const auto time_us = time.number("time_us")) {
-      if (*time_us < 0) time.problem("a time can't be negative");
+      if (*time_us < 0) time.problem("a time cannot be negative");
       row.time_s = *time_us * 1e-6;
     }
     map.finish();

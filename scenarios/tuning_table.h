@@ -33,7 +33,7 @@ struct TuningTable {
   bool in_place = false;
   std::vector<TuningRow> rows;  ///< ascending, never empty
 
-  /// The row of a message: the first that reaches it, or the last one.
+  /// The row for a message: the first one that is large enough, or the last one.
   const TuningRow& row_for(std::int64_t size_bytes) const;
 };
 

@@ -51,7 +51,8 @@ bool receive_all(int socket, void* data, std::size_t size) {
   return true;
 }
 
-/// A worker's life: until nobody asks any more. Must not come back into the parent's code.
+/// The main loop of a worker, until there are no more tasks. Must not return into the parent's
+/// code.
 [[noreturn]] void serve(int socket, const WorkerPool::Work& work) noexcept {
   std::uint64_t task = 0;
   while (receive_all(socket, &task, sizeof task)) {
@@ -69,8 +70,8 @@ std::string describe_end(int status) {
 
 [[noreturn]] void no_worker(int error) {
   throw Error(ErrorKind::runtime,
-              fmt::format("can't make a worker process: {}", std::strerror(error)),
-              "--jobs 1 needs none");
+              fmt::format("cannot start a worker process: {}", std::strerror(error)),
+              "--jobs 1 needs no workers");
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ void WorkerPool::start() {
     no_worker(error);
   }
   if (process == 0) {
-    // A worker must not outlive who asks, however that ended.
+    // A worker must not outlive its parent, however that ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Ctrl-C reaches all processes; the one that asks speaks for them, and ends them.
     std::signal(SIGINT, SIG_IGN);
@@ -152,10 +153,9 @@ void WorkerPool::take(Worker& worker) {
     int status = 0;
     while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
     worker.process = kEnded;
-    throw Error(
-        ErrorKind::runtime,
-        fmt::format("a worker process ended ({}) before it had answered", describe_end(status)),
-        "--jobs 1 runs without workers");
+    throw Error(ErrorKind::runtime,
+                fmt::format("a worker process ended ({}) before it answered", describe_end(status)),
+                "--jobs 1 runs without workers");
   }
   const std::size_t task = worker.task;
   worker.busy = false;

@@ -10,8 +10,8 @@
 namespace espalier {
 
 /// Processes that answer numbered tasks, since a process has one simulation engine only. Each is a
-/// copy of this one as it was when the pool was made, and keeps what it learns from task to task.
-/// One worker is none: this process answers when it is asked.
+/// copy of this one as it was when the pool was made, and keeps what it learns from task to
+/// task. With one worker there is no second process: this process answers when it is asked.
 class WorkerPool {
  public:
   /// `work` is called in a worker. What it throws ends the worker, so it answers what went wrong.
@@ -20,7 +20,7 @@ class WorkerPool {
   /// Throws Error{runtime} when a process can't be made. \pre workers >= 1; this process has no
   /// other threads that hold locks `work` needs
   WorkerPool(int workers, Work work);
-  /// Ends workers, whatever they do.
+  /// Ends the workers, whatever they are doing.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

@@ -31,8 +31,8 @@ namespace espalier {
 ///   write, over the route of the result when that goes elsewhere. Reductions of one place at the
 ///   same time share its rate. `free`: nothing.
 ///
-/// What costs nothing takes no time: a local copy under the ideal profile, for example. Copy
-/// engines are not counted: lanes say how many copies of a place run at once.
+/// An op that costs nothing takes no time, for example a local copy under the ideal profile.
+/// Copy engines are not counted: lanes determine how many copies of a place run at once.
 class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:

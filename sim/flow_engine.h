@@ -18,7 +18,7 @@ using ResourceId = std::uint32_t;
 /// Whose flow it is; the engine hands it back.
 using FlowToken = std::uint32_t;
 
-/// Roughly what a simulation will be: an engine may set its precision by it.
+/// A rough description of a simulation, from which an engine may choose its precision.
 struct Expectation {
   double largest_bytes = 0;  ///< no flow is larger
   Ticks time;                ///< about how long it takes; 0: not known
@@ -51,7 +51,7 @@ class FlowEngine {
   /// \pre bytes_per_tick > 0.
   virtual ResourceId add_resource(double bytes_per_tick) = 0;
 
-  /// Starts a flow now. A resource listed k times carries the bytes k times.
+  /// Starts a flow now. A resource listed k times carries the bytes k times. \pre
   /// \pre latency > 0, or bytes > 0 and `resources` is not empty: it must take time.
   virtual void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
                      FlowToken token) = 0;

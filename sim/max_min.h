@@ -16,7 +16,7 @@ using ClassId = std::uint32_t;
 /// Max-min fair rates by progressive filling (Bertsekas and Gallager, Data Networks, section
 /// 6.5.2). Flows of one class have one rate, so classes are solved for, whatever the number of
 /// flows; and of those only the ones whose rates may change. Rates are right exactly when every
-/// class has a bottleneck: a full resource of its own where nobody is faster. So a class whose
+/// class has a bottleneck: a full resource on which no other class is faster. So a class whose
 /// bottleneck is none of the resources where something changes keeps its rate, and so does one
 /// whose bottleneck still is one when the others have been solved for.
 class MaxMin {

@@ -118,7 +118,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   return outcome;
 }
 
-/// Programs of more lanes may have so many transfers under way that SimGrid takes its time
+/// Programs with more lanes may have so many transfers in flight that SimGrid becomes slow
 /// (docs/decisions/0006-two-flow-engines.md).
 constexpr std::size_t kMaxSimGridLanes = 16;
 

@@ -51,8 +51,8 @@ std::vector<Diagnostic> explain_stuck(const Program& program, const OpGraph& gra
     if (++blocked > kMaxShown) continue;
     Diagnostic problem;
     problem.message = fmt::format(
-        "{} never starts op {} '{}': it waits for {}", place_name(program, program.ops[id].at), id,
-        to_string(program, id), what_it_waits_for(program, graph, history, id));
+        "{} never starts op {} '{}', which waits for {}", place_name(program, program.ops[id].at),
+        id, to_string(program, id), what_it_waits_for(program, graph, history, id));
     if (!program.lines.empty()) problem.where.line = program.lines[id];
     problems.push_back(std::move(problem));
   }

@@ -9,16 +9,18 @@ namespace espalier {
 
 std::string wrong_host_count(const MachineFile& machine, std::int64_t hosts) {
   const std::string& name = machine.one.name;
-  if (hosts < 1) return fmt::format("{} nodes asked for, but a machine has at least 1", hosts);
+  if (hosts < 1) return fmt::format("{} nodes requested, but a machine has at least 1", hosts);
   if (hosts > machine.max_hosts) {
-    return fmt::format("{} nodes asked for, but '{}' has at most {}", hosts, name,
+    return fmt::format("{} nodes requested, but '{}' has at most {}", hosts, name,
                        machine.max_hosts);
   }
   const auto count = static_cast<std::size_t>(hosts);
   if (count > kMaxNodes / machine.one.nodes.size() ||
       (!machine.one.links.empty() && count > kMaxLinks / machine.one.links.size())) {
-    return fmt::format("'{}' with {} nodes has more than {} parts or {} links", name, hosts,
-                       kMaxNodes, kMaxLinks);
+    return fmt::format(
+        "'{}' with {} nodes would have more than {} GPUs, CPUs, switches and adapters, or more "
+        "than {} links",
+        name, hosts, kMaxNodes, kMaxLinks);
   }
   return {};
 }

@@ -30,11 +30,11 @@ struct Parameter {
 
 std::vector<Parameter> sizes_and_common(std::vector<Parameter> parameters) {
   const std::vector<Parameter> common = {
-      {{"gbps", "GB/s of a link and direction", 25}, kGbps, false},
+      {{"gbps", "GB/s of a link, per direction", 25}, kGbps, false},
       {{"latency_us", "latency of a link in us", 0}, kMicroseconds, false},
       {{"half", "1: both directions of a link share its bandwidth", 0}, kSwitch, true},
-      {{"forward", "1: GPUs pass traffic on", 0}, kSwitch, true},
-      {{"host_gbps", "GB/s between each GPU and cpu0; 0: no host", 0}, kHostGbps, false},
+      {{"forward", "1: GPUs forward traffic", 0}, kSwitch, true},
+      {{"host_gbps", "GB/s between each GPU and cpu0; 0: no host memory", 0}, kHostGbps, false},
       {{"host_latency_us", "latency of a link to cpu0 in us", 0}, kMicroseconds, false},
   };
   parameters.insert(parameters.end(), common.begin(), common.end());
@@ -154,7 +154,7 @@ std::vector<Parameter> parameters_of_hosts() {
       sizes_and_common({{{"n", "number of GPUs", 8}, kFullGpus, true}});
   for (Parameter& parameter : parameters) {
     if (parameter.description.name == "gbps") {
-      parameter.description.meaning = "GB/s of a link between two CPUs and direction";
+      parameter.description.meaning = "GB/s of a link between two CPUs, per direction";
     }
     if (parameter.description.name == "host_gbps") {
       parameter = {{"host_gbps", "GB/s between each GPU and its CPU", 16}, kGbps, false};
@@ -180,17 +180,17 @@ const std::vector<Shape>& shapes() {
       return sizes_and_common({{{"n", "number of GPUs", 8}, range, true}});
     };
     return std::vector<Shape>{
-        {"ring", "GPUs in a ring, each joined to the next", n(kGpus), wire_ring},
-        {"line", "GPUs in a line, each joined to the next", n(kGpus), wire_line},
-        {"full", "GPUs that are all joined to one another", n(kFullGpus), wire_full},
-        {"star", "GPU 0 in the middle, joined to all others", n(kGpus), wire_star},
-        {"switch", "GPUs joined to one switch", n(kGpus), wire_switch},
+        {"ring", "GPUs in a ring, each linked to the next", n(kGpus), wire_ring},
+        {"line", "GPUs in a line, each linked to the next", n(kGpus), wire_line},
+        {"full", "GPUs with a link between every pair", n(kFullGpus), wire_full},
+        {"star", "GPU 0 in the middle, linked to all others", n(kGpus), wire_star},
+        {"switch", "GPUs linked to one switch", n(kGpus), wire_switch},
         {"torus", "GPUs on a torus; GPU number x + X*(y + Y*z)",
          sizes_and_common({{{"x", "GPUs along x", 4}, kGpus, true},
                            {{"y", "GPUs along y", 4}, kGpus, true},
                            {{"z", "GPUs along z", 1}, kGpus, true}}),
          wire_torus},
-        {"hosts", "GPUs with a CPU each; CPUs that are all joined to one another",
+        {"hosts", "GPUs with a CPU each, and a link between every pair of CPUs",
          parameters_of_hosts(), wire_hosts, false},
     };
   }();

@@ -97,7 +97,8 @@ int requested_nodes(const Spec& spec) {
                    did_you_mean(key, {"nodes", "without"}));
     } else if (value != static_cast<double>(static_cast<int>(std::clamp(value, 0.0, 1e6))) ||
                value < 1) {
-      problems.add({}, fmt::format("'nodes' is {}, but must be a whole number from 1", value));
+      problems.add({},
+                   fmt::format("'nodes' is {}, but must be a whole number of at least 1", value));
     } else {
       nodes = static_cast<int>(value);
     }
@@ -111,7 +112,7 @@ Topology build(const MachineFile& machine, int nodes) {
   const std::string wrong = wrong_host_count(machine, nodes);
   if (!wrong.empty()) {
     throw Error(ErrorKind::usage, wrong,
-                machine.max_hosts == 1 ? "it is a machine of one node" : "ask for fewer");
+                machine.max_hosts == 1 ? "this machine has only one node" : "request fewer nodes");
   }
   Topology topology = repeat_hosts(machine, nodes);
   topology.name += fmt::format(":nodes={}", nodes);

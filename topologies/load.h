@@ -44,8 +44,8 @@ struct GenericMachine {
   std::string name, title;
   std::vector<GenericParameter> parameters;
 };
-/// ring, line, full, star, switch, torus, with their parameters. Their links are of kind "link",
-/// which every built-in profile passes at full bandwidth without overhead.
+/// ring, line, full, star, switch, hosts, torus, with their parameters. Their links are
+/// of kind "link", which has full bandwidth and no overhead in every built-in profile.
 const std::vector<GenericMachine>& generic_machines();
 
 /// A generic machine; parameters not given have their default values. Throws Error{usage} with
@@ -59,7 +59,8 @@ struct LinkKind {
   std::string source;  ///< where the profiles' figures come from; may be empty
 };
 
-/// What is known of links before any machine: kinds, and how each profile uses them.
+/// What is known about links independently of any machine: their kinds, and how each profile uses
+/// them.
 struct ProfileTable {
   std::vector<std::string> sources;  ///< what the short names in the kinds' `source` stand for
   std::map<std::string, LinkKind> link_kinds;

@@ -13,7 +13,7 @@
 
 namespace espalier {
 
-/// What a topology file says: one host of the machine, and how often it is repeated.
+/// What a topology file says: one host of the machine, and how many of them there are.
 struct MachineFile {
   Topology one;              ///< with the file's names, whatever the number of hosts
   std::vector<bool> shared;  ///< per node of `one`: there once for all hosts
@@ -59,8 +59,8 @@ void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& 
 void read_profiles(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                    std::map<std::string, Profile>& profiles);
 
-/// Readers of one key. Each answers `default_value` when the key is absent or, diagnosed at the
-/// value, not as it should be. `read_choice` answers an index into `choices`.
+/// Readers of one key. Each returns `default_value` if the key is absent, or if its value is
+/// wrong, which is diagnosed at the value. `read_choice` returns an index into `choices`.
 double read_figure(YamlMap& map, const std::string& key, const Range& range, double default_value);
 int read_whole(YamlMap& map, const std::string& key, const Range& range, int default_value);
 int read_choice(YamlMap& map, const std::string& key, const std::vector<std::string>& choices,

@@ -44,10 +44,10 @@ std::optional<std::vector<std::string>> expand_names(std::string_view pattern, s
     rest.remove_prefix(open);
     if (rest.empty()) break;
     const std::size_t close = rest.find(']');
-    if (close == std::string_view::npos) return refuse("opens a bracket and does not close it");
+    if (close == std::string_view::npos) return refuse("opens a bracket without closing it");
     const auto numbers = parse_int_list(rest.substr(1, close - 1));
     if (!numbers)
-      return refuse("needs numbers or rising ranges between its brackets, as in gpu[0-3,5]");
+      return refuse("needs numbers or ascending ranges between its brackets, as in gpu[0-3,5]");
     if (numbers->size() > limit / names.size()) {
       return refuse(fmt::format("stands for more than {} names", limit));
     }

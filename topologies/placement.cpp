@@ -111,9 +111,9 @@ std::vector<NodeId> find_relays(const Topology& topology, const std::vector<int>
                    all.empty() ? "it has no GPUs at all"
                                : fmt::format("its GPUs are 0 to {}", all.size() - 1));
     } else if (gpus.empty() || ranks.count(gpu) > 0) {
-      problems.add({}, fmt::format("GPU {} is a rank and can't relay as well", gpu),
-                   gpus.empty() ? "--gpus chooses the ranks; GPUs that it leaves out may relay"
-                                : "name GPUs that are no ranks");
+      problems.add({}, fmt::format("GPU {} is a rank, so it cannot be a relay", gpu),
+                   gpus.empty() ? "--gpus chooses the ranks; the other GPUs may relay"
+                                : "name GPUs that are not ranks");
     } else if (!taken.insert(gpu).second) {
       problems.add({}, fmt::format("relay GPU {} is given twice", gpu), "name each GPU once");
     } else {

@@ -17,7 +17,7 @@ struct Placement {
   std::vector<NodeId> hosts;         ///< CPUs nearest to the ranks, each once, in rank order
   std::vector<int> host_of_rank;     ///< index into `hosts`; -1 when no CPU can be reached
   std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
-  std::vector<NodeId> relays;        ///< GPUs that are no ranks and may hold, forward and combine
+  std::vector<NodeId> relays;        ///< idle GPUs that may hold, forward and combine data
 };
 
 /// The machine's GPUs numbered by `gpus`, in that order; all of them when empty. Throws
@@ -35,8 +35,8 @@ std::vector<int> idle_gpus(const Topology& topology, const std::vector<int>& gpu
 Placement place_ranks(const Router& router, const std::vector<int>& gpus,
                       const std::vector<int>& relays = {});
 
-/// The first pair of ranks without a route, for "exit 3 naming the pair"; nothing when connected.
-/// A pair counts as connected when a chain of ranks and relays joins it.
+/// The first pair of ranks without a route, to name it in the error (exit code 3); nothing
+/// if all are connected. A pair counts as connected if a chain of ranks and relays joins it.
 std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
                                                     const Placement& placement);
 

@@ -19,8 +19,8 @@ struct Hop {
   bool operator==(const Hop&) const = default;
 };
 
-/// `peer`: straight over host links, between two GPUs that may map each other's memory, or with a
-/// CPU at an end. `staged`: between two GPUs, resting in a CPU's memory on the way.
+/// `peer`: directly over host links, between two GPUs that can map each other's memory, or
+/// with a CPU at one end. `staged`: between two GPUs, through a buffer in a CPU's memory.
 enum class RouteKind : std::uint8_t { local, gpu_fabric, peer, staged, network };
 
 /// The links a transfer crosses, cut through (all at once), in order.
@@ -39,20 +39,21 @@ enum class LinkScope : std::uint8_t { all, fabric };
 /// "all", "fabric".
 std::string_view to_string(LinkScope links);
 
-/// Answers routes on one machine under one profile; remembers them. Rules (docs/topologies.md): GPU
-/// fabric between neighbours or through NVSwitches; else PCIe/CPU path when the machine allows peer
-/// access to the pair; else staged through a CPU's memory; between hosts GPU-NIC-fabric-NIC-GPU
-/// with the nearest NIC (GPUs with equally near ones take turns). Of several paths the one of
-/// fewest hops, then of widest bottleneck, then of lowest link ids. GPUs never forward unless the
-/// machine says so. Keeps references to both arguments. Not for use by several threads at once.
+/// Finds routes on one machine under one profile, and remembers them. Rules (docs/topologies.md):
+/// GPU fabric between neighbours or through NVSwitches; else PCIe/CPU path when the machine allows
+/// peer access to the pair; else staged through a CPU's memory; between hosts
+/// GPU-NIC-fabric-NIC-GPU through the nearest NIC (GPUs with equally near ones take turns). Of
+/// several paths it takes the one with the fewest hops, then the widest bottleneck, then the lowest
+/// link ids. GPUs never forward unless the machine says so. Keeps references to both arguments. Not
+/// for use by several threads at once.
 class Router {
  public:
   Router(const Topology& topology, const Profile& profile, LinkScope scope = LinkScope::all);
   ~Router();
   Router(Router&&) noexcept;
 
-  /// Between any two nodes, in practice GPU or CPU memories; nothing when the machine has no way.
-  /// The route stays valid as long as the router. \pre both are nodes of the machine.
+  /// Between any two nodes, in practice GPU or CPU memories; nothing if the machine has no
+  /// route. The route stays valid as long as the router. \pre both are nodes of the machine.
   const Route* route(NodeId from, NodeId to) const;
   /// Through the named node: the two routes joined. `via` may be any node, a GPU included; between
   /// two GPUs through a CPU counts as staged. Refused as below.
@@ -60,7 +61,8 @@ class Router {
   /// Along the named nodes in order. One node: as above. Several: each step takes the link between
   /// the two if they are neighbours (see `hop`), and else their route. Nothing when a step has
   /// neither, two GPUs that may not map each other's memory would be joined over host links without
-  /// a CPU, or a NIC would return what it got (docs/topologies.md). \pre `vias` is not empty
+  /// a CPU, or a NIC would send data back to where it came from (docs/topologies.md). \pre `vias`
+  /// is not empty
   const Route* route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const;
   /// Along a path written "a>b>c". \pre every name is a node of the machine.
   const Route* route(NodeId from, NodeId to, std::string_view path) const;

@@ -26,20 +26,20 @@ struct Node {
   int numa = -1;           ///< socket, -1 when not known
   double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
   double reduce_gbps = 0;  ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
-  double access_gbps = 0;  ///< GB/s its kernels read and write, wherever it lies; 0: not modelled
+  double access_gbps = 0;  ///< GB/s its kernels read and write, in any memory; 0: not modelled
   std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
-  int peer_limit = 0;      ///< most peers a GPU may map at once; 0: no limit
+  int peer_limit = 0;      ///< maximum number of peers that a GPU can map at once; 0: no limit
   int copy_engines = 0;    ///< 0: not modelled
   double speed = 1;        ///< of computation (Program::durations_s), relative to its model
   std::string what_if;     ///< changes made by name: "speed=x0.5,memory_gbps=700"; empty: none
 };
 
-/// How the two directions of a link share its bandwidth. `full`: each direction has `gbps`. `half`:
-/// both directions together have `gbps`. `shared`: all links with the same `medium` have it
-/// together.
+/// How the two directions of a link share its bandwidth. `full`:
+/// each direction has `gbps`. `half`: both directions share
+/// `gbps`. `shared`: all links with the same `medium` share it.
 enum class Duplex : std::uint8_t { full, half, shared };
 
-/// What a link is good for when routes are chosen.
+/// What a link can be used for when routes are chosen.
 enum class LinkClass : std::uint8_t { gpu_fabric, host, network };
 
 struct Link {
@@ -63,14 +63,15 @@ struct LinkProfile {
   double overhead_s = 0;  ///< start-up cost of a transfer whose route's slowest kind this is
 };
 
-/// When the arithmetic of a combine happens: not at all, inside the copy, or as a kernel after it.
+/// How the arithmetic of a combine is charged: not at all, as part of the copy, or as a kernel
+/// after it.
 enum class ReductionMode : std::uint8_t { free, fused, separate };
 
 /// How bytes are moved: which efficiencies and start-up costs apply. docs/topologies.md.
 struct Profile {
   std::string name;            ///< "ideal", "kernel", "copy_engine", or the user's
   std::string title;           ///< one line about it
-  bool uses_measured = false;  ///< Link::measured_gbps beats `efficiency` where known
+  bool uses_measured = false;  ///< Link::measured_gbps, if known, overrides `efficiency`
   bool models_memory = false;  ///< node memory bandwidth is contended for
   ReductionMode reduction = ReductionMode::free;
   double call_overhead_s = 0;                ///< of a collective, before anything moves: a launch
@@ -80,8 +81,8 @@ struct Profile {
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
 };
 
-/// Memory that several nodes have parts of: what is moved in or out of those parts counts here too,
-/// and so do their reductions.
+/// Memory that several nodes share: traffic in or out of
+/// their parts also counts here, and so do their reductions.
 struct SharedMemory {
   double gbps = 0;         ///< reads and writes together
   double reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: not modelled
@@ -99,7 +100,7 @@ struct Topology {
   /// Which GPU pairs of one host may copy directly over PCIe or CPU links. `all`: any; `socket`:
   /// same numa; `fabric`: only pairs joined by a GPU fabric, others are staged through host memory.
   enum class PeerAccess : std::uint8_t { all, socket, fabric } peer_access = PeerAccess::all;
-  /// GPUs pass traffic on (torus networks of some accelerators). NVLink does not.
+  /// GPUs forward traffic (torus networks of some accelerators). With NVLink they do not.
   bool gpus_forward = false;
   std::map<std::string, Profile> profiles;
   std::map<std::string, SharedMemory> memories;  ///< each once in every host

@@ -38,7 +38,7 @@ class Checker {
     problems_.push_back({{}, std::move(message), std::move(suggestion), locate_(part, index)});
   }
 
-  /// `key` names the value in messages; who has it is spelled out only when it is wrong.
+  /// `key` names the value in messages; its owner is named only if it is wrong.
   void check_value(Part part, std::size_t index, const Range& range, const char* key,
                    double value) {
     if (range.contains(value)) return;
@@ -72,7 +72,7 @@ class Checker {
       add(Part::node, index, "the name " + quote(node.name) + " contains '>'",
           "'>' separates the nodes of a route");
     } else if (!node_names_.insert(node.name).second) {
-      add(Part::node, index, "the name " + quote(node.name) + " is given to two nodes");
+      add(Part::node, index, "the name " + quote(node.name) + " is used by two nodes");
     }
     if (node.host < -1 || node.host >= topology_.hosts) {
       add(Part::node, index,
@@ -89,8 +89,7 @@ class Checker {
       std::vector<std::string> known;
       for (const auto& [name, unused] : topology_.memories) known.push_back(name);
       add(Part::node, index,
-          fmt::format("{} has a part of memory {}, which is not there", node.name,
-                      quote(node.memory)),
+          fmt::format("{} uses memory {}, which does not exist", node.name, quote(node.memory)),
           known.empty() ? "describe it under 'memories'" : did_you_mean(node.memory, known));
     }
     check(kLimit, "peer_limit", node.peer_limit);
@@ -108,7 +107,8 @@ class Checker {
   bool check_link(std::size_t index) {
     const Link& link = topology_.links[index];
     if (!is_node(link.a) || !is_node(link.b)) {
-      add(Part::link, index, fmt::format("link number {} ends at a node that is not there", index));
+      add(Part::link, index,
+          fmt::format("link number {} ends at a node that does not exist", index));
       return false;
     }
     const auto check = [&](const Range& range, const char* key, double value) {
@@ -120,14 +120,14 @@ class Checker {
     const double total_gbps = link.gbps * link.count;
     if (kGbps.contains(link.gbps) && kCount.contains(link.count) && total_gbps > kGbps.high) {
       add(Part::link, index,
-          fmt::format("{} has {} x {} GB/s, but links have at most {:.0f} GB/s together",
+          fmt::format("{} has {} x {} GB/s, but a bundle may have at most {:.0f} GB/s",
                       part_name(Part::link, index), link.count, link.gbps, kGbps.high),
           "lower 'count' or 'gbps'");
     }
     if (link.measured_gbps != 0) check(kGbps, "measured_gbps", link.measured_gbps);
     if (link.measured_gbps > total_gbps) {
       add(Part::link, index,
-          fmt::format("'measured_gbps' of {} is {}, but {} x {} GB/s is the most it can pass",
+          fmt::format("'measured_gbps' of {} is {}, but its links carry at most {} x {} GB/s",
                       part_name(Part::link, index), link.measured_gbps, link.count, link.gbps),
           "lower 'measured_gbps' or raise 'gbps'");
     }
@@ -139,12 +139,11 @@ class Checker {
     const Link& link = topology_.links[index];
     if (link.a == link.b) {
       add(Part::link, index, "a link from " + node_name(link.a) + " to itself",
-          "links join two different nodes");
+          "a link must join two different nodes");
     }
     if (link.duplex == Duplex::shared && link.medium.empty()) {
-      add(Part::link, index,
-          part_name(Part::link, index) + " is shared, but does not say with what",
-          "name a 'medium'; links of one medium share its bandwidth");
+      add(Part::link, index, part_name(Part::link, index) + " is shared, but has no medium",
+          "name a 'medium'; all links of a medium share its bandwidth");
     }
     if (link.duplex != Duplex::shared && !link.medium.empty()) {
       add(Part::link, index, part_name(Part::link, index) + " has a medium, but is not shared",
@@ -152,7 +151,7 @@ class Checker {
     }
   }
 
-  /// Every link may be fine and all of them too much.
+  /// Each link may be fine while all of them together are too much.
   void check_total() {
     double total_gbps = 0;
     for (const Link& link : topology_.links) {
@@ -166,7 +165,7 @@ class Checker {
                     kMaxTotalGbps));
   }
 
-  /// Of two bundles between two nodes routes would take one, as if the other was not there.
+  /// Of two bundles between the same two nodes, routes would use only one.
   void check_parallel_links() {
     const auto& links = topology_.links;
     std::vector<std::size_t> order(links.size());
@@ -187,7 +186,8 @@ class Checker {
                 : fmt::format("{} and {} are joined by links of kinds '{}' and '{}'",
                               node_name(link.a), node_name(link.b), other.kind, link.kind),
           alike ? "write one link with 'count'"
-                : "two nodes have one link: keep the faster, or put a switch on the other");
+                : "two nodes can have only one link: keep the faster one, or put a switch into the "
+                  "other");
     }
   }
 
@@ -202,7 +202,7 @@ class Checker {
       add(Part::link, i,
           fmt::format("medium {} has {} GB/s here and {} GB/s elsewhere", quote(link.medium),
                       link.gbps * link.count, first.gbps * first.count),
-          "all links of a medium have the same bandwidth, which is that of the medium");
+          "all links of a medium must have the same bandwidth, which is that of the medium");
     }
   }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr double kMicro = 1e-6;
 constexpr std::size_t kMaxChain = 16;  // of machines composed of one another
 constexpr Range kHosts = {1, kMaxNodes, "a number from 1 to 262144"};
-static_assert(kMaxNodes == 262144, "the message above says so");
+static_assert(kMaxNodes == 262144, "see the message above");
 constexpr const char* kSchema = "espalier.topology/1";
 
 class MachineReader {
@@ -68,7 +68,8 @@ class MachineReader {
     if (const auto text = name.text("'name'")) {
       machine.name = *text;
       if (text->empty() || text->find_first_of(":/ \t\n") != std::string::npos) {
-        name.problem(quote(*text) + " is no name for a machine", "leave out ':', '/' and spaces");
+        name.problem(quote(*text) + " is not a valid name for a machine",
+                     "leave out ':', '/' and spaces");
       }
     }
     machine.title = map.text("title", machine.title);
@@ -86,7 +87,7 @@ class MachineReader {
   void read_parts(YamlMap& map) {
     if (map.get("links_of_kind").present()) {
       map.key_problem("links_of_kind", "'links_of_kind' changes the links of a base machine",
-                      "write it with 'compose', or give 'links' the figures");
+                      "use it with 'compose', or write the figures into 'links'");
     }
     read_models(map.get("models"));
     read_memories(map.get("memories"), result_->one.memories);
@@ -210,7 +211,7 @@ class MachineReader {
     check_host_count(map, map.get("nodes"));
     if (result_->max_hosts > 1 && !shared.present()) {
       map.problem("'cluster' needs 'shared'",
-                  "name the nodes that are there once and join the others: shared: [fabric]");
+                  "name the nodes that exist once and connect the hosts: shared: [fabric]");
     }
   }
 
@@ -218,7 +219,7 @@ class MachineReader {
     for (const NodeId id : ends(pattern, "'shared' of 'cluster'")) {
       const Node& node = result_->one.node(id);
       if (node.kind == NodeKind::gpu || node.kind == NodeKind::cpu) {
-        pattern.problem(fmt::format("{} is a {}, and can't be shared by several hosts", node.name,
+        pattern.problem(fmt::format("{} is a {}, which several hosts cannot share", node.name,
                                     to_string(node.kind)),
                         "share switches and fabrics");
         return;
@@ -265,14 +266,14 @@ class MachineReader {
     chain.push_back(file.string());
     // The limit ends cycles through links of the file system.
     if (std::find(chain.begin(), chain.end(), base) != chain.end() || chain.size() > kMaxChain) {
-      value.problem("a machine can't be composed of itself: " + join(chain, " -> ") + " -> " +
+      value.problem("a machine cannot be composed of itself: " + join(chain, " -> ") + " -> " +
                     base);
       return nullptr;
     }
     if (built_in) return catalogue_machine(name, problems_, chain);
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(base, ignored)) {
-      value.problem("there is no machine " + quote(name) + " in the catalogue, and no such file",
+      value.problem("there is no machine " + quote(name) + " in the catalogue and no such file",
                     did_you_mean(name, known));
       return nullptr;
     }
@@ -282,7 +283,7 @@ class MachineReader {
   void read_changes(YamlMap& map, bool has_base) {
     for (const char* key : {"nodes", "links", "models", "memories", "cluster"}) {
       if (!map.get(key).present()) continue;
-      map.key_problem(key, fmt::format("'{}' can't stand beside 'compose'", key),
+      map.key_problem(key, fmt::format("'{}' cannot be used together with 'compose'", key),
                       "nodes and links come from the base; 'links_of_kind' changes figures");
     }
     for (Link& link : result_->one.links) {

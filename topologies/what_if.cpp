@@ -146,7 +146,7 @@ class Changer {
     const auto value = parse_value(change.value);
     if (!value) {
       problem(fmt::format("{} can't be {}", printable(change.key), quote(change.value)),
-              "a number, or x2 for twice what it is");
+              "a number, or a factor such as x2");
     } else if (const auto* of_links = find_figure(kLinkFigures, figure)) {
       const std::vector<std::size_t> links = find_links(target);
       if (!is_new(figure, links, change)) return;
@@ -166,7 +166,8 @@ class Changer {
       std::vector<std::string> known;
       for (const auto& one : kLinkFigures) known.push_back(one.name);
       for (const auto& one : kNodeFigures) known.push_back(one.name);
-      problem(fmt::format("{}: nothing has a {}", printable(to_string(change)), quote(figure)),
+      problem(fmt::format("{}: there is nothing with a {}", printable(to_string(change)),
+                          quote(figure)),
               did_you_mean(figure, known));
     }
   }
@@ -176,8 +177,9 @@ class Changer {
     for (const auto& [change, links] : changed_links_) {
       if (!links.empty() &&
           std::ranges::all_of(links, [&](std::size_t link) { return lost_.contains(link); })) {
-        problem(fmt::format("{}: these links are all lost", printable(to_string(change))),
-                "leave it out, or what takes them away");
+        problem(
+            fmt::format("{}: all of these links have been removed", printable(to_string(change))),
+            "leave out this change, or the one that removes them");
       }
     }
   }
@@ -225,7 +227,7 @@ class Changer {
   /// What was measured on a link must stay a figure, too.
   bool measured_is_known(const Link& link, const MachineChange& change) {
     if (link.measured_gbps == 0 || kGbps.contains(link.measured_gbps)) return true;
-    problem(fmt::format("{} makes what was measured {:g} GB/s, but it must be {}",
+    problem(fmt::format("{} changes the measured bandwidth to {:g} GB/s, but it must be {}",
                         printable(to_string(change)), link.measured_gbps, kGbps.wish),
             "");
     return false;
@@ -244,7 +246,7 @@ class Changer {
     }
     const double wanted = value.of(old);
     if (!figure.range.contains(wanted) || (figure.is_whole && std::trunc(wanted) != wanted)) {
-      problem(fmt::format("{} makes {} {}, but it must be {}{}", printable(to_string(change)),
+      problem(fmt::format("{} changes {} to {}, but it must be {}{}", printable(to_string(change)),
                           figure.name, wanted, figure.is_whole ? "a whole number, " : "",
                           figure.range.wish),
               "");
@@ -341,7 +343,7 @@ class Changer {
     for (const Link& link : machine_.links) kinds.insert(link.kind);
     problem(fmt::format("{} has no links {}", machine_.name, quote(target)),
             did_you_mean(target, {kinds.begin(), kinds.end()}, link_kind_synonyms()) +
-                "; or A-B, two nodes");
+                "; or two nodes, A-B");
     return found;
   }
 
@@ -354,7 +356,7 @@ class Changer {
       if (link.b == node) names.insert(name(link.a));
     }
     if (names.empty()) return name(node) + " has no links";
-    return fmt::format("for the other end of {}: {}", name(node),
+    return fmt::format("the other end of {} can be: {}", name(node),
                        did_you_mean(wanted, {names.begin(), names.end()}));
   }
 

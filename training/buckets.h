@@ -16,9 +16,9 @@ struct Bucket {
   std::int64_t elements = 0;
 };
 
-/// Fills one fusion buffer after the other, in the order in which the backward pass makes
-/// gradients: a tensor that does not fit any more begins the next bucket, and one larger than the
-/// buffer is a bucket by itself. 0 bytes: every tensor by itself. (Sergeev and Del Balso, Horovod,
+/// Fills one fusion buffer after the other, in the order in which the backward pass computes
+/// gradients: a tensor that no longer fits begins the next bucket, and one larger than the buffer
+/// is a bucket by itself. 0 bytes: every tensor is a bucket. (Sergeev and Del Balso, Horovod,
 /// 2018, section 5, "Tensor Fusion".)
 std::vector<Bucket> fuse(const Model& model, std::int64_t buffer_bytes, int bytes_per_element);
 
@@ -34,8 +34,8 @@ struct BucketLayout {
   }
 };
 
-/// The finest layout of at most `max_units` units. \pre more units are allowed than there are
-/// buckets.
+/// The finest layout with at most `max_units` units.
+/// \pre `max_units` is larger than the number of buckets
 BucketLayout lay_out(const std::vector<Bucket>& buckets, std::int64_t max_units);
 
 }  // namespace espalier

@@ -203,7 +203,7 @@ class IterationWriter {
 
   [[noreturn]] static void refuse(const char* what) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("one iteration has more {} than a program may have", what),
+                fmt::format("an iteration has more {} than a program may have", what),
                 "a larger fusion buffer makes fewer buckets");
   }
 

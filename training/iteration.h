@@ -11,16 +11,16 @@
 
 namespace espalier {
 
-/// A program over a bucket or over one of equal shares of it.
+/// A program over a bucket, or over one of its equal shares.
 struct ExchangeStage {
   std::shared_ptr<const Program> program;
   int share = 0;
   int shares = 1;
 };
 
-/// How a bucket is exchanged: programs of one rank count, at every rank one after the other. One
-/// in-place allreduce, an in-place reduce and the broadcast of its result, or an in-place
-/// reducescatter and the broadcasts of all its blocks.
+/// How a bucket is exchanged: programs for the same number of ranks, run one after the other at
+/// every rank. One in-place allreduce, an in-place reduce and the broadcast of its result, or an
+/// in-place reducescatter and the broadcasts of all its blocks.
 struct Exchange {
   std::size_t ready_after = 0;  ///< the gradient, by number, that completes the bucket
   std::int64_t units = 0;       ///< of the message

@@ -40,7 +40,7 @@ double read_positive(const YamlMap& map, const YamlValue& value, std::string_vie
   const auto number = value.number(map.describe(key));
   if (!number) return default_value;
   if (*number > 0 && *number <= maximum) return *number;
-  value.problem(fmt::format("{} is {}, but must be above 0 and not above {}", map.describe(key),
+  value.problem(fmt::format("{} is {}, but must be above 0 and at most {}", map.describe(key),
                             *number, maximum));
   return default_value;
 }
@@ -82,7 +82,7 @@ std::vector<StepTime> read_steps(const YamlValue& list) {
     StepTime step = read_step(value);
     if (!known.emplace(step.gpu, step.batch).second) {
       value.problem(
-          fmt::format("a second step time of {} with batch {}", gpu_name(step.gpu), step.batch));
+          fmt::format("a second step time for {} with batch {}", gpu_name(step.gpu), step.batch));
     }
     steps.push_back(std::move(step));
   }
@@ -171,7 +171,7 @@ const StepTime& find_step(const Model& model, const std::string& gpu, std::optio
     known.push_back(fmt::format("{} with batch {}", gpu_name(step.gpu), step.batch));
   }
   throw Error(ErrorKind::usage,
-              fmt::format("how long {} takes on {}{} is not known", quote(model.name),
+              fmt::format("the step time of {} on {}{} is not known", quote(model.name),
                           gpu_name(gpu), batch ? fmt::format(" with batch {}", *batch) : ""),
               known.empty() ? "" : "known: " + join(known, ", "));
 }

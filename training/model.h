@@ -50,8 +50,8 @@ Model parse_model(std::string_view yaml, const std::string& file);
 /// Error{usage} with did-you-mean for an unknown name, and what `parse_model` throws.
 Model load_model(const std::string& spec);
 
-/// The step time of this GPU and batch; without a batch, the first of this GPU. An empty `gpu` asks
-/// for times of GPUs that are not named. Throws Error{usage} that names those known.
+/// The step time for this GPU and batch; without a batch, the first one for this GPU. An empty
+/// `gpu` asks for times whose GPU is not named. Throws Error{usage} that lists the known ones.
 const StepTime& find_step(const Model& model, const std::string& gpu, std::optional<int> batch);
 
 struct ModelEntry {
@@ -64,9 +64,9 @@ struct ModelEntry {
 const std::vector<ModelEntry>& builtin_models();
 
 /// Seconds that the backward pass spends on each tensor, in the order of the gradients: the last
-/// tensor first. The pass takes its share of `step_s` (see Model::backward_to_forward), divided
-/// among tensors by their multiply-adds: an estimate, as what is bound by memory is counted as
-/// little.
+/// tensor first. The pass takes its share of `step_s` (see
+/// Model::backward_to_forward), divided among tensors by their multiply-adds: an
+/// estimate, because layers limited by memory bandwidth count as almost nothing.
 std::vector<double> backward_seconds(const Model& model, double step_s);
 /// The rest of `step_s`.
 double forward_seconds(const Model& model, double step_s);

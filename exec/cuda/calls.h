@@ -16,15 +16,15 @@ std::string failure_text(cudaError_t status, const char* call, int gpu);
 /// OutOfMemory, whatever the call, when CUDA had no memory for it. \p gpu as CUDA numbers it.
 void require(cudaError_t status, const char* call, int gpu, const std::string& doing = {});
 
-/// As cudaEventQuery. That an event has not happened yet is no error, but CUDA would report it as
-/// the latest one to whoever asks next, a launch for instance; so it is forgotten here.
+/// As cudaEventQuery. That an event has not happened yet is not an error, but CUDA would report it
+/// as the latest error to the next call that asks, for instance a launch; so it is cleared here.
 cudaError_t query(cudaEvent_t event);
 
 /// Makes a GPU the current one of this thread.
 void use_gpu(int gpu);
 
-/// After a run that does not end, freeing anything would wait for that run forever: from here on
-/// nothing is freed any more; the operating system does it when the process ends.
+/// After a run that does not end, freeing anything would wait for that run forever.
+/// From here on nothing is freed; the operating system does that when the process ends.
 void abandon_devices();
 bool devices_abandoned();
 

@@ -33,7 +33,7 @@ std::vector<int> devices_in_turn(const std::vector<int>& devices, const Program&
                 fmt::format("the program runs on {} GPUs ({} ranks, {} relays), but --devices "
                             "names {}",
                             wanted, program.ranks(), program.relays, devices.size()),
-                "name a GPU for each; they may be the same: 0,0,0,0");
+                "name a GPU for each rank and relay; they can be the same: 0,0,0,0");
   }
   const int count = cuda::gpu_count();
   std::vector<int> all;
@@ -65,12 +65,12 @@ std::vector<int> devices_as_placed(const Target& target, const Program& program)
   nodes.insert(nodes.end(), relays.begin(), relays.begin() + program.relays);
   std::vector<int> all;
   DiagnosticList problems;
-  const std::string hint = "--devices names the GPU of each rank and relay, whatever they are";
+  const std::string hint = "name the GPU of each rank and relay with --devices";
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = topology.node(nodes[i]);
     const int number = number_in_host(topology, nodes[i]);
     if (node.host != topology.node(nodes[0]).host) {
-      problems.add({}, fmt::format("{} of '{}' is in another computer", node.name, topology.name),
+      problems.add({}, fmt::format("{} of '{}' is on another host", node.name, topology.name),
                    hint);
     } else if (number >= count) {
       problems.add({},
@@ -212,7 +212,7 @@ CudaBackend::~CudaBackend() = default;
 
 std::optional<std::string> CudaBackend::unsupported(const Program& program, const Target&) const {
   if (program.ops.size() <= kMaxOps) return std::nullopt;
-  return fmt::format("it has {} ops, and graphs of more than {} are not built; larger chunks help",
+  return fmt::format("the program has {} ops, but graphs may have at most {}; use larger chunks",
                      program.ops.size(), kMaxOps);
 }
 
@@ -236,7 +236,7 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
   const auto start = std::chrono::steady_clock::now();
   require_sane(options);
   if (cuda::devices_abandoned()) {
-    throw Error(ErrorKind::runtime, "the GPUs still hold a run that did not end");
+    throw Error(ErrorKind::runtime, "an earlier run on the GPUs has not ended");
   }
   const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
   RunReport report = with_memory_to("run " + program.name + " on GPUs",

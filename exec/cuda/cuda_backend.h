@@ -10,19 +10,19 @@
 
 namespace espalier {
 
-/// Why programs can't run on GPUs here, in a sentence: this espalier was built without CUDA, there
-/// is no driver, an old one, or no GPU. Nothing where they can.
+/// Why programs cannot run on GPUs here, in a sentence: this espalier was built
+/// without CUDA, there is no driver or too old a one, or no GPU. Nothing if they can.
 std::optional<std::string> cuda_unavailable();
 
-/// Whether a run on GPUs did not end. Then nothing can be run on them any more, and CUDA might keep
-/// a process that exits as usual waiting for that run.
+/// Whether a run on GPUs did not end. Nothing can run on them any more then,
+/// and CUDA might block a process that exits normally until that run ends.
 bool cuda_abandoned();
 
-/// Ends the process with this exit code: as usual, or without the clean-up that would not end.
+/// Ends the process with this exit code: normally, or without the clean-up that would never end.
 [[noreturn]] void end_process(int exit_code);
 
-/// Where the ranks and relays are whose GPU nobody names: in turn on all GPUs, or as the target's
-/// placement has them, its machine being this computer: on the GPU with that number in its host.
+/// Where to put ranks and relays whose GPU is not named: in turn on all GPUs, or as in the target's
+/// placement, where the machine is this computer: on the GPU with that number in its host.
 enum class UnnamedDevices { in_turn, as_placed };
 
 /// Runs programs on the GPUs of this computer: lanes as streams, dependencies as events, the whole
@@ -39,7 +39,7 @@ enum class UnnamedDevices { in_turn, as_placed };
 /// inputs, and everything is compared. `timeline` is that of one more run, of a graph with events
 /// in it.
 ///
-/// Memory and graphs of the latest programs are kept for when they are asked for again.
+/// Memory and graphs of the latest programs are kept in case these are run again.
 class CudaBackend : public Backend {
  public:
   /// The GPU of each rank and then of each relay, as CUDA numbers them; several may share one, and

@@ -8,8 +8,8 @@
 namespace espalier {
 
 /// The GPUs named, as CUDA numbers them, or all there are: their sockets, PCIe switches (as Linux
-/// shows them), NVLinks (as NVML tells, which is looked for when it is needed; without it there are
-/// none) and who can map whose memory. Throws Error{unsupported} with `cuda_unavailable`, and
+/// shows them), NVLinks (from NVML, which is loaded when needed; without it none are found) and
+/// which GPUs can map each other's memory. Throws Error{unsupported} with `cuda_unavailable`, and
 /// Error{usage} naming the GPUs that there are not.
 Inventory cuda_inventory(const std::vector<int>& devices);
 

@@ -34,7 +34,7 @@ void require_kernels(const Gpu& gpu) {
                 fmt::format("the NVIDIA driver of this computer is too old to compile kernels for "
                             "GPU {} ({})",
                             gpu.number, gpu.name),
-                fmt::format("a driver for CUDA {} does; or build espalier with an older toolkit",
+                fmt::format("install a driver for CUDA {}, or build espalier with an older toolkit",
                             version_name(CUDART_VERSION)));
   }
   const int major = attribute(cudaDevAttrComputeCapabilityMajor, gpu.number);
@@ -76,10 +76,10 @@ std::optional<std::string> cuda_problem() {
         version_name(driver), version_name(CUDART_VERSION));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
-    return "there is no NVIDIA GPU on this computer, or none that CUDA_VISIBLE_DEVICES shows";
+    return "there is no NVIDIA GPU on this computer, or CUDA_VISIBLE_DEVICES hides it";
   }
   if (status != cudaSuccess) {
-    return fmt::format("CUDA can't be used: {} ({})", cudaGetErrorString(status),
+    return fmt::format("CUDA cannot be used: {} ({})", cudaGetErrorString(status),
                        cudaGetErrorName(status));
   }
   return std::nullopt;

@@ -35,8 +35,8 @@ struct MessageKind {
 enum class Checked { everything, guards };
 
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
-/// of this computer for host memories, between guards that tell whether somebody wrote outside of
-/// it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it.
+/// of this computer for host memories, between guards that reveal writes outside
+/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it.
 class PlaceMemory {
  public:
   PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus);

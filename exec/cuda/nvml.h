@@ -9,8 +9,8 @@
 
 namespace espalier::cuda {
 
-/// NVIDIA's management library, which comes with the driver: loaded when it is asked for, so that
-/// nothing depends on its being there.
+/// NVIDIA's management library, which comes with the driver. It
+/// is loaded on demand, so that nothing depends on its presence.
 class Nvml {
  public:
   /// Nothing when this computer has no NVML, or one that does not start.

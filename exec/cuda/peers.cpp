@@ -30,7 +30,7 @@ std::set<int> joined_to(int gpu, const std::set<PeerPair>& mapped) {
   return others;
 }
 
-/// Takes away what this GPU maps, or is mapped by, and nobody wants now.
+/// Removes mappings from and to this GPU that are not needed now.
 void unmap_unwanted(int gpu, const std::set<PeerPair>& wanted, std::set<PeerPair>& mapped) {
   for (auto pair = mapped.begin(); pair != mapped.end();) {
     const bool concerned = pair->first == gpu || pair->second == gpu;

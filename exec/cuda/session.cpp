@@ -168,13 +168,13 @@ double Session::wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeo
   for (cudaError_t status; (status = query(end)) != cudaSuccess;) {
     if (status != cudaErrorNotReady) {
       require(status, "cudaEventQuery", gpu,
-              "while the program ran as a graph, of which CUDA does not say at which op");
+              "while the program ran as a graph; CUDA does not say at which op");
     }
     if (seconds_since(start) > patience_s) {
       abandon_devices();
       throw Error(ErrorKind::runtime,
                   fmt::format("the program, captured as a graph, has not finished within {:.3g} s, "
-                              "though op by op it took {:.3g} s",
+                              "although it took {:.3g} s op by op",
                               patience_s, op_by_op_s_));
     }
     std::this_thread::sleep_for(kPollInterval);
@@ -234,11 +234,11 @@ std::vector<std::string> Session::notes() const {
     const auto mine = static_cast<std::size_t>(device);
     const auto its = static_cast<std::size_t>(other);
     all.push_back(fmt::format(
-        "GPU {} copies what it needs of GPU {}: it {}", gpus().all[mine].number,
+        "GPU {} copies what it needs from GPU {}, because it {}", gpus().all[mine].number,
         gpus().all[its].number,
         gpus().set.can_access[mine][its]
-            ? fmt::format("may map the memory of {} others at most", gpus().set.max_peers)
-            : "can't map its memory"));
+            ? fmt::format("can map the memory of at most {} others", gpus().set.max_peers)
+            : "cannot map its memory"));
   }
   return all;
 }

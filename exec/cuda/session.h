@@ -16,7 +16,7 @@
 
 namespace espalier::cuda {
 
-/// What tells runs apart that can't share their memory and their graph.
+/// What distinguishes runs that cannot share their memory and their graph.
 struct SessionKey {
   std::int64_t size_bytes = 0;
   DataType type = DataType::float32;

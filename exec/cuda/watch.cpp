@@ -69,8 +69,8 @@ void WatchedRun::look() {
     latest_ = Clock::now();
   } else if (std::chrono::duration<double>(Clock::now() - latest_).count() > patience_s_) {
     abandon_devices();
-    throw stuck_error(fmt::format("no op has ended on the GPUs for {:g} s", patience_s_), program_,
-                      lowered_, unfinished_lanes(program_, lowered_, done_));
+    throw stuck_error(fmt::format("no op has finished on the GPUs for {:g} s", patience_s_),
+                      program_, lowered_, unfinished_lanes(program_, lowered_, done_));
   } else {
     std::this_thread::sleep_for(kPollInterval);
   }

@@ -13,9 +13,9 @@
 
 namespace espalier::cuda {
 
-/// Gives the streams a program op by op, and looks on. CUDA queues only about a thousand commands
-/// per stream and then keeps whoever gives it another waiting, for ever when a kernel hangs; so a
-/// stream is never given much more than it has finished.
+/// Issues a program to the streams op by op, and watches it. CUDA queues only
+/// about a thousand commands per stream and then blocks the caller, forever if a
+/// kernel hangs; so a stream never gets many more commands than it has finished.
 class WatchedRun {
  public:
   /// All arguments must outlive it. \p patience_s: without any op ending, after which the run is

@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-/// From what the system says of its wiring to what a survey needs.
+/// Converts what the system says about its wiring into what a survey needs.
 
 /// One NVLink as the GPU at one end has it.
 struct NvlinkEnd {

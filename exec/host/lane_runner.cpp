@@ -80,7 +80,7 @@ void LaneRunner::start_threads() {
     }
   } catch (const std::system_error& refused) {
     if (threads_.empty()) {
-      throw Error(ErrorKind::unsupported, fmt::format("can't start a thread: {}", refused.what()));
+      throw Error(ErrorKind::unsupported, fmt::format("cannot start a thread: {}", refused.what()));
     }
     take_lanes_from_empty_groups();
   }
@@ -120,7 +120,7 @@ double LaneRunner::run(double timeout_s, std::vector<OpTiming>* timeline) {
   start_.notify_all();
   wait_for_end(lock, timeout_s);
   if (outcome_ == Outcome::stuck) {
-    throw stuck_error("the program can't go on: every lane that is left waits for another",
+    throw stuck_error("the program cannot continue: every unfinished lane waits for another one",
                       program_, lowered_, blocked_lanes());
   }
   return seconds(end_time_ - begin_time_);

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "core/words.h"
+#include "ir/print.h"
 
 // Three calls of Linux, made directly: libnuma would be one more library to have, for these. Each
 // may be refused (ENOSYS, EPERM, EINVAL: an old kernel, a container, a node outside of the

@@ -47,7 +47,7 @@ class Orderer {
       if (step(lane)) ready_.push_back(lane);
     }
     if (order_.ops.size() < program_.ops.size()) {
-      throw stuck_error("the program can't go on: every lane that is left waits for another",
+      throw stuck_error("the program cannot continue: every unfinished lane waits for another one",
                         program_, lowered_, blocked_lanes());
     }
     join();

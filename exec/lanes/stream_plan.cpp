@@ -73,7 +73,7 @@ Peers choose_peers(const Program& program, const LanePrograms& lowered, const De
     auto& mine = others[static_cast<std::size_t>(device)];
     auto& its = others[static_cast<std::size_t>(other)];
     const auto maximum = static_cast<std::size_t>(devices.max_peers);
-    // Between two devices it is one connection, whoever maps whom.
+    // Between two devices it is one connection, whichever maps the other.
     if (mine.count(other) == 0 && (mine.size() >= maximum || its.size() >= maximum)) {
       peers.left_out.insert(pair);
       continue;

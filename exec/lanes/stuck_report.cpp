@@ -65,7 +65,7 @@ Error stuck_error(const std::string& what, const Program& program, const LanePro
                             name_of(program, Lane{needed.at, needed.lane, 0, 0});
     } else {
       diagnostic.message += " has not finished";
-      diagnostic.suggestion = "if it is only slow, --timeout waits longer";
+      diagnostic.suggestion = "if it is only slow, raise --timeout";
     }
     if (!program.lines.empty()) diagnostic.where.line = program.lines[lane.op];
     diagnostics.push_back(std::move(diagnostic));

@@ -155,7 +155,7 @@ BlinkGroups find_blink_groups(const Router& router, const Placement& placement) 
   const std::vector<std::vector<double>> gbps = joint_gbps(router, placement);
   const Colouring colouring(gbps);
   if (!colouring.possible()) {
-    return {{}, "these GPUs fall into more than two groups that the GPU fabric joins fully"};
+    return {{}, "these GPUs form more than two groups that the GPU fabric connects fully"};
   }
   BlinkGroups found{colouring.best(), ""};
   if (found.groups.size() == 1) return found;
@@ -164,7 +164,7 @@ BlinkGroups find_blink_groups(const Router& router, const Placement& placement) 
       if (gbps[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] > 0) return found;
     }
   }
-  found.why_not = "the GPU fabric does not join " + names(router, placement, found.groups[0]) +
+  found.why_not = "the GPU fabric does not connect " + names(router, placement, found.groups[0]) +
                   " and " + names(router, placement, found.groups[1]);
   return found;
 }

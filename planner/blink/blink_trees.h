@@ -8,11 +8,11 @@
 #include "planner/blink_plan.h"
 #include "topologies/placement.h"
 
-// The ways data may take in Blink's protocols. Private to the room.
+// The paths that data may take in Blink's protocols. Private to the room.
 //
-// Blink (SysML 2018) divides GPUs into groups within which all are joined. Inside a group, data
-// goes straight from its owner to the others, or is sent to one of them, who forwards it to the
-// rest ("forwarding trees", figure 1b); a reduction runs the same way backwards. Between groups it
+// Blink (SysML 2018) divides GPUs into fully connected groups. Within a group, data goes directly
+// from its owner to the others, or is sent to one of them, which forwards it to the rest
+// ("forwarding trees", figure 1b); a reduction runs the same way backwards. Between groups it
 // crosses a link and is forwarded within the other group at the same time ("cross-group
 // forwarding"). The paper spells this out for allreduce on two groups of four, each GPU with a link
 // to its counterpart. For other groups it only says that the protocol applies; what is added here
@@ -29,8 +29,8 @@ struct BlinkGroups {
   std::string why_not;                   ///< no such groups: why; empty otherwise
 };
 
-/// The grouping with the largest first group, of these the one whose narrowest joint within groups
-/// is widest. \pre two ranks or more, at most kMaxBlinkRanks
+/// The grouping with the largest first group; of several such groupings, the one whose
+/// narrowest connection within groups is widest. \pre two ranks or more, at most kMaxBlinkRanks
 BlinkGroups find_blink_groups(const Router& router, const Placement& placement);
 
 /// Transfers from parent to child, parents first.
@@ -53,9 +53,9 @@ class BlinkTrees {
   std::vector<int> others_of(int rank) const;
   double gbps(int a, int b) const;
   int widest_neighbour(int rank, const std::vector<int>& candidates) const;
-  /// Ways to reach `targets`, a part of one group, from `holders` in the other, who all have the
-  /// data: some targets over cross links, who forward it to the rest, as may `helper` in their own
-  /// group (-1: nobody).
+  /// Ways to reach `targets`, a part of one group, from `holders` in the other,
+  /// which all have the data: some targets over cross links; these forward it
+  /// to the rest, and so may `helper` in their own group (-1: none).
   std::vector<TreeEdges> across(const std::vector<int>& holders, const std::vector<int>& targets,
                                 int helper) const;
 

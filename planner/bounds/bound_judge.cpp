@@ -87,7 +87,8 @@ void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
   const double gbps = rounded_gbps(around);
   kind_ = "cut";
   certificate_ = fmt::format(
-      "the links between {} and the other GPUs carry {:.6g} GB/s, both ways together, and {:.6g} "
+      "the links between {} and the other GPUs carry {:.6g} GB/s in both directions together, and "
+      "{:.6g} "
       "of "
       "the message must cross them: {:.6g} / {:.6g} = {:.6g} GB/s",
       names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));

@@ -184,7 +184,7 @@ void judge_adoption(const Router& router, const Placement& placement,
     std::vector<std::string> names;
     for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
     judge.partition(parts, around,
-                    parts == graph.sites() ? "every GPU a part of its own" : join(names, " | "));
+                    parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "));
     return;
   }
   const Integer scale = whole_scale(problem, packing.prices);
@@ -193,9 +193,11 @@ void judge_adoption(const Router& router, const Placement& placement,
       limit,
       adoption(graph, adopters) +
           fmt::format(
-              "a byte that crosses a link costs {}, others nothing. Then the cheapest tree "
-              "that joins the GPUs costs {}, every byte goes up one and down one, and what the "
-              "links carry in a second costs at most 2 x {:.6g} GB/s: {:.6g} / {} = {:.6g} GB/s",
+              "crossing a link costs {} per byte; other links are free. Then the cheapest tree "
+              "that joins the GPUs costs {}; every byte goes up one tree and down another, and all "
+              "the "
+              "bytes that links carry in a second cost at most 2 x {:.6g} GB/s: {:.6g} / {} = "
+              "{:.6g} GB/s",
               price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
               paid, scale.str(), rounded_gbps(limit)) +
           incompleteness(packing.is_complete));
@@ -205,7 +207,7 @@ void judge_adoption(const Router& router, const Placement& placement,
 std::string byte_of_every(Collective collective, const std::vector<Demand>& demands,
                           const CutGraph& graph) {
   if (demands.front().to != kEveryRank) {
-    return fmt::format("a byte for each of the {} pairs of GPUs that data goes between",
+    return fmt::format("one byte for each of the {} pairs of GPUs that exchange data",
                        demands.size());
   }
   const bool turned = info(collective).reduces;
@@ -246,8 +248,8 @@ void judge_by_demands(Collective collective, int root, const Router& router,
   judge.prices(
       rate * blocks,
       fmt::format(
-          "a byte that crosses a link costs {}, others nothing. Then {} costs at least {}{}, "
-          "and what the links carry in a second costs at most {:.6g} GB/s: {}{:.6g} / {} = "
+          "crossing a link costs {} per byte; other links are free. Then {} costs at least {}{}, "
+          "and the bytes that links carry in a second cost at most {:.6g} GB/s: {}{:.6g} / {} = "
           "{:.6g} GB/s",
           price_list(problem, packing.prices, scale, router.topology(), turned),
           byte_of_every(collective, demands, graph), scale.str(),

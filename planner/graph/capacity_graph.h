@@ -39,16 +39,16 @@ struct CapacityGraph {
 
 /// Which way half-duplex links and shared media are used. `evenly`: both directions get half, and
 /// the links of a medium equal parts. `outward`: a half-duplex link is used only in the direction
-/// away from a root, where one of its ends is nearer to it: what a broadcast wants.
+/// away from a root, if one of its ends is nearer to it: what a broadcast needs.
 enum class MediaUse : std::uint8_t { evenly, outward };
 
 /// What a relay is to the trees: nothing, a switch that can't copy (but stores, so that any route
 /// may end there and another begin), or one more GPU to be reached, which can copy and combine.
 enum class RelayRole : std::uint8_t { unused, forwards, member };
 
-/// Below a PCIe switch that serves several sockets, GPUs of one socket may copy to each other and
-/// those of different sockets may not, which walks in a graph can't tell apart. Plans take it that
-/// none may, bounds that all may.
+/// Below a PCIe switch that serves several sockets, GPUs of one socket may
+/// copy to each other and those of different sockets may not, which walks in a
+/// graph cannot distinguish. Plans assume that none may, bounds that all may.
 enum class MixedSwitches : std::uint8_t { stage, forward };
 
 /// `roles`: of the placement's relays, or of none. Under the router's profile and link scope.

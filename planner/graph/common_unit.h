@@ -19,9 +19,9 @@ struct CommonUnit {
   Rational lower = 1, upper = 1;
 };
 
-/// The plans of a machine and of one that is faster throughout shall be the same: bandwidths (bytes
-/// per second) that are whole multiples of a unit but for their rounding are treated as such;
-/// others are whole bytes per second divided by what these have in common.
+/// A machine and one that is faster by a common factor must have the same plans. So bandwidths
+/// (bytes per second) that are whole multiples of a unit up to rounding are treated as such;
+/// others are whole bytes per second divided by their greatest common divisor.
 CommonUnit in_common_unit(const std::vector<double>& bytes_per_s);
 
 }  // namespace espalier

@@ -38,22 +38,22 @@ class CutGraph {
   const std::vector<Arc>& arcs() const { return arcs_; }
   int site_of(int vertex) const { return vertex_site_[static_cast<std::size_t>(vertex)]; }
 
-  /// A set of ranks and the least capacity that leaves any vertex set with these ranks and no
-  /// others.
+  /// A set of ranks and the minimum capacity that
+  /// leaves any vertex set with exactly these ranks.
   struct Cut {
     Capacity capacity = 0;
     std::vector<bool> inside;  ///< by site
   };
   /// Whether there is a medium, so that what leaves a set may need the capacity of what enters it.
   bool has_media() const { return !medium_capacity_.empty(); }
-  /// Of the cuts that hold the first rank and not the second, one of least capacity.
+  /// A cut of minimum capacity that contains the first rank and not the second.
   Cut between(int inside, int outside) const;
   /// The same with capacity as in `around`: what leaves the set and what enters it.
   Cut around_between(int inside, int outside) const;
   /// Of the cuts that don't hold `outside`, one of least `weight` * capacity - `price` * ranks
   /// inside; that of no rank, with capacity 0, when none is below 0.
   Cut least_priced(int outside, Capacity price, std::int64_t weight) const;
-  /// The least capacity for exactly these ranks; relays may be on either side.
+  /// The minimum capacity for exactly these ranks; relays may be on either side.
   Capacity out_of(const std::vector<bool>& inside) const;
 
   /// What leaves exactly these vertices. Any set gives a valid cut.

@@ -9,8 +9,8 @@
 
 namespace espalier {
 
-/// How two ranks are joined by the GPU fabric: by a link of their own, through fabric switches
-/// only, or not at all. A path through another GPU does not count: NVLink does not forward.
+/// How the GPU fabric connects two ranks: by a direct link, through fabric switches only,
+/// or not at all. A path through another GPU does not count: NVLink does not forward.
 enum class FabricJoint : std::uint8_t { none, direct, switched };
 FabricJoint fabric_joint(const Router& router, NodeId a, NodeId b);
 

@@ -21,8 +21,8 @@ struct CheapestTree {
   SpanningTree tree;
 };
 
-/// Of so many relays all sets are tried for the cheapest tree. Of more only some are: none, all,
-/// and those that are left when one after the other is given up for the better.
+/// Up to this many relays, all sets of them are tried for the cheapest tree. Beyond, only some are:
+/// none, all, and those that are left when relays are dropped one by one as long as that helps.
 inline constexpr int kMaxSearchedRelays = 6;
 
 /// Cheapest trees over the ranks of a packing problem when every load of a resource costs a price.

@@ -13,7 +13,7 @@
 // trees for those whose data goes one way and is copied or combined at the ranks (broadcast,
 // reduce, allgather, reducescatter). Private to the room.
 //
-// Every demand, from one rank to another or to all of them, wants the same bandwidth, as much as
+// Every demand, from one rank to another or to all of them, gets the same bandwidth, as much as
 // possible: for paths maximum concurrent flow (Shahrokhi and Matula, J. ACM 37(2), 1990), for trees
 // the packing of arborescences (Edmonds 1973), where directions may share a link. What serves a
 // demand is a set of paths or trees with weights; ranks on the way store and forward, switches pass
@@ -49,7 +49,7 @@ struct DemandPacking {
   std::vector<Carrier> carriers;  ///< by demand; shares of each add up to 1
   Rational rate;
   std::vector<Rational> prices;  ///< by resource; what all demands cost adds up to 1
-  /// What the prices prove: sum of capacity * price. Equal to `rate` unless so many resources are
+  /// What the prices prove: sum of capacity * price. Equal to `rate`
   /// full that they are not solved exactly, or the search ended early.
   Rational limit;
   /// False: the search ended at its budget. `rate` may be below the best, `limit` above.

@@ -8,8 +8,8 @@
 #include "planner/forest.h"
 #include "planner/packing/packing_problem.h"
 
-// GPUs may map the memory of so many others of their host only (Node::peer_limit). Private to the
-// room.
+// A GPU can map the memory of a limited number of others
+// of its host (Node::peer_limit). Private to the room.
 
 namespace espalier {
 

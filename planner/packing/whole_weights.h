@@ -12,7 +12,7 @@
 
 namespace espalier {
 
-/// How often something crosses a resource, by resource.
+/// How often something uses a resource, by resource.
 using ResourceLoads = std::map<int, std::int64_t>;
 /// Adds what an edge puts on its resources.
 void add_loads(const PackingProblem& problem, const PackedEdge& edge, ResourceLoads& loads);

@@ -14,7 +14,7 @@ namespace espalier {
 struct RingRules {
   /// Data goes round both ways, so a ring takes both directions of its links.
   bool both_ways = true;
-  /// A hop between ranks without a link of their own may pass through a third rank of the ring.
+  /// A hop between ranks without a direct link may pass through a third rank of the ring.
   bool relays = false;
 };
 

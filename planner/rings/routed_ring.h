@@ -17,8 +17,8 @@ struct RoutedRing {
 
 /// A ring through `ranks` whose busiest link is least loaded, of equals the one of fewest hops,
 /// used one way: GPUs on PCIe send and receive at once over the same link. Exact up to
-/// kExactRingRanks ranks; up to kMaxRingRanks the better of the order given and of going to the
-/// nearest rank next; above, the order given. \pre two ranks or more
+/// kExactRingRanks ranks; up to kMaxRingRanks the better of the given order and of
+/// always going to the nearest rank next; above, the given order. \pre two ranks or more
 RoutedRing routed_ring(const Router& router, const Placement& placement,
                        const std::vector<int>& ranks);
 

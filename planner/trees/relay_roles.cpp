@@ -165,7 +165,7 @@ class Unfolder {
     return way;
   }
 
-  /// Relays that were reached for nobody.
+  /// Relays from which nothing goes on.
   void drop_leaves(PlannedTree& tree) const {
     std::set<int> parents;
     std::vector<TreeEdge> kept;

@@ -7,9 +7,9 @@
 
 namespace espalier {
 
-/// A tree that carries much by itself, as a packing without prices. The most possible on direct
-/// links, where a cheapest tree has the widest narrowest link, too (its price only grows as links
-/// get narrower). Through switches, where loads of edges add up, a good one: the best of a chain in
+/// A single tree with a high rate, as a packing without prices. It is optimal on direct links,
+/// where a cheapest tree also maximises the narrowest link (a link's price only grows as it gets
+/// narrower). Through switches, where loads of edges add up, a good one: the best of a chain in
 /// the order of the machine's nodes, the trees of the best packing and trees that avoid what the
 /// ones before them loaded most, with edges exchanged while the fullest link gets less full.
 /// \pre at least two ranks, all connected

@@ -89,9 +89,9 @@ void require_connected(const TreeRate& rate, const CapacityGraph& graph, const S
   const auto name = [&](int rank) { return router.topology().node(graph.node[rank]).name; };
   const bool fabric = router.scope() == LinkScope::fabric;
   throw Error(ErrorKind::unsupported,
-              fmt::format("no link leads from rank {} ({}) towards rank {} ({}){}", from,
-                          name(from), to, name(to), fabric ? " in the GPU fabric" : ""),
-              fabric ? "links all also uses PCIe, CPU and network links" : "choose other GPUs");
+              fmt::format("there is no path from rank {} ({}) to rank {} ({}){}", from, name(from),
+                          to, name(to), fabric ? " in the GPU fabric" : ""),
+              fabric ? "allowing all links adds PCIe, CPU and network links" : "choose other GPUs");
 }
 
 TreeRate best_rate(const CapacityGraph& graph, const Supply& supply) {

@@ -13,8 +13,8 @@ namespace espalier {
 /// one root supplies. Allgather: all do, equally. Private to this room.
 using Supply = std::vector<std::int64_t>;
 
-/// The least, over all vertex sets that hold a root and miss a rank, of capacity leaving / supply
-/// inside: what each unit of supply can have at most (Edmonds). A fraction in lowest terms, in
+/// The minimum, over all vertex sets that contain a root and not every rank, of capacity leaving /
+/// supply inside: the maximum rate of each unit of supply (Edmonds). A fraction in lowest terms, in
 /// capacity units. `inside`: the set, by vertex.
 struct TreeRate {
   std::int64_t capacity = 0;

@@ -93,21 +93,21 @@ TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
 TEST(Unsupported, SaysWhy) {
   using programs::request;
   EXPECT_EQ(unsupported(parse_algorithm("ring"), request(Collective::alltoall, 4)),
-            "does not do alltoall");
+            "does not support alltoall");
   EXPECT_EQ(unsupported(parse_algorithm("halving_doubling"), request(Collective::allgather, 6)),
-            "allgather needs a power of two ranks, not 6");
+            "allgather needs a power of two as the number of ranks, not 6");
   EXPECT_EQ(unsupported(parse_algorithm("halving_doubling"), request(Collective::allgather, 8)),
             std::nullopt);
   EXPECT_EQ(unsupported(parse_algorithm("ring"), request(Collective::allreduce, 100'000)),
-            "serves at most 2048 ranks: its program would be too large");
+            "supports at most 2048 ranks; for more, its program would be too large");
   BuildRequest no_host = request(Collective::broadcast, 3);
   no_host.hosts = 1;
   no_host.host_of_rank = {0, -1, 0};
   EXPECT_EQ(unsupported(parse_algorithm("host_staged_knomial"), no_host),
-            "rank 1 reaches no host memory");
+            "rank 1 cannot reach a host memory");
   no_host.collective = Collective::allreduce;
   EXPECT_EQ(unsupported(parse_algorithm("parameter_server:host=1"), no_host),
-            "rank 1 reaches no host memory");
+            "rank 1 cannot reach a host memory");
   EXPECT_EQ(unsupported(parse_algorithm("parameter_server"), no_host), std::nullopt);
 }
 

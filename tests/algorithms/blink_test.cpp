@@ -188,16 +188,17 @@ TEST(Blink, RefusesWithTheReason) {
   const auto refusal = [](const char* spec, const std::vector<int>& gpus) {
     return Machine(spec, gpus).refusal("blink", Collective::allreduce);
   };
-  const std::string needs = "blink needs one or two groups of fully joined GPUs: ";
+  const std::string needs = "blink needs one or two groups of fully connected GPUs: ";
   EXPECT_EQ(unsupported(parse_algorithm("blink"), programs::request(Collective::allreduce, 4)),
             "needs a machine");
   EXPECT_EQ(refusal("ring:n=8", {}),
-            needs + "these GPUs fall into more than two groups that the GPU fabric joins fully");
+            needs + "these GPUs form more than two groups that the GPU fabric connects fully");
   EXPECT_EQ(refusal("dgx1-p100", {0, 1, 6}),
-            needs + "the GPU fabric does not join {gpu0, gpu1} and {gpu6}");
+            needs + "the GPU fabric does not connect {gpu0, gpu1} and {gpu6}");
   EXPECT_EQ(refusal("p2.8xlarge", {0, 1}),
-            needs + "the GPU fabric does not join {gpu0} and {gpu1}");
-  EXPECT_EQ(refusal("switch:n=17", {}), "serves at most 16 ranks: its program would be too large");
+            needs + "the GPU fabric does not connect {gpu0} and {gpu1}");
+  EXPECT_EQ(refusal("switch:n=17", {}),
+            "supports at most 16 ranks; for more, its program would be too large");
 }
 
 }  // namespace

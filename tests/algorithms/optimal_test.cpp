@@ -149,9 +149,9 @@ TEST(Optimal, RelaysReachTheBound) {
 TEST(Optimal, OthersSayThatTheyUseNoRelays) {
   const Machine machine("dgx1-v100", {0, 5}, LinkScope::fabric, "ideal", {1});
   EXPECT_EQ(machine.refusal("ring", Collective::allreduce),
-            "only relays join ranks 0 (gpu0) and 1 (gpu5), and ring does not use them");
+            "only relays connect ranks 0 (gpu0) and 1 (gpu5), and ring does not use relays");
   EXPECT_EQ(machine.refusal("nccl_rings", Collective::allreduce),
-            "only relays join ranks 0 (gpu0) and 1 (gpu5), and nccl_rings does not use them");
+            "only relays connect ranks 0 (gpu0) and 1 (gpu5), and nccl_rings does not use relays");
   EXPECT_EQ(machine.refusal("optimal", Collective::allreduce), "");
   // Where ranks are joined without relays, these change nothing for others.
   const Machine joined("dgx1-v100", {0, 1}, LinkScope::fabric, "ideal", {2});
@@ -201,7 +201,7 @@ TEST(Optimal, PathsInPlaceAreAsFast) {
 TEST(Optimal, RefusesMorePairsThanItPlans) {
   EXPECT_EQ(Machine("switch:n=64").refusal("optimal", Collective::alltoall), "");
   EXPECT_EQ(Machine("switch:n=65").refusal("optimal", Collective::alltoall),
-            "plans paths for up to 4096 pairs of ranks and alltoall of 65 ranks has 4160; "
+            "plans paths for at most 4096 pairs of ranks, but alltoall of 65 ranks has 4160; "
             "the algorithm direct has no such limit");
   EXPECT_EQ(Machine("switch:n=65").refusal("optimal", Collective::sendrecv), "");
 }
@@ -209,7 +209,7 @@ TEST(Optimal, RefusesMorePairsThanItPlans) {
 TEST(Optimal, OneTreeIsForAllreduce) {
   const Machine machine("p3.8xlarge", {});
   EXPECT_EQ(machine.refusal("optimal:trees=1", Collective::broadcast),
-            "trees=1 is for allreduce; for one tree per root there is k=1");
+            "trees=1 is for allreduce only; use k=1 for one tree per root");
   EXPECT_EQ(machine.refusal("optimal:trees=1", Collective::allreduce), "");
 }
 

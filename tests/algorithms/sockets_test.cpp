@@ -110,9 +110,10 @@ TEST(Hierarchical, RefusesRingsWithoutEnd) {
   }
   asked.hosts = asked.ranks;
   asked.placement = &placement;
-  EXPECT_EQ(unsupported(parse_algorithm("hierarchical"), asked),
-            "its program would be too large: there are many machines, and one of them has many "
-            "sockets");
+  EXPECT_EQ(
+      unsupported(parse_algorithm("hierarchical"), asked),
+      "its program would be too large: there are too many machines, one of which has too many "
+      "sockets");
 }
 
 TEST(HostReduced, CpusAddUpWhatTheirRanksCopied) {
@@ -135,9 +136,10 @@ TEST(HostReduced, CpusAddUpWhatTheirRanksCopied) {
 TEST(HostReduced, NeedsHostMemory) {
   BuildRequest asked = request(Collective::allreduce, 2);
   asked.host_of_rank = {0, -1};
-  EXPECT_EQ(unsupported(parse_algorithm("host_reduced"), asked), "rank 1 reaches no host memory");
+  EXPECT_EQ(unsupported(parse_algorithm("host_reduced"), asked),
+            "rank 1 cannot reach a host memory");
   EXPECT_EQ(unsupported(parse_algorithm("hierarchical:host_ring=1"), asked),
-            "rank 1 reaches no host memory");
+            "rank 1 cannot reach a host memory");
   EXPECT_EQ(unsupported(parse_algorithm("hierarchical"), asked), std::nullopt);
 }
 

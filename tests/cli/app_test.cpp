@@ -361,7 +361,7 @@ blocks:
   const Result result = run({"run", dir});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(
-      result.err.find("skipped '" + dir + "/machine.yaml', which is of schema espalier.topology/1"),
+      result.err.find("skipped '" + dir + "/machine.yaml', whose schema is espalier.topology/1"),
       std::string::npos)
       << result.err;
   EXPECT_NE(result.out.find("# study: 1 program verified and simulated\n"), std::string::npos)
@@ -428,7 +428,8 @@ blocks:
   ASSERT_EQ(ends.size(), 5U) << csv;  // header, three rows, and what follows the last
   EXPECT_EQ(ends[1], "telling,\"one, two\",fabric,,\r");
   EXPECT_EQ(ends[2], "telling,b,all,3,\r");
-  EXPECT_EQ(ends[3], "telling,b,all,3,\"allgather needs a power of two ranks, not 3\"\r");
+  EXPECT_EQ(ends[3],
+            "telling,b,all,3,\"allgather needs a power of two as the number of ranks, not 3\"\r");
   const std::string json = run({"run", file, "--json", "-"}).out;
   EXPECT_NE(json.find(R"("schema": "espalier.skipped/1",
     "scenario": "telling",
@@ -500,7 +501,7 @@ TEST(App, FailedWritesAreNoticed) {
   std::ostringstream err;
   out.setstate(std::ios::badbit);
   EXPECT_EQ(run_app({"list"}, out, err), 3);
-  EXPECT_EQ(err.str(), "error: can't write the results\n");
+  EXPECT_EQ(err.str(), "error: cannot write the results\n");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(Compare, PrintsARowForEverySizeAndAlgorithmAndTheMedianErrors) {
            "4KiB,64KiB", "--iters", "3", "--json", file("c.json"), "--trace", file("t.json")});
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(done.out, HasSubstr("# compared allreduce on " + machine() + ", out of place\n"));
-  EXPECT_THAT(done.out, HasSubstr("measured: backend host, the median of 3 runs\n"));
+  EXPECT_THAT(done.out, HasSubstr("measured: backend host, median of 3 runs\n"));
   EXPECT_THAT(done.out, ContainsRegex("\n +4096  ring .* [+-][0-9.e+]+ +0\n"));
   EXPECT_THAT(done.out, ContainsRegex("\n +65536  flat_two_stage .* [+-][0-9.e+]+ +0\n"));
   EXPECT_THAT(done.out, ContainsRegex("\n# median error: [0-9.]+ %; from 16 MiB on: -\n"));
@@ -162,7 +162,8 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   EXPECT_THAT(doubts_about(shared, true, {}), IsEmpty());
   EXPECT_THAT(doubts_about(shared, false, {1, 1}), IsEmpty());
   const auto apart = ElementsAre(
-      "the ranks of 'two' share a GPU, and those measured do not: --devices 0,0,... puts them on "
+      "the ranks of 'two' share a GPU, but the measured ones do not: --devices 0,0,... puts them "
+      "on "
       "one");
   EXPECT_THAT(doubts_about(shared, false, {0, 1}), apart);
   EXPECT_THAT(doubts_about(shared, false, {}), apart);
@@ -171,9 +172,9 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   own.nodes[0].model = "TEST GPU";
   EXPECT_THAT(doubts_about(own, false, {}), IsEmpty());
   EXPECT_THAT(doubts_about(own, false, {0, 0}),
-              ElementsAre("ranks that are measured share a GPU, those of 'two' do not"));
+              ElementsAre("the measured ranks share a GPU, but those of 'two' do not"));
   EXPECT_THAT(doubts_about(own, true, {}),
-              ElementsAre("'two' is of TEST GPU, and measured are threads of this computer"));
+              ElementsAre("'two' is of TEST GPU, but threads of this computer are measured"));
   const Spoken done = run({"compare", "--topology", machine(), "--size", "4KiB", "--iters", "1"});
   EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
 }
@@ -211,7 +212,7 @@ TEST_F(Compare, SaysWhatIsNotPossible) {
   EXPECT_THAT(several.err, HasSubstr("--virtual: the ranks share one GPU, and --devices names"));
   const Spoken kept = run({"compare", "--topology", machine(), "--output", file("x.yaml")});
   EXPECT_EQ(kept.code, 2);
-  EXPECT_THAT(kept.err, HasSubstr("--output: nothing is probed where --topology names a machine"));
+  EXPECT_THAT(kept.err, HasSubstr("--output: nothing is probed if --topology names a machine"));
   if (const auto reason = cuda_unavailable()) {
     for (const char* verb : {"probe", "compare"}) {
       const Spoken refused = run({verb, "--backend", "cuda"});

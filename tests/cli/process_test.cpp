@@ -146,7 +146,10 @@ sed -i 's/1KiB..256MiB/1KiB..64GiB/; s/\[optimal/[blink, optimal/' $folder/s.yam
 set -m
 $espalier run "$folder/s.yaml" --jobs 2 )sh" +
               options + R"sh( 2>$folder/err >/dev/null &
-until [ -s $folder/j ]; do kill -0 $! 2>/dev/null || break; [ $((++turns)) -gt 100 ] && break; sleep 0.01; done
+until [ -s $folder/j ] || [ $((++turns)) -gt 100 ]; do
+  kill -0 $! 2>/dev/null || break
+  sleep 0.01
+done
 kill -INT -- -$!
 wait $!
 echo "code $?"

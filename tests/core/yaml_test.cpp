@@ -44,8 +44,9 @@ TEST(YamlParse, DiagnosesSyntax) {
   EXPECT_EQ(Document("").said(), Lines{"t.yaml:1:1: error: the document is empty"});
   EXPECT_EQ(Document("# only a comment\n").said(),
             Lines{"t.yaml:1:1: error: the document is empty"});
-  EXPECT_EQ(Document("a: 1\n---\nb: 2\n").said(),
-            Lines{"t.yaml:2:1: error: a file holds one document, and a second one begins here"});
+  EXPECT_EQ(
+      Document("a: 1\n---\nb: 2\n").said(),
+      Lines{"t.yaml:2:1: error: a file must contain one document, but a second one begins here"});
   EXPECT_EQ(Document("a: !!int 1\n").said(),
             Lines{"t.yaml:1:4: error: tags such as 'tag:yaml.org,2002:int' have no meaning here"});
 }
@@ -53,7 +54,7 @@ TEST(YamlParse, DiagnosesSyntax) {
 TEST(YamlParse, DiagnosesKeys) {
   const Document document("a: 1\nb: 2\na: 3\n[x]: 4\n");
   EXPECT_EQ(document.said(),
-            (Lines{"t.yaml:3:1: error: key 'a' appears twice\n  help: the first one is in line 1",
+            (Lines{"t.yaml:3:1: error: key 'a' appears twice\n  help: the first one is on line 1",
                    "t.yaml:4:1: error: a key must be a word"}));
   YamlMap map(document.root, "the test");
   EXPECT_EQ(map.integer("a", 0), 1);
@@ -82,7 +83,7 @@ TEST(YamlParse, AnAliasStandsWhereItIsUsed) {
   EXPECT_EQ(more[1].items("l")[1].where(), (Location{"t.yaml", 3, 14}));
   // A key may be an alias as well.
   EXPECT_EQ(Document("a: &k b\nb: 1\n*k : 2\n").said(),
-            Lines{"t.yaml:3:1: error: key 'b' appears twice\n  help: the first one is in line 2"});
+            Lines{"t.yaml:3:1: error: key 'b' appears twice\n  help: the first one is on line 2"});
 }
 
 TEST(YamlParse, AliasesOfLongTextsShareThem) {
@@ -104,7 +105,7 @@ TEST(YamlParse, SurvivesHostileDocuments) {
   for (int i = 0; i < 200; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_EQ(Document(deep).said(), Lines{"t.yaml:101:101: error: nested deeper than 100 levels"});
   EXPECT_EQ(Document("a: &a [*a]\n").said(),
-            Lines{"t.yaml:1:8: error: an anchor can't contain itself"});
+            Lines{"t.yaml:1:8: error: an anchor cannot contain itself"});
   EXPECT_EQ(Document(std::string(17 << 20, '\n')).said(),
             Lines{"t.yaml: error: the document is larger than 16 MiB"});
   EXPECT_EQ(Document("a: 1\n#" + std::string(1 << 20, 'x')).said(),

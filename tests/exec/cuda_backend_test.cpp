@@ -34,7 +34,7 @@ TEST(CudaUnavailable, IsOneSentenceAndTheErrorOfTheBackEnd) {
                              "there is no NVIDIA driver on this computer",
                              StartsWith("the NVIDIA driver of this computer is too old: it is for"),
                              StartsWith("there is no NVIDIA GPU on this computer"),
-                             StartsWith("CUDA can't be used: ")));
+                             StartsWith("CUDA cannot be used: ")));
   try {
     CudaBackend backend({0, 1});
     FAIL() << "no error";

@@ -139,7 +139,7 @@ TEST_F(FakeCuda, CopiesWhatCudaRefusesToMap) {
       CudaBackend({12, 13}).run(tree_program(2, false), {}, {.size_bytes = 1200});
   EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_THAT(report.executed->notes,
-              Contains("GPU 12 copies what it needs of GPU 13: it can't map its memory"));
+              Contains("GPU 12 copies what it needs from GPU 13: it cannot map its memory"));
 }
 
 TEST_F(FakeCuda, PutsRanksAndRelaysWhereTheMachineHasThem) {
@@ -179,11 +179,10 @@ TEST_F(FakeCuda, RefusesAMachineWithOtherGpus) {
     return error_of([&] { backend.run(tree_program(2, false), target, options); },
                     ErrorKind::usage);
   };
-  const std::string hint =
-      "\n  help: --devices names the GPU of each rank and relay, whatever they are";
+  const std::string hint = "\n  help: name the GPU of each rank and relay with --devices";
   EXPECT_EQ(run({1, 3}),
             "error: n0.gpu3 of 'mist:nodes=2' is not on this computer, which has 3 GPUs" + hint);
-  EXPECT_EQ(run({1, 4}), "error: n1.gpu0 of 'mist:nodes=2' is in another computer" + hint);
+  EXPECT_EQ(run({1, 4}), "error: n1.gpu0 of 'mist:nodes=2' is on another host" + hint);
   // The second computer's, run there.
   const Target target{&router, place_ranks(router, {4, 6})};
   EXPECT_THAT(backend.run(tree_program(2, false), target, options).executed->notes,
@@ -426,11 +425,11 @@ TEST(FakeCudaHang, NamesTheOpsThatDoNotEnd) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   // Two inputs are filled, and op 0 runs; op 1 does not end.
   EXPECT_EXIT(hang(3), testing::ExitedWithCode(0),
-              "no op has ended on the GPUs for 0.05 s \\(2 of 3 lanes have not finished\\)\n"
+              "no op has finished on the GPUs for 0.05 s \\(2 of 3 lanes have not finished\\)\n"
               "error: r0 lane 0: op 1 .* has not finished\n"
-              "  help: if it is only slow, --timeout waits longer\n"
+              "  help: if it is only slow, raise --timeout\n"
               "error: r1 lane 1: op 2 .* waits for op 1 .* of r0 lane 0\n"
-              "error: the GPUs still hold a run that did not end");
+              "error: an earlier run on the GPUs has not ended");
 }
 
 // Launches beyond what a stream's queue holds would never return.
@@ -438,7 +437,7 @@ TEST(FakeCudaHang, NamesAnOpWithThousandsBehindIt) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   // The input is filled, and ops 0 to 2 run.
   EXPECT_EXIT(hang(4, long_program(5000)), testing::ExitedWithCode(0),
-              "no op has ended on the GPUs for 0.05 s \\(1 of 1 lanes have not finished\\)\n"
+              "no op has finished on the GPUs for 0.05 s \\(1 of 1 lanes have not finished\\)\n"
               "error: r0 lane 0: op 3 .* has not finished\n");
 }
 

@@ -170,7 +170,7 @@ TEST(HostBackend, RefusesOptionsThatMakeNoSense) {
   options.warmup = -1;
   options.timeout_s = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(error_of(ring_program(2, false), options, ErrorKind::usage),
-            "error: the size is -1 bytes; it must be between 0 and 2^50\n"
+            "error: the size is -1 bytes, but must be between 0 and 2^50\n"
             "error: there must be at least one iteration\n"
             "error: the number of warm-up runs must not be negative\n"
             "error: the timeout must be positive");

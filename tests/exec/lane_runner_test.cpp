@@ -122,13 +122,14 @@ TEST(LaneRunner, NamesTheOpsOfADeadlockAtOnce) {
     // Far within the timeout, and again on the same threads.
     for (int i = 0; i < 2; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      EXPECT_EQ(error_of(runner, 3600),
-                "error: the program can't go on: every lane that is left waits for another (2 of 2 "
-                "lanes have not finished)\n"
-                "error: r0 lane 0: op 1 'compute 0 at r0 after 2' waits for op 2 'compute 0 at r1 "
-                "after 1' of r1 lane 0\n"
-                "error: r1 lane 0: op 2 'compute 0 at r1 after 1' waits for op 1 'compute 0 at r0 "
-                "after 2' of r0 lane 0");
+      EXPECT_EQ(
+          error_of(runner, 3600),
+          "error: the program cannot continue: every unfinished lane waits for another one (2 of 2 "
+          "lanes have not finished)\n"
+          "error: r0 lane 0: op 1 'compute 0 at r0 after 2' waits for op 2 'compute 0 at r1 "
+          "after 1' of r1 lane 0\n"
+          "error: r1 lane 0: op 2 'compute 0 at r1 after 1' waits for op 1 'compute 0 at r0 "
+          "after 2' of r0 lane 0");
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
     }
   }
@@ -175,7 +176,7 @@ TEST(LaneRunner, AnOpThatHangsRunsIntoTheTimeout) {
   EXPECT_EQ(error_of(runner, 0.1),
             "error: no op has ended for 100 ms (2 of 2 lanes have not finished)\n"
             "error: r0 lane 0: op 0 'r1.tmp[0] <- r0.in[0]' has not finished\n"
-            "  help: if it is only slow, --timeout waits longer\n"
+            "  help: if it is only slow, raise --timeout\n"
             "error: r1 lane 0: op 1 'r1.out[0] <- r1.tmp[0] after 0' waits for op 0 'r1.tmp[0] <- "
             "r0.in[0]' of r0 lane 0");
   hang = false;

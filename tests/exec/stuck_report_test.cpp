@@ -20,7 +20,7 @@ TEST(StuckReport, NamesTheFirstOpOfALaneThatHasNotEnded) {
   EXPECT_STREQ(stuck_error("stuck", program, lowered, blocked).what(),
                "error: stuck (2 of 2 lanes have not finished)\n"
                "error: r0 lane 0: op 1 'compute 0 at r0' has not finished\n"
-               "  help: if it is only slow, --timeout waits longer\n"
+               "  help: if it is only slow, raise --timeout\n"
                "error: r1 lane 0: op 2 'compute 0 at r1 after 0 1' waits for op 1 "
                "'compute 0 at r0' of r0 lane 0");
   EXPECT_TRUE(unfinished_lanes(program, lowered, {true, true, true}).empty());

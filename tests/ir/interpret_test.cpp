@@ -108,7 +108,7 @@ TEST(Interpret, AStuckProgramIsAnErrorThatNamesTheCycle) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::input);
     EXPECT_EQ(error.diagnostics().at(0).message,
-              "the program can't finish: op 0 waits for op 1, op 1 waits for op 0");
+              "the program cannot finish: op 0 waits for op 1, op 1 waits for op 0");
   }
 }
 

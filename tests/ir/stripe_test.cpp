@@ -156,10 +156,10 @@ TEST(Stripe, RefusesWhatWouldBeTooLarge) {
   EXPECT_EQ(cannot_stripe(1 << 20, striping({0, 0}, 0)), std::nullopt);
   EXPECT_EQ(cannot_stripe((1 << 20) / 100, striping({0, 0}, 1)), std::nullopt);
   EXPECT_EQ(cannot_stripe((1 << 20) / 100 + 1, striping({0, 0}, 1)),
-            "cut into parts of a percent its message would have more than 1048576 units");
+            "divided into parts of one percent, its message would have more than 1048576 units");
   EXPECT_EQ(cannot_stripe(1, striping(std::vector<int>(64, 0), 20)), std::nullopt);
   EXPECT_EQ(cannot_stripe(1, striping(std::vector<int>(65, 0), 20)),
-            "copies by way of a host memory are for 64 GPUs of one at most");
+            "copies through a host memory are possible for at most 64 GPUs of that memory");
 }
 
 /// What `random` draws for a program: any share, some ranks without host memory, the program's own

@@ -181,7 +181,7 @@ TEST(Text, ReportsEveryProblem) {
                              "2: r0.out[0] <- r1.in[0] lane 70000\n"),
             "test.esp:5:7: error: unknown buffer 'uot'\n"
             "  help: did you mean 'out'?\n"
-            "test.esp:6:17: error: there is no rank 2: the header says 'ranks 2'\n"
+            "test.esp:6:17: error: there is no rank 2: the header has 'ranks 2'\n"
             "test.esp:7:31: error: the lane must be from 0 to 65535");
 }
 
@@ -196,7 +196,7 @@ TEST(Text, StopsAtTooManyProblems) {
     EXPECT_EQ(error.diagnostics()[49].where, (Location{"test.esp", 54, 1}));
     EXPECT_EQ(error.diagnostics()[49].message, "unknown keyword 'nonsense'");
     EXPECT_EQ(render(error.diagnostics()[50]),
-              "test.esp:55:1: error: too many problems: the text was not read from here on");
+              "test.esp:55:1: error: too many problems; the rest of the text was not read");
   }
 }
 

@@ -88,7 +88,7 @@ TEST(Verify, R1BlockedCollectivesNeedAMultipleOfTheirRanks) {
   const Verification verification = verify(program);
   ASSERT_EQ(verification.problems.size(), 1u);
   EXPECT_EQ(verification.problems[0].message,
-            "10 units can't be cut into a block for each of 4 ranks, as alltoall needs");
+            "10 units cannot be divided into one block per rank for 4 ranks, as alltoall needs");
   EXPECT_EQ(verification.problems[0].suggestion, "use a multiple of 4, such as 12");
 }
 
@@ -141,10 +141,10 @@ TEST(Verify, R1PlacesPoolsAndDurations) {
   program.ops[1].dst.begin = 0;
   program.durations_s = {std::numeric_limits<double>::quiet_NaN()};
   EXPECT_THAT(problems_of(program),
-              ElementsAre("R1: op 1: computes for nan seconds, which is no duration"));
+              ElementsAre("R1: op 1: computes for nan seconds, which is not a duration"));
   program.ops[1].kind = OpKind::wait;
   EXPECT_THAT(problems_of(program),
-              ElementsAre("R1: op 1: waits for nan seconds, which is no duration"));
+              ElementsAre("R1: op 1: waits for nan seconds, which is not a duration"));
 }
 
 TEST(Verify, R2EmptySlicesAndTheEndOfTheNumbers) {
@@ -205,15 +205,16 @@ units 4
 )";
   EXPECT_THAT(
       problems_of(text),
-      ElementsAre("R2: op 0: r0.out[0:5] goes beyond the buffer, which has 4 units",
-                  "R2: op 0: r0.in[0:5] goes beyond the buffer, which has 4 units",
-                  "R3: op 2: waits for op 9, but the program has 4 ops",
-                  "R4: op 1: r0.out[1:3] and r0.out[0:2] do not start at the same place of a block "
-                  "of 4 units, so their elements do not match",
-                  "R4: op 1: r0.out[1:3] overlaps a part of its own source r0.out[0:2]",
-                  "R4: op 3: r1.in[0] and r1.in[1] do not start at the same place of a block of 4 "
-                  "units, so their elements do not match",
-                  "R8: op 3: writes r1.in[0], but inputs must be kept"));
+      ElementsAre(
+          "R2: op 0: r0.out[0:5] goes beyond the buffer, which has 4 units",
+          "R2: op 0: r0.in[0:5] goes beyond the buffer, which has 4 units",
+          "R3: op 2: waits for op 9, but the program has 4 ops",
+          "R4: op 1: r0.out[1:3] and r0.out[0:2] do not start at the same place of a block "
+          "of 4 units, so their numbers of elements may differ",
+          "R4: op 1: r0.out[1:3] partly overlaps its own source r0.out[0:2]",
+          "R4: op 3: r1.in[0] and r1.in[1] do not start at the same position within a block of 4 "
+          "units, so their numbers of elements may differ",
+          "R8: op 3: writes r1.in[0], but inputs must not be changed"));
 }
 
 TEST(Verify, R5IsReportedWhereUndefinedDataIsFirstRead) {
@@ -378,7 +379,7 @@ TEST(Verify, R8OnlyOutOfPlace) {
   out_of_place.copy(out_of_place.output(1, 0, 1), out_of_place.input(0, 0, 1));
   out_of_place.copy(out_of_place.input(0, 0, 1), out_of_place.output(1, 0, 1));
   EXPECT_THAT(problems_of(out_of_place.finish()),
-              ElementsAre("R8: op 2: writes r0.in[0], but inputs must be kept"));
+              ElementsAre("R8: op 2: writes r0.in[0], but inputs must not be changed"));
 }
 
 TEST(Verify, R9IsANoteWhenRanksAddInDifferentOrders) {
@@ -479,7 +480,8 @@ TEST(Verify, ScratchThatBeginsFarOutReachesTheLimit) {
   EXPECT_EQ(verification.problems[0].message,
             "the program is too large to verify: its buffers have 4294967300 separate parts, and "
             "67108864 are the limit");
-  EXPECT_EQ(verification.problems[0].suggestion, "fewer units, or scratch that begins at tmp[0]");
+  EXPECT_EQ(verification.problems[0].suggestion,
+            "use fewer units, or scratch that begins at tmp[0]");
 }
 
 /// The sum of both inputs and of input 0 times 2^doublings - 1.

@@ -80,13 +80,14 @@ TEST(Bounds, WhatLeavesAndWhatEntersShareHalfDuplexLinks) {
   for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
     const Bound pair = bound("line:n=2,gbps=25,half=1", collective);
     EXPECT_DOUBLE_EQ(pair.algbw_gbps, 25);
-    EXPECT_EQ(pair.certificate,
-              "the links between {gpu0} and the other GPUs carry 25 GB/s, both ways together, and "
-              "1 of the message must cross them: 25 / 1 = 25 GB/s");
+    EXPECT_EQ(
+        pair.certificate,
+        "the links between {gpu0} and the other GPUs carry 25 GB/s, both directions together, and "
+        "1 of the message must cross them: 25 / 1 = 25 GB/s");
   }
-  // Between the sockets: the X-bus's 64 both ways together and, both ways together, what the
-  // adapter's port brings back from the network, 12.5. It does not pass on what comes from its
-  // host. Every block crosses once.
+  // Between the sockets: the X-bus's 64 both directions together and, both directions together,
+  // what the adapter's port brings back from the network, 12.5. It does not pass on what comes from
+  // its host. Every block crosses once.
   const Bound mist = bound("mist", Collective::allgather, {}, LinkScope::all);
   EXPECT_DOUBLE_EQ(mist.algbw_gbps, 64 + 12.5);
 }
@@ -157,7 +158,7 @@ TEST(Bounds, PricesAreACertificateWhereNoPartitionIs) {
   EXPECT_EQ(all.kind, "lp");
   EXPECT_EQ(all.exact, "1313/14");
   EXPECT_GT(all.algbw_gbps, 600.0 / 7);
-  EXPECT_THAT(all.certificate, testing::HasSubstr("a byte that crosses a link costs 2 for gpu0-"));
+  EXPECT_THAT(all.certificate, testing::HasSubstr("crossing a link costs 2 for gpu0-"));
   EXPECT_THAT(all.certificate, testing::HasSubstr("1313 / 14 = 93.7857 GB/s"));
 }
 

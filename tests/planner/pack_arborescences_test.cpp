@@ -354,7 +354,7 @@ TEST(PackArborescences, NamesThePairThatNothingJoins) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     ASSERT_EQ(error.diagnostics().size(), 1U);
     EXPECT_EQ(error.diagnostics()[0].message,
-              "no link leads from rank 0 (gpu0) towards rank 1 (gpu5) in the GPU fabric");
+              "no link leads from rank 0 (gpu0) to rank 1 (gpu5) in the GPU fabric");
   }
 }
 
@@ -372,8 +372,8 @@ TEST(CheckForest, FindsWhatIsWrong) {
   expect("is a parent before it is reached",
          [](Forest& f) { std::swap(f.trees[0].edges.front(), f.trees[0].edges.back()); });
   expect("the weights at rank 0 add up to", [](Forest& f) { ++f.trees[0].weight; });
-  expect("GB/s and can carry 20", [](Forest& f) { f.algbw_gbps *= 1.001; });
-  expect("its root 8 is no rank", [](Forest& f) { f.trees[0].root = 8; });
+  expect("GB/s, but can carry only 20", [](Forest& f) { f.algbw_gbps *= 1.001; });
+  expect("its root 8 is not a rank", [](Forest& f) { f.trees[0].root = 8; });
   expect("its weight is 0", [](Forest& f) { f.trees[0].weight = 0; });
   expect("does not join ranks", [](Forest& f) { f.trees[0].edges[0].child = -1; });
   // GPUs 0 and 5 share no link.

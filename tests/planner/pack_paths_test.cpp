@@ -185,9 +185,10 @@ TEST(PackPaths, CertificateWhereNoCutIsTight) {
   EXPECT_EQ(bound.exact, "100/3");
   EXPECT_EQ(
       bound.certificate,
-      "a byte that crosses a link costs 1 for gpu0->gpu1, gpu1->gpu2, gpu2->gpu3, "
-      "gpu0->gpu3, others nothing. Then a byte for each of the 4 pairs of GPUs that data goes "
-      "between costs at least 3 together, and what the links carry in a second costs at most "
+      "crossing a link costs 1 for gpu0->gpu1, gpu1->gpu2, gpu2->gpu3, "
+      "gpu0->gpu3per byte; other links are free. Then one byte for each of the 4 pairs of GPUs "
+      "that data goes "
+      "between costs at least 3 together, and the bytes that links carry in a second cost at most "
       "100 GB/s: 100 / 3 = 33.3333 GB/s");
 }
 
@@ -333,7 +334,7 @@ TEST(CheckForest, FindsWhatIsWrongWithPaths) {
   expect({"tree 0: no route between gpu0 and gpu2 via ''"}, [](Forest& f) {
     f.trees[0].edges = {{0, 2, {}}};
   });
-  expect({"gpu0->gpu1 link would carry 25.025 GB/s and can carry 25"},
+  expect({"gpu0->gpu1 link would carry 25.025 GB/s, but can carry only 25"},
          [](Forest& f) { f.algbw_gbps *= 1.001; });
 }
 

@@ -100,8 +100,8 @@ TEST(CheckRoutes, SaysWhenTheFabricAloneIsTooLittle) {
   Builder b("direct", {Collective::sendrecv, 3, 0, 1, false});
   for (int r = 0; r < 3; ++r) b.copy(b.output((r + 1) % 3, 0, 1), b.input(r, 0, 1));
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("op 2: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric alone | "
-                          "allow all links, or choose an algorithm that uses neighbours only"));
+              ElementsAre("op 2: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric | "
+                          "allow all links, or choose an algorithm that only uses neighbours"));
 }
 
 TEST(CheckRoutes, ViaANode) {
@@ -118,7 +118,7 @@ TEST(CheckRoutes, ViaANode) {
   EXPECT_THAT(
       problems_of(typo.finish(), machine.target),
       ElementsAre(
-          "the program routes via 'cpu00', which is no node of small | did you mean 'cpu0'?"));
+          "the program routes via 'cpu00', which is not a node of small | did you mean 'cpu0'?"));
 }
 
 TEST(CheckRoutes, SourcesComeToWhereTheOpIsCarriedOut) {
@@ -133,11 +133,10 @@ TEST(CheckRoutes, SourcesComeToWhereTheOpIsCarriedOut) {
     if (at == 1) {
       EXPECT_THAT(problems, IsEmpty());
     } else {
-      EXPECT_THAT(
-          problems,
-          ElementsAre("op 0: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric alone "
-                      "| allow all links, or choose an algorithm that uses neighbours "
-                      "only"));
+      EXPECT_THAT(problems,
+                  ElementsAre("op 0: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric "
+                              "| allow all links, or choose an algorithm that uses neighbours "
+                              "only"));
     }
   }
 }
@@ -147,8 +146,8 @@ TEST(CheckRoutes, ResultsGoFromWhereTheOpIsCarriedOut) {
   Builder b("at", {Collective::reduce, 3, 2, 1, false});
   b.combine(b.output(2, 0, 1), {b.input(0, 0, 1), b.input(1, 0, 1)}, {.at = 0});
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) over the GPU fabric alone | "
-                          "allow all links, or choose an algorithm that uses neighbours only"));
+              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) over the GPU fabric | "
+                          "allow all links, or choose an algorithm that only uses neighbours"));
 }
 
 TEST(CheckRoutes, ViaIsTheWayOfEveryTransferOfAnOp) {
@@ -160,12 +159,11 @@ TEST(CheckRoutes, ViaIsTheWayOfEveryTransferOfAnOp) {
   };
   EXPECT_THAT(problems_of(combine("gpu1"), machine.target), IsEmpty());  // there and back
   Machine apart(small_machine(), 3, LinkScope::fabric);
-  EXPECT_THAT(
-      problems_of(combine("cpu0"), apart.target),
-      ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via cpu0 over the GPU fabric alone "
-                  "| allow all links, or choose an algorithm that uses neighbours only",
-                  "op 0: no route from r2 (gpu2) to r0 (gpu0) via cpu0 over the GPU fabric alone "
-                  "| allow all links, or choose an algorithm that uses neighbours only"));
+  EXPECT_THAT(problems_of(combine("cpu0"), apart.target),
+              ElementsAre("op 0: no route from r0 (gpu0) to r2 (gpu2) via cpu0 over the GPU fabric "
+                          "| allow all links, or choose an algorithm that only uses neighbours",
+                          "op 0: no route from r2 (gpu2) to r0 (gpu0) via cpu0 over the GPU fabric "
+                          "| allow all links, or choose an algorithm that only uses neighbours"));
 }
 
 TEST(CheckRoutes, IdleGpusTakeNoPartUnlessTheyForward) {
@@ -181,8 +179,11 @@ TEST(CheckRoutes, IdleGpusTakeNoPartUnlessTheyForward) {
     if (forwards) {
       EXPECT_THAT(problems, IsEmpty());
     } else {
-      EXPECT_THAT(problems, ElementsAre("the program routes via 'gpu1', which is none of its ranks "
-                                        "| --relay names idle GPUs that may take part"));
+      EXPECT_THAT(
+          problems,
+          ElementsAre(
+              "the program routes via 'gpu1', which is a GPU but not one of its ranks or relays "
+              "| name idle GPUs with --relay"));
     }
   }
 }
@@ -193,12 +194,12 @@ TEST(CheckRoutes, PlacesWithoutANode) {
   b.add_host();
   b.add_host();
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("the program needs 3 ranks, and the placement on small has 2",
-                          "the program needs 2 host memories, and the placement on small has 1"));
+              ElementsAre("the program needs 3 ranks, but the placement on small has 2",
+                          "the program needs 2 host memories, but the placement on small has 1"));
   b.add_relay();
   machine.target.placement.ranks.push_back(2);
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("the program needs 1 relays, and the placement on small has 0 | --relay "
+              ElementsAre("the program needs 1 relays, but the placement on small has 0 | --relay "
                           "names idle GPUs that may take part"));
 }
 
@@ -216,8 +217,8 @@ TEST(CheckRoutes, RelaysAreWhereThePlacementSays) {
   b.add_relay();
   b.copy(b.output(1, 0, 1), b.input(0, 0, 1));
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("op 0: no route from r0 (gpu0) to r1 (gpu2) over the GPU fabric alone | "
-                          "allow all links, or choose an algorithm that uses neighbours only"));
+              ElementsAre("op 0: no route from r0 (gpu0) to r1 (gpu2) over the GPU fabric | "
+                          "allow all links, or choose an algorithm that only uses neighbours"));
 }
 
 TEST(CheckRoutes, PeerLimits) {
@@ -243,7 +244,7 @@ TEST(CheckRoutes, PeerLimits) {
   Machine machine(full, 6);
   EXPECT_THAT(
       problems_of(direct_alltoall(6), machine.target),
-      ElementsAre("gpu3 exchanges data directly with 5 GPUs, but can map the memory of 4 "
+      ElementsAre("gpu3 exchanges data directly with 5 GPUs, but can map the memory of only 4 "
                   "peers at most | choose an algorithm with fewer neighbours, such as ring, "
                   "or fewer GPUs"));
   // A ring has two peers each; five ranks have four.
@@ -260,10 +261,11 @@ TEST(CheckRoutes, StagedTransfersMapNoPeer) {
   // gpu1's limit of 1 is exceeded by its two neighbours.
   topology.nodes[1].peer_limit = 1;
   Machine tight(topology, 3);
-  EXPECT_THAT(problems_of(direct_alltoall(3), tight.target),
-              ElementsAre("gpu1 exchanges data directly with 2 GPUs, but can map the memory of 1 "
-                          "peer at most | choose an algorithm with fewer neighbours, such as ring, "
-                          "or fewer GPUs"));
+  EXPECT_THAT(
+      problems_of(direct_alltoall(3), tight.target),
+      ElementsAre("gpu1 exchanges data directly with 2 GPUs, but can map the memory of only 1 "
+                  "peer at most | choose an algorithm with fewer neighbours, such as ring, "
+                  "or fewer GPUs"));
 }
 
 TEST(CheckRoutes, RanksThatShareAGpuNeedNoRoute) {

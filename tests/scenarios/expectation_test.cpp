@@ -72,7 +72,7 @@ TEST(Judge, DividesByTheOther) {
   ratio.over->link = "b->a";
   const Judgement by_zero = judged(expect(Measure::link_share, ratio), outcome(), slow);
   EXPECT_FALSE(by_zero.ours);
-  EXPECT_EQ(by_zero.missing, "the figure it is divided by is 0");
+  EXPECT_EQ(by_zero.missing, "the figure to divide by is 0");
 }
 
 TEST(Judge, ReadsEveryMeasureOfTraining) {

@@ -152,7 +152,7 @@ TEST_F(StudyTest, UnconnectedRanksAreAnErrorThatNamesThem) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_STREQ(error.what(),
                  "error: ranks 0 (gpu0) and 1 (gpu2) are not connected\n"
-                 "  help: choose other GPUs; --relay all lets idle GPUs relay");
+                 "  help: choose other GPUs; or let idle GPUs relay with --relay all");
   }
 }
 
@@ -291,7 +291,7 @@ TEST_F(StudyTest, SaysWhenASmallMessageIsInPiecesAlready) {
   const Outcome outcome = study_.ask(asked);
   EXPECT_EQ(outcome.chunk_bytes, 0);
   // Trees of 24 units together, two strips each: 1366 bytes.
-  EXPECT_EQ(outcome.chunk_note, "not cut: already 48 pieces");
+  EXPECT_EQ(outcome.chunk_note, "not cut: already in 48 pieces");
   EXPECT_EQ(study_.ask(query("line:n=8,gbps=10", "pipelined_chain", 2048)).chunk_note, "")
       << "the message itself is small";
 }
@@ -324,7 +324,7 @@ TEST_F(StudyTest, ChunksAreSearchedAsFarAsTheWorkAllows) {
   Study frugal(simulator_, &simulator_, 100 * kWorkPerOp);
   const Outcome coarse = frugal.ask(asked);
   EXPECT_EQ(coarse.chunk_bytes, 16'000'000);
-  EXPECT_EQ(coarse.chunk_note, "pieces of 8000000 bytes and less were not tried, to save time");
+  EXPECT_EQ(coarse.chunk_note, "pieces of 8000000 bytes or less were not tried, to save time");
   EXPECT_GT(coarse.report.time_s, best.report.time_s);
 }
 

@@ -214,8 +214,8 @@ TEST_F(Training, TooManyOpsAreRefused) {
   TrainingQuery query = asked(std::vector<std::int64_t>(31, kMega));
   query.exchange = with(question("ring:n=256,gbps=1"), "ring");
   EXPECT_EQ(error_of([&] { train(study_, simulator_, query); }, ErrorKind::unsupported),
-            "error: one iteration would have more than 4000000 ops\n"
-            "  help: a larger fusion buffer makes fewer buckets, a larger chunk fewer pieces");
+            "error: an iteration would have more than 4000000 ops\n"
+            "  help: a larger fusion buffer makes fewer buckets, and a larger chunk fewer pieces");
 }
 
 TEST_F(Training, RandomModelsKeepTheirAccounts) {
@@ -261,12 +261,12 @@ TEST_F(Training, ExchangesAreChecked) {
             "error: there is no algorithm 'rings'\n  help: did you mean 'ring'?");
   EXPECT_EQ(error_of([] { check_exchange("ring+chain+chain"); }, ErrorKind::usage),
             "error: 'ring+chain+chain' names more than two algorithms\n"
-            "  help: REDUCE+BROADCAST, as knomial+pipelined_chain");
+            "  help: REDUCE+BROADCAST, such as knomial+pipelined_chain");
   EXPECT_EQ(error_of([] { check_exchange("owners:direct"); }, ErrorKind::usage),
             "error: 'owners:direct' does not name two algorithms\n"
-            "  help: owners:REDUCESCATTER+BROADCAST, as owners:direct+pipelined_chain");
+            "  help: owners:REDUCESCATTER+BROADCAST, such as owners:direct+pipelined_chain");
   EXPECT_EQ(error_of([] { check_exchange("owners:knomial+ring"); }, ErrorKind::usage).substr(0, 55),
-            "error: algorithm 'knomial' does not serve reducescatter");
+            "error: algorithm 'knomial' does not support reducescatter");
   check_exchange("owners:ring+auto");
   check_exchange("auto");
   check_exchange("knomial:k=4+scatter_allgather");

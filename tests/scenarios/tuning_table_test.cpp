@@ -186,7 +186,7 @@ TEST(Chooser, ChoosesFromWhatIsNamed) {
   EXPECT_TRUE(
       said.starts_with("error: there is no algorithm 'chian'\n"
                        "  help: did you mean 'chain'?\n"
-                       "error: auto is not an algorithm: it chooses one\n"))
+                       "error: auto is not an algorithm, but chooses one\n"))
       << said;
   EXPECT_THROW(check_algorithm("auto:", Collective::broadcast), Error);
 }

@@ -85,10 +85,10 @@ TEST(WorkerPool, SaysThatAWorkerDied) {
         ErrorKind::runtime);
   };
   EXPECT_EQ(error_after([] { raise(SIGKILL); }),
-            "error: a worker process ended (signal 9) before it had answered\n"
+            "error: a worker process ended (signal 9) before it answered\n"
             "  help: --jobs 1 runs without workers");
   EXPECT_EQ(error_after([] { _exit(7); }),
-            "error: a worker process ended (exit code 7) before it had answered\n"
+            "error: a worker process ended (exit code 7) before it answered\n"
             "  help: --jobs 1 runs without workers");
 }
 
@@ -156,8 +156,9 @@ TEST_F(JournalFile, LeavesOtherFilesAlone) {
                            "{\"schema\": 5}\n", "[1]\n", "\n"}) {
     write_file(path(), text);
     EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
-              "error: can't keep answers in '" + path() +
-                  "': it is not a journal\n  help: name a file of its own; --resume makes it")
+              "error: cannot keep answers in '" + path() +
+                  "': it is not a journal\n  help: give --resume a file of its own; it is created "
+                  "if it does not exist")
         << text;
     EXPECT_EQ(read_file(path()), text);
   }
@@ -170,8 +171,8 @@ TEST_F(JournalFile, NamesTheLineThatIsNoRecord) {
     write_file(path(), whole + line + "\n" + whole);
     EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
               path() +
-                  ":3: error: this is no answer of a journal\n"
-                  "  help: without this line, it is found again")
+                  ":3: error: this line is not an answer of a journal\n"
+                  "  help: delete the line; the answer will be found again")
         << line;
   }
 }
@@ -179,15 +180,15 @@ TEST_F(JournalFile, NamesTheLineThatIsNoRecord) {
 TEST_F(JournalFile, HasOneWriter) {
   const Journal journal(path());
   EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
-            "error: can't keep answers in '" + path() + "': another process is writing it");
+            "error: cannot keep answers in '" + path() + "': another process is writing to it");
 }
 
 TEST_F(JournalFile, MustBeAFile) {
   EXPECT_EQ(error_of([] { Journal("/"); }, ErrorKind::input),
-            "error: can't keep answers in '/': Is a directory");
+            "error: cannot keep answers in '/': Is a directory");
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
   EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
-            "error: can't keep answers in '" + path() + "': it is not a regular file");
+            "error: cannot keep answers in '" + path() + "': it is not a regular file");
 }
 
 // ---- records
@@ -453,7 +454,7 @@ TEST_F(Run, KeepsTheJournalApartFromResults) {
   EXPECT_EQ(run({"run", scenario(), "--resume", "-"}).code, 2);
   const Spoken spoken = run({"run", scenario(), "--resume", file("j"), "--csv", file("./j")});
   EXPECT_EQ(spoken.code, 2);
-  EXPECT_NE(spoken.err.find("--csv and --resume can't both write to '" + file("j") + "'"),
+  EXPECT_NE(spoken.err.find("--csv and --resume cannot both write to '" + file("j") + "'"),
             std::string::npos)
       << spoken.err;
 }

@@ -96,10 +96,10 @@ TEST(Report, AStuckProgramNamesWhatItsOpsWaitFor) {
     ASSERT_EQ(error.diagnostics().size(), 3u);
     EXPECT_EQ(error.diagnostics()[0].message, "the program is stuck: 2 of 3 ops never start");
     EXPECT_EQ(error.diagnostics()[1].message,
-              "r0 never starts op 1 '" + to_string(stuck_program(), 1) + "': it waits for op 2");
+              "r0 never starts op 1 '" + to_string(stuck_program(), 1) + "', which waits for op 2");
     EXPECT_EQ(error.diagnostics()[2].message, "r0 never starts op 2 '" +
                                                   to_string(stuck_program(), 2) +
-                                                  "': it waits for lane 0 of r0 (op 1)");
+                                                  "', which waits for lane 0 of r0 (op 1)");
   }
   // The engine is not left in a bad state.
   EXPECT_NEAR(machine.run(ring_allreduce(2), 0).time_s, 2e-6, 1e-15);

@@ -206,7 +206,7 @@ cluster: {nodes: 128, shared: [fabric]}
 
 TEST(Cluster, KnowsItsLimits) {
   EXPECT_EQ(error_of([] { parse_topology(kSmall, "small.yaml", 4); }, ErrorKind::usage),
-            "error: 4 nodes asked for, but 'small' has at most 3\n  help: ask for fewer");
+            "error: 4 nodes requested, but 'small' has at most 3\n  help: request fewer nodes");
 }
 
 /// Files of one test, in a folder of their own.
@@ -283,7 +283,7 @@ TEST_F(ComposeTest, FindsCyclesThroughFiles) {
   const std::string b = write("b.yaml", head + "a.yaml}\n");
   EXPECT_EQ(
       error_of([&] { load_topology(a); }, ErrorKind::input),
-      b + ":3:17: error: a machine can't be composed of itself: " + a + " -> " + b + " -> " + a);
+      b + ":3:17: error: a machine cannot be composed of itself: " + a + " -> " + b + " -> " + a);
 }
 
 TEST_F(ComposeTest, ReportsProblemsOfBaseAndFileTogether) {
@@ -314,11 +314,11 @@ TEST(LoadTopology, DiagnosesNamesAndParameters) {
   EXPECT_EQ(load_error("profiles").substr(0, 34), "error: unknown topology 'profiles'");
   EXPECT_EQ(load_error("mist:node=4,nodes=0"),
             "error: 'mist' has no parameter 'node'\n  help: did you mean 'nodes'?\n"
-            "error: 'nodes' is 0, but must be a whole number from 1");
+            "error: 'nodes' is 0, but must be a whole number of at least 1");
   EXPECT_EQ(load_error("mist:nodes=1e300"),
-            "error: 'nodes' is 1e+300, but must be a whole number from 1");
+            "error: 'nodes' is 1e+300, but must be a whole number of at least 1");
   EXPECT_EQ(load_error("mist:nodes=55"),
-            "error: 55 nodes asked for, but 'mist' has at most 54\n  help: ask for fewer");
+            "error: 55 nodes requested, but 'mist' has at most 54\n  help: request fewer nodes");
   EXPECT_EQ(load_error("ring:n=4,n=5,6,gbps=fast,=3"),
             "error: parameter 'n' is given twice\n"
             "error: '6' is not a parameter\n  help: write NAME:KEY=VALUE,KEY=VALUE\n"

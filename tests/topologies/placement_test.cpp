@@ -69,8 +69,8 @@ TEST(PlaceRanks, ReportsEveryWrongRelayWithEveryWrongRank) {
     EXPECT_EQ(error.diagnostics()[0].message, "GPU 0 is given twice");
     EXPECT_EQ(error.diagnostics()[1].message, "'p3.8xlarge' has no GPU 4 that could relay");
     EXPECT_EQ(error.diagnostics()[1].suggestion, "its GPUs are 0 to 3");
-    EXPECT_EQ(error.diagnostics()[2].message, "GPU 0 is a rank and can't relay as well");
-    EXPECT_EQ(error.diagnostics()[2].suggestion, "name GPUs that are no ranks");
+    EXPECT_EQ(error.diagnostics()[2].message, "GPU 0 is a rank, so it cannot be a relay");
+    EXPECT_EQ(error.diagnostics()[2].suggestion, "name GPUs that are not ranks");
     EXPECT_EQ(error.diagnostics()[3].message, "relay GPU 2 is given twice");
   }
 }

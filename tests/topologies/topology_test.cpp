@@ -27,7 +27,7 @@ Lines said_about(const Change& change) {
 
 TEST(CheckTopology, Nodes) {
   EXPECT_EQ(said_about([](Topology& t) { t.nodes[1].name = "gpu0"; }),
-            Lines{"the name 'gpu0' is given to two nodes"});
+            Lines{"the name 'gpu0' is used by two nodes"});
   EXPECT_EQ(said_about([](Topology& t) { t.nodes[1].name.clear(); }),
             Lines{"node number 1 has no name"});
   EXPECT_EQ(said_about([](Topology& t) { t.nodes[1].host = 1; }),
@@ -56,7 +56,7 @@ TEST(CheckTopology, SharedMemories) {
               t.nodes[1].memory = "rom";
               t.nodes[2].access_gbps = -1;
             }),
-            (Lines{"gpu1 has a part of memory 'rom', which is not there",
+            (Lines{"gpu1 uses memory 'rom', which does not exist",
                    "'access_gbps' of gpu2 is -1, but must be positive (in GB/s, 1e-6 to 1e6)",
                    "'gbps' of memory 'slow' is 0, but must be positive (in GB/s, 1e-6 to 1e6)",
                    "'reduce_gbps' of memory 'slow' is -1, but must be positive (in GB/s, 1e-6 to "
@@ -68,8 +68,8 @@ TEST(CheckTopology, Links) {
               t.links[0].a = 3;
               t.links[1].b = -1;
             }),
-            (Lines{"link number 0 ends at a node that is not there",
-                   "link number 1 ends at a node that is not there"}));
+            (Lines{"link number 0 ends at a node that does not exist",
+                   "link number 1 ends at a node that does not exist"}));
   EXPECT_EQ(said_about([](Topology& t) { t.links[0].b = 0; }), Lines{"a link from gpu0 to itself"});
   EXPECT_EQ(said_about([](Topology& t) { t.links[1] = t.links[0]; }),
             Lines{"gpu0 and gpu1 are joined by two links of kind 'link'"});
@@ -79,9 +79,9 @@ TEST(CheckTopology, Links) {
               std::swap(t.links[1].a, t.links[1].b);
             }),
             Lines{"gpu1 and gpu0 are joined by links of kinds 'link' and 'wire'"});
-  EXPECT_EQ(
-      said_about([](Topology& t) { t.links[0].count = 40'001; }),
-      Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but links have at most 1000000 GB/s together"});
+  EXPECT_EQ(said_about([](Topology& t) { t.links[0].count = 40'001; }),
+            Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but a bundle may have at most 1000000 GB/s "
+                  "together"});
   // 101 links of 1e6 GB/s.
   EXPECT_EQ(said_about([](Topology& t) {
               const Link link = t.links[0];
@@ -112,7 +112,7 @@ TEST(CheckTopology, Links) {
 
 TEST(CheckTopology, Media) {
   EXPECT_EQ(said_about([](Topology& t) { t.links[0].duplex = Duplex::shared; }),
-            Lines{"link gpu0-gpu1 is shared, but does not say with what"});
+            Lines{"link gpu0-gpu1 is shared, but has no medium"});
   EXPECT_EQ(said_about([](Topology& t) { t.links[0].medium = "bus"; }),
             Lines{"link gpu0-gpu1 has a medium, but is not shared"});
   EXPECT_EQ(said_about([](Topology& t) {

@@ -163,8 +163,8 @@ TEST(WhatIf, ChangesThatDoNothingAreMistakes) {
             "error: plx0.speed=x2: plx0 is neither a GPU nor a CPU, and has no speed\n"
             "  help: links have gbps, latency_us and count");
   EXPECT_EQ(refusal("dgx1-v100:nvlink2.gbps=x2,without=nvlink2"),
-            "error: nvlink2.gbps=x2: these links are all lost\n"
-            "  help: leave it out, or what takes them away");
+            "error: nvlink2.gbps=x2: all of these links have been removed\n"
+            "  help: leave out this change, or the one that removes them");
   // Of the four links of gpu0 three are left.
   EXPECT_EQ(load_topology("dgx1-v100:nvlink2.gbps=x2,without=gpu0-gpu3").links.size(),
             load_topology("dgx1-v100").links.size() - 1);
@@ -172,7 +172,7 @@ TEST(WhatIf, ChangesThatDoNothingAreMistakes) {
 
 TEST(WhatIf, TheSameIsChangedOnce) {
   EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.gbps=40"),
-            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same figure");
+            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same figure figure");
   EXPECT_EQ(refusal("dgx1-v100:without=gpu0-gpu3,without=gpu3-gpu0"),
             "error: without=gpu0-gpu3 and without=gpu3-gpu0 take away the same links");
   EXPECT_EQ(
@@ -196,25 +196,26 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
   EXPECT_EQ(refusal("mist:witout=xbus"), "error: parameter 'witout' must be a number, not 'xbus'");
   EXPECT_EQ(refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
             "error: mist has no link 'gpu0-gpu2'\n"
-            "  help: for the other end of gpu0: did you mean 'gpu1'?\n"
+            "  help: the other end of gpu0: did you mean 'gpu1'?\n"
             "error: mist has no links 'nvlink'\n"
-            "  help: did you mean 'nvlink2'?; or A-B, two nodes\n"
+            "  help: did you mean 'nvlink2'?; or two nodes, A-B\n"
             "error: mist has no node or model 'gpu9'\n  help: did you mean 'gpu0'?\n"
-            "error: xbus.gbs=2: nothing has a 'gbs'\n  help: did you mean 'gbps'?\n"
-            "error: xbus.gbps can't be 'fast'\n  help: a number, or x2 for twice what it is");
+            "error: xbus.gbs=2: there is nothing with a 'gbs'\n  help: did you mean 'gbps'?\n"
+            "error: xbus.gbps can't be 'fast'\n  help: a number, or a factor such as x2");
   EXPECT_EQ(refusal("mist:xbus.gbps=0,gpu0.speed=x-1,gpu0-gpu1.count=x0.5"),
             "error: xbus.gbps=0 makes gbps 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
-            "error: gpu0.speed can't be 'x-1'\n  help: a number, or x2 for twice what it is\n"
+            "error: gpu0.speed can't be 'x-1'\n  help: a number, or a factor such as x2\n"
             "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be a whole number, 1 or "
             "more (at most 1e6)");
-  EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu1.gbps=1e-6"),
-            "error: gpu0-gpu1.gbps=1e-6 makes what was measured 9.58e-07 GB/s, but it must be "
-            "positive (in GB/s, 1e-6 to 1e6)");
+  EXPECT_EQ(
+      refusal("dgx1-v100:gpu0-gpu1.gbps=1e-6"),
+      "error: gpu0-gpu1.gbps=1e-6 changes the measured bandwidth to 9.58e-07 GB/s, but it must be "
+      "positive (in GB/s, 1e-6 to 1e6)");
   EXPECT_EQ(refusal("ring:gpu0.reduce_gbps=x2"),
             "error: gpu0.reduce_gbps=x2: the machine gives no reduce_gbps to multiply\n"
             "  help: write its value: gpu0.reduce_gbps=V");
   EXPECT_EQ(refusal("ring:n=3,xbus.gbps=2"),
-            "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or A-B, two nodes");
+            "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or two nodes, A-B");
   EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
             "error: parameter 'gpu0.speed' is given twice");
 }
