@@ -41,10 +41,10 @@ THIRD_PARTY = {
     r"yaml-cpp/": r"core/yaml\.cpp",
     r"simgrid/|xbt": r"(sim|bench)/[^/]*\.(cpp|h)",
     r"CLI/": r"cli/.*",
-    r"nlohmann/": r"(scenarios|report|cli|tests|bench)/.*",
+    r"nlohmann/": r"(scenarios|report|tests|bench)/.*",
     r"Eigen/": r"(ir|exec)/.*\.cpp|tests/.*",
-    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/(.*/)?exact\.h",
-    r"Clp|Coin": r"planner/(.*/)?packing_master\.cpp",
+    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h",
+    r"Clp|Coin": r"planner/packing/packing_master\.cpp",
     r"fmt/": r".*\.cpp",
     r"gtest/|gmock/": r"tests/.*",
     r"benchmark/": r"bench/.*",
@@ -54,7 +54,7 @@ THIRD_PARTY = {
 SOURCES = (".h", ".cuh", ".cpp", ".cu")
 LONG_FILE = 450  # lines; only a warning, since a definition must be easy to find from its header
 FUNCTION_LIMIT = 60
-LONG_FUNCTIONS = {"cli/options.cpp"}  # the table of options
+LONG_FUNCTIONS = {"cli/options.cpp", "report/fields.cpp"}  # tables: of options, of a report's fields
 WIDTH = 100
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 PLACEHOLDER = re.compile(r"@[A-Z][A-Z_]*@")
@@ -98,6 +98,8 @@ def check_includes(path, number, included, files, installed):
     if room in ROOMS and target != room:
         if target in OUTSIDE or (target in ROOMS and target not in ROOMS[room]):
             offend(path, number, f"{room} must not include {included}")
+    if target == "planner" and "/" in included[len("planner/"):] and room not in ("planner", "tests"):
+        offend(path, number, f"{included} is private to the planner")
     if path in installed and included in files and included not in installed:
         offend(path, number, f"an installed header must not include {included}, which isn't installed")
     for pattern, allowed in THIRD_PARTY.items():
@@ -118,7 +120,7 @@ def functions(text):
         code = line.strip()
         indent = len(line) - len(line.lstrip())
         if code.startswith("}"):
-            begin = statement.get(indent)
+            begin = statement.pop(indent, None)
             if begin and not NO_FUNCTION.match(lines[begin - 1].strip()):
                 yield begin, number - begin + 1
         elif code and not code.startswith(("#", "//")):

@@ -80,8 +80,7 @@ TEST(CheckTopology, Links) {
             }),
             Lines{"gpu1 and gpu0 are joined by links of kinds 'link' and 'wire'"});
   EXPECT_EQ(said_about([](Topology& t) { t.links[0].count = 40'001; }),
-            Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but a bundle may have at most 1000000 GB/s "
-                  "together"});
+            Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but a bundle may have at most 1000000 GB/s"});
   // 101 links of 1e6 GB/s.
   EXPECT_EQ(said_about([](Topology& t) {
               const Link link = t.links[0];
@@ -107,7 +106,7 @@ TEST(CheckTopology, Links) {
              "'latency_s' of link gpu1-gpu2 is inf, but must be 0 or more (in s, at most 1e4)"}));
   EXPECT_EQ(
       said_about([](Topology& t) { t.links[0].measured_gbps = 26; }),
-      Lines{"'measured_gbps' of link gpu0-gpu1 is 26, but 1 x 25 GB/s is the most it can pass"});
+      Lines{"'measured_gbps' of link gpu0-gpu1 is 26, but its links carry at most 1 x 25 GB/s"});
 }
 
 TEST(CheckTopology, Media) {

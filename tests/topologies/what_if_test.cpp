@@ -92,7 +92,7 @@ TEST(WhatIf, PeerLimitsAndCopyEnginesOfGpus) {
             "error: cpu0.peer_limit=4: cpu0 is not a GPU, and has no peer_limit\n"
             "  help: links have gbps, latency_us and count");
   EXPECT_EQ(refusal("dgx1-v100:gpu0.copy_engines=1.5"),
-            "error: gpu0.copy_engines=1.5 makes copy_engines 1.5, but it must be a whole number, 0 "
+            "error: gpu0.copy_engines=1.5 changes copy_engines to 1.5, but it must be a whole number, 0 "
             "or more (at most 1e6)");
   EXPECT_EQ(refusal("ring:gpu0.peer_limit=x2"),
             "error: gpu0.peer_limit=x2: the machine gives no peer_limit to multiply\n"
@@ -172,7 +172,7 @@ TEST(WhatIf, ChangesThatDoNothingAreMistakes) {
 
 TEST(WhatIf, TheSameIsChangedOnce) {
   EXPECT_EQ(refusal("dgx1-v100:gpu0-gpu3.gbps=x2,gpu3-gpu0.gbps=40"),
-            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same figure figure");
+            "error: gpu0-gpu3.gbps=x2 and gpu3-gpu0.gbps=40 change the same figure");
   EXPECT_EQ(refusal("dgx1-v100:without=gpu0-gpu3,without=gpu3-gpu0"),
             "error: without=gpu0-gpu3 and without=gpu3-gpu0 take away the same links");
   EXPECT_EQ(
