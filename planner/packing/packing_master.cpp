@@ -64,6 +64,7 @@ bool PackingMaster::solve(WorkBudget& budget) {
   // Columns were added to a basis that stays feasible: primal simplex, keeping the factorization.
   const bool solved = simplex.primal(0, 1 + 2) == 0 && simplex.isProvenOptimal();
   budget.spend(simplex.numberIterations() * step);
+  has_solution_ = true;
   return solved;
 }
 
@@ -73,6 +74,9 @@ bool PackingMaster::solve() {
 }
 
 std::vector<double> PackingMaster::prices() const {
+  if (!has_solution_) {
+    return std::vector<double>(static_cast<std::size_t>(solver_->simplex.numberRows()), 0);
+  }
   const double* duals = solver_->simplex.dualRowSolution();
   std::vector<double> prices(duals, duals + solver_->simplex.numberRows());
   for (double& price : prices) price = std::max(price, 0.0);
@@ -80,6 +84,7 @@ std::vector<double> PackingMaster::prices() const {
 }
 
 std::vector<double> PackingMaster::weights() const {
+  if (!has_solution_) return std::vector<double>(values_.size(), 0);
   const double* solution = solver_->simplex.primalColumnSolution();
   std::vector<double> weights(solution, solution + columns());
   for (double& weight : weights) weight = std::max(weight, 0.0);
@@ -88,7 +93,7 @@ std::vector<double> PackingMaster::weights() const {
 
 std::vector<int> PackingMaster::basic_columns() const {
   std::vector<int> basic;
-  for (int column = 0; column < columns(); ++column) {
+  for (int column = 0; has_solution_ && column < columns(); ++column) {
     if (solver_->simplex.getColumnStatus(column) == ClpSimplex::basic) basic.push_back(column);
   }
   return basic;
@@ -96,7 +101,7 @@ std::vector<int> PackingMaster::basic_columns() const {
 
 std::vector<int> PackingMaster::full_resources() const {
   std::vector<int> full;
-  for (int row = 0; row < solver_->simplex.numberRows(); ++row) {
+  for (int row = 0; has_solution_ && row < solver_->simplex.numberRows(); ++row) {
     if (solver_->simplex.getRowStatus(row) != ClpSimplex::basic) full.push_back(row);
   }
   return full;

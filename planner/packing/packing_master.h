@@ -30,6 +30,8 @@ class PackingMaster {
   /// are then those of the last step, not the best.
   bool solve(WorkBudget& budget);
   bool solve();  ///< however long it takes
+  // Before the first `solve`, prices and weights are 0 and the basis is empty.
+
   /// Dual prices by resource, not below 0.
   std::vector<double> prices() const;
   /// Weights by column, not below 0.
@@ -43,6 +45,7 @@ class PackingMaster {
   std::unique_ptr<Solver> solver_;
   std::vector<double> values_;
   std::int64_t elements_ = 0;  ///< of all columns
+  bool has_solution_ = false;
 };
 
 }  // namespace espalier

@@ -154,7 +154,8 @@ class TreeSearch {
       }
     }
     const std::int64_t kept_work = max_work_ - max_work_ / kPartForBalancedTrees;
-    for (; balanced_trees_ < trees && budget_.left() > kept_work; ++balanced_trees_) {
+    for (; balanced_trees_ < trees; ++balanced_trees_) {
+      if (balanced_trees_ > 0 && budget_.left() <= kept_work) return;  // one tree is a packing
       budget_.spend(work_of_distances() + work_of_tree());
       const CheapestTree<double> cheapest =
           RankDistances<double>(problem_, balanced_prices_).tree(balanced_trees_ % problem_.ranks);
