@@ -15,6 +15,9 @@ constexpr std::int64_t kFewestUnits = 64;
 constexpr std::int64_t kMaxRoundedUnits = 1 << 12;
 const Rational kLittleLost(998, 1000);
 
+/// Units that are left go to links that are least full as long as that takes a second or so.
+constexpr std::int64_t kMaxRoundingWork = 100'000'000;
+
 /// Who gets a unit that is left when shares are rounded down: the portion with the largest
 /// remainder, which stays nearest to the shares, or the one that leaves the fullest of its links
 /// least full: on narrow links that few portions use, a unit too many slows down all.
@@ -93,6 +96,22 @@ class Rounder {
   std::map<int, std::vector<std::size_t>> of_demand_;
 };
 
+/// Loads looked at when every unit that is left over goes where links are least full, about: there
+/// are fewer such units than portions.
+std::int64_t work_of_least_full(const std::vector<Portion>& portions) {
+  struct Demanded {
+    std::int64_t portions = 0, loads = 0;
+  };
+  std::map<int, Demanded> demands;
+  for (const Portion& portion : portions) {
+    ++demands[portion.demand].portions;
+    demands[portion.demand].loads += static_cast<std::int64_t>(portion.loads.size());
+  }
+  std::int64_t work = 0;
+  for (const auto& [demand, of] : demands) work += of.portions * of.loads;
+  return work;
+}
+
 /// Of portions with these amounts instead of their shares.
 template <typename Amount>
 Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>& portions,
@@ -115,6 +134,7 @@ WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& 
                      std::int64_t units) {
   WholeWeights result;
   for (const Leftover leftover : {Leftover::nearest, Leftover::least_full}) {
+    if (leftover == Leftover::least_full && work_of_least_full(portions) > kMaxRoundingWork) break;
     WholeWeights tried{units, Rounder(problem, portions, units, leftover).run(), 0};
     tried.rate = units / fullest_load(problem, portions, tried.weights);
     if (tried.rate > result.rate) result = std::move(tried);
