@@ -78,8 +78,8 @@ ProbeRequest read_probe_request(Arguments& arguments) {
   if (arguments.given("--virtual")) {
     request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMaxVirtualRanks));
     if (request.devices.size() > 1) {
-      arguments.problem_of(
-          "--virtual", "--virtual ranks share one GPU, but --devices names several", "name one");
+      arguments.problem_of("--virtual", "the ranks share one GPU, but --devices names several",
+                           "name one");
     }
     if (request.backend->has_devices && request.devices.empty()) request.devices = {0};
   } else if (const auto problem = settle_sharing(request)) {

@@ -161,7 +161,7 @@ std::vector<Query> Sweep::queries() const {
 Sweep read_sweep(Arguments& arguments) {
   Sweep sweep;
   const Verb& verb = arguments.verb();
-  const std::optional<Contract> contract = contract_in(arguments.words("--algorithm"));
+  const std::optional<Contract> contract = contract_in(arguments.algorithms());
   int ranks = read_machine(arguments, sweep.question);
   if (contract && sweep.question.ranks > 0 && !arguments.given("--ranks")) {
     sweep.question.ranks = ranks = contract->ranks;

@@ -60,9 +60,11 @@ std::optional<std::string> tuning_file(std::string_view algorithm) {
 std::vector<std::string> split_algorithms(std::string_view text) {
   std::vector<std::string> words;
   for (const std::string& part : split(text, ',')) {
-    const bool continues = !words.empty() && words.back().find(':') != std::string::npos &&
-                           (words.back().starts_with(kTuned) || !begins_algorithm(part));
-    if (continues) {
+    const std::string last = words.empty() ? std::string() : words.back();
+    const bool has_parameters = last.find(':') != std::string::npos &&
+                                (last.starts_with(kTuned) || !begins_algorithm(part));
+    const bool is_open_path = is_program_file(last) && !last.ends_with(".esp");
+    if (has_parameters || is_open_path) {
       words.back() += ',' + part;
     } else {
       words.emplace_back(trim(part));

@@ -73,15 +73,15 @@ TEST(ParseAlgorithm, AnUnknownNameIsAnsweredWithTheNearest) {
 
 TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
   const std::string range =
-      "\n  help: k=2: a whole number from 2 to 1024 (ranks reached per holder and round, itself "
-      "included)";
+      "\n  help: k=2: a whole number from 2 to 1024 (degree of the tree: each round reaches k "
+      "times as many ranks)";
   EXPECT_EQ(problems_of("knomial:k=1,kk=3,k=4,k=5,k=x,k"),
             (std::vector<std::string>{
-                "error: knomial: k can't be '1'" + range,
+                "error: knomial: k cannot be '1'" + range,
                 "error: knomial has no parameter 'kk'\n  help: did you mean 'k'?",
                 "error: knomial: k is given twice\n  help: give it once",
-                "error: knomial: k can't be 'x'" + range,
-                "error: knomial: k can't be ''" + range,
+                "error: knomial: k cannot be 'x'" + range,
+                "error: knomial: k cannot be ''" + range,
             }));
   EXPECT_EQ(problems_of("pipelined_chain:k=2"),
             std::vector<std::string>{

@@ -174,7 +174,7 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   EXPECT_THAT(doubts_about(own, false, {0, 0}),
               ElementsAre("the measured ranks share a GPU, but those of 'two' do not"));
   EXPECT_THAT(doubts_about(own, true, {}),
-              ElementsAre("'two' is of TEST GPU, but threads of this computer are measured"));
+              ElementsAre("'two' describes TEST GPU, but threads of this computer are measured"));
   const Spoken done = run({"compare", "--topology", machine(), "--size", "4KiB", "--iters", "1"});
   EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
 }
@@ -209,7 +209,7 @@ TEST_F(Compare, SaysWhatIsNotPossible) {
   EXPECT_EQ(run({"probe", "--devices", "0"}).code, 2);
   const Spoken several = run({"probe", "--backend", "cuda", "--devices", "0,1", "--virtual", "2"});
   EXPECT_EQ(several.code, 2);
-  EXPECT_THAT(several.err, HasSubstr("--virtual: the ranks share one GPU, and --devices names"));
+  EXPECT_THAT(several.err, HasSubstr("--virtual: the ranks share one GPU, but --devices names"));
   const Spoken kept = run({"compare", "--topology", machine(), "--output", file("x.yaml")});
   EXPECT_EQ(kept.code, 2);
   EXPECT_THAT(kept.err, HasSubstr("--output: nothing is probed if --topology names a machine"));

@@ -88,7 +88,7 @@ TEST(Verify, R1BlockedCollectivesNeedAMultipleOfTheirRanks) {
   const Verification verification = verify(program);
   ASSERT_EQ(verification.problems.size(), 1u);
   EXPECT_EQ(verification.problems[0].message,
-            "10 units cannot be divided into one block per rank for 4 ranks, as alltoall needs");
+            "10 units cannot be divided into one block per rank for 4 ranks, which alltoall needs");
   EXPECT_EQ(verification.problems[0].suggestion, "use a multiple of 4, such as 12");
 }
 
@@ -159,7 +159,7 @@ TEST(Verify, R2EmptySlicesAndTheEndOfTheNumbers) {
   program.ops[1].dst = {1, 0xfffffffe, Buffer::tmp};
   EXPECT_THAT(problems_of(program),
               ElementsAre("R2: op 1: r1.tmp[4294967294:4294967296] goes beyond 4294967295 units, "
-                          "the most a tmp buffer may have"));
+                          "the maximum size of a tmp buffer"));
 }
 
 TEST(Verify, R3NamesTheShortestCycle) {
@@ -209,7 +209,7 @@ units 4
           "R2: op 0: r0.out[0:5] goes beyond the buffer, which has 4 units",
           "R2: op 0: r0.in[0:5] goes beyond the buffer, which has 4 units",
           "R3: op 2: waits for op 9, but the program has 4 ops",
-          "R4: op 1: r0.out[1:3] and r0.out[0:2] do not start at the same place of a block "
+          "R4: op 1: r0.out[1:3] and r0.out[0:2] do not start at the same position within a block "
           "of 4 units, so their numbers of elements may differ",
           "R4: op 1: r0.out[1:3] partly overlaps its own source r0.out[0:2]",
           "R4: op 3: r1.in[0] and r1.in[1] do not start at the same position within a block of 4 "
@@ -461,7 +461,7 @@ TEST(Verify, TooManyCellsAreRefusedNotAttempted) {
   // 2^20 places x 64 cells x 2 buffers = 2^27.
   EXPECT_THAT(problems_of(b.finish()),
               ElementsAre("limit: the program is too large to verify: its buffers have 134217728 "
-                          "separate parts, and 67108864 are the limit"));
+                          "separate parts, and the limit is 67108864"));
 }
 
 TEST(Verify, ScratchThatBeginsFarOutReachesTheLimit) {
@@ -477,9 +477,10 @@ TEST(Verify, ScratchThatBeginsFarOutReachesTheLimit) {
   ASSERT_EQ(verification.problems.size(), 1u);
   EXPECT_EQ(verification.problems[0].rule, "limit");
   // 4 units of in and out, and scratch up to unit 4294967291.
-  EXPECT_EQ(verification.problems[0].message,
-            "the program is too large to verify: its buffers have 4294967300 separate parts, and "
-            "67108864 are the limit");
+  EXPECT_EQ(
+      verification.problems[0].message,
+      "the program is too large to verify: its buffers have 4294967300 separate parts, and the "
+      "limit is 67108864");
   EXPECT_EQ(verification.problems[0].suggestion,
             "use fewer units, or scratch that begins at tmp[0]");
 }

@@ -80,10 +80,10 @@ TEST(Bounds, WhatLeavesAndWhatEntersShareHalfDuplexLinks) {
   for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
     const Bound pair = bound("line:n=2,gbps=25,half=1", collective);
     EXPECT_DOUBLE_EQ(pair.algbw_gbps, 25);
-    EXPECT_EQ(
-        pair.certificate,
-        "the links between {gpu0} and the other GPUs carry 25 GB/s, both directions together, and "
-        "1 of the message must cross them: 25 / 1 = 25 GB/s");
+    EXPECT_EQ(pair.certificate,
+              "the links between {gpu0} and the other GPUs carry 25 GB/s in both directions "
+              "together, and "
+              "1 of the message must cross them: 25 / 1 = 25 GB/s");
   }
   // Between the sockets: the X-bus's 64 both directions together and, both directions together,
   // what the adapter's port brings back from the network, 12.5. It does not pass on what comes from

@@ -354,7 +354,7 @@ TEST(PackArborescences, NamesThePairThatNothingJoins) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     ASSERT_EQ(error.diagnostics().size(), 1U);
     EXPECT_EQ(error.diagnostics()[0].message,
-              "no link leads from rank 0 (gpu0) to rank 1 (gpu5) in the GPU fabric");
+              "there is no path from rank 0 (gpu0) to rank 1 (gpu5) in the GPU fabric");
   }
 }
 

@@ -186,9 +186,9 @@ TEST(PackPaths, CertificateWhereNoCutIsTight) {
   EXPECT_EQ(
       bound.certificate,
       "crossing a link costs 1 for gpu0->gpu1, gpu1->gpu2, gpu2->gpu3, "
-      "gpu0->gpu3per byte; other links are free. Then one byte for each of the 4 pairs of GPUs "
-      "that data goes "
-      "between costs at least 3 together, and the bytes that links carry in a second cost at most "
+      "gpu0->gpu3 per byte; other links are free. Then one byte for each of the 4 pairs of GPUs "
+      "that exchange data costs at least 3 together, and the bytes that links carry in a second "
+      "cost at most "
       "100 GB/s: 100 / 3 = 33.3333 GB/s");
 }
 
@@ -323,8 +323,10 @@ TEST(CheckForest, FindsWhatIsWrongWithPaths) {
     change(bad);
     EXPECT_THAT(machine.problems(bad), testing::IsSupersetOf(what));
   };
-  expect({"from rank 0 to 1 go 1 units too many"}, [](Forest& f) { ++f.trees[0].weight; });
-  expect({"from rank 0 to 2 go 1 units too many", "from rank 0 to 3 go 1 units too few"},
+  expect({"from rank 0 to 1, the number of units is 1 too many"},
+         [](Forest& f) { ++f.trees[0].weight; });
+  expect({"from rank 0 to 2, the number of units is 1 too many",
+          "from rank 0 to 3, the number of units is 1 too few"},
          [](Forest& f) { f.trees[2].edges.pop_back(); });
   expect({"tree 2: it goes on from rank 2, not from 1"},
          [](Forest& f) { f.trees[2].edges.erase(f.trees[2].edges.begin() + 1); });

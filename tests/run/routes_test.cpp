@@ -135,8 +135,8 @@ TEST(CheckRoutes, SourcesComeToWhereTheOpIsCarriedOut) {
     } else {
       EXPECT_THAT(problems,
                   ElementsAre("op 0: no route from r2 (gpu2) to r0 (gpu0) over the GPU fabric "
-                              "| allow all links, or choose an algorithm that uses neighbours "
-                              "only"));
+                              "| allow all links, or choose an algorithm that only uses "
+                              "neighbours"));
     }
   }
 }
@@ -199,8 +199,8 @@ TEST(CheckRoutes, PlacesWithoutANode) {
   b.add_relay();
   machine.target.placement.ranks.push_back(2);
   EXPECT_THAT(problems_of(b.finish(), machine.target),
-              ElementsAre("the program needs 1 relays, but the placement on small has 0 | --relay "
-                          "names idle GPUs that may take part"));
+              ElementsAre("the program needs 1 relays, but the placement on small has 0 | name "
+                          "idle GPUs with --relay"));
 }
 
 /// gpu0 - gpu1 - gpu2 by NVLink: what gpu1 stores it may send on, though it is no rank.
@@ -245,7 +245,7 @@ TEST(CheckRoutes, PeerLimits) {
   EXPECT_THAT(
       problems_of(direct_alltoall(6), machine.target),
       ElementsAre("gpu3 exchanges data directly with 5 GPUs, but can map the memory of only 4 "
-                  "peers at most | choose an algorithm with fewer neighbours, such as ring, "
+                  "peers | choose an algorithm with fewer neighbours, such as ring, "
                   "or fewer GPUs"));
   // A ring has two peers each; five ranks have four.
   EXPECT_THAT(problems_of(ring_allreduce(6, true), machine.target), IsEmpty());
@@ -264,7 +264,7 @@ TEST(CheckRoutes, StagedTransfersMapNoPeer) {
   EXPECT_THAT(
       problems_of(direct_alltoall(3), tight.target),
       ElementsAre("gpu1 exchanges data directly with 2 GPUs, but can map the memory of only 1 "
-                  "peer at most | choose an algorithm with fewer neighbours, such as ring, "
+                  "peer | choose an algorithm with fewer neighbours, such as ring, "
                   "or fewer GPUs"));
 }
 

@@ -325,7 +325,7 @@ TEST_F(StudyTest, ChunksAreSearchedAsFarAsTheWorkAllows) {
   Study frugal(simulator_, &simulator_, 100 * kWorkPerOp);
   const Outcome coarse = frugal.ask(asked);
   EXPECT_EQ(coarse.chunk_bytes, 16'000'000);
-  EXPECT_EQ(coarse.chunk_note, "pieces of 8000000 bytes or less were not tried, to save time");
+  EXPECT_EQ(coarse.chunk_note, "chunks of 8000000 bytes or less were not tried, to save time");
   EXPECT_GT(coarse.report.time_s, best.report.time_s);
 }
 

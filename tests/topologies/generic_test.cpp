@@ -149,7 +149,7 @@ TEST(Generic, DiagnosesParameters) {
   EXPECT_EQ(error_of("star:n=65537"),
             "error: 'n' of star is 65537, but must be a whole number from 1 to 65536");
   EXPECT_EQ(error_of("full:n=2049"),
-            "error: 'n' of full is 2049, but must be a whole number of at least 1 to 2048");
+            "error: 'n' of full is 2049, but must be a whole number from 1 to 2048");
   EXPECT_EQ(error_of("torus:x=256,y=256,z=2"),
             "error: torus has 131072 GPUs, but at most 65536 are possible");
   EXPECT_EQ(error_of("torus:n=8").substr(0, 35), "error: torus has no parameter 'n'\n ");

@@ -91,9 +91,10 @@ TEST(WhatIf, PeerLimitsAndCopyEnginesOfGpus) {
   EXPECT_EQ(refusal("dgx1-v100:cpu0.peer_limit=4"),
             "error: cpu0.peer_limit=4: cpu0 is not a GPU, and has no peer_limit\n"
             "  help: links have gbps, latency_us and count");
-  EXPECT_EQ(refusal("dgx1-v100:gpu0.copy_engines=1.5"),
-            "error: gpu0.copy_engines=1.5 changes copy_engines to 1.5, but it must be a whole number, 0 "
-            "or more (at most 1e6)");
+  EXPECT_EQ(
+      refusal("dgx1-v100:gpu0.copy_engines=1.5"),
+      "error: gpu0.copy_engines=1.5 changes copy_engines to 1.5, but it must be a whole number, 0 "
+      "or more (at most 1e6)");
   EXPECT_EQ(refusal("ring:gpu0.peer_limit=x2"),
             "error: gpu0.peer_limit=x2: the machine gives no peer_limit to multiply\n"
             "  help: write its value: gpu0.peer_limit=V");
@@ -196,16 +197,16 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
   EXPECT_EQ(refusal("mist:witout=xbus"), "error: parameter 'witout' must be a number, not 'xbus'");
   EXPECT_EQ(refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
             "error: mist has no link 'gpu0-gpu2'\n"
-            "  help: the other end of gpu0: did you mean 'gpu1'?\n"
+            "  help: the other end of gpu0 can be: did you mean 'gpu1'?\n"
             "error: mist has no links 'nvlink'\n"
             "  help: did you mean 'nvlink2'?; or two nodes, A-B\n"
             "error: mist has no node or model 'gpu9'\n  help: did you mean 'gpu0'?\n"
             "error: xbus.gbs=2: there is nothing with a 'gbs'\n  help: did you mean 'gbps'?\n"
             "error: xbus.gbps can't be 'fast'\n  help: a number, or a factor such as x2");
   EXPECT_EQ(refusal("mist:xbus.gbps=0,gpu0.speed=x-1,gpu0-gpu1.count=x0.5"),
-            "error: xbus.gbps=0 makes gbps 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
+            "error: xbus.gbps=0 changes gbps to 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
             "error: gpu0.speed can't be 'x-1'\n  help: a number, or a factor such as x2\n"
-            "error: gpu0-gpu1.count=x0.5 makes count 1.5, but it must be a whole number, 1 or "
+            "error: gpu0-gpu1.count=x0.5 changes count to 1.5, but it must be a whole number, 1 or "
             "more (at most 1e6)");
   EXPECT_EQ(
       refusal("dgx1-v100:gpu0-gpu1.gbps=1e-6"),
