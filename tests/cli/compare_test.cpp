@@ -162,9 +162,8 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   EXPECT_THAT(doubts_about(shared, true, {}), IsEmpty());
   EXPECT_THAT(doubts_about(shared, false, {1, 1}), IsEmpty());
   const auto apart = ElementsAre(
-      "the ranks of 'two' share a GPU, but the measured ones do not: --devices 0,0,... puts them "
-      "on "
-      "one");
+      "the ranks of 'two' share a GPU, but the measured ones do not: use --devices "
+      "0,0,... to put them on one GPU");
   EXPECT_THAT(doubts_about(shared, false, {0, 1}), apart);
   EXPECT_THAT(doubts_about(shared, false, {}), apart);
   Topology own = shared;

@@ -138,8 +138,9 @@ TEST_F(FakeCuda, CopiesWhatCudaRefusesToMap) {
   const RunReport report =
       CudaBackend({12, 13}).run(tree_program(2, false), {}, {.size_bytes = 1200});
   EXPECT_EQ(report.executed->wrong, 0);
-  EXPECT_THAT(report.executed->notes,
-              Contains("GPU 12 copies what it needs from GPU 13: it cannot map its memory"));
+  EXPECT_THAT(
+      report.executed->notes,
+      Contains("GPU 12 copies what it needs from GPU 13, because it cannot map its memory"));
 }
 
 TEST_F(FakeCuda, PutsRanksAndRelaysWhereTheMachineHasThem) {

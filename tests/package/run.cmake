@@ -18,7 +18,7 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/consumer -B ${WORK_DIR}/build -G ${GENERAT
     "-DCMAKE_CXX_FLAGS=${flags}")
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/judge)
-if(NOT output MATCHES "busbw: 20\\.0, as expected")
+if(NOT output MATCHES "busbw: 10\\.0, as expected")
   message(FATAL_ERROR "unexpected output: ${output}")
 endif()
 run(${WORK_DIR}/build/consumer)

@@ -72,7 +72,7 @@ TEST(ScenarioRunner, AnUnknownBackEndIsWrongInput) {
     return error_of([&] { run_scenarios({scenario(execute)}, make_backend); }, ErrorKind::input);
   };
   EXPECT_EQ(said("{size: 4KiB, backend: hots}"),
-            "mine.yaml:11:34: error: unknown backend 'hots'\n  help: did you mean 'host'?");
+            "mine.yaml:11:36: error: unknown backend 'hots'\n  help: did you mean 'host'?");
 }
 
 TEST(ScenarioRunner, ABackEndThatIsNotHereIsAnAnswer) {

@@ -79,8 +79,9 @@ TEST(CheckTopology, Links) {
               std::swap(t.links[1].a, t.links[1].b);
             }),
             Lines{"gpu1 and gpu0 are joined by links of kinds 'link' and 'wire'"});
-  EXPECT_EQ(said_about([](Topology& t) { t.links[0].count = 40'001; }),
-            Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but a bundle may have at most 1000000 GB/s"});
+  EXPECT_EQ(
+      said_about([](Topology& t) { t.links[0].count = 40'001; }),
+      Lines{"link gpu0-gpu1 has 40001 x 25 GB/s, but a bundle may have at most 1000000 GB/s"});
   // 101 links of 1e6 GB/s.
   EXPECT_EQ(said_about([](Topology& t) {
               const Link link = t.links[0];
