@@ -201,7 +201,7 @@ TEST(Optimal, PathsInPlaceAreAsFast) {
 TEST(Optimal, RefusesMorePairsThanItPlans) {
   EXPECT_EQ(Machine("switch:n=64").refusal("optimal", Collective::alltoall), "");
   EXPECT_EQ(Machine("switch:n=65").refusal("optimal", Collective::alltoall),
-            "plans paths for at most 4096 pairs of ranks, but alltoall of 65 ranks has 4160; "
+            "plans paths for at most 4096 pairs of ranks, but alltoall over 65 ranks has 4160; "
             "the algorithm direct has no such limit");
   EXPECT_EQ(Machine("switch:n=65").refusal("optimal", Collective::sendrecv), "");
 }
