@@ -53,7 +53,7 @@ TEST(Budget, TreesOfASearchThatStopsEarlyAreStillAPacking) {
   EXPECT_TRUE(best.is_complete);
   EXPECT_EQ(best.rate, best.limit);
   Rational before = 0;
-  for (const std::int64_t work : {1, 2'000, 8'000}) {
+  for (const std::int64_t work : {1, 5'000}) {
     SCOPED_TRACE(work);
     const TreePacking packing = pack_spanning_trees(problem, work);
     EXPECT_FALSE(packing.is_complete);
