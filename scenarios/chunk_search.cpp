@@ -18,7 +18,7 @@ constexpr double kSmallestPieceBytes = 4096;
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
 /// Ops of a program that is cut, when the chunk size is searched for and when it was asked for.
-constexpr std::int64_t kMaxOps = 4'000'000;
+constexpr std::int64_t kMaxCutOps = 4'000'000;
 constexpr std::int64_t kMaxAskedOps = 500'000;
 /// Pieces of every op that may be asked for nevertheless.
 constexpr std::int64_t kMaxAskedPieces = 4;
@@ -30,9 +30,9 @@ std::string chunk_note_too_costly(std::int64_t piece_bytes) {
 }
 
 std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked) {
-  if (!is_asked) return kMaxOps;
+  if (!is_asked) return kMaxCutOps;
   return std::clamp(kMaxAskedPieces * static_cast<std::int64_t>(uncut.ops.size()), kMaxAskedOps,
-                    kMaxOps);
+                    kMaxCutOps);
 }
 
 std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,

@@ -347,8 +347,8 @@ class DemandSearch {
 };
 
 /// The tightest of the proofs that the search has come by.
-void prove_by_search(const PackingProblem& problem, const std::vector<Demand>& demands,
-                     const DemandSearch& search, DemandPacking& packing) {
+void prove_demand_packing(const PackingProblem& problem, const std::vector<Demand>& demands,
+                          const DemandSearch& search, DemandPacking& packing) {
   constexpr double kSame = 1e-9;
   const BestPrices& best = search.best_prices();
   if (const auto exact = search.exact_prices()) prove_demands(problem, demands, *exact, packing);
@@ -366,7 +366,7 @@ DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Dema
   DemandSearch search(problem, demands, max_work);
   DemandPacking packing;
   packing.is_complete = search.run();
-  prove_by_search(problem, demands, search, packing);
+  prove_demand_packing(problem, demands, search, packing);
   const auto offer = [&](std::vector<Carrier> carriers) {
     if (carriers.empty()) return;
     const Rational rate = attained_rate(problem, portions_of(problem, carriers));

@@ -366,8 +366,7 @@ void take_roughly(const PackingProblem& problem, const TreeSearch& search, TreeP
 }
 
 /// The tightest of the proofs that the search has come by.
-void prove_by_search(const PackingProblem& problem, const TreeSearch& search,
-                     TreePacking& packing) {
+void prove_packing(const PackingProblem& problem, const TreeSearch& search, TreePacking& packing) {
   constexpr double kSame = 1e-9;
   const BestPrices& best = search.best_prices();
   if (const auto exact = search.exact_prices()) prove_trees(problem, *exact, packing);
@@ -384,7 +383,7 @@ TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_
   TreeSearch search(problem, max_work);
   TreePacking packing;
   packing.is_complete = search.run();
-  prove_by_search(problem, search, packing);
+  prove_packing(problem, search, packing);
   if (packing.is_complete) {
     search.prefer_light_and_low();
     if (take_exactly(problem, search, packing) && packing.rate == packing.limit) return packing;
