@@ -9,7 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/help.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/error.h"
 
 namespace espalier {

@@ -45,20 +45,22 @@ void print_header(const Console& console, const Comparison& first, std::string_v
   console.out << units.substr(0, units.find_last_not_of(' ') + 1) << '\n';
 }
 
-std::string micros(double time_s) { return fit_number(time_s * 1e6, 8); }
+std::string time_text(double time_s) { return fit_number(time_s * 1e6, 8); }
 
 void print_row(const Console& console, const Comparison& one, std::size_t width) {
   const RunReport& measured = one.measured.report;
   const std::int64_t chunk = one.measured.chunk_bytes;
-  console.out
-      << cells(fmt::format("{}", measured.message_bytes), algorithm_label(one.measured), width,
-               chunk == 0 ? "-" : fmt::format("{}", chunk), micros(one.predicted.report.time_s),
-               micros(measured.executed->median_time_s),
-               micros(measured.executed->min_time_s) + ".." + micros(measured.executed->max_time_s),
-               fmt::format("{:+.1f}", 100 * one.error()),
-               measured.executed->wrong ? fmt::format("{}", *measured.executed->wrong) : "N/A")
-      << '\n'
-      << std::flush;
+  console.out << cells(fmt::format("{}", measured.message_bytes), algorithm_label(one.measured),
+                       width, chunk == 0 ? "-" : fmt::format("{}", chunk),
+                       time_text(one.predicted.report.time_s),
+                       time_text(measured.executed->median_time_s),
+                       time_text(measured.executed->min_time_s) + ".." +
+                           time_text(measured.executed->max_time_s),
+                       fmt::format("{:+.1f}", 100 * one.error()),
+                       measured.executed->wrong ? fmt::format("{}", *measured.executed->wrong)
+                                                : "N/A")
+              << '\n'
+              << std::flush;
 }
 
 std::string percent(std::optional<double> error) {

@@ -7,7 +7,7 @@
 #include "cli/probing.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/file.h"
 #include "probe/doubts.h"
 #include "report/outcomes.h"

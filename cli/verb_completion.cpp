@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/arguments.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 
 namespace espalier {
 

@@ -8,7 +8,7 @@
 #include "cli/probing.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"

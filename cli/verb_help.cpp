@@ -3,7 +3,7 @@
 
 #include "cli/arguments.h"
 #include "cli/help.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 
 namespace espalier {
 

@@ -6,7 +6,7 @@
 #include "backends.h"
 #include "cli/arguments.h"
 #include "cli/text.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/units.h"
 #include "report/json.h"
 #include "scenarios/scenario.h"

@@ -6,7 +6,7 @@
 #include "algorithms/program_file.h"
 #include "cli/plan_text.h"
 #include "cli/sweep.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/words.h"
 #include "ir/text.h"
 #include "report/objects.h"

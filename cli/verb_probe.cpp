@@ -3,7 +3,7 @@
 
 #include "cli/probing.h"
 #include "cli/text.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -14,7 +14,7 @@ namespace {
 constexpr double kUnsteady = 0.1;
 
 std::string rate(double gbps) { return fit_number(gbps, 7); }
-std::string micros(double latency_s) { return fit_number(latency_s * 1e6, 7); }
+std::string latency_text(double latency_s) { return fit_number(latency_s * 1e6, 7); }
 
 /// One line for each path that was measured.
 void print_paths(const Console& console, const CopyFigures& figures, std::string_view heading) {
@@ -23,8 +23,8 @@ void print_paths(const Console& console, const CopyFigures& figures, std::string
   columns.add({"from", "to", "latency(us)", "GB/s", "both ways"});
   const auto add = [&](const std::string& from, const std::string& to, const PathFigures& path,
                        double both_gbps) {
-    columns.add(
-        {from, to, micros(path.latency_s), rate(path.gbps), both_gbps > 0 ? rate(both_gbps) : ""});
+    columns.add({from, to, latency_text(path.latency_s), rate(path.gbps),
+                 both_gbps > 0 ? rate(both_gbps) : ""});
   };
   add("gpu0", "gpu0", figures.local, 0);
   for (std::size_t from = 0; from < figures.pairs.size(); ++from) {

@@ -7,7 +7,7 @@
 #include "backends.h"
 #include "cli/process.h"
 #include "cli/scenario_console.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/file.h"
 #include "core/words.h"
 #include "report/expectations.h"

@@ -8,7 +8,7 @@
 #include "cli/programs.h"
 #include "cli/show_model.h"
 #include "cli/show_topology.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/file.h"
 #include "ir/text.h"
 #include "scenarios/scenario.h"

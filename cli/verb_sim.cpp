@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
 #include "sim/simulator.h"

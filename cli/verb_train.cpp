@@ -4,7 +4,7 @@
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/training_table.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/units.h"
 #include "ir/data.h"
 #include "ir/text.h"

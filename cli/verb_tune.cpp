@@ -8,7 +8,7 @@
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/text.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "report/outcomes.h"

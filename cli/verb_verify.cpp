@@ -6,11 +6,11 @@
 #include "algorithms/program_file.h"
 #include "cli/programs.h"
 #include "cli/text.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "report/json.h"
+#include "report/objects.h"
 #include "run/backend.h"
 #include "run/routes.h"
 
@@ -119,36 +119,6 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
 }
 
 /// Null when results were not compared.
-Json proof_json(Proof proof) {
-  switch (proof) {
-    case Proof::none:
-      break;
-    case Proof::probabilistic:
-      return "probabilistic";
-    case Proof::exact:
-      return "exact";
-  }
-  return nullptr;
-}
-
-Json verdict_json(const Verdict& verdict) {
-  Json diagnostics = Json::array();
-  for (const Diagnostic& problem : verdict.verification.problems) {
-    diagnostics.push_back({{"rule", problem.rule},
-                           {"message", problem.message},
-                           {"where",
-                            {{"file", problem.where.file},
-                             {"line", problem.where.line},
-                             {"column", problem.where.column}}}});
-  }
-  return {
-      {"program", verdict.name},
-      {"ok", verdict.verification.ok()},
-      {"proof", proof_json(verdict.verification.proof)},
-      {"order_consistent", verdict.readable ? Json(verdict.verification.order_consistent) : Json()},
-      {"diagnostics", diagnostics}};
-}
-
 void print(const Console& console, const Verdict& verdict) {
   const Verification& verification = verdict.verification;
   for (const Diagnostic& problem : verification.problems) say(console, render(problem));
@@ -222,7 +192,8 @@ int run_verify(Arguments& arguments, const Console& console) {
     ok = ok && verdict.verification.ok();
     readable = readable && verdict.readable;
     if (json_file != "-") print(console, verdict);
-    if (!json_file.empty()) json.push_back(verdict_json(verdict));
+    if (!json_file.empty())
+      json.push_back(verification_json(verdict.name, verdict.verification, verdict.readable));
   }
   if (!json_file.empty()) write_output(console, json_file, dump_one_or_array(json));
   if (!readable) {

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verbs.h"
-
+// The table of verbs. A new one is its file, which defines the function, and its lines here.
 #include <algorithm>
 
+#include "cli/verb.h"
+
 namespace espalier {
+
+const Verb& run_verb();
+const Verb& sim_verb();
+const Verb& exec_verb();
+const Verb& compare_verb();
+const Verb& probe_verb();
+const Verb& tune_verb();
+const Verb& train_verb();
+const Verb& plan_verb();
+const Verb& verify_verb();
+const Verb& show_verb();
+const Verb& list_verb();
+const Verb& completion_verb();
+const Verb& help_verb();
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ir/verify.h"
 #include "report/json.h"
 #include "scenarios/judged.h"
 #include "scenarios/planned.h"
@@ -19,6 +20,10 @@ Json skipped_json(const Skipped& one);
 Json judged_json(const Judged& judged);
 /// A plan, as `espalier.plan/1`.
 Json plan_json(const Planned& planned);
+
+/// What the verifier says of a program, as an object of `verify --json`. `readable`: false where
+/// the problems say why the file is not a program.
+Json verification_json(const std::string& program, const Verification& verification, bool readable);
 
 /// Of a report or plan: the bound and the fraction of it that was reached.
 Json bound_json(const Bound& bound, double fraction);

@@ -63,8 +63,8 @@ void Answers::add(Outcome outcome) {
   outcomes.push_back(std::move(outcome));
 }
 
-void Answers::add_half(const Outcome& skipped) {
-  Skipped one = skipped_of(skipped.query, skipped);
+void Answers::add_half(const Outcome& outcome) {
+  Skipped one = skipped_of(outcome.query, outcome);
   one.is_half = true;
   add(one);
 }

@@ -36,7 +36,7 @@ struct Answers {
   void add(Outcome outcome);
   void add(const Skipped& one);
   /// What did not run beside something that did: see Skipped::is_half.
-  void add_half(const Outcome& skipped);
+  void add_half(const Outcome& outcome);
   void add(Answers more);
   /// Notes who asked all this.
   void label(const AskedBy& asked_by);

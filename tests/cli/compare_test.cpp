@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cli/probing.h"
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "core/file.h"
 #include "exec/cuda/cuda_backend.h"
 #include "probe/doubts.h"
@@ -133,7 +133,7 @@ TEST_F(Compare, ProbesWhatIsNotNamed) {
 /// Which GPU a rank is on decides what is measured: a list says it once for all.
 TEST_F(Compare, ProbesGpusThatAreSharedByAllOrByNone) {
   const auto asked = [](const std::vector<std::string>& words) {
-    Arguments arguments(probe_verb(), words);
+    Arguments arguments(*find_verb("probe"), words);
     const ProbeRequest request = read_probe_request(arguments);
     arguments.finish();
     return std::pair{request.sharing, request.devices};

@@ -115,7 +115,9 @@ TEST(Budget, OneWayTreesAreCompletedWithoutAskingForRoom) {
       }
       EXPECT_EQ(reached.size(), 6U);
     }
-    if (work == kMaxBranchingWork) EXPECT_EQ(*std::ranges::max_element(used), 1);
+    if (work == kMaxBranchingWork) {
+      EXPECT_EQ(*std::ranges::max_element(used), 1);
+    }
   }
 }
 
