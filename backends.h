@@ -48,7 +48,7 @@ std::vector<const BackendEntry*> executing_backends();
 const BackendEntry& find_backend(std::string_view name);
 
 /// A back end by its name, on whatever devices it chooses. Throws what `find_backend` and
-/// `BackendEntry::make` throw. A BackendFactory.
+/// `BackendEntry::make` throw. A BackendFactory (scenarios/scenario_runner.h).
 std::unique_ptr<Backend> make_backend(const std::string& name);
 
 }  // namespace espalier

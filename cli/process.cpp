@@ -37,6 +37,19 @@ void end(int signal) {
 
 }  // namespace
 
+namespace {
+std::string& called_as() {
+  static std::string name = "espalier";
+  return name;
+}
+}  // namespace
+
+const std::string& program_name() { return called_as(); }
+
+void set_program_name(const char* name) {
+  if (name != nullptr && *name != '\0') called_as() = name;
+}
+
 Farewell::Farewell(std::string_view text) {
   const std::size_t size = std::min(text.size(), farewell_text.size() - 1);
   std::copy_n(text.begin(), size, farewell_text.begin());

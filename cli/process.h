@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace espalier {
@@ -14,6 +15,10 @@ void hold_standard_streams();
 /// process at once and silently, with exit code 128 + signal (130 for
 /// Ctrl-C), after removing the temporary of a file being written.
 void end_cleanly_on_signals();
+
+/// How the process was called, for lines to be pasted into a shell; "espalier" where nobody said.
+const std::string& program_name();
+void set_program_name(const char* name);
 
 /// While it lives, Ctrl-C prints this text on standard error before the process ends.
 class Farewell {

@@ -69,21 +69,6 @@ void print_average(const Console& console, const std::vector<Outcome>& outcomes)
                              sum / static_cast<double>(outcomes.size()));
 }
 
-/// What is to be known about chunk sizes, once for the sizes it is true of.
-void print_chunk_notes(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::pair<std::string, std::string>> notes;  // and the sizes
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.chunk_note.empty()) continue;
-    const std::string note = fmt::format("{}: {}", algorithm_label(outcome), outcome.chunk_note);
-    auto known = std::ranges::find(notes, note, [](const auto& one) { return one.first; });
-    if (known == notes.end()) known = notes.insert(known, {note, ""});
-    known->second += (known->second.empty() ? "" : ", ") + describe_size(outcome.query.size_bytes);
-  }
-  for (const auto& [note, sizes] : notes) {
-    console.out << wrap(fmt::format("Chunks of {} ({})", note, sizes), console.width, "# ");
-  }
-}
-
 }  // namespace
 
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
@@ -166,7 +151,6 @@ void SimTable::print_rows() {
 void SimTable::finish(const Answers& answers) {
   if (!answers.outcomes.empty()) console_.out << "#\n";
   print_average(console_, answers.outcomes);
-  print_chunk_notes(console_, answers.outcomes);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);
   print_skipped(console_, answers.skipped);

@@ -7,6 +7,7 @@
 
 #include "algorithms/algorithm.h"
 #include "cli/text.h"
+#include "core/units.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
 
@@ -53,6 +54,21 @@ std::vector<std::string> program_notes(const std::vector<Outcome>& outcomes) {
   return lines;
 }
 
+/// What is to be known about chunk sizes, once for the sizes it is true of.
+void print_chunk_notes(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::pair<std::string, std::string>> notes;  // and the sizes
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.chunk_note.empty()) continue;
+    const std::string note = fmt::format("{}: {}", algorithm_label(outcome), outcome.chunk_note);
+    auto known = std::ranges::find(notes, note, [](const auto& one) { return one.first; });
+    if (known == notes.end()) known = notes.insert(known, {note, ""});
+    known->second += (known->second.empty() ? "" : ", ") + describe_size(outcome.query.size_bytes);
+  }
+  for (const auto& [note, sizes] : notes) {
+    console.out << wrap(fmt::format("Chunks of {} ({})", note, sizes), console.width, "# ");
+  }
+}
+
 }  // namespace
 
 void print_table_notes(const Console& console, const std::vector<Outcome>& outcomes,
@@ -60,9 +76,20 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
   const std::vector<std::string> parameters = chosen_parameters(outcomes, shown);
   if (!parameters.empty()) console.out << "# Parameters chosen for each message:\n";
   for (const std::string& line : parameters) console.out << wrap(line, console.width, "#   ");
+  print_chunk_notes(console, outcomes);
   for (const std::string& line : program_notes(outcomes)) {
     console.out << wrap(line, console.width, "# ");
   }
+}
+
+void print_table_notes(const Console& console, const std::vector<TrainingOutcome>& outcomes) {
+  std::vector<std::string> lines;
+  for (const TrainingOutcome& outcome : outcomes) {
+    for (const std::string& note : outcome.notes) {
+      if (std::ranges::count(lines, note) == 0) lines.push_back(note);
+    }
+  }
+  for (const std::string& line : lines) console.out << wrap(line, console.width, "# ");
 }
 
 }  // namespace espalier

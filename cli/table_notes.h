@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "scenarios/study.h"
+#include "scenarios/training_study.h"
 
 namespace espalier {
 
@@ -18,5 +18,7 @@ enum class ShownChoice { in_label, whole };
 /// each once. Nothing where there is nothing to explain.
 void print_table_notes(const Console& console, const std::vector<Outcome>& outcomes,
                        ShownChoice shown = ShownChoice::in_label);
+/// The notes of iterations of training, each once.
+void print_table_notes(const Console& console, const std::vector<TrainingOutcome>& outcomes);
 
 }  // namespace espalier

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/sim_table.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "core/words.h"
@@ -95,6 +96,7 @@ void TrainingTable::add(const TrainingOutcome& outcome) {
 }
 
 void TrainingTable::finish(const TrainingAnswers& answers) {
+  print_table_notes(console_, answers.outcomes);
   print_skipped(console_, answers.skipped);
   console_.out << std::flush;
 }

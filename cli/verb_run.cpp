@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "backends.h"
+#include "cli/arguments.h"
 #include "cli/process.h"
 #include "cli/scenario_console.h"
 #include "cli/verb.h"
@@ -82,10 +83,13 @@ std::vector<Scenario> read_scenarios(const std::vector<ScenarioFile>& files) {
 /// What Ctrl-C says: how to go on.
 std::string farewell(const Arguments& arguments, const std::string& journal) {
   if (journal.empty()) {
-    return "interrupted; nothing was kept (--resume FILE keeps answers as they are found)";
+    return fmt::format(
+        "interrupted; nothing was kept. To be able to go on, next time:\n  {} run {} "
+        "--resume answers.jsonl",
+        program_name(), arguments.command_line());
   }
-  return fmt::format("interrupted; the same command goes on where it was:\n  espalier run {}",
-                     arguments.command_line());
+  return fmt::format("interrupted; the same command goes on where it was:\n  {} run {}",
+                     program_name(), arguments.command_line());
 }
 
 int run_run(Arguments& arguments, const Console& console) {

@@ -160,6 +160,7 @@ const std::vector<ReportField<TrainingOutcome>>& training_fields() {
       {"iteration_s", 17, true, [](Of one) { return rounded(one.iteration_s()); }},
       {"samples_per_s", 18, true, [](Of one) { return rounded(one.samples_per_s()); }},
       {"efficiency", 19, true, [](Of one) { return rounded(one.efficiency()); }},
+      {"notes", 0, true, [](Of one) { return if_any(!one.notes.empty(), one.notes); }},
       {"transfers", 20, true, [](Of one) { return Json(one.report.transfers); }},
       {"verified", 0, true, [](Of) { return Json(true); }},  // otherwise it is refused
       {"order_consistent", 0, true, [](Of one) { return Json(one.order_consistent); }},

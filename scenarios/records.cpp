@@ -81,9 +81,9 @@ auto members(Is<BucketOutcome> auto& outcome) {
 // As of an Outcome; the iteration is a program.
 auto members(Is<TrainingOutcome> auto& outcome) {
   auto& [query, asked_by, skipped, instead, problems, ranks, order_consistent, compute_s,
-         communication_s, report, iteration, buckets] = outcome;
+         communication_s, notes, report, iteration, buckets] = outcome;
   return std::tie(skipped, instead, problems, ranks, order_consistent, compute_s, communication_s,
-                  report, buckets);
+                  notes, report, buckets);
 }
 
 // Questions, which are only written: they are parts of keys.

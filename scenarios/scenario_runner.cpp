@@ -21,6 +21,9 @@ namespace {
 constexpr int kIterations = 5;
 constexpr int kWarmup = 1;
 
+/// The back end that predicts.
+constexpr const char* kSimulator = "sim";
+
 /// A back end that scenarios execute with, or why there is none here.
 struct Executor {
   std::unique_ptr<Backend> backend;
@@ -38,6 +41,11 @@ Executors make_executors(const std::vector<Scenario>& scenarios, const BackendFa
       if (study == nullptr || !study->execute) continue;
       const ScenarioExecution& execution = *study->execute;
       if (executors.contains(execution.backend)) continue;
+      if (execution.backend == kSimulator) {
+        problems.add(execution.where, "back end 'sim' predicts, and 'execute' needs real data",
+                     "a back end that executes, such as host");
+        continue;
+      }
       try {
         executors.emplace(execution.backend, Executor{make(execution.backend), {}});
       } catch (const Error& error) {
@@ -75,7 +83,7 @@ class Runner {
          const ScenarioOptions& options, const ScenarioObserver& observer)
       : options_(options),
         observer_(observer),
-        simulator_(make_backend("sim")),
+        simulator_(make_backend(kSimulator)),
         sweep_(scenarios, *simulator_, options.jobs, options.journal),
         executors_(make_executors(scenarios, make_backend)) {
     observer_.begins(sweep_.questions(), sweep_.known());

@@ -45,7 +45,7 @@ struct Outcome {
   std::string chosen;                  ///< the algorithm, where the query left some of it open
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
-  std::string chunk_note;        ///< why an automatic chunk size may not be the best, if so
+  std::string chunk_note;        ///< why the chunk size may not be the best, or was raised, if so
   std::string program_note;      ///< what to know about the program, such as a share without effect
   bool verified = false;
   bool order_consistent = true;

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "core/units.h"
 #include "core/words.h"
 #include "ir/data.h"
 #include "ir/verify.h"
@@ -26,6 +27,7 @@ constexpr double kAccuracy = 1e-9;
 struct Exchanged {
   std::vector<ExchangeStage> stages;
   std::string algorithm;
+  std::vector<std::string> notes;  ///< what to know about the programs
   std::optional<Outcome> refused;
 };
 
@@ -65,6 +67,7 @@ class Exchanges {
           return;
         }
         made.stages.push_back({outcome.program, share, shares});
+        if (share == 0) note(outcome, made.notes);
         // What is best for the first root is taken for all.
         if (!outcome.chosen.empty()) question.algorithm = outcome.chosen;
         question.chunk_bytes = outcome.chunk_bytes;
@@ -72,6 +75,19 @@ class Exchanges {
       chosen.push_back(question.algorithm);
     }
     made.algorithm = to_string(ExchangeWords{stages_.back().by_owners, std::move(chosen)});
+  }
+
+  /// What a table of that exchange would say below it.
+  static void note(const Outcome& outcome, std::vector<std::string>& notes) {
+    const std::string size = describe_size(outcome.query.size_bytes);
+    // That an automatic chunk size was not searched further is said of tables that compare them.
+    if (outcome.query.chunk_bytes && !outcome.chunk_note.empty()) {
+      notes.push_back(
+          fmt::format("Chunks of {}: {} ({})", outcome.query.algorithm, outcome.chunk_note, size));
+    }
+    if (!outcome.program_note.empty()) {
+      notes.push_back(fmt::format("{}: {}", outcome.query.algorithm, outcome.program_note));
+    }
   }
 
   Study& study_;
@@ -208,6 +224,9 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
       ops += stage.program->ops.size() + static_cast<std::size_t>(stage.program->places());
     }
     limit_ops(ops);
+    for (const std::string& note : exchanged.notes) {
+      if (std::ranges::count(outcome.notes, note) == 0) outcome.notes.push_back(note);
+    }
     plan.exchanges.push_back({buckets[i].last - 1, layout.units[i], exchanged.stages});
     outcome.buckets.push_back({buckets[i], bytes, exchanged.algorithm, 0, 0, 0});
   }

@@ -45,9 +45,10 @@ struct TrainingOutcome {
   std::vector<Diagnostic> problems;    ///< of the verifier; nothing was run then
   int ranks = 0;
   bool order_consistent = true;
-  double compute_s = 0;        ///< forward and backward pass
-  double communication_s = 0;  ///< all exchanges, one after the other and without computation
-  RunReport report;            ///< of the iteration
+  double compute_s = 0;            ///< forward and backward pass
+  double communication_s = 0;      ///< all exchanges, one after the other and without computation
+  std::vector<std::string> notes;  ///< what to know about the exchanges' programs, each once
+  RunReport report;                ///< of the iteration
   Iteration iteration;
   std::vector<BucketOutcome> buckets;
 

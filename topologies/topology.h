@@ -29,7 +29,7 @@ struct Node {
   double access_gbps = 0;  ///< GB/s its kernels read and write, in any memory; 0: not modelled
   std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
   int peer_limit = 0;      ///< maximum number of peers that a GPU can map at once; 0: no limit
-  int copy_engines = 0;    ///< 0: not modelled
+  int copy_engines = 0;    ///< described only, no simulation depends on it; 0: not known
   double speed = 1;        ///< of computation (Program::durations_s), relative to its model
   std::string what_if;     ///< changes made by name: "speed=x0.5,memory_gbps=700"; empty: none
 };

@@ -204,12 +204,16 @@ std::optional<TreePacking> equal_trees(const PackingProblem& problem, const Tree
 
   std::map<std::vector<int>, std::int64_t> alike;
   for (int i = 0; i < count; ++i) ++alike[forests.edges(i)];
+  // The resources that a plan may use (peer limits leave some out) need not hold that many trees.
+  const auto spans = [&](const auto& one) {
+    return static_cast<int>(one.first.size()) == problem.ranks - 1;
+  };
+  if (!std::ranges::all_of(alike, spans)) return std::nullopt;
   TreePacking result;
   result.prices = packing.prices;
   result.limit = packing.limit;
   result.is_complete = packing.is_complete;
   for (const auto& [edges, copies] : alike) {
-    CHECK(static_cast<int>(edges.size()) == problem.ranks - 1);
     SpanningTree tree;
     for (const int r : edges) tree.push_back({forests.ends(r).a, forests.ends(r).b, {}, {r}});
     result.trees.push_back(std::move(tree));

@@ -153,7 +153,7 @@ done
 kill -INT -- -$!
 wait $!
 echo "code $?"
-sed "s|$folder|F|g" $folder/err
+sed "s|$folder|F|g; s|$espalier|ESPALIER|g" $folder/err
 rm -r $folder)sh");
 }
 
@@ -161,13 +161,14 @@ TEST(Process, CtrlCSaysHowToGoOn) {
   EXPECT_EQ(interrupt_run("--resume \"$folder/j\"").out,
             "code 130\n"
             "interrupted; the same command goes on where it was:\n"
-            "  espalier run F/s.yaml --jobs 2 --resume F/j\n");
+            "  ESPALIER run F/s.yaml --jobs 2 --resume F/j\n");
 }
 
 TEST(Process, CtrlCSaysThatNothingWasKept) {
   EXPECT_EQ(interrupt_run("").out,
             "code 130\n"
-            "interrupted; nothing was kept (--resume FILE keeps answers as they are found)\n");
+            "interrupted; nothing was kept. To be able to go on, next time:\n"
+            "  ESPALIER run F/s.yaml --jobs 2 --resume answers.jsonl\n");
 }
 
 /// What is opened first would take the number of a closed stream, and be written in its place.

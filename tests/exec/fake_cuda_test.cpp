@@ -175,7 +175,7 @@ TEST_F(FakeCuda, RefusesAMachineWithOtherGpus) {
   Router router(topology, topology.profile("kernel"));
   CudaBackend backend({}, UnnamedDevices::as_placed);
   const RunOptions options{.size_bytes = 400};
-  const auto run = [&](std::vector<int> gpus) {
+  const auto run = [&](const std::vector<int>& gpus) {
     const Target target{&router, place_ranks(router, gpus)};
     return error_of([&] { backend.run(tree_program(2, false), target, options); },
                     ErrorKind::usage);

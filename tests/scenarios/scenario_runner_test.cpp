@@ -73,6 +73,9 @@ TEST(ScenarioRunner, AnUnknownBackEndIsWrongInput) {
   };
   EXPECT_EQ(said("{size: 4KiB, backend: hots}"),
             "mine.yaml:11:36: error: unknown backend 'hots'\n  help: did you mean 'host'?");
+  EXPECT_EQ(said("{size: 4KiB, backend: sim}"),
+            "mine.yaml:11:36: error: back end 'sim' predicts, and 'execute' needs real data\n"
+            "  help: a back end that executes, such as host");
 }
 
 TEST(ScenarioRunner, ABackEndThatIsNotHereIsAnAnswer) {
