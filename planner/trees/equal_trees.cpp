@@ -183,16 +183,20 @@ std::optional<TreePacking> equal_trees(const PackingProblem& problem, const Tree
   const int count = static_cast<int>(numerator(trees));
 
   std::vector<Forests::Ends> ends(problem.resources.size());
+  std::vector<bool> joins(problem.resources.size(), false);
   for (int rank = 0; rank < problem.ranks; ++rank) {
     for (const auto& arc : problem.arcs_from[static_cast<std::size_t>(rank)]) {
       ends[static_cast<std::size_t>(arc.resource)] = {rank, arc.to};
+      joins[static_cast<std::size_t>(arc.resource)] = true;
     }
   }
-  std::vector<std::int64_t> usable;
-  for (const auto& resource : problem.resources) {
+  std::vector<std::int64_t> usable(problem.resources.size(), 0);
+  for (std::size_t i = 0; i < usable.size(); ++i) {
+    if (!joins[i]) continue;  // peer limits leave links out
+    const PackingProblem::Resource& resource = problem.resources[i];
     // No tree uses an edge twice, so more copies than trees are of no use.
     const Integer all = resource.capacity * cut_into / resource.load;
-    usable.push_back(all < count ? static_cast<std::int64_t>(all) : count);
+    usable[i] = all < count ? static_cast<std::int64_t>(all) : count;
   }
   Forests forests(problem.ranks, std::move(ends), std::move(usable), count);
   start_from(packing, count, forests);

@@ -17,6 +17,7 @@
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
+#include "tests/sample.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -34,10 +35,14 @@ struct Bench {
   Placement placement;
 };
 
+Forest plan(Collective collective, const Router& router, const Placement& placement) {
+  if (collective == Collective::allreduce) return pack_allreduce(router, placement);
+  return has_paths(collective) ? pack_paths(collective, 0, router, placement)
+                               : pack_arborescences(collective, 0, router, placement);
+}
+
 Forest plan(Collective collective, const Bench& bench) {
-  if (collective == Collective::allreduce) return pack_allreduce(bench.router, bench.placement);
-  return has_paths(collective) ? pack_paths(collective, 0, bench.router, bench.placement)
-                               : pack_arborescences(collective, 0, bench.router, bench.placement);
+  return plan(collective, bench.router, bench.placement);
 }
 
 /// Most ranks that any rank exchanges data with.
@@ -51,6 +56,25 @@ std::size_t max_peers(const Forest& forest) {
   }
   std::size_t maximum = 0;
   for (const auto& [rank, others] : peers) maximum = std::max(maximum, others.size());
+  return maximum;
+}
+
+/// Most ranks whose memory any rank maps.
+std::size_t max_mapped(const Forest& forest, const Router& router, const Placement& placement) {
+  std::map<NodeId, std::set<NodeId>> mapped;
+  for (const PlannedTree& tree : forest.trees) {
+    for (const TreeEdge& edge : tree.edges) {
+      const NodeId from = site_node(placement, edge.parent);
+      const NodeId to = site_node(placement, edge.child);
+      const Route* route =
+          edge.path.empty() ? router.route(from, to) : router.route(from, to, edge.path);
+      if (route == nullptr || !maps_memory(router.topology(), *route, from, to)) continue;
+      mapped[from].insert(to);
+      mapped[to].insert(from);
+    }
+  }
+  std::size_t maximum = 0;
+  for (const auto& [gpu, others] : mapped) maximum = std::max(maximum, others.size());
   return maximum;
 }
 
@@ -155,6 +179,38 @@ TEST(PeerLimits, OnePeerJoinsNoThreeGpus) {
   EXPECT_FALSE(choose_peers(bench.router, bench.placement));
   // The plan stands as it is; the check of routes refuses the program.
   EXPECT_GT(max_peers(plan(Collective::allreduce, bench)), 1U);
+}
+
+TEST(PeerLimits, EveryMachineWithEveryLowLimit) {
+  // Where peers can be chosen, the plan keeps the limit, whatever links and GPUs it leaves unused.
+  std::vector<std::string> names{"dgx1-v100"};
+  for (const CatalogueEntry& machine : catalogue()) {
+    if (machine.name != names.front()) names.push_back(machine.name);
+  }
+  constexpr std::uint64_t kSeed = 20261122;
+  for (const std::string& name : sample(names, 1, 5, kSeed)) {
+    const Topology plain = load_topology(name);
+    std::vector<int> gpus(std::min<std::size_t>(plain.gpus().size(), 8));
+    std::iota(gpus.begin(), gpus.end(), 0);
+    for (int limit = 1; limit <= 4; ++limit) {
+      for (const LinkScope scope : {LinkScope::fabric, LinkScope::all}) {
+        const Topology machine = limited(name, limit);
+        const Router router(machine, machine.profile("kernel"), scope);
+        const Placement placement = place_ranks(router, gpus);
+        if (unreachable_pair(router, placement)) continue;
+        const bool can_be_kept = choose_peers(router, placement).has_value();
+        for (const CollectiveInfo& planned : all_collectives()) {
+          SCOPED_TRACE(name + " limit " + std::to_string(limit) + " " +
+                       std::string(to_string(scope)) + " " + std::string(planned.name));
+          const Forest forest = plan(planned.id, router, placement);
+          EXPECT_EQ(check_forest(forest, router, placement), std::vector<std::string>{});
+          if (can_be_kept) {
+            EXPECT_LE(max_mapped(forest, router, placement), static_cast<std::size_t>(limit));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(PeerLimits, StagedCopiesCountForNothing) {
