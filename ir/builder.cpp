@@ -19,11 +19,6 @@ Operand operand_of(const Slice& slice) {
   return {slice.place, static_cast<std::uint32_t>(slice.begin), slice.buffer};
 }
 
-bool overlap(const Slice& a, const Slice& b) {
-  return a.place == b.place && a.buffer == b.buffer && a.begin < b.begin + b.length &&
-         b.begin < a.begin + a.length;
-}
-
 Slice within(const Region& region, int rank, std::int64_t begin, std::int64_t length) {
   CHECK(begin >= 0 && length > 0 && begin + length <= region.units);
   return {rank, region.buffer, region.begin + begin, length};

@@ -163,16 +163,14 @@ std::vector<OpId> find_cycle(const Program& program, const LaneChains& lanes,
 
 bool conflict(const Program& program, const Op& a, const Op& b) {
   if (a.kind != OpKind::combine || b.kind != OpKind::combine) return false;
-  const auto overlap = [&](const Operand& x, const Operand& y) {
-    return x.place == y.place && x.buffer == y.buffer &&
-           x.begin < std::uint64_t{y.begin} + b.length &&
-           y.begin < std::uint64_t{x.begin} + a.length;
+  const auto meet = [&](const Operand& of_a, const Operand& of_b) {
+    return overlap(slice(of_a, a.length), slice(of_b, b.length));
   };
-  if (overlap(a.dst, b.dst)) return true;
+  if (meet(a.dst, b.dst)) return true;
   return std::ranges::any_of(program.sources_of(b),
-                             [&](const Operand& src) { return overlap(a.dst, src); }) ||
+                             [&](const Operand& src) { return meet(a.dst, src); }) ||
          std::ranges::any_of(program.sources_of(a),
-                             [&](const Operand& src) { return overlap(src, b.dst); });
+                             [&](const Operand& src) { return meet(src, b.dst); });
 }
 
 std::string describe_cycle(const Program& program, const LaneChains& lanes,

@@ -99,6 +99,12 @@ inline Slice slice(const Operand& operand, std::uint32_t length) {
   return {operand.place, operand.buffer, operand.begin, length};
 }
 
+/// Whether slices have a unit in common.
+inline bool overlap(const Slice& a, const Slice& b) {
+  return a.place == b.place && a.buffer == b.buffer && a.begin < b.begin + b.length &&
+         b.begin < a.begin + a.length;
+}
+
 /// Calls `visit(from, to)` for every transfer of an op: the place `at` reads every source and
 /// writes the result, so a source that lies elsewhere comes to it and a result that belongs
 /// elsewhere goes from it. A copy between two places is one transfer, pushed or pulled; a combine

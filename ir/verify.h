@@ -24,7 +24,7 @@ struct VerifyOptions {
   /// What random weights are made from. Unless given, every process draws its own from the
   /// operating system; whoever knows the seed can write a wrong program that passes a random
   /// comparison.
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed{};
 };
 
 /// What stands behind a verdict on results.

@@ -10,12 +10,6 @@
 namespace espalier {
 namespace {
 
-bool overlap(const Operand& a, std::uint32_t a_length, const Operand& b, std::uint32_t b_length) {
-  return a.place == b.place && a.buffer == b.buffer &&
-         std::uint64_t{a.begin} < std::uint64_t{b.begin} + b_length &&
-         std::uint64_t{b.begin} < std::uint64_t{a.begin} + a_length;
-}
-
 /// "reads r1.tmp[0:2] while op 3 may still write r1.tmp[1]".
 std::string describe_race(const Program& program, OpId earlier, OpId later) {
   const Op& a = program.ops[earlier];
@@ -28,15 +22,15 @@ std::string describe_race(const Program& program, OpId earlier, OpId later) {
                            ? std::string()
                            : " as " + to_string(program, slice(other, a.length)));
   };
-  if (overlap(a.dst, a.length, b.dst, b.length)) return sentence("writes", b.dst, "writes", a.dst);
+  const auto meet = [&](const Operand& of_a, const Operand& of_b) {
+    return overlap(slice(of_a, a.length), slice(of_b, b.length));
+  };
+  if (meet(a.dst, b.dst)) return sentence("writes", b.dst, "writes", a.dst);
   for (const Operand& source : program.sources_of(b)) {
-    if (overlap(a.dst, a.length, source, b.length)) {
-      return sentence("reads", source, "writes", a.dst);
-    }
+    if (meet(a.dst, source)) return sentence("reads", source, "writes", a.dst);
   }
   for (const Operand& source : program.sources_of(a)) {
-    if (overlap(source, a.length, b.dst, b.length))
-      return sentence("writes", b.dst, "reads", source);
+    if (meet(source, b.dst)) return sentence("writes", b.dst, "reads", source);
   }
   return "races with op " + std::to_string(earlier);
 }

@@ -31,6 +31,8 @@ class TraceText {
     for (const OpTiming& timing : timeline) {
       const Op& op = program.ops[timing.op];
       const Track track = track_of(op);
+      Json details = {{"op", timing.op}};
+      if (timing.landing_s > 0) details["landing_us"] = rounded(timing.landing_s * 1e6);
       add({{"name", name(timing.op)},
            {"cat", op.kind == OpKind::compute ? "compute"
                    : op.kind == OpKind::wait  ? "wait"
@@ -41,7 +43,7 @@ class TraceText {
            {"tid", track.thread},
            {"ts", rounded(timing.start_s * 1e6)},
            {"dur", rounded((timing.end_s - timing.start_s) * 1e6)},
-           {"args", {{"op", timing.op}}}});
+           {"args", std::move(details)}});
     }
   }
 

@@ -13,7 +13,8 @@ namespace espalier {
 struct OpTiming {
   OpId op = 0;
   double start_s = 0;
-  double end_s = 0;
+  double end_s = 0;      ///< its lane is free again
+  double landing_s = 0;  ///< from then until its result is where it belongs; known to simulations
 };
 
 struct LinkUse {

@@ -18,7 +18,7 @@ using BackendFactory = std::function<std::unique_ptr<Backend>(const std::string&
 
 struct ScenarioOptions {
   int jobs = 0;              ///< worker processes; 0: one for each processor
-  std::string journal;       ///< a file that keeps answers, and is asked first; empty: none
+  std::string journal{};     ///< a file that keeps answers, and is asked first; empty: none
   bool keep_details = true;  ///< links and critical paths of all outcomes, which take memory
 };
 

@@ -144,7 +144,7 @@ void read_times(TrainingOutcome& outcome) {
   for (const OpTiming& timing : outcome.report.timeline) {
     const std::uint32_t part = iteration.part_of[timing.op];
     begin_s[part] = std::min(begin_s[part], timing.start_s);
-    end_s[part] = std::max(end_s[part], timing.end_s);
+    end_s[part] = std::max(end_s[part], timing.end_s + timing.landing_s);
   }
   const std::size_t gradients = outcome.query.model->tensors.size();
   outcome.compute_s = end_s[gradients];  // the forward pass is part 0, gradient i part i + 1

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "sim/op_graph.h"
 
@@ -26,13 +27,16 @@ void report_critical_path(const Program& program, const OpHistory& history,
                           SimulatedPart& simulated) {
   std::vector<CriticalStep>& path = simulated.critical_path;
   if (program.ops.empty()) return;
-  const auto last = std::ranges::max_element(history.end_s);
-  auto id = static_cast<OpId>(last - history.end_s.begin());
+  const auto last = std::ranges::max_element(history.seen_s);
+  auto id = static_cast<OpId>(last - history.seen_s.begin());
+  double until_s = *last;  // when the next one could start: the lane was free, or the result there
   for (; id != OpGraph::kNone; id = history.cause[id]) {
     ++simulated.critical_steps;
+    const double start_s = history.start_s[id];
+    const double end_s = std::exchange(until_s, start_s);
     if (path.size() == kMaxCriticalSteps) continue;
-    path.push_back({id, history.start_s[id], history.end_s[id], to_string(program, id),
-                    what_it_waited_for(program, history, id)});
+    path.push_back(
+        {id, start_s, end_s, to_string(program, id), what_it_waited_for(program, history, id)});
   }
   std::ranges::reverse(path);
 }

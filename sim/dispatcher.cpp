@@ -18,10 +18,12 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profi
       unit_(unit),
       engine_(engine),
       progress_(program.ops.size()),
+      lanes_(graph.lanes()),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0) {
   for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
   history_.end_s.resize(program.ops.size(), OpHistory::kNever);
+  history_.seen_s.resize(program.ops.size(), OpHistory::kNever);
   history_.cause.resize(program.ops.size(), OpGraph::kNone);
 }
 
@@ -37,9 +39,10 @@ void Dispatcher::on_flow_done(OpId id) {
   if (--progress_[id].flows_in_flight > 0) return;
   const Op& op = program_.ops[id];
   if (reduces_separately(op) && !reducing_[id]) {
+    wait_ = {};
     begin_reduction(id, op);
   } else {
-    finish(id);
+    end_hold(id);
   }
   run_ready();
 }
@@ -51,7 +54,10 @@ void Dispatcher::run_ready() {
 }
 
 void Dispatcher::begin(OpId id) {
-  history_.start_s[id] = unit_.to_s(engine_.now());
+  await_lane(id);
+  const Ticks start = std::max(engine_.now(), progress_[id].ready);
+  wait_ = start - engine_.now();
+  history_.start_s[id] = unit_.to_s(start);
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::combine) {
     begin_combine(id, op);
@@ -61,7 +67,7 @@ void Dispatcher::begin(OpId id) {
   resources_.clear();
   begin_flow(id, op.kind == OpKind::compute ? machine_.computing_s(op.at, duration_s) : duration_s,
              0);
-  if (!is_moving(id)) finish(id);
+  if (!is_moving(id)) end_hold(id);
 }
 
 bool Dispatcher::reduces_separately(const Op& op) const {
@@ -80,7 +86,7 @@ void Dispatcher::begin_combine(OpId id, const Op& op) {
     if (!is_moving(id)) begin_reduction(id, op);
   } else {
     begin_streaming(id, op);
-    if (!is_moving(id)) finish(id);
+    if (!is_moving(id)) end_hold(id);
   }
 }
 
@@ -110,20 +116,28 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     return;
   }
   const double overhead_s = largest_overhead_s();
+  double way_here_s = 0;  // of the operand that comes last
+  for (std::size_t i = 0; i < arrivals; ++i) {
+    way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
+  }
+  const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
+  progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     const auto& [from, to, path] = transfers_[i];
     const bool arrives = to == op.at;
+    const double awaited_s = arrives ? path->latency_s : way_here_s;
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(arrives ? from : to, 1, resources_);
     if (i == 0) machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
-    begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
+    begin_flow(id, overhead_s + (profile_.gets_wait ? awaited_s : 0), bytes_of(op));
   }
 }
 
-/// The first half of a combine that is reduced separately: its operands come to `at`.
+/// The first half of a combine that is reduced separately: its operands come to `at`, which waits
+/// for them.
 void Dispatcher::begin_arrivals(OpId id, const Op& op) {
   if (op.dst.place != op.at) transfers_.pop_back();
   const double overhead_s = largest_overhead_s();
@@ -145,36 +159,80 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
   if (op.dst.place != op.at) {
     const Path& path = machine_.path(op.at, op.dst.place, op.via);
     resources_.assign(path.resources.begin(), path.resources.end());
-    latency_s = path.latency_s + std::max(latency_s, path.overhead_s);
+    latency_s = std::max(latency_s, path.overhead_s);
+    progress_[id].landing_s = path.latency_s;
   }
   machine_.use_reduction(op.at, op.src_count - 1, resources_);
   machine_.use_memory(op.at, op.src_count, resources_);
   machine_.use_memory(op.dst.place, 1, resources_);
   machine_.use_access(op.at, op.src_count + 1, resources_);
   begin_flow(id, latency_s, bytes_of(op));
-  if (!is_moving(id)) finish(id);
+  if (!is_moving(id)) end_hold(id);
 }
 
 void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
   machine_.count(resources_, bytes);
-  if (latency_s <= 0 && (bytes <= 0 || resources_.empty())) return;
+  const Ticks latency = wait_ + unit_.from_s(std::max(latency_s, 0.0));
+  if (latency.value <= 0 && (bytes <= 0 || resources_.empty())) return;
   ++progress_[id].flows_in_flight;
-  engine_.start(resources_, unit_.from_s(latency_s), bytes, id);
+  engine_.start(resources_, latency, bytes, id);
 }
 
-void Dispatcher::finish(OpId id) {
-  history_.end_s[id] = unit_.to_s(engine_.now());
+/// The lane is free; the result may still be under way.
+void Dispatcher::end_hold(OpId id) {
+  const Op& op = program_.ops[id];
+  const Ticks now = engine_.now();
+  Lane& lane = lanes_[graph_.lane_of(id)];
+  Ticks seen = now;
+  if (progress_[id].landing_s > 0) {
+    seen = now + unit_.from_s(progress_[id].landing_s);
+    lane.landing.push_back({id, seen});
+    if (op.dst.place == op.at) lane.here = std::max(lane.here, seen);
+    lane.everywhere = std::max(lane.everywhere, seen);
+  }
+  history_.end_s[id] = unit_.to_s(now);
+  history_.seen_s[id] = unit_.to_s(seen);
   ++finished_;
-  for (const OpId successor : graph_.successors(id)) release(successor, id);
-  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id);
+  for (const OpId successor : graph_.successors(id)) {
+    const Op& next = program_.ops[successor];
+    const bool is_local = next.at == op.at && needs_only_its_place(next);
+    release(successor, id, std::max(now, is_local ? lane.here : lane.everywhere));
+  }
+  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, now);
 }
 
-void Dispatcher::release(OpId id, OpId cause) {
-  std::uint32_t& awaited = progress_[id].ends_awaited;
-  CHECK(awaited > 0);
-  if (--awaited > 0) return;
-  history_.cause[id] = cause;
-  ready_.push_back(id);
+/// Whether all that an op reads lies at its own place.
+bool Dispatcher::needs_only_its_place(const Op& op) const {
+  return std::ranges::all_of(program_.sources_of(op),
+                             [&](const Operand& source) { return source.place == op.at; });
+}
+
+/// The order of its lane lets an op read what earlier ones wrote: it waits until that is there.
+void Dispatcher::await_lane(OpId id) {
+  std::vector<Landing>& landing = lanes_[graph_.lane_of(id)].landing;
+  if (landing.empty()) return;
+  std::erase_if(landing, [&](const Landing& one) { return one.until <= engine_.now(); });
+  const Op& op = program_.ops[id];
+  for (const auto& [earlier, until] : landing) {
+    const Slice written = slice(program_.ops[earlier].dst, program_.ops[earlier].length);
+    const bool reads_it = std::ranges::any_of(program_.sources_of(op), [&](const Operand& source) {
+      return overlap(written, slice(source, op.length));
+    });
+    if (!reads_it || until <= progress_[id].ready) continue;
+    progress_[id].ready = until;
+    history_.cause[id] = earlier;
+  }
+}
+
+/// `date`: when what `id` waited for can be used.
+void Dispatcher::release(OpId id, OpId cause, Ticks date) {
+  Progress& progress = progress_[id];
+  CHECK(progress.ends_awaited > 0);
+  if (history_.cause[id] == OpGraph::kNone || !(date < progress.ready)) {
+    progress.ready = date;
+    history_.cause[id] = cause;
+  }
+  if (--progress.ends_awaited == 0) ready_.push_back(id);
 }
 
 }  // namespace espalier

@@ -13,13 +13,18 @@
 
 namespace espalier {
 
-/// Runs a program's ops on the flow engine: an op starts when its dependencies and the op before it
-/// on its lane have ended. What an op of k operands of B bytes costs:
+/// Runs a program's ops on the flow engine. An op has two times: how long it holds its lane, and
+/// when its result can be used. It starts when the op before it on its lane no longer holds it and
+/// the results it depends on can be used by its place. What an op of k operands of B bytes costs:
 ///
-/// - Every transfer (see for_each_transfer) is a flow of B bytes over its route, all at once: a
-///   result that goes elsewhere is passed on as operands come. Each flow begins after the latency
-///   of its route and the largest start-up cost among the op's routes. An op without transfers pays
-///   the profile's local start-up instead.
+/// - Start-up: the largest among the op's routes, which holds the lane. An op without transfers
+///   pays the profile's local start-up instead.
+/// - Every transfer (see for_each_transfer) is then a flow of B bytes over its route, all at once:
+///   a result that goes elsewhere is passed on as operands come.
+/// - Latency of a route: what is put elsewhere can be used there that much after the lane is free
+///   (LogP's L: it delays the message and nobody's next one). A get waits for its bytes, so that
+///   the latency holds its lane, unless the profile says that bytes are sent by whoever has them
+///   (`gets_wait`).
 /// - Memory, where the profile models it: each operand is read once where it lies and the result
 ///   written once. What is read and written at `at` goes with the first flow.
 /// - What kernels of `at` can read and write, where that is known: all operands and the result,
@@ -32,7 +37,8 @@ namespace espalier {
 ///   same time share its rate. `free`: nothing.
 ///
 /// An op that costs nothing takes no time, for example a local copy under the ideal profile.
-/// Copy engines are not counted: lanes determine how many copies of a place run at once.
+/// Telling others that a result is there costs nothing beyond its way there: start-up costs contain
+/// it. Copy engines are not counted: lanes determine how many copies of a place run at once.
 class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
@@ -61,8 +67,10 @@ class Dispatcher {
   bool reduces_separately(const Op& op) const;
   void begin_flow(OpId id, double latency_s, double bytes);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
-  void finish(OpId id);
-  void release(OpId id, OpId cause);
+  void end_hold(OpId id);
+  bool needs_only_its_place(const Op& op) const;
+  void await_lane(OpId id);
+  void release(OpId id, OpId cause, Ticks date);
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
 
   const Program& program_;
@@ -77,10 +85,25 @@ class Dispatcher {
   struct Progress {
     std::uint32_t ends_awaited = 0;     ///< of other ops, before it may start
     std::uint32_t flows_in_flight = 0;  ///< its own
+    Ticks ready;                        ///< what it waits for has arrived; later than their ends
+    double landing_s = 0;               ///< from the end of its hold until its result can be used
+  };
+  /// An op whose result is under way.
+  struct Landing {
+    OpId op = 0;
+    Ticks until;
+  };
+  /// What a lane has sent and fetched so far. Dependencies that the order of a lane implies are not
+  /// in the program, so an op tells other lanes of all that its lane did before.
+  struct Lane {
+    Ticks here;                    ///< everything fetched can be used by its place
+    Ticks everywhere;              ///< everything can be used where it belongs
+    std::vector<Landing> landing;  ///< and some that are there
   };
   std::vector<Progress> progress_;  ///< by op
-  std::vector<bool> reducing_;      ///< by op, when the profile reduces separately
-  std::vector<OpId> ready_;         ///< to be begun; a list, because free ops form long chains
+  std::vector<Lane> lanes_;
+  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
   std::size_t finished_ = 0;
   OpHistory history_;
 
@@ -92,6 +115,7 @@ class Dispatcher {
   // Of the op being begun.
   std::vector<Transfer> transfers_;  ///< of the operands first; then of the result, if it has one
   std::vector<ResourceId> resources_;
+  Ticks wait_;  ///< until it starts
 };
 
 }  // namespace espalier

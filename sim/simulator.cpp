@@ -84,6 +84,7 @@ double call_overhead_s(const Target& target, const RunOptions& options) {
 void delay(OpHistory& history, double seconds) {
   for (double& start_s : history.start_s) start_s += seconds;
   for (double& end_s : history.end_s) end_s += seconds;
+  for (double& seen_s : history.seen_s) seen_s += seconds;
 }
 
 /// One run. Nothing when it has to be repeated, with what is then expected.
@@ -111,9 +112,11 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   }
   outcome.time_s = call_overhead_s(target, options);
   delay(outcome.history, outcome.time_s);
-  for (const double end_s : outcome.history.end_s) {
-    outcome.time_s = std::max(outcome.time_s, end_s);
+  for (const double seen_s : outcome.history.seen_s) {
+    outcome.time_s = std::max(outcome.time_s, seen_s);
   }
+  // The engine knows nothing of the way of the last results.
+  if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
   outcome.links = machine.report(outcome.time_s);
   return outcome;
 }
@@ -131,7 +134,7 @@ bool by_classes(const RunOptions& options, const OpGraph& graph) {
 std::vector<OpTiming> timeline(const OpHistory& history) {
   std::vector<OpTiming> all(history.start_s.size());
   for (OpId id = 0; id < all.size(); ++id) {
-    all[id] = {id, history.start_s[id], history.end_s[id]};
+    all[id] = {id, history.start_s[id], history.end_s[id], history.seen_s[id] - history.end_s[id]};
   }
   return all;
 }

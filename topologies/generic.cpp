@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 constexpr const char* kLinkKind = "link";
+constexpr const char* kHostLinkKind = "host_link";
 constexpr Range kGpus = {1, 65536, "a whole number from 1 to 65536"};
 constexpr Range kFullGpus = {1, 2048, "a whole number from 1 to 2048"};
 constexpr Range kSwitch = {0, 1, "0 or 1"};
@@ -31,7 +32,10 @@ struct Parameter {
 std::vector<Parameter> sizes_and_common(std::vector<Parameter> parameters) {
   const std::vector<Parameter> common = {
       {{"gbps", "GB/s of a link, per direction", 25}, kGbps, false},
-      {{"latency_us", "latency of a link in us", 0}, kMicroseconds, false},
+      {{"latency_us", "latency of a link in us, which holds no sender", 0}, kMicroseconds, false},
+      {{"startup_us", "start-up of a transfer in us, which holds its sender", 0},
+       kMicroseconds,
+       false},
       {{"half", "1: both directions of a link share its bandwidth", 0}, kSwitch, true},
       {{"forward", "1: GPUs forward traffic", 0}, kSwitch, true},
       {{"host_gbps", "GB/s between each GPU and cpu0; 0: no host memory", 0}, kHostGbps, false},
@@ -53,6 +57,7 @@ class Wiring {
     link_.latency_s = values.at("latency_us") * kMicro;
     link_.duplex = values.at("half") != 0 ? Duplex::half : Duplex::full;
     host_link_ = link_;
+    host_link_.kind = kHostLinkKind;
     host_link_.link_class = LinkClass::host;
     host_link_.gbps = values.at("host_gbps");
     host_link_.latency_s = values.at("host_latency_us") * kMicro;
@@ -270,6 +275,9 @@ Topology generic_topology(const std::string& name,
   topology.title = shape.title;
   topology.gpus_forward = values.at("forward") != 0;
   topology.profiles = built_in_profiles().profiles;
+  for (auto& [unused, profile] : topology.profiles) {
+    profile.links[kLinkKind].overhead_s = values.at("startup_us") * kMicro;
+  }
   Wiring wiring(topology, values);
   wiring.add_gpus(count_gpus(shape, values));
   shape.wire(wiring, values);

@@ -45,7 +45,8 @@ struct GenericMachine {
   std::vector<GenericParameter> parameters;
 };
 /// ring, line, full, star, switch, hosts, torus, with their parameters. Their links are
-/// of kind "link", which has full bandwidth and no overhead in every built-in profile.
+/// of kind "link", those to CPUs of kind "host_link", which have full bandwidth in every built-in
+/// profile, and no start-up but what the parameter `startup_us` gives the former.
 const std::vector<GenericMachine>& generic_machines();
 
 /// A generic machine; parameters not given have their default values. Throws Error{usage} with

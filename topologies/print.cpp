@@ -100,6 +100,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     line("models_memory", profile.models_memory ? "true" : "false");
   }
   if (profile.reduction != base.reduction) line("reduction", name_of(profile.reduction));
+  if (profile.gets_wait != base.gets_wait) line("gets_wait", profile.gets_wait ? "true" : "false");
   micros("call_overhead_us", profile.call_overhead_s, base.call_overhead_s);
   micros("local_overhead_us", profile.local_overhead_s, base.local_overhead_s);
   micros("reduce_overhead_us", profile.reduce_overhead_s, base.reduce_overhead_s);

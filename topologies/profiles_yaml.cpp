@@ -43,6 +43,7 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   profile.models_memory = map.boolean("models_memory", profile.models_memory);
   profile.reduction = static_cast<ReductionMode>(read_choice(
       map, "reduction", {"free", "fused", "separate"}, static_cast<int>(profile.reduction)));
+  profile.gets_wait = map.boolean("gets_wait", profile.gets_wait);
   profile.call_overhead_s = read_seconds(map, "call_overhead_us", profile.call_overhead_s);
   profile.local_overhead_s = read_seconds(map, "local_overhead_us", profile.local_overhead_s);
   profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);

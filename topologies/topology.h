@@ -74,6 +74,9 @@ struct Profile {
   bool uses_measured = false;  ///< Link::measured_gbps, if known, overrides `efficiency`
   bool models_memory = false;  ///< node memory bandwidth is contended for
   ReductionMode reduction = ReductionMode::free;
+  /// An op that fetches operands holds its lane until they have come. Otherwise whoever has them
+  /// sends them, and their way holds nobody's lane, as in the postal model and LogP.
+  bool gets_wait = true;
   double call_overhead_s = 0;                ///< of a collective, before anything moves: a launch
   double local_overhead_s = 0;               ///< start-up of an op with no remote operand
   double reduce_overhead_s = 0;              ///< start-up of a separate reduction by a GPU

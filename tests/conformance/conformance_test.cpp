@@ -143,11 +143,15 @@ class Judge {
         SCOPED_TRACE(backend->name());
         if (backend->unsupported(program, target_)) continue;
         const RunReport report = backend->run(program, target_, options);
-        if (report.executed) EXPECT_EQ(report.executed->wrong, 0);
+        if (report.executed) {
+          EXPECT_EQ(report.executed->wrong, 0);
+        }
         if (!transfers) transfers = report.transfers;
         EXPECT_EQ(report.transfers, transfers);
         // Local copies take time too, and no bytes over links without latency take none.
-        if (report.simulated && elements > 0 && report.transfers > 0) EXPECT_GT(report.time_s, 0);
+        if (report.simulated && elements > 0 && report.transfers > 0) {
+          EXPECT_GT(report.time_s, 0);
+        }
       }
       if (elements == 13 || elements == 1031) check_streams(program, elements);
     }

@@ -14,7 +14,7 @@ constexpr double kTs = 10e-6;
 constexpr std::int64_t kM = 12'600'000;
 constexpr int kCounts[] = {2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 32, 64};
 
-std::string full(int n) { return fmt::format("full:n={},gbps=10,latency_us=10", n); }
+std::string full(int n) { return fmt::format("full:n={},gbps=10,startup_us=10", n); }
 
 int rounds(int n, int k) {
   int count = 0;
@@ -72,7 +72,7 @@ TEST(BroadcastModels, Equation6HostStagedKnomial) {
     for (const int n : {2, 3, 4, 5, 8, 9, 16}) {
       SCOPED_TRACE(fmt::format("n = {}, k = {}", n, k));
       // Memory to memory B with start-up t_s, GPU to its memory 32e9 bytes/s without start-up.
-      expect_time(time_s(fmt::format("hosts:n={},gbps=10,latency_us=10,host_gbps=32", n),
+      expect_time(time_s(fmt::format("hosts:n={},gbps=10,startup_us=10,host_gbps=32", n),
                          Collective::broadcast, fmt::format("host_staged_knomial:k={}", k), kM),
                   kM / 32e9 + rounds(n, k) * (kTs + kM / kB));
     }

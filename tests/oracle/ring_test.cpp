@@ -3,6 +3,11 @@
 // B = 25e9 bytes/s per link and direction, l = 1 us per link.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
 #include "tests/oracle/ask.h"
 #include "tests/temp_file.h"
 
@@ -33,6 +38,38 @@ TEST(RingOracle, AllgatherAndReducescatter) {
     expect_time(time_s(ring(n), Collective::allgather, "ring", 1'000'000'000), expected);
     expect_time(time_s(ring(n), Collective::reducescatter, "ring", 1'000'000'000), expected);
   }
+}
+
+TEST(RingOracle, LatencyIsThatOfItsLinksOnceALap) {
+  // One unit per rank: the unit that begins at rank i crosses 2 (n - 1) links in turn, all of them
+  // twice but the two before rank i. The slowest unit misses the two quickest neighbours.
+  constexpr unsigned kSeed = 20261122;
+  SCOPED_TRACE(kSeed);
+  std::mt19937 random(kSeed);
+  for (const int n : {3, 4, 5, 8, 13, 16}) {
+    for (int trial = 0; trial < 4; ++trial) {
+      std::vector<double> latency_us;
+      std::string machine = fmt::format("ring:n={},gbps=25", n);
+      for (int i = 0; i < n; ++i) {
+        latency_us.push_back(static_cast<double>(1 + random() % 200));
+        machine += fmt::format(",gpu{}-gpu{}.latency_us={}", std::min(i, (i + 1) % n),
+                               std::max(i, (i + 1) % n), latency_us.back());
+      }
+      SCOPED_TRACE(machine);
+      double lap_us = 0;
+      double least_us = 1e9;
+      for (int i = 0; i < n; ++i) {
+        lap_us += latency_us[i];
+        least_us = std::min(least_us, latency_us[i] + latency_us[(i + 1) % n]);
+      }
+      expect_time(time_s(machine, Collective::allreduce, "ring", 8L * n),
+                  2 * (n - 1) * 8 / kB + (2 * lap_us - least_us) * 1e-6);
+    }
+  }
+  // The ring of eight with one link of 100 us: 2 x 107 - 2, and 14 steps of 64 bytes.
+  expect_time(time_s("ring:n=8,gbps=25,latency_us=1,gpu0-gpu1.latency_us=100",
+                     Collective::allreduce, "nccl_rings", 1024),
+              212e-6 + 14 * 64 / kB);
 }
 
 TEST(RingOracle, AStartUpCostIsPaidByEveryStep) {

@@ -232,7 +232,8 @@ TEST(CostModel, ACombineAtASourceFetchesTheOthersAndPassesOnTheResult) {
   // r0 <- r0 + r1 + r2 at r1, on a switch: r0 and r2 go to r1, which sends the sum to r0 meanwhile.
   // Two operands share r1's link: 2 x 1 MB at 10 GB/s; the result has r0's inward link alone.
   const RunReport report = TestMachine(switch_machine(3, 10, 1e-6)).run(combine_all(3, 1), kBytes);
-  expect_time(report, 2e-6 + 2e6 / 10e9);
+  // The way to r1 and the way from it are 2 us each.
+  expect_time(report, 4e-6 + 2e6 / 10e9);
   EXPECT_EQ(report.transfers, 3);
   EXPECT_DOUBLE_EQ(bytes_of(report, "switch->gpu1 nvlink2"), 2e6);
   EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1->switch nvlink2"), 1e6);
@@ -240,18 +241,18 @@ TEST(CostModel, ACombineAtASourceFetchesTheOthersAndPassesOnTheResult) {
 }
 
 TEST(CostModel, ACombineAtASourceReducesAndReadsThere) {
-  // r0 <- r0 + r1 at r1; both directions of the link at 10 GB/s are used at once.
+  // r0 <- r0 + r1 at r1; both directions of the link at 10 GB/s are used at once, each 1 us long.
   Profile profile = with_memory();
   const TestMachine copies(slow_memory(), profile);
   const RunReport report = copies.run(combine_all(2, 1), kBytes);
-  expect_time(report, 1e-6 + 2e6 / 8e9);
+  expect_time(report, 2e-6 + 2e6 / 8e9);
   EXPECT_DOUBLE_EQ(bytes_of(report, "gpu0 memory"), 2e6);  // its input read, the result written
   EXPECT_DOUBLE_EQ(bytes_of(report, "gpu1 memory"), 1e6);  // its own input read
 
   profile = bare_profile();
   profile.reduction = ReductionMode::fused;
   const RunReport fused = TestMachine(slow_memory(), profile).run(combine_all(2, 1), kBytes);
-  expect_time(fused, 1e-6 + 1e6 / 5e9);
+  expect_time(fused, 2e-6 + 1e6 / 5e9);
   EXPECT_DOUBLE_EQ(bytes_of(fused, "gpu1 reduction"), 1e6);
 
   // Separately: r0's operand arrives; then r1 adds and writes to r0, 5 GB/s being slower than the

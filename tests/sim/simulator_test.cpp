@@ -168,9 +168,66 @@ Program two_copies(int a, int b) {
 TEST(Simulator, TwoLanesShareALinkOneLaneTakesTurns) {
   const TestMachine machine(ring_machine(2, 10, 1e-6));
   const double bytes_s = 1e6 / 10e9;
-  // At the same time, each at half speed: latency once. In turn: twice.
+  // At the same time, each at half speed, or in turn: the second does not wait until the first is
+  // there.
   expect_time(machine.run(two_copies(0, 1), 1'000'000), 1e-6 + bytes_s);
-  expect_time(machine.run(two_copies(0, 0), 1'000'000), 2e-6 + bytes_s);
+  expect_time(machine.run(two_copies(0, 0), 1'000'000), 1e-6 + bytes_s);
+}
+
+/// `bare_profile` with a start-up of 5 us.
+Profile with_startup() {
+  Profile profile = bare_profile();
+  profile.links["nvlink2"].overhead_s = 5e-6;
+  return profile;
+}
+
+TEST(Simulator, StartUpHoldsALaneAndLatencyDoesNot) {
+  const TestMachine machine(ring_machine(2, 10, 100e-6), with_startup());
+  // Two starts and all the bytes one after the other; then the last byte's way.
+  expect_time(machine.run(two_copies(0, 0), 1'000'000), 2 * 5e-6 + 1e6 / 10e9 + 100e-6);
+}
+
+TEST(Simulator, AResultIsSeenElsewhereAfterItsWay) {
+  const TestMachine machine(ring_machine(3, 10, 100e-6));
+  Builder builder("relay", allreduce_contract(3));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1));     // 0: r0 puts
+  builder.copy(builder.output(2, 0, 1), builder.tmp(1, 0, 1));    // 1: r1 has to see it
+  builder.copy(builder.output(0, 0, 1), builder.input(0, 0, 1));  // 2: r0 goes on
+  const RunReport report = machine.run(builder.finish(), 1'000'000, true);
+  expect_time(report, 2 * (1e6 / 10e9 + 100e-6));
+  EXPECT_NEAR(report.timeline[0].end_s, 1e-4, 1e-13);
+  EXPECT_NEAR(report.timeline[0].landing_s, 1e-4, 1e-13);
+  EXPECT_NEAR(report.timeline[1].start_s, 2e-4, 1e-13);
+  EXPECT_NEAR(report.timeline[2].start_s, 1e-4, 1e-13);
+}
+
+TEST(Simulator, APutMayBeFollowedByAWriteToItsSourceAndNotByAReadOfItsResult) {
+  const TestMachine machine(ring_machine(2, 10, 100e-6));
+  Builder builder("reuse", allreduce_contract(2, 2));
+  builder.copy(builder.tmp(1, 0, 1), builder.tmp(0, 0, 1));                 // 0: r0 puts
+  builder.copy(builder.tmp(0, 0, 1), builder.input(0, 0, 1), {.lane = 1});  // 1: overwrites
+  builder.copy(builder.output(0, 0, 1), builder.tmp(1, 0, 1), {.lane = 2, .at = 0});  // 2: reads
+  const RunReport report = machine.run(builder.finish(), 2'000'000, true);
+  EXPECT_NEAR(report.timeline[1].start_s, 1e-4, 1e-13);
+  EXPECT_NEAR(report.timeline[2].start_s, 2e-4, 1e-13);
+}
+
+/// r1 fetches two halves of r0's message in turn.
+Program two_gets() {
+  Builder builder("gets", allreduce_contract(2, 2));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.at = 1});
+  builder.copy(builder.output(1, 1, 1), builder.input(0, 1, 1), {.at = 1});
+  return builder.finish();
+}
+
+TEST(Simulator, AGetWaitsForItsBytesUnlessTheyAreSent) {
+  Profile profile = with_startup();
+  // Both ways are waited for.
+  expect_time(TestMachine(ring_machine(2, 10, 100e-6), profile).run(two_gets(), 1'000'000),
+              2 * (5e-6 + 100e-6) + 1e6 / 10e9);
+  profile.gets_wait = false;
+  expect_time(TestMachine(ring_machine(2, 10, 100e-6), profile).run(two_gets(), 1'000'000),
+              2 * 5e-6 + 1e6 / 10e9 + 100e-6);
 }
 
 /// r0 -> r1 and r1 -> r0, the whole message each.
@@ -232,7 +289,7 @@ TEST(Simulator, ACombineAtASourceReadsAndWritesItsDestination) {
   builder.combine(builder.output(1, 0, 1), {builder.output(1, 0, 1), builder.input(0, 0, 1)},
                   {.at = 0});
   const RunReport report = machine.run(builder.finish(), 1'000'000);
-  expect_time(report, 1e-6 + 1e6 / 10e9);  // both directions of the link at once
+  expect_time(report, 2e-6 + 1e6 / 10e9);  // there and back, both directions at once
   EXPECT_EQ(report.transfers, 2);
   ASSERT_EQ(report.simulated->links.size(), 2u);
   EXPECT_EQ(report.simulated->links[0].name, "gpu0->gpu1 nvlink2");

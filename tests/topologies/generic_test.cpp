@@ -137,11 +137,12 @@ TEST(Generic, CanBeMadeWithoutText) {
 }
 
 TEST(Generic, DiagnosesParameters) {
-  EXPECT_EQ(error_of("ring:m=4,gpbs=3,n=0"),
-            "error: 'n' of ring is 0, but must be a whole number from 1 to 65536\n"
-            "error: ring has no parameter 'gpbs'\n  help: did you mean 'gbps'?\n"
-            "error: ring has no parameter 'm'\n"
-            "  help: one of: n, gbps, latency_us, half, forward, host_gbps, host_latency_us");
+  EXPECT_EQ(
+      error_of("ring:m=4,gpbs=3,n=0"),
+      "error: 'n' of ring is 0, but must be a whole number from 1 to 65536\n"
+      "error: ring has no parameter 'gpbs'\n  help: did you mean 'gbps'?\n"
+      "error: ring has no parameter 'm'\n"
+      "  help: one of: n, gbps, latency_us, startup_us, half, forward, host_gbps, host_latency_us");
   EXPECT_EQ(error_of("line:n=2.5,gbps=0,latency_us=-1"),
             "error: 'n' of line is 2.5, but must be a whole number from 1 to 65536\n"
             "error: 'gbps' of line is 0, but must be positive (in GB/s, 1e-6 to 1e6)\n"

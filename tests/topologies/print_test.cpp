@@ -44,9 +44,10 @@ void expect_same(const Topology& got, const Topology& wanted) {
   ASSERT_EQ(got.profiles.size(), wanted.profiles.size());
   for (const auto& [name, profile] : wanted.profiles) {
     const Profile& other = got.profiles.at(name);
-    EXPECT_EQ(
-        std::tie(other.title, other.uses_measured, other.models_memory, other.reduction),
-        std::tie(profile.title, profile.uses_measured, profile.models_memory, profile.reduction));
+    EXPECT_EQ(std::tie(other.title, other.uses_measured, other.models_memory, other.reduction,
+                       other.gets_wait),
+              std::tie(profile.title, profile.uses_measured, profile.models_memory,
+                       profile.reduction, profile.gets_wait));
     expect_close(other.call_overhead_s, profile.call_overhead_s);
     expect_close(other.local_overhead_s, profile.local_overhead_s);
     expect_close(other.reduce_overhead_s, profile.reduce_overhead_s);
@@ -85,7 +86,7 @@ links:
   - {a: gpu0, b: gpu1, kind: "my kind", gbps: 3, duplex: shared, medium: "a bus"}
   - {a: gpu0, b: cpu0, kind: pcie3x16, gbps: 12, duplex: half}
 profiles:
-  mine: {reduction: separate, links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}}
+  mine: {reduction: separate, gets_wait: false, links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}}
   kernel: {call_overhead_us: 8.5, staging_overhead_us: 0.125, models_memory: false}
 )",
                                           "odd.yaml");
