@@ -13,9 +13,9 @@ namespace espalier {
 
 /// Which devices of this computer the ranks are on. Threads have none.
 struct DeviceChoice {
-  std::vector<int> devices;  ///< of each rank and then each relay; empty: nobody says
-  /// Where nobody says: on the devices with the numbers that the ranks' GPUs have in the machine,
-  /// which is this computer. Else they take turns on those there are.
+  std::vector<int> devices;  ///< of each rank and then each relay; empty: they are not named
+  /// Where they are not named: each rank is on the device that has the number of its GPU in the
+  /// machine, which is this computer. If false, ranks are assigned to all devices in turn.
   bool as_placed = false;
 };
 
@@ -27,13 +27,13 @@ struct BackendEntry {
   bool executes = true;      ///< with real data on this computer; else it predicts
   /// It has devices that --devices numbers, each with a memory of its own. Threads have none.
   bool has_devices = false;
-  /// Throws what making it throws: Error{unsupported} where it can't be used here, Error{usage} for
-  /// devices that there are not.
+  /// Throws what the back end's constructor throws: Error{unsupported} where it can't be used here,
+  /// Error{usage} for devices that do not exist.
   std::unique_ptr<Backend> (*make)(const DeviceChoice& choice) = nullptr;
   /// How many devices there are. Throws Error{unsupported} where it can't be used here. Null
   /// without devices.
   int (*count_devices)() = nullptr;
-  /// What there is to be probed: these devices, all when empty, or so many ranks on the only one.
+  /// What can be probed: these devices (all of them when empty), or `ranks` ranks on a single one.
   /// Throws what `make` throws. Null where there is nothing to probe.
   Inventory (*inventory)(const std::vector<int>& devices, int ranks) = nullptr;
 };

@@ -58,11 +58,12 @@ std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning) {
 }
 
 void print_front(const Console& console, const Tuning& tuning) {
-  console.out << fmt::format(
-      "#\n# Latency is the time of {}, bandwidth the algbw of {}; * marks those that no other one "
-      "beats in both\n",
+  const std::string legend = fmt::format(
+      "Latency is the time of {}, bandwidth the algbw of {}; * marks those that no other one beats "
+      "in both",
       describe_size(tuning.choices.front().up_to_bytes),
       describe_size(tuning.choices.back().up_to_bytes));
+  console.out << "#\n" << wrap(legend, console.width, "# ");
   Columns columns("lrrl");
   columns.add({"algorithm", "latency(us)", "bandwidth(GB/s)", ""});
   for (const FrontPoint& point : tuning.front) {

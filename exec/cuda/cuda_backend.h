@@ -43,9 +43,9 @@ enum class UnnamedDevices { in_turn, as_placed };
 class CudaBackend : public Backend {
  public:
   /// The GPU of each rank and then of each relay, as CUDA numbers them; several may share one, and
-  /// what a program does not need of them is ignored. Empty: see UnnamedDevices. Throws
-  /// Error{unsupported} with `cuda_unavailable`, and Error{usage} naming the GPUs that there are
-  /// not.
+  /// GPUs that a program does not need are ignored. Empty: see UnnamedDevices. Throws
+  /// Error{unsupported} with `cuda_unavailable`, and Error{usage} with the numbers of GPUs that do
+  /// not exist.
   explicit CudaBackend(std::vector<int> devices = {},
                        UnnamedDevices unnamed = UnnamedDevices::in_turn);
   ~CudaBackend() override;
@@ -53,12 +53,13 @@ class CudaBackend : public Backend {
   std::string name() const override { return "cuda"; }
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
-  /// Throws Error{usage} before anything is launched when the program has more ranks and relays
-  /// than devices were given or when it is placed on GPUs that this computer has not; OutOfMemory,
-  /// also before, when a GPU or this computer has not the memory for everything that can be counted
-  /// (buffers, guards, copies, tables), and later for want of what can't (graphs); Error{runtime}
-  /// naming ops when the program gets stuck, or naming the call, the GPU and the op when CUDA
-  /// reports a failure. After a run got stuck nothing can be run any more.
+  /// Before anything is launched, throws Error{usage} when the program has more ranks and relays
+  /// than devices were given or is placed on GPUs that this computer does not have, and OutOfMemory
+  /// when a GPU or this computer has too little memory for all that can be counted (buffers,
+  /// guards, copies, tables). During the run, throws OutOfMemory when memory that can't be counted
+  /// (graphs) is missing, and Error{runtime}: with the ops when the program gets stuck, with the
+  /// call, the GPU and the op when CUDA reports a failure. After a program got stuck, nothing can
+  /// be run.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;

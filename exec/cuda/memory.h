@@ -19,7 +19,8 @@ namespace espalier::cuda {
 using DeviceBytes = Owned<void*, cudaFree>;
 using PinnedBytes = Owned<void*, cudaFreeHost>;
 
-/// Memory of the current GPU for `what`: "r0.in". Throws OutOfMemory when it has not as much left.
+/// Memory of the current GPU for `what`: "r0.in". Throws OutOfMemory when the GPU has not enough
+/// left.
 DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what);
 
 /// What the buffers of a run hold.

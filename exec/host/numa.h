@@ -10,35 +10,37 @@
 
 namespace espalier {
 
-/// A part of this computer whose processors reach its memory faster than the memory of others.
+/// A part of this computer: a memory, and the processors that reach it faster than any other one.
 struct NumaNode {
-  int number = 0;               ///< as Linux has it
-  std::vector<int> processors;  ///< those that this process may use, ascending
+  int number = 0;               ///< that Linux gives it
+  std::vector<int> processors;  ///< that this process may use, ascending
 };
 
-/// Processors that the calling thread may use (sched_getaffinity), ascending; none when that is not
-/// known.
+/// Processors that the calling thread may use (sched_getaffinity), ascending; empty when they are
+/// not known.
 std::vector<int> allowed_processors();
 
-/// The nodes that have processors among `allowed`, by number; none where Linux tells of none.
-/// `folder`: another one for tests.
+/// The nodes that have processors among `allowed`, by number; empty where Linux lists no nodes.
+/// Tests read another `folder`.
 std::vector<NumaNode> numa_nodes(const std::vector<int>& allowed,
                                  const std::filesystem::path& folder = "/sys/devices/system/node");
 
-/// Where places and threads are. Of one node only, everything is empty and nothing is placed.
+/// On which nodes places and threads are. Where there is only one node, all of it is empty and
+/// nothing is placed.
 struct NumaPlan {
   std::vector<NumaNode> nodes;     ///< that are used: two or more
-  std::vector<int> node_of_place;  ///< into `nodes`
-  std::vector<int> threads;        ///< by node, one at least
+  std::vector<int> node_of_place;  ///< index in `nodes`
+  std::vector<int> threads;        ///< number of threads on each node, at least one
 };
 
-/// Neighbouring ranks lie together, since most programs exchange most with them: each node gets a
-/// run of ranks, one of host memories and one of relays, in proportion to its processors. So are
-/// the threads divided. No more nodes are used than there are threads or ranks.
+/// Neighbouring ranks are placed together, since most programs exchange most data between them:
+/// each node gets consecutive ranks, host memories and relays, in proportion to its processors.
+/// Threads are divided in the same proportion. At most as many nodes are used as there are threads
+/// or ranks.
 NumaPlan spread_over_nodes(const Program& program, std::vector<NumaNode> nodes, int threads);
 
-/// Keeps the calling thread on these processors while it lives, or where it was when the system
-/// does not allow that or there are none in the list.
+/// Keeps the calling thread on these processors as long as the object lives. Where the system does
+/// not allow that or the list is empty, the thread stays where it was.
 class PinnedThread {
  public:
   explicit PinnedThread(const std::vector<int>& processors);
@@ -54,12 +56,14 @@ class PinnedThread {
   bool is_as_wanted_ = true;
 };
 
-/// Asks for pages that are not touched yet to be of the memory of that node, or of another when it
-/// is full. Whether the system allowed it; containers often don't, and then a page is of the node
-/// of the thread that first touches it. \pre `memory` is at the beginning of a page
+/// Asks the system to take pages that are not touched yet from the memory of that node, or from
+/// another one's when it is full. Returns whether the system allowed it. Containers often do not;
+/// a page is then on the node of the thread that touches it first. \pre `memory` is at the
+/// beginning of a page
 bool prefer_node(void* memory, std::size_t bytes, int number);
 
-/// A line for each node: "NUMA node 0: r0-r3, h0; 8 threads". \p threads by node, those that run.
+/// A line for each node: "NUMA node 0: r0-r3, h0; 8 threads". `threads`: how many
+/// threads run on each node.
 std::vector<std::string> describe(const Program& program, const NumaPlan& plan,
                                   const std::vector<int>& threads);
 
