@@ -84,7 +84,6 @@ void CompareTable::finish(const Comparisons& comparisons) {
                                 percent(comparisons.median_error(kLargeMessage)));
   }
   print_table_notes(console_, comparisons.measured.outcomes);
-  print_skipped(console_, comparisons.measured.skipped);
 }
 
 }  // namespace espalier

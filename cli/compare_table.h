@@ -16,7 +16,7 @@ class CompareTable {
   CompareTable(const Console& console, std::string where, std::size_t label_columns);
 
   void add(const Comparison& row);
-  /// The median errors, and what was skipped.
+  /// The median errors.
   void finish(const Comparisons& comparisons);
 
  private:

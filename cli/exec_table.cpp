@@ -118,7 +118,6 @@ void ExecTable::finish(const Answers& answers) {
                  << (elsewhere ? ", which is not this computer:\n" : ":\n");
     print_bounds(console_, answers.outcomes);
   }
-  print_skipped(console_, answers.skipped);
 }
 
 }  // namespace espalier

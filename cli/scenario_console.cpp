@@ -73,11 +73,14 @@ void ScenarioConsole::title(std::string_view mark, std::string_view text, const 
 
 void ScenarioConsole::end_table(const Answers& answers) {
   progress_->erase();
-  if (!table_) return;
-  table_->finish(answers);
-  table_.reset();
+  if (table_) {
+    table_->finish(answers);
+    print_skipped(console_, answers.skipped);
+  }
+  refusals_.print();
   const Outcome* best = answers.best();
-  if (best != nullptr && view_.links > 0) print_links(console_, *best, view_.links);
+  if (table_ && best != nullptr && view_.links > 0) print_links(console_, *best, view_.links);
+  table_.reset();
 }
 
 void ScenarioConsole::end_block(const ScenarioBlock& block, const std::vector<Judged>& judged) {
@@ -129,7 +132,7 @@ void ScenarioConsole::observe_tables(ScenarioObserver& observer) {
   };
   observer.answered = [this](const Outcome& outcome) {
     progress_->erase();
-    print_problems(console_, outcome.problems);
+    refusals_.add(outcome.problems);
     if (table_) table_->add(outcome);
   };
   observer.table_ends = [this](const Answers& answers) { end_table(answers); };
@@ -144,13 +147,17 @@ void ScenarioConsole::observe_executions(ScenarioObserver& observer) {
   };
   observer.executed = [this](const Outcome& out_of_place, const Outcome& in_place) {
     progress_->erase();
-    print_problems(console_, out_of_place.problems);
-    print_problems(console_, in_place.problems);
+    refusals_.add(out_of_place.problems);
+    refusals_.add(in_place.problems);
     if (execution_) execution_->add(out_of_place, in_place);
   };
   observer.execution_ends = [this](const Answers& answers) {
     progress_->erase();
-    if (execution_) execution_->finish(answers);
+    if (execution_) {
+      execution_->finish(answers);
+      print_skipped(console_, answers.skipped);
+    }
+    refusals_.print();
     execution_.reset();
   };
 }
@@ -164,12 +171,16 @@ void ScenarioConsole::observe_training(ScenarioObserver& observer) {
   };
   observer.trained = [this](const TrainingOutcome& outcome) {
     progress_->erase();
-    print_problems(console_, outcome.problems);
+    refusals_.add(outcome.problems);
     if (training_) training_->add(outcome);
   };
   observer.training_ends = [this](const TrainingAnswers& answers) {
     progress_->erase();
-    if (training_) training_->finish(answers);
+    if (training_) {
+      training_->finish(answers);
+      print_skipped(console_, answers.skipped);
+    }
+    refusals_.print();
     training_.reset();
   };
 }

@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/exec_table.h"
 #include "cli/sim_table.h"
+#include "cli/table_notes.h"
 #include "cli/training_table.h"
 #include "scenarios/scenario_runner.h"
 
@@ -23,7 +24,7 @@ class ScenarioConsole {
  public:
   /// The console must outlive it.
   ScenarioConsole(const Console& console, const ScenarioView& view)
-      : console_(console), view_(view) {}
+      : console_(console), view_(view), refusals_(console) {}
 
   /// What calls this object, which must outlive it.
   ScenarioObserver observer();
@@ -42,6 +43,7 @@ class ScenarioConsole {
   const Console& console_;
   ScenarioView view_;
   std::optional<Progress> progress_;
+  Refusals refusals_;
   std::optional<SimTable> table_;
   std::optional<ExecTable> execution_;
   std::optional<TrainingTable> training_;

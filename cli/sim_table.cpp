@@ -49,14 +49,6 @@ std::string decimal_bytes(double bytes) {
 /// Narrower labels of algorithms make no narrower column.
 constexpr std::size_t kMinLabelColumns = 9;
 
-/// "all, out of place": whether there is a fastest to be marked.
-bool compares_algorithms(const std::vector<Query>& queries) {
-  const Query& first = queries.front();
-  return std::ranges::any_of(queries, [&](const Query& query) {
-    return query.size_bytes == first.size_bytes && query.algorithm != first.algorithm;
-  });
-}
-
 /// As nccl-tests prints it: over the sizes. Over several algorithms it would say nothing.
 void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
   double sum = 0;
@@ -88,25 +80,16 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
   }
 }
 
-void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {
-  for (const Skipped& one : skipped) {
-    if (one.is_refused) continue;  // the verifier's problems were printed as they came
-    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
-                        "# ");
-  }
-}
-
 SimTable::SimTable(const Console& console, const TableHead& head)
     : console_(console), label_width_(std::max(kMinLabelColumns, head.label_columns)) {
   for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
   const Query& first = head.queries.front();
   const CollectiveInfo& collective = info(first.collective);
-  console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n",
+  console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}\n#\n",
                               collective.name,
                               collective.rooted ? fmt::format(" (root {})", first.root) : "",
                               describe_ranks(first, head.ranks), first.profile,
-                              to_string(first.links), first.in_place ? "in place" : "out of place",
-                              compares_algorithms(head.queries) ? "; * is the fastest" : "");
+                              to_string(first.links), first.in_place ? "in place" : "out of place");
 }
 
 void SimTable::column_names() const {
@@ -138,6 +121,7 @@ void SimTable::print_rows() {
   if (!std::exchange(has_names_, true)) column_names();
   std::ranges::stable_sort(rows_, {}, &Row::time_s);
   const bool marks = rows_.size() > 1;
+  has_mark_ = has_mark_ || marks;
   for (Row& row : rows_) {
     const bool best = marks && &row == rows_.data();
     if (best) row.line += "*";
@@ -150,15 +134,11 @@ void SimTable::print_rows() {
 
 void SimTable::finish(const Answers& answers) {
   if (!answers.outcomes.empty()) console_.out << "#\n";
+  if (has_mark_) console_.out << "# * is the fastest\n";
   print_average(console_, answers.outcomes);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);
-  print_skipped(console_, answers.skipped);
   console_.out << std::flush;
-}
-
-void print_problems(const Console& console, const std::vector<Diagnostic>& problems) {
-  for (const Diagnostic& problem : problems) say(console, render(problem));
 }
 
 Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
@@ -166,6 +146,7 @@ Answers simulate_table(const Console& console, Study& study, const std::vector<Q
   study.machine(queries.front());  // a machine that can't be asked about has no table
   std::size_t columns = 0;
   for (const Query& query : queries) columns = std::max(columns, widest_label(study, query));
+  Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, TableHead{queries, study.ranks(queries.front()), columns});
   Progress progress(console, queries.size());
@@ -175,7 +156,7 @@ Answers simulate_table(const Console& console, Study& study, const std::vector<Q
   };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();
-    print_problems(console, outcome.problems);
+    refusals.add(outcome.problems);
     if (table) table->add(outcome);
   });
   if (table) table->finish(answers);

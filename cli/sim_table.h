@@ -11,7 +11,7 @@
 namespace espalier {
 
 /// Prints a table of simulations in the manner of nccl-tests: each size as soon as all of it is
-/// known, fastest first, then the bounds with their certificates and what did not apply.
+/// known, fastest first, then the bounds with their certificates.
 class SimTable {
  public:
   /// Prints what stands above the table. The console must outlive it.
@@ -38,6 +38,7 @@ class SimTable {
   std::size_t answered_ = 0;
   std::vector<Row> rows_;  ///< of the size that is being answered
   bool has_names_ = false;
+  bool has_mark_ = false;  ///< a row is marked as the fastest of its size
 };
 
 /// Asks the questions of one table with a progress bar and, when `print`, prints it. Throws what
@@ -45,14 +46,8 @@ class SimTable {
 Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                        bool print);
 
-/// What the verifier says of programs it refused.
-void print_problems(const Console& console, const std::vector<Diagnostic>& problems);
-
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);
-
-/// "# Not possible here: ring: no route ...": below a table.
-void print_skipped(const Console& console, const std::vector<Skipped>& skipped);
 
 /// The busiest links of a simulated run as bars, at most `maximum` of them.
 void print_links(const Console& console, const Outcome& outcome, int maximum);

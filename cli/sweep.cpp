@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "cli/programs.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "ir/program.h"
@@ -85,15 +86,29 @@ void read_execution(Arguments& arguments, RunOptions& run) {
   run.timeout_s = arguments.number("--timeout", 0.001, 1e9);
 }
 
-/// Throws for what does not apply here, when everything has to.
-void require_possible(const std::vector<Skipped>& skipped, bool everything) {
+/// Whether it is an error that an algorithm does not apply: it was named, or nothing ran at all.
+template <class AnyAnswers>
+bool is_error(const Skipped& one, const AnyAnswers& answers, bool all_algorithms) {
+  return !one.is_refused && !one.is_half && (!all_algorithms || answers.outcomes.empty());
+}
+
+template <class AnyAnswers>
+void require_possible(const AnyAnswers& answers, bool all_algorithms) {
   DiagnosticList impossible;
-  for (const Skipped& one : skipped) {
-    if (one.is_refused || one.is_half || !everything) continue;
+  for (const Skipped& one : answers.skipped) {
+    if (!is_error(one, answers, all_algorithms)) continue;
     impossible.add({}, fmt::format("{} is not possible here: {}", one.algorithm, one.reason),
                    one.instead);
   }
   impossible.throw_if_any(ErrorKind::unsupported);
+}
+
+template <class AnyAnswers>
+void print_tolerated(const Console& console, const AnyAnswers& answers, bool all_algorithms) {
+  std::vector<Skipped> tolerated = answers.skipped;
+  std::erase_if(tolerated,
+                [&](const Skipped& one) { return is_error(one, answers, all_algorithms); });
+  print_skipped(console, tolerated);
 }
 
 }  // namespace
@@ -181,13 +196,21 @@ Sweep read_sweep(Arguments& arguments) {
   return sweep;
 }
 
+void print_not_here(const Console& console, const Answers& answers, bool all_algorithms) {
+  print_tolerated(console, answers, all_algorithms);
+}
+
+void print_not_here(const Console& console, const TrainingAnswers& answers, bool all_algorithms) {
+  print_tolerated(console, answers, all_algorithms);
+}
+
 int conclude(const Answers& answers, bool all_algorithms) {
-  require_possible(answers.skipped, !all_algorithms || answers.outcomes.empty());
+  require_possible(answers, all_algorithms);
   return answers.all_right() ? 0 : 1;
 }
 
 int conclude(const TrainingAnswers& answers, bool all_algorithms) {
-  require_possible(answers.skipped, !all_algorithms || answers.outcomes.empty());
+  require_possible(answers, all_algorithms);
   return std::ranges::any_of(answers.skipped, &Skipped::is_refused) ? 1 : 0;
 }
 

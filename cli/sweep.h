@@ -42,6 +42,10 @@ AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
 Sweep read_sweep(Arguments& arguments);
 
+/// Prints what does not apply here, unless `conclude` raises it as an error.
+void print_not_here(const Console& console, const Answers& answers, bool all_algorithms);
+void print_not_here(const Console& console, const TrainingAnswers& answers, bool all_algorithms);
+
 /// The exit code: 1 when a program was refused or a result was wrong, else 0. Throws
 /// Error{unsupported} when something was asked for by name that does not apply, or when nothing
 /// applied at all.

@@ -92,4 +92,26 @@ void print_table_notes(const Console& console, const std::vector<TrainingOutcome
   for (const std::string& line : lines) console.out << wrap(line, console.width, "# ");
 }
 
+void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {
+  for (const Skipped& one : skipped) {
+    if (one.is_refused) continue;
+    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
+                        "# ");
+  }
+}
+
+void Refusals::add(const std::vector<Diagnostic>& problems) {
+  for (const Diagnostic& problem : problems) {
+    std::string text = render(problem);
+    if (std::ranges::count(problems_, text) == 0) problems_.push_back(std::move(text));
+  }
+}
+
+void Refusals::print() {
+  if (problems_.empty()) return;
+  console_.out << std::flush;
+  for (const std::string& problem : problems_) say(console_, problem);
+  problems_.clear();
+}
+
 }  // namespace espalier

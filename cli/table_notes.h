@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "scenarios/training_study.h"
+#include "scenarios/answers.h"
 
 namespace espalier {
 
@@ -20,5 +20,28 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
                        ShownChoice shown = ShownChoice::in_label);
 /// The notes of iterations of training, each once.
 void print_table_notes(const Console& console, const std::vector<TrainingOutcome>& outcomes);
+
+/// "# Not here: ring: no route ...". Refused programs are left to `Refusals`.
+void print_skipped(const Console& console, const std::vector<Skipped>& skipped);
+
+/// What the verifier says of the programs it refuses, to `err`. Kept while a table shows its rows
+/// as they come: on a terminal the table stays whole.
+class Refusals {
+ public:
+  /// The console must outlive it.
+  explicit Refusals(const Console& console) : console_(console) {}
+  ~Refusals() { print(); }
+  Refusals(const Refusals&) = delete;
+  Refusals& operator=(const Refusals&) = delete;
+
+  /// A program is refused for every size: what is known is not added again.
+  void add(const std::vector<Diagnostic>& problems);
+  /// Prints what was added and forgets it, as does the end of its life.
+  void print();
+
+ private:
+  const Console& console_;
+  std::vector<std::string> problems_;
+};
 
 }  // namespace espalier

@@ -97,7 +97,6 @@ void TrainingTable::add(const TrainingOutcome& outcome) {
 
 void TrainingTable::finish(const TrainingAnswers& answers) {
   print_table_notes(console_, answers.outcomes);
-  print_skipped(console_, answers.skipped);
   console_.out << std::flush;
 }
 

@@ -17,7 +17,7 @@ class TrainingTable {
 
   /// The row of an outcome; nothing when it did not run.
   void add(const TrainingOutcome& outcome);
-  /// What was skipped.
+  /// What stands below the table.
   void finish(const TrainingAnswers& answers);
 
  private:

@@ -5,8 +5,8 @@
 
 #include "cli/compare_table.h"
 #include "cli/probing.h"
-#include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/table_notes.h"
 #include "cli/verb.h"
 #include "core/file.h"
 #include "probe/doubts.h"
@@ -33,6 +33,7 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
                     const std::vector<Query>& queries, const std::string& where, bool print) {
   std::size_t columns = 0;
   for (const Query& query : queries) columns = std::max(columns, widest_label(predicting, query));
+  Refusals refusals(console);
   CompareTable table(console, where, columns);
   Progress progress(console, 2 * queries.size());
   const auto predict = [&](const Query& query) {
@@ -46,7 +47,7 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
   Comparisons comparisons =
       compare_table(queries, predict, measure, [&](const Outcome& measured, const Comparison* row) {
         progress.erase();
-        print_problems(console, measured.problems);
+        refusals.add(measured.problems);
         if (print && row != nullptr) table.add(*row);
       });
   if (print) table.finish(comparisons);
@@ -98,6 +99,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   const bool print = json != "-" && trace != "-" && output != "-";
   const Comparisons comparisons =
       compare(console, predicting, measuring, sweep.queries(), where, print);
+  if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
   const Outcome* best = comparisons.measured.best();
   // The trace takes one run more, which may fail.
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));

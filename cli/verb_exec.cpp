@@ -6,8 +6,8 @@
 
 #include "cli/exec_table.h"
 #include "cli/probing.h"
-#include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/table_notes.h"
 #include "cli/verb.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
@@ -36,6 +36,7 @@ void require_room(const Console& console, Study& study, const Sweep& sweep) {
 /// Runs one algorithm for every size, with a progress bar; prints its table when `print`.
 Answers execute(const Console& console, Study& study, const std::vector<Query>& queries,
                 bool print) {
+  Refusals refusals(console);
   ExecTable table(console);
   Progress progress(console, 2 * queries.size());
   const auto ask = [&](const Query& query) {
@@ -45,8 +46,8 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
   Answers answers =
       execute_table(queries, ask, [&](const Outcome& out_of_place, const Outcome& in_place) {
         progress.erase();
-        print_problems(console, out_of_place.problems);
-        print_problems(console, in_place.problems);
+        refusals.add(out_of_place.problems);
+        refusals.add(in_place.problems);
         if (print) table.add(out_of_place, in_place);
       });
   if (print) table.finish(answers);
@@ -66,12 +67,14 @@ int run_exec(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep);
+  const bool print = json != "-";
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
     one.algorithms = {algorithm};
-    answers.add(execute(console, study, one.queries(), json != "-"));
+    answers.add(execute(console, study, one.queries(), print));
   }
+  if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
   return conclude(answers, sweep.all_algorithms);
 }

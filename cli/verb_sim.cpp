@@ -28,6 +28,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-";
   const Answers answers = simulate_table(console, study, sweep.queries(), print);
+  if (print) print_not_here(console, answers, sweep.all_algorithms);
   const Outcome* best = answers.best();
   if (print && best != nullptr) {
     if (shown_links > 0) print_links(console, *best, static_cast<int>(shown_links));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/table_notes.h"
 #include "cli/training_table.h"
 #include "cli/verb.h"
 #include "core/units.h"
@@ -108,6 +108,26 @@ TrainingWords read_training(Arguments& arguments) {
   return training;
 }
 
+/// Asks the questions of the table with a progress bar; prints it when `print`.
+TrainingAnswers train_all(const Console& console, Study& study, Simulator& simulator,
+                          const TrainingSweep& sweep, bool print) {
+  Refusals refusals(console);
+  std::optional<TrainingTable> table;
+  if (print) table.emplace(console, sweep);
+  Progress progress(console, sweep.queries().size());
+  const auto ask = [&](const TrainingQuery& query) {
+    progress.step(progress_label(query));
+    return train(study, simulator, query);
+  };
+  TrainingAnswers answers = train_table(sweep, ask, [&](const TrainingOutcome& outcome) {
+    progress.erase();
+    refusals.add(outcome.problems);
+    if (table) table->add(outcome);
+  });
+  if (table) table->finish(answers);
+  return answers;
+}
+
 int run_train(Arguments& arguments, const Console& console) {
   const TrainingWords training = read_training(arguments);
   const std::string json = arguments.output("--json");
@@ -118,20 +138,8 @@ int run_train(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && save != "-";
-  std::optional<TrainingTable> table;
-  if (print) table.emplace(console, training.sweep);
-  Progress progress(console, training.sweep.queries().size());
-  const auto ask = [&](const TrainingQuery& query) {
-    progress.step(progress_label(query));
-    return train(study, simulator, query);
-  };
-  const TrainingAnswers answers =
-      train_table(training.sweep, ask, [&](const TrainingOutcome& outcome) {
-        progress.erase();
-        print_problems(console, outcome.problems);
-        if (table) table->add(outcome);
-      });
-  if (table) table->finish(answers);
+  const TrainingAnswers answers = train_all(console, study, simulator, training.sweep, print);
+  if (print) print_not_here(console, answers, training.all_algorithms);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
   if (!json.empty()) write_output(console, json, answers_json(answers));

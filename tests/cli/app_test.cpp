@@ -137,6 +137,68 @@ std::string figures(const std::string& json) {
   return json.substr(begin, json.find('\n', begin) - begin);
 }
 
+TEST(App, AlgorithmsThatDoNotApplyAreNamedOnce) {
+  const auto times = [](const std::vector<std::string>& words, const std::string& reason) {
+    const Result result = run(words);
+    const std::string all = result.out + result.err;
+    int count = 0;
+    for (std::size_t at = all.find(reason); at != std::string::npos; at = all.find(reason, at + 1))
+      ++count;
+    return count;
+  };
+  const std::string no_host = "cannot reach a host memory";
+  EXPECT_EQ(
+      times({"sim", "--topology", "full:n=4", "--algorithm", "parameter_server:host=1"}, no_host),
+      1);
+  EXPECT_EQ(times({"compare", "--topology", "full:n=4", "--algorithm", "parameter_server:host=1"},
+                  no_host),
+            1);
+  EXPECT_EQ(times({"train", "--topology", "full:n=4", "--algorithm", "parameter_server:host=1",
+                   "--model", "resnet50", "--compute-ms", "1", "--batch", "1"},
+                  no_host),
+            1);
+  const std::string not_power = "needs a power of two as";
+  EXPECT_EQ(times({"exec", "--ranks", "3", "--collective", "reducescatter", "--algorithm",
+                   "halving_doubling", "--size", "1KiB"},
+                  not_power),
+            1);
+}
+
+/// On a terminal both streams are one.
+TEST(App, TablesStayWholeWhenAProgramIsRefused) {
+  const std::string file = temp_file("race.esp");
+  write_file(file,
+             "program mine\ncollective allreduce\nranks 2\nunits 1\n"
+             "0: r1.tmp[0] <- r0.in[0]\n"
+             "1: r1.out[0] <- r1.in[0] + r1.tmp[0]\n"
+             "2: r0.out[0] <- r0.in[0] + r1.in[0]\n");
+  const auto on_a_terminal = [&](std::vector<std::string> words) {
+    words.insert(words.end(),
+                 {"--algorithm", "ring", file, "--size", "1KiB,2KiB", "--topology", "full:n=2"});
+    std::ostringstream terminal;
+    EXPECT_EQ(run_app(words, terminal, terminal), 1) << terminal.str();
+    return terminal.str();
+  };
+  for (const char* verb : {"sim", "compare", "exec"}) {
+    const std::string shown = on_a_terminal({verb});
+    const std::size_t error = shown.find("error: op 1");
+    EXPECT_NE(error, std::string::npos) << shown;
+    EXPECT_LT(shown.rfind("\n        2048  "), error) << shown;
+    EXPECT_EQ(shown.find("error: op 1", error + 1), std::string::npos) << "twice: " << shown;
+  }
+}
+
+TEST(App, TheFastestIsExplainedWhereItIsMarked) {
+  const auto table = [](const char* algorithms) {
+    return run({"sim", "--topology", "full:n=4", "--size", "1KiB", "--collective", "allreduce",
+                "--algorithm", "ring", algorithms})
+        .out;
+  };
+  const std::string two = table("optimal");
+  EXPECT_LT(two.find("fabric  *\n"), two.find("# * is the fastest\n")) << two;
+  EXPECT_EQ(table("parameter_server:host=1").find('*'), std::string::npos);
+}
+
 TEST(App, APlanThatWasSavedIsAnAlgorithm) {
   const std::string saved = temp_file("best.esp");
   const std::vector<std::string> where = {"--topology", "dgx1-v100", "--gpus",
