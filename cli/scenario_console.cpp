@@ -50,15 +50,19 @@ void print_summary(const Console& console, const Scenario& scenario,
   if (executed > 0) {
     console.out << fmt::format(", {} executed with {} wrong elements", executed, wrong);
   }
-  if (const auto refused = answers.refused(); !refused.empty()) {
-    console.out << fmt::format("; refused by the verifier: {}", join(refused, ", "));
-  }
   if (!results.judged.empty()) {
     console.out << fmt::format("; {} of {} as expected",
                                std::ranges::count_if(results.judged, &Judged::as_expected),
                                counted(results.judged.size(), "expectation"));
   }
   console.out << '\n';
+  if (const auto refused = answers.refused(); !refused.empty()) {
+    const std::string text =
+        wrap(fmt::format("FAILED: {} refused by the verifier: {}",
+                         counted(refused.size(), "program"), join(refused, ", ")),
+             console.width, "# ");
+    console.out << styled(console, Style::bold, text);
+  }
 }
 
 }  // namespace
