@@ -34,38 +34,28 @@ const ExecutedPart* executed(const Outcome& one) {
 std::vector<ReportField<Outcome>> question_fields() {
   using Of = const Outcome&;
   return {
-      {"schema", 0, true, [](Of) { return Json("espalier.report/1"); }},
-      {"scenario", kStudyColumns, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
-      {"block", kStudyColumns + 1, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
-      {"topology", 1, true, [](Of one) { return or_null(has_machine(one), one.query.topology); }},
-      {"collective", 5, true, [](Of one) { return Json(to_string(one.query.collective)); }},
-      {"algorithm", 8, true, [](Of one) { return Json(one.query.algorithm); }},
-      {"chosen", 9, true, [](Of one) { return if_not_empty(one.chosen); }},
-      {"profile", 4, true, [](Of one) { return or_null(has_machine(one), one.query.profile); }},
-      {"links_scope", kStudyColumns + 2, true,
-       [](Of one) { return or_null(has_machine(one), to_string(one.query.links)); }},
-      {"gpus", 0, true, [](Of one) { return gpu_numbers(one.query, one.ranks); }},
-      {"gpus", 2, false,
-       [](Of one) { return Json(format_ranges(gpu_numbers(one.query, one.ranks))); }},
-      {"relays", 0, true,
-       [](Of one) { return if_any(!one.query.relays.empty(), one.query.relays); }},
-      {"relays", kStudyColumns + 3, false,
-       [](Of one) { return Json(format_ranges(one.query.relays)); }},
-      {"ranks", 3, true, [](Of one) { return Json(one.ranks); }},
-      {"root", 6, true,
-       [](Of one) { return or_null(info(one.query.collective).rooted, one.query.root); }},
-      {"in_place", 7, true, [](Of one) { return Json(one.query.in_place); }},
-      {"dtype", 10, true,
+      {"schema", [](Of) { return Json("espalier.report/1"); }},
+      {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
+      {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
+      {"topology", [](Of one) { return or_null(has_machine(one), one.query.topology); }},
+      {"collective", [](Of one) { return Json(to_string(one.query.collective)); }},
+      {"algorithm", [](Of one) { return Json(one.query.algorithm); }},
+      {"chosen", [](Of one) { return if_not_empty(one.chosen); }},
+      {"profile", [](Of one) { return or_null(has_machine(one), one.query.profile); }},
+      {"links_scope", [](Of one) { return or_null(has_machine(one), to_string(one.query.links)); }},
+      {"gpus", [](Of one) { return gpu_numbers(one.query, one.ranks); }},
+      {"relays", [](Of one) { return if_any(!one.query.relays.empty(), one.query.relays); }},
+      {"ranks", [](Of one) { return Json(one.ranks); }},
+      {"root", [](Of one) { return or_null(info(one.query.collective).rooted, one.query.root); }},
+      {"in_place", [](Of one) { return Json(one.query.in_place); }},
+      {"dtype",
        [](Of one) { return or_null(executed(one) != nullptr, to_string(one.query.run.type)); }},
-      {"op", 11, true,
+      {"op",
        [](Of one) {
          return or_null(executed(one) != nullptr && info(one.query.collective).reduces,
                         to_string(one.query.run.op));
        }},
-      {"iters", 0, true,
-       [](Of one) { return or_null(executed(one) != nullptr, one.query.run.iterations); }},
+      {"iters", [](Of one) { return or_null(executed(one) != nullptr, one.query.run.iterations); }},
   };
 }
 
@@ -73,45 +63,60 @@ std::vector<ReportField<Outcome>> question_fields() {
 std::vector<ReportField<Outcome>> answer_fields() {
   using Of = const Outcome&;
   return {
-      {"size_bytes", 13, true, [](Of one) { return Json(one.report.message_bytes); }},
-      {"chunk_bytes", 14, true, [](Of one) { return Json(one.chunk_bytes); }},
-      {"chunk_note", 0, true, [](Of one) { return if_not_empty(one.chunk_note); }},
-      {"program_note", 0, true, [](Of one) { return if_not_empty(one.program_note); }},
-      {"backend", 12, true, [](Of one) { return Json(one.backend); }},
-      {"engine", 0, true,
+      {"size_bytes", [](Of one) { return Json(one.report.message_bytes); }},
+      {"chunk_bytes", [](Of one) { return Json(one.chunk_bytes); }},
+      {"chunk_note", [](Of one) { return if_not_empty(one.chunk_note); }},
+      {"program_note", [](Of one) { return if_not_empty(one.program_note); }},
+      {"backend", [](Of one) { return Json(one.backend); }},
+      {"engine",
        [](Of one) { return one.report.simulated ? Json(one.report.simulated->engine) : Json(); }},
-      {"notes", 0, true,
+      {"notes",
        [](Of one) {
          return executed(one) != nullptr && !executed(one)->notes.empty()
                     ? Json(executed(one)->notes)
                     : left_out();
        }},
-      {"time_s", 15, true, [](Of one) { return rounded(one.report.time_s); }},
-      {"min_time_s", 16, true,
+      {"time_s", [](Of one) { return rounded(one.report.time_s); }},
+      {"min_time_s",
        [](Of one) {
          return executed(one) != nullptr ? rounded(executed(one)->min_time_s) : Json();
        }},
-      {"max_time_s", 17, true,
+      {"max_time_s",
        [](Of one) {
          return executed(one) != nullptr ? rounded(executed(one)->max_time_s) : Json();
        }},
-      {"algbw_gbps", 18, true, [](Of one) { return rounded(one.report.algbw_gbps()); }},
-      {"busbw_gbps", 19, true, [](Of one) { return rounded(one.busbw_gbps()); }},
-      {"bound_gbps", 20, false,
-       [](Of one) { return one.bound ? rounded(one.bound->algbw_gbps) : Json(); }},
-      {"fraction", 21, false, [](Of one) { return one.bound ? rounded(one.fraction) : Json(); }},
-      {"transfers", 22, true, [](Of one) { return Json(one.report.transfers); }},
-      {"verified", 0, true, [](Of one) { return Json(one.verified); }},
-      {"order_consistent", 0, true, [](Of one) { return Json(one.order_consistent); }},
-      {"wrong", 23, true,
+      {"algbw_gbps", [](Of one) { return rounded(one.report.algbw_gbps()); }},
+      {"busbw_gbps", [](Of one) { return rounded(one.busbw_gbps()); }},
+      {"bound_gbps", [](Of one) { return one.bound ? rounded(one.bound->algbw_gbps) : Json(); },
+       false},
+      {"fraction", [](Of one) { return one.bound ? rounded(one.fraction) : Json(); }, false},
+      {"transfers", [](Of one) { return Json(one.report.transfers); }},
+      {"verified", [](Of one) { return Json(one.verified); }},
+      {"order_consistent", [](Of one) { return Json(one.order_consistent); }},
+      {"wrong",
        [](Of one) {
          return executed(one) != nullptr && executed(one)->wrong ? Json(*executed(one)->wrong)
                                                                  : Json();
        }},
+      {"refused", [](Of) { return Json(false); }, false},
+      {"skipped", [](Of) { return Json(); }, false},
   };
 }
 
 }  // namespace
+
+const std::vector<std::string_view>& table_columns() {
+  static const std::vector<std::string_view> columns = {
+      "topology", "gpus", "ranks", "profile", "collective", "root", "in_place", "algorithm",
+      "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s", "min_time_s",
+      "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "fraction", "transfers", "wrong",
+      // Of training.
+      "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",
+      "communication_s", "exposed_s", "hidden_s", "iteration_s", "samples_per_s", "efficiency",
+      // Of all rows: who asked, and what became of it.
+      "scenario", "block", "links_scope", "relays", "refused", "skipped"};
+  return columns;
+}
 
 const std::vector<ReportField<Outcome>>& outcome_fields() {
   static const std::vector<ReportField<Outcome>> fields = [] {
@@ -125,46 +130,41 @@ const std::vector<ReportField<Outcome>>& outcome_fields() {
 const std::vector<ReportField<TrainingOutcome>>& training_fields() {
   using Of = const TrainingOutcome&;
   static const std::vector<ReportField<TrainingOutcome>> fields = {
-      {"schema", 0, true, [](Of) { return Json("espalier.training/1"); }},
-      {"scenario", kStudyColumns, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
-      {"block", kStudyColumns + 1, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
-      {"model", 6, true, [](Of one) { return Json(one.query.model->name); }},
-      {"topology", 1, true, [](Of one) { return Json(one.query.exchange.topology); }},
-      {"algorithm", 5, true, [](Of one) { return Json(one.query.exchange.algorithm); }},
-      {"profile", 4, true, [](Of one) { return Json(one.query.exchange.profile); }},
-      {"links_scope", kStudyColumns + 2, true,
-       [](Of one) { return Json(to_string(one.query.exchange.links)); }},
-      {"gpus", 0, true, [](Of one) { return gpu_numbers(one.query.exchange, one.ranks); }},
-      {"gpus", 2, false,
-       [](Of one) { return Json(format_ranges(gpu_numbers(one.query.exchange, one.ranks))); }},
-      {"relays", 0, true,
+      {"schema", [](Of) { return Json("espalier.training/1"); }},
+      {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
+      {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
+      {"model", [](Of one) { return Json(one.query.model->name); }},
+      {"topology", [](Of one) { return Json(one.query.exchange.topology); }},
+      {"algorithm", [](Of one) { return Json(one.query.exchange.algorithm); }},
+      {"profile", [](Of one) { return Json(one.query.exchange.profile); }},
+      {"links_scope", [](Of one) { return Json(to_string(one.query.exchange.links)); }},
+      {"gpus", [](Of one) { return gpu_numbers(one.query.exchange, one.ranks); }},
+      {"relays",
        [](Of one) {
          return if_any(!one.query.exchange.relays.empty(), one.query.exchange.relays);
        }},
-      {"relays", kStudyColumns + 3, false,
-       [](Of one) { return Json(format_ranges(one.query.exchange.relays)); }},
-      {"ranks", 3, true, [](Of one) { return Json(one.ranks); }},
-      {"batch", 7, true, [](Of one) { return Json(one.query.batch); }},
-      {"step_s", 8, true, [](Of one) { return rounded(one.query.step_s); }},
-      {"step_source", 0, true, [](Of one) { return Json(one.query.step_source); }},
-      {"dtype", 9, true, [](Of one) { return Json(to_string(one.query.type)); }},
-      {"fusion_bytes", 10, true, [](Of one) { return Json(one.query.fusion_bytes); }},
-      {"overlap", 11, true, [](Of one) { return Json(one.query.overlap); }},
-      {"message_bytes", 12, true, [](Of one) { return Json(one.report.message_bytes); }},
-      {"compute_s", 13, true, [](Of one) { return rounded(one.compute_s); }},
-      {"communication_s", 14, true, [](Of one) { return rounded(one.communication_s); }},
-      {"exposed_s", 15, true, [](Of one) { return rounded(one.exposed_s()); }},
-      {"hidden_s", 16, true, [](Of one) { return rounded(one.hidden_s()); }},
-      {"iteration_s", 17, true, [](Of one) { return rounded(one.iteration_s()); }},
-      {"samples_per_s", 18, true, [](Of one) { return rounded(one.samples_per_s()); }},
-      {"efficiency", 19, true, [](Of one) { return rounded(one.efficiency()); }},
-      {"notes", 0, true, [](Of one) { return if_any(!one.notes.empty(), one.notes); }},
-      {"transfers", 20, true, [](Of one) { return Json(one.report.transfers); }},
-      {"verified", 0, true, [](Of) { return Json(true); }},  // otherwise it is refused
-      {"order_consistent", 0, true, [](Of one) { return Json(one.order_consistent); }},
-      {"engine", 0, true, [](Of one) { return Json(one.report.simulated->engine); }},
+      {"ranks", [](Of one) { return Json(one.ranks); }},
+      {"batch", [](Of one) { return Json(one.query.batch); }},
+      {"step_s", [](Of one) { return rounded(one.query.step_s); }},
+      {"step_source", [](Of one) { return Json(one.query.step_source); }},
+      {"dtype", [](Of one) { return Json(to_string(one.query.type)); }},
+      {"fusion_bytes", [](Of one) { return Json(one.query.fusion_bytes); }},
+      {"overlap", [](Of one) { return Json(one.query.overlap); }},
+      {"message_bytes", [](Of one) { return Json(one.report.message_bytes); }},
+      {"compute_s", [](Of one) { return rounded(one.compute_s); }},
+      {"communication_s", [](Of one) { return rounded(one.communication_s); }},
+      {"exposed_s", [](Of one) { return rounded(one.exposed_s()); }},
+      {"hidden_s", [](Of one) { return rounded(one.hidden_s()); }},
+      {"iteration_s", [](Of one) { return rounded(one.iteration_s()); }},
+      {"samples_per_s", [](Of one) { return rounded(one.samples_per_s()); }},
+      {"efficiency", [](Of one) { return rounded(one.efficiency()); }},
+      {"notes", [](Of one) { return if_any(!one.notes.empty(), one.notes); }},
+      {"transfers", [](Of one) { return Json(one.report.transfers); }},
+      {"verified", [](Of) { return Json(true); }},  // otherwise it is refused
+      {"order_consistent", [](Of one) { return Json(one.order_consistent); }},
+      {"engine", [](Of one) { return Json(one.report.simulated->engine); }},
+      {"refused", [](Of) { return Json(false); }, false},
+      {"skipped", [](Of) { return Json(); }, false},
   };
   return fields;
 }
@@ -172,27 +172,23 @@ const std::vector<ReportField<TrainingOutcome>>& training_fields() {
 const std::vector<ReportField<Skipped>>& skipped_fields() {
   using Of = const Skipped&;
   static const std::vector<ReportField<Skipped>> fields = {
-      {"schema", 0, true, [](Of) { return Json("espalier.skipped/1"); }},
-      {"scenario", kStudyColumns, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
-      {"block", kStudyColumns + 1, true,
-       [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
-      {"topology", kFills, true,
-       [](Of one) { return or_null(!one.topology.empty(), one.topology); }},
-      {"profile", kFills, true, [](Of one) { return or_null(!one.topology.empty(), one.profile); }},
-      {"links_scope", kStudyColumns + 2, true,
-       [](Of one) { return or_null(!one.topology.empty(), to_string(one.links)); }},
-      {"gpus", 0, true, [](Of one) { return or_null(!one.gpus.empty(), one.gpus); }},
-      {"gpus", kFills, false, [](Of one) { return Json(format_ranges(one.gpus)); }},
-      {"relays", 0, true, [](Of one) { return if_any(!one.relays.empty(), one.relays); }},
-      {"relays", kStudyColumns + 3, false, [](Of one) { return Json(format_ranges(one.relays)); }},
-      {"collective", kFills, true, [](Of one) { return Json(one.collective); }},
-      {"algorithm", kFills, true, [](Of one) { return Json(one.algorithm); }},
-      {"model", kFills, true, [](Of one) { return if_not_empty(one.model); }},
-      {"refused", 0, true, [](Of one) { return if_any(one.is_refused, true); }},
-      {"reason", 0, true, [](Of one) { return Json(one.reason); }},
-      {"instead", 0, true, [](Of one) { return if_not_empty(one.instead); }},
-      {"skipped", kStudyColumns + 4, false, [](Of one) { return Json(one.reason); }},
+      {"schema", [](Of) { return Json("espalier.skipped/1"); }},
+      {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
+      {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
+      {"topology", [](Of one) { return or_null(!one.topology.empty(), one.topology); }},
+      {"profile", [](Of one) { return or_null(!one.topology.empty(), one.profile); }},
+      {"links_scope", [](Of one) { return or_null(!one.topology.empty(), to_string(one.links)); }},
+      {"gpus", [](Of one) { return or_null(!one.gpus.empty(), one.gpus); }},
+      {"relays", [](Of one) { return if_any(!one.relays.empty(), one.relays); }},
+      {"ranks", [](Of one) { return or_null(one.ranks > 0, one.ranks); }},
+      {"in_place", [](Of one) { return one.in_place ? Json(*one.in_place) : Json(); }},
+      {"collective", [](Of one) { return Json(one.collective); }},
+      {"algorithm", [](Of one) { return Json(one.algorithm); }},
+      {"model", [](Of one) { return if_not_empty(one.model); }},
+      {"refused", [](Of one) { return Json(one.is_refused); }},
+      {"reason", [](Of one) { return Json(one.reason); }},
+      {"instead", [](Of one) { return if_not_empty(one.instead); }},
+      {"skipped", [](Of one) { return Json(one.reason); }, false},
   };
   return fields;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,19 +14,16 @@
 
 namespace espalier {
 
-/// Columns from this one on tell who asked, and stand at the end of a table.
-inline constexpr int kStudyColumns = 100;
-/// In a column that other rows have; it makes none of its own.
-inline constexpr int kFills = -1;
-
 template <class Answer>
 struct ReportField {
   std::string_view name;
-  int column = 0;  ///< its place among the columns of CSV; 0: none
-  bool is_in_json = true;
   /// The figure or text; a discarded value leaves the key out, null does not.
   Json (*value)(const Answer& answer) = nullptr;
+  bool is_in_json = true;  ///< else it is for tables only
 };
+
+/// The fields that are columns of CSV, in their order.
+const std::vector<std::string_view>& table_columns();
 
 /// Of `espalier.report/1`, `espalier.training/1` and `espalier.skipped/1`, in the order of their
 /// keys, without what is a list (links, buckets, steps).
@@ -48,14 +46,12 @@ Json object_of(const std::vector<ReportField<Answer>>& fields, const Answer& ans
   return json;
 }
 
-/// The cells of a row, by column.
+/// The field of that name; null when these answers have none.
 template <class Answer>
-Json row_of(const std::vector<ReportField<Answer>>& fields, const Answer& answer) {
-  Json row = Json::object();
-  for (const ReportField<Answer>& field : fields) {
-    if (field.column != 0) row[std::string(field.name)] = field.value(answer);
-  }
-  return row;
+const ReportField<Answer>* find_field(const std::vector<ReportField<Answer>>& fields,
+                                      std::string_view name) {
+  const auto field = std::ranges::find(fields, name, &ReportField<Answer>::name);
+  return field == fields.end() ? nullptr : &*field;
 }
 
 }  // namespace espalier

@@ -13,43 +13,43 @@ namespace espalier {
 
 namespace {
 
-std::string csv_cell(const Json& value) {
+/// GPUs, the only lists in tables, are written as ranges.
+std::string text_of(const Json& value) {
   if (value.is_null() || value.is_discarded()) return {};
-  if (!value.is_string()) return value.dump();
-  const auto& text = value.get_ref<const std::string&>();
+  if (value.is_array()) return format_ranges(value.get<std::vector<int>>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string csv_cell(const Json& value) {
+  const std::string text = text_of(value);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + '"';
 }
 
-/// The columns of a table of several kinds of rows, each once: those of the first kind, then what
-/// others have besides, and at last those that tell who asked.
-class Columns {
- public:
-  template <class Answer>
-  void add(const std::vector<ReportField<Answer>>& fields) {
-    std::vector<std::pair<int, std::string>> mine;
-    for (const ReportField<Answer>& field : fields) {
-      if (field.column > 0) mine.emplace_back(field.column, field.name);
-    }
-    std::ranges::sort(mine);
-    for (const auto& [column, name] : mine) {
-      auto& columns = column < kStudyColumns ? figures_ : askers_;
-      if (std::ranges::count(columns, name) == 0) columns.push_back(name);
-    }
+template <class Answer>
+void add_row(const std::vector<ReportField<Answer>>& fields, const Answer& answer,
+             const std::vector<std::string_view>& columns, std::string& text) {
+  std::vector<std::string> cells;
+  for (const std::string_view column : columns) {
+    const ReportField<Answer>* field = find_field(fields, column);
+    cells.push_back(field == nullptr ? "" : csv_cell(field->value(answer)));
   }
+  text += join(cells, ",") + "\r\n";
+}
 
-  std::vector<std::string> names() const {
-    std::vector<std::string> all = figures_;
-    all.insert(all.end(), askers_.begin(), askers_.end());
-    return all;
-  }
-
- private:
-  std::vector<std::string> figures_;
-  std::vector<std::string> askers_;
-};
+/// Those that the rows have. What was skipped fills the columns of what ran.
+std::vector<std::string_view> columns_of(const ScenarioResults& results) {
+  const bool has_training = !results.trained.empty();
+  const bool has_collectives = !has_training || !results.answers.outcomes.empty();
+  std::vector<std::string_view> columns = table_columns();
+  std::erase_if(columns, [&](std::string_view name) {
+    return !(has_collectives && find_field(outcome_fields(), name) != nullptr) &&
+           !(has_training && find_field(training_fields(), name) != nullptr);
+  });
+  return columns;
+}
 
 }  // namespace
 
@@ -63,25 +63,16 @@ std::string results_json(const ScenarioResults& results) {
 }
 
 std::string results_csv(const ScenarioResults& results) {
-  const auto& outcomes = results.answers.outcomes;
-  Columns columns;
-  if (results.trained.empty() || !outcomes.empty()) columns.add(outcome_fields());
-  if (!results.trained.empty()) columns.add(training_fields());
-  columns.add(skipped_fields());
-  std::vector<Json> rows;
-  for (const Outcome& one : outcomes) rows.push_back(row_of(outcome_fields(), one));
-  for (const TrainingOutcome& one : results.trained) rows.push_back(row_of(training_fields(), one));
-  for (const Skipped& one : results.answers.skipped) rows.push_back(row_of(skipped_fields(), one));
-
-  const std::vector<std::string> names = columns.names();
-  std::string text = join(names, ",") + "\r\n";
-  for (const Json& row : rows) {
-    std::vector<std::string> cells;
-    for (const std::string& name : names) {
-      const auto value = row.find(name);
-      cells.push_back(value == row.end() ? "" : csv_cell(*value));
-    }
-    text += join(cells, ",") + "\r\n";
+  const std::vector<std::string_view> columns = columns_of(results);
+  std::string text = join({columns.begin(), columns.end()}, ",") + "\r\n";
+  for (const Outcome& one : results.answers.outcomes) {
+    add_row(outcome_fields(), one, columns, text);
+  }
+  for (const TrainingOutcome& one : results.trained) {
+    add_row(training_fields(), one, columns, text);
+  }
+  for (const Skipped& one : results.answers.skipped) {
+    add_row(skipped_fields(), one, columns, text);
   }
   return text;
 }

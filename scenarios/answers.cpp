@@ -15,6 +15,7 @@ Skipped skipped_of(const Query& query) {
   Skipped one;
   one.topology = query.topology;
   one.profile = query.profile;
+  one.in_place = query.in_place;
   one.gpus = query.gpus;
   one.relays = query.relays;
   one.links = query.links;
@@ -27,6 +28,7 @@ Skipped skipped_of(const Query& query) {
 template <class Answer>
 Skipped skipped_of(const Query& query, const Answer& outcome) {
   Skipped one = skipped_of(query);
+  one.ranks = outcome.ranks;
   one.is_refused = !outcome.skipped;
   if (!one.is_refused) {
     one.reason = *outcome.skipped;
@@ -69,6 +71,12 @@ void Answers::add_half(const Outcome& outcome) {
   add(one);
 }
 
+void Answers::add_neither(const Outcome& outcome) {
+  Skipped one = skipped_of(outcome.query, outcome);
+  one.in_place.reset();
+  add(one);
+}
+
 void Answers::add(Answers more) {
   std::ranges::move(more.outcomes, std::back_inserter(outcomes));
   for (const Skipped& one : more.skipped) add(one);
@@ -107,6 +115,7 @@ void TrainingAnswers::add(TrainingOutcome outcome) {
   if (!outcome.ran()) {
     Skipped one = skipped_of(outcome.query.exchange, outcome);
     one.collective = to_string(Collective::allreduce);
+    one.in_place.reset();
     one.model = outcome.query.model->name;
     add_once(skipped, one);
     return;

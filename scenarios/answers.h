@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace espalier {
 struct Skipped {
   std::string topology;  ///< empty without a machine
   std::string profile;
+  int ranks = 0;
+  std::optional<bool> in_place;  ///< nothing: it ran neither way, or it is training
   std::vector<int> gpus;
   std::vector<int> relays;
   LinkScope links = LinkScope::all;
@@ -37,6 +40,8 @@ struct Answers {
   void add(const Skipped& one);
   /// What did not run beside something that did: see Skipped::is_half.
   void add_half(const Outcome& outcome);
+  /// Skipped for one reason in place and not.
+  void add_neither(const Outcome& outcome);
   void add(Answers more);
   /// Notes who asked all this.
   void label(const AskedBy& asked_by);

@@ -177,6 +177,7 @@ class Runner {
     } else {
       Outcome nowhere;
       nowhere.query = query;
+      nowhere.ranks = best.ranks;
       nowhere.skipped = executor.unavailable;
       answers.add(std::move(nowhere));
     }

@@ -20,12 +20,19 @@ namespace {
 
 /// What the machine can't do, as an answer.
 template <class Answer>
-Json not_possible(const Error& error) {
+Json not_possible(const Error& error, int ranks) {
   std::vector<std::string> reasons;
   for (const Diagnostic& one : error.diagnostics()) reasons.push_back(one.message);
   Answer outcome;
   outcome.skipped = join(reasons, "; ");
+  outcome.ranks = ranks;
   return record_of(outcome);
+}
+
+/// The question about the machine.
+const Query& exchange_of(const std::variant<Query, TrainingQuery>& query) {
+  const auto* collective = std::get_if<Query>(&query);
+  return collective != nullptr ? *collective : std::get<TrainingQuery>(query).exchange;
 }
 
 std::string label_of(const std::variant<Query, TrainingQuery>& query) {
@@ -170,8 +177,9 @@ std::string ScenarioSweep::work(const Question& question) {
     return one_line(record_of(error));  // no answer to keep: the next attempt may have more
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) return one_line(record_of(error));
-    return one_line(is_collective ? not_possible<Outcome>(error)
-                                  : not_possible<TrainingOutcome>(error));
+    const int ranks = study_.ranks(exchange_of(question.query));
+    return one_line(is_collective ? not_possible<Outcome>(error, ranks)
+                                  : not_possible<TrainingOutcome>(error, ranks));
   } catch (const std::bad_alloc&) {
     return one_line(
         record_of(OutOfMemory("there is not enough memory for " + label_of(question.query))));

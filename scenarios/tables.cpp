@@ -36,6 +36,8 @@ Answers execute_table(
       Outcome& done = first ? out_of_place : in_place;
       if (done.ran()) answers.add_half(first ? in_place : out_of_place);
       answers.add(std::move(done));
+    } else if (out_of_place.skipped && out_of_place.skipped == in_place.skipped) {
+      answers.add_neither(out_of_place);
     } else {
       answers.add(std::move(out_of_place));
       answers.add(std::move(in_place));

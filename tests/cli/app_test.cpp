@@ -395,8 +395,11 @@ TEST(App, JsonSaysWhatWasSkippedAndWhy) {
     "profile": "kernel",
     "links_scope": "all",
     "gpus": null,
+    "ranks": 3,
+    "in_place": false,
     "collective": "allgather",
     "algorithm": "halving_doubling",
+    "refused": false,
     "reason": )"),
             std::string::npos)
       << some.out;
@@ -481,17 +484,18 @@ blocks:
   const std::string csv = run({"run", file, "--csv", "-"}).out;
   std::vector<std::string> ends;
   for (const std::string& row : split(csv, '\n')) {
-    // The last five cells; titles may hold commas.
+    // The last six cells; titles may hold commas.
     const std::size_t mark = row.find("telling,");
     ends.push_back(mark == std::string::npos ? "" : row.substr(mark));
   }
   EXPECT_EQ(csv.substr(0, csv.find('\r')).substr(csv.find(",scenario")),
-            ",scenario,block,links_scope,relays,skipped");
+            ",scenario,block,links_scope,relays,refused,skipped");
   ASSERT_EQ(ends.size(), 5U) << csv;  // header, three rows, and what follows the last
-  EXPECT_EQ(ends[1], "telling,\"one, two\",fabric,,\r");
-  EXPECT_EQ(ends[2], "telling,b,all,3,\r");
-  EXPECT_EQ(ends[3],
-            "telling,b,all,3,\"allgather needs a power of two as the number of ranks, not 3\"\r");
+  EXPECT_EQ(ends[1], "telling,\"one, two\",fabric,,false,\r");
+  EXPECT_EQ(ends[2], "telling,b,all,3,false,\r");
+  EXPECT_EQ(
+      ends[3],
+      "telling,b,all,3,false,\"allgather needs a power of two as the number of ranks, not 3\"\r");
   const std::string json = run({"run", file, "--json", "-"}).out;
   EXPECT_NE(json.find(R"("schema": "espalier.skipped/1",
     "scenario": "telling",
