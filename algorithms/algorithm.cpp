@@ -67,13 +67,19 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
 [[noreturn]] void throw_unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const Algorithm* algorithm : all_algorithms()) names.push_back(algorithm->name);
-  std::error_code ignored;
-  const bool is_file = std::filesystem::is_regular_file(name, ignored);
+  const auto is_file = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored);
+  };
   std::string help = did_you_mean(name, names, algorithm_synonyms());
-  if (name.find('=') != std::string::npos) {
+  if (name == "-") {
+    help = "a program is read more than once, so save it in a file first: ./FILE";
+  } else if (name.find('=') != std::string::npos) {
     help = "parameters follow their algorithm and a colon: knomial:k=4";
-  } else if (is_file) {
+  } else if (is_file(name)) {
     help = fmt::format("./{} is the program in the file of that name", name);
+  } else if (is_file(name + ".esp")) {
+    help = fmt::format("did you mean './{}.esp'?", name);
   }
   throw Error(ErrorKind::usage, fmt::format("there is no algorithm {}", quote(name)), help);
 }

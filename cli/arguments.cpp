@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/units.h"
@@ -33,6 +34,23 @@ std::vector<std::string> takers(std::string_view option) {
     if (find_use(*verb, option) != nullptr) names.emplace_back(verb->name);
   }
   return names;
+}
+
+/// "--size=" as "--size" and an empty word: for the parser the next word would be its value.
+std::vector<std::string> separate_empty_values(const Verb& verb,
+                                               const std::vector<std::string>& words) {
+  std::vector<std::string> separated;
+  for (const std::string& word : words) {
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    const bool is_empty = word.ends_with('=') && find_use(verb, name) != nullptr;
+    if (is_empty && option_spec(name).kind != WordKind::flag) {
+      separated.emplace_back(name);
+      separated.emplace_back();
+    } else {
+      separated.push_back(word);
+    }
+  }
+  return separated;
 }
 
 template <class Number>
@@ -65,28 +83,23 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     options.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   try {
-    parser.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    std::vector<std::string> separated = separate_empty_values(verb, words);
+    std::ranges::reverse(separated);
+    parser.parse(std::move(separated));
   } catch (const CLI::ParseError& error) {
-    // What is left to go wrong once unknown words are allowed: a value that is not there.
-    const std::string_view message = error.what();
-    const std::string name(message.substr(0, message.find(':')));
-    const auto spec = std::ranges::find(all_options(), name, &OptionSpec::name);
-    if (spec == all_options().end()) {
-      problem(std::string(message));
-    } else {
-      problem_of(name, spec->kind == WordKind::flag
-                           ? "takes no value"
-                           : fmt::format("needs a value: {}", spec->value));
-    }
-    finish();
+    refuse(error.what());
   }
+  bool has_empty = false;
   for (std::size_t i = 0; i < options.size(); ++i) {
     if (options[i]->count() == 0) continue;
     const OptionSpec& spec = option_spec(verb.options[i].name);
     std::vector<std::string> values = options[i]->results();
     if (spec.value_is_optional()) std::ranges::replace(values, std::string(), std::string("-"));
-    if (spec.kind != WordKind::flag) drop_empty(spec, values);
-    if (values.empty()) continue;
+    if (spec.kind != WordKind::flag && std::ranges::count(values, std::string()) > 0) {
+      problem_of(spec.name, "the value is empty", std::string(spec.meaning));
+      has_empty = true;
+      continue;
+    }
     const bool is_repeated = !spec.many && spec.kind != WordKind::flag && values.size() > 1;
     given_.emplace(spec.name, std::move(values));
     if (is_repeated) {
@@ -98,16 +111,38 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     if (word == "--") continue;
     (looks_like_option(word) ? unknown : positionals_).push_back(word);
   }
-  has_unknown_ = has_unknown_ || !unknown.empty();
+  has_unknown_ = !unknown.empty();
   note_strangers(unknown);
+  note_empty_names();
+  if (has_empty) finish();  // what seems to be missing was meant to be given
 }
 
-void Arguments::drop_empty(const OptionSpec& spec, std::vector<std::string>& values) {
-  if (std::erase(values, std::string()) == 0) return;
-  has_unknown_ = true;
-  const bool is_file = spec.kind == WordKind::file;
-  problem_of(spec.name, is_file ? "the name of the file is empty" : "the value is empty",
-             is_file ? "- stands for standard output" : fmt::format("give it {}", spec.value));
+/// What is left to go wrong once unknown words are allowed: a value that is not there.
+void Arguments::refuse(std::string_view message) {
+  const std::string name(message.substr(0, message.find(':')));
+  const auto spec = std::ranges::find(all_options(), name, &OptionSpec::name);
+  if (spec == all_options().end()) {
+    problem(std::string(message));
+  } else if (spec->kind == WordKind::flag) {
+    problem_of(name, "takes no value");
+  } else {
+    problem_of(name, "needs a value", std::string(spec->meaning));
+  }
+  finish();
+}
+
+void Arguments::note_empty_names() {
+  const auto given = given_.find("--algorithm");
+  if (given == given_.end()) return;
+  for (const std::string& word : given->second) {
+    const std::vector<std::string> names = split_algorithms(word);
+    const auto empty = static_cast<std::size_t>(std::ranges::count(names, std::string()));
+    if (empty == 0) continue;
+    problem_of("--algorithm",
+               fmt::format("{} {}", quote(word),
+                           empty == names.size() ? "names no algorithm" : "has a comma too many"),
+               "espalier list algorithms");
+  }
 }
 
 void Arguments::note_strangers(const std::vector<std::string>& unknown) {
@@ -134,8 +169,11 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
   }
   // The value of an unknown option looks like a word too many.
   for (int i = wanted.maximum; i < count && unknown.empty(); ++i) {
+    const bool is_program =
+        is_program_file(positionals_[i]) && find_use(verb_, "--algorithm") != nullptr;
     problem(fmt::format("unexpected word {}", quote(positionals_[i])),
-            fmt::format("espalier help {}", verb_.name));
+            is_program ? "a program is named with --algorithm " + positionals_[i]
+                       : fmt::format("espalier help {}", verb_.name));
   }
 }
 
@@ -176,6 +214,7 @@ std::vector<std::string> Arguments::algorithms() const {
   for (const std::string& word : words("--algorithm")) {
     std::ranges::move(split_algorithms(word), std::back_inserter(all));
   }
+  std::erase(all, std::string());  // noted as a problem
   return all;
 }
 

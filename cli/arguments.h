@@ -20,8 +20,9 @@ namespace espalier {
 /// named as in the verb's record ("--size"); asking for another one is a bug (CHECK).
 class Arguments {
  public:
-  /// Splits `words` into options and positionals; notes unknown options, missing and empty values,
-  /// options given twice and too few, too many or empty positionals.
+  /// Splits `words` into options and positionals; notes unknown options, options given twice,
+  /// commas too many in --algorithm and too few, too many or empty positionals. Throws Error{usage}
+  /// for missing and empty values.
   Arguments(const Verb& verb, const std::vector<std::string>& words);
 
   /// --help was among the words; nothing else was looked at.
@@ -30,8 +31,7 @@ class Arguments {
   const std::vector<std::string>& positionals() const { return positionals_; }
   /// The words given, as a shell takes them.
   std::string command_line() const;
-  /// An option was not understood or has an empty value, so that what seems to be missing may have
-  /// been meant.
+  /// An option was not understood, so that what seems to be missing may have been meant.
   bool has_unknown() const { return has_unknown_; }
 
   bool given(std::string_view option) const;
@@ -98,7 +98,8 @@ class Arguments {
   void note(std::string_view option, const Error& error);
   void note_strangers(const std::vector<std::string>& unknown);
   std::string decimal_note() const;
-  void drop_empty(const OptionSpec& spec, std::vector<std::string>& values);
+  void refuse(std::string_view message);
+  void note_empty_names();
 
   const Verb& verb_;
   std::vector<std::string> all_words_;

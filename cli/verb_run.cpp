@@ -51,6 +51,11 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& co
   const auto& scenarios = builtin_scenarios();
   const auto known = std::ranges::find(scenarios, word, &ScenarioEntry::name);
   if (known != scenarios.end()) return {{word, known->yaml}};
+  if (word.ends_with(".esp")) {
+    arguments.problem(fmt::format("{} is a program, not a scenario", quote(word)),
+                      fmt::format("sim, exec and verify take programs: --algorithm {}", word));
+    return files;
+  }
   if (word == "-" || fs::exists(word, ignored)) return {{word, read_file(word)}};
   arguments.problem(fmt::format("there is no scenario, file or folder {}", quote(word)),
                     did_you_mean(word, words_of(WordKind::scenario)));

@@ -59,6 +59,11 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
     const bool is_asked = builds || arguments.given("--root") || arguments.given("--in-place");
     return thing == Thing::program && is_asked && is_program_file(spec) ? Thing::algorithm : thing;
   }
+  if (spec.ends_with(".esp")) read_program_file(spec);  // throws, and knows similar names
+  if (spec.find('/') != std::string::npos || spec.ends_with(".yaml")) {
+    arguments.problem(fmt::format("there is no file {}", quote(spec)));
+    return std::nullopt;
+  }
   arguments.problem(
       fmt::format("there is no machine, algorithm, scenario, model or file {}", quote(name)),
       did_you_mean(name, words_of(WordKind::nameable), synonyms_of(WordKind::nameable)));

@@ -187,13 +187,18 @@ int run_verify(Arguments& arguments, const Console& console) {
   judge_algorithms(specs, request, options, console, verdicts, impossible);
   bool ok = true;
   bool readable = true;
+  bool any_random = false;
   Json json = Json::array();
   for (const Verdict& verdict : verdicts) {
     ok = ok && verdict.verification.ok();
     readable = readable && verdict.readable;
+    any_random = any_random || verdict.verification.proof != Proof::exact;
     if (json_file != "-") print(console, verdict);
     if (!json_file.empty())
       json.push_back(verification_json(verdict.name, verdict.verification, verdict.readable));
+  }
+  if (arguments.given("--seed") && !any_random) {
+    say(console, "note: --seed was not needed: results were compared exactly");
   }
   if (!json_file.empty()) write_output(console, json_file, dump_one_or_array(json));
   if (!readable) {

@@ -32,7 +32,7 @@ std::string fitting_question(const ProgramFile& file, const Query& query, const 
   if (program.contract.collective != query.collective) {
     return fmt::format("--collective {}", to_string(program.contract.collective));
   }
-  if (program.ranks() != ranks && query.topology.empty()) {
+  if (program.ranks() != ranks && (query.topology.empty() || machine.is_sized_by_ranks)) {
     return fmt::format("--ranks {}", program.ranks());
   }
   if (program.ranks() > ranks) return "a machine with more GPUs, or more of its --gpus";
@@ -53,7 +53,8 @@ std::string fitting_question(const ProgramFile& file, const Query& query, const 
     return "a program in place has the line 'in_place', and finds its input in out";
   }
   if (static_cast<std::size_t>(program.relays) > machine.placement.relays.size()) {
-    return "--relay names idle GPUs that may take part";
+    return query.topology.empty() ? "--topology names a machine, and --relay its idle GPUs"
+                                  : "--relay names idle GPUs that may take part";
   }
   return {};
 }

@@ -45,6 +45,7 @@ Study::~Study() = default;
 
 void Study::know_machine(const std::string& name, Topology machine) {
   cache_->topologies[name] = std::make_shared<const Topology>(std::move(machine));
+  cache_->given.insert(name);
 }
 
 Machine& Study::machine(const Query& query) {
@@ -65,6 +66,7 @@ Machine& Study::load(const Query& query) {
   }
   Machine made;
   made.topology = topology(query);
+  made.is_sized_by_ranks = cache_->given.contains(spec);
   made.router =
       std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
   made.placement = place_ranks(*made.router, query.gpus, query.relays);

@@ -74,6 +74,7 @@ struct Machine {
   std::shared_ptr<const Topology> topology;
   std::unique_ptr<Router> router;
   Placement placement;
+  bool is_sized_by_ranks = false;  ///< made for the ranks asked for: see Study::know_machine
 
   int ranks() const { return static_cast<int>(placement.ranks.size()); }
 };
@@ -88,7 +89,8 @@ class Study {
   Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMaxSearchWork);
   ~Study();
 
-  /// Queries that name this machine use it, instead of loading one by name.
+  /// Queries that name this machine use it, instead of loading one by name. It was made for a
+  /// number of ranks, and another number is another machine.
   void know_machine(const std::string& name, Topology machine);
 
   /// Build, place, cut, verify, run, judge; `skipped` says that an algorithm does not apply. Throws

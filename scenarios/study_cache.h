@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -109,6 +110,7 @@ struct Study::Cache {
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
+  std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
   std::map<const Machine*, Router> fabric_routers;

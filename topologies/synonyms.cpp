@@ -30,6 +30,14 @@ const Synonyms& link_kind_synonyms() {
   return synonyms;
 }
 
+const Synonyms& figure_synonyms() {
+  static const Synonyms synonyms = {
+      {"peers", "peer_limit"}, {"max_peers", "peer_limit"}, {"engines", "copy_engines"},
+      {"bandwidth", "gbps"},   {"latency", "latency_us"},   {"memory", "memory_gbps"},
+  };
+  return synonyms;
+}
+
 const Synonyms& profile_synonyms() {
   static const Synonyms synonyms = {
       {"nccl", "kernel"},     {"kernels", "kernel"},     {"ce", "copy_engine"},

@@ -166,9 +166,9 @@ class Changer {
       std::vector<std::string> known;
       for (const auto& one : kLinkFigures) known.push_back(one.name);
       for (const auto& one : kNodeFigures) known.push_back(one.name);
-      problem(fmt::format("{}: there is nothing with a {}", printable(to_string(change)),
+      problem(fmt::format("{}: {} is no figure of nodes or links", printable(to_string(change)),
                           quote(figure)),
-              did_you_mean(figure, known));
+              did_you_mean(figure, known, figure_synonyms()));
     }
   }
 
@@ -341,9 +341,10 @@ class Changer {
     }
     std::set<std::string> kinds;
     for (const Link& link : machine_.links) kinds.insert(link.kind);
+    const std::string kind =
+        did_you_mean(target, {kinds.begin(), kinds.end()}, link_kind_synonyms());
     problem(fmt::format("{} has no links {}", machine_.name, quote(target)),
-            did_you_mean(target, {kinds.begin(), kinds.end()}, link_kind_synonyms()) +
-                "; or two nodes, A-B");
+            kind.ends_with('?') ? kind : kind + "; or two nodes, A-B");
     return found;
   }
 

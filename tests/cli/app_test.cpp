@@ -67,6 +67,38 @@ TEST(App, KnowsWhatOthersCallThings) {
             "did you mean 'kernel'?");
 }
 
+TEST(App, KnowsHowProgramsInFilesAreNamed) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path folder = temp_file("programs_of_mine");
+  std::filesystem::create_directory(folder);
+  std::filesystem::current_path(folder);
+  write_file("mine.esp", run({"show", "ring", "--ranks", "4"}).out);
+  const auto algorithm = [](const char* name) {
+    return help_of_failing({"sim", "--topology", "ring:n=4", "--algorithm", name});
+  };
+  EXPECT_EQ(algorithm("mine"), "did you mean './mine.esp'?");
+  EXPECT_EQ(algorithm("-"), "a program is read more than once, so save it in a file first: ./FILE");
+  EXPECT_EQ(help_of_failing({"sim", "./mine.esp", "--topology", "ring:n=4"}),
+            "a program is named with --algorithm ./mine.esp");
+  EXPECT_EQ(help_of_failing({"run", "./mine.esp"}),
+            "sim, exec and verify take programs: --algorithm ./mine.esp");
+  EXPECT_EQ(help_of_failing({"show", "mime.esp"}), "did you mean 'mine.esp'?");
+  EXPECT_EQ(help_of_failing({"show", "./nothing.yaml"}),
+            "error: there is no file './nothing.yaml'\n");
+  EXPECT_EQ(run({"verify", "mine.esp", "--seed", "4"}).err,
+            "note: --seed was not needed: results were compared exactly\n");
+  write_file("relay.esp",
+             "program r\ncollective broadcast root 0\nranks 2\nrelays 1\nunits 1\n"
+             "0: g0.tmp[0] <- r0.in[0]\n"
+             "1: r1.out[0] <- g0.tmp[0] after 0\n"
+             "2: r0.out[0] <- r0.in[0]\n");
+  const std::string relay = run({"exec", "--algorithm", "relay.esp"}).err;
+  EXPECT_NE(relay.find("help: --topology names a machine, and --relay its idle GPUs\n"),
+            std::string::npos)
+      << relay;
+  std::filesystem::current_path(before);
+}
+
 TEST(App, UnknownKindsOfLinksAreHelpedWith) {
   const auto kind = [](const char* name) {
     const std::string file = temp_file("unknown_kind.yaml");

@@ -86,15 +86,36 @@ std::string complaint(const Arguments& arguments) {
 }
 
 TEST(Arguments, EmptyWordsAreProblems) {
-  EXPECT_EQ(complaint(sim({"--json", ""})),
-            "error: --json: the name of the file is empty\n  help: - stands for standard output");
-  EXPECT_EQ(complaint(sim({"--json", "a", "--trace", ""})),
-            "error: --trace: the name of the file is empty\n  help: - stands for standard output");
-  EXPECT_EQ(complaint(sim({"--topology", ""})),
-            "error: --topology: the value is empty\n  help: give it T");
+  const auto refusal = [](const char* verb, const std::vector<std::string>& words) {
+    try {
+      const Arguments arguments(verb_called(verb), words);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  EXPECT_EQ(refusal("sim", {"--json", "a", "--trace", ""}),
+            "error: --trace: the value is empty\n"
+            "  help: write the fastest run's timeline for ui.perfetto.dev");
+  const std::string no_ranks =
+      "error: --ranks: the value is empty\n  help: number of ranks, if no machine is named";
+  EXPECT_EQ(refusal("exec", {"--ranks", ""}), no_ranks);
+  EXPECT_EQ(refusal("exec", {"--ranks=", "--algorithm", "ring"}), no_ranks);
+  EXPECT_EQ(refusal("run", {"quickstart", "--resume", ""}),
+            "error: --resume: the value is empty\n"
+            "  help: append answers to FILE as they are found, and reuse those it already has");
   EXPECT_EQ(complaint(Arguments(verb_called("show"), {""})),
             "error: NAME is empty: a name from list, or a file");
   EXPECT_EQ(complaint(sim({""})), "error: unexpected word ''\n  help: espalier help sim");
+}
+
+TEST(Arguments, CommasAreBetweenAlgorithms) {
+  EXPECT_EQ(complaint(sim({"--algorithm", ","})),
+            "error: --algorithm: ',' names no algorithm\n  help: espalier list algorithms");
+  EXPECT_EQ(complaint(sim({"--algorithm", "ring,,chain"})),
+            "error: --algorithm: 'ring,,chain' has a comma too many\n"
+            "  help: espalier list algorithms");
+  EXPECT_EQ(complaint(sim({"--algorithm", "ring,chain"})), "");
 }
 
 TEST(Arguments, OtherProgramsWordsAreUnderstood) {
@@ -120,7 +141,7 @@ TEST(Arguments, OtherProgramsWordsAreUnderstood) {
 }
 
 TEST(Arguments, NumbersAreWholeAndInRange) {
-  for (const char* word : {"-1", "6", "1.5", "x", "", "99999999999999999999"}) {
+  for (const char* word : {"-1", "6", "1.5", "x", "99999999999999999999"}) {
     SCOPED_TRACE(word);
     Arguments arguments = sim({"--root", word});
     arguments.integer("--root", 0, 5);

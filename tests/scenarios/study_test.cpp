@@ -123,6 +123,9 @@ TEST_F(StudyTest, SaysWhatWouldFitAProgramFromAFile) {
             "--gpus 7,6,5,4, or a program for 5 ranks");
   EXPECT_EQ(instead([](Query& q) { q.topology = "line:n=3"; }),
             "a machine with more GPUs, or more of its --gpus");
+  study_.know_machine("probed just now", load_topology("line:n=8"));
+  EXPECT_EQ(instead([](Query& q) { q.topology = "probed just now"; }), "--ranks 4")
+      << "it has as many GPUs as ranks were asked for";
   EXPECT_EQ(instead([](Query& q) { q.root = 2; }), "--root 0, or a program whose root is rank 2");
   EXPECT_EQ(instead([](Query& q) { q.collective = Collective::gather; }), "--collective broadcast");
 }

@@ -195,14 +195,15 @@ TEST(WhatIf, OrderMatters) {
 
 TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
   EXPECT_EQ(refusal("mist:witout=xbus"), "error: parameter 'witout' must be a number, not 'xbus'");
-  EXPECT_EQ(refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
-            "error: mist has no link 'gpu0-gpu2'\n"
-            "  help: the other end of gpu0 can be: did you mean 'gpu1'?\n"
-            "error: mist has no links 'nvlink'\n"
-            "  help: did you mean 'nvlink2'?; or two nodes, A-B\n"
-            "error: mist has no node or model 'gpu9'\n  help: did you mean 'gpu0'?\n"
-            "error: xbus.gbs=2: there is nothing with a 'gbs'\n  help: did you mean 'gbps'?\n"
-            "error: xbus.gbps can't be 'fast'\n  help: a number, or a factor such as x2");
+  EXPECT_EQ(
+      refusal("mist:without=gpu0-gpu2,nvlink.gbps=x2,gpu9.speed=2,xbus.gbs=2,xbus.gbps=fast"),
+      "error: mist has no link 'gpu0-gpu2'\n"
+      "  help: the other end of gpu0 can be: did you mean 'gpu1'?\n"
+      "error: mist has no links 'nvlink'\n"
+      "  help: did you mean 'nvlink2'?\n"
+      "error: mist has no node or model 'gpu9'\n  help: did you mean 'gpu0'?\n"
+      "error: xbus.gbs=2: 'gbs' is no figure of nodes or links\n  help: did you mean 'gbps'?\n"
+      "error: xbus.gbps can't be 'fast'\n  help: a number, or a factor such as x2");
   EXPECT_EQ(refusal("mist:xbus.gbps=0,gpu0.speed=x-1,gpu0-gpu1.count=x0.5"),
             "error: xbus.gbps=0 changes gbps to 0, but it must be positive (in GB/s, 1e-6 to 1e6)\n"
             "error: gpu0.speed can't be 'x-1'\n  help: a number, or a factor such as x2\n"
@@ -217,6 +218,9 @@ TEST(WhatIf, EverythingWrongIsSaidAtOnce) {
             "  help: write its value: gpu0.reduce_gbps=V");
   EXPECT_EQ(refusal("ring:n=3,xbus.gbps=2"),
             "error: ring:n=3 has no links 'xbus'\n  help: one of: link; or two nodes, A-B");
+  EXPECT_EQ(refusal("dgx1-v100:gpu0.peers=3"),
+            "error: gpu0.peers=3: 'peers' is no figure of nodes or links\n"
+            "  help: did you mean 'peer_limit'?");
   EXPECT_EQ(refusal("mist:gpu0.speed=2,gpu0.speed=3"),
             "error: parameter 'gpu0.speed' is given twice");
 }
