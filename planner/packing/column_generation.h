@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,17 @@ struct GenerationEnds {
   double missing = 0;  ///< of the limit: the part that is left where it is
   int rounds = 0;      ///< at most
 };
+
+/// The same on a machine of many links: the last thousandth is left where it is, since it takes
+/// most of the time.
+constexpr GenerationEnds on_many_links(GenerationEnds ends) {
+  ends.missing = 1e-3;
+  return ends;
+}
+
+/// What is left of the work of a search when the columns that it makes without a linear program
+/// have taken all they may: a quarter.
+constexpr std::int64_t kept_from_balanced(std::int64_t max_work) { return max_work - max_work / 4; }
 
 /// Solves the master and calls `price`, which adds columns at the present prices and returns
 /// PricedColumns, in turn. False when the rounds or the work were not enough, or the solver gave

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "core/check.h"
@@ -17,15 +16,10 @@
 namespace espalier {
 namespace {
 
-/// The part of the rate that may be missing when the search ends. On machines of many links a
-/// thousandth is left where it is: it takes most of the time.
 constexpr GenerationEnds kDemandEnds{.missing = 1e-9, .rounds = 2000};
-constexpr GenerationEnds kDemandEndsOfMany{.missing = 1e-3, .rounds = 2000};
 constexpr std::size_t kManyDemandResources = 400;
 /// Ways that avoid each other, to start with.
 constexpr int kBalancedRounds = 8;
-/// They take this part of the work, at most.
-constexpr int kPartForBalancedWays = 4;
 /// What a path loses of its value per transfer, or a tree per edge of height, so that of optimal
 /// packings a short or low one is found: far above the solver's tolerance, far below what any
 /// change of the rate could win.
@@ -78,7 +72,7 @@ class DemandSearch {
       : problem_(problem),
         demands_(demands),
         many_(problem.resources.size() > kManyDemandResources),
-        ends_(many_ ? kDemandEndsOfMany : kDemandEnds),
+        ends_(many_ ? on_many_links(kDemandEnds) : kDemandEnds),
         max_work_(max_work),
         budget_(max_work),
         master_(limits()) {
@@ -207,7 +201,7 @@ class DemandSearch {
         balanced_prices_.push_back(1 / static_cast<double>(resource.capacity));
       }
     }
-    const std::int64_t kept_work = max_work_ - max_work_ / kPartForBalancedWays;
+    const std::int64_t kept_work = kept_from_balanced(max_work_);
     for (; balanced_rounds_ < rounds; ++balanced_rounds_) {
       if (balanced_rounds_ > 0 && budget_.left() <= kept_work) return;  // one round serves them all
       budget_.spend(work_of_ways());
@@ -370,7 +364,9 @@ DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Dema
   const auto offer = [&](std::vector<Carrier> carriers) {
     if (carriers.empty()) return;
     const Rational rate = attained_rate(problem, portions_of(problem, carriers));
-    if (rate > packing.rate) std::tie(packing.rate, packing.carriers) = std::pair(rate, carriers);
+    if (rate <= packing.rate) return;
+    packing.rate = rate;
+    packing.carriers = std::move(carriers);
   };
   if (!packing.is_complete) {
     offer(search.carriers());

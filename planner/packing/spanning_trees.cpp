@@ -16,13 +16,8 @@
 namespace espalier {
 namespace {
 
-/// The part of the rate that may be missing when the search ends. On machines of many links a
-/// thousandth is left where it is: it takes most of the time.
 constexpr GenerationEnds kTreeEnds{.missing = 1e-8, .rounds = 5000};
-constexpr GenerationEnds kTreeEndsOfMany{.missing = 1e-3, .rounds = 5000};
 constexpr std::size_t kManyTreeResources = 300;
-/// Trees that are made without a linear program take this part of the work, at most.
-constexpr int kPartForBalancedTrees = 4;
 /// What a tree loses of its value for every link that the whole message would keep busy on it, so
 /// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
 /// one: far above the solver's tolerance, far below what any change of the rate could win.
@@ -43,7 +38,7 @@ class TreeSearch {
   TreeSearch(const PackingProblem& problem, std::int64_t max_work)
       : problem_(problem),
         many_(problem.resources.size() > kManyTreeResources),
-        ends_(many_ ? kTreeEndsOfMany : kTreeEnds),
+        ends_(many_ ? on_many_links(kTreeEnds) : kTreeEnds),
         max_work_(max_work),
         budget_(max_work),
         master_(capacities_of(problem)),
@@ -153,7 +148,7 @@ class TreeSearch {
         balanced_prices_.push_back(1 / capacity(r));
       }
     }
-    const std::int64_t kept_work = max_work_ - max_work_ / kPartForBalancedTrees;
+    const std::int64_t kept_work = kept_from_balanced(max_work_);
     for (; balanced_trees_ < trees; ++balanced_trees_) {
       if (balanced_trees_ > 0 && budget_.left() <= kept_work) return;  // one tree is a packing
       budget_.spend(work_of_distances() + work_of_tree());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -64,7 +65,9 @@ inline double time_s(const Program& program, double alpha, double beta) {
 }
 
 /// Rounds of transfers: the longest chain of ops that read other places.
-inline int rounds(const Program& program) { return static_cast<int>(time_s(program, 1, 0) + 0.5); }
+inline int rounds(const Program& program) {
+  return static_cast<int>(std::lround(time_s(program, 1, 0)));
+}
 
 /// Messages (of program.contract.units units) that go from place to place.
 inline std::map<std::pair<PlaceId, PlaceId>, double> traffic(const Program& program) {

@@ -111,7 +111,7 @@ TEST(Budget, OneWayTreesAreCompletedWithoutAskingForRoom) {
       std::set<int> reached{tree.root};
       for (const auto& [from, to] : tree.edges) {
         EXPECT_TRUE(reached.contains(from) && reached.insert(to).second);
-        ++used[static_cast<std::size_t>(from * kRanks + to)];
+        ++used[static_cast<std::size_t>(from) * kRanks + static_cast<std::size_t>(to)];
       }
       EXPECT_EQ(reached.size(), 6U);
     }
