@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -73,8 +75,18 @@ const BackendEntry& find_backend(std::string_view name) {
   throw Error(ErrorKind::usage, "unknown backend " + quote(name), did_you_mean(name, names));
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& name) {
-  return find_backend(name).make({});
+ScenarioBackends scenario_backends() {
+  const auto make_executor = [](const std::string& name) {
+    const BackendEntry& entry = find_backend(name);
+    if (!entry.executes) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("back end {} predicts, and 'execute' needs real data", quote(name)),
+          fmt::format("a back end that executes, such as {}", executing_backends().front()->name));
+    }
+    return entry.make({});
+  };
+  return {[] { return make_simulator({}); }, make_executor};
 }
 
 }  // namespace espalier

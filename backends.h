@@ -8,6 +8,7 @@
 
 #include "run/backend.h"
 #include "run/inventory.h"
+#include "scenarios/scenario_runner.h"
 
 namespace espalier {
 
@@ -47,8 +48,7 @@ std::vector<const BackendEntry*> executing_backends();
 /// Throws Error{usage} with did-you-mean for an unknown name.
 const BackendEntry& find_backend(std::string_view name);
 
-/// A back end by its name, on whatever devices it chooses. Throws what `find_backend` and
-/// `BackendEntry::make` throw. A BackendFactory (scenarios/scenario_runner.h).
-std::unique_ptr<Backend> make_backend(const std::string& name);
+/// For scenarios: the simulator, and every back end that executes, on whatever devices it chooses.
+ScenarioBackends scenario_backends();
 
 }  // namespace espalier

@@ -41,7 +41,7 @@ std::vector<std::string> separate_empty_values(const Verb& verb,
                                                const std::vector<std::string>& words) {
   std::vector<std::string> separated;
   for (const std::string& word : words) {
-    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    const std::string_view name = std::string_view(word).substr(0, word.rfind('='));
     const bool is_empty = word.ends_with('=') && find_use(verb, name) != nullptr;
     if (is_empty && option_spec(name).kind != WordKind::flag) {
       separated.emplace_back(name);

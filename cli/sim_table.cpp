@@ -144,8 +144,7 @@ void SimTable::finish(const Answers& answers) {
 Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                        bool print) {
   study.machine(queries.front());  // a machine that can't be asked about has no table
-  std::size_t columns = 0;
-  for (const Query& query : queries) columns = std::max(columns, widest_label(study, query));
+  const std::size_t columns = widest_label(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, TableHead{queries, study.ranks(queries.front()), columns});

@@ -31,10 +31,8 @@ std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
 /// Asks both studies, with a progress bar; prints the table when `print`.
 Comparisons compare(const Console& console, Study& predicting, Study& measuring,
                     const std::vector<Query>& queries, const std::string& where, bool print) {
-  std::size_t columns = 0;
-  for (const Query& query : queries) columns = std::max(columns, widest_label(predicting, query));
   Refusals refusals(console);
-  CompareTable table(console, where, columns);
+  CompareTable table(console, where, widest_label(predicting, queries));
   Progress progress(console, 2 * queries.size());
   const auto predict = [&](const Query& query) {
     progress.step("simulated " + progress_label(query));

@@ -119,7 +119,8 @@ int run_run(Arguments& arguments, const Console& console) {
 
   const Farewell on_interrupt(farewell(arguments, options.journal));
   ScenarioConsole shown(console, view);
-  const ScenarioResults results = run_scenarios(scenarios, make_backend, options, shown.observer());
+  const ScenarioResults results =
+      run_scenarios(scenarios, scenario_backends(), options, shown.observer());
   if (!json.empty()) write_output(console, json, results_json(results));
   if (!csv.empty()) write_output(console, csv, results_csv(results));
   if (!claims.empty()) write_output(console, claims, claims_markdown(results.judged));

@@ -24,6 +24,21 @@ std::size_t open_columns(const AlgorithmChoice& choice) {
   return columns;
 }
 
+/// Columns that the label of a query's outcome may take.
+std::size_t label_columns(Study& study, const Query& query) {
+  if (!is_chooser(query.algorithm))
+    return query.algorithm.size() + open_columns(study.choice(query.algorithm));
+  std::size_t widest = 0;
+  if (const TuningTable* table = study.tuning_table(query)) {
+    for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
+  } else {
+    for (const std::string& candidate : auto_candidates(query.algorithm, query.collective)) {
+      widest = std::max(widest, candidate.size() + open_columns(study.choice(candidate)));
+    }
+  }
+  return query.algorithm.size() + widest + std::string_view(" ()").size();
+}
+
 }  // namespace
 
 std::string describe_ranks(const Query& query, int ranks) {
@@ -57,18 +72,10 @@ std::string proof_of(const Bound& bound) {
   return bound.kind == "lp" ? "linear programming" : "a " + bound.kind;
 }
 
-std::size_t widest_label(Study& study, const Query& query) {
-  if (!is_chooser(query.algorithm))
-    return query.algorithm.size() + open_columns(study.choice(query.algorithm));
+std::size_t widest_label(Study& study, const std::vector<Query>& queries) {
   std::size_t widest = 0;
-  if (const TuningTable* table = study.tuning_table(query)) {
-    for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
-  } else {
-    for (const std::string& candidate : auto_candidates(query.algorithm, query.collective)) {
-      widest = std::max(widest, candidate.size() + open_columns(study.choice(candidate)));
-    }
-  }
-  return query.algorithm.size() + widest + std::string_view(" ()").size();
+  for (const Query& query : queries) widest = std::max(widest, label_columns(study, query));
+  return widest;
 }
 
 std::string progress_label(const Query& query) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "scenarios/study.h"
 #include "scenarios/training_study.h"
@@ -19,8 +21,9 @@ std::string algorithm_label(const Outcome& outcome);
 /// How a bound is proved: "a cut", "a partition", "linear programming".
 std::string proof_of(const Bound& bound);
 
-/// Columns that the label of a query's outcome may take. Throws what `Study::tuning_table` throws.
-std::size_t widest_label(Study& study, const Query& query);
+/// Columns that the labels of the queries' outcomes may take. Throws what `Study::tuning_table`
+/// throws.
+std::size_t widest_label(Study& study, const std::vector<Query>& queries);
 
 /// "ring 1GiB", "ring resnet50": the label of a step of a progress bar.
 std::string progress_label(const Query& query);

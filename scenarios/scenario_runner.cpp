@@ -21,9 +21,6 @@ namespace {
 constexpr int kIterations = 5;
 constexpr int kWarmup = 1;
 
-/// The back end that predicts.
-constexpr const char* kSimulator = "sim";
-
 /// A back end that scenarios execute with, or why there is none here.
 struct Executor {
   std::unique_ptr<Backend> backend;
@@ -32,7 +29,7 @@ struct Executor {
 using Executors = std::map<std::string, Executor>;
 
 /// Made before anything is answered, so that a wrong name shows at once.
-Executors make_executors(const std::vector<Scenario>& scenarios, const BackendFactory& make) {
+Executors make_executors(const std::vector<Scenario>& scenarios, const ExecutorFactory& make) {
   Executors executors;
   DiagnosticList problems;
   for (const Scenario& scenario : scenarios) {
@@ -41,11 +38,6 @@ Executors make_executors(const std::vector<Scenario>& scenarios, const BackendFa
       if (study == nullptr || !study->execute) continue;
       const ScenarioExecution& execution = *study->execute;
       if (executors.contains(execution.backend)) continue;
-      if (execution.backend == kSimulator) {
-        problems.add(execution.where, "back end 'sim' predicts, and 'execute' needs real data",
-                     "a back end that executes, such as host");
-        continue;
-      }
       try {
         executors.emplace(execution.backend, Executor{make(execution.backend), {}});
       } catch (const Error& error) {
@@ -79,13 +71,13 @@ void note_unanswered(const ScenarioBlock& block, const std::vector<Skipped>& ski
 
 class Runner {
  public:
-  Runner(const std::vector<Scenario>& scenarios, const BackendFactory& make_backend,
+  Runner(const std::vector<Scenario>& scenarios, const ScenarioBackends& backends,
          const ScenarioOptions& options, const ScenarioObserver& observer)
       : options_(options),
         observer_(observer),
-        simulator_(make_backend(kSimulator)),
+        simulator_(backends.make_simulator()),
         sweep_(scenarios, *simulator_, options.jobs, options.journal),
-        executors_(make_executors(scenarios, make_backend)) {
+        executors_(make_executors(scenarios, backends.make_executor)) {
     observer_.begins(sweep_.questions(), sweep_.known());
   }
 
@@ -149,9 +141,7 @@ class Runner {
 
   Answers ask(const std::vector<Query>& queries) {
     Study& study = sweep_.study();
-    std::size_t columns = 0;
-    for (const Query& query : queries) columns = std::max(columns, widest_label(study, query));
-    observer_.table_begins({queries, study.ranks(queries.front()), columns});
+    observer_.table_begins({queries, study.ranks(queries.front()), widest_label(study, queries)});
     Answers answers = ask_table(
         queries, [&](const Query& query) { return sweep_.ask(query, progress_); },
         observer_.answered);
@@ -219,9 +209,9 @@ bool ScenarioResults::all_right() const {
 }
 
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
-                              const BackendFactory& make_backend, const ScenarioOptions& options,
+                              const ScenarioBackends& backends, const ScenarioOptions& options,
                               const ScenarioObserver& observer) {
-  Runner runner(scenarios, make_backend, options, observer);
+  Runner runner(scenarios, backends, options, observer);
   ScenarioResults all;
   for (const Scenario& scenario : scenarios) all.add(runner.run(scenario));
   return all;

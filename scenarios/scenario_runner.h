@@ -12,9 +12,15 @@
 
 namespace espalier {
 
-/// Makes a back end by its name: "sim", "host", ... Throws Error{usage} for a name it does
-/// not know, and what making that back end throws. `backends.h` has the one of this project.
-using BackendFactory = std::function<std::unique_ptr<Backend>(const std::string& name)>;
+/// Makes a back end that executes, by its name: "host", ... Throws Error{usage} for a name that it
+/// does not know or of a back end that predicts, and what making that back end throws.
+using ExecutorFactory = std::function<std::unique_ptr<Backend>(const std::string& name)>;
+
+/// The back ends that scenarios use. `backends.h` has those of this project.
+struct ScenarioBackends {
+  std::function<std::unique_ptr<Backend>()> make_simulator;
+  ExecutorFactory make_executor;
+};
 
 struct ScenarioOptions {
   int jobs = 0;              ///< worker processes; 0: one for each processor
@@ -77,8 +83,7 @@ struct ScenarioObserver {
 /// Throws Error{input} at the line that names an unknown back end, and what `ScenarioSweep` throws.
 /// That something is not possible on a machine is an answer.
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
-                              const BackendFactory& make_backend,
-                              const ScenarioOptions& options = {},
+                              const ScenarioBackends& backends, const ScenarioOptions& options = {},
                               const ScenarioObserver& observer = {});
 
 }  // namespace espalier

@@ -59,7 +59,7 @@ TEST(ScenarioRunner, TellsWhatHappensInOrder) {
     events.emplace_back("end");
   };
   const ScenarioResults results =
-      run_scenarios({scenario("{size: 4KiB}")}, make_backend, {.jobs = 1}, observer);
+      run_scenarios({scenario("{size: 4KiB}")}, scenario_backends(), {.jobs = 1}, observer);
   EXPECT_THAT(events, ElementsAre("begins 4 0", "mine", "A block", "table of 4", "ring",
                                   "halving_doubling", "ring", "halving_doubling", "best ring",
                                   "executed 0 0", "judged 1", "end"));
@@ -69,7 +69,8 @@ TEST(ScenarioRunner, TellsWhatHappensInOrder) {
 
 TEST(ScenarioRunner, AnUnknownBackEndIsWrongInput) {
   const auto said = [](const std::string& execute) {
-    return error_of([&] { run_scenarios({scenario(execute)}, make_backend); }, ErrorKind::input);
+    return error_of([&] { run_scenarios({scenario(execute)}, scenario_backends()); },
+                    ErrorKind::input);
   };
   EXPECT_EQ(said("{size: 4KiB, backend: hots}"),
             "mine.yaml:11:36: error: unknown backend 'hots'\n  help: did you mean 'host'?");
@@ -79,11 +80,11 @@ TEST(ScenarioRunner, AnUnknownBackEndIsWrongInput) {
 }
 
 TEST(ScenarioRunner, ABackEndThatIsNotHereIsAnAnswer) {
-  const auto make = [](const std::string& name) {
-    if (name == "host") throw Error(ErrorKind::unsupported, "no threads today");
-    return make_backend(name);
+  ScenarioBackends backends = scenario_backends();
+  backends.make_executor = [](const std::string&) -> std::unique_ptr<Backend> {
+    throw Error(ErrorKind::unsupported, "no threads today");
   };
-  const ScenarioResults results = run_scenarios({scenario("{size: 4KiB}")}, make, {.jobs = 1});
+  const ScenarioResults results = run_scenarios({scenario("{size: 4KiB}")}, backends, {.jobs = 1});
   EXPECT_EQ(results.answers.outcomes.size(), 4U);
   ASSERT_EQ(results.answers.skipped.size(), 1U);
   EXPECT_EQ(results.answers.skipped[0].reason, "no threads today");

@@ -17,7 +17,7 @@ blocks:
      expect: [{title: busbw, of: {algorithm: ring}, measure: busbw_gbps, at_least: 9.9}]}
 )";
   const auto results = espalier::run_scenarios({espalier::parse_scenario(study, "mine.yaml")},
-                                               espalier::make_backend);
+                                               espalier::scenario_backends());
   for (const auto& one : results.judged) {
     std::printf("%s: %.1f, %s\n", one.expectation.title.c_str(), one.judgement.ours.value_or(0),
                 one.as_expected() ? "as expected" : "not as expected");
