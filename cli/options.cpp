@@ -53,7 +53,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
       {"--engine", "E", WordKind::engine, false,
        "what solves contention on links; classes is fast for many transfers at once"},
-      {"--links", "SCOPE", WordKind::links, false, "links to use: all, or the GPU fabric alone"},
+      {"--links", "SCOPE", WordKind::links, false,
+       "links to use: all, the GPU fabric alone, or all with detours through NICs within a host"},
       {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},
       {"--backend", "B", WordKind::backend, false, "what runs the programs"},
       {"--devices", "LIST", WordKind::free, false,
@@ -302,7 +303,7 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::profile:
       return {"ideal", "kernel", "copy_engine"};
     case WordKind::links:
-      return {"all", "fabric"};
+      return names(all_link_scopes(), as_text);
     case WordKind::engine:
       return names(all_sim_engines(), as_text);
     case WordKind::scenario:

@@ -27,8 +27,8 @@ constexpr std::size_t kCertificateColumns = 800;
 
 std::string links_used(const Outcome& outcome) {
   if (outcome.report.transfers == 0) return "-";
-  return fmt::format("{}{}{}", outcome.bound_links == LinkScope::fabric ? "fabric" : "all",
-                     outcome.bound_helpers ? "+host" : "", outcome.bound_relays ? "+relay" : "");
+  return fmt::format("{}{}{}", to_string(outcome.bound_links), outcome.bound_helpers ? "+host" : "",
+                     outcome.bound_relays ? "+relay" : "");
 }
 
 /// One line of the table; the header is made of the same columns.

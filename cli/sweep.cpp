@@ -125,8 +125,7 @@ int read_machine(Arguments& arguments, Query& question) {
   question.gpus = arguments.gpus("--gpus");
   const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
   question.relays = relays.value_or(std::vector<int>{});
-  question.links = arguments.choice<LinkScope>(
-      "--links", {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+  question.links = arguments.choice_among("--links", all_link_scopes());
   question.ranks = read_ranks(arguments, question);
   if (!machine) return question.ranks;
   arguments.reading("--profile", [&] { return &machine->profile(question.profile); });

@@ -89,9 +89,13 @@ std::optional<std::string> not_routable(const Program& program, const Machine& m
   return problems.front().message;
 }
 
-bool uses_only_fabric(const Program& program, const Machine& machine) {
+LinkScope links_used(const Program& program, const Machine& machine) {
   const Router& router = *machine.router;
   bool only_fabric = true;
+  const auto is_inside = [&](NodeId from, NodeId to) {
+    return router.topology().node(from).host == router.topology().node(to).host;
+  };
+  bool has_detours = router.scope() == LinkScope::detours;
   for (const Op& op : program.ops) {
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
       const NodeId from = node_of(program, machine.placement, source);
@@ -99,10 +103,12 @@ bool uses_only_fabric(const Program& program, const Machine& machine) {
       const Route* route =
           op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
       only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
+      has_detours = has_detours || (op.via >= 0 && is_inside(from, to) &&
+                                    crosses_network(router.topology(), *route));
     });
-    if (!only_fabric) return false;
+    if (has_detours) return LinkScope::detours;
   }
-  return true;
+  return only_fabric ? LinkScope::fabric : router.scope();
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,

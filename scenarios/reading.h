@@ -47,8 +47,9 @@ inline Collective read_collective(const YamlValue& value) {
 }
 
 inline LinkScope read_links(const YamlValue& value) {
-  return read_choice<LinkScope>(value, "links", LinkScope::all,
-                                {{"all", LinkScope::all}, {"fabric", LinkScope::fabric}});
+  Choices<LinkScope> scopes;
+  for (const LinkScope scope : all_link_scopes()) scopes.emplace_back(to_string(scope), scope);
+  return read_choice(value, "links", LinkScope::all, scopes);
 }
 
 /// "all" (empty), "0-3,6", or a list of numbers; a problem (and nothing) when it is neither.

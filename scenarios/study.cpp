@@ -117,7 +117,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   }
   if (!made.skipped && !made.is_wrong()) {
     made.longest_transfer = longest_transfer_units(*made.whole);
-    made.only_fabric = uses_only_fabric(*made.whole, machine);
+    made.links = links_used(*made.whole, machine);
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
@@ -176,7 +176,7 @@ std::optional<Query> Study::resolve(const Query& query) {
 }
 
 const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& prepared) {
-  const LinkScope links = prepared.only_fabric ? LinkScope::fabric : query.links;
+  const LinkScope links = prepared.links;
   const bool helpers = prepared.whole->hosts > 0;
   const bool relays = prepared.choice.algorithm->uses_relays;
   const Cache::BoundKey key{&machine, query.collective, query.root, links, helpers, relays};
@@ -185,9 +185,9 @@ const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& 
   }
   const Router* router = machine.router.get();
   if (links != query.links) {
-    router =
-        &cache_->fabric_routers.try_emplace(&machine, *machine.topology, router->profile(), links)
-             .first->second;
+    router = &cache_->other_routers
+                  .try_emplace({&machine, links}, *machine.topology, router->profile(), links)
+                  .first->second;
   }
   Placement placement = machine.placement;
   if (!relays) placement.relays.clear();
@@ -280,7 +280,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
 
 void Study::judge(const Query& query, Machine& machine, const Prepared& prepared,
                   Outcome& outcome) {
-  outcome.bound_links = prepared.only_fabric ? LinkScope::fabric : query.links;
+  outcome.bound_links = prepared.links;
   outcome.bound_helpers = prepared.whole->hosts > 0;
   outcome.bound_relays =
       prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();

@@ -68,8 +68,8 @@ struct Study::Prepared {
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
   std::string instead;         ///< skipped, and it is known what would fit
   std::shared_ptr<const Program> whole;
-  std::vector<std::string> notes;  ///< what to tell about it
-  bool only_fabric = false;
+  std::vector<std::string> notes;    ///< what to tell about it
+  LinkScope links = LinkScope::all;  ///< that it uses
   std::int64_t longest_transfer = 0;
   Cut uncut;   ///< the whole program
   Cut latest;  ///< as it was cut last
@@ -113,7 +113,7 @@ struct Study::Cache {
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
-  std::map<const Machine*, Router> fabric_routers;
+  std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   std::map<ProgramKey, Prepared> programs;
   std::map<PlanKey, Forest> plans;
   std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size

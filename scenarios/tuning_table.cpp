@@ -164,7 +164,7 @@ std::string print_tuning(const TuningTable& table) {
   if (!table.relays.empty()) text += fmt::format("relay: \"{}\"\n", fmt::join(table.relays, ","));
   if (info(table.collective).rooted) text += fmt::format("root: {}\n", table.root);
   text += fmt::format("profile: {}\nlinks: {}\nin_place: {}\nrows:\n", yaml_quoted(table.profile),
-                      table.links == LinkScope::fabric ? "fabric" : "all", table.in_place);
+                      to_string(table.links), table.in_place);
   for (const TuningRow& row : table.rows) {
     text += fmt::format("  - {{up_to: {}, algorithm: {}, chunk: {}, time_us: {:.6g}}}\n",
                         size_text(row.up_to_bytes), yaml_quoted(row.algorithm),

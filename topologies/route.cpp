@@ -55,7 +55,22 @@ std::uint64_t pair_key(NodeId a, NodeId b) {
 
 }  // namespace
 
-std::string_view to_string(LinkScope links) { return links == LinkScope::all ? "all" : "fabric"; }
+std::string_view to_string(LinkScope links) {
+  switch (links) {
+    case LinkScope::all:
+      return "all";
+    case LinkScope::fabric:
+      return "fabric";
+    case LinkScope::detours:
+      return "detours";
+  }
+  CHECK(false);
+}
+
+std::span<const LinkScope> all_link_scopes() {
+  static constexpr LinkScope kAll[] = {LinkScope::all, LinkScope::fabric, LinkScope::detours};
+  return kAll;
+}
 
 struct Router::Impl {
   Impl(const Topology& machine, const Profile& rates, LinkScope links)
@@ -378,6 +393,12 @@ const Route* Router::route(NodeId from, NodeId to, std::string_view path) const 
 std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop(from, to); }
 
 double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
+
+bool crosses_network(const Topology& topology, const Route& route) {
+  return std::ranges::any_of(route.hops, [&](const Hop& hop) {
+    return net_of(topology, topology.link(hop.link)) == Net::network;
+  });
+}
 
 bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to) {
   const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,12 +33,16 @@ struct Route {
                           ///< (+ staging overhead when `kind` is staged)
 };
 
-/// Which links routes may use: all, or the GPU fabric alone: NVLink, xGMI between GPUs and
-/// NVSwitches. An NVLink to a CPU is not part of it.
-enum class LinkScope : std::uint8_t { all, fabric };
+/// Which links routes and plans may use. `all`: each for what runtimes use it for, the network
+/// between hosts. `fabric`: the GPU fabric alone: NVLink, xGMI between GPUs and NVSwitches. An
+/// NVLink to a CPU is not part of it. `detours`: all, and inside a host the network, too, out
+/// through a NIC and back in: routes differ from those of `all` only where an op names its path,
+/// plans may choose to.
+enum class LinkScope : std::uint8_t { all, fabric, detours };
 
-/// "all", "fabric".
+/// "all", "fabric", "detours".
 std::string_view to_string(LinkScope links);
+std::span<const LinkScope> all_link_scopes();
 
 /// Finds routes on one machine under one profile, and remembers them. Rules (docs/topologies.md):
 /// GPU fabric between neighbours or through NVSwitches; else PCIe/CPU path when the machine allows
@@ -84,6 +89,9 @@ class Router {
   LinkScope scope_;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether the route crosses a link of the network.
+bool crosses_network(const Topology& topology, const Route& route);
 
 /// Whether the route between the two nodes joins GPUs of one host that have to map each other's
 /// memory for it: those count against Node::peer_limit.

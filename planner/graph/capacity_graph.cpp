@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "planner/graph/common_unit.h"
+#include "planner/graph/detours.h"
 #include "topologies/path_tree.h"
 
 namespace espalier {
@@ -42,7 +43,11 @@ class GraphMaker {
  public:
   GraphMaker(const Router& router, const Placement& placement, MediaUse media, int root,
              const std::vector<RelayRole>& roles, MixedSwitches mixed)
-      : router_(router), topology_(router.topology()), placement_(placement), media_(media) {
+      : router_(router),
+        topology_(router.topology()),
+        placement_(placement),
+        media_(media),
+        uses_network_(may_use_network(router, placement)) {
     find_memories(roles);
     list_links();
     find_staged_switches(mixed);
@@ -83,6 +88,7 @@ class GraphMaker {
       const auto id = static_cast<LinkId>(i);
       const Link& link = topology_.links[i];
       const std::optional<Hop> hop = router_.hop(link.a, link.b);
+      if (!uses_network_ && net_of(topology_, link) == Net::network) continue;
       if (!hop || hop->link != id || !takes_part(link, link.a) || !takes_part(link, link.b)) {
         continue;
       }
@@ -236,6 +242,7 @@ class GraphMaker {
   const Topology& topology_;
   const Placement& placement_;
   const MediaUse media_;
+  const bool uses_network_;
   std::vector<NodeId> order_;  ///< ranks and relays, as vertices
   std::set<NodeId> memories_;  ///< the same
   std::vector<LinkId> links_;

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/check.h"
+#include "planner/graph/detours.h"
+#include "topologies/path_tree.h"
 
 namespace espalier {
 namespace {
@@ -107,7 +109,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     const NodeKind kind = topology.node(node).kind;
     const bool member = members.count(static_cast<NodeId>(node)) > 0;
-    const bool usable = router.scope() == LinkScope::all || is_fabric_end(kind);
+    const bool usable = router.scope() != LinkScope::fabric || is_fabric_end(kind);
     if (!usable || (kind == NodeKind::gpu && !member && !topology.gpus_forward)) continue;
     vertex_of[node] = static_cast<int>(vertex_node_.size());
     vertex_node_.push_back(static_cast<NodeId>(node));
@@ -119,6 +121,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     site_vertex_.push_back(vertex_of[node]);
   }
 
+  const bool uses_network = may_use_network(router, placement);
   std::map<std::string, int> shared_media;
   std::vector<int> links_of_medium;
   Capacity total = 0;
@@ -127,6 +130,7 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     const int a = vertex_of[link.a], b = vertex_of[link.b];
     if (a < 0 || b < 0) continue;
     if (router.scope() == LinkScope::fabric && link.link_class != LinkClass::gpu_fabric) continue;
+    if (!uses_network && net_of(topology, link) == Net::network) continue;
     const auto capacity =
         static_cast<Capacity>(std::llround(router.capacity_gbps(static_cast<LinkId>(i)) * 1e9));
     total += capacity;

@@ -25,7 +25,7 @@ constexpr int kPricings = 20;
 struct Ways {
   explicit Ways(const std::string& machine)
       : topology(load_topology(machine)),
-        router(topology, topology.profile("ideal")),
+        router(topology, topology.profile("ideal"), LinkScope::detours),
         placement(place_ranks(router, {})),
         problem(packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward)),
         neighbours(topology.nodes.size()) {

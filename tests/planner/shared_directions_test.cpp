@@ -119,14 +119,16 @@ TEST(SharedDirections, RandomMachinesAttainTheProgramOverAllTrees) {
 TEST(SharedDirections, SummitByArithmetic) {
   // Three GPUs below each of two CPUs, which a half-duplex link of 64 GB/s joins. The adapter, on
   // both, brings 25 GB/s back from the network whichever way. Each of six blocks has to cross once:
-  // six blocks at 89 / 6.
+  // six blocks at 89 / 6. Without that detour, at 64 / 6.
   const Topology topology = load_topology("summit");
-  const Router router(topology, topology.profile("ideal"));
-  const Placement placement = place_ranks(router, {});
-  for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
-    const Forest forest = pack_arborescences(collective, 0, router, placement);
-    EXPECT_EQ(forest.exact_algbw, "89");
-    EXPECT_EQ(bandwidth_bound(collective, 0, router, placement).exact, "89");
+  for (const auto& [links, rate] : {std::pair{LinkScope::detours, "89"}, {LinkScope::all, "64"}}) {
+    const Router router(topology, topology.profile("ideal"), links);
+    const Placement placement = place_ranks(router, {});
+    for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
+      const Forest forest = pack_arborescences(collective, 0, router, placement);
+      EXPECT_EQ(forest.exact_algbw, rate);
+      EXPECT_EQ(bandwidth_bound(collective, 0, router, placement).exact, rate);
+    }
   }
 }
 
