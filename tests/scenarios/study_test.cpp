@@ -24,8 +24,8 @@ Query query(const std::string& topology, const std::string& algorithm, std::int6
 using StudyTest = StudyFixture;
 
 TEST_F(StudyTest, RingTakesItsClosedForm) {
-  // 2 (n - 1) steps of M / n / B + latency = 14 x (1e6 / 25e9 + 1e-6) s.
-  const Outcome outcome = study_.ask(query("ring:n=8,gbps=25,latency_us=1", "ring", 8'000'000));
+  // 2 (n - 1) steps of M / n / B + start-up = 14 x (1e6 / 25e9 + 1e-6) s.
+  const Outcome outcome = study_.ask(query("ring:n=8,gbps=25,startup_us=1", "ring", 8'000'000));
   EXPECT_TRUE(outcome.ran());
   EXPECT_EQ(outcome.ranks, 8);
   EXPECT_EQ(outcome.backend, "sim");
@@ -195,7 +195,7 @@ TEST_F(StudyTest, ChunksAsAsked) {
 }
 
 TEST_F(StudyTest, AutomaticChunksAreTheFastestOfThePowersOfTwo) {
-  Query asked = query("line:n=8,gbps=10,latency_us=5", "pipelined_chain", 64'000'000);
+  Query asked = query("line:n=8,gbps=10,startup_us=5", "pipelined_chain", 64'000'000);
   asked.collective = Collective::broadcast;
   const double automatic_s = study_.ask(asked).report.time_s;
   const std::int64_t chosen = study_.ask(asked).chunk_bytes;
@@ -319,7 +319,7 @@ TEST_F(StudyTest, AHopelessChunkSizeIsRaisedAndSaidToBe) {
 }
 
 TEST_F(StudyTest, ChunksAreSearchedAsFarAsTheWorkAllows) {
-  Query asked = query("line:n=8,gbps=10,latency_us=5", "pipelined_chain", 64'000'000);
+  Query asked = query("line:n=8,gbps=10,startup_us=5", "pipelined_chain", 64'000'000);
   asked.collective = Collective::broadcast;
   const Outcome best = study_.ask(asked);
   EXPECT_EQ(best.chunk_note, "");

@@ -75,7 +75,7 @@ void expect_models_decide(int n, const std::vector<std::string>& candidates,
   Simulator simulator;
   Study study(simulator, &simulator);
   const Query asked =
-      question(fmt::format("full:n={},gbps=10,latency_us=10", n), Collective::broadcast);
+      question(fmt::format("full:n={},gbps=10,startup_us=10", n), Collective::broadcast);
   // Up to 256 MiB: the best number of pieces, sqrt((n - 2) M / B / t_s), stays below 256.
   const Tuning tuning = tune(study, asked, parse_byte_list("1KiB..256MiB"), candidates);
   std::set<std::string> seen;
@@ -146,7 +146,7 @@ TEST_F(TunerTest, KnownSizesBoundTheOthers) {
 
 TEST_F(TunerTest, NeighboursWithOneChoiceShareARow) {
   const Tuning tuning =
-      tune(study_, question("full:n=8,gbps=10,latency_us=10", Collective::broadcast),
+      tune(study_, question("full:n=8,gbps=10,startup_us=10", Collective::broadcast),
            {1 << 20, 1024, 1 << 20, 1 << 28}, {"knomial", "scatter_allgather"});
   ASSERT_EQ(tuning.choices.size(), 3u) << "sorted, without repetitions";
   // 3 (t_s + M / B) against 10 t_s + 1.75 M / B: equal at 7 t_s = 1.25 M / B, M = 560 kB.
@@ -157,12 +157,12 @@ TEST_F(TunerTest, NeighboursWithOneChoiceShareARow) {
   EXPECT_EQ(tuning.table.rows[1].up_to_bytes, 1 << 28);
   EXPECT_NEAR(tuning.table.rows[1].time_s, 10 * kTs + 1.75 * (1 << 28) / kB, 1e-9);
   EXPECT_EQ(tuning.table.ranks, 8);
-  EXPECT_EQ(tuning.table.machine, "full:n=8,gbps=10,latency_us=10");
+  EXPECT_EQ(tuning.table.machine, "full:n=8,gbps=10,startup_us=10");
 }
 
 TEST_F(TunerTest, TheFrontHoldsWhatNothingBeatsTwice) {
   const Tuning tuning = tune(
-      study_, question("full:n=8,gbps=10,latency_us=10", Collective::broadcast), {1024, 1 << 28},
+      study_, question("full:n=8,gbps=10,startup_us=10", Collective::broadcast), {1024, 1 << 28},
       {"chain", "knomial", "knomial:k=4", "knomial:k=1024", "scatter_allgather", "pipelined_chain",
        "host_staged_knomial"});
   // k = 1024 takes one round and is best at both ends; other variants of knomial are not shown.
@@ -214,7 +214,7 @@ TEST_F(TunerTest, AutoIsAsFastAsTheFastest) {
 }
 
 TEST_F(TunerTest, AutoKeepsTheChunkThatWasAskedFor) {
-  Query asked = question("line:n=4,gbps=10,latency_us=10", Collective::broadcast);
+  Query asked = question("line:n=4,gbps=10,startup_us=10", Collective::broadcast);
   asked.chunk_bytes = 1'000'000;
   const Outcome chosen = study_.ask(with(asked, "auto", 4'000'000));
   // Of what a line allows nothing beats the chain in pieces: (4 + 2) (t_s + 100 us).
@@ -225,7 +225,7 @@ TEST_F(TunerTest, AutoKeepsTheChunkThatWasAskedFor) {
 TEST_F(TunerTest, AutoChoosesFromWhatIsNamed) {
   // Three hops of a chain, two rounds of a binomial tree; the tree of degree 4, one round, is not
   // among them.
-  const Query asked = question("full:n=4,gbps=10,latency_us=10", Collective::broadcast);
+  const Query asked = question("full:n=4,gbps=10,startup_us=10", Collective::broadcast);
   const Outcome chosen = study_.ask(with(asked, "auto:chain|knomial", 1'000'000));
   EXPECT_EQ(chosen.chosen, "knomial");
   EXPECT_NEAR(chosen.report.time_s, 2 * (kTs + 100e-6), 1e-12);
@@ -238,7 +238,7 @@ TEST(TunerAuto, RunsForRealWithWhatTheMachineWants) {
   Simulator simulator;
   Study study(host, &simulator);
   Query asked =
-      with(question("full:n=4,gbps=10,latency_us=10", Collective::broadcast), "auto", 1 << 16);
+      with(question("full:n=4,gbps=10,startup_us=10", Collective::broadcast), "auto", 1 << 16);
   asked.judge = false;
   const Outcome outcome = study.ask(asked);
   EXPECT_EQ(outcome.backend, "host");

@@ -86,7 +86,10 @@ links:
   - {a: gpu0, b: gpu1, kind: "my kind", gbps: 3, duplex: shared, medium: "a bus"}
   - {a: gpu0, b: cpu0, kind: pcie3x16, gbps: 12, duplex: half}
 profiles:
-  mine: {reduction: separate, gets_wait: false, links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}}
+  mine:
+    reduction: separate
+    gets_wait: false
+    links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}
   kernel: {call_overhead_us: 8.5, staging_overhead_us: 0.125, models_memory: false}
 )",
                                           "odd.yaml");
