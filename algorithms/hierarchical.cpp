@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three-stage allreduce of "Interconnect-aware multi-path GPU communication with UCX", sections
-// "The hierarchical intra-node" and "multi-node GPU-based MPI allreduce": the GPUs of a socket
-// reduce to their leader, the leaders of a node reduce-scatter, those of several nodes allreduce
-// what they then have in a ring, the leaders of a node allgather, and every leader hands the result
-// to its socket. On one node the paper's two leaders exchange whole messages, which are as many
-// bytes as a reduce-scatter and an allgather of two. Chunks overlap the stages; copies within a
-// socket may also pass through host memory. Between nodes the paper calls Open MPI's allreduce,
-// which takes place on CPUs: host_ring=1.
+// The hierarchical allreduce of clusters of GPU machines: the ranks of a machine reduce-scatter,
+// the ranks that then hold the same part, one in every machine, allreduce it along a rail of their
+// own, and the ranks of a machine allgather. Each rank sends 2 (m - 1) / m of its part into the
+// network for m machines, all rails at once; where machines have fewer NICs than ranks, rails share
+// them. Mikami et al., "Massively distributed SGD", 2018 (2D-torus allreduce); Cho et al.,
+// "BlueConnect", 2019. (hierarchical_leaders sends everything through the leaders of sockets.)
 #include <algorithm>
 #include <map>
+#include <numeric>
+
+#include <fmt/format.h>
 
 #include "algorithms/schedules.h"
 
@@ -16,162 +17,114 @@ namespace espalier {
 
 namespace {
 
-/// The ranks of a socket, its leader first.
-using Socket = std::vector<int>;
-
-/// Who works with whom. The message has a part for every leader of the machine with most of them,
-/// and a part has a unit for every machine.
-struct Layout {
-  std::vector<std::vector<Socket>> machines;  ///< their sockets, in the order of first ranks
-
-  int parts() const {
-    const auto maximum = std::ranges::max(machines, {}, &std::vector<Socket>::size).size();
-    return static_cast<int>(maximum);
-  }
-  std::int64_t part_units() const { return static_cast<std::int64_t>(machines.size()); }
-  std::int64_t units() const { return parts() * part_units(); }
-};
-
-/// Ranks without host memory are a socket of their machine. Without a placement there is one
-/// machine.
-Layout find_layout(const BuildRequest& request) {
-  Layout layout;
-  std::map<int, std::size_t> index_of_machine;
-  std::map<std::pair<int, int>, std::size_t> index_of_socket;
+/// The ranks of every machine, in the order of first ranks; one machine without a placement.
+std::vector<std::vector<int>> machines_of(const BuildRequest& request) {
+  std::vector<std::vector<int>> machines;
+  std::map<int, std::size_t> index_of;
   for (int rank = 0; rank < request.ranks; ++rank) {
     const int machine = request.placement == nullptr
                             ? 0
                             : request.placement->machine_of_rank[static_cast<std::size_t>(rank)];
-    const auto [known, is_new] = index_of_machine.try_emplace(machine, layout.machines.size());
-    if (is_new) layout.machines.emplace_back();
-    std::vector<Socket>& sockets = layout.machines[known->second];
-    const auto [socket, is_first] =
-        index_of_socket.try_emplace({machine, host_of(request, rank)}, sockets.size());
-    if (is_first) sockets.emplace_back();
-    sockets[socket->second].push_back(rank);
+    const auto [known, is_new] = index_of.try_emplace(machine, machines.size());
+    if (is_new) machines.emplace_back();
+    machines[known->second].push_back(rank);
   }
-  return layout;
+  return machines;
 }
-
-/// All rings together have twice as many ops.
-constexpr std::int64_t kMaxRingUnits = std::int64_t{kMaxQuadraticRanks} * kMaxQuadraticRanks;
 
 std::optional<std::string> why_not(const BuildRequest& request) {
-  const Layout layout = find_layout(request);
-  if (layout.units() * layout.part_units() > kMaxRingUnits) {
-    return "its program would be too large: there are too many machines, one of which has too many "
-           "sockets";
-  }
-  if (request.parameter("host_ring") == 1) {
-    if (auto reason = missing_host(request)) return reason;
-  }
-  return cannot_stripe(layout.units(), striping_of(request));
+  const auto machines = machines_of(request);
+  const auto [fewest, most] = std::ranges::minmax_element(machines, {}, &std::vector<int>::size);
+  if (fewest->size() == most->size()) return std::nullopt;
+  return fmt::format("every machine needs as many ranks as the others, but one has {} and one {}",
+                     fewest->size(), most->size());
 }
 
-/// Writes the stages. Each part is an op per stage on a lane of its own, so that all parts advance
-/// together.
+/// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every
+/// stage of a part has a lane, so that all parts advance together.
 class Stages {
  public:
   explicit Stages(const BuildRequest& request)
-      : layout_(find_layout(request)),
-        parts_(layout_.parts()),
-        at_once_(static_cast<int>(request.parameter("at_once"))),
-        builder_("hierarchical", request.contract(layout_.units())) {
-    if (request.parameter("host_ring") == 0 || layout_.machines.size() == 1) return;
-    for (int host = 0; host < request.hosts; ++host) hosts_.push_back(builder_.add_host());
-    for (int rank = 0; rank < request.ranks; ++rank) {
-      host_of_rank_.push_back(hosts_[static_cast<std::size_t>(host_of(request, rank))]);
-    }
-  }
+      : machines_(machines_of(request)),
+        parts_(static_cast<int>(machines_.front().size())),
+        part_units_(static_cast<std::int64_t>(machines_.size())),
+        is_direct_(request.parameter("direct") == 1),
+        builder_("hierarchical", request.contract(parts_ * part_units_)) {}
 
   Program build() {
     for (int part = 0; part < parts_; ++part) {
-      for (const auto& sockets : layout_.machines) reduce_sockets(sockets, part);
-      for (const auto& sockets : layout_.machines) reduce_leaders(sockets, part);
+      for (const std::vector<int>& ranks : machines_) {
+        is_direct_ ? combine_directly(ranks, part) : combine_around(ranks, part);
+      }
     }
-    for (int part = 0; part < parts_; ++part) reduce_machines(part);
+    for (int part = 0; part < parts_; ++part) allreduce_rail(part);
     for (int part = 0; part < parts_; ++part) {
-      for (const auto& sockets : layout_.machines) hand_out(sockets, part);
+      for (const std::vector<int>& ranks : machines_) {
+        is_direct_ ? hand_out_directly(ranks, part) : hand_out_around(ranks, part);
+      }
     }
     return builder_.finish();
   }
 
  private:
-  std::int64_t first_unit(int part) const { return part * layout_.part_units(); }
+  /// The rank that is `steps` after the owner of a part.
+  int after_owner(const std::vector<int>& ranks, int part, int steps) const {
+    return ranks[static_cast<std::size_t>((part + steps) % parts_)];
+  }
+  Slice input(int rank, int part) const {
+    return builder_.input(rank, part * part_units_, part_units_);
+  }
   Slice result(int rank, int part) const {
-    return builder_.output(rank, first_unit(part), layout_.part_units());
+    return builder_.output(rank, part * part_units_, part_units_);
   }
-
-  /// Who has the machine's sum of a part.
-  static int owner(const std::vector<Socket>& sockets, int part) {
-    return sockets[static_cast<std::size_t>(part) % sockets.size()][0];
-  }
-
   int lane(int stage, int part) const { return (stage * parts_ + part) % kMaxLanes; }
 
-  void reduce_sockets(const std::vector<Socket>& sockets, int part) {
-    for (const Socket& socket : sockets) {
-      std::vector<Slice> inputs;
-      for (const int rank : socket) {
-        inputs.push_back(builder_.input(rank, first_unit(part), layout_.part_units()));
-      }
-      reduce_slices(builder_, result(socket[0], part), inputs, at_once_, lane(0, part));
+  void combine_directly(const std::vector<int>& ranks, int part) {
+    std::vector<Slice> inputs;
+    for (int i = 0; i < parts_; ++i) inputs.push_back(input(after_owner(ranks, part, i), part));
+    reduce_slices(builder_, result(after_owner(ranks, part, 0), part), inputs, parts_,
+                  lane(0, part));
+  }
+
+  /// From the rank after the owner on, around to the owner.
+  void combine_around(const std::vector<int>& ranks, int part) {
+    if (parts_ == 1) return combine_directly(ranks, part);
+    Slice sum = input(after_owner(ranks, part, 1), part);
+    for (int steps = 2; steps <= parts_; ++steps) {
+      const int rank = after_owner(ranks, part, steps);
+      builder_.combine(result(rank, part), {sum, input(rank, part)}, {.lane = lane(0, part)});
+      sum = result(rank, part);
     }
   }
 
-  void reduce_leaders(const std::vector<Socket>& sockets, int part) {
-    const Slice sum = result(owner(sockets, part), part);
-    std::vector<Slice> sums = {sum};
-    for (const Socket& socket : sockets) {
-      if (socket[0] != sum.place) sums.push_back(result(socket[0], part));
-    }
-    reduce_slices(builder_, sum, sums, at_once_, lane(1, part));
-  }
-
-  void reduce_machines(int part) {
+  void allreduce_rail(int part) {
     std::vector<Slice> sums;
-    for (const auto& sockets : layout_.machines) sums.push_back(result(owner(sockets, part), part));
-    if (hosts_.empty()) {
-      ring_allreduce(builder_, sums, lane(2, part));
-      return;
+    for (const std::vector<int>& ranks : machines_) {
+      sums.push_back(result(after_owner(ranks, part, 0), part));
     }
-    std::vector<Slice> staged;
-    for (const Slice& sum : sums) {
-      const PlaceId host = host_of_rank_[static_cast<std::size_t>(sum.place)];
-      staged.push_back(builder_.tmp(host, sum.begin, sum.length));
-      builder_.copy(staged.back(), sum, {.lane = lane(2, part)});
-    }
-    ring_allreduce(builder_, staged, lane(0, part));
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      builder_.copy(sums[i], staged[i], {.lane = lane(1, part)});
+    if (sums.size() > 1) ring_allreduce(builder_, sums, lane(1, part));
+  }
+
+  void hand_out_directly(const std::vector<int>& ranks, int part) {
+    const Slice whole = result(after_owner(ranks, part, 0), part);
+    for (int steps = 1; steps < parts_; ++steps) {
+      // The owner's lanes of this stage, one for each peer.
+      builder_.copy(result(after_owner(ranks, part, steps), part), whole, {.lane = lane(2, steps)});
     }
   }
 
-  /// To the other leaders, then to the sockets.
-  void hand_out(const std::vector<Socket>& sockets, int part) {
-    std::vector<int> leaders = {owner(sockets, part)};
-    for (const Socket& socket : sockets) {
-      if (socket[0] != leaders[0]) leaders.push_back(socket[0]);
-    }
-    push(leaders, part, 3);
-    for (const Socket& socket : sockets) push(socket, part, 3 + at_once_);
-  }
-
-  /// From the first of `ranks` to the others, on `at_once` lanes in turn.
-  void push(const std::vector<int>& ranks, int part, int first_stage) {
-    for (std::size_t i = 1; i < ranks.size(); ++i) {
-      const int turn = static_cast<int>(i - 1) % at_once_;
-      builder_.copy(result(ranks[i], part), result(ranks[0], part),
-                    {.lane = lane(first_stage + turn, part)});
+  void hand_out_around(const std::vector<int>& ranks, int part) {
+    for (int steps = 1; steps < parts_; ++steps) {
+      builder_.copy(result(after_owner(ranks, part, steps), part),
+                    result(after_owner(ranks, part, steps - 1), part), {.lane = lane(2, part)});
     }
   }
 
-  const Layout layout_;
+  const std::vector<std::vector<int>> machines_;
   const int parts_;
-  const int at_once_;
+  const std::int64_t part_units_;
+  const bool is_direct_;
   Builder builder_;
-  std::vector<PlaceId> hosts_;         ///< none where nodes allreduce on GPUs
-  std::vector<PlaceId> host_of_rank_;  ///< the same
 };
 
 }  // namespace
@@ -179,24 +132,23 @@ class Stages {
 const Algorithm& hierarchical_algorithm() {
   static const Algorithm algorithm = {
       .name = "hierarchical",
-      .summary =
-          "sockets reduce to leaders, leaders allreduce among themselves and broadcast within "
-          "sockets",
-      .constraints = "any number of ranks",
-      .paper = "Interconnect-aware multi-path GPU communication with UCX",
+      .summary = "reduce-scatter within machines, allreduce along rails across them, allgather",
+      .constraints = "the same number of ranks in every machine",
+      .paper = "Mikami et al., Massively distributed SGD, 2018",
       .collectives = {Collective::allreduce},
-      .parameters = {host_share_parameter(),
-                     {"host_ring", "1: nodes allreduce in host memory on CPUs; 0: on GPUs", 0, 0,
-                      1},
-                     {"at_once", "transfers that a leader has in flight at once", 8, 1, 1024, {1}}},
+      .parameters = {{"direct",
+                      "1: ranks of a machine exchange parts directly; 0: around a ring of them",
+                      0,
+                      0,
+                      1,
+                      {1},
+                      /*weighed=*/true,
+                      /*of_plan=*/false}},
       .pipelined = true,
       .staggered = true,
-      .uses_hosts = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
-      .build = [](const BuildRequest& request) {
-        return striped(Stages(request).build(), request);
-      }};
+      .build = [](const BuildRequest& request) { return Stages(request).build(); }};
   return algorithm;
 }
 

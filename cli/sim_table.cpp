@@ -12,6 +12,7 @@
 #include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 
@@ -63,6 +64,23 @@ void print_average(const Console& console, const std::vector<Outcome>& outcomes)
 
 }  // namespace
 
+namespace {
+
+/// "at least 12.1 us + size / 68.57 GB/s, and at least 12.4 us", or nothing where both are 0.
+std::string least_times(const Bound& bound, const TimeBound& time) {
+  std::vector<std::string> terms;
+  const double ends_us = (time.call_s + time.ends_s) * 1e6;
+  const double way_us = (time.call_s + time.way_s) * 1e6;
+  if (ends_us > 0) {
+    terms.push_back(
+        fmt::format("at least {:.4g} us + size / {} GB/s", ends_us, format_gbps(bound.algbw_gbps)));
+  }
+  if (way_us > 0) terms.push_back(fmt::format("at least {:.4g} us", way_us));
+  return join(terms, ", and ");
+}
+
+}  // namespace
+
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) {
   std::vector<std::tuple<LinkScope, bool, bool>> seen;
   for (const Outcome& outcome : outcomes) {
@@ -77,6 +95,12 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
         format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
         proof_of(bound));
     console.out << wrap(shorten(bound.certificate, kCertificateColumns), console.width, "#   ");
+    const std::string times = least_times(bound, *outcome.time_bound);
+    if (times.empty()) continue;
+    console.out << wrap(fmt::format("Time ({}): {}", links_used(outcome), times), console.width,
+                        "# ");
+    const std::string& way = outcome.time_bound->certificate;
+    if (!way.empty()) console.out << wrap(way, console.width, "#   ");
   }
 }
 

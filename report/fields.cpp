@@ -89,6 +89,7 @@ std::vector<ReportField<Outcome>> answer_fields() {
       {"busbw_gbps", [](Of one) { return rounded(one.busbw_gbps()); }},
       {"bound_gbps", [](Of one) { return one.bound ? rounded(one.bound->algbw_gbps) : Json(); },
        false},
+      {"bound_time_s", [](Of one) { return one.bound ? rounded(one.least_s()) : Json(); }, false},
       {"fraction", [](Of one) { return one.bound ? rounded(one.fraction) : Json(); }, false},
       {"transfers", [](Of one) { return Json(one.report.transfers); }},
       {"verified", [](Of one) { return Json(one.verified); }},
@@ -109,7 +110,8 @@ const std::vector<std::string_view>& table_columns() {
   static const std::vector<std::string_view> columns = {
       "topology", "gpus", "ranks", "profile", "collective", "root", "in_place", "algorithm",
       "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s", "min_time_s",
-      "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "fraction", "transfers", "wrong",
+      "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s", "fraction",
+      "transfers", "wrong",
       // Of training.
       "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",
       "communication_s", "exposed_s", "hidden_s", "iteration_s", "samples_per_s", "efficiency",

@@ -94,6 +94,10 @@ Json report_json(const Outcome& outcome) {
   const SimulatedPart simulated = report.simulated.value_or(SimulatedPart{});
   Json json = object_of(outcome_fields(), outcome);
   json["bound"] = outcome.bound ? bound_json(*outcome.bound, outcome.fraction) : Json();
+  if (outcome.bound) {
+    json["bound"]["time_s"] = rounded(outcome.least_s());
+    json["bound"]["time_certificate"] = outcome.time_bound->certificate;
+  }
   json["links"] = links_json(simulated);
   json["critical_path"] = critical_path_json(simulated);
   json["critical_path_steps"] = simulated.critical_steps;

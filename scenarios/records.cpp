@@ -48,6 +48,10 @@ auto members(Is<CriticalStep> auto& step) {
   auto& [op, start_s, end_s, what, waited_for] = step;
   return std::tie(op, start_s, end_s, what, waited_for);
 }
+auto members(Is<TimeBound> auto& bound) {
+  auto& [call_s, ends_s, way_s, certificate] = bound;
+  return std::tie(call_s, ends_s, way_s, certificate);
+}
 auto members(Is<SimulatedPart> auto& simulated) {
   auto& [engine, end, work, links, critical_path, critical_steps] = simulated;
   return std::tie(engine, end, work, links, critical_path, critical_steps);
@@ -65,10 +69,10 @@ auto members(Is<RunReport> auto& report) {
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note,
          program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-         bound_relays, bound, fraction, report, program] = outcome;
+         bound_relays, bound, time_bound, fraction, report, program] = outcome;
   return std::tie(backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note, program_note,
                   verified, order_consistent, problems, bound_links, bound_helpers, bound_relays,
-                  bound, fraction, report);
+                  bound, time_bound, fraction, report);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;

@@ -175,7 +175,7 @@ std::optional<Query> Study::resolve(const Query& query) {
   return concrete;
 }
 
-const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& prepared) {
+const Study::Limits& Study::limits(const Query& query, Machine& machine, const Prepared& prepared) {
   const LinkScope links = prepared.links;
   const bool helpers = prepared.whole->hosts > 0;
   const bool relays = prepared.choice.algorithm->uses_relays;
@@ -192,8 +192,9 @@ const Bound& Study::bound(const Query& query, Machine& machine, const Prepared& 
   Placement placement = machine.placement;
   if (!relays) placement.relays.clear();
   return cache_->bounds
-      .emplace(key, bandwidth_bound(query.collective, query.root, *router, placement,
-                                    {.helpers = helpers}))
+      .emplace(key, Limits{bandwidth_bound(query.collective, query.root, *router, placement,
+                                           {.helpers = helpers}),
+                           time_bound(query.collective, query.root, *router, placement)})
       .first->second;
 }
 
@@ -284,9 +285,10 @@ void Study::judge(const Query& query, Machine& machine, const Prepared& prepared
   outcome.bound_helpers = prepared.whole->hosts > 0;
   outcome.bound_relays =
       prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();
-  outcome.bound = bound(query, machine, prepared);
-  const double limit = outcome.bound->algbw_gbps;
-  if (std::isfinite(limit) && limit > 0) outcome.fraction = outcome.report.algbw_gbps() / limit;
+  const Limits& known = limits(query, machine, prepared);
+  outcome.bound = known.bandwidth;
+  outcome.time_bound = known.time;
+  if (outcome.report.time_s > 0) outcome.fraction = outcome.least_s() / outcome.report.time_s;
 }
 
 // What the simulator is asked before a question is answered: chunk sizes and weighed parameters.

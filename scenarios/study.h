@@ -9,6 +9,7 @@
 
 #include "algorithms/algorithm.h"
 #include "planner/bounds.h"
+#include "planner/time_bound.h"
 #include "run/backend.h"
 #include "scenarios/asked_by.h"
 #include "scenarios/chunk_search.h"
@@ -54,12 +55,17 @@ struct Outcome {
   bool bound_helpers = false;              ///< host memories take part, and the bound knows
   bool bound_relays = false;               ///< the algorithm may use relays, and the bound knows
   std::optional<Bound> bound;              ///< when asked to judge
-  double fraction = 0;                     ///< algbw / bound; 0 without a finite bound
+  std::optional<TimeBound> time_bound;     ///< with it
+  double fraction = 0;                     ///< least time / time; 0 where no time can be excluded
   RunReport report;
   std::shared_ptr<const Program> program;  ///< cut, as run
 
   bool ran() const { return !skipped && verified; }
   double busbw_gbps() const { return report.algbw_gbps() * busbw_factor(query.collective, ranks); }
+  /// What no schedule beats for this message. \pre it was judged
+  double least_s() const {
+    return time_bound->least_s(static_cast<double>(report.message_bytes), *bound);
+  }
 };
 
 /// What the simulator says about a query, found without verifying the program.
@@ -144,7 +150,8 @@ class Study {
   void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);
-  const Bound& bound(const Query& query, Machine& machine, const Prepared& prepared);
+  struct Limits;
+  const Limits& limits(const Query& query, Machine& machine, const Prepared& prepared);
 
   Backend& backend_;
   Backend* simulator_;

@@ -98,6 +98,12 @@ struct Study::Prepared {
   }
 };
 
+/// What no schedule can beat.
+struct Study::Limits {
+  Bound bandwidth;
+  TimeBound time;
+};
+
 struct Study::Cache {
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
@@ -118,7 +124,7 @@ struct Study::Cache {
   std::map<PlanKey, Forest> plans;
   std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
   std::map<TableKey, TuningTable> tables;
-  std::map<BoundKey, Bound> bounds;
+  std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
 
   static ProgramKey program_key(const Query& query, const Machine& machine) {

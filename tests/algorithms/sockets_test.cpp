@@ -70,7 +70,7 @@ TEST(FlatTwoStage, SocketsShareTheWayThroughHostMemory) {
 TEST(Hierarchical, LeadersExchangeWhatSocketsReduced) {
   // A message to the leader and one back in each socket. The leaders send each other half a message
   // to reduce and half a result, which are the bytes of the paper's exchange.
-  const Program program = make("hierarchical", two_sockets(Collective::allreduce));
+  const Program program = make("hierarchical_leaders", two_sockets(Collective::allreduce));
   EXPECT_EQ(
       traffic(program),
       (Traffic{{{1, 0}, 1}, {{0, 1}, 1}, {{3, 2}, 1}, {{2, 3}, 1}, {{0, 2}, 1}, {{2, 0}, 1}}));
@@ -82,7 +82,7 @@ TEST(Hierarchical, SocketsOfDifferentSizes) {
   BuildRequest asked = request(Collective::allreduce, 6);
   asked.hosts = 3;
   asked.host_of_rank = {0, 1, 2, 0, 2, 2};
-  for (const char* spec : {"hierarchical", "hierarchical:at_once=1"}) {
+  for (const char* spec : {"hierarchical_leaders", "hierarchical_leaders:at_once=1"}) {
     const Program program = make(spec, asked);
     EXPECT_TRUE(verify(program).ok());
     const Traffic sent = traffic(program);
@@ -96,7 +96,7 @@ TEST(Hierarchical, SocketsOfDifferentSizes) {
 TEST(Hierarchical, ManySocketsShareLanes) {
   BuildRequest asked = request(Collective::allreduce, 100);
   use_hosts(asked, 100);
-  EXPECT_TRUE(verify(make("hierarchical:at_once=1024", asked)).ok());
+  EXPECT_TRUE(verify(make("hierarchical_leaders:at_once=1024", asked)).ok());
 }
 
 TEST(Hierarchical, RefusesRingsWithoutEnd) {
@@ -111,7 +111,7 @@ TEST(Hierarchical, RefusesRingsWithoutEnd) {
   asked.hosts = asked.ranks;
   asked.placement = &placement;
   EXPECT_EQ(
-      unsupported(parse_algorithm("hierarchical"), asked),
+      unsupported(parse_algorithm("hierarchical_leaders"), asked),
       "its program would be too large: there are too many machines, one of which has too many "
       "sockets");
 }
@@ -138,9 +138,9 @@ TEST(HostReduced, NeedsHostMemory) {
   asked.host_of_rank = {0, -1};
   EXPECT_EQ(unsupported(parse_algorithm("host_reduced"), asked),
             "rank 1 cannot reach a host memory");
-  EXPECT_EQ(unsupported(parse_algorithm("hierarchical:host_ring=1"), asked),
+  EXPECT_EQ(unsupported(parse_algorithm("hierarchical_leaders:host_ring=1"), asked),
             "rank 1 cannot reach a host memory");
-  EXPECT_EQ(unsupported(parse_algorithm("hierarchical"), asked), std::nullopt);
+  EXPECT_EQ(unsupported(parse_algorithm("hierarchical_leaders"), asked), std::nullopt);
 }
 
 }  // namespace

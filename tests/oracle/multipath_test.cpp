@@ -94,21 +94,21 @@ TEST(Multipath, AWindowKeepsTheHostPathFull) {
 TEST(Hierarchical, SumOfItsStages) {
   // To the leader M; half a message each way between the leaders to reduce, and half to gather. To
   // the other GPU goes, meanwhile, the half that its leader has; the other half is left.
-  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical", kM),
+  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders", kM),
               1.5 * kM / kDirect + kM / kSockets);
   // A ring of two nodes: every leader's half is cut in two, which go round twice. Both leaders
   // share the NIC: 2 x 2 x M / 4 in each direction.
-  expect_time(time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical", kM),
+  expect_time(time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical_leaders", kM),
               1.5 * kM / kDirect + kM / kSockets + kM / kNodes);
 }
 
 TEST(Hierarchical, NodesAllreduceInHostMemory) {
   // As on GPUs, but every leader's half goes to its CPU before and comes back after.
   expect_time(
-      time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical:host_ring=1", kM),
+      time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical_leaders:host_ring=1", kM),
       1.5 * kM / kDirect + kM / kSockets + 2 * kM / 2.0 / kHost + kM / kNodes);
   // On one node there is nothing to stage.
-  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical:host_ring=1", kM),
+  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_ring=1", kM),
               1.5 * kM / kDirect + kM / kSockets);
 }
 
@@ -117,8 +117,8 @@ TEST(Hierarchical, NodesOfAnySizeInHostMemory) {
   // beside.
   for (const std::vector<int>& gpus : {std::vector{6, 1, 0, 3, 4}, std::vector{0, 2, 5, 7, 4},
                                        std::vector{1, 4}, std::vector{2, 0, 4, 5}}) {
-    for (const char* algorithm : {"hierarchical", "hierarchical:host_ring=1",
-                                  "hierarchical:host_ring=1,host_share=30,at_once=1"}) {
+    for (const char* algorithm : {"hierarchical_leaders", "hierarchical_leaders:host_ring=1",
+                                  "hierarchical_leaders:host_ring=1,host_share=30,at_once=1"}) {
       SCOPED_TRACE(algorithm);
       Query query = question(machine_file(0) + ":nodes=2", Collective::allreduce, algorithm, kM);
       query.gpus = gpus;
@@ -132,7 +132,7 @@ TEST(Hierarchical, NodesOfAnySizeInHostMemory) {
 
 TEST(Hierarchical, StripedWithinSockets) {
   // A tenth by host memory, in and out: 2 x 24 MB / 15 are less than nine tenths straight.
-  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical:host_share=10", kM),
+  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_share=10", kM),
               1.5 * 0.9 * kM / kDirect + kM / kSockets);
 }
 

@@ -17,6 +17,7 @@
 #include "ir/chunk.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
+#include "planner/time_bound.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -183,8 +184,12 @@ TEST(Scaling, NothingBeatsTheBound) {
     ++answered;
     const Bound bound = bandwidth_bound(question.collective, root_of(question), setting.router,
                                         setting.target.placement, {question.algorithm->uses_hosts});
-    const double algbw_gbps = simulated(*program, question, setting).algbw_gbps();
-    EXPECT_LE(algbw_gbps, bound.algbw_gbps * (1 + kAccuracy));
+    const RunReport report = simulated(*program, question, setting);
+    EXPECT_LE(report.algbw_gbps(), bound.algbw_gbps * (1 + kAccuracy));
+    const TimeBound time = time_bound(question.collective, root_of(question), setting.router,
+                                      setting.target.placement);
+    const auto bytes = static_cast<double>(report.message_bytes);
+    EXPECT_GE(report.time_s, time.least_s(bytes, bound) * (1 - kAccuracy)) << time.certificate;
   }
   EXPECT_GT(answered, 60);
 }

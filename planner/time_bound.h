@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "planner/bounds.h"
+
+namespace espalier {
+
+/// What start-up and latency cost any schedule, however short its message. With a bandwidth bound
+/// it limits the time of a message of every size. docs/bounds.md has the argument.
+struct TimeBound {
+  double call_s = 0;  ///< what calling a collective costs before its first op
+  /// In which no link carries anything: the least start-up of an op, and the least latency, which
+  /// comes before its bytes or after them.
+  double ends_s = 0;
+  double way_s = 0;  ///< from the first op until data can be wherever it has to be
+  std::string
+      certificate;  ///< the way that takes so long, with its arithmetic; empty when none does
+
+  /// No schedule takes less for a message of `bytes`.
+  double least_s(double bytes, const Bound& bandwidth) const;
+};
+
+/// Under the router's profile and link scope; ops may name any path that the links allow. Above 128
+/// ranks, relays and host memories together, only `call_s` is counted.
+TimeBound time_bound(Collective collective, int root, const Router& router,
+                     const Placement& placement);
+
+}  // namespace espalier

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hierarchical allreduce on machines of four GPUs around a switch of 100 GB/s, each with a NIC
+// of 10 GB/s of its own.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tests/oracle/ask.h"
+#include "tests/temp_file.h"
+
+namespace espalier::oracle {
+namespace {
+
+constexpr double kSwitch = 100e9;
+constexpr double kNic = 10e9;
+constexpr std::int64_t kM = 240'000'000;
+
+std::string machine_file() {
+  const std::string file = temp_file("rails.yaml");
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  EXPECT_NE(out, nullptr);
+  if (out == nullptr) return file;
+  std::fputs(R"(schema: espalier.topology/1
+name: rails
+nodes:
+  - {name: "gpu[0-3]", kind: gpu}
+  - {name: "nic[0-3]", kind: nic}
+  - {name: hub, kind: nvswitch}
+  - {name: net, kind: fabric}
+links:
+  - {a: "gpu[0-3]", b: hub, kind: link, gbps: 100}
+  - {a: gpu0, b: nic0, kind: host_link, gbps: 20}
+  - {a: gpu1, b: nic1, kind: host_link, gbps: 20}
+  - {a: gpu2, b: nic2, kind: host_link, gbps: 20}
+  - {a: gpu3, b: nic3, kind: host_link, gbps: 20}
+  - {a: "nic[0-3]", b: net, kind: link, gbps: 10}
+cluster: {nodes: 1, shared: [net]}
+)",
+             out);
+  std::fclose(out);
+  return file;
+}
+
+TEST(HierarchicalRails, ThreeStagesInTurn) {
+  // Within a machine each GPU takes three quarters of the message, before and after. In between a
+  // quarter goes around every rail: 2 (m - 1) steps of an m-th of it.
+  const std::string machine = machine_file();
+  for (const int nodes : {2, 3, 5, 8}) {
+    for (const int direct : {0, 1}) {
+      SCOPED_TRACE(fmt::format("{} machines, direct={}", nodes, direct));
+      const double inside_s = 0.75 * kM / kSwitch;
+      const double across_s = 2.0 * (nodes - 1) / nodes * kM / 4 / kNic;
+      expect_time(time_s(fmt::format("{}:nodes={}", machine, nodes), Collective::allreduce,
+                         fmt::format("hierarchical:direct={}", direct), kM),
+                  2 * inside_s + across_s);
+    }
+  }
+}
+
+TEST(HierarchicalRails, OneMachineOnlyScattersAndGathers) {
+  expect_time(time_s(machine_file(), Collective::allreduce, "hierarchical:direct=1", kM),
+              1.5 * kM / kSwitch);
+}
+
+TEST(HierarchicalRails, MachinesOfUnlikeSizeAreRefused) {
+  Query query = question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical", kM);
+  query.gpus = {0, 1, 2, 4};
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  EXPECT_EQ(study.ask(query).skipped,
+            "every machine needs as many ranks as the others, but one has 1 and one 3");
+}
+
+TEST(HierarchicalRails, EqualSubsetsOfMachines) {
+  for (const std::vector<int>& gpus :
+       {std::vector{1, 3, 4, 6}, std::vector{7, 0, 5, 2}, std::vector{0, 4}}) {
+    for (const bool in_place : {false, true}) {
+      Query query =
+          question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical", kM);
+      query.gpus = gpus;
+      query.in_place = in_place;
+      query.chunk_bytes = 1'000'000;
+      EXPECT_GT(run(query).time_s, 0);  // it is verified on the way
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::oracle
