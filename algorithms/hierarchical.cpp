@@ -17,6 +17,36 @@ namespace espalier {
 
 namespace {
 
+/// Where the rank's GPU stands among the GPUs of its machine.
+std::ptrdiff_t position_of(const BuildRequest& request, int rank) {
+  const Topology& topology = request.router->topology();
+  const NodeId gpu = request.placement->ranks[static_cast<std::size_t>(rank)];
+  const std::vector<NodeId> gpus = topology.gpus();
+  return std::ranges::count_if(gpus, [&](NodeId other) {
+    return other < gpu && topology.node(other).host == topology.node(gpu).host;
+  });
+}
+
+/// Rails join GPUs that stand at the same position of their machines, which share a network plane
+/// where there are several. Where machines take part with unlike positions, in the order of ranks.
+void align_rails(const BuildRequest& request, std::vector<std::vector<int>>& machines) {
+  if (request.router == nullptr || request.placement == nullptr) return;
+  std::map<std::ptrdiff_t, std::size_t> rail_of;
+  for (std::size_t i = 0; i < machines.front().size(); ++i) {
+    rail_of[position_of(request, machines.front()[i])] = i;
+  }
+  std::vector<std::vector<int>> aligned = machines;
+  for (std::size_t machine = 1; machine < machines.size(); ++machine) {
+    if (machines[machine].size() != rail_of.size()) return;
+    for (const int rank : machines[machine]) {
+      const auto rail = rail_of.find(position_of(request, rank));
+      if (rail == rail_of.end()) return;
+      aligned[machine][rail->second] = rank;
+    }
+  }
+  machines = std::move(aligned);
+}
+
 /// The ranks of every machine, in the order of first ranks; one machine without a placement.
 std::vector<std::vector<int>> machines_of(const BuildRequest& request) {
   std::vector<std::vector<int>> machines;
@@ -29,6 +59,7 @@ std::vector<std::vector<int>> machines_of(const BuildRequest& request) {
     if (is_new) machines.emplace_back();
     machines[known->second].push_back(rank);
   }
+  align_rails(request, machines);
   return machines;
 }
 

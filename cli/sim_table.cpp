@@ -75,7 +75,7 @@ std::string least_times(const Bound& bound, const TimeBound& time) {
     terms.push_back(
         fmt::format("at least {:.4g} us + size / {} GB/s", ends_us, format_gbps(bound.algbw_gbps)));
   }
-  if (way_us > 0) terms.push_back(fmt::format("at least {:.4g} us", way_us));
+  if (way_us > ends_us) terms.push_back(fmt::format("at least {:.4g} us", way_us));
   return join(terms, ", and ");
 }
 

@@ -25,12 +25,12 @@ namespace {
 constexpr std::size_t kMaxPlaces = 128;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// The least cost of a path from `source` to every node, where `extend` says what a path of some
-/// cost costs with one link more.
+/// The least cost of a path from `source` to every node, past other GPUs if these forward, where
+/// `extend` says what a path of some cost costs with one link more.
 template <class Extend>
 std::vector<double> least_costs(const Topology& topology,
                                 const std::vector<std::vector<LinkId>>& links, NodeId source,
-                                const Extend& extend) {
+                                bool gpus_forward, const Extend& extend) {
   std::vector<double> cost(topology.nodes.size(), kNever);
   using Entry = std::pair<double, NodeId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
@@ -40,7 +40,7 @@ std::vector<double> least_costs(const Topology& topology,
     const auto [at_s, node] = open.top();
     open.pop();
     if (at_s > cost[static_cast<std::size_t>(node)]) continue;
-    const bool is_end = topology.node(node).kind == NodeKind::gpu && !topology.gpus_forward;
+    const bool is_end = topology.node(node).kind == NodeKind::gpu && !gpus_forward;
     if (is_end && node != source) continue;
     for (const LinkId id : links[static_cast<std::size_t>(node)]) {
       const Link& link = topology.link(id);
@@ -57,25 +57,33 @@ std::vector<double> least_costs(const Topology& topology,
 /// What ops cost at least, between the places where data may lie.
 class Ways {
  public:
-  Ways(const Router& router, const Placement& placement) : topology_(router.topology()) {
+  Ways(const Router& router, const Placement& placement, bool through_gpus)
+      : topology_(router.topology()),
+        latency_is_last_(!router.profile().gets_wait &&
+                         router.profile().reduction != ReductionMode::separate) {
     list_places(router, placement);
-    find_routes(router);
+    const bool is_large = places() > kMaxPlaces;
+    find_routes(router, is_large ? 1 : places(),
+                topology_.gpus_forward || through_gpus || is_large);
     fuse();
   }
+
+  /// Those whose ways are known, the first ones: all, or the first rank.
+  std::size_t sources() const { return routes_.size(); }
 
   std::size_t places() const { return places_.size(); }
 
   /// The least start-up and latency of any transfer; 0 when there is none.
   double ends_s() const {
     double overhead_s = kNever, latency_s = kNever;
-    for (std::size_t from = 0; from < places(); ++from) {
+    for (std::size_t from = 0; from < sources(); ++from) {
       for (std::size_t to = 0; to < places(); ++to) {
         if (from == to || routes_[from][to].latency_s == kNever) continue;
         overhead_s = std::min(overhead_s, routes_[from][to].overhead_s);
         latency_s = std::min(latency_s, routes_[from][to].latency_s);
       }
     }
-    return overhead_s == kNever ? 0 : overhead_s + latency_s;
+    return overhead_s == kNever ? 0 : overhead_s + (latency_is_last_ ? latency_s : 0);
   }
 
   /// The shortest way from a place to every other one.
@@ -87,6 +95,10 @@ class Ways {
     Tree tree{std::vector<double>(places(), kNever), std::vector<std::size_t>(places(), source)};
     std::vector<bool> settled(places(), false);
     tree.s[source] = 0;
+    if (sources() < places()) {  // what one op takes at least
+      for (std::size_t to = 0; to < places(); ++to) tree.s[to] = ops_[source][to].s();
+      return tree;
+    }
     while (true) {
       std::size_t nearest = places();
       for (std::size_t place = 0; place < places(); ++place) {
@@ -144,12 +156,15 @@ class Ways {
     places_.insert(places_.end(), placement.relays.begin(), placement.relays.end());
     if (router.scope() == LinkScope::fabric) return;
     for (NodeId node = 0; node < static_cast<NodeId>(topology_.nodes.size()); ++node) {
-      if (topology_.node(node).kind == NodeKind::cpu) places_.push_back(node);
+      if (topology_.node(node).kind != NodeKind::cpu) continue;
+      const int host = topology_.node(node).host;
+      const bool takes_part = std::ranges::any_of(
+          places_, [&](NodeId place) { return topology_.node(place).host == host; });
+      if (takes_part) places_.push_back(node);
     }
   }
 
-  void find_routes(const Router& router) {
-    if (places() > kMaxPlaces) return;
+  void find_routes(const Router& router, std::size_t sources, bool gpus_forward) {
     std::vector<std::vector<LinkId>> links(topology_.nodes.size());
     for (LinkId id = 0; id < static_cast<LinkId>(topology_.links.size()); ++id) {
       const Link& link = topology_.link(id);
@@ -162,13 +177,13 @@ class Ways {
       const auto known = router.profile().links.find(link.kind);
       return known == router.profile().links.end() ? 0 : known->second.overhead_s;
     };
-    routes_.resize(places());
-    for (std::size_t from = 0; from < places(); ++from) {
+    routes_.resize(sources);
+    for (std::size_t from = 0; from < sources; ++from) {
       const auto latencies =
-          least_costs(topology_, links, places_[from],
+          least_costs(topology_, links, places_[from], gpus_forward,
                       [](double at_s, const Link& link) { return at_s + link.latency_s; });
       const auto overheads = least_costs(
-          topology_, links, places_[from],
+          topology_, links, places_[from], gpus_forward,
           [&](double at_s, const Link& link) { return std::max(at_s, overhead_s(link)); });
       for (const NodeId to : places_) {
         const auto node = static_cast<std::size_t>(to);
@@ -180,7 +195,7 @@ class Ways {
   /// Ops of one route and of two.
   void fuse() {
     ops_ = routes_;
-    if (routes_.empty()) return;
+    if (sources() < places()) return;
     for (std::size_t over = 0; over < places(); ++over) {
       for (std::size_t from = 0; from < places(); ++from) {
         for (std::size_t to = 0; to < places(); ++to) {
@@ -196,6 +211,7 @@ class Ways {
   }
 
   const Topology& topology_;
+  const bool latency_is_last_;
   std::vector<NodeId> places_;
   std::vector<std::vector<Cost>> routes_;  ///< of single transfers, from and to
   std::vector<std::vector<Cost>> ops_;
@@ -216,11 +232,10 @@ double TimeBound::least_s(double bytes, const Bound& bandwidth) const {
 }
 
 TimeBound time_bound(Collective collective, int root, const Router& router,
-                     const Placement& placement) {
+                     const Placement& placement, const TimeBoundOptions& options) {
   TimeBound bound;
   bound.call_s = router.profile().call_overhead_s;
-  const Ways ways(router, placement);
-  if (ways.places() > kMaxPlaces) return bound;
+  const Ways ways(router, placement, options.through_gpus);
   bound.ends_s = ways.ends_s();
   const auto ranks = placement.ranks.size();
   const bool is_turned = info(collective).reduces;  // as demands of reductions are
@@ -232,7 +247,7 @@ TimeBound time_bound(Collective collective, int root, const Router& router,
       needs[is_turned ? to : from][is_turned ? from : to] = true;
     }
   }
-  for (std::size_t from = 0; from < ranks; ++from) {
+  for (std::size_t from = 0; from < std::min(ranks, ways.sources()); ++from) {
     const Ways::Tree tree = ways.from(from);
     for (std::size_t to = 0; to < ranks; ++to) {
       if (from == to || !needs[from][to] || !std::isfinite(tree.s[to])) continue;

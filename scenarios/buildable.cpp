@@ -89,13 +89,12 @@ std::optional<std::string> not_routable(const Program& program, const Machine& m
   return problems.front().message;
 }
 
-LinkScope links_used(const Program& program, const Machine& machine) {
+LinksUsed links_used(const Program& program, const Machine& machine) {
   const Router& router = *machine.router;
+  const Topology& topology = router.topology();
   bool only_fabric = true;
-  const auto is_inside = [&](NodeId from, NodeId to) {
-    return router.topology().node(from).host == router.topology().node(to).host;
-  };
   bool has_detours = router.scope() == LinkScope::detours;
+  bool through_gpus = false;
   for (const Op& op : program.ops) {
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
       const NodeId from = node_of(program, machine.placement, source);
@@ -103,12 +102,16 @@ LinkScope links_used(const Program& program, const Machine& machine) {
       const Route* route =
           op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
       only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
-      has_detours = has_detours || (op.via >= 0 && is_inside(from, to) &&
-                                    crosses_network(router.topology(), *route));
+      if (op.via < 0) return;
+      const bool is_inside = topology.node(from).host == topology.node(to).host;
+      has_detours = has_detours || (is_inside && crosses_network(topology, *route));
+      through_gpus = through_gpus || passes_gpu(topology, *route);
     });
-    if (has_detours) return LinkScope::detours;
   }
-  return only_fabric ? LinkScope::fabric : router.scope();
+  const LinkScope scope = has_detours   ? LinkScope::detours
+                          : only_fabric ? LinkScope::fabric
+                                        : router.scope();
+  return {scope, through_gpus};
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,

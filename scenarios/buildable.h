@@ -24,9 +24,16 @@ BuildRequest request_for(const Query& query, const Machine& machine);
 /// route, or a GPU with more peers than it can map. Nothing if it can.
 std::optional<std::string> not_routable(const Program& program, const Machine& machine);
 
-/// The links that a program needs: the GPU fabric alone, where all transfers go over that; with
-/// detours, where an op names one; else the query's. \pre the machine has routes for all transfers
-LinkScope links_used(const Program& program, const Machine& machine);
+/// What a program needs of a machine.
+struct LinksUsed {
+  /// The GPU fabric alone, where all transfers go over that; with detours, where an op names one;
+  /// else the query's.
+  LinkScope scope = LinkScope::all;
+  bool through_gpus = false;  ///< an op names a path through a GPU
+};
+
+/// \pre the machine has routes for all transfers
+LinksUsed links_used(const Program& program, const Machine& machine);
 
 /// A program for a machine, or why there is none.
 struct Built {

@@ -43,7 +43,7 @@ Planned plan_query(Study& study, const Query& query) {
     throw_impossible(query, machine, *reason);
   }
   planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
-  planned.bound_links = links_used(planned.program, machine);
+  planned.bound_links = links_used(planned.program, machine).scope;
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
   Placement counted = machine.placement;
   if (!choice.algorithm->uses_relays) counted.relays.clear();

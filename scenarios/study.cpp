@@ -176,10 +176,11 @@ std::optional<Query> Study::resolve(const Query& query) {
 }
 
 const Study::Limits& Study::limits(const Query& query, Machine& machine, const Prepared& prepared) {
-  const LinkScope links = prepared.links;
+  const auto& [links, through_gpus] = prepared.links;
   const bool helpers = prepared.whole->hosts > 0;
   const bool relays = prepared.choice.algorithm->uses_relays;
-  const Cache::BoundKey key{&machine, query.collective, query.root, links, helpers, relays};
+  const Cache::BoundKey key{&machine, query.collective, query.root,  links,
+                            helpers,  relays,           through_gpus};
   if (const auto known = cache_->bounds.find(key); known != cache_->bounds.end()) {
     return known->second;
   }
@@ -194,7 +195,8 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   return cache_->bounds
       .emplace(key, Limits{bandwidth_bound(query.collective, query.root, *router, placement,
                                            {.helpers = helpers}),
-                           time_bound(query.collective, query.root, *router, placement)})
+                           time_bound(query.collective, query.root, *router, placement,
+                                      {.through_gpus = through_gpus})})
       .first->second;
 }
 
@@ -281,7 +283,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
 
 void Study::judge(const Query& query, Machine& machine, const Prepared& prepared,
                   Outcome& outcome) {
-  outcome.bound_links = prepared.links;
+  outcome.bound_links = prepared.links.scope;
   outcome.bound_helpers = prepared.whole->hosts > 0;
   outcome.bound_relays =
       prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();

@@ -16,6 +16,7 @@
 #include "algorithms/algorithm.h"
 #include "ir/chunk.h"
 #include "ir/verify.h"
+#include "scenarios/buildable.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/study.h"
 
@@ -68,8 +69,8 @@ struct Study::Prepared {
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
   std::string instead;         ///< skipped, and it is known what would fit
   std::shared_ptr<const Program> whole;
-  std::vector<std::string> notes;    ///< what to tell about it
-  LinkScope links = LinkScope::all;  ///< that it uses
+  std::vector<std::string> notes;  ///< what to tell about it
+  LinksUsed links;
   std::int64_t longest_transfer = 0;
   Cut uncut;   ///< the whole program
   Cut latest;  ///< as it was cut last
@@ -113,7 +114,7 @@ struct Study::Cache {
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
   using TableKey = std::pair<std::string, Collective>;  ///< the file
   using RootKey = std::tuple<const Machine*, Collective, int, bool>;
-  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool>;
+  using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool, bool>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::set<std::string> given;  ///< those not loaded by name

@@ -15,7 +15,10 @@ std::string what_it_waited_for(const Program& program, const OpHistory& history,
   const OpId cause = history.cause[id];
   if (cause == OpGraph::kNone) return "start";
   const Op& op = program.ops[id];
-  if (std::ranges::count(program.dependencies_of(op), cause) > 0) {
+  // Of an op that it does not name, it waits for the result only while that is under way.
+  const bool landed_last =
+      history.end_s[cause] < history.seen_s[cause] && history.seen_s[cause] <= history.start_s[id];
+  if (landed_last || std::ranges::count(program.dependencies_of(op), cause) > 0) {
     return "data of op " + std::to_string(cause);
   }
   return "lane " + std::to_string(op.lane) + " of " + place_name(program, op.at);

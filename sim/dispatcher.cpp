@@ -18,7 +18,7 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profi
       unit_(unit),
       engine_(engine),
       progress_(program.ops.size()),
-      lanes_(graph.lanes()),
+      landings_(static_cast<std::size_t>(program.places())),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0) {
   for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
@@ -54,10 +54,9 @@ void Dispatcher::run_ready() {
 }
 
 void Dispatcher::begin(OpId id) {
-  await_lane(id);
-  const Ticks start = std::max(engine_.now(), progress_[id].ready);
-  wait_ = start - engine_.now();
-  history_.start_s[id] = unit_.to_s(start);
+  await_landings(id);
+  wait_ = TimeUnit::between(engine_.now(), progress_[id].ready);
+  history_.start_s[id] = unit_.to_s(engine_.now() + wait_);
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::combine) {
     begin_combine(id, op);
@@ -182,46 +181,38 @@ void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
 void Dispatcher::end_hold(OpId id) {
   const Op& op = program_.ops[id];
   const Ticks now = engine_.now();
-  Lane& lane = lanes_[graph_.lane_of(id)];
   Ticks seen = now;
   if (progress_[id].landing_s > 0) {
     seen = now + unit_.from_s(progress_[id].landing_s);
-    lane.landing.push_back({id, seen});
-    if (op.dst.place == op.at) lane.here = std::max(lane.here, seen);
-    lane.everywhere = std::max(lane.everywhere, seen);
+    landings_[static_cast<std::size_t>(op.dst.place)].push_back({id, seen});
   }
   history_.end_s[id] = unit_.to_s(now);
   history_.seen_s[id] = unit_.to_s(seen);
   ++finished_;
   for (const OpId successor : graph_.successors(id)) {
-    const Op& next = program_.ops[successor];
-    const bool is_local = next.at == op.at && needs_only_its_place(next);
-    release(successor, id, std::max(now, is_local ? lane.here : lane.everywhere));
+    release(successor, id, program_.ops[successor].at == op.at ? now : seen);
   }
   if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, now);
 }
 
-/// Whether all that an op reads lies at its own place.
-bool Dispatcher::needs_only_its_place(const Op& op) const {
-  return std::ranges::all_of(program_.sources_of(op),
-                             [&](const Operand& source) { return source.place == op.at; });
-}
-
-/// The order of its lane lets an op read what earlier ones wrote: it waits until that is there.
-void Dispatcher::await_lane(OpId id) {
-  std::vector<Landing>& landing = lanes_[graph_.lane_of(id)].landing;
-  if (landing.empty()) return;
-  std::erase_if(landing, [&](const Landing& one) { return one.until <= engine_.now(); });
+/// What an op reads or overwrites has to be there.
+void Dispatcher::await_landings(OpId id) {
   const Op& op = program_.ops[id];
-  for (const auto& [earlier, until] : landing) {
-    const Slice written = slice(program_.ops[earlier].dst, program_.ops[earlier].length);
-    const bool reads_it = std::ranges::any_of(program_.sources_of(op), [&](const Operand& source) {
-      return overlap(written, slice(source, op.length));
-    });
-    if (!reads_it || until <= progress_[id].ready) continue;
-    progress_[id].ready = until;
-    history_.cause[id] = earlier;
-  }
+  if (op.kind != OpKind::combine) return;
+  const auto await = [&](const Operand& operand) {
+    std::vector<Landing>& landings = landings_[static_cast<std::size_t>(operand.place)];
+    if (landings.empty()) return;
+    std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });
+    for (const auto& [earlier, until] : landings) {
+      const Op& writer = program_.ops[earlier];
+      if (until <= progress_[id].ready) continue;
+      if (!overlap(slice(writer.dst, writer.length), slice(operand, op.length))) continue;
+      progress_[id].ready = until;
+      history_.cause[id] = earlier;
+    }
+  };
+  for (const Operand& source : program_.sources_of(op)) await(source);
+  await(op.dst);
 }
 
 /// `date`: when what `id` waited for can be used.

@@ -39,6 +39,9 @@ namespace espalier {
 /// An op that costs nothing takes no time, for example a local copy under the ideal profile.
 /// Telling others that a result is there costs nothing beyond its way there: start-up costs contain
 /// it. Copy engines are not counted: lanes determine how many copies of a place run at once.
+///
+/// Programs leave out dependencies that others imply. So an op also waits for all that is under way
+/// to what it reads or overwrites: in a program without races that is what ran before it.
 class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
@@ -68,8 +71,7 @@ class Dispatcher {
   void begin_flow(OpId id, double latency_s, double bytes);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void end_hold(OpId id);
-  bool needs_only_its_place(const Op& op) const;
-  void await_lane(OpId id);
+  void await_landings(OpId id);
   void release(OpId id, OpId cause, Ticks date);
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
 
@@ -93,17 +95,10 @@ class Dispatcher {
     OpId op = 0;
     Ticks until;
   };
-  /// What a lane has sent and fetched so far. Dependencies that the order of a lane implies are not
-  /// in the program, so an op tells other lanes of all that its lane did before.
-  struct Lane {
-    Ticks here;                    ///< everything fetched can be used by its place
-    Ticks everywhere;              ///< everything can be used where it belongs
-    std::vector<Landing> landing;  ///< and some that are there
-  };
-  std::vector<Progress> progress_;  ///< by op
-  std::vector<Lane> lanes_;
-  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
-  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
+  std::vector<Progress> progress_;              ///< by op
+  std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there
+  std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains
   std::size_t finished_ = 0;
   OpHistory history_;
 

@@ -11,11 +11,9 @@ namespace espalier {
 OpGraph::OpGraph(const Program& program)
     : first_(program.ops.size() + 1, 0),
       next_in_lane_(program.ops.size(), kNone),
-      waits_(program.ops.size(), 0),
-      lane_of_(program.ops.size(), 0) {
+      waits_(program.ops.size(), 0) {
   const std::vector<Op>& ops = program.ops;
   struct Lane {
-    std::uint32_t number = 0;
     OpId last = kNone;
     std::uint32_t ops = 0;
     double units = 0;
@@ -29,10 +27,7 @@ OpGraph::OpGraph(const Program& program)
       CHECK(dependency < ops.size());
       ++first_[dependency + 1];
     }
-    const Lane fresh{.number = static_cast<std::uint32_t>(lanes.size())};
-    Lane& lane =
-        lanes.try_emplace(static_cast<std::uint64_t>(op.at) << 16 | op.lane, fresh).first->second;
-    lane_of_[id] = lane.number;
+    Lane& lane = lanes[static_cast<std::uint64_t>(op.at) << 16 | op.lane];
     if (lane.last != kNone) {
       next_in_lane_[lane.last] = id;
       ++waits_[id];

@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-/// Who waits for whom in a program: its dependencies turned round, and the lanes. 16 bytes per op
+/// Who waits for whom in a program: its dependencies turned round, and the lanes. 12 bytes per op
 /// and 4 per dependency.
 class OpGraph {
  public:
@@ -30,8 +30,6 @@ class OpGraph {
   /// By op: how many ends of other ops it waits for.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
   std::size_t lanes() const { return lanes_; }
-  /// The number of its lane, from 0.
-  std::uint32_t lane_of(OpId op) const { return lane_of_[op]; }
   /// Of the lane that has most ops, of the one that moves most, and of the one that computes
   /// longest.
   std::uint32_t most_ops_in_lane() const { return most_ops_; }
@@ -43,7 +41,6 @@ class OpGraph {
   std::vector<OpId> successors_;
   std::vector<OpId> next_in_lane_;
   std::vector<std::uint32_t> waits_;
-  std::vector<std::uint32_t> lane_of_;
   std::size_t lanes_ = 0;
   std::uint32_t most_ops_ = 0;
   double most_units_ = 0;

@@ -33,6 +33,12 @@ class TimeUnit {
   explicit TimeUnit(double gbps) : tick_s_(gbps > 0 ? 1 / (gbps * 1e9) : 1) {}
 
   Ticks from_s(double seconds) const { return {rounded(seconds / tick_s_)}; }
+  /// From one date to another, rounded as amounts are; none where they differ by roundings only.
+  static Ticks between(Ticks begin, Ticks end) {
+    constexpr double kSame = 0x1p-40;
+    const Ticks span = end - begin;
+    return span <= end * kSame ? Ticks{} : Ticks{rounded(span.value)};
+  }
   /// For limits, which may be infinite.
   Ticks unrounded_from_s(double seconds) const { return {seconds / tick_s_}; }
   double to_s(Ticks ticks) const { return ticks.value * tick_s_; }

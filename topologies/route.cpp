@@ -400,6 +400,15 @@ bool crosses_network(const Topology& topology, const Route& route) {
   });
 }
 
+bool passes_gpu(const Topology& topology, const Route& route) {
+  for (std::size_t i = 0; i + 1 < route.hops.size(); ++i) {
+    const Link& link = topology.link(route.hops[i].link);
+    const NodeId reached = route.hops[i].forward ? link.b : link.a;
+    if (topology.node(reached).kind == NodeKind::gpu) return true;
+  }
+  return false;
+}
+
 bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to) {
   const bool direct = route.kind == RouteKind::peer || route.kind == RouteKind::gpu_fabric;
   const Node& a = topology.node(from);

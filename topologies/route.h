@@ -93,6 +93,9 @@ class Router {
 /// Whether the route crosses a link of the network.
 bool crosses_network(const Topology& topology, const Route& route);
 
+/// Whether the route passes a GPU between its ends.
+bool passes_gpu(const Topology& topology, const Route& route);
+
 /// Whether the route between the two nodes joins GPUs of one host that have to map each other's
 /// memory for it: those count against Node::peer_limit.
 bool maps_memory(const Topology& topology, const Route& route, NodeId from, NodeId to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hierarchical allreduce on machines of four GPUs around a switch of 100 GB/s, each with a NIC
-// of 10 GB/s of its own.
+// of 10 GB/s of its own in a network plane of its own.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -26,15 +26,18 @@ nodes:
   - {name: "gpu[0-3]", kind: gpu}
   - {name: "nic[0-3]", kind: nic}
   - {name: hub, kind: nvswitch}
-  - {name: net, kind: fabric}
+  - {name: "net[0-3]", kind: fabric}
 links:
   - {a: "gpu[0-3]", b: hub, kind: link, gbps: 100}
   - {a: gpu0, b: nic0, kind: host_link, gbps: 20}
   - {a: gpu1, b: nic1, kind: host_link, gbps: 20}
   - {a: gpu2, b: nic2, kind: host_link, gbps: 20}
   - {a: gpu3, b: nic3, kind: host_link, gbps: 20}
-  - {a: "nic[0-3]", b: net, kind: link, gbps: 10}
-cluster: {nodes: 1, shared: [net]}
+  - {a: nic0, b: net0, kind: link, gbps: 10}
+  - {a: nic1, b: net1, kind: link, gbps: 10}
+  - {a: nic2, b: net2, kind: link, gbps: 10}
+  - {a: nic3, b: net3, kind: link, gbps: 10}
+cluster: {nodes: 1, shared: ["net[0-3]"]}
 )",
              out);
   std::fclose(out);
@@ -71,9 +74,17 @@ TEST(HierarchicalRails, MachinesOfUnlikeSizeAreRefused) {
             "every machine needs as many ranks as the others, but one has 1 and one 3");
 }
 
+TEST(HierarchicalRails, RailsJoinGpusOfThePositionWhateverTheirRanks) {
+  // No network joins GPUs that stand at different positions.
+  Query query =
+      question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical:direct=1", kM);
+  query.gpus = {0, 1, 2, 3, 5, 4, 6, 7};
+  expect_time(run(query).time_s, 1.5 * kM / kSwitch + kM / 4 / kNic);
+}
+
 TEST(HierarchicalRails, EqualSubsetsOfMachines) {
   for (const std::vector<int>& gpus :
-       {std::vector{1, 3, 4, 6}, std::vector{7, 0, 5, 2}, std::vector{0, 4}}) {
+       {std::vector{1, 3, 7, 5}, std::vector{7, 0, 4, 3}, std::vector{0, 4}}) {
     for (const bool in_place : {false, true}) {
       Query query =
           question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical", kM);

@@ -98,18 +98,20 @@ TEST(Hierarchical, SumOfItsStages) {
               1.5 * kM / kDirect + kM / kSockets);
   // A ring of two nodes: every leader's half is cut in two, which go round twice. Both leaders
   // share the NIC: 2 x 2 x M / 4 in each direction.
-  expect_time(time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical_leaders", kM),
-              1.5 * kM / kDirect + kM / kSockets + kM / kNodes);
+  expect_time(
+      time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical_leaders", kM),
+      1.5 * kM / kDirect + kM / kSockets + kM / kNodes);
 }
 
 TEST(Hierarchical, NodesAllreduceInHostMemory) {
   // As on GPUs, but every leader's half goes to its CPU before and comes back after.
-  expect_time(
-      time_s(machine_file(0) + ":nodes=2", Collective::allreduce, "hierarchical_leaders:host_ring=1", kM),
-      1.5 * kM / kDirect + kM / kSockets + 2 * kM / 2.0 / kHost + kM / kNodes);
+  expect_time(time_s(machine_file(0) + ":nodes=2", Collective::allreduce,
+                     "hierarchical_leaders:host_ring=1", kM),
+              1.5 * kM / kDirect + kM / kSockets + 2 * kM / 2.0 / kHost + kM / kNodes);
   // On one node there is nothing to stage.
-  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_ring=1", kM),
-              1.5 * kM / kDirect + kM / kSockets);
+  expect_time(
+      time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_ring=1", kM),
+      1.5 * kM / kDirect + kM / kSockets);
 }
 
 TEST(Hierarchical, NodesOfAnySizeInHostMemory) {
@@ -132,8 +134,9 @@ TEST(Hierarchical, NodesOfAnySizeInHostMemory) {
 
 TEST(Hierarchical, StripedWithinSockets) {
   // A tenth by host memory, in and out: 2 x 24 MB / 15 are less than nine tenths straight.
-  expect_time(time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_share=10", kM),
-              1.5 * 0.9 * kM / kDirect + kM / kSockets);
+  expect_time(
+      time_s(machine_file(0), Collective::allreduce, "hierarchical_leaders:host_share=10", kM),
+      1.5 * 0.9 * kM / kDirect + kM / kSockets);
 }
 
 TEST(HostReduced, SumOfItsSteps) {

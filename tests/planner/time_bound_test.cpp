@@ -52,6 +52,17 @@ TEST(TimeBound, ASlowWireIsGoneAround) {
   EXPECT_DOUBLE_EQ(bound_of("ring:n=8,latency_us=1", Collective::allreduce).way_s, 4 * kMicro);
 }
 
+TEST(TimeBound, AnOpThatNamesGpusPassesThem) {
+  const Topology line = load_topology("line:n=4,latency_us=1,startup_us=4");
+  const Router router(line, line.profile("ideal"));
+  const TimeBound bound =
+      time_bound(Collective::broadcast, 0, router, place_ranks(router, {}), {.through_gpus = true});
+  EXPECT_DOUBLE_EQ(bound.way_s, 7 * kMicro);  // one start-up
+  EXPECT_DOUBLE_EQ(
+      bound_of("line:n=4,latency_us=1,startup_us=4,forward=1", Collective::broadcast).way_s,
+      7 * kMicro);
+}
+
 TEST(TimeBound, SwitchesAreNoPlaces) {
   EXPECT_DOUBLE_EQ(bound_of("switch:n=6,latency_us=1,startup_us=4", Collective::alltoall).way_s,
                    6 * kMicro);
@@ -72,6 +83,29 @@ TEST(TimeBound, BytesComeBetweenTheEnds) {
   EXPECT_DOUBLE_EQ(bound.least_s(25e6, links), 5 * kMicro + 1e-3);
   links.algbw_gbps = std::numeric_limits<double>::infinity();
   EXPECT_DOUBLE_EQ(bound.least_s(25e6, links), 11 * kMicro);
+}
+
+TEST(TimeBound, GetsThatWaitMayKeepLinksBusyUntilTheEnd) {
+  // Under `kernel` gets have their latency before their bytes, so that a put and then a get leave
+  // nothing idle but the first start-up.
+  EXPECT_DOUBLE_EQ(
+      bound_of("full:n=2,latency_us=100,startup_us=4", Collective::broadcast, "kernel").ends_s,
+      4 * kMicro);
+  EXPECT_DOUBLE_EQ(bound_of("full:n=2,latency_us=100,startup_us=4", Collective::broadcast).ends_s,
+                   104 * kMicro);
+}
+
+TEST(TimeBound, LargeMachinesHaveOneToo) {
+  // 1024 ranks: at least an op from the first to the farthest of a ring.
+  const TimeBound ring = bound_of("ring:n=1024,latency_us=1,startup_us=4", Collective::allreduce);
+  EXPECT_NEAR(ring.way_s, (512 + 4) * kMicro, 1e-12);
+  EXPECT_DOUBLE_EQ(ring.ends_s, 5 * kMicro);
+  // Hosts without ranks do not count: five GPUs of a large cluster are as many places as of one.
+  const Topology cluster = load_topology("dgx1-v100:nodes=64");
+  const Router router(cluster, cluster.profile("kernel"));
+  const TimeBound five =
+      time_bound(Collective::allreduce, 0, router, place_ranks(router, {0, 1, 2, 3, 4}));
+  EXPECT_NEAR(five.way_s, 3.7 * kMicro, 1e-12);
 }
 
 TEST(TimeBound, OneRankNeedsNothing) {

@@ -86,6 +86,24 @@ TEST_F(StudyTest, CutsAProgramFromAFile) {
   EXPECT_TRUE(program_files(study_, broadcast("chain", 1000)).empty());
 }
 
+TEST_F(StudyTest, PathsThroughGpusAreBoundAsSuch) {
+  // One op takes the message past three wires of 1 us with one start-up of 4 us; ops that do not
+  // name a path through GPUs need two.
+  const std::string path = temp_file("through.esp");
+  write_file(path,
+             "program through\ncollective broadcast root 0\nranks 4\nunits 1\n"
+             "0: r0.out[0] <- r0.in[0]\n1: r3.out[0] <- r0.in[0] via gpu1>gpu2\n"
+             "2: r2.out[0] <- r0.in[0] via gpu1 lane 1\n3: r1.out[0] <- r0.in[0] lane 2\n");
+  Query asked =
+      with(question("line:n=4,latency_us=1,startup_us=4", Collective::broadcast), path, 0);
+  const Outcome through = study_.ask(asked);
+  ASSERT_TRUE(through.ran());
+  EXPECT_NEAR(through.report.time_s, 7e-6, 1e-15);
+  EXPECT_NEAR(through.fraction, 1, 1e-9);
+  asked.algorithm = "chain";
+  EXPECT_NEAR(study_.ask(asked).least_s(), 11e-6, 1e-15);
+}
+
 TEST_F(StudyTest, DoesNothingWithAWrongProgram) {
   const std::string path = temp_file("race.esp");
   std::string text = kChain;

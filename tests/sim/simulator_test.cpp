@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "ir/text.h"
 #include "tests/limited_memory.h"
 #include "tests/sim/machine.h"
 #include "topologies/load.h"
@@ -210,6 +211,34 @@ TEST(Simulator, APutMayBeFollowedByAWriteToItsSourceAndNotByAReadOfItsResult) {
   const RunReport report = machine.run(builder.finish(), 2'000'000, true);
   EXPECT_NEAR(report.timeline[1].start_s, 1e-4, 1e-13);
   EXPECT_NEAR(report.timeline[2].start_s, 2e-4, 1e-13);
+}
+
+TEST(Simulator, WhatIsUnderWayIsAwaitedWhoeverTells) {
+  // r0 puts its message to r1, 100 us away. A local op of r0 that follows at once lets r1 go on:
+  // r1 still has to have the message before it passes it on.
+  const TestMachine line(ring_machine(3, 10, 100e-6));
+  const Program program = parse_program(
+      "program told\ncollective broadcast root 0\nranks 3\nunits 1\n"
+      "0: r1.out[0] <- r0.in[0]\n"
+      "1: r0.out[0] <- r0.in[0] lane 1 after 0\n"
+      "2: r2.out[0] <- r1.out[0] after 1\n",
+      "told.esp");
+  const RunReport report = line.run(program, 1'000'000);
+  expect_time(report, 2 * (1e6 / 10e9 + 100e-6));
+  EXPECT_EQ(report.simulated->critical_path.back().waited_for, "data of op 0");
+}
+
+TEST(Simulator, AQuickPutDoesNotWaitForASlowOne) {
+  // r0 puts to r1 over 100 us and then to r2 over 1 us; r2 passes on what it has.
+  Topology topology = machine_of_gpus(4);
+  topology.links = {gpu_link(0, 1, 10, 100e-6), gpu_link(0, 2, 10, 1e-6), gpu_link(2, 3, 10, 1e-6)};
+  const TestMachine machine(std::move(topology));
+  Builder builder("fan", allreduce_contract(4));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(2, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.tmp(3, 0, 1), builder.tmp(2, 0, 1));
+  const RunReport report = machine.run(builder.finish(), 1'000'000, true);
+  EXPECT_NEAR(report.timeline[2].start_s, 2 * 1e6 / 10e9 + 1e-6, 1e-13);
 }
 
 /// r1 fetches two halves of r0's message in turn.
