@@ -139,14 +139,19 @@ rm -r $folder)sh");
   EXPECT_EQ(result.out, "code 0\nsame\n58 lines\nwent on\n");
 }
 
-/// Ctrl-C, as a terminal sends it: to the run and to its workers.
+/// Ctrl-C, as a terminal sends it: to the run and to its workers, once there is an answer in the
+/// journal. Without a journal, after about a second.
 Result interrupt_run(const std::string& options) {
+  const std::string patience = options.empty() ? "100" : "6000";
   return bash(std::string(kStudy) + R"sh(
 sed -i 's/1KiB..256MiB/1KiB..64GiB/; s/\[optimal/[blink, optimal/' $folder/s.yaml
 set -m
 $espalier run "$folder/s.yaml" --jobs 2 )sh" +
               options + R"sh( 2>$folder/err >/dev/null &
-until [ -s $folder/j ] || [ $((++turns)) -gt 100 ]; do
+answers() { cat $folder/j 2>/dev/null | wc -l; }
+until [ $(answers) -gt 1 ] || [ $((++turns)) -gt )sh" +
+              patience +
+              R"sh( ]; do
   kill -0 $! 2>/dev/null || break
   sleep 0.01
 done
