@@ -167,6 +167,13 @@ std::string spec_of(const AlgorithmChoice& choice) {
   return spec;
 }
 
+bool is_portfolio(const AlgorithmChoice& choice) {
+  if (choice.file || !choice.parameters.empty()) return false;
+  return std::ranges::any_of(choice.algorithm->parameters, [](const AlgorithmParameter& parameter) {
+    return parameter.name == kPlanItself;
+  });
+}
+
 std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice) {
   std::vector<const AlgorithmParameter*> open;
   for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {

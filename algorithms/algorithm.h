@@ -108,6 +108,11 @@ struct AlgorithmChoice {
 AlgorithmChoice parse_algorithm(std::string_view spec);
 /// The choice as `parse_algorithm` reads it: "knomial:k=4".
 std::string spec_of(const AlgorithmChoice& choice);
+/// A parameter of algorithms that stand for the best of the catalogue: their own plan is meant.
+inline constexpr std::string_view kPlanItself = "plan";
+/// Whether a choice stands for the best of the catalogue: the algorithm's own plan may lose to
+/// another one, and no parameter forces any part of it.
+bool is_portfolio(const AlgorithmChoice& choice);
 /// The weighed parameters that a choice leaves open.
 std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice);
 

@@ -53,9 +53,6 @@ class ForestWriter {
 struct Strips {
   std::int64_t per_unit = 2;      ///< strips of a unit of weight, as many units of the contract
   std::int64_t max_ops = 16'000;  ///< where unit strips would make more, strips are wider
-  /// Times `per_unit`, about how many to make where unit strips are more; 0: that is no matter.
-  /// Weights with large numerators take so many units that strips of one are too short to be cut.
-  std::int64_t wanted = 0;
 };
 
 /// Calls write(strip, odd) for all strips of a forest, tree by tree: the tree with the strip's
@@ -63,9 +60,7 @@ struct Strips {
 template <typename Write>
 void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   std::int64_t ops = 0;
-  std::int64_t weight = 0;
   for (const PlannedTree& tree : forest.trees) {
-    weight += tree.weight;
     ops += strips.per_unit * tree.weight * static_cast<std::int64_t>(tree.edges.size());
   }
   // Strips of equal width, as nearly as the weights
@@ -73,12 +68,8 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   const std::int64_t unit_ops = std::max(ops, strips.max_ops);
   for (const PlannedTree& tree : forest.trees) {
     const std::int64_t units = strips.per_unit * tree.weight;
-    std::int64_t count =
+    const std::int64_t count =
         std::max<std::int64_t>(1, (units * strips.max_ops + unit_ops / 2) / unit_ops);
-    if (strips.wanted > 0) {
-      const std::int64_t wanted = (tree.weight * strips.wanted + weight / 2) / weight;
-      count = std::min(count, strips.per_unit * std::max<std::int64_t>(1, wanted));
-    }
     PlannedTree strip = tree;
     for (std::int64_t i = 0; i < count; ++i) {
       strip.weight = units * (i + 1) / count - units * i / count;

@@ -9,8 +9,8 @@
 // receiver reads it from there.
 //
 // Per-link bandwidths come from the profile. `kernel` has NCCL's own constants (src/graph/topo.h)
-// as efficiencies, so nothing is taken off here. Protocols (LL, LL128), the choice between ring and
-// tree, and the doubling of channels, which adds no bandwidth, are not modelled.
+// as efficiencies, so nothing is taken off here. Protocols are the profile's, which also splits a
+// ring among blocks as NCCL doubles channels; the choice between ring and tree is not modelled.
 #include "algorithms/ring_stages.h"
 
 namespace espalier {

@@ -39,13 +39,15 @@ Forest plan_optimal(const BuildRequest& request) {
                                           : pack(request, *request.router);
 }
 
-Program write_optimal(const BuildRequest& request, const Forest& forest) {
+Program write_optimal(const BuildRequest& request, const Forest& planned) {
   if (request.ranks == 1) {
     Builder builder("optimal", request.contract(1));
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  Strips strips{.per_unit = request.parameter("streams"), .wanted = request.parameter("strips")};
+  const std::int64_t wanted = request.parameter("strips");
+  const Forest forest = wanted == 0 ? planned : round_weights(planned, wanted);
+  Strips strips{.per_unit = request.parameter("streams")};
   if (has_paths(request.collective)) {
     strips.max_ops = kMaxPathOps;
     return path_program("optimal", request, forest, strips);
@@ -103,23 +105,28 @@ const Algorithm& optimal_algorithm() {
             .of_plan = false},
            {.name = "fabric",
             .meaning = "1: plan for the GPU fabric alone, even if other links are allowed: the "
-                       "little that "
-                       "they add can cost more in start-up than it gains",
+                       "little that they add can cost more in start-up than it gains",
             .default_value = 0,
             .minimum = 0,
             .maximum = 1,
             .tried = {1},
             .weighed = true},
            {.name = "strips",
-            .meaning = "approximate number of strips of the message: many give each tree its share "
-                       "of links, "
-                       "few keep transfers long enough to pipeline; 0: as many as the weights of "
-                       "the trees need",
-            .default_value = 0,
+            .meaning = "equal strips that the message is made of; trees that carry less than a "
+                       "strip are left out, as each costs blocks of the GPUs; 0: as many as the "
+                       "weights of the trees need",
+            .default_value = 16,
             .minimum = 0,
             .maximum = 100'000,
-            .tried = {16, 64, 256},
+            .tried = {0, 32},
             .weighed = true,
+            .of_plan = false},
+           {.name = std::string(kPlanItself),
+            .meaning = "1: these trees and paths, even where another algorithm of the catalogue is "
+                       "faster; 0: the fastest, where a simulator can tell",
+            .default_value = 0,
+            .minimum = 0,
+            .maximum = 1,
             .of_plan = false}},
       .pipelined = true,
       .staggered = true,

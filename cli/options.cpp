@@ -50,7 +50,10 @@ const std::vector<OptionSpec>& all_options() {
        "maximum size of a transfer: auto, 0 for whole messages, or a size; raised where a "
        "program would have more than 500 000 ops"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N chunks"},
-      {"--profile", "P", WordKind::profile, false, "how bytes are moved"},
+      {"--profile", "P", WordKind::profile, false,
+       "the runtime that moves the bytes; kernel takes the best of its protocols, kernel:ll one"},
+      {"--no-merge", "", WordKind::flag, false,
+       "refuse programs with more lanes than a GPU has blocks; they share blocks otherwise"},
       {"--engine", "E", WordKind::engine, false,
        "what solves contention on links; classes is fast for many transfers at once"},
       {"--links", "SCOPE", WordKind::links, false,
@@ -301,7 +304,7 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::collective:
       return names(all_collectives(), [](auto& collective) { return collective.name; });
     case WordKind::profile:
-      return {"ideal", "kernel", "copy_engine"};
+      return names(built_in_profiles().profiles, [](auto& one) { return one.first; });
     case WordKind::links:
       return names(all_link_scopes(), as_text);
     case WordKind::engine:

@@ -208,17 +208,18 @@ void show_profiles(const Console& console, const Topology& topology) {
   std::string alignment(topology.profiles.size() + 1, 'r');
   alignment.front() = 'l';
   Columns columns(alignment);
-  std::vector<std::string> header = {"capacity (GB/s) and start-up"};
+  std::vector<std::string> header = {"capacity (GB/s) and cost of an op"};
   for (const auto& [name, profile] : topology.profiles) header.push_back(name);
   columns.add(header);
   for (const auto& [name, link] : bundles) {
     std::vector<std::string> cells = {name};
     for (const auto& [profile_name, profile] : topology.profiles) {
-      const Router router(topology, profile);
-      const auto costs = profile.links.find(topology.link(link).kind);
-      const double overhead_s = costs == profile.links.end() ? 0 : costs->second.overhead_s;
+      const Router router(topology, topology.profile(profile_name));
+      // Of the protocol for bulk data, where there are several.
+      const Link& one = topology.link(link);
+      const std::string cost = cost_text(profile, one.kind, one.link_class);
       cells.push_back(fmt::format("{}  {:>8}", format_gbps(router.capacity_gbps(link)),
-                                  format_seconds(overhead_s)));
+                                  cost.substr(0, cost.find(" ("))));
     }
     columns.add(cells);
   }

@@ -34,10 +34,11 @@ std::string links_used(const Outcome& outcome) {
 
 /// One line of the table; the header is made of the same columns.
 std::string table_line(std::string_view size, std::string_view algorithm, std::size_t label_width,
-                       std::string_view chunk, std::string_view time, std::string_view algbw,
-                       std::string_view busbw, std::string_view share, std::string_view links) {
-  return fmt::format("{:>12}  {:<{}}  {:>10}  {:>7}  {:>6}  {:>6}  {:>6}  {:<8}", size, algorithm,
-                     label_width, chunk, time, algbw, busbw, share, links);
+                       std::string_view chunk, std::string_view protocol, std::string_view time,
+                       std::string_view algbw, std::string_view busbw, std::string_view share,
+                       std::string_view links) {
+  return fmt::format("{:>12}  {:<{}}  {:>10}  {:<6}  {:>7}  {:>6}  {:>6}  {:>6}  {:<8}", size,
+                     algorithm, label_width, chunk, protocol, time, algbw, busbw, share, links);
 }
 
 /// "1.074 GB": decimal, as bandwidths are.
@@ -72,11 +73,30 @@ std::string least_times(const Bound& bound, const TimeBound& time) {
   const double ends_us = (time.call_s + time.ends_s) * 1e6;
   const double way_us = (time.call_s + time.way_s) * 1e6;
   if (ends_us > 0) {
-    terms.push_back(
-        fmt::format("at least {:.4g} us + size / {} GB/s", ends_us, format_gbps(bound.algbw_gbps)));
+    terms.push_back(fmt::format("at least {:.4g} us + size / {} GB/s", ends_us,
+                                format_gbps(bound.algbw_gbps / time.wire)));
   }
   if (way_us > ends_us) terms.push_back(fmt::format("at least {:.4g} us", way_us));
   return join(terms, ", and ");
+}
+
+/// Under each protocol that is the least somewhere.
+void print_least_times(const Console& console, const std::vector<Outcome>& outcomes,
+                       const std::string& links) {
+  std::vector<std::string> printed;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.bound || links_used(outcome) != links) continue;
+    const std::string times = least_times(*outcome.bound, *outcome.time_bound);
+    if (times.empty()) continue;
+    const std::string& protocol = outcome.time_bound->protocol;
+    std::string line =
+        fmt::format("Time ({}{}{}): {}", links, protocol.empty() ? "" : ", ", protocol, times);
+    if (std::ranges::count(printed, line) > 0) continue;
+    printed.push_back(line);
+    console.out << wrap(line, console.width, "# ");
+    const std::string& way = outcome.time_bound->certificate;
+    if (!way.empty()) console.out << wrap(way, console.width, "#   ");
+  }
 }
 
 }  // namespace
@@ -95,12 +115,7 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
         format_gbps(bound.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks)),
         proof_of(bound));
     console.out << wrap(shorten(bound.certificate, kCertificateColumns), console.width, "#   ");
-    const std::string times = least_times(bound, *outcome.time_bound);
-    if (times.empty()) continue;
-    console.out << wrap(fmt::format("Time ({}): {}", links_used(outcome), times), console.width,
-                        "# ");
-    const std::string& way = outcome.time_bound->certificate;
-    if (!way.empty()) console.out << wrap(way, console.width, "#   ");
+    print_least_times(console, outcomes, links_used(outcome));
   }
 }
 
@@ -117,10 +132,10 @@ SimTable::SimTable(const Console& console, const TableHead& head)
 }
 
 void SimTable::column_names() const {
-  console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "time",
-                                         "algbw", "busbw", "%bound", "links"))
-               << header_line(table_line("(B)", "", label_width_, "(B)", "(us)", "(GB/s)", "(GB/s)",
-                                         "", ""));
+  console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "proto",
+                                         "time", "algbw", "busbw", "%bound", "links"))
+               << header_line(table_line("(B)", "", label_width_, "(B)", "", "(us)", "(GB/s)",
+                                         "(GB/s)", "", ""));
 }
 
 void SimTable::add(const Outcome& outcome) {
@@ -130,6 +145,7 @@ void SimTable::add(const Outcome& outcome) {
         {report.time_s,
          table_line(fmt::format("{}", report.message_bytes), algorithm_label(outcome), label_width_,
                     outcome.chunk_bytes == 0 ? "-" : fmt::format("{}", outcome.chunk_bytes),
+                    outcome.protocol.empty() ? "-" : outcome.protocol,
                     fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
                     fit_number(outcome.busbw_gbps(), 6),
                     outcome.fraction > 0 ? fmt::format("{:.1f}", 100 * outcome.fraction) : "-",

@@ -128,7 +128,7 @@ int read_machine(Arguments& arguments, Query& question) {
   question.links = arguments.choice_among("--links", all_link_scopes());
   question.ranks = read_ranks(arguments, question);
   if (!machine) return question.ranks;
-  arguments.reading("--profile", [&] { return &machine->profile(question.profile); });
+  arguments.reading("--profile", [&] { return machine->profile(question.profile); });
   const auto gpus =
       arguments.reading("--gpus", [&] { return chosen_gpus(*machine, question.gpus); });
   return gpus ? static_cast<int>(gpus->size()) : 0;
@@ -136,6 +136,7 @@ int read_machine(Arguments& arguments, Query& question) {
 
 void read_simulation(Arguments& arguments, Query& question) {
   const Verb& verb = arguments.verb();
+  if (takes(verb, "--no-merge")) question.merge = !arguments.flag("--no-merge");
   if (takes(verb, "--chunk")) question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--engine")) {
     question.run.engine = arguments.choice_among("--engine", all_sim_engines());

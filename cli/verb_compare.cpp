@@ -136,6 +136,7 @@ const Verb& compare_verb() {
        {"--size", "1MiB..256MiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},
+       {"--no-merge"},
        {"--links", "all"},
        {"--in-place"},
        {"--dtype", "float"},

@@ -110,6 +110,7 @@ const Verb& exec_verb() {
        {"--size", "32MiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},
+       {"--no-merge"},
        {"--links", "all"},
        {"--dtype", "float"},
        {"--op", "sum"},

@@ -75,11 +75,16 @@ std::vector<Item> models() {
 }
 
 std::vector<Item> profiles() {
-  return {{"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
-          {"kernel", "copies by kernels on the GPUs, as NCCL makes them: a few us per hop", {}},
-          {"copy_engine",
-           "copies by copy engines, as cudaMemcpyPeer makes them: about 10 us each",
-           {}}};
+  return {
+      {"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
+      {"kernel",
+       "a persistent kernel that puts data into peers' memory, as MSCCL++ does; protocols "
+       "simple, ll and ll128, by default the best for the message",
+       {}},
+      {"nccl", "NCCL's kernels: channels with FIFOs; protocols simple, ll and ll128", {}},
+      {"copy_engine", "copies by copy engines, as cudaMemcpyPeer makes them: about 10 us each", {}},
+      {"cuda_graph", "a CUDA graph with a node per op, as our CUDA executor runs programs", {}},
+      {"host", "threads of this computer, one per lane, as our host executor runs them", {}}};
 }
 
 /// "25 GB/s"; machines have Ethernet of several speeds.
@@ -100,9 +105,8 @@ std::vector<Item> link_kinds() {
       const auto figures = profile.links.find(name);
       if (figures == profile.links.end() || profile_name == "ideal") continue;
       item.details.emplace_back(
-          profile_name,
-          fmt::format("{:g} % of theory, {} to start a transfer", 100 * figures->second.efficiency,
-                      format_seconds(figures->second.overhead_s)));
+          profile_name, fmt::format("{:g} % of theory, an op {}", 100 * figures->second.efficiency,
+                                    cost_text(profile, name, kind.link_class)));
     }
     item.details.emplace_back("from", kind.source);
     items.push_back(std::move(item));

@@ -67,6 +67,7 @@ const Verb& sim_verb() {
        {"--size", "1GiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},
+       {"--no-merge"},
        {"--links", "all"},
        {"--engine", "auto"},
        {"--in-place"},

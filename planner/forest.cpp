@@ -203,6 +203,44 @@ bool goes_down(Collective collective) {
   return !goes_up(collective) || collective == Collective::allreduce;
 }
 
+Forest round_weights(const Forest& forest, std::int64_t strips) {
+  // What has to stay together: the message, a root's part of it, or that of a pair of ranks.
+  using Part = std::pair<int, int>;
+  const auto part_of = [&](const PlannedTree& tree) -> Part {
+    if (forest.collective == Collective::allreduce) return {0, 0};
+    return {tree.root, has_paths(forest.collective) ? tree.edges.back().child : 0};
+  };
+  std::map<Part, std::vector<std::size_t>> parts;
+  std::int64_t part_units = 0;  // all parts have the same
+  for (std::size_t i = 0; i < forest.trees.size(); ++i) {
+    parts[part_of(forest.trees[i])].push_back(i);
+    if (parts.size() == 1) part_units += forest.trees[i].weight;
+  }
+  if (parts.empty() || part_units == 0) return forest;
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, strips / static_cast<std::int64_t>(parts.size()));
+  if (wanted >= part_units) return forest;
+  Forest rounded = forest;
+  rounded.units = forest.units / part_units * wanted;
+  for (auto& [unused, trees] : parts) {
+    // By largest remainders.
+    std::int64_t left = wanted;
+    const auto remainder = [&](std::size_t i) {
+      return forest.trees[i].weight * wanted % part_units;
+    };
+    for (const std::size_t i : trees) {
+      rounded.trees[i].weight = forest.trees[i].weight * wanted / part_units;
+      left -= rounded.trees[i].weight;
+    }
+    std::ranges::stable_sort(trees, std::greater<>(), remainder);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(left); ++i) {
+      ++rounded.trees[trees[i]].weight;
+    }
+  }
+  std::erase_if(rounded.trees, [](const PlannedTree& tree) { return tree.weight == 0; });
+  return rounded;
+}
+
 std::vector<std::string> check_forest(const Forest& forest, const Router& router,
                                       const Placement& placement) {
   return ForestChecker(forest, router, placement).run();

@@ -74,6 +74,12 @@ bool has_paths(Collective collective);
 bool goes_up(Collective collective);
 bool goes_down(Collective collective);
 
+/// The forest with weights that are about `strips` times their parts of the message, in whole
+/// numbers: of every root's part, or every pair's, at least one. Trees and paths whose part is too
+/// small are left out, and others carry it, so that links may carry more than planned: few trees
+/// for runtimes of few blocks. The forest itself where its units are no more than that.
+Forest round_weights(const Forest& forest, std::int64_t strips);
+
 /// Problems of a forest: a tree that does not span, a path that branches or passes a rank twice,
 /// weights that do not add up, a link loaded beyond its capacity at `algbw_gbps` (relative 1e-9).
 /// Empty: it is what it claims. Independent of how it was made.

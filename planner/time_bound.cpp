@@ -125,7 +125,7 @@ class Ways {
       const Cost& op = ops_[tree.parent[at]][at];
       names.push_back(name(at));
       if (op.over != kNone) names.push_back(name(op.over));
-      overhead_s += op.overhead_s;
+      overhead_s += op.s() - op.latency_s;
       latency_s += op.latency_s;
       ++ops;
     }
@@ -144,8 +144,9 @@ class Ways {
   struct Cost {
     double overhead_s = kNever;
     double latency_s = kNever;
+    double hop_s = 0;          ///< at least, latency included (Protocol::hop_s)
     std::size_t over = kNone;  ///< the place of an op that fetches and puts
-    double s() const { return overhead_s + latency_s; }
+    double s() const { return std::max(overhead_s + latency_s, hop_s); }
   };
 
   const std::string& name(std::size_t place) const { return topology_.node(places_[place]).name; }
@@ -174,8 +175,16 @@ class Ways {
       links[static_cast<std::size_t>(link.b)].push_back(id);
     }
     const auto overhead_s = [&](const Link& link) {
-      const auto known = router.profile().links.find(link.kind);
-      return known == router.profile().links.end() ? 0 : known->second.overhead_s;
+      const Profile& profile = router.profile();
+      const auto known = profile.links.find(link.kind);
+      const double copy_s = known == profile.links.end() ? 0 : known->second.overhead_s;
+      // What reads its operands starts as a kernel, whatever the link.
+      const bool reads = profile.reduction == ReductionMode::reading;
+      return reads ? std::min(copy_s, profile.reduce_overhead_s) : copy_s;
+    };
+    const auto hop_s = [&](const Link& link) {
+      const auto known = router.profile().protocol.hop_s.find(link.link_class);
+      return known == router.profile().protocol.hop_s.end() ? 0 : known->second;
     };
     routes_.resize(sources);
     for (std::size_t from = 0; from < sources; ++from) {
@@ -185,9 +194,13 @@ class Ways {
       const auto overheads = least_costs(
           topology_, links, places_[from], gpus_forward,
           [&](double at_s, const Link& link) { return std::max(at_s, overhead_s(link)); });
+      const auto hops =
+          least_costs(topology_, links, places_[from], gpus_forward,
+                      [&](double at_s, const Link& link) { return std::max(at_s, hop_s(link)); });
       for (const NodeId to : places_) {
         const auto node = static_cast<std::size_t>(to);
-        routes_[from].push_back({overheads[node], latencies[node], kNone});
+        const double hop = hops[node] == kNever ? 0 : hops[node];
+        routes_[from].push_back({overheads[node], latencies[node], hop, kNone});
       }
     }
   }
@@ -203,7 +216,8 @@ class Ways {
           const Cost& first = routes_[from][over];
           const Cost& second = routes_[over][to];
           const Cost both{std::max(first.overhead_s, second.overhead_s),
-                          first.latency_s + second.latency_s, over};
+                          first.latency_s + second.latency_s, std::max(first.hop_s, second.hop_s),
+                          over};
           if (both.s() < ops_[from][to].s()) ops_[from][to] = both;
         }
       }
@@ -227,7 +241,7 @@ std::vector<Demand> needs_of(Collective collective, int root, int ranks) {
 
 double TimeBound::least_s(double bytes, const Bound& bandwidth) const {
   const bool moves = std::isfinite(bandwidth.algbw_gbps) && bandwidth.algbw_gbps > 0;
-  const double links_s = moves ? ends_s + bytes / (bandwidth.algbw_gbps * 1e9) : 0;
+  const double links_s = moves ? ends_s + bytes * wire / (bandwidth.algbw_gbps * 1e9) : 0;
   return call_s + std::max(way_s, links_s);
 }
 
@@ -235,6 +249,7 @@ TimeBound time_bound(Collective collective, int root, const Router& router,
                      const Placement& placement, const TimeBoundOptions& options) {
   TimeBound bound;
   bound.call_s = router.profile().call_overhead_s;
+  bound.protocol = router.profile().protocol.name;
   const Ways ways(router, placement, options.through_gpus);
   bound.ends_s = ways.ends_s();
   const auto ranks = placement.ranks.size();

@@ -11,6 +11,9 @@ namespace espalier {
 /// it limits the time of a message of every size. docs/bounds.md has the argument.
 struct TimeBound {
   double call_s = 0;  ///< what calling a collective costs before its first op
+  /// Bytes on links for every byte that the bandwidth bound counts: of another protocol.
+  double wire = 1;
+  std::string protocol;  ///< under which it holds; empty where the profile has none
   /// In which no link carries anything: the least start-up of an op and, where every latency comes
   /// after the bytes, the least latency. (A get that waits has it before its bytes.)
   double ends_s = 0;

@@ -78,6 +78,7 @@ void fit_shared(const Survey& survey, Topology& machine) {
   add_host(survey, machine, add_ranks(survey, machine));
   for (const auto& [name, figures] : fitted_profiles(survey)) {
     Profile& profile = machine.profiles[name];
+    profile.forget_blocks();
     const double local_s = figures->local.latency_s;
     // What shares a device waits for it too: with all ranks at work, as in a collective.
     const double hop_s = std::max(local_s, figures->crowded_latency_s);
@@ -95,7 +96,12 @@ void fit_shared(const Survey& survey, Topology& machine) {
 }  // namespace
 
 std::vector<FittedProfile> fitted_profiles(const Survey& survey) {
-  return {{"kernel", &survey.kernel}, {"copy_engine", &best_copies(survey)}};
+  if (survey.inventory.is_host) {
+    return {{"kernel", &survey.kernel}, {"copy_engine", &survey.kernel}, {"host", &survey.kernel}};
+  }
+  return {{"kernel", &survey.kernel},
+          {"copy_engine", &best_copies(survey)},
+          {"cuda_graph", &best_copies(survey)}};
 }
 
 const CopyFigures& best_copies(const Survey& survey) {

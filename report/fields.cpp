@@ -42,6 +42,7 @@ std::vector<ReportField<Outcome>> question_fields() {
       {"algorithm", [](Of one) { return Json(one.query.algorithm); }},
       {"chosen", [](Of one) { return if_not_empty(one.chosen); }},
       {"profile", [](Of one) { return or_null(has_machine(one), one.query.profile); }},
+      {"protocol", [](Of one) { return if_not_empty(one.protocol); }},
       {"links_scope", [](Of one) { return or_null(has_machine(one), to_string(one.query.links)); }},
       {"gpus", [](Of one) { return gpu_numbers(one.query, one.ranks); }},
       {"relays", [](Of one) { return if_any(!one.query.relays.empty(), one.query.relays); }},
@@ -108,10 +109,10 @@ std::vector<ReportField<Outcome>> answer_fields() {
 
 const std::vector<std::string_view>& table_columns() {
   static const std::vector<std::string_view> columns = {
-      "topology", "gpus", "ranks", "profile", "collective", "root", "in_place", "algorithm",
-      "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s", "min_time_s",
-      "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s", "fraction",
-      "transfers", "wrong",
+      "topology", "gpus", "ranks", "profile", "protocol", "collective", "root", "in_place",
+      "algorithm", "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s",
+      "min_time_s", "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s",
+      "fraction", "transfers", "wrong",
       // Of training.
       "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",
       "communication_s", "exposed_s", "hidden_s", "iteration_s", "samples_per_s", "efficiency",

@@ -19,6 +19,14 @@ class Backend {
   /// Why this back end cannot run the program, or nothing.
   virtual std::optional<std::string> unsupported(const Program& program,
                                                  const Target& target) const = 0;
+  /// The program with its lanes put onto the blocks that a GPU has under the target's profile
+  /// (Profile::blocks), where it has more lanes than these; nothing where it fits, or where the
+  /// back end knows no blocks. What it does is the same.
+  virtual std::optional<Program> on_blocks(const Program& program, const Target& target,
+                                           const RunOptions& options) {
+    static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
+    return std::nullopt;
+  }
   /// Throws what `run` would throw for want of memory (OutOfMemory) or of devices; nothing is run.
   virtual void require_room(const Program& program, const Target& target,
                             const RunOptions& options) {

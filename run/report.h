@@ -35,8 +35,8 @@ struct CriticalStep {
   std::string waited_for;  ///< "data of op 3", "lane 0 of r1", "start"
 };
 
-/// How a simulation ended (see SimLimits).
-enum class SimEnd : std::uint8_t { finished, too_slow, too_costly };
+/// How a simulation ended (see SimLimits). Without limits, one that gets stuck is an error.
+enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck };
 
 /// What only a simulation knows.
 struct SimulatedPart {
@@ -44,6 +44,7 @@ struct SimulatedPart {
   /// With limits only. An abandoned simulation has no figures except its work.
   SimEnd end = SimEnd::finished;
   std::int64_t work = 0;
+  std::string stuck;  ///< of a simulation that got stuck: which op waits for what
   std::vector<LinkUse> links;
   std::vector<CriticalStep> critical_path;  ///< in order of time; of a long path only the end
   std::int64_t critical_steps = 0;          ///< of the whole path

@@ -61,7 +61,7 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
       names.push_back(name);
       if (topology == nullptr) continue;
       located(profile.present() ? profile : machine,
-              [&] { return &topology->profile(names.back()); });
+              [&] { return topology->profile(names.back()); });
     }
     for (const GpuSet& gpu_set : gpu_sets) {
       Place place{question, 0, topology};

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "algorithms/program_file.h"
@@ -92,26 +94,28 @@ std::optional<std::string> not_routable(const Program& program, const Machine& m
 LinksUsed links_used(const Program& program, const Machine& machine) {
   const Router& router = *machine.router;
   const Topology& topology = router.topology();
+  LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  bool through_gpus = false;
+  std::set<std::tuple<PlaceId, PlaceId, int>> seen;  // programs repeat few transfers many times
   for (const Op& op : program.ops) {
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
+      if (!seen.emplace(source, dst, op.via).second) return;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =
           op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
       only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
+      used.over_host =
+          used.over_host || route->kind == RouteKind::peer || route->kind == RouteKind::staged;
       if (op.via < 0) return;
       const bool is_inside = topology.node(from).host == topology.node(to).host;
       has_detours = has_detours || (is_inside && crosses_network(topology, *route));
-      through_gpus = through_gpus || passes_gpu(topology, *route);
+      used.through_gpus = used.through_gpus || passes_gpu(topology, *route);
     });
   }
-  const LinkScope scope = has_detours   ? LinkScope::detours
-                          : only_fabric ? LinkScope::fabric
-                                        : router.scope();
-  return {scope, through_gpus};
+  used.scope = has_detours ? LinkScope::detours : only_fabric ? LinkScope::fabric : router.scope();
+  return used;
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,

@@ -30,6 +30,7 @@ struct LinksUsed {
   /// else the query's.
   LinkScope scope = LinkScope::all;
   bool through_gpus = false;  ///< an op names a path through a GPU
+  bool over_host = false;     ///< data goes over a host's links from GPU to GPU, or to host memory
 };
 
 /// \pre the machine has routes for all transfers

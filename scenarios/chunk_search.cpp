@@ -17,6 +17,10 @@ constexpr double kSmallestPieceBytes = 4096;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
+/// So many pieces pipeline.
+constexpr int kManyPieces = 16;
+/// Pieces up to which nothing has to be fast enough to be of interest.
+constexpr int kPatience = 32;
 /// Ops of a program that is cut, when the chunk size is searched for and when it was asked for.
 constexpr std::int64_t kMaxCutOps = 4'000'000;
 constexpr std::int64_t kMaxAskedOps = 500'000;
@@ -47,8 +51,13 @@ std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
 
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {
   const double longest_bytes = static_cast<double>(question.message_bytes) * question.longest_share;
-  const RunReport whole = simulate(0, {});
-  ChunkChoice best{0, {}, whole.time_s, whole.algbw_gbps()};
+  const RunReport whole = simulate(0, {.time_s = question.at_most_s});
+  ChunkChoice best{0, {}, question.at_most_s, 0};
+  if (whole.simulated->end == SimEnd::finished) {
+    best = {0, {}, whole.time_s, whole.algbw_gbps()};
+  } else {
+    best.time_s = std::numeric_limits<double>::infinity();
+  }
   if (longest_bytes < 2 * kSmallestPieceBytes) {
     // A message that is small itself needs no explanation.
     if (static_cast<double>(question.message_bytes) >= 2 * kSmallestPieceBytes &&
@@ -66,7 +75,9 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     // Twice as many pieces are twice as many transfers.
     std::optional<RunReport> cut;
     if (2 * last_work <= work_left) {
-      cut = simulate(piece_bytes, {.time_s = best.time_s * (1 + kSameTime), .work = work_left});
+      cut = simulate(piece_bytes,
+                     {.time_s = std::min(best.time_s * (1 + kSameTime), question.at_most_s),
+                      .work = work_left});
     }
     if (!cut || cut->simulated->end == SimEnd::too_costly) {
       best.note = chunk_note_too_costly(piece_bytes);
@@ -76,7 +87,11 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     work_left -= last_work;
     const bool is_faster = cut->simulated->end == SimEnd::finished && cut->time_s < best.time_s;
     const bool is_worth_it = is_faster && cut->time_s < kWorthwhile * best.time_s;
-    in_vain = is_worth_it || pieces == 2 ? 0 : in_vain + 1;
+    // While all are slower than what is of interest, nobody knows whether they get better.
+    const bool may_improve = std::isinf(best.time_s) && pieces < kPatience;
+    in_vain = is_worth_it || pieces == 2 || may_improve ? 0 : in_vain + 1;
+    // Once they pipeline, pieces cost more the more of them there are.
+    if (!is_faster && !may_improve && pieces > kManyPieces) break;
     if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
   }
   return best;

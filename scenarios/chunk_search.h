@@ -41,11 +41,13 @@ struct ChunkQuestion {
   std::int64_t message_bytes = 0;
   double longest_share = 0;   ///< the longest transfer, as part of the message
   std::int64_t max_work = 0;  ///< of all simulations with pieces together (see SimLimits)
+  double at_most_s = std::numeric_limits<double>::infinity();  ///< slower ones are of no interest
 };
 
 /// The best of whole transfers, halves, quarters and so on. Ends when chunks
 /// get no better or too small, or when the work is spent. A simulation
-/// slower than the best one is abandoned, which does not change the result.
+/// slower than the best one is abandoned, which does not change the result. The time is infinite
+/// where none takes at most `at_most_s`.
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate);
 
 }  // namespace espalier

@@ -26,9 +26,17 @@ std::size_t open_columns(const AlgorithmChoice& choice) {
 
 /// Columns that the label of a query's outcome may take.
 std::size_t label_columns(Study& study, const Query& query) {
-  if (!is_chooser(query.algorithm))
+  const bool chooses = is_chooser(query.algorithm);
+  if (!chooses && !is_portfolio(study.choice(query.algorithm))) {
     return query.algorithm.size() + open_columns(study.choice(query.algorithm));
+  }
   std::size_t widest = 0;
+  if (!chooses) {
+    for (const std::string& name : Study::applicable(query.collective)) {
+      widest = std::max(widest, name.size() + open_columns(study.choice(name)));
+    }
+    return query.algorithm.size() + widest + std::string_view(" ()").size();
+  }
   if (const TuningTable* table = study.tuning_table(query)) {
     for (const TuningRow& row : table->rows) widest = std::max(widest, row.algorithm.size());
   } else {
@@ -58,6 +66,9 @@ std::string algorithm_label(const Outcome& outcome) {
   if (is_chooser(asked)) return fmt::format("{} ({})", asked, outcome.chosen);
   // The parameters that were open; the defaults are what everybody expects.
   const AlgorithmChoice chosen = parse_algorithm(outcome.chosen);
+  if (chosen.algorithm != parse_algorithm(asked).algorithm) {
+    return fmt::format("{} ({})", asked, outcome.chosen);
+  }
   AlgorithmChoice unusual = parse_algorithm(asked);
   std::string text;
   for (const AlgorithmParameter* parameter : open_parameters(unusual)) {

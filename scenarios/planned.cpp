@@ -29,6 +29,18 @@ std::vector<std::string> planning_algorithms(Collective collective) {
   return names;
 }
 
+namespace {
+
+/// Of all trees and paths of the plan; the program that is run may leave out small ones.
+Program exact_program(AlgorithmChoice choice, const BuildRequest& request, const Planned& planned) {
+  const auto& parameters = choice.algorithm->parameters;
+  const bool rounds = std::ranges::count(parameters, "strips", &AlgorithmParameter::name) > 0;
+  if (rounds) choice.parameters["strips"] = 0;
+  return build(choice, request, planned.forest);
+}
+
+}  // namespace
+
 Planned plan_query(Study& study, const Query& query) {
   Machine& machine = study.machine(query);
   const AlgorithmChoice choice = parse_algorithm(query.algorithm);
@@ -43,7 +55,7 @@ Planned plan_query(Study& study, const Query& query) {
     throw_impossible(query, machine, *reason);
   }
   planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
-  planned.bound_links = links_used(planned.program, machine).scope;
+  planned.bound_links = links_used(exact_program(choice, request, planned), machine).scope;
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
   Placement counted = machine.placement;
   if (!choice.algorithm->uses_relays) counted.relays.clear();

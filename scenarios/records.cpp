@@ -49,12 +49,12 @@ auto members(Is<CriticalStep> auto& step) {
   return std::tie(op, start_s, end_s, what, waited_for);
 }
 auto members(Is<TimeBound> auto& bound) {
-  auto& [call_s, ends_s, way_s, certificate] = bound;
-  return std::tie(call_s, ends_s, way_s, certificate);
+  auto& [call_s, wire, protocol, ends_s, way_s, certificate] = bound;
+  return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, end, work, links, critical_path, critical_steps] = simulated;
-  return std::tie(engine, end, work, links, critical_path, critical_steps);
+  auto& [engine, end, work, stuck, links, critical_path, critical_steps] = simulated;
+  return std::tie(engine, end, work, stuck, links, critical_path, critical_steps);
 }
 auto members(Is<ExecutedPart> auto& executed) {
   auto& [min_time_s, max_time_s, median_time_s, wrong, damage, notes] = executed;
@@ -67,12 +67,12 @@ auto members(Is<RunReport> auto& report) {
 }
 // Who reads a record knows the question, and who asked it; programs are as long as timelines.
 auto members(Is<Outcome> auto& outcome) {
-  auto& [query, asked_by, backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note,
-         program_note, verified, order_consistent, problems, bound_links, bound_helpers,
+  auto& [query, asked_by, backend, skipped, instead, chosen, protocol, ranks, chunk_bytes,
+         chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
          bound_relays, bound, time_bound, fraction, report, program] = outcome;
-  return std::tie(backend, skipped, instead, chosen, ranks, chunk_bytes, chunk_note, program_note,
-                  verified, order_consistent, problems, bound_links, bound_helpers, bound_relays,
-                  bound, time_bound, fraction, report);
+  return std::tie(backend, skipped, instead, chosen, protocol, ranks, chunk_bytes, chunk_note,
+                  program_note, verified, order_consistent, problems, bound_links, bound_helpers,
+                  bound_relays, bound, time_bound, fraction, report);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;
@@ -100,9 +100,9 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, run] = query;
+         size_bytes, chunk_bytes, judge, merge, run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, run);
+                  algorithm, size_bytes, chunk_bytes, judge, merge, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is
 // from.

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/words.h"
+#include "run/blocks.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/study_cache.h"
@@ -28,12 +31,22 @@ std::string machine_spec(const Query& query) {
                                 : query.topology;
 }
 
+/// Programs with many more lanes than the profile has blocks are not weighed against others: lanes
+/// that share a block wait for each other.
+constexpr int kMaxLanesPerBlock = 3;
+
+constexpr double kAnyTime = std::numeric_limits<double>::infinity();
+
+/// Plans that take no more than this many times the time of the best are tried in all their forms.
+constexpr double kNearBest = 1.25;
+
+bool crowds_blocks(const Program& program, const Profile& profile) {
+  if (profile.blocks == 0) return false;
+  return std::ranges::max(moving_lanes(program)) > kMaxLanesPerBlock * profile.blocks;
+}
+
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
-/// How a plan is written determines how long its transfers are. Cut into this many pieces, they
-/// pipeline.
-constexpr double kManyPieces = 16;
-
 }  // namespace
 
 Study::Study(Backend& backend, Backend* simulator, std::int64_t search_work)
@@ -70,6 +83,20 @@ Machine& Study::load(const Query& query) {
   made.router =
       std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
   made.placement = place_ranks(*made.router, query.gpus, query.relays);
+  const Profile& in_use = made.router->profile();
+  if (const auto gpu = lacking_gpu(in_use.protocol, *made.topology, made.placement)) {
+    const Node& node = made.topology->node(*gpu);
+    throw Error(ErrorKind::usage,
+                fmt::format("{} ({}) cannot use protocol {} of profile {}", node.name, node.model,
+                            in_use.protocol.name, profile_word(query.profile).runtime),
+                "leave the protocol open, or name another one");
+  }
+  for (const std::string& open : made.topology->open_profiles(query.profile)) {
+    const Profile profile = made.topology->profile(open);
+    if (profile.protocol.name == made.router->profile().protocol.name) continue;
+    if (lacking_gpu(profile.protocol, *made.topology, made.placement)) continue;
+    made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
+  }
   require_connected(made, query);
   return cache_->machines.emplace(key, std::move(made)).first->second;
 }
@@ -118,6 +145,13 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   if (!made.skipped && !made.is_wrong()) {
     made.longest_transfer = longest_transfer_units(*made.whole);
     made.links = links_used(*made.whole, machine);
+    const Protocol& protocol = machine.router->profile().protocol;
+    if (made.links.over_host && !protocol.over_host_links) {
+      made.skipped = fmt::format(
+          "protocol {} needs the GPU fabric or a network between GPUs, and "
+          "these transfers cross a host's links",
+          protocol.name);
+    }
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
@@ -176,7 +210,7 @@ std::optional<Query> Study::resolve(const Query& query) {
 }
 
 const Study::Limits& Study::limits(const Query& query, Machine& machine, const Prepared& prepared) {
-  const auto& [links, through_gpus] = prepared.links;
+  const auto& [links, through_gpus, over_host] = prepared.links;
   const bool helpers = prepared.whole->hosts > 0;
   const bool relays = prepared.choice.algorithm->uses_relays;
   const Cache::BoundKey key{&machine, query.collective, query.root,  links,
@@ -192,12 +226,16 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   }
   Placement placement = machine.placement;
   if (!relays) placement.relays.clear();
-  return cache_->bounds
-      .emplace(key, Limits{bandwidth_bound(query.collective, query.root, *router, placement,
-                                           {.helpers = helpers}),
-                           time_bound(query.collective, query.root, *router, placement,
-                                      {.through_gpus = through_gpus})})
-      .first->second;
+  Limits made{
+      bandwidth_bound(query.collective, query.root, *router, placement, {.helpers = helpers}), {}};
+  for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
+    const Profile& profile = machine.runtime(runtime).profile();
+    const Router of_runtime(*machine.topology, profile, links);
+    made.times.push_back(time_bound(query.collective, query.root, of_runtime, placement,
+                                    {.through_gpus = through_gpus}));
+    made.times.back().wire = profile.protocol.wire / router->profile().protocol.wire;
+  }
+  return cache_->bounds.emplace(key, std::move(made)).first->second;
 }
 
 const std::string& Study::possible_instead(const Query& query, const Machine& machine) {
@@ -223,9 +261,10 @@ Outcome Study::ask(const Query& query) {
   outcome.query = query;
   outcome.backend = backend_.name();
   outcome.ranks = machine.ranks();
-  const bool simulates = simulator_ != nullptr && !query.topology.empty() && query.size_bytes > 0;
+  const bool simulates = simulator_ != nullptr && !query.topology.empty();
   const bool chooses = is_chooser(query.algorithm);
-  if (chooses || (simulates && !open_parameters(choice(query.algorithm)).empty())) {
+  if (chooses || (simulates && (!open_parameters(choice(query.algorithm)).empty() ||
+                                is_portfolio(choice(query.algorithm))))) {
     if (const std::optional<Query> concrete = resolve(query)) {
       outcome = ask(*concrete);
       outcome.query = query;
@@ -249,12 +288,23 @@ Outcome Study::ask(const Query& query) {
 
   const Program* program = cut_and_verify(query, prepared, outcome);
   if (program == nullptr) return outcome;
-  const Target target{machine.router.get(), machine.placement};
+  std::size_t runtime = 0;
+  const bool may_be_stuck = machine.router->profile().fifo_steps > 0;
+  if (simulates && (may_be_stuck || !machine.other_runtimes.empty())) {
+    const Prediction prediction = predict(query);
+    outcome.skipped = prediction.skipped;
+    if (outcome.skipped) return outcome;
+    runtime = prediction.runtime;
+  }
+  const Router& router = machine.runtime(runtime);
+  outcome.protocol = router.profile().protocol.name;
+  const Target target{&router, machine.placement};
   outcome.skipped = backend_.unsupported(*program, target);
   if (outcome.skipped) return outcome;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
-  outcome.report = backend_.run(*program, target, options);
+  if (!put_on_blocks(query, target, options, outcome)) return outcome;
+  outcome.report = backend_.run(*outcome.program, target, options);
 
   if (query.judge) judge(query, machine, prepared, outcome);
   return outcome;
@@ -281,6 +331,26 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   return outcome.verified ? cut.program.get() : nullptr;
 }
 
+/// The program as it is run: as many lanes as there are blocks. False when the verifier refuses it.
+bool Study::put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
+                          Outcome& outcome) {
+  if (!query.merge) {
+    if (auto problem = too_many_lanes(*outcome.program, target)) {
+      const auto& file = choice(query.algorithm).file;
+      if (file && problem->where.line > 0) problem->where.file = file->path;
+      throw Error(ErrorKind::usage, {std::move(*problem)});
+    }
+  }
+  if (simulator_ == nullptr || query.topology.empty()) return true;
+  std::optional<Program> merged = simulator_->on_blocks(*outcome.program, target, options);
+  if (!merged) return true;
+  Verification verification = verify(*merged);
+  outcome.program = std::make_shared<const Program>(std::move(*merged));
+  outcome.verified = verification.ok();
+  outcome.problems = std::move(verification.problems);
+  return outcome.verified;
+}
+
 void Study::judge(const Query& query, Machine& machine, const Prepared& prepared,
                   Outcome& outcome) {
   outcome.bound_links = prepared.links.scope;
@@ -289,13 +359,27 @@ void Study::judge(const Query& query, Machine& machine, const Prepared& prepared
       prepared.choice.algorithm->uses_relays && !machine.placement.relays.empty();
   const Limits& known = limits(query, machine, prepared);
   outcome.bound = known.bandwidth;
-  outcome.time_bound = known.time;
+  const auto bytes = static_cast<double>(outcome.report.message_bytes);
+  outcome.time_bound = *std::ranges::min_element(known.times, {}, [&](const TimeBound& bound) {
+    return bound.least_s(bytes, known.bandwidth);
+  });
   if (outcome.report.time_s > 0) outcome.fraction = outcome.least_s() / outcome.report.time_s;
 }
 
 // What the simulator is asked before a question is answered: chunk sizes and weighed parameters.
 
-/// As it is: weighed parameters left open have their defaults.
+/// Those that can carry out a program: protocols that this computer's GPUs and links have.
+std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared& prepared) const {
+  std::vector<std::size_t> usable = {0};
+  for (std::size_t other = 1; other <= machine.other_runtimes.size(); ++other) {
+    const bool over_host = machine.runtime(other).profile().protocol.over_host_links;
+    if (over_host || !prepared.links.over_host) usable.push_back(other);
+  }
+  return usable;
+}
+
+/// As it is: weighed parameters left open have their defaults. Under every runtime that can be the
+/// fastest one: links carry the same under all of them, times the bytes on the wire.
 Prediction Study::simulate(const Query& query, Machine& machine) {
   Prepared& prepared = prepare(query, machine);
   if (prepared.skipped) return {prepared.skipped};
@@ -304,30 +388,77 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
     return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
                         problem.where.file, problem.where.line)};
   }
+  Met met;
+  Prediction best = simulate(query, machine, prepared, 0, kAnyTime, met);
+  const double wire = machine.router->profile().protocol.wire;
+  for (const std::size_t runtime : runtimes(machine, prepared)) {
+    const Profile& profile = machine.runtime(runtime).profile();
+    const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
+    if (runtime == 0 || least_s >= best.best.time_s) continue;
+    Met unused;
+    const Prediction other = simulate(query, machine, prepared, runtime, best.best.time_s, unused);
+    if (shorter(other.best.time_s, best.best.time_s)) best = other;
+  }
+  if (std::isinf(best.best.time_s)) {
+    best.skipped = met.stuck;
+  }
+  return best;
+}
+
+Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepared,
+                           std::size_t runtime, double at_most_s, Met& met) {
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.timeline = false;
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const Target target{&machine.runtime(runtime), machine.placement};
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
-    return simulator_->run(*prepared.cut(chunking).program,
-                           {machine.router.get(), machine.placement}, options);
+    RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
+    for (const LinkUse& link : report.simulated->links) {
+      if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
+    }
+    if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
+    return report;
   };
   if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {
-    return {{},
-            query.algorithm,
-            search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_},
-                         with_pieces)};
+    return {
+        {},
+        query.algorithm,
+        runtime,
+        search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_, at_most_s},
+                     with_pieces)};
   }
   const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
-  const RunReport report = with_pieces(asked_bytes, {});
+  const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
   const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
-  return {{}, query.algorithm, {is_cut ? asked_bytes : 0, {}, report.time_s, report.algbw_gbps()}};
+  const bool is_done = report.simulated->end == SimEnd::finished;
+  const double time_s = is_done ? report.time_s : std::numeric_limits<double>::infinity();
+  return {{},
+          query.algorithm,
+          runtime,
+          {is_cut ? asked_bytes : 0, {}, time_s, is_done ? report.algbw_gbps() : 0}};
 }
 
-/// One open parameter after the other, those before at their best. Values that make the same
-/// program are tried once.
+/// The plan itself and the rest of the catalogue: the fastest.
+Prediction Study::predict_portfolio(const Query& query) {
+  AlgorithmChoice itself = choice(query.algorithm);
+  itself.parameters[std::string(kPlanItself)] = 1;
+  std::vector<std::string> candidates = {spec_of(itself)};
+  for (const std::string& name : applicable(query.collective)) {
+    if (name != itself.algorithm->name) candidates.push_back(name);
+  }
+  const auto best = choose_algorithm(*this, query, candidates);
+  if (best) return best->prediction;
+  Query asked = query;
+  asked.algorithm = candidates.front();
+  return predict(asked);
+}
+
+/// What plans there are, and then how those near the best are written: both matter, and a plan that
+/// is a little slower as it is usually written may be the fastest when it is written otherwise.
+/// Values that make the same program are tried once.
 Prediction Study::weigh(const Query& query, Machine& machine) {
   AlgorithmChoice choice = this->choice(query.algorithm);
   const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
@@ -335,39 +466,50 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
     choice.parameters[parameter->name] = parameter->default_value;
   }
   std::vector<std::shared_ptr<const Program>> tried;
-  Prediction best;
-  double pieces = 0;  // of the longest transfer of the best
-  const auto try_parameters = [&](const AlgorithmChoice& one) {
+  std::optional<Prediction> best;
+  const auto time_of = [&](const AlgorithmChoice& one) {
     Query asked = query;
     asked.algorithm = spec_of(one);
     const Prepared& prepared = prepare(asked, machine);
-    const bool is_known = prepared.whole && std::ranges::any_of(tried, [&](const auto& program) {
-                            return same_program(*program, *prepared.whole);
-                          });
-    if (is_known) return;
+    const auto is_same = [&](const auto& program) {
+      return same_program(*program, *prepared.whole);
+    };
+    if (prepared.whole && std::ranges::any_of(tried, is_same)) return kAnyTime;
+    const bool is_crowded = prepared.whole && !tried.empty() &&
+                            crowds_blocks(*prepared.whole, machine.router->profile());
+    if (is_crowded) return kAnyTime;
     if (prepared.whole) tried.push_back(prepared.whole);
     const Prediction made = predict(asked);
-    const bool is_first = best.algorithm.empty() && !best.skipped;
-    if (is_first ||
-        (!made.skipped && (best.skipped || shorter(made.best.time_s, best.best.time_s)))) {
-      best = made;
-      choice = one;
-      pieces = made.best.chunk_bytes == 0
-                   ? 1
-                   : static_cast<double>(query.size_bytes) * longest_share(*prepared.whole) /
-                         static_cast<double>(made.best.chunk_bytes);
-    }
+    const bool is_better =
+        !made.skipped && (!best || best->skipped || shorter(made.best.time_s, best->best.time_s));
+    if (!best || is_better) best = made;
+    return made.skipped ? kAnyTime : made.best.time_s;
   };
-  try_parameters(choice);
+  // One after the other, those before at their best.
+  std::vector<std::pair<double, AlgorithmChoice>> plans = {{time_of(choice), choice}};
   for (const AlgorithmParameter* parameter : open) {
-    if (!parameter->of_plan && pieces >= kManyPieces) continue;
+    if (!parameter->of_plan) continue;
+    const AlgorithmChoice base =
+        std::ranges::min_element(plans, {}, [](const auto& one) { return one.first; })->second;
     for (const std::int64_t value : parameter->tried) {
-      AlgorithmChoice other = choice;
+      AlgorithmChoice other = base;
       other.parameters[parameter->name] = value;
-      try_parameters(other);
+      plans.emplace_back(time_of(other), other);
     }
   }
-  return best;
+  const double best_s = best->best.time_s;
+  for (const auto& [time_s, plan] : plans) {
+    if (time_s > kNearBest * best_s) continue;
+    for (const AlgorithmParameter* parameter : open) {
+      if (parameter->of_plan) continue;
+      for (const std::int64_t value : parameter->tried) {
+        AlgorithmChoice other = plan;
+        other.parameters[parameter->name] = value;
+        time_of(other);
+      }
+    }
+  }
+  return *best;
 }
 
 Prediction Study::predict(const Query& query) {
@@ -375,8 +517,11 @@ Prediction Study::predict(const Query& query) {
   Machine& machine = this->machine(query);
   auto& known = cache_->predictions[{Cache::program_key(query, machine), query.chunk_bytes}];
   if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
-  const bool is_open = query.size_bytes > 0 && !open_parameters(choice(query.algorithm)).empty();
-  const Prediction made = is_open ? weigh(query, machine) : simulate(query, machine);
+  const AlgorithmChoice& asked = choice(query.algorithm);
+  const bool is_open = !open_parameters(asked).empty();
+  const Prediction made = is_portfolio(asked) ? predict_portfolio(query)
+                          : is_open           ? weigh(query, machine)
+                                              : simulate(query, machine);
   return known.emplace(query.size_bytes, made).first->second;
 }
 

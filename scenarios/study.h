@@ -24,6 +24,7 @@ struct Query {
   int ranks = 0;            ///< number of ranks, if there is no machine
   std::vector<int> gpus;    ///< which GPUs of the machine, by number; empty: all
   std::vector<int> relays;  ///< GPUs beside these that may relay, by number
+  /// "kernel:ll", or "kernel" for the best of its protocols.
   std::string profile = "kernel";
   LinkScope links = LinkScope::all;
   Collective collective = Collective::allreduce;
@@ -33,7 +34,9 @@ struct Query {
   std::int64_t size_bytes = 0;
   std::optional<std::int64_t> chunk_bytes;  ///< nothing: automatic; 0: do not cut
   bool judge = true;                        ///< compute the machine's bound
-  RunOptions run;                           ///< size_bytes is filled in from above
+  /// Programs with more lanes than the profile has blocks are put onto these, and not refused.
+  bool merge = true;
+  RunOptions run;  ///< size_bytes is filled in from above
 };
 
 /// The answer, or why there is none.
@@ -44,6 +47,7 @@ struct Outcome {
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   std::string instead;                 ///< if skipped because of routes or peers: what is possible
   std::string chosen;                  ///< the algorithm, where the query left some of it open
+  std::string protocol;                ///< of the profile; empty where that has none
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
   std::string chunk_note;        ///< why the chunk size may not be the best, or was raised, if so
@@ -72,6 +76,7 @@ struct Outcome {
 struct Prediction {
   std::optional<std::string> skipped = {};  ///< why the algorithm does not apply here
   std::string algorithm = {};               ///< with the values that weighed parameters are best at
+  std::size_t runtime = 0;                  ///< the one of the machine's that is best
   ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
 };
 
@@ -81,7 +86,13 @@ struct Machine {
   std::unique_ptr<Router> router;
   Placement placement;
   bool is_sized_by_ranks = false;  ///< made for the ranks asked for: see Study::know_machine
+  /// The same under the profile's other protocols, where these are open and the GPUs have them.
+  std::vector<std::unique_ptr<Router>> other_runtimes;
 
+  /// \pre `index` is at most the number of others.
+  const Router& runtime(std::size_t index) const {
+    return index == 0 ? *router : *other_runtimes[index - 1];
+  }
   int ranks() const { return static_cast<int>(placement.ranks.size()); }
 };
 
@@ -144,9 +155,20 @@ class Study {
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);
+  /// What simulations of a program with one protocol say of it with others.
+  struct Met {
+    double busy_s = 0;  ///< of its busiest link
+    std::string stuck;  ///< why it got stuck, cut in some way
+  };
+  std::vector<std::size_t> runtimes(const Machine& machine, const Prepared& prepared) const;
   Prediction simulate(const Query& query, Machine& machine);
+  Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
+                      double at_most_s, Met& met);
+  Prediction predict_portfolio(const Query& query);
   Prediction weigh(const Query& query, Machine& machine);
   const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
+  bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
+                     Outcome& outcome);
   void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);

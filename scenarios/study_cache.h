@@ -102,7 +102,7 @@ struct Study::Prepared {
 /// What no schedule can beat.
 struct Study::Limits {
   Bound bandwidth;
-  TimeBound time;
+  std::vector<TimeBound> times;  ///< by runtime of the machine
 };
 
 struct Study::Cache {

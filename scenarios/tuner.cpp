@@ -119,6 +119,12 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
       }
     }
   }
+  // Who compares all of the catalogue wants no one that stands for the best of it.
+  if (is_portfolio(parse_algorithm(algorithm.name))) {
+    for (std::string& one : all) {
+      one += fmt::format("{}{}=1", one.empty() ? "" : ",", kPlanItself);
+    }
+  }
   for (std::string& one : all) {
     one = fmt::format("{}{}{}", algorithm.name, one.empty() ? "" : ":", one);
   }

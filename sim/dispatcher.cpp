@@ -2,16 +2,28 @@
 #include "sim/dispatcher.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/check.h"
 
 namespace espalier {
+namespace {
 
-Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
-                       double message_bytes, MachineResources& machine, const TimeUnit& unit,
-                       FlowEngine& engine)
+/// Slices and durations are doubles: what divides exactly must not look a little too large.
+constexpr double kTolerance = 1e-6;
+constexpr double kManySlices = 1e9;
+/// What is not limited by links.
+constexpr double kAnyRate = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
+                       const Profile& profile, double message_bytes, MachineResources& machine,
+                       const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
       graph_(graph),
+      blocks_(blocks),
       profile_(profile),
       bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
       machine_(machine),
@@ -19,7 +31,9 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profi
       engine_(engine),
       progress_(program.ops.size()),
       landings_(static_cast<std::size_t>(program.places())),
-      reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0) {
+      reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
+      shared_(blocks.shared_blocks()) {
+  if (profile.fifo_steps > 0) fifos_.emplace(program, profile, bytes_per_unit_);
   for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
   history_.end_s.resize(program.ops.size(), OpHistory::kNever);
@@ -27,9 +41,16 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Profi
   history_.cause.resize(program.ops.size(), OpGraph::kNone);
 }
 
+OpHistory Dispatcher::take_history() {
+  for (OpId id = 0; fifos_ && id < program_.ops.size(); ++id) {
+    if (fifos_->lacks_steps(id)) history_.without_steps.push_back(id);
+  }
+  return std::move(history_);
+}
+
 void Dispatcher::start() {
   for (OpId id = 0; id < program_.ops.size(); ++id) {
-    if (graph_.waits()[id] == 0) ready_.push_back(id);
+    if (graph_.waits()[id] == 0) make_ready(id);
   }
   run_ready();
 }
@@ -41,10 +62,40 @@ void Dispatcher::on_flow_done(OpId id) {
   if (reduces_separately(op) && !reducing_[id]) {
     wait_ = {};
     begin_reduction(id, op);
-  } else {
+  } else if (!hold_on(id)) {
     end_hold(id);
   }
   run_ready();
+}
+
+/// Begins it, or lets it wait for the block that its lane shares.
+void Dispatcher::make_ready(OpId id) {
+  const Op& op = program_.ops[id];
+  const std::uint32_t block =
+      blocks_.shares() ? blocks_.shared_block(op.at, op.lane) : BlockMap::kNone;
+  if (block == BlockMap::kNone) {
+    ready_.push_back(id);
+  } else if (shared_[block].is_busy) {
+    shared_[block].waiting.emplace(progress_[id].ready.value, id);
+  } else {
+    shared_[block].is_busy = true;
+    ready_.push_back(id);
+  }
+}
+
+/// Of the op, which has ended: others may have it now.
+void Dispatcher::free_block(OpId id) {
+  const Op& op = program_.ops[id];
+  const std::uint32_t block = blocks_.shared_block(op.at, op.lane);
+  if (block == BlockMap::kNone) return;
+  SharedBlock& shared = shared_[block];
+  shared.is_busy = !shared.waiting.empty();
+  if (!shared.is_busy) return;
+  const OpId next = shared.waiting.top().second;
+  shared.waiting.pop();
+  progress_[next].ready = std::max(progress_[next].ready, engine_.now());
+  history_.cause[next] = id;
+  ready_.push_back(next);
 }
 
 void Dispatcher::run_ready() {
@@ -54,9 +105,11 @@ void Dispatcher::run_ready() {
 }
 
 void Dispatcher::begin(OpId id) {
+  if (fifos_ && !takes_steps(id)) return;
   await_landings(id);
   wait_ = TimeUnit::between(engine_.now(), progress_[id].ready);
   history_.start_s[id] = unit_.to_s(engine_.now() + wait_);
+  if (blocks_.shares()) history_.order.push_back(id);
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::combine) {
     begin_combine(id, op);
@@ -89,17 +142,51 @@ void Dispatcher::begin_combine(OpId id, const Op& op) {
   }
 }
 
-double Dispatcher::largest_overhead_s() const {
-  double largest_s = 0;
+bool Dispatcher::takes_steps(OpId id) {
+  const Op& op = program_.ops[id];
+  return fifos_->take(id, blocks_.lane_on_block(op.at, op.lane), blocks_.width(op.at, op.lane));
+}
+
+/// What holds an op's lane beside its bytes. \pre it has transfers
+double Dispatcher::fixed_s(const Op& op) const {
+  double overhead_s = 0;
+  double hop_s = 0;
   for (const Transfer& transfer : transfers_) {
-    largest_s = std::max(largest_s, transfer.path->overhead_s);
+    overhead_s = std::max(overhead_s, transfer.path->overhead_s);
+    hop_s = std::max(hop_s, transfer.path->hop_s);
   }
-  return largest_s;
+  const Protocol& protocol = profile_.protocol;
+  if (protocol.slice_bytes <= 0) return overhead_s;
+  const double bytes =
+      bytes_of(op) / static_cast<double>(std::max<std::size_t>(blocks_.width(op.at, op.lane), 1));
+  const auto as_many = [&](double slice_bytes) {
+    return slice_bytes > 0 ? std::ceil(bytes / slice_bytes * (1 - kTolerance)) : kManySlices;
+  };
+  const double wanted = std::min<double>(protocol.slices_per_op, as_many(protocol.min_slice_bytes));
+  const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
+  return overhead_s + (slices - 1) * hop_s;
+}
+
+/// Keeps an op over links that has ended too early for the protocol.
+bool Dispatcher::hold_on(OpId id) {
+  const double min_s = profile_.protocol.min_op_s;
+  if (min_s <= 0) return false;
+  const Op& op = program_.ops[id];
+  bool is_over_links = false;
+  for_each_transfer(program_, op, [&](PlaceId, PlaceId) { is_over_links = true; });
+  const double lasted_s = unit_.to_s(engine_.now()) - history_.start_s[id];
+  const double left_s = min_s - lasted_s - progress_[id].landing_s;
+  if (!is_over_links || left_s <= kTolerance * min_s) return false;
+  resources_.clear();
+  wait_ = {};
+  begin_flow(id, left_s, 0);
+  return true;
 }
 
 /// A copy, or a combine whose additions happen on the way or cost nothing.
 void Dispatcher::begin_streaming(OpId id, const Op& op) {
-  const bool by_kernel = profile_.reduction == ReductionMode::fused;
+  const bool is_read = op.src_count > 1 && profile_.reduction == ReductionMode::reading;
+  const bool by_kernel = is_read || profile_.reduction == ReductionMode::fused;
   const bool fused = op.src_count > 1 && by_kernel;
   const std::size_t result_here = op.dst.place == op.at ? 1 : 0;
   const std::size_t arrivals = transfers_.size() - (1 - result_here);
@@ -111,13 +198,18 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    begin_flow(id, profile_.local_overhead_s, bytes_of(op));
+    machine_.use_block(op.at, op.lane, blocks_.width(op.at, op.lane), kAnyRate, resources_);
+    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, bytes_of(op));
     return;
   }
-  const double overhead_s = largest_overhead_s();
+  const double overhead_s = is_read ? profile_.reduce_overhead_s : fixed_s(op);
   double way_here_s = 0;  // of the operand that comes last
   for (std::size_t i = 0; i < arrivals; ++i) {
     way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
+  }
+  double links_bytes_per_s = 0;  // all transfers together are no faster
+  for (const Transfer& transfer : transfers_) {
+    links_bytes_per_s += transfer.path->narrowest_bytes_per_s;
   }
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
   progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
@@ -131,7 +223,12 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
-    begin_flow(id, overhead_s + (profile_.gets_wait ? awaited_s : 0), bytes_of(op));
+    machine_.use_block(op.at, op.lane, blocks_.width(op.at, op.lane), links_bytes_per_s,
+                       resources_);
+    machine_.use_sender(from, resources_);
+    const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
+    begin_flow(id, latency_s, bytes_of(op));
+    begin_message(id, *path, latency_s);
   }
 }
 
@@ -139,12 +236,13 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
 /// for them.
 void Dispatcher::begin_arrivals(OpId id, const Op& op) {
   if (op.dst.place != op.at) transfers_.pop_back();
-  const double overhead_s = largest_overhead_s();
+  const double overhead_s = fixed_s(op);
   for (const auto& [from, to, path] : transfers_) {
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(from, 1, resources_);
     machine_.use_memory(to, 1, resources_);
     begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
+    begin_message(id, *path, path->latency_s + overhead_s);
   }
 }
 
@@ -177,6 +275,14 @@ void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
   engine_.start(resources_, latency, bytes, id);
 }
 
+/// NICs take the message, out and in, while its bytes move.
+void Dispatcher::begin_message(OpId id, const Path& path, double latency_s) {
+  if (path.nics.empty() || profile_.message_s <= 0) return;
+  resources_.clear();
+  for (const NodeId nic : path.nics) machine_.use_messages(nic, resources_);
+  begin_flow(id, latency_s, machine_.message_bytes());
+}
+
 /// The lane is free; the result may still be under way.
 void Dispatcher::end_hold(OpId id) {
   const Op& op = program_.ops[id];
@@ -189,6 +295,14 @@ void Dispatcher::end_hold(OpId id) {
   history_.end_s[id] = unit_.to_s(now);
   history_.seen_s[id] = unit_.to_s(seen);
   ++finished_;
+  if (blocks_.shares()) free_block(id);
+  if (fifos_) {
+    for (const OpId freed : fifos_->end(id)) {
+      progress_[freed].ready = std::max(progress_[freed].ready, now);
+      history_.cause[freed] = id;
+      ready_.push_back(freed);
+    }
+  }
   for (const OpId successor : graph_.successors(id)) {
     release(successor, id, program_.ops[successor].at == op.at ? now : seen);
   }
@@ -223,7 +337,7 @@ void Dispatcher::release(OpId id, OpId cause, Ticks date) {
     progress.ready = date;
     history_.cause[id] = cause;
   }
-  if (--progress.ends_awaited == 0) ready_.push_back(id);
+  if (--progress.ends_awaited == 0) make_ready(id);
 }
 
 }  // namespace espalier

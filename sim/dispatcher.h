@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <queue>
 #include <utility>
 #include <vector>
 
 #include "run/backend.h"
+#include "sim/block_map.h"
+#include "sim/fifo_credits.h"
 #include "sim/flow_engine.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
@@ -17,8 +21,13 @@ namespace espalier {
 /// when its result can be used. It starts when the op before it on its lane no longer holds it and
 /// the results it depends on can be used by its place. What an op of k operands of B bytes costs:
 ///
-/// - Start-up: the largest among the op's routes, which holds the lane. An op without transfers
-///   pays the profile's local start-up instead.
+/// - Start-up: the largest among the op's routes, which holds the lane; where the protocol passes
+///   ops on in slices, as often as there are slices (Protocol::slice_bytes). An op without
+///   transfers pays the profile's local start-up instead.
+/// - Blocks: what an op moves passes the blocks of its lane (BlockMap), at their rate. Lanes that
+///   share a block run one op at a time, the one first whose results were there first.
+/// - FIFOs, where the profile has them: see FifoCredits.
+/// - A message at a NIC: that takes messages one after the other, while their bytes move.
 /// - Every transfer (see for_each_transfer) is then a flow of B bytes over its route, all at once:
 ///   a result that goes elsewhere is passed on as operands come.
 /// - Latency of a route: what is put elsewhere can be used there that much after the lane is free
@@ -34,7 +43,8 @@ namespace espalier {
 ///   local ones need with the first. `separate`: operands are written to memory on arrival; when
 ///   all are there, a reduction starts, which costs its own start-up, the additions, k reads and a
 ///   write, over the route of the result when that goes elsewhere. Reductions of one place at the
-///   same time share its rate. `free`: nothing.
+///   same time share its rate. `reading`: as `fused`, where the start-up is that of a kernel that
+///   reduces; copies as under `separate`. `free`: nothing.
 ///
 /// An op that costs nothing takes no time, for example a local copy under the ideal profile.
 /// Telling others that a result is there costs nothing beyond its way there: start-up costs contain
@@ -46,9 +56,9 @@ class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
   /// what the engine's ticks are, for `machine` too.
-  Dispatcher(const Program& program, const OpGraph& graph, const Profile& profile,
-             double message_bytes, MachineResources& machine, const TimeUnit& unit,
-             FlowEngine& engine);
+  Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
+             const Profile& profile, double message_bytes, MachineResources& machine,
+             const TimeUnit& unit, FlowEngine& engine);
 
   /// Starts every op that waits for nothing.
   void start();
@@ -57,16 +67,21 @@ class Dispatcher {
 
   std::size_t unfinished() const { return program_.ops.size() - finished_; }
   /// \pre the engine is dry.
-  OpHistory take_history() { return std::move(history_); }
+  OpHistory take_history();
 
  private:
   void run_ready();
+  void make_ready(OpId id);
+  void free_block(OpId id);
   void begin(OpId id);
+  void begin_message(OpId id, const Path& path, double latency_s);
+  double fixed_s(const Op& op) const;
+  bool hold_on(OpId id);
+  bool takes_steps(OpId id);
   void begin_combine(OpId id, const Op& op);
   void begin_streaming(OpId id, const Op& op);
   void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
-  double largest_overhead_s() const;
   bool reduces_separately(const Op& op) const;
   void begin_flow(OpId id, double latency_s, double bytes);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
@@ -77,6 +92,7 @@ class Dispatcher {
 
   const Program& program_;
   const OpGraph& graph_;
+  const BlockMap& blocks_;
   const Profile& profile_;
   const double bytes_per_unit_;
   MachineResources& machine_;
@@ -99,6 +115,14 @@ class Dispatcher {
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there
   std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
   std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains
+  /// A block that lanes share, and what waits for it: by the date it could begin, then by number.
+  struct SharedBlock {
+    using Waiting = std::pair<double, OpId>;
+    bool is_busy = false;
+    std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
+  };
+  std::vector<SharedBlock> shared_;
+  std::optional<FifoCredits> fifos_;
   std::size_t finished_ = 0;
   OpHistory history_;
 

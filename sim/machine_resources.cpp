@@ -12,6 +12,8 @@ namespace espalier {
 namespace {
 
 constexpr double kBytesPerGigabyte = 1e9;
+/// What takes messages one after the other carries so many bytes per second.
+constexpr double kMessageGbps = 1;
 
 }  // namespace
 
@@ -25,7 +27,9 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       by_hop_(2 * router_.topology().links.size(), kNone),
       memory_(router_.topology().nodes.size(), kNone),
       reduction_(router_.topology().nodes.size(), kNone),
-      access_(router_.topology().nodes.size(), kNone) {}
+      access_(router_.topology().nodes.size(), kNone),
+      senders_(router_.topology().nodes.size(), kNone),
+      messages_(router_.topology().nodes.size(), kNone) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, placement_, place);
@@ -79,8 +83,17 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   CHECK(route != nullptr);
   path.latency_s = route->latency_s;
   path.overhead_s = route->overhead_s;
+  path.hop_s = route->hop_s;
   for (const Hop& hop : route->hops) {
     const ResourceId id = of_hop(hop);
+    const double narrowest = path.narrowest_bytes_per_s;
+    path.narrowest_bytes_per_s = narrowest == 0 ? resources_[id].bytes_per_s
+                                                : std::min(narrowest, resources_[id].bytes_per_s);
+    const Link& link = router_.topology().link(hop.link);
+    for (const NodeId end : {link.a, link.b}) {
+      if (link.link_class != LinkClass::network) continue;
+      if (router_.topology().node(end).kind == NodeKind::nic) path.nics.push_back(end);
+    }
     const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
     // Passed along a medium, data is on it once; having left it, it is put there again.
     if (is_shared && !path.resources.empty() && path.resources.back() == id) continue;
@@ -135,6 +148,38 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
+}
+
+void MachineResources::use_block(PlaceId place, std::uint16_t lane, std::size_t width,
+                                 double links_bytes_per_s, std::vector<ResourceId>& resources) {
+  const Protocol& protocol = router_.profile().protocol;
+  if (protocol.block_gbps.empty() || width == 0) return;
+  const Node& node = router_.topology().node(node_of(place));
+  if (node.kind != NodeKind::gpu) return;
+  const double gbps = figure_of(protocol.block_gbps, node.model) * static_cast<double>(width);
+  if (gbps <= 0) return;
+  if (links_bytes_per_s <= gbps * kBytesPerGigabyte) return;
+  const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
+  const auto [known, is_new] = blocks_.try_emplace(key, kNone);
+  if (is_new) known->second = make(fmt::format("{} block {}", node.name, lane), gbps, false);
+  resources.push_back(known->second);
+}
+
+void MachineResources::use_sender(PlaceId from, std::vector<ResourceId>& resources) {
+  const Protocol& protocol = router_.profile().protocol;
+  if (protocol.gpu_gbps.empty()) return;
+  const NodeId node = node_of(from);
+  if (router_.topology().node(node).kind != NodeKind::gpu) return;
+  const double gbps = figure_of(protocol.gpu_gbps, router_.topology().node(node).model);
+  use_node(senders_, node, " blocks", gbps, 1, resources);
+}
+
+double MachineResources::message_bytes(const Profile& profile) {
+  return profile.message_s * kMessageGbps * kBytesPerGigabyte;
+}
+
+void MachineResources::use_messages(NodeId nic, std::vector<ResourceId>& resources) {
+  use_node(messages_, nic, " messages", kMessageGbps, 1, resources);
 }
 
 void MachineResources::count(const std::vector<ResourceId>& resources, double bytes) {

@@ -19,6 +19,9 @@ struct Path {
   std::vector<ResourceId> resources;
   double latency_s = 0;
   double overhead_s = 0;
+  double hop_s = 0;                  ///< Route::hop_s
+  double narrowest_bytes_per_s = 0;  ///< of its links
+  std::vector<NodeId> nics;          ///< that take a transfer as a message
 };
 
 /// The machine of one simulation as resources of the flow engine, each made when first used:
@@ -43,6 +46,17 @@ class MachineResources {
 
   /// Same for what kernels of `place` can read and write, when the profile models memory.
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+
+  /// Appends the block, or the blocks, that carry out an op at `place`, unless its links are no
+  /// faster. `lane`: which blocks; `width`: how many there are.
+  void use_block(PlaceId place, std::uint16_t lane, std::size_t width, double links_bytes_per_s,
+                 std::vector<ResourceId>& resources);
+  /// Same for what all blocks of a GPU can send, when the protocol limits it.
+  void use_sender(PlaceId from, std::vector<ResourceId>& resources);
+  /// What takes messages at a NIC, one after the other: a message is as many bytes there.
+  void use_messages(NodeId nic, std::vector<ResourceId>& resources);
+  double message_bytes() const { return message_bytes(router_.profile()); }
+  static double message_bytes(const Profile& profile);
 
   /// How long `place` computes what takes a GPU of its model so long.
   double computing_s(PlaceId place, double duration_s) const;
@@ -78,10 +92,13 @@ class MachineResources {
   const TimeUnit unit_;
   FlowEngine& engine_;
   std::vector<Resource> resources_;
-  std::vector<ResourceId> by_hop_;     ///< 2 x link + direction
-  std::vector<ResourceId> memory_;     ///< by node
-  std::vector<ResourceId> reduction_;  ///< by node
-  std::vector<ResourceId> access_;     ///< by node
+  std::vector<ResourceId> by_hop_;                        ///< 2 x link + direction
+  std::vector<ResourceId> memory_;                        ///< by node
+  std::vector<ResourceId> reduction_;                     ///< by node
+  std::vector<ResourceId> access_;                        ///< by node
+  std::vector<ResourceId> senders_;                       ///< by node
+  std::vector<ResourceId> messages_;                      ///< by node
+  std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane
   std::unordered_map<std::string, ResourceId> media_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;

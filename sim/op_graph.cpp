@@ -11,13 +11,15 @@ namespace espalier {
 OpGraph::OpGraph(const Program& program)
     : first_(program.ops.size() + 1, 0),
       next_in_lane_(program.ops.size(), kNone),
-      waits_(program.ops.size(), 0) {
+      waits_(program.ops.size(), 0),
+      moving_lanes_(static_cast<std::size_t>(program.places()), 0) {
   const std::vector<Op>& ops = program.ops;
   struct Lane {
     OpId last = kNone;
     std::uint32_t ops = 0;
     double units = 0;
     double compute_s = 0;
+    bool moves = false;
   };
   std::unordered_map<std::uint64_t, Lane> lanes;
   for (OpId id = 0; id < ops.size(); ++id) {
@@ -36,6 +38,8 @@ OpGraph::OpGraph(const Program& program)
     if (op.kind != OpKind::combine) {
       lane.compute_s += program.duration_s(op);
     } else {
+      if (!lane.moves) ++moving_lanes_[static_cast<std::size_t>(op.at)];
+      lane.moves = true;
       lane.units += op.length;
     }
     most_ops_ = std::max(most_ops_, ++lane.ops);

@@ -30,6 +30,10 @@ class OpGraph {
   /// By op: how many ends of other ops it waits for.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
   std::size_t lanes() const { return lanes_; }
+  /// Of a place that move data: those that need blocks of a GPU.
+  std::uint32_t moving_lanes(PlaceId place) const {
+    return moving_lanes_[static_cast<std::size_t>(place)];
+  }
   /// Of the lane that has most ops, of the one that moves most, and of the one that computes
   /// longest.
   std::uint32_t most_ops_in_lane() const { return most_ops_; }
@@ -42,6 +46,7 @@ class OpGraph {
   std::vector<OpId> next_in_lane_;
   std::vector<std::uint32_t> waits_;
   std::size_t lanes_ = 0;
+  std::vector<std::uint32_t> moving_lanes_;  ///< by place
   std::uint32_t most_ops_ = 0;
   double most_units_ = 0;
   double most_compute_s_ = 0;

@@ -10,11 +10,13 @@ namespace espalier {
 
 /// When every op of a simulation ran and what it waited for last.
 struct OpHistory {
-  std::vector<double> start_s;  ///< by op; kNever when it could not start
-  std::vector<double> end_s;    ///< its lane is free again
-  std::vector<double> seen_s;   ///< its result is where it belongs, and can be used there
-  std::vector<OpId> cause;      ///< the op that let it start, or OpGraph::kNone
-  std::int64_t transfers = 0;   ///< between places (see for_each_transfer)
+  std::vector<double> start_s;      ///< by op; kNever when it could not start
+  std::vector<double> end_s;        ///< its lane is free again
+  std::vector<double> seen_s;       ///< its result is where it belongs, and can be used there
+  std::vector<OpId> cause;          ///< the op that let it start, or OpGraph::kNone
+  std::vector<OpId> order;          ///< in which ops began, where lanes share blocks
+  std::vector<OpId> without_steps;  ///< ops that wait for steps of their FIFO in vain
+  std::int64_t transfers = 0;       ///< between places (see for_each_transfer)
   static constexpr double kNever = -1;
 };
 

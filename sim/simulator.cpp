@@ -6,7 +6,9 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "ir/reorder.h"
 #include "run/routes.h"
+#include "sim/block_map.h"
 #include "sim/class_engine.h"
 #include "sim/critical_path.h"
 #include "sim/dispatcher.h"
@@ -34,6 +36,9 @@ double largest_latency_s(const Router& router) {
     link_s = std::max(link_s, link.latency_s);
     const auto known = profile.links.find(link.kind);
     if (known != profile.links.end()) overhead_s = std::max(overhead_s, known->second.overhead_s);
+  }
+  for (const auto& [unused, hop_s] : profile.protocol.hop_s) {
+    overhead_s = std::max(overhead_s, hop_s);
   }
   return overhead_s + profile.reduce_overhead_s + 2 * link_s;
 }
@@ -63,7 +68,8 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
     const double units = static_cast<double>(program.contract.units);
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
   }
-  return {.largest_bytes = largest_flow_bytes(program, message_bytes),
+  const double nic_bytes = MachineResources::message_bytes(router.profile());
+  return {.largest_bytes = std::max(largest_flow_bytes(program, message_bytes), nic_bytes),
           .time = unit.from_s(seconds),
           .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
 }
@@ -73,6 +79,7 @@ struct Outcome {
   std::vector<LinkUse> links;
   double time_s = 0;
   SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
+  std::string stuck;
 };
 
 /// What the call costs before its ops begin.
@@ -89,13 +96,13 @@ void delay(OpHistory& history, double seconds) {
 
 /// One run. Nothing when it has to be repeated, with what is then expected.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
-                                const RunOptions& options, const TimeUnit& unit, FlowEngine& engine,
-                                Expectation& expected) {
+                                const BlockMap& blocks, const RunOptions& options,
+                                const TimeUnit& unit, FlowEngine& engine, Expectation& expected) {
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine);
-  Dispatcher dispatcher(program, graph, target.router->profile(), message_bytes, machine, unit,
-                        engine);
+  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
+                        unit, engine);
   dispatcher.start();
   if (const auto better = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); })) {
     expected = *better;
@@ -108,7 +115,11 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   const std::size_t unfinished = dispatcher.unfinished();
   outcome.history = dispatcher.take_history();
   if (unfinished > 0) {
-    throw Error(ErrorKind::runtime, explain_stuck(program, graph, outcome.history));
+    std::vector<Diagnostic> reasons = explain_stuck(program, graph, outcome.history);
+    if (!options.limits) throw Error(ErrorKind::runtime, std::move(reasons));
+    outcome.end = SimEnd::stuck;
+    outcome.stuck = reasons[0].message + "; " + reasons[1].message;
+    return outcome;
   }
   outcome.time_s = call_overhead_s(target, options);
   delay(outcome.history, outcome.time_s);
@@ -139,9 +150,15 @@ std::vector<OpTiming> timeline(const OpHistory& history) {
   return all;
 }
 
-RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
-  const auto wall_start = std::chrono::steady_clock::now();
-  const OpGraph graph(program);
+/// A program's simulation to its end, or to its limits.
+struct Simulated {
+  Outcome outcome;
+  std::string engine;
+  std::int64_t work = 0;
+};
+
+Simulated simulate(const Program& program, const Target& target, const OpGraph& graph,
+                   const BlockMap& blocks, const RunOptions& options) {
   const auto message_bytes = static_cast<double>(options.size_bytes);
   const TimeUnit unit(slowest_link_gbps(*target.router));
   const SimLimits limits = options.limits.value_or(SimLimits{});
@@ -153,21 +170,31 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, options, unit, engine, expected);
+    outcome = simulate(program, target, graph, blocks, options, unit, engine, expected);
   }
+  return {std::move(*outcome), std::string(engine.name()), classes.work()};
+}
+
+RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
+  const auto wall_start = std::chrono::steady_clock::now();
+  const OpGraph graph(program);
+  const BlockMap blocks(program, graph, target);
+  Simulated done = simulate(program, target, graph, blocks, options);
+  Outcome& outcome = done.outcome;
 
   RunReport report;
   SimulatedPart& simulated = report.simulated.emplace();
-  simulated.work = classes.work();
-  simulated.end = outcome->end;
+  simulated.work = done.work;
+  simulated.end = outcome.end;
+  simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
-  simulated.engine = engine.name();
-  simulated.links = std::move(outcome->links);
-  report.time_s = outcome->time_s;
+  simulated.engine = std::move(done.engine);
+  simulated.links = std::move(outcome.links);
+  report.time_s = outcome.time_s;
   report.message_bytes = options.size_bytes;
-  report.transfers = outcome->history.transfers;
-  report_critical_path(program, outcome->history, simulated);
-  if (options.timeline) report.timeline = timeline(outcome->history);
+  report.transfers = outcome.history.transfers;
+  report_critical_path(program, outcome.history, simulated);
+  if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();
   return report;
@@ -187,6 +214,24 @@ std::optional<std::string> Simulator::unsupported(const Program& program,
   lines.reserve(problems.size());
   for (const Diagnostic& problem : problems) lines.push_back(problem.message);
   return join(lines, "\n");
+}
+
+std::optional<Program> Simulator::on_blocks(const Program& program, const Target& target,
+                                            const RunOptions& options) {
+  CHECK(target.router != nullptr);
+  return with_memory_to("put " + program.name + " on blocks", [&]() -> std::optional<Program> {
+    const OpGraph graph(program);
+    const BlockMap blocks(program, graph, target);
+    if (!blocks.shares()) return std::nullopt;
+    RunOptions unlimited = options;
+    unlimited.limits.reset();
+    unlimited.engine = SimEngine::classes;
+    const Simulated done = simulate(program, target, graph, blocks, unlimited);
+    std::vector<std::uint16_t> lanes;
+    lanes.reserve(program.ops.size());
+    for (const Op& op : program.ops) lanes.push_back(blocks.lane_on_block(op.at, op.lane));
+    return reorder(program, done.outcome.history.order, lanes);
+  });
 }
 
 RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {

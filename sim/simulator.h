@@ -18,6 +18,11 @@ class Simulator : public Backend {
   std::string name() const override { return "sim"; }
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
+  /// Of lanes that share a block, the op begins first that could begin first: a simulation decides.
+  std::optional<Program> on_blocks(const Program& program, const Target& target,
+                                   const RunOptions& options) override;
+  /// A program with more lanes than blocks runs as `on_blocks` would put it there; what is reported
+  /// of its ops is told of the ops given.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
 };
 

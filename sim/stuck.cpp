@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "core/check.h"
+#include <algorithm>
+
 #include "core/words.h"
 #include "ir/print.h"
 
@@ -34,7 +35,15 @@ std::string what_it_waits_for(const Program& program, const OpGraph& graph,
     reasons.push_back(
         fmt::format("lane {} of {} (op {})", op.lane, place_name(program, op.at), previous));
   }
-  CHECK(!reasons.empty());
+  if (std::ranges::count(history.without_steps, id) > 0) {
+    reasons.push_back(
+        fmt::format("a free step of its FIFO to {}, where nobody has read what came "
+                    "before",
+                    place_name(program, op.dst.place)));
+  }
+  if (reasons.empty()) {
+    reasons.push_back("its block, which an op holds that waits itself");
+  }
   const std::string last = reasons.back();
   reasons.pop_back();
   return reasons.empty() ? last : fmt::format("{} and {}", join(reasons, ", "), last);

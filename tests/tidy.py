@@ -119,6 +119,8 @@ def functions(text):
     for number, line in enumerate(lines, 1):
         code = line.strip()
         indent = len(line) - len(line.lstrip())
+        if code:  # what stands further in is over
+            statement = {at: begin for at, begin in statement.items() if at <= indent}
         if code.startswith("}"):
             begin = statement.pop(indent, None)
             if begin and not NO_FUNCTION.match(lines[begin - 1].strip()):

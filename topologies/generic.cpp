@@ -277,6 +277,12 @@ Topology generic_topology(const std::string& name,
   topology.profiles = built_in_profiles().profiles;
   for (auto& [unused, profile] : topology.profiles) {
     profile.links[kLinkKind].overhead_s = values.at("startup_us") * kMicro;
+    // What a hop costs is stated as well, so that there is nothing to choose among protocols.
+    if (!profile.protocols.empty()) profile.protocols.resize(1);
+    for (Protocol& protocol : profile.protocols) {
+      protocol.hop_s.clear();
+      protocol.hold_s.clear();
+    }
   }
   Wiring wiring(topology, values);
   wiring.add_gpus(count_gpus(shape, values));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/check.h"
+#include "core/words.h"
 #include "core/yaml.h"
 #include "topologies/load.h"
 
@@ -49,6 +52,8 @@ std::string_view name_of(ReductionMode mode) {
       return "fused";
     case ReductionMode::separate:
       return "separate";
+    case ReductionMode::reading:
+      return "reading";
   }
   CHECK(false);
 }
@@ -83,6 +88,55 @@ std::string link_text(const Topology& machine, const Link& link) {
   return map.text();
 }
 
+/// Where `protocol` differs from `base`: the inside of a map.
+std::string protocol_text(const Protocol& protocol, const Protocol& base) {
+  constexpr double kKib = 1024;
+  std::vector<std::string> entries;
+  const auto figure = [&](std::string_view key, double value, double base_value, double unit) {
+    if (value != base_value) entries.push_back(fmt::format("{}: {:.9g}", key, value / unit));
+  };
+  const auto rates = [&](std::string_view key, const std::map<std::string, double>& values,
+                         const std::map<std::string, double>& base_values) {
+    if (values == base_values) return;
+    std::vector<std::string> parts;
+    for (const auto& [model, gbps] : values) {
+      parts.push_back(fmt::format("{}: {:.9g}", yaml_quoted(model), gbps));
+    }
+    entries.push_back(fmt::format("{}: {{{}}}", key, join(parts, ", ")));
+  };
+  if (protocol.title != base.title) entries.push_back("title: " + yaml_quoted(protocol.title));
+  figure("wire", protocol.wire, base.wire, 1);
+  figure("call_us", protocol.call_s, base.call_s, 1e-6);
+  const auto hops = [&](std::string_view key, const std::map<LinkClass, double>& values,
+                        const std::map<LinkClass, double>& base_values) {
+    if (values == base_values) return;
+    std::vector<std::string> parts;
+    for (const auto& [link_class, hop_s] : values) {
+      parts.push_back(fmt::format("{}: {:.9g}", to_string(link_class), hop_s * 1e6));
+    }
+    entries.push_back(fmt::format("{}: {{{}}}", key, join(parts, ", ")));
+  };
+  hops("hop_us", protocol.hop_s, base.hop_s);
+  hops("hold_us", protocol.hold_s, base.hold_s);
+  figure("min_op_us", protocol.min_op_s, base.min_op_s, 1e-6);
+  figure("slice_kib", protocol.slice_bytes, base.slice_bytes, kKib);
+  figure("min_slice_kib", protocol.min_slice_bytes, base.min_slice_bytes, kKib);
+  figure("slices_per_op", protocol.slices_per_op, base.slices_per_op, 1);
+  figure("step_kib", protocol.step_bytes, base.step_bytes, kKib);
+  rates("block_gbps", protocol.block_gbps, base.block_gbps);
+  rates("gpu_gbps", protocol.gpu_gbps, base.gpu_gbps);
+  if (protocol.not_on != base.not_on) {
+    std::vector<std::string> models;
+    for (const std::string& model : protocol.not_on) models.push_back(yaml_quoted(model));
+    entries.push_back(fmt::format("not_on: [{}]", join(models, ", ")));
+  }
+  if (protocol.over_host_links != base.over_host_links) {
+    entries.push_back(protocol.over_host_links ? "over_host_links: true"
+                                               : "over_host_links: false");
+  }
+  return join(entries, ", ");
+}
+
 /// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
@@ -105,6 +159,15 @@ std::string profile_text(const Profile& profile, const Profile& base) {
   micros("local_overhead_us", profile.local_overhead_s, base.local_overhead_s);
   micros("reduce_overhead_us", profile.reduce_overhead_s, base.reduce_overhead_s);
   micros("staging_overhead_us", profile.staging_overhead_s, base.staging_overhead_s);
+  micros("message_us", profile.message_s, base.message_s);
+  const auto count = [&](std::string_view key, int value, int base_value) {
+    if (value != base_value) line(key, std::to_string(value));
+  };
+  count("blocks", profile.blocks, base.blocks);
+  if (profile.splits_lanes != base.splits_lanes) {
+    line("splits_lanes", profile.splits_lanes ? "true" : "false");
+  }
+  count("fifo_steps", profile.fifo_steps, base.fifo_steps);
   std::string links;
   for (const auto& [kind, figures] : profile.links) {
     const auto known = base.links.find(kind);
@@ -115,6 +178,15 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     if (!map.empty()) links += fmt::format("      {}: {}\n", yaml_quoted(kind), map.text());
   }
   if (!links.empty()) text += "    links:\n" + links;
+  std::string protocols;
+  for (const Protocol& protocol : profile.protocols) {
+    const auto known = std::ranges::find(base.protocols, protocol.name, &Protocol::name);
+    const bool is_known = known != base.protocols.end();
+    const std::string changes = protocol_text(protocol, is_known ? *known : Protocol{});
+    if (is_known && changes.empty()) continue;
+    protocols += fmt::format("      {}: {{{}}}\n", yaml_quoted(protocol.name), changes);
+  }
+  if (!protocols.empty()) text += "    protocols:\n" + protocols;
   return text;
 }
 
@@ -149,7 +221,11 @@ std::string profiles_text(const Topology& machine) {
     const auto& known = built_in_profiles().profiles;
     const auto base = known.find(name);
     const bool built_in = base != known.end();
-    const std::string changes = profile_text(profile, built_in ? base->second : Profile{});
+    // What has lost its protocols can't be told as changes.
+    const bool is_bare = built_in && profile.protocols.empty() && !base->second.protocols.empty();
+    const std::string changes = is_bare
+                                    ? "    like: ideal\n" + profile_text(profile, known.at("ideal"))
+                                    : profile_text(profile, built_in ? base->second : Profile{});
     if (changes.empty() && built_in) continue;
     text += fmt::format("  {}:{}\n{}", yaml_quoted(name), changes.empty() ? " {}" : "", changes);
   }

@@ -35,20 +35,112 @@ void read_link_profiles(const YamlValue& value, const std::map<std::string, Link
   }
 }
 
+/// "v100: 7.2" and so on: GB/s by the beginning of a GPU's model.
+void read_rates(YamlMap& map, const std::string& key, std::map<std::string, double>& rates) {
+  const YamlValue value = map.get(key);
+  if (!value.present()) return;
+  YamlMap entries(value, map.describe(key));
+  for (const auto& [model, unused] : entries.entries()) {
+    rates[model] = read_figure(entries, model, kGbps, 1);
+  }
+}
+
+void read_hops(YamlMap& of_protocol, const std::string& key, const std::string& protocol,
+               std::map<LinkClass, double>& hops_s) {
+  const YamlValue value = of_protocol.get(key);
+  YamlMap map(value, fmt::format("'{}' of protocol {}", key, quote(protocol)));
+  for (const LinkClass one : {LinkClass::gpu_fabric, LinkClass::host, LinkClass::network}) {
+    const double us = read_figure(map, std::string(to_string(one)), kMicroseconds, -1);
+    if (us >= 0) hops_s[one] = us * 1e-6;
+  }
+  map.finish();
+}
+
+void read_protocol(const YamlValue& value, Protocol& protocol) {
+  constexpr double kKib = 1024;
+  YamlMap map(value, "protocol " + quote(protocol.name));
+  protocol.title = map.text("title", protocol.title);
+  protocol.wire = read_figure(map, "wire", kWire, protocol.wire);
+  protocol.call_s = read_seconds(map, "call_us", protocol.call_s);
+  read_hops(map, "hop_us", protocol.name, protocol.hop_s);
+  read_hops(map, "hold_us", protocol.name, protocol.hold_s);
+  protocol.min_op_s = read_seconds(map, "min_op_us", protocol.min_op_s);
+  protocol.slice_bytes =
+      kKib * read_figure(map, "slice_kib", kKibibytes, protocol.slice_bytes / kKib);
+  protocol.min_slice_bytes =
+      kKib * read_figure(map, "min_slice_kib", kKibibytes, protocol.min_slice_bytes / kKib);
+  protocol.slices_per_op = read_whole(map, "slices_per_op", kCount, protocol.slices_per_op);
+  protocol.step_bytes = kKib * read_figure(map, "step_kib", kKibibytes, protocol.step_bytes / kKib);
+  read_rates(map, "block_gbps", protocol.block_gbps);
+  read_rates(map, "gpu_gbps", protocol.gpu_gbps);
+  const YamlValue not_on = map.get("not_on");
+  if (not_on.present()) protocol.not_on.clear();
+  for (const YamlValue& model : not_on.one_or_more()) {
+    protocol.not_on.push_back(model.text("a GPU model").value_or(""));
+  }
+  protocol.over_host_links = map.boolean("over_host_links", protocol.over_host_links);
+  map.finish();
+}
+
+void read_protocols(const YamlValue& value, Profile& profile) {
+  YamlMap map(value, fmt::format("'protocols' of profile {}", quote(profile.name)));
+  for (const auto& [given, description] : map.entries()) {
+    const std::string name = lower_case(given);  // as questions are read
+    if (name == "auto" || name.find(':') != std::string::npos) {
+      map.key_problem(given, "a protocol cannot be named " + quote(given));
+      continue;
+    }
+    auto known = std::ranges::find(profile.protocols, name, &Protocol::name);
+    if (known == profile.protocols.end()) {
+      known = profile.protocols.insert(known, Protocol{});
+      known->name = name;
+    }
+    read_protocol(description, *known);
+  }
+}
+
+/// A profile that says `like: kernel` begins with that one's figures.
+void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profile& profile) {
+  const YamlValue value = map.get("like");
+  const std::optional<std::string> like = value.text(map.describe("like"));
+  if (!like) return;
+  const auto base = known.find(*like);
+  if (base == known.end() || *like == profile.name) {
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : known) {
+      if (name != profile.name) names.push_back(name);
+    }
+    value.problem(fmt::format("profile {} is like {}, which is not known before it",
+                              quote(profile.name), quote(*like)),
+                  did_you_mean(*like, names));
+    return;
+  }
+  const std::string name = profile.name;
+  profile = base->second;
+  profile.name = name;
+}
+
 void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
-                  Profile& profile) {
+                  const std::map<std::string, Profile>& known, Profile& profile) {
   YamlMap map(value, "profile " + quote(profile.name));
+  read_base(map, known, profile);
   profile.title = map.text("title", profile.title);
   profile.uses_measured = map.boolean("uses_measured", profile.uses_measured);
   profile.models_memory = map.boolean("models_memory", profile.models_memory);
-  profile.reduction = static_cast<ReductionMode>(read_choice(
-      map, "reduction", {"free", "fused", "separate"}, static_cast<int>(profile.reduction)));
+  profile.reduction = static_cast<ReductionMode>(
+      read_choice(map, "reduction", {"free", "fused", "separate", "reading"},
+                  static_cast<int>(profile.reduction)));
   profile.gets_wait = map.boolean("gets_wait", profile.gets_wait);
   profile.call_overhead_s = read_seconds(map, "call_overhead_us", profile.call_overhead_s);
   profile.local_overhead_s = read_seconds(map, "local_overhead_us", profile.local_overhead_s);
   profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);
   profile.staging_overhead_s = read_seconds(map, "staging_overhead_us", profile.staging_overhead_s);
+  profile.message_s = read_seconds(map, "message_us", profile.message_s);
+  profile.blocks = read_whole(map, "blocks", kCount, profile.blocks);
+  profile.splits_lanes = map.boolean("splits_lanes", profile.splits_lanes);
+  profile.fifo_steps = read_whole(map, "fifo_steps", kCount, profile.fifo_steps);
   read_link_profiles(map.get("links"), kinds, profile);
+  read_protocols(map.get("protocols"), profile);
   map.finish();
 }
 
@@ -145,7 +237,12 @@ void read_profiles(const YamlValue& value, const std::map<std::string, LinkKind>
   for (const auto& [name, description] : map.entries()) {
     Profile& profile = profiles[name];
     profile.name = name;
-    read_profile(description, kinds, profile);
+    if (name.find(':') != std::string::npos) {
+      map.key_problem(name, fmt::format("the name of profile {} must not have a ':', which begins "
+                                        "a protocol",
+                                        quote(name)));
+    }
+    read_profile(description, kinds, profiles, profile);
   }
 }
 

@@ -14,11 +14,19 @@
 namespace espalier {
 namespace {
 
+/// GB/s of data.
 double capacity(const Link& link, const Profile& profile) {
-  if (profile.uses_measured && link.measured_gbps > 0) return link.measured_gbps;
+  const bool is_measured = link.measured_gbps > 0;
+  if (profile.uses_measured && is_measured) return link.measured_gbps / profile.protocol.wire;
   const auto row = profile.links.find(link.kind);
   const double efficiency = row == profile.links.end() ? 1 : row->second.efficiency;
-  return link.gbps * link.count * efficiency;
+  double gbps = link.gbps * link.count * efficiency;
+  // What a copy engine does not get through a host's links or a NIC, a kernel does not either.
+  const bool by_kernel = !profile.protocol.name.empty();
+  if (is_measured && by_kernel && link.link_class != LinkClass::gpu_fabric) {
+    gbps = std::min(gbps, link.measured_gbps);
+  }
+  return gbps / profile.protocol.wire;
 }
 
 std::vector<double> capacities(const Topology& topology, const Profile& profile) {
@@ -73,11 +81,11 @@ std::span<const LinkScope> all_link_scopes() {
 }
 
 struct Router::Impl {
-  Impl(const Topology& machine, const Profile& rates, LinkScope links)
+  Impl(const Topology& machine, Profile rates, LinkScope links)
       : topology(machine),
-        profile(rates),
+        profile(std::move(rates)),
         scope(links),
-        graph(machine, capacities(machine, rates)),
+        graph(machine, capacities(machine, profile)),
         accesses(machine.nodes.size()) {}
 
   const Node& node(NodeId id) const { return topology.node(id); }
@@ -99,7 +107,7 @@ struct Router::Impl {
                                      const std::vector<NodeId>& vias) const;
 
   const Topology& topology;
-  const Profile& profile;
+  const Profile profile;
   const LinkScope scope;
   const LinkGraph graph;
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
@@ -244,15 +252,24 @@ bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
 }
 
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
-  Route route{kind, std::move(hops), 0, 0};
+  Route route{kind, std::move(hops), 0, 0, 0};
+  double hold_s = 0;  // of a hop of its slowest class
   for (const Hop& hop : route.hops) {
     const Link& link = topology.link(hop.link);
     route.latency_s += link.latency_s;
+    const auto of_class = profile.protocol.hop_s.find(link.link_class);
+    if (of_class != profile.protocol.hop_s.end() && of_class->second > route.hop_s) {
+      route.hop_s = of_class->second;
+      const auto held = profile.protocol.hold_s.find(link.link_class);
+      hold_s = held == profile.protocol.hold_s.end() ? route.hop_s : held->second;
+    }
     const auto row = profile.links.find(link.kind);
     if (row != profile.links.end()) {
       route.overhead_s = std::max(route.overhead_s, row->second.overhead_s);
     }
   }
+  route.latency_s = std::max(route.latency_s, route.hop_s - hold_s);
+  route.overhead_s = std::max(route.overhead_s, route.hop_s - route.latency_s);
   if (staged) route.overhead_s += profile.staging_overhead_s;
   return route;
 }
@@ -338,12 +355,10 @@ std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId fr
 }
 
 Router::Router(const Topology& topology, const Profile& profile, LinkScope scope)
-    : topology_(topology),
-      profile_(profile),
-      scope_(scope),
-      impl_(std::make_unique<Impl>(topology, profile, scope)) {}
+    : topology_(topology), scope_(scope), impl_(std::make_unique<Impl>(topology, profile, scope)) {}
 
 Router::~Router() = default;
+const Profile& Router::profile() const { return impl_->profile; }
 Router::Router(Router&&) noexcept = default;
 
 const Route* Router::route(NodeId from, NodeId to) const {

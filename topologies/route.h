@@ -28,9 +28,12 @@ enum class RouteKind : std::uint8_t { local, gpu_fabric, peer, staged, network }
 struct Route {
   RouteKind kind = RouteKind::local;
   std::vector<Hop> hops;
-  double latency_s = 0;   ///< sum of the hops' latencies
-  double overhead_s = 0;  ///< start-up under the router's profile: the largest of its link kinds
-                          ///< (+ staging overhead when `kind` is staged)
+  /// Sum of the links' latencies, or what a hop takes beside its hold, if that is more.
+  double latency_s = 0;
+  /// Start-up under the router's profile: the largest of its link kinds, or as much as the latency
+  /// lacks to `hop_s`, if that is more (+ staging overhead when `kind` is staged).
+  double overhead_s = 0;
+  double hop_s = 0;  ///< Protocol::hop_s of its slowest class
 };
 
 /// Which links routes and plans may use. `all`: each for what runtimes use it for, the network
@@ -49,7 +52,7 @@ std::span<const LinkScope> all_link_scopes();
 /// peer access to the pair; else staged through a CPU's memory; between hosts
 /// GPU-NIC-fabric-NIC-GPU through the nearest NIC (GPUs with equally near ones take turns). Of
 /// several paths it takes the one with the fewest hops, then the widest bottleneck, then the lowest
-/// link ids. GPUs never forward unless the machine says so. Keeps references to both arguments. Not
+/// link ids. GPUs never forward unless the machine says so. Keeps a reference to the machine. Not
 /// for use by several threads at once.
 class Router {
  public:
@@ -79,13 +82,12 @@ class Router {
   double capacity_gbps(LinkId link) const;
 
   const Topology& topology() const { return topology_; }
-  const Profile& profile() const { return profile_; }
+  const Profile& profile() const;
   LinkScope scope() const { return scope_; }
 
  private:
   struct Impl;
   const Topology& topology_;
-  const Profile& profile_;
   LinkScope scope_;
   std::unique_ptr<Impl> impl_;
 };

@@ -40,9 +40,10 @@ const Synonyms& figure_synonyms() {
 
 const Synonyms& profile_synonyms() {
   static const Synonyms synonyms = {
-      {"nccl", "kernel"},     {"kernels", "kernel"},     {"ce", "copy_engine"},
-      {"dma", "copy_engine"}, {"memcpy", "copy_engine"}, {"cudaMemcpyPeer", "copy_engine"},
-      {"theory", "ideal"},    {"theoretical", "ideal"},  {"peak", "ideal"},
+      {"mscclpp", "kernel"},   {"msccl", "kernel"},       {"kernels", "kernel"},
+      {"graph", "cuda_graph"}, {"threads", "host"},       {"ce", "copy_engine"},
+      {"dma", "copy_engine"},  {"memcpy", "copy_engine"}, {"cudaMemcpyPeer", "copy_engine"},
+      {"theory", "ideal"},     {"theoretical", "ideal"},  {"peak", "ideal"},
   };
   return synonyms;
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "core/words.h"
 #include "topologies/synonyms.h"
@@ -24,13 +26,41 @@ std::optional<NodeId> Topology::find(std::string_view node_name) const {
   return std::nullopt;
 }
 
-const Profile& Topology::profile(const std::string& profile_name) const {
-  const auto found = profiles.find(profile_name);
-  if (found != profiles.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [known, unused] : profiles) names.push_back(known);
-  throw Error(ErrorKind::usage, name + " has no profile " + quote(profile_name),
-              did_you_mean(profile_name, names, profile_synonyms()));
+Profile Topology::profile(const std::string& spec) const {
+  const ProfileWord word = profile_word(spec);
+  const auto found = profiles.find(word.runtime);
+  if (found == profiles.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, unused] : profiles) names.push_back(known);
+    throw Error(ErrorKind::usage, name + " has no profile " + quote(word.runtime),
+                did_you_mean(word.runtime, names, profile_synonyms()));
+  }
+  const Profile& profile = found->second;
+  std::vector<std::string> protocols;
+  for (const Protocol& protocol : profile.protocols) protocols.push_back(protocol.name);
+  if (!word.protocol.empty()) {
+    if (std::ranges::count(protocols, word.protocol) > 0) return profile.under(word.protocol);
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("profile {} has no protocol {}", quote(word.runtime), quote(word.protocol)),
+        protocols.empty() ? "it has no protocols at all" : did_you_mean(word.protocol, protocols));
+  }
+  if (protocols.empty()) return profile;
+  Profile bulk = profile.under(protocols.front());
+  bulk.name = profile.name;
+  return bulk;
+}
+
+std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
+  const ProfileWord word = profile_word(spec);
+  const auto found = profiles.find(word.runtime);
+  CHECK(found != profiles.end());
+  if (!word.protocol.empty() || found->second.protocols.empty()) return {spec};
+  std::vector<std::string> specs;
+  for (const Protocol& protocol : found->second.protocols) {
+    specs.push_back(word.runtime + ":" + protocol.name);
+  }
+  return specs;
 }
 
 std::string_view to_string(NodeKind kind) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "topologies/profile.h"
 
 namespace espalier {
 
@@ -39,9 +40,6 @@ struct Node {
 /// `gbps`. `shared`: all links with the same `medium` share it.
 enum class Duplex : std::uint8_t { full, half, shared };
 
-/// What a link can be used for when routes are chosen.
-enum class LinkClass : std::uint8_t { gpu_fabric, host, network };
-
 struct Link {
   NodeId a = 0;
   NodeId b = 0;
@@ -55,33 +53,6 @@ struct Link {
   std::string medium;          ///< set for `shared`
   std::string what_if;         ///< changes made by name: "gbps=x2"; empty: none
   double measured_factor = 1;  ///< `measured_gbps` is what was measured, times this
-};
-
-/// What a profile says of one link kind.
-struct LinkProfile {
-  double efficiency = 1;  ///< achieved / theoretical bandwidth, (0, 1]
-  double overhead_s = 0;  ///< start-up cost of a transfer whose route's slowest kind this is
-};
-
-/// How the arithmetic of a combine is charged: not at all, as part of the copy, or as a kernel
-/// after it.
-enum class ReductionMode : std::uint8_t { free, fused, separate };
-
-/// How bytes are moved: which efficiencies and start-up costs apply. docs/topologies.md.
-struct Profile {
-  std::string name;            ///< "ideal", "kernel", "copy_engine", or the user's
-  std::string title;           ///< one line about it
-  bool uses_measured = false;  ///< Link::measured_gbps, if known, overrides `efficiency`
-  bool models_memory = false;  ///< node memory bandwidth is contended for
-  ReductionMode reduction = ReductionMode::free;
-  /// An op that fetches operands holds its lane until they have come. Otherwise whoever has them
-  /// sends them, and their way holds nobody's lane, as in the postal model and LogP.
-  bool gets_wait = true;
-  double call_overhead_s = 0;                ///< of a collective, before anything moves: a launch
-  double local_overhead_s = 0;               ///< start-up of an op with no remote operand
-  double reduce_overhead_s = 0;              ///< start-up of a separate reduction by a GPU
-  double staging_overhead_s = 0;             ///< extra start-up of a route through host memory
-  std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
 };
 
 /// Memory that several nodes share: traffic in or out of
@@ -114,8 +85,12 @@ struct Topology {
   Link& link(LinkId id) { return links[static_cast<std::size_t>(id)]; }
   std::vector<NodeId> gpus() const;  ///< in file order; rank placement counts these
   std::optional<NodeId> find(std::string_view node_name) const;
-  /// Throws Error{usage} with did-you-mean.
-  const Profile& profile(const std::string& profile_name) const;
+  /// "kernel:ll": a profile with a protocol in use. "kernel" alone: the same with its protocol for
+  /// bulk data. Throws Error{usage} with did-you-mean.
+  Profile profile(const std::string& spec) const;
+  /// The profiles that a spec leaves open, the one for bulk data first: "kernel:simple",
+  /// "kernel:ll", ..., or itself. \pre `profile` takes it
+  std::vector<std::string> open_profiles(const std::string& spec) const;
 };
 
 std::string_view to_string(NodeKind kind);

@@ -219,6 +219,22 @@ class Checker {
       check(kEfficiency, "'efficiency' of " + kind, figures.efficiency);
       check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
     }
+    check(kSeconds, "'message_s'", profile.message_s);
+    check(kLimit, "'blocks'", profile.blocks);
+    check(kLimit, "'fifo_steps'", profile.fifo_steps);
+    for (const Protocol& protocol : profile.protocols) {
+      const auto part = [&](const char* what) {
+        return fmt::format("'{}' of {}", what, protocol.name);
+      };
+      check(kWire, part("wire"), protocol.wire);
+      check(kSeconds, part("call_s"), protocol.call_s);
+      check(kSeconds, part("min_op_s"), protocol.min_op_s);
+      check(kCount, part("slices_per_op"), protocol.slices_per_op);
+      for (const auto& [unused, hold_s] : protocol.hold_s) check(kSeconds, part("hold_s"), hold_s);
+      for (const auto& [unused, hop_s] : protocol.hop_s) check(kSeconds, part("hop_s"), hop_s);
+      for (const auto& [unused, gbps] : protocol.block_gbps) check(kGbps, part("block_gbps"), gbps);
+      for (const auto& [unused, gbps] : protocol.gpu_gbps) check(kGbps, part("gpu_gbps"), gbps);
+    }
   }
 
   void check_memory(const std::string& name, const SharedMemory& memory) {

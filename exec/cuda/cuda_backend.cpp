@@ -96,7 +96,9 @@ std::vector<int> with_hosts(const std::vector<int>& devices, const Program& prog
 }
 
 bool by_copy_engines(const Target& target) {
-  return target.router != nullptr && target.router->profile().reduction == ReductionMode::separate;
+  if (target.router == nullptr) return false;
+  const ReductionMode reduction = target.router->profile().reduction;
+  return reduction == ReductionMode::separate || reduction == ReductionMode::reading;
 }
 
 cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::vector<int> gpus) {

@@ -34,7 +34,7 @@ double simulated_gbps(Machine& machine, const Program& program, double chunk_byt
 
 void expect_near_bound(Machine& machine, Collective collective, int root, double fraction,
                        double chunk_bytes) {
-  const Program program = machine.make("optimal", collective, root);
+  const Program program = machine.make("optimal:strips=0", collective, root);
   const Bound bound = bandwidth_bound(collective, root, machine.router, machine.placement);
   EXPECT_GE(simulated_gbps(machine, program, chunk_bytes), fraction * bound.algbw_gbps)
       << to_string(collective) << " of root " << root;
@@ -63,7 +63,7 @@ TEST(Optimal, ProgramsAreRight) {
 TEST(Optimal, FewStripsAreRight) {
   const Machine machine("dgx1-v100");
   for (const Collective collective : kPlanned) {
-    const Program all = machine.make("optimal:fabric=0", collective, 2);
+    const Program all = machine.make("optimal:fabric=0,strips=0", collective, 2);
     const Program few = machine.make("optimal:fabric=0,strips=5", collective, 2);
     EXPECT_LE(few.ops.size(), all.ops.size()) << to_string(collective);
     EXPECT_TRUE(verify(few).ok()) << to_string(collective);
@@ -71,14 +71,14 @@ TEST(Optimal, FewStripsAreRight) {
   const auto ops = [&](const char* spec) {
     return machine.make(spec, Collective::allreduce).ops.size();
   };
-  EXPECT_LT(ops("optimal:strips=5"), ops("optimal") * 2 / 3);
+  EXPECT_LT(ops("optimal:strips=5"), ops("optimal:strips=0") * 2 / 3);
 }
 
 TEST(Optimal, OneAndTwoRanks) {
   for (const std::vector<int>& gpus : {std::vector<int>{4}, std::vector<int>{4, 7}}) {
     const Machine machine("dgx1-v100", gpus);
     for (const Collective collective : kPlanned) {
-      EXPECT_TRUE(verify(machine.make("optimal", collective)).ok());
+      EXPECT_TRUE(verify(machine.make("optimal:strips=0", collective)).ok());
     }
   }
 }
@@ -138,10 +138,10 @@ TEST(Optimal, RelaysReachTheBound) {
     SCOPED_TRACE(testing::PrintToString(gpus) + " with " + testing::PrintToString(relays));
     Machine machine("dgx1-v100", gpus, LinkScope::fabric, "ideal", relays);
     for (const Collective collective : kOneWay) {
-      expect_right_on(machine, machine.make("optimal", collective), true);
+      expect_right_on(machine, machine.make("optimal:strips=0", collective), true);
       expect_near_bound(machine, collective, 0, 0.98, 96 << 10);
     }
-    expect_right_on(machine, machine.make("optimal", Collective::allreduce), true);
+    expect_right_on(machine, machine.make("optimal:strips=0", Collective::allreduce), true);
     expect_near_bound(machine, Collective::allreduce, 0, 0.98, 64 << 10);
   }
 }
@@ -190,8 +190,8 @@ TEST(Optimal, PathsInPlaceAreAsFast) {
   // Saving what is written over costs no time on links.
   Machine machine("dgx1-v100");
   for (const Collective collective : {Collective::alltoall, Collective::sendrecv}) {
-    const Program out = machine.make("optimal", collective, 0, false);
-    const Program in = machine.make("optimal", collective, 0, true);
+    const Program out = machine.make("optimal:strips=0", collective, 0, false);
+    const Program in = machine.make("optimal:strips=0", collective, 0, true);
     EXPECT_GE(simulated_gbps(machine, in, 128 << 10),
               0.98 * simulated_gbps(machine, out, 128 << 10))
         << to_string(collective);

@@ -51,7 +51,7 @@ Link& join(Topology& topology, NodeId a, NodeId b, double gbps, const std::strin
 double attained(Machine& machine, const Forest& forest, Collective collective, int root) {
   constexpr double kSize = 1 << 30;
   const Program program =
-      build(parse_algorithm("optimal"), machine.request(collective, root), forest);
+      build(parse_algorithm("optimal:strips=0"), machine.request(collective, root), forest);
   RunOptions options;
   options.size_bytes = static_cast<std::int64_t>(kSize);
   Simulator simulator;
@@ -63,7 +63,8 @@ double attained(Machine& machine, const Forest& forest, Collective collective, i
 
 void expect_plan_holds(Machine& machine, Collective collective, int root, double fraction) {
   SCOPED_TRACE(to_string(collective));
-  const Forest forest = plan(parse_algorithm("optimal"), machine.request(collective, root));
+  const Forest forest =
+      plan(parse_algorithm("optimal:strips=0"), machine.request(collective, root));
   EXPECT_THAT(check_forest(forest, machine.router, machine.placement), testing::IsEmpty());
   const Bound bound = bandwidth_bound(collective, root, machine.router, machine.placement);
   EXPECT_LE(forest.algbw_gbps, bound.algbw_gbps * (1 + 1e-9));
@@ -93,7 +94,8 @@ Topology bus_of_three() {
 TEST(SharedLinks, AWayPassesAMediumTwice) {
   Machine machine(bus_of_three());
   // gpu1 sends its half of the message over sw2 and over the bus, 20 GB/s each.
-  const Forest forest = plan(parse_algorithm("optimal"), machine.request(Collective::gather));
+  const Forest forest =
+      plan(parse_algorithm("optimal:strips=0"), machine.request(Collective::gather));
   EXPECT_EQ(forest.exact_algbw, "80");
   bool over_bus = false;
   for (const PlannedTree& tree : forest.trees) {
@@ -112,7 +114,8 @@ TEST(SharedLinks, AMediumLeftAndEnteredAgainIsPaidTwice) {
   join(topology, 1, 3, 40, "bus");
   join(topology, 2, 3, 100);
   Machine machine(std::move(topology));
-  const Forest forest = plan(parse_algorithm("optimal"), machine.request(Collective::gather));
+  const Forest forest =
+      plan(parse_algorithm("optimal:strips=0"), machine.request(Collective::gather));
   EXPECT_EQ(forest.exact_algbw, "40");
   for (const Collective collective : kPlanned) expect_plan_holds(machine, collective, 0, 0.97);
 }
@@ -126,7 +129,7 @@ TEST(SharedLinks, RatesAreThoseOfTheFullestLink) {
   }
   Machine machine(std::move(topology));
   for (const Collective collective : {Collective::allgather, Collective::reducescatter}) {
-    const Forest forest = plan(parse_algorithm("optimal"), machine.request(collective));
+    const Forest forest = plan(parse_algorithm("optimal:strips=0"), machine.request(collective));
     double fullest = 0;
     for (const LinkLoad& load : link_loads(forest, machine.router, machine.placement)) {
       fullest = std::max(fullest, share_used(load, forest));

@@ -63,8 +63,10 @@ TEST(App, KnowsWhatOthersCallThings) {
             "did you mean 'double_binary_tree' or 'hierarchical_trees'?");
   EXPECT_EQ(help_of_failing({"sim", "--topology", "ring", "--algorithm", "knomial,k=4"}),
             "parameters follow their algorithm and a colon: knomial:k=4");
-  EXPECT_EQ(help_of_failing({"sim", "--topology", "dgx1-v100", "--profile", "nccl"}),
+  EXPECT_EQ(help_of_failing({"sim", "--topology", "dgx1-v100", "--profile", "mscclpp"}),
             "did you mean 'kernel'?");
+  EXPECT_EQ(help_of_failing({"sim", "--topology", "dgx1-v100", "--profile", "kernel:ll129"}),
+            "did you mean 'll128'?");
 }
 
 TEST(App, KnowsHowProgramsInFilesAreNamed) {
@@ -153,8 +155,8 @@ TEST(App, TablesExplainWhatWasChosen) {
     all.emplace_back(algorithm);
     return run(all).out;
   };
-  const std::string chosen = with("optimal");
-  ASSERT_NE(chosen.find("optimal ("), std::string::npos) << chosen;
+  const std::string chosen = with("optimal:plan=1");
+  ASSERT_NE(chosen.find("optimal:plan=1 ("), std::string::npos) << chosen;
   EXPECT_NE(chosen.find("# Parameters chosen for each message:\n"
                         "#   fabric of optimal: 1: plan for the GPU fabric alone"),
             std::string::npos)

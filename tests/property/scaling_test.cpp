@@ -53,7 +53,17 @@ Topology faster(Topology topology, double k) {
     profile.local_overhead_s /= k;
     profile.reduce_overhead_s /= k;
     profile.staging_overhead_s /= k;
+    profile.message_s /= k;
     for (auto& [kind, link] : profile.links) link.overhead_s /= k;
+    for (Protocol& protocol : profile.protocols) {
+      protocol.call_s /= k;
+      protocol.min_op_s /= k;
+      for (auto& [link_class, hop_s] : protocol.hop_s) hop_s /= k;
+      for (auto& [link_class, hold_s] : protocol.hold_s) hold_s /= k;
+      for (auto* rates : {&protocol.block_gbps, &protocol.gpu_gbps}) {
+        for (auto& [model, gbps] : *rates) gbps *= k;
+      }
+    }
   }
   return topology;
 }
@@ -78,7 +88,8 @@ struct Question {
 
 Question random_question(const Topology& topology, std::mt19937_64& random) {
   Question question;
-  question.profile = pick<std::string>({"ideal", "kernel", "copy_engine"}, random);
+  question.profile = pick<std::string>(
+      {"ideal", "kernel", "kernel:ll", "nccl", "copy_engine", "cuda_graph"}, random);
   question.algorithm = pick(all_algorithms(), random);
   question.collective = pick(question.algorithm->collectives, random);
   std::vector<int> gpus(topology.gpus().size());
@@ -93,10 +104,17 @@ Question random_question(const Topology& topology, std::mt19937_64& random) {
   return question;
 }
 
+/// Generic machines have one protocol.
+Profile profile_of(const Question& question, const Topology& topology) {
+  const ProfileWord word = profile_word(question.profile);
+  const bool has = topology.profiles.at(word.runtime).protocols.size() > 1;
+  return topology.profile(has ? question.profile : word.runtime);
+}
+
 /// A machine ready for a question.
 struct Setting {
   Setting(const Question& question, const Topology& topology)
-      : router(topology, topology.profile(question.profile)),
+      : router(topology, profile_of(question, topology)),
         target{&router, place_ranks(router, question.gpus)} {}
   Router router;
   Target target;

@@ -228,7 +228,7 @@ TEST_F(StudyTest, AutomaticChunksAreTheFastestOfThePowersOfTwo) {
 
 /// What it takes at the values of the parameters named, all others at their defaults.
 double time_at(Study& study, Query asked, const std::string& parameters) {
-  asked.algorithm += ":" + parameters;
+  asked.algorithm += (asked.algorithm.find(':') == std::string::npos ? ":" : ",") + parameters;
   return study.ask(asked).report.time_s;
 }
 
@@ -239,16 +239,16 @@ TEST_F(StudyTest, OpenParametersAreWeighedForTheMessageAtHand) {
                                             std::pair("dgx1-v100", Collective::allreduce)}) {
     SCOPED_TRACE(machine);
     Query asked = question(machine, collective, "kernel");
-    asked.algorithm = "optimal";
+    asked.algorithm = "optimal:plan=1";
     asked.size_bytes = 16 << 20;
     const Outcome weighed = study_.ask(asked);
     const double all_s = time_at(study_, asked, "fabric=0,strips=0");
     const double fabric_s = time_at(study_, asked, "fabric=1,strips=0");
     EXPECT_LT(fabric_s, 0.9 * all_s);
     EXPECT_LE(weighed.report.time_s, fabric_s * (1 + 1e-9));
-    EXPECT_EQ(weighed.chosen.find("optimal:fabric=1,strips="), 0U) << weighed.chosen;
+    EXPECT_EQ(weighed.chosen.find("optimal:fabric=1,plan=1,strips="), 0U) << weighed.chosen;
     EXPECT_EQ(weighed.bound_links, LinkScope::fabric);
-    EXPECT_EQ(weighed.query.algorithm, "optimal");
+    EXPECT_EQ(weighed.query.algorithm, "optimal:plan=1");
     // What was chosen can be asked for, and auto chooses among the same.
     asked.algorithm = weighed.chosen;
     EXPECT_EQ(study_.ask(asked).report.time_s, weighed.report.time_s);
@@ -258,10 +258,10 @@ TEST_F(StudyTest, OpenParametersAreWeighedForTheMessageAtHand) {
 
 TEST_F(StudyTest, WhereTheFabricJoinsNotAllOtherLinksAreUsed) {
   Query asked = question("dgx1-v100:nodes=2", Collective::broadcast, "kernel");
-  asked.algorithm = "optimal";
+  asked.algorithm = "optimal:plan=1";
   asked.size_bytes = 1 << 20;
   const Outcome outcome = study_.ask(asked);
-  EXPECT_EQ(outcome.chosen.find("optimal:fabric=0,strips="), 0U) << outcome.chosen;
+  EXPECT_EQ(outcome.chosen.find("optimal:fabric=0,plan=1,strips="), 0U) << outcome.chosen;
   EXPECT_EQ(outcome.bound_links, LinkScope::all);
 }
 

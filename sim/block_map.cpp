@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/block_map.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace espalier {
+namespace {
+
+std::uint64_t key_of(PlaceId place, std::uint16_t lane) {
+  return static_cast<std::uint64_t>(place) << 16 | lane;
+}
+
+/// What an op costs a block beside its units, as part of the units of a message: keeps lanes of
+/// many small ops apart.
+constexpr double kUnitsPerOp = 1e-6;
+
+}  // namespace
+
+struct BlockMap::Lane {
+  std::uint16_t lane = 0;
+  bool computes = false;
+  double load = 0;
+  PlaceId peer = -1;  ///< the other end of its first transfer
+  int via = -1;
+};
+
+BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& target)
+    : is_host_(static_cast<std::size_t>(program.places()), false) {
+  const Profile& profile = target.router->profile();
+  const int blocks = profile.blocks;
+  has_blocks_ = blocks > 0;
+  if (!has_blocks_) return;
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    is_host_[static_cast<std::size_t>(place)] =
+        place_number(program, place).kind == PlaceKind::host;
+  }
+  std::vector<std::map<std::uint16_t, Lane>> lanes(is_host_.size());
+  for (const Op& op : program.ops) {
+    if (is_host_[static_cast<std::size_t>(op.at)]) continue;
+    const bool is_full = graph.moving_lanes(op.at) > static_cast<std::uint32_t>(blocks);
+    if (!is_full && !profile.splits_lanes) continue;
+    Lane& lane = lanes[static_cast<std::size_t>(op.at)][op.lane];
+    lane.lane = op.lane;
+    if (op.kind == OpKind::compute) lane.computes = true;
+    if (op.kind != OpKind::combine) continue;
+    lane.load += op.length + kUnitsPerOp * static_cast<double>(program.contract.units);
+    for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
+      if (lane.peer >= 0) return;
+      lane.peer = from == op.at ? to : from;
+      lane.via = op.via;
+    });
+  }
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    std::vector<Lane> moving;
+    auto number = static_cast<std::uint16_t>(blocks);
+    const bool is_full = graph.moving_lanes(place) > static_cast<std::uint32_t>(blocks);
+    for (const auto& [unused, lane] : lanes[static_cast<std::size_t>(place)]) {
+      if (!lane.computes) {
+        moving.push_back(lane);
+      } else if (is_full) {
+        shared_[key_of(place, lane.lane)] = {kNone, number++};
+      }
+    }
+    if (moving.empty()) continue;
+    if (static_cast<int>(moving.size()) > blocks) {
+      share(place, std::move(moving), blocks);
+    } else {
+      split(place, moving, blocks);
+    }
+  }
+}
+
+/// One block after the other to the lane whose blocks have most to do.
+void BlockMap::split(PlaceId place, const std::vector<Lane>& lanes, int blocks) {
+  std::vector<std::size_t> widths(lanes.size(), 1);
+  for (int left = blocks - static_cast<int>(lanes.size()); left > 0; --left) {
+    std::size_t fullest = 0;
+    for (std::size_t i = 1; i < lanes.size(); ++i) {
+      const double load = lanes[i].load / static_cast<double>(widths[i]);
+      if (load > lanes[fullest].load / static_cast<double>(widths[fullest])) fullest = i;
+    }
+    ++widths[fullest];
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    widths_[key_of(place, lanes[i].lane)] = widths[i];
+  }
+}
+
+std::size_t BlockMap::width(PlaceId place, std::uint16_t lane) const {
+  if (!has_blocks_ || is_host_[static_cast<std::size_t>(place)]) return 0;
+  const auto found = widths_.find(key_of(place, lane));
+  return found == widths_.end() ? 1 : found->second;
+}
+
+void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
+  struct Way {
+    std::vector<Lane> lanes;
+    double load = 0;
+    int blocks = 1;
+  };
+  std::map<std::tuple<PlaceId, int>, Way> by_peer;
+  for (const Lane& lane : lanes) {
+    Way& way = by_peer[{lane.peer, lane.via}];
+    way.lanes.push_back(lane);
+    way.load += lane.load;
+  }
+  std::vector<Way> ways;
+  if (static_cast<int>(by_peer.size()) > blocks) {
+    ways.push_back({std::move(lanes), 0, blocks});
+  } else {
+    for (auto& [unused, way] : by_peer) ways.push_back(std::move(way));
+    for (int left = blocks - static_cast<int>(ways.size()); left > 0; --left) {
+      Way* fullest = nullptr;
+      for (Way& way : ways) {
+        if (way.blocks == static_cast<int>(way.lanes.size())) continue;
+        if (fullest == nullptr || way.load / way.blocks > fullest->load / fullest->blocks) {
+          fullest = &way;
+        }
+      }
+      if (fullest == nullptr) break;
+      ++fullest->blocks;
+    }
+  }
+  std::uint16_t number = 0;
+  for (Way& way : ways) {
+    std::ranges::stable_sort(way.lanes, std::greater<>(), &Lane::load);
+    std::vector<double> loads(static_cast<std::size_t>(way.blocks), 0);
+    for (const Lane& lane : way.lanes) {
+      const auto least = std::ranges::min_element(loads);
+      *least += lane.load;
+      const auto block = static_cast<std::uint16_t>(least - loads.begin());
+      shared_[key_of(place, lane.lane)] = {shared_blocks_ + block,
+                                           static_cast<std::uint16_t>(number + block)};
+    }
+    shared_blocks_ += static_cast<std::uint32_t>(way.blocks);
+    number = static_cast<std::uint16_t>(number + way.blocks);
+  }
+}
+
+std::uint32_t BlockMap::shared_block(PlaceId place, std::uint16_t lane) const {
+  const auto found = shared_.find(key_of(place, lane));
+  return found == shared_.end() ? kNone : found->second.block;
+}
+
+std::uint16_t BlockMap::lane_on_block(PlaceId place, std::uint16_t lane) const {
+  const auto found = shared_.find(key_of(place, lane));
+  return found == shared_.end() ? lane : found->second.number;
+}
+
+}  // namespace espalier

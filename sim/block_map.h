@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/program.h"
+#include "run/target.h"
+#include "sim/op_graph.h"
+
+namespace espalier {
+
+/// Which blocks of its GPU carry out a lane (Profile::blocks). Where there are fewer lanes than
+/// blocks and the profile splits lanes, the blocks are dealt out by what lanes carry, and the ops
+/// of a lane are split among its blocks. Where there are more lanes, they share blocks: those whose
+/// first transfer takes the same way stay together, as they share its links anyway, ways get blocks
+/// according to what they carry, and the lanes of a way are dealt out so that blocks carry alike.
+/// Lanes that compute, and those of host memories, need no blocks.
+class BlockMap {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  BlockMap(const Program& program, const OpGraph& graph, const Target& target);
+
+  /// Whether lanes share blocks anywhere.
+  bool shares() const { return !shared_.empty(); }
+  /// How many blocks a lane has; 0: as many as it likes.
+  std::size_t width(PlaceId place, std::uint16_t lane) const;
+  /// The block, numbered through all places, that a lane shares with others; or kNone.
+  std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
+  std::size_t shared_blocks() const { return shared_blocks_; }
+  /// The lane's number when the program is written anew for its blocks: that of its block among
+  /// those of its place.
+  std::uint16_t lane_on_block(PlaceId place, std::uint16_t lane) const;
+
+ private:
+  struct Lane;
+  void split(PlaceId place, const std::vector<Lane>& lanes, int blocks);
+  void share(PlaceId place, std::vector<Lane> lanes, int blocks);
+
+  struct Shared {
+    std::uint32_t block = 0;
+    std::uint16_t number = 0;
+  };
+  bool has_blocks_ = false;
+  std::vector<bool> is_host_;                              ///< by place
+  std::unordered_map<std::uint64_t, std::size_t> widths_;  ///< by place and lane; absent: 1
+  std::unordered_map<std::uint64_t, Shared> shared_;       ///< by place and lane
+  std::uint32_t shared_blocks_ = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fifo_credits.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+bool is_sent(const Op& op) { return op.kind == OpKind::combine && op.dst.place != op.at; }
+
+}  // namespace
+
+FifoCredits::FifoCredits(const Program& program, const Profile& profile, double bytes_per_unit)
+    : program_(program),
+      steps_(profile.fifo_steps),
+      units_per_step_(bytes_per_unit > 0 ? profile.protocol.step_bytes / bytes_per_unit : 0),
+      taken_(program.ops.size(), 0),
+      has_reader_(program.ops.size(), false),
+      fifo_of_(program.ops.size(), nullptr),
+      unread_(static_cast<std::size_t>(program.places())) {
+  CHECK(steps_ > 0);
+  find_readers();
+}
+
+void FifoCredits::find_readers() {
+  struct Written {
+    std::int64_t end = 0;
+    OpId by = 0;
+  };
+  // By place and buffer, what was written last: disjoint stretches by their first unit.
+  std::vector<std::array<std::map<std::int64_t, Written>, 3>> written(
+      static_cast<std::size_t>(program_.places()));
+  const auto stretches = [&](const Operand& operand) -> std::map<std::int64_t, Written>& {
+    return written[static_cast<std::size_t>(operand.place)]
+                  [static_cast<std::size_t>(operand.buffer)];
+  };
+  for (OpId id = 0; id < program_.ops.size(); ++id) {
+    const Op& op = program_.ops[id];
+    if (op.kind != OpKind::combine) continue;
+    const auto overlapping = [&](const Operand& operand, auto&& visit) {
+      auto& known = stretches(operand);
+      const std::int64_t begin = operand.begin;
+      auto at = known.upper_bound(begin);
+      if (at != known.begin() && std::prev(at)->second.end > begin) --at;
+      while (at != known.end() && at->first < begin + op.length) visit(known, at++);
+    };
+    for (const Operand& source : program_.sources_of(op)) {
+      if (source.place != op.at) continue;
+      overlapping(source, [&](auto&, auto at) { has_reader_[at->second.by] = true; });
+    }
+    const std::int64_t begin = op.dst.begin;
+    const std::int64_t end = begin + op.length;
+    overlapping(op.dst, [&](auto& known, auto at) {
+      const auto [first, old] = *at;
+      known.erase(at);
+      if (first < begin) known[first] = {begin, old.by};
+      if (old.end > end) known[end] = old;
+    });
+    stretches(op.dst)[begin] = {end, id};
+  }
+}
+
+bool FifoCredits::take(OpId id, std::uint16_t block, std::size_t width) {
+  const Op& op = program_.ops[id];
+  if (!is_sent(op) || taken_[id] > 0) return true;
+  const double units = op.length / static_cast<double>(std::max<std::size_t>(width, 1));
+  const double steps = units_per_step_ > 0 ? std::ceil(units / units_per_step_) : 1;
+  const double most = std::max(1, steps_ / 2);
+  taken_[id] = -static_cast<int>(std::clamp(steps, 1.0, most));
+  const std::uint64_t key = static_cast<std::uint64_t>(op.at) << 36 |
+                            static_cast<std::uint64_t>(block) << 20 |
+                            static_cast<std::uint64_t>(op.dst.place);
+  fifo_of_[id] = &fifos_[key];
+  if (may_begin(id)) return true;
+  fifo_of_[id]->waiting.push_back(id);
+  return false;
+}
+
+/// Takes the steps if they are free.
+bool FifoCredits::may_begin(OpId id) {
+  Fifo& fifo = *fifo_of_[id];
+  const int wanted = -taken_[id];
+  if (fifo.used + wanted > steps_) return false;
+  fifo.used += wanted;
+  taken_[id] = wanted;
+  if (has_reader_[id]) unread_[static_cast<std::size_t>(program_.ops[id].dst.place)].push_back(id);
+  return true;
+}
+
+const std::vector<OpId>& FifoCredits::end(OpId id) {
+  freed_.clear();
+  const Op& op = program_.ops[id];
+  if (op.kind != OpKind::combine) return freed_;
+  std::vector<OpId> taken_out;
+  if (taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
+  for (const Operand& source : program_.sources_of(op)) {
+    if (source.place != op.at) continue;
+    const Slice read = slice(source, op.length);
+    std::erase_if(unread_[static_cast<std::size_t>(source.place)], [&](OpId sent) {
+      const Op& writer = program_.ops[sent];
+      if (!overlap(slice(writer.dst, writer.length), read)) return false;
+      taken_out.push_back(sent);
+      return true;
+    });
+  }
+  for (const OpId one : taken_out) give_back(one);
+  return freed_;
+}
+
+void FifoCredits::give_back(OpId id) {
+  Fifo& fifo = *fifo_of_[id];
+  fifo.used -= taken_[id];
+  while (!fifo.waiting.empty() && may_begin(fifo.waiting.front())) {
+    freed_.push_back(fifo.waiting.front());
+    fifo.waiting.pop_front();
+  }
+}
+
+bool FifoCredits::lacks_steps(OpId op) const { return taken_[op] < 0; }
+
+}  // namespace espalier

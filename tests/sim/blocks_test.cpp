@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What blocks, protocols, FIFOs and messages cost, one at a time. Messages of 1000 bytes a unit, so
+// that on 10 GB/s a unit takes 0.1 us; latency 1 us a link.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/verify.h"
+#include "run/blocks.h"
+#include "tests/sim/machine.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kUs = 1e-6;
+
+Profile block_profile(int blocks) {
+  Profile profile = bare_profile();
+  profile.blocks = blocks;
+  profile.splits_lanes = true;
+  profile.protocol.name = "simple";
+  return profile;
+}
+
+/// Copies of one unit from rank 0 to rank 1, each on a lane of its own.
+Program copies(int count, int lanes) {
+  Builder builder("copies", allreduce_contract(2, count));
+  for (int i = 0; i < count; ++i) {
+    builder.copy(builder.tmp(1, i, 1), builder.input(0, i, 1), {.lane = i % lanes});
+  }
+  return builder.finish();
+}
+
+double time_us(const Program& program, const Profile& profile, double gbps = 10,
+               std::int64_t unit_bytes = 1000) {
+  const TestMachine machine(ring_machine(2, gbps, kUs), profile);
+  return machine.run(program, program.contract.units * unit_bytes).time_s / kUs;
+}
+
+TEST(Blocks, AHopContainsTheLatencyOfItsRoute) {
+  Profile profile = block_profile(1);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  // Two ops in one block: 2 us of start-up and 0.1 us each, the last lands 1 us later.
+  EXPECT_NEAR(time_us(copies(2, 1), profile), 2 * 2.1 + 1, 1e-9);
+  // A wire of 1 us is all of a hop of half a microsecond.
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 0.5 * kUs;
+  EXPECT_NEAR(time_us(copies(2, 1), profile), 2 * 0.1 + 1, 1e-9);
+}
+
+TEST(Blocks, ABlockHasARateAndALaneSeveralBlocks) {
+  Profile profile = block_profile(1);
+  profile.protocol.block_gbps["other"] = 2;
+  EXPECT_NEAR(time_us(copies(1, 1), profile), 0.5 + 1, 1e-9);
+  profile.blocks = 3;  // one lane has them all: 6 GB/s
+  EXPECT_NEAR(time_us(copies(1, 1), profile), 1 / 6.0 + 1, 1e-9);
+  EXPECT_NEAR(time_us(copies(2, 2), profile), 0.5 + 1, 1e-9);  // one block each, the third idle
+  profile.splits_lanes = false;
+  EXPECT_NEAR(time_us(copies(1, 1), profile), 0.5 + 1, 1e-9);
+  profile.splits_lanes = true;
+  profile.blocks = 32;  // the link is the limit
+  EXPECT_NEAR(time_us(copies(1, 1), profile), 0.1 + 1, 1e-9);
+  profile.protocol.block_gbps["v100"] = 1;  // another model
+  EXPECT_NEAR(time_us(copies(1, 1), profile), 0.1 + 1, 1e-9);
+}
+
+TEST(Blocks, OfAGpuSendAtALimitedRate) {
+  Profile profile = block_profile(8);
+  profile.protocol.gpu_gbps["other"] = 4;
+  EXPECT_NEAR(time_us(copies(8, 8), profile), 8 * 0.25 + 1, 1e-9);
+}
+
+TEST(Blocks, BytesOnTheWireAreMoreThanData) {
+  Profile profile = block_profile(1);
+  profile.protocol.wire = 2;
+  EXPECT_NEAR(time_us(copies(3, 1), profile), 3 * 0.2 + 1, 1e-9);
+}
+
+TEST(Blocks, SlicesCostAHopEach) {
+  Profile profile = block_profile(1);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  profile.protocol.slice_bytes = 4000;
+  profile.protocol.min_slice_bytes = 500;
+  profile.protocol.slices_per_op = 2;
+  const auto expect = [&](std::int64_t bytes, int slices) {
+    EXPECT_NEAR(time_us(copies(1, 1), profile, 10, bytes),
+                slices * 3 + static_cast<double>(bytes) / 1e4, 1e-9)
+        << bytes;
+  };
+  expect(400, 1);      // shorter than a slice has to be
+  expect(1000, 2);     // two of 500
+  expect(8000, 2);     // two of 4000
+  expect(12'001, 4);   // no longer than 4000
+  profile.blocks = 4;  // 3001 bytes for each of four
+  expect(12'001, 2);
+}
+
+TEST(Blocks, AnOpTakesAMinimum) {
+  Profile profile = block_profile(1);
+  profile.protocol.min_op_s = 2 * kUs;  // 1 us of which is latency, which holds no block
+  EXPECT_NEAR(time_us(copies(3, 1), profile), 3 * 1 + 1, 1e-9);
+  EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 50'000), 5 + 1, 1e-9);  // longer anyway
+}
+
+TEST(Blocks, LanesThatShareABlockRunOneOpAtATime) {
+  Profile profile = block_profile(2);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  // Six lanes on two blocks: three ops each; both blocks share 10 GB/s, so 2 + 0.2 us an op.
+  EXPECT_NEAR(time_us(copies(6, 6), profile), 3 * 2.2 + 1, 1e-9);
+  const TestMachine machine(ring_machine(2, 10, kUs), profile);
+  RunOptions options;
+  options.size_bytes = 6000;
+  const auto merged = Simulator().on_blocks(copies(6, 6), machine.target(), options);
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(moving_lanes(*merged), (std::vector<int>{2, 0}));
+  EXPECT_NEAR(machine.run(*merged, 6000).time_s / kUs, 3 * 2.2 + 1, 1e-9);
+  EXPECT_FALSE(Simulator().on_blocks(copies(6, 2), machine.target(), options));
+}
+
+TEST(Blocks, ASharedBlockTakesWhatIsReadyFirst) {
+  // Lane 0 of rank 1 passes on what comes late; lane 1 has its data from the start. In program
+  // order the one block would wait for 5 units before it does anything.
+  Builder builder("order", allreduce_contract(3, 8));
+  for (int i = 0; i < 5; ++i) builder.copy(builder.tmp(1, i, 1), builder.input(0, i, 1));
+  builder.copy(builder.tmp(2, 4, 1), builder.tmp(1, 4, 1), {.lane = 0});
+  for (int i = 5; i < 8; ++i) {
+    builder.copy(builder.tmp(2, i, 1), builder.input(1, i, 1), {.lane = 1});
+  }
+  const TestMachine machine(ring_machine(3, 10, kUs), block_profile(1));
+  const Program program = builder.finish();
+  // 0.5 us and 1 us of latency until the late unit is there; then 0.1 us and latency.
+  EXPECT_NEAR(machine.run(program, 8000).time_s / kUs, 0.5 + 1 + 0.1 + 1, 1e-9);
+  RunOptions options;
+  options.size_bytes = 8000;
+  const auto merged = Simulator().on_blocks(program, machine.target(), options);
+  ASSERT_TRUE(merged);
+  EXPECT_NEAR(machine.run(*merged, 8000).time_s / kUs, 0.5 + 1 + 0.1 + 1, 1e-9);
+}
+
+TEST(Blocks, TooManyLanesAreNamed) {
+  const TestMachine machine(ring_machine(2, 10, kUs), block_profile(2));
+  const auto problem = too_many_lanes(copies(6, 6), machine.target());
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->message, "r0 uses 6 lanes, and under profile bare a GPU has 2 blocks");
+  EXPECT_FALSE(too_many_lanes(copies(6, 2), machine.target()));
+}
+
+// FIFOs of four steps of 1000 bytes.
+
+Profile fifo_profile() {
+  Profile profile = block_profile(4);
+  profile.fifo_steps = 4;
+  profile.protocol.step_bytes = 1000;
+  return profile;
+}
+
+TEST(Fifo, ASenderWaitsUntilStepsHaveBeenRead) {
+  // Rank 0 sends ten units, which rank 1 passes on to rank 2 over a link of a tenth of the speed:
+  // the first four fill the FIFO, each other one waits for the one four before it to be read.
+  Topology topology = ring_machine(3, 10, 0);
+  topology.links[1].gbps = 1;
+  Builder builder("chain", allreduce_contract(3, 10));
+  for (int i = 0; i < 10; ++i) {
+    builder.copy(builder.tmp(1, i, 1), builder.input(0, i, 1));
+    builder.copy(builder.tmp(2, i, 1), builder.tmp(1, i, 1));
+  }
+  const Program program = builder.finish();
+  const RunReport free = TestMachine(topology, block_profile(4)).run(program, 10'000, true);
+  const RunReport held = TestMachine(topology, fifo_profile()).run(program, 10'000, true);
+  EXPECT_NEAR(free.timeline[18].start_s / kUs, 9 * 0.1, 1e-9);
+  EXPECT_NEAR(held.timeline[18].start_s / kUs, 0.1 + 6 * 1, 1e-9);
+  EXPECT_NEAR(held.time_s / kUs, 0.1 + 10 * 1, 1e-9);
+  EXPECT_NEAR(free.time_s, held.time_s, 1e-15);
+}
+
+TEST(Fifo, WhatNobodyReadsIsTakenOutAtOnce) {
+  EXPECT_NEAR(time_us(copies(10, 1), fifo_profile()), 10 * 0.1 + 1, 1e-9);
+}
+
+TEST(Fifo, SendingMoreThanFitsBeforeReadingIsStuck) {
+  // Both ranks send `count` units in one block before the same block reads what came.
+  const auto exchange = [](int count) {
+    Builder builder("exchange", allreduce_contract(2, count));
+    for (int i = 0; i < count; ++i) {
+      for (int rank = 0; rank < 2; ++rank) {
+        builder.copy(builder.tmp(1 - rank, i, 1), builder.input(rank, i, 1));
+      }
+    }
+    for (int i = 0; i < count; ++i) {
+      for (int rank = 0; rank < 2; ++rank) {
+        builder.combine(builder.output(rank, i, 1),
+                        {builder.input(rank, i, 1), builder.tmp(rank, i, 1)});
+      }
+    }
+    return builder.finish();
+  };
+  const TestMachine machine(ring_machine(2, 10, kUs), fifo_profile());
+  ASSERT_TRUE(verify(exchange(5)).ok());
+  EXPECT_GT(machine.run(exchange(4), 4000).time_s, 0);
+  try {
+    machine.run(exchange(5), 5000);
+    FAIL() << "it is stuck";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics()[0].message, "the program is stuck: 12 of 20 ops never start");
+    EXPECT_THAT(error.diagnostics()[1].message,
+                testing::HasSubstr("waits for a free step of its FIFO to r1, where nobody has read "
+                                   "what came before"));
+  }
+  EXPECT_GT(TestMachine(ring_machine(2, 10, kUs), block_profile(4)).run(exchange(5), 5000).time_s,
+            0);
+}
+
+TEST(Messages, ANicTakesThemOneAfterTheOther) {
+  // Two GPUs of different hosts, NICs between them: ten messages of 1000 bytes at 10 GB/s.
+  Topology topology = machine_of_gpus(2);
+  topology.hosts = 2;
+  topology.nodes[1].host = 1;
+  for (const char* name : {"nic0", "nic1"}) {
+    Node nic;
+    nic.name = name;
+    nic.kind = NodeKind::nic;
+    nic.host = name[3] - '0';
+    topology.nodes.push_back(nic);
+  }
+  const auto link = [&](NodeId a, NodeId b, LinkClass link_class) {
+    Link made = gpu_link(a, b, 10, 0);
+    made.link_class = link_class;
+    made.kind = link_class == LinkClass::network ? "ib_edr" : "pcie3x16";
+    topology.links.push_back(made);
+  };
+  link(0, 2, LinkClass::host);
+  link(2, 3, LinkClass::network);
+  link(3, 1, LinkClass::host);
+  Profile profile = block_profile(10);
+  profile.message_s = 2 * kUs;
+  EXPECT_NEAR(TestMachine(topology, profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 2,
+              1e-9);
+  profile.message_s = 0.05 * kUs;  // while their bytes move
+  EXPECT_NEAR(TestMachine(topology, profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 0.1,
+              1e-9);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+/// What a link can be used for when routes are chosen.
+enum class LinkClass : std::uint8_t { gpu_fabric, host, network };
+
+/// What a profile says of one link kind.
+struct LinkProfile {
+  double efficiency = 1;  ///< achieved / theoretical bandwidth, (0, 1]
+  double overhead_s = 0;  ///< start-up cost of a transfer whose route's slowest kind this is
+};
+
+/// How the arithmetic of a combine is charged: not at all; as part of the copy, which kernels make;
+/// as a kernel after copies by copy engines (`separate`); as a kernel that reads its operands where
+/// they lie, while copies are made by copy engines (`reading`).
+enum class ReductionMode : std::uint8_t { free, fused, separate, reading };
+
+/// How the blocks of a runtime write data and say that it is there, such as NCCL's Simple, LL and
+/// LL128. docs/topologies.md has the constants and where they come from.
+struct Protocol {
+  std::string name;   ///< "simple", "ll"; empty: the runtime has no protocols
+  std::string title;  ///< one line about it
+  double wire = 1;    ///< bytes on links for every byte of data, flags included
+  double call_s = 0;  ///< of a collective, beside Profile::call_overhead_s
+  /// What an op (each slice of it, see `slice_bytes`) costs beside its bytes when the slowest class
+  /// of its route is this, until its result can be used: the latency of the route is part of it.
+  std::map<LinkClass, double> hop_s;
+  /// How much of a hop holds the block; the rest is latency, as where a NIC and its proxy pass data
+  /// on while the block goes on. Not listed: all but the latency of the links.
+  std::map<LinkClass, double> hold_s;
+  double min_op_s = 0;  ///< no op over a link takes less until its result can be used
+  /// Blocks pass on an op in slices: as many as make none longer than this (0: one), and no fewer
+  /// than `slices_per_op`, unless they would be shorter than `min_slice_bytes`.
+  double slice_bytes = 0;
+  double min_slice_bytes = 0;
+  int slices_per_op = 1;
+  double step_bytes = 0;  ///< of a FIFO's step; 0: there are no FIFOs
+  /// GB/s of data that one block moves, and that a GPU's blocks send together, by the beginning of
+  /// the GPU's model; "other": of the rest. Not listed: as fast as its links.
+  std::map<std::string, double> block_gbps;
+  std::map<std::string, double> gpu_gbps;
+  std::vector<std::string> not_on;  ///< beginnings of models that cannot use it
+  bool over_host_links = true;      ///< false: between GPUs it needs the GPU fabric or a network
+};
+
+/// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.
+struct Profile {
+  std::string name;            ///< "ideal", "kernel:ll", or the user's
+  std::string title;           ///< one line about it
+  bool uses_measured = false;  ///< Link::measured_gbps, if known, overrides `efficiency`
+  bool models_memory = false;  ///< node memory bandwidth is contended for
+  ReductionMode reduction = ReductionMode::free;
+  /// An op that fetches operands holds its lane until they have come. Otherwise whoever has them
+  /// sends them, and their way holds nobody's lane, as in the postal model and LogP.
+  bool gets_wait = true;
+  double call_overhead_s = 0;     ///< of a collective, before anything moves: a launch
+  double local_overhead_s = 0;    ///< start-up of an op with no remote operand
+  double reduce_overhead_s = 0;   ///< start-up of a kernel that only reduces, by a GPU
+  double staging_overhead_s = 0;  ///< extra start-up of a route through host memory
+  double message_s = 0;           ///< a NIC takes this long for a message, one after the other
+  int blocks = 0;                 ///< that a GPU has for communication; 0: any number
+  /// Blocks that have no lane of their own share the ops of the others' lanes; otherwise a lane is
+  /// one block.
+  bool splits_lanes = false;
+  int fifo_steps = 0;  ///< of a FIFO from a block to a peer (Protocol::step_bytes)
+  std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
+  std::vector<Protocol> protocols;           ///< those there are, the one for bulk data first
+  Protocol protocol;                         ///< the one in use
+
+  /// As the runtime does with this protocol: named "kernel:ll", its call costs included.
+  /// \pre it is one of `protocols`
+  Profile under(const std::string& protocol_name) const;
+  /// Leaves out blocks, protocols and the cost of a call: for what was measured op by op.
+  void forget_blocks();
+};
+
+/// What an op over a link costs beside its bytes: "3.40 us", "14.0 us (simple), 4.00 us (ll128)".
+std::string cost_text(const Profile& profile, const std::string& link_kind, LinkClass link_class);
+
+/// The figure for a GPU model of a table by beginnings of models (Protocol::block_gbps): that of
+/// the longest one, of "other", or 0.
+double figure_of(const std::map<std::string, double>& by_model, std::string_view model);
+
+/// Protocols are named as "ll", whether LL or ll is written.
+std::string lower_case(std::string_view name);
+
+/// "kernel:ll" is runtime "kernel" with protocol "ll"; without one, the protocol is open.
+struct ProfileWord {
+  std::string runtime;
+  std::string protocol;
+};
+ProfileWord profile_word(std::string_view spec);
+
+}  // namespace espalier
