@@ -7,7 +7,6 @@
 // "BlueConnect", 2019. (hierarchical_leaders sends everything through the leaders of sockets.)
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,9 +20,9 @@ namespace {
 std::ptrdiff_t position_of(const BuildRequest& request, int rank) {
   const Topology& topology = request.router->topology();
   const NodeId gpu = request.placement->ranks[static_cast<std::size_t>(rank)];
-  const std::vector<NodeId> gpus = topology.gpus();
-  return std::ranges::count_if(gpus, [&](NodeId other) {
-    return other < gpu && topology.node(other).host == topology.node(gpu).host;
+  const auto before = topology.nodes.begin() + gpu;
+  return std::count_if(topology.nodes.begin(), before, [&](const Node& other) {
+    return other.kind == NodeKind::gpu && other.host == topology.node(gpu).host;
   });
 }
 
@@ -47,18 +46,9 @@ void align_rails(const BuildRequest& request, std::vector<std::vector<int>>& mac
   machines = std::move(aligned);
 }
 
-/// The ranks of every machine, in the order of first ranks; one machine without a placement.
+/// The ranks of every machine by rail, as far as they have rails.
 std::vector<std::vector<int>> machines_of(const BuildRequest& request) {
-  std::vector<std::vector<int>> machines;
-  std::map<int, std::size_t> index_of;
-  for (int rank = 0; rank < request.ranks; ++rank) {
-    const int machine = request.placement == nullptr
-                            ? 0
-                            : request.placement->machine_of_rank[static_cast<std::size_t>(rank)];
-    const auto [known, is_new] = index_of.try_emplace(machine, machines.size());
-    if (is_new) machines.emplace_back();
-    machines[known->second].push_back(rank);
-  }
+  std::vector<std::vector<int>> machines = ranks_by_machine(request);
   align_rails(request, machines);
   return machines;
 }

@@ -36,19 +36,15 @@ struct Layout {
 /// machine.
 Layout find_layout(const BuildRequest& request) {
   Layout layout;
-  std::map<int, std::size_t> index_of_machine;
-  std::map<std::pair<int, int>, std::size_t> index_of_socket;
-  for (int rank = 0; rank < request.ranks; ++rank) {
-    const int machine = request.placement == nullptr
-                            ? 0
-                            : request.placement->machine_of_rank[static_cast<std::size_t>(rank)];
-    const auto [known, is_new] = index_of_machine.try_emplace(machine, layout.machines.size());
-    if (is_new) layout.machines.emplace_back();
-    std::vector<Socket>& sockets = layout.machines[known->second];
-    const auto [socket, is_first] =
-        index_of_socket.try_emplace({machine, host_of(request, rank)}, sockets.size());
-    if (is_first) sockets.emplace_back();
-    sockets[socket->second].push_back(rank);
+  for (const std::vector<int>& ranks : ranks_by_machine(request)) {
+    std::vector<Socket>& sockets = layout.machines.emplace_back();
+    std::map<int, std::size_t> index_of_socket;
+    for (const int rank : ranks) {
+      const auto [socket, is_first] =
+          index_of_socket.try_emplace(host_of(request, rank), sockets.size());
+      if (is_first) sockets.emplace_back();
+      sockets[socket->second].push_back(rank);
+    }
   }
   return layout;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 
 #include "core/check.h"
 
@@ -164,6 +165,20 @@ Program striped(const Program& program, const BuildRequest& request, std::int64_
     }
   }
   return stripe(program, striping);
+}
+
+std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request) {
+  std::vector<std::vector<int>> machines;
+  std::map<int, std::size_t> index_of;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    const int machine = request.placement == nullptr
+                            ? 0
+                            : request.placement->machine_of_rank[static_cast<std::size_t>(rank)];
+    const auto [known, is_new] = index_of.try_emplace(machine, machines.size());
+    if (is_new) machines.emplace_back();
+    machines[known->second].push_back(rank);
+  }
+  return machines;
 }
 
 }  // namespace espalier

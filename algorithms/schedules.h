@@ -109,4 +109,7 @@ Striping striping_of(const BuildRequest& request, std::int64_t pieces = 1);
 /// request's notes say so.
 Program striped(const Program& program, const BuildRequest& request, std::int64_t pieces = 1);
 
+/// The ranks of every machine, in the order of first ranks; one machine without a placement.
+std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request);
+
 }  // namespace espalier

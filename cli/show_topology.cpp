@@ -12,6 +12,7 @@
 #include "cli/adjacency.h"
 #include "cli/text.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "topologies/route.h"
 
 namespace espalier {
