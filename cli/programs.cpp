@@ -25,9 +25,8 @@ std::optional<Machine> read_machine(Arguments& arguments) {
   if (!topology) return std::nullopt;
   Machine machine;
   machine.topology = std::move(*topology);
-  // Which links exist does not depend on the profile.
-  machine.router =
-      std::make_unique<Router>(*machine.topology, machine.topology->profiles.begin()->second);
+  // Which links exist does not depend on the profile, and under this one switches do what they can.
+  machine.router = std::make_unique<Router>(*machine.topology, machine.topology->profile("ideal"));
   const auto chosen =
       arguments.reading("--gpus", [&] { return chosen_gpus(*machine.topology, gpus); });
   if (!chosen || !relays) return std::nullopt;

@@ -133,6 +133,10 @@ void print(const Console& console, const Verdict& verdict) {
         << "        note [R9]: ranks combine inputs in different orders, so floating-point results "
            "may differ in the last bit\n";
   }
+  if (verification.combines_in_switch) {
+    console.out << "        note [R9]: ops in a switch add up in the switch's order, which is not "
+                   "defined\n";
+  }
   if (verification.proof == Proof::probabilistic) {
     console.out
         << "        note [R7]: results were compared by random sums, which miss a wrong one "

@@ -128,21 +128,42 @@ OpId Builder::copy(const Slice& dst, const Slice& src, const OpOptions& options)
 }
 
 OpId Builder::combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options) {
-  CHECK(!srcs.empty());
-  check_slice(dst);
+  return move({&dst, 1}, srcs, options);
+}
+
+OpId Builder::in_switch(std::span<const Slice> dsts, std::span<const Slice> srcs,
+                        const OpOptions& options) {
+  OpOptions in_switch = options;
+  in_switch.in_switch = true;
+  return move(dsts, srcs, in_switch);
+}
+
+OpId Builder::move(std::span<const Slice> dsts, std::span<const Slice> srcs,
+                   const OpOptions& options) {
+  CHECK(!dsts.empty() && !srcs.empty());
+  CHECK(dsts.size() == 1 || options.in_switch);
+  const Slice& dst = dsts.front();
   const std::int64_t block = block_units(contract());
   Op op;
   op.dst = operand_of(dst);
   op.length = static_cast<std::uint32_t>(dst.length);
   op.src_begin = static_cast<std::uint32_t>(program_.sources.size());
   op.src_count = static_cast<std::uint32_t>(srcs.size());
-  bool at_an_operand = options.at == OpOptions::kAuto || options.at == dst.place;
+  op.copy_count = static_cast<std::uint32_t>(dsts.size() - 1);
+  op.in_switch = options.in_switch;
+  bool at_an_operand = options.at == OpOptions::kAuto;
   for (const Slice& src : srcs) {
     check_slice(src);
     CHECK(src.length == dst.length && src.begin % block == dst.begin % block);
-    CHECK(src == dst || !overlap(src, dst));
     at_an_operand = at_an_operand || options.at == src.place;
     program_.sources.push_back(operand_of(src));
+  }
+  for (const Slice& one : dsts) {
+    check_slice(one);
+    CHECK(one.length == dst.length && one.begin % block == dst.begin % block);
+    for (const Slice& src : srcs) CHECK(src == one || !overlap(src, one));
+    at_an_operand = at_an_operand || options.at == one.place;
+    if (&one != &dst) program_.sources.push_back(operand_of(one));
   }
   CHECK(at_an_operand && program_.sources.size() < kMax32);
   op.at = options.at == OpOptions::kAuto ? usual_place(program_, op) : options.at;
@@ -187,7 +208,9 @@ OpId Builder::append(const Op& op, const OpOptions& options) {
     for (const Operand& src : program_.sources_of(added)) {
       tracking_->accesses.read(id, src, op.length, depend);
     }
-    tracking_->accesses.write(id, op.dst, op.length, depend);
+    for_each_destination(program_, added, [&](const Operand& dst) {
+      tracking_->accesses.write(id, dst, op.length, depend);
+    });
   }
   tracking_->flush(added, program_.dependencies);
   return id;

@@ -21,6 +21,7 @@ struct OpOptions {
   /// place, and a combine of several sources runs at its destination's place.
   PlaceId at = kAuto;
   std::string_view via = {};
+  bool in_switch = false;  ///< Op::in_switch
 };
 
 /// The only way algorithms make programs. The author writes the data movement in an order that
@@ -56,6 +57,9 @@ class Builder {
   OpId combine(const Slice& dst, std::initializer_list<Slice> srcs, const OpOptions& options = {}) {
     return combine(dst, std::span(srcs.begin(), srcs.size()), options);
   }
+  /// In a switch, to one destination or several at other places each.
+  OpId in_switch(std::span<const Slice> dsts, std::span<const Slice> srcs,
+                 const OpOptions& options = {});
   OpId compute(PlaceId place, double seconds, const OpOptions& options = {}) {
     return busy(OpKind::compute, place, seconds, options);
   }
@@ -73,6 +77,7 @@ class Builder {
  private:
   struct Tracking;
   void check_slice(const Slice& slice) const;
+  OpId move(std::span<const Slice> dsts, std::span<const Slice> srcs, const OpOptions& options);
   OpId append(const Op& op, const OpOptions& options);
   std::int16_t via_id(std::string_view via);
   void merge_extra_dependencies();

@@ -129,7 +129,14 @@ class Cutter {
       };
       parts_.clear();
       for (const Operand& src : program_.sources_of(op)) parts_.push_back(part(src));
-      last_piece_[id] = builder_.combine(part(op.dst), parts_, options);
+      if (op.in_switch) {
+        written_.clear();
+        for_each_destination(program_, op,
+                             [&](const Operand& dst) { written_.push_back(part(dst)); });
+        last_piece_[id] = builder_.in_switch(written_, parts_, options);
+      } else {
+        last_piece_[id] = builder_.combine(part(op.dst), parts_, options);
+      }
       if (piece == 0) first_piece_[id] = last_piece_[id];
     }
   }
@@ -141,6 +148,7 @@ class Cutter {
   std::vector<OpId> last_piece_;   ///< by op
   std::vector<int> lines_;         ///< by piece
   std::vector<Slice> parts_;       ///< sources of the piece in the making
+  std::vector<Slice> written_;     ///< its destinations, in a switch
 };
 
 }  // namespace

@@ -44,11 +44,14 @@ ExactValues::Value ExactValues::combined(const Value& a, const Value& b) {
   const Value& left = in_order ? a : b;
   const Value& right = in_order ? b : a;
   // Cells of an input are fewer than 2^25.
-  const Combination combination{
-      left.expression, right.expression,
-      static_cast<std::int32_t>(right.cell) - static_cast<std::int32_t>(left.cell)};
+  return known({left.expression, right.expression,
+                static_cast<std::int32_t>(right.cell) - static_cast<std::int32_t>(left.cell)},
+               left.cell);
+}
+
+ExactValues::Value ExactValues::known(const Combination& combination, std::uint32_t cell) {
   std::size_t slot = slot_of(combination);
-  if (table_[slot] != kUndefined) return {table_[slot], left.cell};
+  if (table_[slot] != kUndefined) return {table_[slot], cell};
   if (combinations_.size() == limits_.combinations) {
     exhausted_ = true;
     return {};
@@ -59,7 +62,7 @@ ExactValues::Value ExactValues::combined(const Value& a, const Value& b) {
   }
   table_[slot] = first_combination_ + static_cast<std::uint32_t>(combinations_.size());
   combinations_.push_back(combination);
-  return {table_[slot], left.cell};
+  return {table_[slot], cell};
 }
 
 bool ExactValues::holds(const Value& value, int rank, std::uint64_t cell) {
@@ -97,6 +100,10 @@ bool ExactValues::is_sum_of_all(std::uint32_t expression) {
       continue;
     }
     const Combination& combination = combinations_[next - first_combination_];
+    if (combination.right == kInSwitch) {
+      left.push_back(combination.left);
+      continue;
+    }
     if (combination.offset != 0) return false;  // two cells of the inputs, mixed
     left.push_back(combination.left);
     left.push_back(combination.right);

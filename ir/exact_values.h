@@ -37,6 +37,11 @@ class ExactValues {
   }
   /// a (+) b, both defined. Undefined when there are too many combinations.
   Value combined(const Value& a, const Value& b);
+  /// What an op in a switch made of its sources, combined here in some order. Which order it is,
+  /// the switch knows: two ops may differ in it.
+  Value combined_in_switch(const Value& value, OpId op) {
+    return known({value.expression, kInSwitch, static_cast<std::int32_t>(op)}, value.cell);
+  }
   static Value tainted() { return {kTainted, 0}; }
   static bool is_undefined(const Value& value) { return value.expression == kUndefined; }
   static bool is_tainted(const Value& value) { return value.expression == kTainted; }
@@ -56,6 +61,9 @@ class ExactValues {
   static constexpr std::uint32_t kTainted = 1;  ///< made from undefined data; reported there
   static constexpr std::uint32_t kFirstInput = 2;
 
+  /// As the right side of a combination: the left side is what a switch made of it, in op `offset`.
+  static constexpr std::uint32_t kInSwitch = kUndefined;
+
   /// left (+) right; right's cell is `offset` cells after left's.
   struct Combination {
     std::uint32_t left;
@@ -64,6 +72,9 @@ class ExactValues {
     bool operator==(const Combination&) const = default;
   };
 
+  /// The value of a combination whose left side begins at `cell`; undefined when there are too
+  /// many.
+  Value known(const Combination& combination, std::uint32_t cell);
   /// Where a combination is in the table, or would be.
   std::size_t slot_of(const Combination& combination) const;
   void grow();

@@ -97,12 +97,19 @@ class Provenance {
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       const Op& op = program_.ops[*id];
       if (op.kind != OpKind::combine) continue;
-      const std::uint64_t dst = cells_.first(op.dst);
+      std::vector<std::uint64_t> firsts;
+      for_each_destination(program_, op,
+                           [&](const Operand& dst) { firsts.push_back(cells_.first(dst)); });
       const std::uint64_t length = cells_.length(op);
       for (std::uint64_t i = 0; i < length; ++i) {
-        if (!needed[dst + i]) continue;
-        last_writer_.try_emplace(dst + i, *id);
-        needed[dst + i] = false;
+        bool is_needed = false;
+        for (const std::uint64_t dst : firsts) {
+          if (!needed[dst + i]) continue;
+          last_writer_.try_emplace(dst + i, *id);
+          needed[dst + i] = false;
+          is_needed = true;
+        }
+        if (!is_needed) continue;
         for (const Operand& source : program_.sources_of(op)) {
           needed[cells_.first(source) + i] = true;
         }
@@ -129,7 +136,9 @@ class Provenance {
         value = merged(value, values_[cells_.first(source) + step->offset]);
         copied += value.size();
       }
-      values_[cells_.first(op.dst) + step->offset] = std::move(value);
+      for_each_destination(program_, op, [&](const Operand& dst) {
+        values_[cells_.first(dst) + step->offset] = value;
+      });
       given_up_ = copied > kBudget;
     }
   }

@@ -54,6 +54,11 @@ class HashedValues {
     return {residue(a.inputs + b.inputs), std::min(count, Value::kManyInputs),
             expression_hash(std::uint64_t{a.expression} + b.expression)};
   }
+  /// What an op in a switch made of its sources, combined here in some order. Which order it is,
+  /// the switch knows: two ops may differ in it.
+  Value combined_in_switch(const Value& value, OpId op) const {
+    return {value.inputs, value.count, expression_hash(mix64(value.expression) + op + 1)};
+  }
   static Value tainted() { return {0, 0, kTainted}; }
   static bool is_undefined(const Value& value) { return value.expression == kUndefined; }
   static bool is_tainted(const Value& value) { return value.expression == kTainted; }

@@ -32,7 +32,9 @@ void run_op(const Program& program, const Op& op, DataType type, ReduceOp reduce
             const ElementLayout& layout, Memory& memory) {
   if (op.kind != OpKind::combine) return;
   const std::size_t element_size = size_of(type);
-  std::byte* dst = data_of(memory, layout, type, op.dst);
+  std::vector<std::byte*> dsts;
+  for_each_destination(
+      program, op, [&](const Operand& dst) { dsts.push_back(data_of(memory, layout, type, dst)); });
   std::vector<const std::byte*> srcs;
   for (const Operand& source : program.sources_of(op)) {
     CHECK(layout.count(source.begin, op.length) == layout.count(op.dst.begin, op.length));
@@ -45,7 +47,7 @@ void run_op(const Program& program, const Op& op, DataType type, ReduceOp reduce
     for (std::size_t i = 1; i < srcs.size(); ++i) {
       combine_element(type, reduce_op, value, srcs[i] + at);
     }
-    std::memcpy(dst + at, value, element_size);
+    for (std::byte* dst : dsts) std::memcpy(dst + at, value, element_size);
   }
 }
 

@@ -166,11 +166,16 @@ bool conflict(const Program& program, const Op& a, const Op& b) {
   const auto meet = [&](const Operand& of_a, const Operand& of_b) {
     return overlap(slice(of_a, a.length), slice(of_b, b.length));
   };
-  if (meet(a.dst, b.dst)) return true;
-  return std::ranges::any_of(program.sources_of(b),
-                             [&](const Operand& src) { return meet(a.dst, src); }) ||
-         std::ranges::any_of(program.sources_of(a),
-                             [&](const Operand& src) { return meet(src, b.dst); });
+  bool found = false;
+  for_each_destination(program, a, [&](const Operand& written) {
+    for_each_destination(program, b,
+                         [&](const Operand& other) { found = found || meet(written, other); });
+    for (const Operand& read : program.sources_of(b)) found = found || meet(written, read);
+  });
+  for_each_destination(program, b, [&](const Operand& written) {
+    for (const Operand& read : program.sources_of(a)) found = found || meet(read, written);
+  });
+  return found;
 }
 
 std::string describe_cycle(const Program& program, const LaneChains& lanes,

@@ -66,6 +66,7 @@ void append_name(std::string& out, std::string_view name) {
 }
 
 void append_options(std::string& out, const Program& program, const Op& op) {
+  if (op.in_switch) out += " in switch";
   if (op.kind != OpKind::combine || op.at != usual_place(program, op)) {
     out += " at ";
     append_place(out, program, op.at);
@@ -91,6 +92,10 @@ void append_op(std::string& out, const Program& program, const Op& op) {
     append_number(out, program.duration_s(op));
   } else {
     append_slice(out, program, slice(op.dst, op.length));
+    for (const Operand& copy : program.copies_of(op)) {
+      out += ", ";
+      append_slice(out, program, slice(copy, op.length));
+    }
     std::string_view separator = " <- ";
     for (const Operand& src : program.sources_of(op)) {
       out += separator;

@@ -11,8 +11,9 @@ bool same_op(const Program& a, const Op& x, const Program& b, const Op& y) {
   if ((x.via < 0) != (y.via < 0) || (x.via >= 0 && a.vias[x.via] != b.vias[y.via])) return false;
   if (!std::ranges::equal(a.dependencies_of(x), b.dependencies_of(y))) return false;
   if (x.kind != OpKind::combine) return a.duration_s(x) == b.duration_s(y);
-  return x.dst == y.dst && x.length == y.length &&
-         std::ranges::equal(a.sources_of(x), b.sources_of(y));
+  return x.dst == y.dst && x.length == y.length && x.in_switch == y.in_switch &&
+         std::ranges::equal(a.sources_of(x), b.sources_of(y)) &&
+         std::ranges::equal(a.copies_of(x), b.copies_of(y));
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ std::vector<std::int64_t> tmp_units(const Program& program) {
   };
   for (const Op& op : program.ops) {
     if (op.kind != OpKind::combine) continue;
-    reach(op.dst, op.length);
+    for_each_destination(program, op, [&](const Operand& dst) { reach(dst, op.length); });
     for (const Operand& src : program.sources_of(op)) reach(src, op.length);
   }
   return units;

@@ -50,12 +50,18 @@ struct Op {
   std::uint32_t dep_begin = 0;
   std::uint32_t src_count = 0;  ///< 0 for compute and wait
   std::uint32_t dep_count = 0;
+  std::uint32_t copy_count = 0;  ///< further destinations, in a switch only
   PlaceId at = 0;  ///< the place that reads the sources and writes dst: that of one of these
   std::uint16_t lane = 0;  ///< ops of one place and lane run in program order, one at a time
   std::int16_t via = -1;   ///< index into Program::vias, or -1: the router chooses
   OpKind kind = OpKind::combine;
+  /// A switch between the places does it, as NVLS does: it adds up the sources, each read where it
+  /// lies, for `at` (a multimem load-reduce), and stores what `at` sends to every destination (a
+  /// multimem store).
+  bool in_switch = false;
   bool operator==(const Op&) const = default;
 };
+static_assert(sizeof(Op) <= 48);
 
 /// The lines of a program's text that say what its header says, for messages; 0: none does.
 struct HeaderLines {
@@ -77,7 +83,7 @@ struct Program {
   int relays =
       0;  ///< GPUs that are not ranks, each with a tmp buffer; the places after the host memories
   std::vector<Op> ops;
-  std::vector<Operand> sources;
+  std::vector<Operand> sources;  ///< of each op, and then its copies
   std::vector<OpId> dependencies;
   std::vector<std::string> vias;    ///< node names of the machine
   std::vector<double> durations_s;  ///< by op that computes or waits: index dst.begin
@@ -88,6 +94,10 @@ struct Program {
   int places() const { return contract.ranks + hosts + relays; }
   std::span<const Operand> sources_of(const Op& op) const {
     return {sources.data() + op.src_begin, op.src_count};
+  }
+  /// Where an op in a switch writes beside `dst`: the same units' worth.
+  std::span<const Operand> copies_of(const Op& op) const {
+    return {sources.data() + op.src_begin + op.src_count, op.copy_count};
   }
   std::span<const OpId> dependencies_of(const Op& op) const {
     return {dependencies.data() + op.dep_begin, op.dep_count};
@@ -105,17 +115,28 @@ inline bool overlap(const Slice& a, const Slice& b) {
          b.begin < a.begin + a.length;
 }
 
+/// Calls `visit(operand)` for every slice that a combine writes.
+template <class Visit>
+void for_each_destination(const Program& program, const Op& op, Visit&& visit) {
+  if (op.kind != OpKind::combine) return;
+  visit(op.dst);
+  for (const Operand& copy : program.copies_of(op)) visit(copy);
+}
+
 /// Calls `visit(from, to)` for every transfer of an op: the place `at` reads every source and
 /// writes the result, so a source that lies elsewhere comes to it and a result that belongs
 /// elsewhere goes from it. A copy between two places is one transfer, pushed or pulled; a combine
-/// may have one for every source and one more for its result.
+/// may have one for every source and one more for its result. An op in a switch has one for every
+/// source and destination elsewhere, although a switch joins them on the way.
 template <class Visit>
 void for_each_transfer(const Program& program, const Op& op, Visit&& visit) {
   if (op.kind != OpKind::combine) return;
   for (const Operand& source : program.sources_of(op)) {
     if (source.place != op.at) visit(source.place, op.at);
   }
-  if (op.dst.place != op.at) visit(op.at, op.dst.place);
+  for_each_destination(program, op, [&](const Operand& destination) {
+    if (destination.place != op.at) visit(op.at, destination.place);
+  });
 }
 
 /// Of all ops.

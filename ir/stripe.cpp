@@ -42,7 +42,7 @@ int common_host(const Striping& striping, PlaceId a, PlaceId b) {
 }
 
 bool is_striped(const Program& program, const Striping& striping, const Op& op) {
-  if (op.kind != OpKind::combine || op.via >= 0) return false;
+  if (op.kind != OpKind::combine || op.via >= 0 || op.in_switch) return false;
   if (is_pushed(program, op)) return common_host(striping, op.at, op.dst.place) >= 0;
   if (op.at != op.dst.place) return false;
   return std::ranges::any_of(program.sources_of(op), [&](const Operand& source) {
@@ -120,7 +120,11 @@ class Striper {
     }
     OpOptions options{.lane = lane, .at = moved(op.at), .via = {}};
     if (op.via >= 0) options.via = program_.vias[static_cast<std::size_t>(op.via)];
-    return builder_.combine(slice_of(op.dst, part), sources_, options);
+    if (!op.in_switch) return builder_.combine(slice_of(op.dst, part), sources_, options);
+    std::vector<Slice> written;
+    for_each_destination(program_, op,
+                         [&](const Operand& dst) { written.push_back(slice_of(dst, part)); });
+    return builder_.in_switch(written, sources_, options);
   }
 
   void add_striped(OpId id, const Op& op) {

@@ -217,24 +217,32 @@ class Parser {
 
   bool parse_combine(Op& op) {
     if (!parse_slice(op.dst, op.length)) return false;
+    copies_.clear();
+    while (lexer_.take(',')) {
+      if (!parse_alike(copies_.emplace_back(), op)) return false;
+    }
     if (!lexer_.take('<') || !lexer_.take_next('-')) return expected("'<-'");
     op.src_begin = static_cast<std::uint32_t>(program_.sources.size());
     do {
-      const int column = lexer_.column();
-      Operand& src = program_.sources.emplace_back();
-      std::uint32_t length = 0;
-      if (!parse_slice(src, length)) return false;
-      if (length != op.length) {
-        return problem(
-            column,
-            fmt::format("all slices of an op must have the same length: this one has length "
-                        "{}, the first one has {}",
-                        length, op.length));
-      }
+      if (!parse_alike(program_.sources.emplace_back(), op)) return false;
       ++op.src_count;
     } while (lexer_.take('+'));
+    program_.sources.insert(program_.sources.end(), copies_.begin(), copies_.end());
+    op.copy_count = static_cast<std::uint32_t>(copies_.size());
     op.at = usual_place(program_, op);
     return true;
+  }
+
+  /// A slice as long as the op's first one.
+  bool parse_alike(Operand& operand, const Op& op) {
+    const int column = lexer_.column();
+    std::uint32_t length = 0;
+    if (!parse_slice(operand, length)) return false;
+    return length == op.length ||
+           problem(column,
+                   fmt::format("all slices of an op must have the same length: this one has length "
+                               "{}, the first one has {}",
+                               length, op.length));
   }
 
   bool parse_slice(Operand& operand, std::uint32_t& length) {
@@ -289,7 +297,8 @@ class Parser {
   }
 
   bool parse_options(Op& op) {
-    static constexpr std::array<std::string_view, 4> kOptions = {"at", "lane", "via", "after"};
+    static constexpr std::array<std::string_view, 5> kOptions = {"at", "lane", "via", "after",
+                                                                 "in"};
     std::array<bool, kOptions.size()> given{};
     while (!lexer_.at_end()) {
       const int column = lexer_.column();
@@ -308,6 +317,7 @@ class Parser {
       if (name == "lane" && !parse_integer("the lane", 0, kMaxLane, op.lane)) return false;
       if (name == "via" && !parse_via(op, column)) return false;
       if (name == "after" && !parse_dependencies(op)) return false;
+      if (name == "in" && !parse_switch(op, column)) return false;
     }
     if (op.kind != OpKind::combine) {
       if (!given[0]) {
@@ -317,6 +327,16 @@ class Parser {
       op.dst.place = op.at;
     }
     return true;
+  }
+
+  bool parse_switch(Op& op, int column) {
+    const LineLexer before = lexer_;
+    if (lexer_.take_word() != "switch") {
+      lexer_ = before;
+      return expected("'switch'");
+    }
+    op.in_switch = true;
+    return op.kind == OpKind::combine || problem(column, "a switch only combines and copies");
   }
 
   bool parse_via(Op& op, int column) {
@@ -376,6 +396,7 @@ class Parser {
   DiagnosticList problems_;
   Program program_;
   LineLexer lexer_{{}};
+  std::vector<Operand> copies_;  ///< of the op being read
   int line_ = 0;
   bool in_ops_ = false;
   bool unknown_keyword_ = false;

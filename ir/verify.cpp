@@ -55,7 +55,9 @@ DataVerdict check_all(const Program& program, const VerifyOptions& options, Find
 Verification verify(const Program& program, const VerifyOptions& options) {
   Findings findings(program, options.max_per_rule);
   const DataVerdict data = check_all(program, options, findings);
-  return {findings.take(), data.order_consistent, data.proof};
+  const bool in_switch = std::ranges::any_of(
+      program.ops, [](const Op& op) { return op.in_switch && op.src_count > 1; });
+  return {findings.take(), data.order_consistent, in_switch, data.proof};
 }
 
 }  // namespace espalier

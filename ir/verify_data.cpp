@@ -47,9 +47,11 @@ class Flow {
     const Op& op = program_.ops[id];
     if (op.kind != OpKind::combine) return;
     const std::uint64_t length = cells_.length(op);
-    const std::uint64_t dst = cells_.first(op.dst);
     firsts_.clear();
     for (const Operand& source : program_.sources_of(op)) firsts_.push_back(cells_.first(source));
+    written_.clear();
+    for_each_destination(program_, op,
+                         [&](const Operand& dst) { written_.push_back(cells_.first(dst)); });
     bool reported = false;
     for (std::uint64_t i = 0; i < length; ++i) {
       Value value = held_[firsts_[0] + i];
@@ -65,7 +67,11 @@ class Flow {
         undefined_.push_back(undefined_read(id, i));
         reported = true;
       }
-      held_[dst + i] = tainted ? Values::tainted() : value;
+      if (op.in_switch && op.src_count > 1 && !tainted)
+        value = values_.combined_in_switch(value, id);
+      for (const std::uint64_t dst : written_) {
+        held_[dst + i] = tainted ? Values::tainted() : value;
+      }
     }
   }
 
@@ -88,8 +94,9 @@ class Flow {
   const Program& program_;
   const CellMap& cells_;
   Values& values_;
-  std::vector<Value> held_;            ///< by cell
-  std::vector<std::uint64_t> firsts_;  ///< first cell of every source of the op
+  std::vector<Value> held_;             ///< by cell
+  std::vector<std::uint64_t> firsts_;   ///< first cell of every source of the op
+  std::vector<std::uint64_t> written_;  ///< and of every destination
   std::vector<UndefinedRead> undefined_;
 };
 

@@ -25,12 +25,23 @@ std::string describe_race(const Program& program, OpId earlier, OpId later) {
   const auto meet = [&](const Operand& of_a, const Operand& of_b) {
     return overlap(slice(of_a, a.length), slice(of_b, b.length));
   };
-  if (meet(a.dst, b.dst)) return sentence("writes", b.dst, "writes", a.dst);
-  for (const Operand& source : program.sources_of(b)) {
-    if (meet(a.dst, source)) return sentence("reads", source, "writes", a.dst);
+  const auto destinations = [&](const Op& op) {
+    std::vector<Operand> all;
+    for_each_destination(program, op, [&](const Operand& dst) { all.push_back(dst); });
+    return all;
+  };
+  for (const Operand& written : destinations(a)) {
+    for (const Operand& dst : destinations(b)) {
+      if (meet(written, dst)) return sentence("writes", dst, "writes", written);
+    }
+    for (const Operand& source : program.sources_of(b)) {
+      if (meet(written, source)) return sentence("reads", source, "writes", written);
+    }
   }
   for (const Operand& source : program.sources_of(a)) {
-    if (meet(source, b.dst)) return sentence("writes", b.dst, "reads", source);
+    for (const Operand& dst : destinations(b)) {
+      if (meet(source, dst)) return sentence("writes", dst, "reads", source);
+    }
   }
   return "races with op " + std::to_string(earlier);
 }
@@ -53,7 +64,8 @@ void check_races(const Program& program, const LaneChains& lanes, const std::vec
     for (const Operand& source : program.sources_of(op)) {
       accesses.read(id, source, op.length, conflict);
     }
-    accesses.write(id, op.dst, op.length, conflict);
+    for_each_destination(program, op,
+                         [&](const Operand& dst) { accesses.write(id, dst, op.length, conflict); });
   }
   for (const auto& [earlier, later] : races.unordered()) {
     findings.add(

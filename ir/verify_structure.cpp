@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,7 +52,10 @@ class OpChecker {
       check_duration(op);
       return;
     }
-    bool sound = check_operand(op, op.dst);
+    bool sound = true;
+    for_each_destination(program_, op, [&](const Operand& destination) {
+      sound = check_operand(op, destination) && sound;
+    });
     for (const Operand& source : program_.sources_of(op)) {
       sound = check_operand(op, source) && sound;
     }
@@ -64,7 +68,8 @@ class OpChecker {
     const auto inside = [](std::uint64_t begin, std::uint64_t count, std::size_t size) {
       return begin + count <= size;
     };
-    const bool sound = inside(op.src_begin, op.src_count, program_.sources.size()) &&
+    const bool sound = inside(op.src_begin, std::uint64_t{op.src_count} + op.copy_count,
+                              program_.sources.size()) &&
                        inside(op.dep_begin, op.dep_count, program_.dependencies.size()) &&
                        op.via < static_cast<std::int64_t>(program_.vias.size()) &&
                        op.kind <= OpKind::wait &&
@@ -158,35 +163,80 @@ class OpChecker {
 
   /// R4 and R8. \pre the operands are sound.
   void check_relations(const Op& op) {
-    bool at_an_operand = op.at == op.dst.place;
+    bool at_an_operand = false;
     for (const Operand& source : program_.sources_of(op)) {
       at_an_operand = at_an_operand || op.at == source.place;
-      check_pair(op, source);
     }
+    for_each_destination(program_, op, [&](const Operand& destination) {
+      at_an_operand = at_an_operand || op.at == destination.place;
+      for (const Operand& source : program_.sources_of(op)) check_pair(op, destination, source);
+      check_input_kept(op, destination);
+    });
+    check_switch(op);
     if (!at_an_operand) {
       findings_.add(Rule::operands, id_, [&] {
         return fmt::format("runs at {}, which holds none of its operands",
                            place_name(program_, op.at));
       });
     }
-    if (op.dst.buffer == Buffer::in) {
-      findings_.add(
-          Rule::inputs_kept, id_,
-          [&] {
-            return fmt::format("writes {}, but inputs must not be changed",
-                               to_string(program_, slice(op.dst, op.length)));
-          },
-          "write to out or tmp, or declare the program in_place");
-    }
   }
 
-  /// R4 for the destination and one source.
-  void check_pair(const Op& op, const Operand& source) {
+  void check_input_kept(const Op& op, const Operand& destination) {
+    if (destination.buffer != Buffer::in) return;
+    findings_.add(
+        Rule::inputs_kept, id_,
+        [&] {
+          return fmt::format("writes {}, but inputs must not be changed",
+                             to_string(program_, slice(destination, op.length)));
+        },
+        "write to out or tmp, or declare the program in_place");
+  }
+
+  /// R4: what switches can do. They reach the memories of GPUs, each once.
+  void check_switch(const Op& op) {
+    if (!op.in_switch) {
+      if (op.copy_count == 0) return;
+      findings_.add(
+          Rule::operands, id_,
+          [&] {
+            return fmt::format("writes {} slices, which only a switch does", op.copy_count + 1);
+          },
+          "write 'in switch' after the sources, or one op for each slice");
+      return;
+    }
+    const auto check = [&](const char* does, std::vector<PlaceId> places) {
+      std::sort(places.begin(), places.end());
+      const auto twice = std::adjacent_find(places.begin(), places.end());
+      if (twice != places.end()) {
+        findings_.add(Rule::operands, id_, [&] {
+          return fmt::format("{} {} twice in a switch, which does so once for every GPU", does,
+                             place_name(program_, *twice));
+        });
+      }
+      const auto host = std::ranges::find(places, PlaceKind::host, [&](PlaceId place) {
+        return place_number(program_, place).kind;
+      });
+      if (host != places.end()) {
+        findings_.add(Rule::operands, id_, [&] {
+          return fmt::format("{} {} in a switch, which reaches the memories of GPUs only", does,
+                             place_name(program_, *host));
+        });
+      }
+    };
+    std::vector<PlaceId> read, written;
+    for (const Operand& source : program_.sources_of(op)) read.push_back(source.place);
+    for_each_destination(program_, op, [&](const Operand& one) { written.push_back(one.place); });
+    check("reads", read);
+    check("writes", written);
+  }
+
+  /// R4 for one destination and one source.
+  void check_pair(const Op& op, const Operand& destination, const Operand& source) {
     const auto both = [&](const char* middle) {
-      return fmt::format("{} {} {}", to_string(program_, slice(op.dst, op.length)), middle,
+      return fmt::format("{} {} {}", to_string(program_, slice(destination, op.length)), middle,
                          to_string(program_, slice(source, op.length)));
     };
-    if (op.dst.begin % block_ != source.begin % block_) {
+    if (destination.begin % block_ != source.begin % block_) {
       findings_.add(Rule::operands, id_, [&] {
         return fmt::format(
             "{} do not start at the same position within a block of {}, so their numbers of "
@@ -195,8 +245,8 @@ class OpChecker {
             both("and"), plural(block_, "unit"));
       });
     }
-    const std::int64_t distance = std::int64_t{op.dst.begin} - source.begin;
-    if (op.dst.place == source.place && op.dst.buffer == source.buffer && distance != 0 &&
+    const std::int64_t distance = std::int64_t{destination.begin} - source.begin;
+    if (destination.place == source.place && destination.buffer == source.buffer && distance != 0 &&
         std::abs(distance) < op.length) {
       findings_.add(Rule::operands, id_, [&] { return both("partly overlaps its own source"); });
     }

@@ -21,7 +21,8 @@
 //
 // Relays combine and copy, but need not be told: cuts may have them on either side, and partitions
 // must have each in the part of some rank. For prices of trees every relay is merged with a rank,
-// which only makes the machine faster.
+// which only makes the machine faster. Switches that combine and multicast are relays here, whose
+// memory nobody asks for; prices are not tried where there are any.
 #include "planner/bounds.h"
 
 #include <algorithm>
@@ -213,10 +214,39 @@ bool is_priced(Collective collective, const CutGraph& graph) {
          n <= kMaxPricedTreeRanks;
 }
 
+/// Whether copies of one thing can become one, or one can become many, on the way.
+bool gains_in_switches(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::broadcast ||
+         collective == Collective::reduce || collective == Collective::allgather ||
+         collective == Collective::reducescatter;
+}
+
+/// The placement with switches that combine among its relays.
+Placement with_switches(const Router& router, const Placement& placement) {
+  Placement with = placement;
+  const Topology& topology = router.topology();
+  for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes.size()); ++id) {
+    const Node& node = topology.node(id);
+    if (!node.combines) continue;
+    const bool in_network = node.kind == NodeKind::fabric;
+    const bool can_use = std::ranges::any_of(placement.ranks, [&](NodeId rank) {
+      const Node& gpu = topology.node(rank);
+      const bool is_near =
+          in_network ? router.scope() != LinkScope::fabric : node.host < 0 || node.host == gpu.host;
+      return is_near && router.profile().switch_ops(gpu.model, in_network) != nullptr;
+    });
+    if (can_use) with.relays.push_back(id);
+  }
+  return with;
+}
+
 }  // namespace
 
-Bound bandwidth_bound(Collective collective, int root, const Router& router,
-                      const Placement& placement, const BoundOptions& options) {
+Bound bandwidth_bound(Collective collective, int root, const Router& router, const Placement& given,
+                      const BoundOptions& options) {
+  const Placement placement =
+      options.in_switches && gains_in_switches(collective) ? with_switches(router, given) : given;
+  const bool in_switches = placement.relays.size() > given.relays.size();
   const CutGraph graph(router, placement);
   BoundJudge judge(collective, root, graph);
   const int n = graph.ranks();
@@ -230,7 +260,7 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router,
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMaxPricedRanks) judge_by_prices(router, placement, graph, judge);
+    if (n <= kMaxPricedRanks && !in_switches) judge_by_prices(router, placement, graph, judge);
     return judge.bound();
   }
   const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);

@@ -20,11 +20,14 @@ struct BoundOptions {
   /// Host memories (or other nodes that compute) take part in the reduction: only cuts are bounds
   /// then.
   bool helpers = false;
+  /// Schedules may add up and multicast in the switches that can (Node::combines), where the
+  /// profile has such ops.
+  bool in_switches = true;
 };
 
 /// Bound on algbw under the router's profile and link scope, whatever the placement's
-/// relays do. It counts bandwidth only, since latency never makes a schedule faster.
-/// docs/bounds.md states the inequalities and when each is tight.
+/// relays do, and the switches that combine. It counts bandwidth only, since latency never makes a
+/// schedule faster. docs/bounds.md states the inequalities and when each is tight.
 Bound bandwidth_bound(Collective collective, int root, const Router& router,
                       const Placement& placement, const BoundOptions& options = {});
 

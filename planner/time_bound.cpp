@@ -165,6 +165,16 @@ class Ways {
     }
   }
 
+  /// What an op in a switch costs instead of start-up and hops; infinite where there are none.
+  static double least_slice_s(const Router& router) {
+    double least_s = kNever;
+    if (std::ranges::none_of(router.topology().nodes, &Node::combines)) return least_s;
+    for (const auto& [unused, ops] : router.profile().in_switch) {
+      least_s = std::min(least_s, ops.slice_s);
+    }
+    return least_s;
+  }
+
   void find_routes(const Router& router, std::size_t sources, bool gpus_forward) {
     std::vector<std::vector<LinkId>> links(topology_.nodes.size());
     for (LinkId id = 0; id < static_cast<LinkId>(topology_.links.size()); ++id) {
@@ -186,17 +196,20 @@ class Ways {
       const auto known = router.profile().protocol.hop_s.find(link.link_class);
       return known == router.profile().protocol.hop_s.end() ? 0 : known->second;
     };
+    const double slice_s = least_slice_s(router);
     routes_.resize(sources);
     for (std::size_t from = 0; from < sources; ++from) {
       const auto latencies =
           least_costs(topology_, links, places_[from], gpus_forward,
                       [](double at_s, const Link& link) { return at_s + link.latency_s; });
       const auto overheads = least_costs(
-          topology_, links, places_[from], gpus_forward,
-          [&](double at_s, const Link& link) { return std::max(at_s, overhead_s(link)); });
-      const auto hops =
-          least_costs(topology_, links, places_[from], gpus_forward,
-                      [&](double at_s, const Link& link) { return std::max(at_s, hop_s(link)); });
+          topology_, links, places_[from], gpus_forward, [&](double at_s, const Link& link) {
+            return std::max(at_s, std::min(overhead_s(link), slice_s));
+          });
+      const auto hops = least_costs(topology_, links, places_[from], gpus_forward,
+                                    [&](double at_s, const Link& link) {
+                                      return std::max(at_s, std::min(hop_s(link), slice_s));
+                                    });
       for (const NodeId to : places_) {
         const auto node = static_cast<std::size_t>(to);
         const double hop = hops[node] == kNever ? 0 : hops[node];

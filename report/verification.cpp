@@ -34,6 +34,7 @@ Json verification_json(const std::string& program, const Verification& verificat
           {"ok", verification.ok()},
           {"proof", proof_json(verification.proof)},
           {"order_consistent", readable ? Json(verification.order_consistent) : Json()},
+          {"combines_in_switch", readable ? Json(verification.combines_in_switch) : Json()},
           {"diagnostics", diagnostics}};
 }
 

@@ -12,6 +12,7 @@
 #include "core/words.h"
 #include "ir/hash.h"
 #include "ir/print.h"
+#include "run/switches.h"
 
 namespace espalier {
 namespace {
@@ -20,16 +21,21 @@ namespace {
 class RouteChecker {
  public:
   RouteChecker(const Program& program, const Target& target)
-      : program_(program), router_(*target.router), placement_(target.placement) {}
+      : program_(program), target_(target), router_(*target.router), placement_(target.placement) {}
 
   std::vector<Diagnostic> check() {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
       const Op& op = program_.ops[id];
+      if (op.in_switch) {
+        check_switch(id, op);
+        continue;
+      }
       for_each_transfer(program_, op,
                         [&](PlaceId from, PlaceId to) { check_transfer(id, from, to, op.via); });
     }
     report_missing();
+    report_switches();
     report_peer_limits();
     return std::move(problems_);
   }
@@ -105,6 +111,41 @@ class RouteChecker {
     if (++way.count == 1) {
       way = {source, dst, via, id, 1, has_route(source, dst, via)};
     }
+  }
+
+  void check_switch(OpId id, const Op& op) {
+    if (switch_of(program_, op, target_)) return;
+    if (without_switch_++ == 0) first_without_switch_ = id;
+  }
+
+  void report_switches() {
+    if (without_switch_ == 0) return;
+    const OpId id = first_without_switch_;
+    const Topology& machine = router_.topology();
+    const Profile& profile = router_.profile();
+    std::string reason, suggestion;
+    if (std::ranges::none_of(machine.nodes, &Node::combines)) {
+      reason = fmt::format("no switch of {} combines", machine.name);
+      suggestion = "if one does, say 'combines: true' of it in the machine's file";
+    } else if (profile.in_switch.empty()) {
+      reason = fmt::format("profile {} has no ops in switches", profile.name);
+      suggestion = "profiles ideal, kernel and nccl have, kernel and nccl with protocol simple";
+    } else {
+      std::vector<std::string> names;
+      const Op& op = program_.ops[id];
+      for (const Operand& source : program_.sources_of(op)) names.push_back(name_of(source.place));
+      for_each_destination(program_, op,
+                           [&](const Operand& dst) { names.push_back(name_of(dst.place)); });
+      std::ranges::sort(names);
+      names.erase(std::unique(names.begin(), names.end()), names.end());
+      reason = fmt::format("no switch that combines joins {}", join(names, ", "));
+    }
+    const std::string others = without_switch_ == 1
+                                   ? ""
+                                   : fmt::format(" (and {} more op{})", without_switch_ - 1,
+                                                 without_switch_ == 2 ? "" : "s");
+    problem(fmt::format("op {} is in a switch, but {}{}", id, reason, others), suggestion,
+            id < program_.lines.size() ? program_.lines[id] : 0);
   }
 
   bool has_route(PlaceId source, PlaceId dst, int via) {
@@ -186,12 +227,15 @@ class RouteChecker {
   }
 
   const Program& program_;
+  const Target& target_;
   const Router& router_;
   const Placement& placement_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
   std::unordered_map<std::uint64_t, Way> ways_;
   std::map<NodeId, std::set<NodeId>> peers_;
+  std::int64_t without_switch_ = 0;  ///< ops
+  OpId first_without_switch_ = 0;
   std::vector<Diagnostic> problems_;
 };
 

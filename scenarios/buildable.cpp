@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/words.h"
 #include "run/routes.h"
+#include "run/switches.h"
 #include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
 
@@ -98,7 +99,14 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
   std::set<std::tuple<PlaceId, PlaceId, int>> seen;  // programs repeat few transfers many times
+  const Target target{&router, machine.placement};
   for (const Op& op : program.ops) {
+    if (op.in_switch) {
+      used.in_switch = true;
+      const NodeId node = switch_of(program, op, target)->node;
+      only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
+      continue;
+    }
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
       if (!seen.emplace(source, dst, op.via).second) return;
       const NodeId from = node_of(program, machine.placement, source);
@@ -137,10 +145,10 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
       return built;
     }
   }
+  built.notes = *request.notes;
   built.why_not = not_routable(*program, machine);
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);
-  built.notes = *request.notes;
   return built;
 }
 

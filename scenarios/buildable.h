@@ -31,6 +31,7 @@ struct LinksUsed {
   LinkScope scope = LinkScope::all;
   bool through_gpus = false;  ///< an op names a path through a GPU
   bool over_host = false;     ///< data goes over a host's links from GPU to GPU, or to host memory
+  bool in_switch = false;     ///< ops in switches
 };
 
 /// \pre the machine has routes for all transfers

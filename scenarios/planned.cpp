@@ -59,7 +59,9 @@ Planned plan_query(Study& study, const Query& query) {
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
   Placement counted = machine.placement;
   if (!choice.algorithm->uses_relays) counted.relays.clear();
-  planned.bound = bandwidth_bound(query.collective, query.root, router, counted);
+  // Plans are made of trees and paths between GPUs.
+  planned.bound =
+      bandwidth_bound(query.collective, query.root, router, counted, {.in_switches = false});
   if (std::isfinite(planned.bound.algbw_gbps)) {
     planned.fraction = planned.forest.algbw_gbps / planned.bound.algbw_gbps;
   }

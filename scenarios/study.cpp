@@ -210,7 +210,7 @@ std::optional<Query> Study::resolve(const Query& query) {
 }
 
 const Study::Limits& Study::limits(const Query& query, Machine& machine, const Prepared& prepared) {
-  const auto& [links, through_gpus, over_host] = prepared.links;
+  const auto& [links, through_gpus, over_host, in_switch] = prepared.links;
   const bool helpers = prepared.whole->hosts > 0;
   const bool relays = prepared.choice.algorithm->uses_relays;
   const Cache::BoundKey key{&machine, query.collective, query.root,  links,
@@ -368,12 +368,14 @@ void Study::judge(const Query& query, Machine& machine, const Prepared& prepared
 
 // What the simulator is asked before a question is answered: chunk sizes and weighed parameters.
 
-/// Those that can carry out a program: protocols that this computer's GPUs and links have.
+/// Those that can carry out a program: protocols that the machine's GPUs and links have.
 std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared& prepared) const {
   std::vector<std::size_t> usable = {0};
   for (std::size_t other = 1; other <= machine.other_runtimes.size(); ++other) {
-    const bool over_host = machine.runtime(other).profile().protocol.over_host_links;
-    if (over_host || !prepared.links.over_host) usable.push_back(other);
+    const Profile& profile = machine.runtime(other).profile();
+    if (prepared.links.over_host && !profile.protocol.over_host_links) continue;
+    if (prepared.links.in_switch && profile.in_switch.empty()) continue;
+    usable.push_back(other);
   }
   return usable;
 }

@@ -123,11 +123,16 @@ void Dispatcher::begin(OpId id) {
 }
 
 bool Dispatcher::reduces_separately(const Op& op) const {
-  return op.kind == OpKind::combine && op.src_count > 1 &&
+  return op.kind == OpKind::combine && op.src_count > 1 && !op.in_switch &&
          profile_.reduction == ReductionMode::separate;
 }
 
 void Dispatcher::begin_combine(OpId id, const Op& op) {
+  if (op.in_switch) {
+    begin_in_switch(id, op);
+    if (!is_moving(id)) end_hold(id);
+    return;
+  }
   transfers_.clear();
   for_each_transfer(program_, op, [&](PlaceId from, PlaceId to) {
     transfers_.push_back({from, to, &machine_.path(from, to, op.via)});
@@ -170,8 +175,8 @@ double Dispatcher::fixed_s(const Op& op) const {
 /// Keeps an op over links that has ended too early for the protocol.
 bool Dispatcher::hold_on(OpId id) {
   const double min_s = profile_.protocol.min_op_s;
-  if (min_s <= 0) return false;
   const Op& op = program_.ops[id];
+  if (min_s <= 0 || op.in_switch) return false;
   bool is_over_links = false;
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { is_over_links = true; });
   const double lasted_s = unit_.to_s(engine_.now()) - history_.start_s[id];
@@ -232,6 +237,56 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
   }
 }
 
+/// `at` reads the sum, which the switch makes of the operands on their way, and stores it: two
+/// flows at the same time. Each port carries its share once, however many operands or copies there
+/// are.
+void Dispatcher::begin_in_switch(OpId id, const Op& op) {
+  const auto [node, costs] = machine_.switch_of(op);
+  const double bytes = bytes_of(op) * costs->wire_of(bytes_of(op));
+  const std::span<const Operand> sources = program_.sources_of(op);
+  const bool reads = sources.size() > 1 || sources[0].place != op.at;
+  const bool stores = op.copy_count > 0 || op.dst.place != op.at;
+  const Path& here = machine_.path_from_switch(node, op.at);
+  const Path& there = machine_.path_to_switch(op.at, node);
+  std::vector<const Path*> read_over, stored_over;
+  double way_here_s = 0, way_on_s = 0;
+  if (reads) {
+    for (const Operand& source : sources) {
+      read_over.push_back(&machine_.path_to_switch(source.place, node));
+      way_here_s = std::max(way_here_s, read_over.back()->latency_s + here.latency_s);
+    }
+    read_over.push_back(&here);
+  }
+  if (stores) {
+    for_each_destination(program_, op, [&](const Operand& dst) {
+      stored_over.push_back(&machine_.path_from_switch(node, dst.place));
+      way_on_s = std::max(way_on_s, there.latency_s + stored_over.back()->latency_s);
+    });
+    stored_over.push_back(&there);
+  }
+  progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
+  for_each_transfer(program_, op, [&](PlaceId, PlaceId) { ++history_.transfers; });
+  const double latency_s = costs->fixed_s(bytes_of(op)) + (profile_.gets_wait ? way_here_s : 0);
+  const auto flow = [&](const std::vector<const Path*>& paths) {
+    for (const Path* path : paths) {
+      resources_.insert(resources_.end(), path->resources.begin(), path->resources.end());
+    }
+    machine_.use_block(op.at, op.lane, 1, kAnyRate, resources_);
+    begin_flow(id, latency_s, bytes);
+    for (const Path* path : paths) begin_message(id, *path, latency_s);
+  };
+  resources_.clear();
+  for (const Operand& source : sources) machine_.use_memory(source.place, 1, resources_);
+  if (!stores) machine_.use_memory(op.at, 1, resources_);
+  if (reads || !stores) flow(read_over);
+  if (!stores) return;
+  resources_.clear();
+  if (!reads) machine_.use_memory(op.at, 1, resources_);
+  for_each_destination(program_, op,
+                       [&](const Operand& dst) { machine_.use_memory(dst.place, 1, resources_); });
+  flow(stored_over);
+}
+
 /// The first half of a combine that is reduced separately: its operands come to `at`, which waits
 /// for them.
 void Dispatcher::begin_arrivals(OpId id, const Op& op) {
@@ -290,7 +345,9 @@ void Dispatcher::end_hold(OpId id) {
   Ticks seen = now;
   if (progress_[id].landing_s > 0) {
     seen = now + unit_.from_s(progress_[id].landing_s);
-    landings_[static_cast<std::size_t>(op.dst.place)].push_back({id, seen});
+    for_each_destination(program_, op, [&](const Operand& dst) {
+      landings_[static_cast<std::size_t>(dst.place)].push_back({id, seen});
+    });
   }
   history_.end_s[id] = unit_.to_s(now);
   history_.seen_s[id] = unit_.to_s(seen);
@@ -320,13 +377,17 @@ void Dispatcher::await_landings(OpId id) {
     for (const auto& [earlier, until] : landings) {
       const Op& writer = program_.ops[earlier];
       if (until <= progress_[id].ready) continue;
-      if (!overlap(slice(writer.dst, writer.length), slice(operand, op.length))) continue;
+      bool meets = false;
+      for_each_destination(program_, writer, [&](const Operand& dst) {
+        meets = meets || overlap(slice(dst, writer.length), slice(operand, op.length));
+      });
+      if (!meets) continue;
       progress_[id].ready = until;
       history_.cause[id] = earlier;
     }
   };
   for (const Operand& source : program_.sources_of(op)) await(source);
-  await(op.dst);
+  for_each_destination(program_, op, await);
 }
 
 /// `date`: when what `id` waited for can be used.

@@ -34,6 +34,9 @@ namespace espalier {
 ///   (LogP's L: it delays the message and nobody's next one). A get waits for its bytes, so that
 ///   the latency holds its lane, unless the profile says that bytes are sent by whoever has them
 ///   (`gets_wait`).
+/// - An op in a switch: a flow of the operands' way to the switch and on to `at`, and one of the
+///   way from there to the switch and on to all destinations; what a slice costs as often as there
+///   are slices (SwitchOps), in place of the above. The switch adds.
 /// - Memory, where the profile models it: each operand is read once where it lies and the result
 ///   written once. What is read and written at `at` goes with the first flow.
 /// - What kernels of `at` can read and write, where that is known: all operands and the result,
@@ -80,6 +83,7 @@ class Dispatcher {
   bool takes_steps(OpId id);
   void begin_combine(OpId id, const Op& op);
   void begin_streaming(OpId id, const Op& op);
+  void begin_in_switch(OpId id, const Op& op);
   void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
   bool reduces_separately(const Op& op) const;

@@ -11,7 +11,10 @@
 namespace espalier {
 namespace {
 
-bool is_sent(const Op& op) { return op.kind == OpKind::combine && op.dst.place != op.at; }
+/// Ops in switches go to buffers of their own.
+bool is_sent(const Op& op) {
+  return op.kind == OpKind::combine && op.dst.place != op.at && !op.in_switch;
+}
 
 }  // namespace
 
@@ -53,15 +56,17 @@ void FifoCredits::find_readers() {
       if (source.place != op.at) continue;
       overlapping(source, [&](auto&, auto at) { has_reader_[at->second.by] = true; });
     }
-    const std::int64_t begin = op.dst.begin;
-    const std::int64_t end = begin + op.length;
-    overlapping(op.dst, [&](auto& known, auto at) {
-      const auto [first, old] = *at;
-      known.erase(at);
-      if (first < begin) known[first] = {begin, old.by};
-      if (old.end > end) known[end] = old;
+    for_each_destination(program_, op, [&](const Operand& dst) {
+      const std::int64_t begin = dst.begin;
+      const std::int64_t end = begin + op.length;
+      overlapping(dst, [&](auto& known, auto at) {
+        const auto [first, old] = *at;
+        known.erase(at);
+        if (first < begin) known[first] = {begin, old.by};
+        if (old.end > end) known[end] = old;
+      });
+      stretches(dst)[begin] = {end, id};
     });
-    stretches(op.dst)[begin] = {end, id};
   }
 }
 

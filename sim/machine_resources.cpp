@@ -20,7 +20,7 @@ constexpr double kMessageGbps = 1;
 MachineResources::MachineResources(const Program& program, const Target& target,
                                    const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
-      placement_(target.placement),
+      target_(target),
       router_(*target.router),
       unit_(unit),
       engine_(engine),
@@ -32,7 +32,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       messages_(router_.topology().nodes.size(), kNone) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
-  return espalier::node_of(program_, placement_, place);
+  return espalier::node_of(program_, target_.placement, place);
 }
 
 double MachineResources::computing_s(PlaceId place, double duration_s) const {
@@ -81,10 +81,27 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
     route = router_.route(node_of(from), node_of(to), program_.vias[via]);
   }
   CHECK(route != nullptr);
-  path.latency_s = route->latency_s;
-  path.overhead_s = route->overhead_s;
-  path.hop_s = route->hop_s;
-  for (const Hop& hop : route->hops) {
+  path = made_of(*route);
+  return path;
+}
+
+const Path& MachineResources::path_of(NodeId from, NodeId to) {
+  const auto bits = [](NodeId node) { return static_cast<std::uint64_t>(node); };
+  const auto [known, is_new] = switch_paths_.try_emplace(mix64(bits(from) << 32 | bits(to)));
+  if (is_new) {
+    const Route* route = router_.route(from, to);
+    CHECK(route != nullptr);
+    known->second = made_of(*route);
+  }
+  return known->second;
+}
+
+Path MachineResources::made_of(const Route& route) {
+  Path path;
+  path.latency_s = route.latency_s;
+  path.overhead_s = route.overhead_s;
+  path.hop_s = route.hop_s;
+  for (const Hop& hop : route.hops) {
     const ResourceId id = of_hop(hop);
     const double narrowest = path.narrowest_bytes_per_s;
     path.narrowest_bytes_per_s = narrowest == 0 ? resources_[id].bytes_per_s

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "run/backend.h"
+#include "run/switches.h"
 #include "sim/flow_engine.h"
 #include "sim/time_unit.h"
 
@@ -37,6 +38,11 @@ class MachineResources {
 
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
+  /// From a GPU to a switch, or back. \pre the switch carries out ops of this place (R10)
+  const Path& path_to_switch(PlaceId from, NodeId to) { return path_of(node_of(from), to); }
+  const Path& path_from_switch(NodeId from, PlaceId to) { return path_of(from, node_of(to)); }
+  /// \pre there is one (R10)
+  SwitchUse switch_of(const Op& op) const { return *espalier::switch_of(program_, op, target_); }
 
   /// Appends the memory of `place`, its own and what it has a part of, `times` times, when the
   /// profile models memory and it is known.
@@ -77,6 +83,8 @@ class MachineResources {
   static constexpr ResourceId kNone = ~ResourceId{0};
 
   NodeId node_of(PlaceId place) const;
+  Path made_of(const Route& route);
+  const Path& path_of(NodeId from, NodeId to);
   ResourceId make(std::string name, double gbps, bool is_link);
   ResourceId of_hop(const Hop& hop);
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
@@ -87,7 +95,7 @@ class MachineResources {
                   std::size_t times, std::vector<ResourceId>& resources);
 
   const Program& program_;
-  const Placement& placement_;
+  const Target& target_;
   const Router& router_;
   const TimeUnit unit_;
   FlowEngine& engine_;
@@ -104,6 +112,7 @@ class MachineResources {
   ByHostAndName shared_reduction_;
   /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
   std::unordered_map<std::uint64_t, Path> paths_;
+  std::unordered_map<std::uint64_t, Path> switch_paths_;  ///< by nodes from and to, mixed
 };
 
 }  // namespace espalier

@@ -8,6 +8,7 @@
 #include "core/words.h"
 #include "ir/reorder.h"
 #include "run/routes.h"
+#include "run/switches.h"
 #include "sim/block_map.h"
 #include "sim/class_engine.h"
 #include "sim/critical_path.h"
@@ -83,8 +84,9 @@ struct Outcome {
 };
 
 /// What the call costs before its ops begin.
-double call_overhead_s(const Target& target, const RunOptions& options) {
-  return options.is_call ? target.router->profile().call_overhead_s : 0;
+double call_overhead_s(const Program& program, const Target& target, const RunOptions& options) {
+  if (!options.is_call) return 0;
+  return target.router->profile().call_overhead_s + switch_call_s(program, target);
 }
 
 /// As if everything had begun so much later.
@@ -121,7 +123,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
     outcome.stuck = reasons[0].message + "; " + reasons[1].message;
     return outcome;
   }
-  outcome.time_s = call_overhead_s(target, options);
+  outcome.time_s = call_overhead_s(program, target, options);
   delay(outcome.history, outcome.time_s);
   for (const double seen_s : outcome.history.seen_s) {
     outcome.time_s = std::max(outcome.time_s, seen_s);
@@ -163,7 +165,7 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
   const TimeUnit unit(slowest_link_gbps(*target.router));
   const SimLimits limits = options.limits.value_or(SimLimits{});
   ClassEngine classes(
-      {.time = unit.unrounded_from_s(limits.time_s - call_overhead_s(target, options)),
+      {.time = unit.unrounded_from_s(limits.time_s - call_overhead_s(program, target, options)),
        .work = limits.work});
   FlowEngine& engine =
       by_classes(options, graph) ? static_cast<FlowEngine&>(classes) : SimGridEngine::instance();

@@ -70,6 +70,7 @@ std::string node_text(const Node& node) {
   if (!node.memory.empty()) map.add("memory", yaml_quoted(node.memory));
   map.add_if("peer_limit", node.peer_limit);
   map.add_if("copy_engines", node.copy_engines);
+  if (node.combines) map.add("combines", "true");
   if (node.speed != 1) map.add("speed", node.speed);
   return map.text();
 }
@@ -137,6 +138,24 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   return join(entries, ", ");
 }
 
+std::string switch_ops_text(const SwitchOps& ops) {
+  constexpr double kKib = 1024;
+  FlowMap map;
+  if (ops.wire != 1) map.add("wire", ops.wire);
+  map.add_if("call_us", ops.call_s * 1e6);
+  map.add_if("slice_us", ops.slice_s * 1e6);
+  std::vector<std::string> slices;
+  for (const SwitchOps::Slices& cut : ops.slices) {
+    FlowMap entry;
+    entry.add_if("below_kib", cut.below_bytes / kKib);
+    entry.add("kib", cut.bytes / kKib);
+    entry.add_if("wire", cut.wire);
+    slices.push_back(entry.text());
+  }
+  if (!slices.empty()) map.add("slices", fmt::format("[{}]", join(slices, ", ")));
+  return map.text();
+}
+
 /// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
@@ -187,6 +206,13 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     protocols += fmt::format("      {}: {{{}}}\n", yaml_quoted(protocol.name), changes);
   }
   if (!protocols.empty()) text += "    protocols:\n" + protocols;
+  std::string switches;
+  for (const auto& [model, ops] : profile.in_switch) {
+    const auto known = base.in_switch.find(model);
+    if (known != base.in_switch.end() && known->second == ops) continue;
+    switches += fmt::format("      {}: {}\n", yaml_quoted(model), switch_ops_text(ops));
+  }
+  if (!switches.empty()) text += "    in_switch:\n" + switches;
   return text;
 }
 

@@ -5,12 +5,30 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "core/check.h"
 #include "core/units.h"
 #include "core/words.h"
 
 namespace espalier {
+namespace {
+
+/// Sizes are doubles: what divides exactly must not look a little too large.
+constexpr double kTolerance = 1e-6;
+
+/// Of a table by beginnings of models: the entry of the longest one, else of "other", or the end.
+template <class Table>
+auto entry_of(const Table& by_model, std::string_view model) {
+  auto best = by_model.end();
+  for (auto entry = by_model.begin(); entry != by_model.end(); ++entry) {
+    if (!model.starts_with(entry->first)) continue;
+    if (best == by_model.end() || best->first.size() < entry->first.size()) best = entry;
+  }
+  return best == by_model.end() ? by_model.find("other") : best;
+}
+
+}  // namespace
 
 Profile Profile::under(const std::string& protocol_name) const {
   const auto found = std::ranges::find(protocols, protocol_name, &Protocol::name);
@@ -19,6 +37,7 @@ Profile Profile::under(const std::string& protocol_name) const {
   resolved.name = profile_word(name).runtime + ":" + protocol_name;
   resolved.call_overhead_s += found->call_s - protocol.call_s;
   resolved.protocol = *found;
+  if (found != protocols.begin()) resolved.in_switch.clear();
   return resolved;
 }
 
@@ -28,6 +47,32 @@ void Profile::forget_blocks() {
   splits_lanes = false;
   protocols.clear();
   protocol = {};
+  in_switch.clear();
+}
+
+double SwitchOps::fixed_s(double bytes) const {
+  const Slices* const cut = slices_for(bytes);
+  if (cut == nullptr || cut->bytes <= 0) return slice_s;
+  return slice_s * std::max(1.0, std::ceil(bytes / cut->bytes * (1 - kTolerance)));
+}
+
+double SwitchOps::wire_of(double bytes) const {
+  const Slices* const cut = slices_for(bytes);
+  return cut == nullptr || cut->wire <= 0 ? wire : cut->wire;
+}
+
+const SwitchOps::Slices* SwitchOps::slices_for(double bytes) const {
+  const auto found = std::ranges::find_if(slices, [&](const Slices& one) {
+    return one.below_bytes <= 0 || bytes < one.below_bytes * (1 - kTolerance);
+  });
+  return found == slices.end() ? nullptr : &*found;
+}
+
+const SwitchOps* Profile::switch_ops(std::string_view model, bool in_network) const {
+  static const std::string kNetwork = "network";
+  const auto found = in_network ? in_switch.find(kNetwork) : entry_of(in_switch, model);
+  return found == in_switch.end() || (!in_network && found->first == kNetwork) ? nullptr
+                                                                               : &found->second;
 }
 
 std::string cost_text(const Profile& profile, const std::string& link_kind, LinkClass link_class) {
@@ -43,16 +88,8 @@ std::string cost_text(const Profile& profile, const std::string& link_kind, Link
 }
 
 double figure_of(const std::map<std::string, double>& by_model, std::string_view model) {
-  constexpr std::string_view kOther = "other";
-  const std::string* best = nullptr;
-  double figure = 0;
-  for (const auto& [beginning, value] : by_model) {
-    const bool fits = beginning == kOther ? best == nullptr : model.starts_with(beginning);
-    if (!fits || (best != nullptr && best->size() > beginning.size())) continue;
-    if (beginning != kOther) best = &beginning;
-    figure = value;
-  }
-  return figure;
+  const auto found = entry_of(by_model, model);
+  return found == by_model.end() ? 0 : found->second;
 }
 
 std::string lower_case(std::string_view name) {

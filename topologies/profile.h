@@ -51,6 +51,32 @@ struct Protocol {
   bool over_host_links = true;      ///< false: between GPUs it needs the GPU fabric or a network
 };
 
+/// What ops in a switch (Op::in_switch) cost.
+struct SwitchOps {
+  /// Blocks pass on an op in slices.
+  struct Slices {
+    double below_bytes = 0;  ///< of ops that move less than this; 0: of all others
+    double bytes = 0;        ///< of a slice
+    double wire = 0;         ///< SwitchOps::wire of these; 0: that
+    bool operator==(const Slices&) const = default;
+  };
+  /// Bytes that keep links busy for every byte of data, where those of other ops are 1: switches
+  /// read and store at a lower rate than kernels write.
+  double wire = 1;
+  double call_s = 0;           ///< of a collective that has such ops, beside all else
+  double slice_s = 0;          ///< a slice holds its block so long beside its bytes
+  std::vector<Slices> slices;  ///< in order of sizes; empty: one slice
+
+  /// For an op of `bytes`: what it costs beside its bytes, and what these are on the wire.
+  double fixed_s(double bytes) const;
+  double wire_of(double bytes) const;
+
+  bool operator==(const SwitchOps&) const = default;
+
+ private:
+  const Slices* slices_for(double bytes) const;
+};
+
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.
 struct Profile {
   std::string name;            ///< "ideal", "kernel:ll", or the user's
@@ -71,6 +97,10 @@ struct Profile {
   /// one block.
   bool splits_lanes = false;
   int fifo_steps = 0;  ///< of a FIFO from a block to a peer (Protocol::step_bytes)
+  /// By the beginning of the GPU's model, "other" for the rest, and "network" for switches of the
+  /// network. Empty: no kernel here makes ops in switches; and those that do, do so with the
+  /// protocol for bulk data.
+  std::map<std::string, SwitchOps> in_switch;
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
   std::vector<Protocol> protocols;           ///< those there are, the one for bulk data first
   Protocol protocol;                         ///< the one in use
@@ -78,6 +108,8 @@ struct Profile {
   /// As the runtime does with this protocol: named "kernel:ll", its call costs included.
   /// \pre it is one of `protocols`
   Profile under(const std::string& protocol_name) const;
+  /// Null when there is none: for GPUs of this model, in a switch of the network or else near them.
+  const SwitchOps* switch_ops(std::string_view model, bool in_network) const;
   /// Leaves out blocks, protocols and the cost of a call: for what was measured op by op.
   void forget_blocks();
 };

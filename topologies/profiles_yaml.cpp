@@ -99,6 +99,36 @@ void read_protocols(const YamlValue& value, Profile& profile) {
   }
 }
 
+void read_switch_ops(const YamlValue& value, Profile& profile) {
+  constexpr double kKib = 1024;
+  YamlMap table(value, fmt::format("'in_switch' of profile {}", quote(profile.name)));
+  for (const auto& [model, costs] : table.entries()) {
+    SwitchOps& ops = profile.in_switch[model];
+    const std::string what = fmt::format("ops in switches of {}", quote(model));
+    YamlMap map(costs, what);
+    ops.wire = read_figure(map, "wire", kWire, ops.wire);
+    ops.call_s = read_seconds(map, "call_us", ops.call_s);
+    ops.slice_s = read_seconds(map, "slice_us", ops.slice_s);
+    const YamlValue slices = map.get("slices");
+    if (slices.present()) ops.slices.clear();
+    for (const YamlValue& one : slices.items("'slices'")) {
+      YamlMap entry(one, "slices of " + what);
+      entry.need("kib");
+      const double previous = ops.slices.empty() ? 0 : ops.slices.back().below_bytes;
+      SwitchOps::Slices& cut = ops.slices.emplace_back();
+      cut.bytes = kKib * read_figure(entry, "kib", kKibibytes, 0);
+      cut.below_bytes = kKib * read_figure(entry, "below_kib", kKibibytes, 0);
+      cut.wire = read_figure(entry, "wire", kWire, 0);
+      entry.finish();
+      const bool is_open = cut.below_bytes <= 0;
+      if (ops.slices.size() > 1 && (previous <= 0 || (!is_open && cut.below_bytes <= previous))) {
+        one.problem("slices must come in order of 'below_kib'; only the last may be without");
+      }
+    }
+    map.finish();
+  }
+}
+
 /// A profile that says `like: kernel` begins with that one's figures.
 void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profile& profile) {
   const YamlValue value = map.get("like");
@@ -141,6 +171,7 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   profile.fifo_steps = read_whole(map, "fifo_steps", kCount, profile.fifo_steps);
   read_link_profiles(map.get("links"), kinds, profile);
   read_protocols(map.get("protocols"), profile);
+  read_switch_ops(map.get("in_switch"), profile);
   map.finish();
 }
 

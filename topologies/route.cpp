@@ -86,7 +86,11 @@ struct Router::Impl {
         profile(std::move(rates)),
         scope(links),
         graph(machine, capacities(machine, profile)),
-        accesses(machine.nodes.size()) {}
+        accesses(machine.nodes.size()) {
+    for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
+      if (machine.node(id).combines) combining.push_back(id);
+    }
+  }
 
   const Node& node(NodeId id) const { return topology.node(id); }
   bool is_gpu(NodeId id) const { return node(id).kind == NodeKind::gpu; }
@@ -105,16 +109,21 @@ struct Router::Impl {
   std::optional<Route> compute_via(const Router& router, NodeId from, NodeId to, NodeId via) const;
   std::optional<Route> compute_along(const Router& router, NodeId from, NodeId to,
                                      const std::vector<NodeId>& vias) const;
+  std::optional<NodeId> find_switch(const Router& router, const std::vector<NodeId>& nodes,
+                                    std::optional<NodeId> named) const;
 
   const Topology& topology;
   const Profile profile;
   const LinkScope scope;
   const LinkGraph graph;
+  std::vector<NodeId> combining;  ///< switches
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
   std::unordered_map<std::uint64_t, std::optional<Route>> routes;
   std::map<std::vector<NodeId>, std::unordered_map<std::uint64_t, std::optional<Route>>> via_routes;
+  /// Router::combining_switch, by the switch named and the nodes.
+  std::map<std::pair<NodeId, std::vector<NodeId>>, std::optional<NodeId>> switches;
   /// Paths as text, so that a text met in a million ops is taken apart once.
   std::map<std::string, std::vector<NodeId>, std::less<>> via_texts;
 };
@@ -406,6 +415,37 @@ const Route* Router::route(NodeId from, NodeId to, std::string_view path) const 
 }
 
 std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop(from, to); }
+
+std::optional<NodeId> Router::Impl::find_switch(const Router& router,
+                                                const std::vector<NodeId>& nodes,
+                                                std::optional<NodeId> named) const {
+  std::optional<NodeId> best;
+  std::size_t best_hops = 0;
+  for (const NodeId candidate : combining) {
+    if (named && candidate != *named) continue;
+    const bool in_network = node(candidate).kind == NodeKind::fabric;
+    if (profile.switch_ops(node(nodes.front()).model, in_network) == nullptr) continue;
+    const Route* first = router.route(nodes.front(), candidate);
+    if (first == nullptr || (best && first->hops.size() >= best_hops)) continue;
+    const bool joins_all = std::ranges::all_of(nodes, [&](NodeId one) {
+      const Route* way = router.route(one, candidate);
+      const RouteKind wanted = in_network ? RouteKind::network : RouteKind::gpu_fabric;
+      return way != nullptr && way->kind == wanted && !passes_gpu(topology, *way);
+    });
+    if (!joins_all) continue;
+    best = candidate;
+    best_hops = first->hops.size();
+  }
+  return best;
+}
+
+std::optional<NodeId> Router::combining_switch(const std::vector<NodeId>& nodes,
+                                               std::optional<NodeId> named) const {
+  CHECK(!nodes.empty());
+  const auto [known, is_new] = impl_->switches.try_emplace({named.value_or(-1), nodes});
+  if (is_new) known->second = impl_->find_switch(*this, nodes, named);
+  return known->second;
+}
 
 double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
 

@@ -31,9 +31,16 @@ struct Node {
   std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
   int peer_limit = 0;      ///< maximum number of peers that a GPU can map at once; 0: no limit
   int copy_engines = 0;    ///< described only, no simulation depends on it; 0: not known
-  double speed = 1;        ///< of computation (Program::durations_s), relative to its model
-  std::string what_if;     ///< changes made by name: "speed=x0.5,memory_gbps=700"; empty: none
+  /// A switch that adds up what it reads at several GPUs, and stores to several: NVLS, SHARP.
+  bool combines = false;
+  double speed = 1;     ///< of computation (Program::durations_s), relative to its model
+  std::string what_if;  ///< changes made by name: "speed=x0.5,memory_gbps=700"; empty: none
 };
+
+/// Whether it is one of those that may combine.
+inline bool is_switch(const Node& node) {
+  return node.kind == NodeKind::nvswitch || node.kind == NodeKind::fabric;
+}
 
 /// How the two directions of a link share its bandwidth. `full`:
 /// each direction has `gbps`. `half`: both directions share

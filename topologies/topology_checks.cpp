@@ -95,6 +95,10 @@ class Checker {
     check(kLimit, "peer_limit", node.peer_limit);
     check(kLimit, "copy_engines", node.copy_engines);
     check(kSpeed, "speed", node.speed);
+    if (node.combines && !is_switch(node)) {
+      add(Part::node, index, fmt::format("{} combines, but is no switch", node.name),
+          "nodes of kind nvswitch and fabric can");
+    }
   }
 
   bool is_node(NodeId id) const {
@@ -220,6 +224,12 @@ class Checker {
       check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
     }
     check(kSeconds, "'message_s'", profile.message_s);
+    for (const auto& [model, ops] : profile.in_switch) {
+      const std::string of = " of ops in switches of " + model;
+      check(kWire, "'wire'" + of, ops.wire);
+      check(kSeconds, "'call_s'" + of, ops.call_s);
+      check(kSeconds, "'slice_s'" + of, ops.slice_s);
+    }
     check(kLimit, "'blocks'", profile.blocks);
     check(kLimit, "'fifo_steps'", profile.fifo_steps);
     for (const Protocol& protocol : profile.protocols) {

@@ -113,6 +113,7 @@ class MachineReader {
     node.access_gbps = read_figure(map, "access_gbps", kGbps, node.access_gbps);
     node.peer_limit = read_whole(map, "peer_limit", kLimit, node.peer_limit);
     node.copy_engines = read_whole(map, "copy_engines", kLimit, node.copy_engines);
+    node.combines = map.boolean("combines", node.combines);
     node.speed = read_figure(map, "speed", kSpeed, node.speed);
   }
 

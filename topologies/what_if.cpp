@@ -55,6 +55,7 @@ struct Figure {
   bool is_whole = false;
   bool zero_is_value = false;  ///< else 0 says that the figure is not known, or no limit
   bool of_gpus = false;        ///< and not of CPUs
+  bool of_switches = false;    ///< and of nothing else
 };
 
 /// What was measured on a link keeps its part of theory.
@@ -113,6 +114,13 @@ const std::array kNodeFigures = {
         .set = [](Node& node, double value) { node.copy_engines = static_cast<int>(value); },
         .is_whole = true,
         .of_gpus = true},
+    Figure<Node>{.name = "combines",
+                 .range = kYesOrNo,
+                 .get = [](const Node& node) { return double(node.combines); },
+                 .set = [](Node& node, double value) { node.combines = value != 0; },
+                 .is_whole = true,
+                 .zero_is_value = true,
+                 .of_switches = true},
 };
 
 template <class Figures>
@@ -216,10 +224,14 @@ class Changer {
 
   /// Whether a node is one that has such a figure.
   bool has(const Node& node, const Figure<Node>& figure, const MachineChange& change) {
-    if (node.kind == NodeKind::gpu || (node.kind == NodeKind::cpu && !figure.of_gpus)) return true;
+    const bool is_cpu = node.kind == NodeKind::cpu;
+    const bool computes = node.kind == NodeKind::gpu || (is_cpu && !figure.of_gpus);
+    if (figure.of_switches ? is_switch(node) : computes) return true;
+    const char* lack = figure.of_switches ? "not an NVSwitch or a switch of the network"
+                       : figure.of_gpus   ? "not a GPU"
+                                          : "neither a GPU nor a CPU";
     problem(fmt::format("{}: {} is {}, and has no {}", printable(to_string(change)),
-                        printable(node.name),
-                        figure.of_gpus ? "not a GPU" : "neither a GPU nor a CPU", figure.name),
+                        printable(node.name), lack, figure.name),
             "links have gbps, latency_us and count");
     return false;
   }

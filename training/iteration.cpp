@@ -155,7 +155,8 @@ class IterationWriter {
       };
       touch(lane.first);
       if (op.kind == OpKind::combine) {
-        touch(place_of(stage, op.dst.place));
+        for_each_destination(stage, op,
+                             [&](const Operand& dst) { touch(place_of(stage, dst.place)); });
         for (const Operand& source : stage.sources_of(op)) touch(place_of(stage, source.place));
       }
       append(share_of(stage, op, units, begin, lane), dependencies);
@@ -190,6 +191,7 @@ class IterationWriter {
     for (const Operand& source : stage.sources_of(op)) {
       made_.program.sources.push_back(place(source));
     }
+    for (const Operand& copy : stage.copies_of(op)) made_.program.sources.push_back(place(copy));
     if (op.via >= 0) share.via = via_id(stage.vias[op.via]);
     return share;
   }

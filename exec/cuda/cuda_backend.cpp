@@ -213,6 +213,9 @@ CudaBackend::CudaBackend(std::vector<int> devices, UnnamedDevices unnamed)
 CudaBackend::~CudaBackend() = default;
 
 std::optional<std::string> CudaBackend::unsupported(const Program& program, const Target&) const {
+  if (std::ranges::any_of(program.ops, &Op::in_switch)) {
+    return "the program has ops in switches, which this back end does not carry out";
+  }
   if (program.ops.size() <= kMaxOps) return std::nullopt;
   return fmt::format("the program has {} ops, but graphs may have at most {}; use larger chunks",
                      program.ops.size(), kMaxOps);

@@ -187,8 +187,14 @@ LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered
   return [&data, &lowered, &memory, sources = std::move(sources)](OpId id) {
     const Op& op = data.program.ops[id];
     const LoweredOp& target = lowered.ops[id];
-    combine(data.type, data.op, memory.at(target.dst),
-            std::span(sources).subspan(op.src_begin, op.src_count), target.elements);
+    std::byte* const result = memory.at(target.dst);
+    combine(data.type, data.op, result, std::span(sources).subspan(op.src_begin, op.src_count),
+            target.elements);
+    // What a switch stores to all of them.
+    const auto bytes = static_cast<std::size_t>(target.elements) * size_of(data.type);
+    for (const BufferOffset& copy : lowered.copies_of(op)) {
+      if (bytes > 0) std::memcpy(memory.at(copy), result, bytes);
+    }
   };
 }
 

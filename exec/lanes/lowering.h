@@ -58,6 +58,10 @@ struct LanePrograms {
   std::span<const Command> commands_of(const Lane& lane) const {
     return {commands.data() + lane.begin, lane.end - lane.begin};
   }
+  /// Of an op in a switch, which has further destinations.
+  std::span<const BufferOffset> copies_of(const Op& op) const {
+    return {sources.data() + op.src_begin + op.src_count, op.copy_count};
+  }
   /// The op that a command waits for its turn of, carries out, or records the event of.
   OpId op_at(std::uint32_t command) const;
 };

@@ -153,7 +153,8 @@ class Judge {
           EXPECT_GT(report.time_s, 0);
         }
       }
-      if (elements == 13 || elements == 1031) check_streams(program, elements);
+      const bool in_switches = std::ranges::any_of(program.ops, &Op::in_switch);
+      if (!in_switches && (elements == 13 || elements == 1031)) check_streams(program, elements);
     }
   }
 
@@ -289,6 +290,36 @@ TEST(ConformanceOfRelays, RightOnEveryBackEnd) {
         judge.check(chunk(program, {3, 1}), what + ", cut in three");
       }
     }
+  }
+}
+
+/// Switches that add up and multicast: one for all GPUs, and one in each of three machines.
+TEST(ConformanceInSwitches, RightOnEveryBackEnd) {
+  struct Switched {
+    const char* machine;
+    std::vector<int> gpus;
+  };
+  for (const auto& [machine, gpus] :
+       {Switched{"dgx-h100", {6, 1, 3}}, Switched{"gb200-nvl72", {70, 4, 0, 33, 5}},
+        Switched{"dgx-h100:nodes=3", {9, 17, 3, 1, 23, 8}}}) {
+    Judge judge(machine, "kernel", LinkScope::all, gpus);
+    int served = 0;
+    for (const Collective collective : find_algorithm("nvls")->collectives) {
+      const int root = info(collective).rooted ? 1 : 0;
+      for (const bool in_place : {false, true}) {
+        const BuildRequest request =
+            request_for(collective, root, in_place, judge.router(), judge.placement());
+        const AlgorithmChoice choice = parse_algorithm("nvls:channels=2");
+        if (unsupported(choice, request)) continue;
+        const Program program = build(choice, request);
+        const std::string what = fmt::format("{} on {}", to_string(collective), machine);
+        EXPECT_TRUE(std::ranges::any_of(program.ops, &Op::in_switch)) << what;
+        judge.check(program, what);
+        judge.check(chunk(program, {3, 1}), what + ", cut in three");
+        ++served;
+      }
+    }
+    EXPECT_EQ(served, std::string_view(machine).ends_with("nodes=3") ? 2 : 10);
   }
 }
 

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
     Machines, Engines,
     testing::Combine(testing::Values("dgx1-v100", "p2.8xlarge", "mist:nodes=2", "kesch",
                                      "torus:x=3,y=2,z=2,gbps=20,latency_us=1,forward=1",
-                                     "switch:n=12,gbps=50"),
+                                     "switch:n=12,gbps=50,nvswitch0.combines=1"),
                      testing::Values("ideal", "kernel", "copy_engine")),
     [](const auto& param) {
       const std::string machine = std::get<0>(param.param);

@@ -28,11 +28,11 @@ class RandomProgram {
     static const std::vector<std::string> kNames = {"ring", "k-nomial:k=3", "two words",
                                                     "a\"b\\c#\x01", ""};
     Builder builder(kNames[pick(0, 4)], contract_);
-    const auto hosts = static_cast<int>(pick(0, 2));
-    for (int host = 0; host < hosts; ++host) builder.add_host();
+    hosts_ = static_cast<int>(pick(0, 2));
+    for (int host = 0; host < hosts_; ++host) builder.add_host();
     const auto relays = static_cast<int>(pick(0, 2));
     for (int relay = 0; relay < relays; ++relay) builder.add_relay();
-    places_ = contract_.ranks + hosts + relays;
+    places_ = contract_.ranks + hosts_ + relays;
     const std::int64_t count = pick(0, static_cast<std::int64_t>(options_.max_ops));
     for (std::int64_t i = 0; i < count; ++i) {
       const OpId op = pick(0, 9) == 0 ? add_busy(builder) : add_combine(builder);
@@ -94,20 +94,53 @@ class RandomProgram {
       if (src == dst || !overlaps_dst(src)) srcs.push_back(src);
     }
     if (srcs.empty()) srcs.push_back(dst);
+    if (pick(0, 4) == 0) return add_in_switch(builder, dst, srcs);
     OpOptions how{.lane = static_cast<int>(pick(0, 2))};
     if (pick(0, 2) == 0) how.at = srcs[pick(0, static_cast<std::int64_t>(srcs.size()) - 1)].place;
     if (pick(0, 4) == 0) how.via = kVias[pick(0, 2)];
     return builder.combine(dst, srcs, how);
   }
 
+  /// With the operands that a switch reaches, each place once, and perhaps further destinations.
+  OpId add_in_switch(Builder& builder, const Slice& dst, const std::vector<Slice>& srcs) {
+    const auto is_gpu = [&](const Slice& slice) {
+      return place_number_of(slice.place) != PlaceKind::host;
+    };
+    const auto add = [&](std::vector<Slice>& slices, const Slice& slice) {
+      const bool is_known = std::ranges::any_of(
+          slices, [&](const Slice& other) { return other.place == slice.place; });
+      if (is_gpu(slice) && !is_known) slices.push_back(slice);
+    };
+    std::vector<Slice> read, written;
+    for (const Slice& src : srcs) add(read, src);
+    add(written, dst);
+    for (std::int64_t k = pick(0, 3); k > 0; --k) {
+      const Slice other = random_slice(dst.begin % block_units(contract_), dst.length);
+      const bool clashes = std::ranges::any_of(
+          read, [&](const Slice& src) { return !(src == other) && overlap(src, other); });
+      if (!clashes) add(written, other);
+    }
+    if (read.empty() || written.empty()) return builder.combine(dst, srcs);
+    OpOptions how{.lane = static_cast<int>(pick(0, 2))};
+    if (pick(0, 2) == 0) how.at = written.back().place;
+    return builder.in_switch(written, read, how);
+  }
+
+  PlaceKind place_number_of(PlaceId place) const {
+    if (place < contract_.ranks) return PlaceKind::rank;
+    return place < contract_.ranks + hosts_ ? PlaceKind::host : PlaceKind::relay;
+  }
+
   std::mt19937_64& random_;
   const RandomProgramOptions& options_;
   Contract contract_;
+  int hosts_ = 0;
   int places_ = 0;
 };
 
 /// A program that the builder accepts, but that computes nothing meaningful: copies and combines of
-/// one to three sources between random places, computes, several lanes, carriers, nodes on the way.
+/// one to three sources between random places, some in switches, computes, several lanes, nodes on
+/// the way.
 inline Program random_program(std::mt19937_64& random, const RandomProgramOptions& options = {}) {
   return RandomProgram(random, options).make();
 }
@@ -144,9 +177,14 @@ inline bool touch_same_units(const Program& program, const Op& a, const Op& b) {
     return false;
   };
   if (a.kind != OpKind::combine || b.kind != OpKind::combine) return false;
-  bool found = overlap(a.dst, b.dst);
-  for (const Operand& src : program.sources_of(b)) found = found || overlap(a.dst, src);
-  for (const Operand& src : program.sources_of(a)) found = found || overlap(src, b.dst);
+  bool found = false;
+  for_each_destination(program, a, [&](const Operand& x) {
+    for_each_destination(program, b, [&](const Operand& y) { found = found || overlap(x, y); });
+    for (const Operand& src : program.sources_of(b)) found = found || overlap(x, src);
+  });
+  for_each_destination(program, b, [&](const Operand& y) {
+    for (const Operand& src : program.sources_of(a)) found = found || overlap(src, y);
+  });
   return found;
 }
 

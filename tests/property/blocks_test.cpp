@@ -93,7 +93,7 @@ TEST_P(Blocks, NeverMoreInFlightThanThereAre) {
 
 INSTANTIATE_TEST_SUITE_P(Machines, Blocks,
                          testing::Values("dgx1-v100", "dgx-a100", "mist:nodes=2", "p2.8xlarge",
-                                         "mi300x", "switch:n=5,gbps=50"),
+                                         "mi300x", "dgx-h100", "switch:n=5,gbps=50"),
                          [](const auto& param) {
                            std::string name;
                            for (const char letter : std::string(param.param)) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/switches.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace espalier {
+
+std::optional<SwitchUse> switch_of(const Program& program, const Op& op, const Target& target) {
+  std::vector<NodeId> gpus = {node_of(program, target.placement, op.at)};
+  const auto add = [&](const Operand& operand) {
+    gpus.push_back(node_of(program, target.placement, operand.place));
+  };
+  for (const Operand& source : program.sources_of(op)) add(source);
+  for_each_destination(program, op, add);
+  std::sort(gpus.begin() + 1, gpus.end());
+  gpus.erase(std::unique(gpus.begin() + 1, gpus.end()), gpus.end());
+
+  const Router& router = *target.router;
+  const Topology& topology = router.topology();
+  std::optional<NodeId> named;
+  if (op.via >= 0) {
+    named = topology.find(program.vias[static_cast<std::size_t>(op.via)]);
+    if (!named) return std::nullopt;
+  }
+  const std::optional<NodeId> found = router.combining_switch(gpus, named);
+  if (!found) return std::nullopt;
+  const bool in_network = topology.node(*found).kind == NodeKind::fabric;
+  return SwitchUse{*found,
+                   router.profile().switch_ops(topology.node(gpus.front()).model, in_network)};
+}
+
+double switch_call_s(const Program& program, const Target& target) {
+  double call_s = 0;
+  std::set<PlaceId> seen;
+  for (const Op& op : program.ops) {
+    if (!op.in_switch || !seen.insert(op.at).second) continue;
+    if (const auto use = switch_of(program, op, target)) {
+      call_s = std::max(call_s, use->costs->call_s);
+    }
+  }
+  return call_s;
+}
+
+}  // namespace espalier
