@@ -171,9 +171,14 @@ void keep_parts(Builder& builder, Lanes& lanes, std::int64_t part) {
   }
 }
 
+BlinkShares shares_of(const BuildRequest& request) {
+  return request.parameter("printed") == 1 ? BlinkShares::printed : BlinkShares::best;
+}
+
 Forest plan_trees(const BuildRequest& request) {
   if (request.ranks == 1) return nothing_to_send(request.collective);
-  return plan_blink(request.collective, request.root, *request.router, *request.placement);
+  return plan_blink(request.collective, request.root, *request.router, *request.placement,
+                    shares_of(request));
 }
 
 Program write_blink(const BuildRequest& request, const Forest& forest) {
@@ -199,11 +204,12 @@ Program write_blink(const BuildRequest& request, const Forest& forest) {
   return builder.finish();
 }
 
-std::optional<std::string> no_groups(const BuildRequest& request) {
+std::optional<std::string> why_not(const BuildRequest& request) {
   if (request.ranks == 1) return std::nullopt;
-  const std::string why_not = no_blink_groups(*request.router, *request.placement);
+  const std::string why_not =
+      no_blink_plan(request.collective, *request.router, *request.placement, shares_of(request));
   if (why_not.empty()) return std::nullopt;
-  return "blink needs one or two groups of fully connected GPUs: " + why_not;
+  return why_not;
 }
 
 }  // namespace
@@ -218,10 +224,17 @@ const Algorithm& blink_algorithm() {
       .paper = "Blink, SysML 2018",
       .collectives = {Collective::broadcast, Collective::gather, Collective::allgather,
                       Collective::allreduce, Collective::reduce, Collective::reducescatter},
+      .parameters = {{"printed",
+                      "1: the protocols that the paper prints, with equal parts; 0: all ways that "
+                      "they leave open, and the best shares",
+                      0,
+                      0,
+                      1,
+                      {1}}},
       .pipelined = true,
       .needs_machine = true,
       .max_ranks = kMaxBlinkRanks,
-      .unsupported = no_groups,
+      .unsupported = why_not,
       .plan = plan_trees,
       .write = write_blink};
   return algorithm;

@@ -278,40 +278,75 @@ int exchange_at_crossing(const BlinkTrees& trees, Candidate& tree) {
   return std::max(crossings[0].first, crossings[0].second);
 }
 
-}  // namespace
+/// Trees, their weights in units of a block, and the rate at which a block moves, if it is known.
+struct Plan {
+  std::vector<Candidate> trees;
+  std::vector<std::int64_t> weights;
+  std::int64_t block = 1;
+  Rational rate = 0;
+};
 
-std::string no_blink_groups(const Router& router, const Placement& placement) {
-  return find_blink_groups(router, placement).why_not;
+Plan best_plan(Collective collective, int root, const Router& router, const Placement& placement,
+               const BlinkTrees& trees) {
+  Plan plan;
+  plan.trees = candidates(collective, root, static_cast<int>(placement.ranks.size()), trees);
+  const int demands = plan.trees.back().demand + 1;
+  const Shares shares = best_shares(plan.trees, demands, BlinkLoads(collective, router, placement));
+  plan.block = units_per_block(shares);
+  plan.weights = whole_units(plan.trees, demands, shares, plan.block);
+  plan.rate = shares.rate;
+  return plan;
 }
 
-Forest plan_blink(Collective collective, int root, const Router& router,
-                  const Placement& placement) {
-  const BlinkGroups groups = find_blink_groups(router, placement);
-  CHECK(groups.why_not.empty());
-  const int n = static_cast<int>(placement.ranks.size());
-  const BlinkTrees trees(router, placement, groups);
-  std::vector<Candidate> tried = candidates(collective, root, n, trees);
-  const int demands = tried.back().demand + 1;
-  const Shares shares = best_shares(tried, demands, BlinkLoads(collective, router, placement));
-  const std::int64_t block = units_per_block(shares);
-  const std::vector<std::int64_t> weights = whole_units(tried, demands, shares, block);
+Plan printed_plan(Collective collective, int root, const BlinkTrees& trees) {
+  Plan plan;
+  for (TreeEdges& edges : collective == Collective::allreduce ? trees.printed_allreduce()
+                                                              : trees.printed_broadcast(root)) {
+    const int top = edges.front().first;
+    plan.trees.push_back({0, top, std::move(edges)});
+  }
+  plan.weights.assign(plan.trees.size(), 1);
+  plan.block = static_cast<std::int64_t>(plan.trees.size());
+  return plan;
+}
 
+}  // namespace
+
+std::string no_blink_plan(Collective collective, const Router& router, const Placement& placement,
+                          BlinkShares shares) {
+  const BlinkGroups found = find_blink_groups(router, placement);
+  if (!found.why_not.empty())
+    return "blink needs one or two groups of fully connected GPUs: " + found.why_not;
+  if (shares == BlinkShares::best || collective == Collective::allreduce) return {};
+  if (collective != Collective::broadcast) {
+    return "the paper prints protocols for broadcast and allreduce only";
+  }
+  return found.groups.size() == 1 ? "" : "the paper prints a broadcast within one group only";
+}
+
+Forest plan_blink(Collective collective, int root, const Router& router, const Placement& placement,
+                  BlinkShares shares) {
+  CHECK(no_blink_plan(collective, router, placement, shares).empty());
+  const int n = static_cast<int>(placement.ranks.size());
+  const BlinkTrees trees(router, placement, find_blink_groups(router, placement));
+  Plan plan = shares == BlinkShares::best ? best_plan(collective, root, router, placement, trees)
+                                          : printed_plan(collective, root, trees);
   const int blocks = info(collective).blocked ? n : 1;
-  const Rational algbw = shares.rate * blocks;
-  Forest forest{collective, block * blocks, {}, rounded_gbps(algbw), exact_gbps(algbw)};
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    if (weights[i] == 0) continue;
+  const Rational algbw = plan.rate * blocks;
+  Forest forest{collective, plan.block * blocks, {}, rounded_gbps(algbw), exact_gbps(algbw)};
+  for (std::size_t i = 0; i < plan.trees.size(); ++i) {
+    if (plan.weights[i] == 0) continue;
     const int partner =
-        collective == Collective::allreduce ? exchange_at_crossing(trees, tried[i]) : -1;
-    PlannedTree tree{tried[i].root, 0, {}, partner};
-    for (const auto& [parent, child] : tried[i].edges) {
+        collective == Collective::allreduce ? exchange_at_crossing(trees, plan.trees[i]) : -1;
+    PlannedTree tree{plan.trees[i].root, 0, {}, partner};
+    for (const auto& [parent, child] : plan.trees[i].edges) {
       tree.edges.push_back(
           {parent, child,
            switches_between(router, placement.ranks[static_cast<std::size_t>(parent)],
                             placement.ranks[static_cast<std::size_t>(child)])});
     }
-    const std::int64_t maximum = (block + kEqualParts - 1) / kEqualParts;
-    for (std::int64_t left = weights[i]; left > 0; left -= tree.weight) {
+    const std::int64_t maximum = (plan.block + kEqualParts - 1) / kEqualParts;
+    for (std::int64_t left = plan.weights[i]; left > 0; left -= tree.weight) {
       tree.weight = std::min(left, maximum);
       forest.trees.push_back(tree);
     }

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/words.h"
 #include "run/routes.h"
+#include "run/staging.h"
 #include "run/switches.h"
 #include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
@@ -60,6 +61,18 @@ std::string fitting_question(const ProgramFile& file, const Query& query, const 
                                   : "--relay names idle GPUs that may take part";
   }
   return {};
+}
+
+/// Where nothing but limits on peers keeps the machine from carrying out the program.
+std::optional<Staged> staged_instead(const Program& program, const Machine& machine) {
+  Topology unlimited = *machine.topology;
+  for (Node& node : unlimited.nodes) node.peer_limit = 0;
+  const Router router(unlimited, machine.router->profile(), machine.router->scope());
+  if (!check_routes(program, {&router, machine.placement}).empty()) return std::nullopt;
+  const Target target{machine.router.get(), machine.placement};
+  std::optional<Staged> staged = stage_beyond_peer_limits(program, target);
+  if (staged && !check_routes(staged->program, target).empty()) return std::nullopt;
+  return staged;
 }
 
 }  // namespace
@@ -147,6 +160,15 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   }
   built.notes = *request.notes;
   built.why_not = not_routable(*program, machine);
+  if (built.why_not && !choice.file) {
+    if (auto staged = staged_instead(*program, machine)) {
+      built.why_not.reset();
+      built.notes.push_back(fmt::format(
+          "GPUs can map fewer peers than they have here: {} exchange data through host memory",
+          counted(staged->pairs, "pair")));
+      program = std::make_shared<const Program>(std::move(staged->program));
+    }
+  }
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);
   return built;

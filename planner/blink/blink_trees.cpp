@@ -2,6 +2,8 @@
 #include "planner/blink/blink_trees.h"
 
 #include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/max_cardinality_matching.hpp>
 #include <limits>
 #include <tuple>
 
@@ -216,6 +218,43 @@ std::vector<TreeEdges> BlinkTrees::paths(int root, int source) const {
     }
   }
   return found;
+}
+
+std::vector<TreeEdges> BlinkTrees::printed_broadcast(int root) const {
+  const std::vector<int> rest = without(group_of(root), {root});
+  std::vector<TreeEdges> trees;
+  for (const int forwarder : rest) {
+    trees.push_back(joined({{root, forwarder}}, star(forwarder, without(rest, {forwarder}))));
+  }
+  return trees;
+}
+
+std::vector<TreeEdges> BlinkTrees::printed_allreduce() const {
+  std::vector<TreeEdges> trees;
+  if (groups_.groups.size() == 1) {
+    for (const int rank : groups_.groups[0]) {
+      trees.push_back(star(rank, without(groups_.groups[0], {rank})));
+    }
+    return trees;
+  }
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS>;
+  Graph links(gbps_.size());
+  for (const int a : groups_.groups[0]) {
+    for (const int b : groups_.groups[1]) {
+      if (gbps(a, b) > 0) add_edge(static_cast<std::size_t>(a), static_cast<std::size_t>(b), links);
+    }
+  }
+  std::vector<Graph::vertex_descriptor> counterpart(gbps_.size());
+  boost::edmonds_maximum_cardinality_matching(links, counterpart.data());
+  for (const int rank : groups_.groups[0]) {
+    const auto matched = counterpart[static_cast<std::size_t>(rank)];
+    if (matched == Graph::null_vertex()) continue;
+    const int partner = static_cast<int>(matched);
+    trees.push_back(
+        joined(joined(star(rank, without(groups_.groups[0], {rank})), {{rank, partner}}),
+               star(partner, without(groups_.groups[1], {partner}))));
+  }
+  return trees;
 }
 
 bool BlinkTrees::same_group(int a, int b) const { return &group_of(a) == &group_of(b); }

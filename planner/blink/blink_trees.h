@@ -47,6 +47,15 @@ class BlinkTrees {
   std::vector<TreeEdges> paths(int root, int source) const;
   bool same_group(int a, int b) const;
 
+  /// The trees of figure 1b, for a root whose group is all there is: to one GPU of the group each,
+  /// which forwards to the others.
+  std::vector<TreeEdges> printed_broadcast(int root) const;
+  /// The trees of figure 2, from which the message comes back the way it went: a GPU combines its
+  /// part of the message for its group. Where there are two groups, GPUs with a link to a
+  /// counterpart in the other have a part each, exchange it and forward the result; those without
+  /// have none.
+  std::vector<TreeEdges> printed_allreduce() const;
+
  private:
   const std::vector<int>& group_of(int rank) const;
   /// The members of the other group; none when there is one group.

@@ -130,6 +130,36 @@ TEST(Blink, AllreduceOnUnevenGroups) {
   EXPECT_NEAR(links({0, 1, 4, 5}), 4.0 / 3, 1e-12);
 }
 
+/// The protocols as printed, in links of 20 GB/s. With m pairs of counterparts (one group of m
+/// GPUs: m owners), a link between owners carries a part to be combined and a part of the result in
+/// each direction, 2 / m of the message; other links, and those across, half of that.
+TEST(Blink, AsPrintedHasEqualParts) {
+  const auto links = [](const std::vector<int>& gpus) {
+    Machine machine("dgx1-p100", gpus);
+    const Program program = machine.make("blink:printed=1", Collective::allreduce);
+    EXPECT_TRUE(verify(program).ok());
+    return plan_blink(Collective::allreduce, 0, machine.router, machine.placement,
+                      BlinkShares::printed)
+               .algbw_gbps /
+           20;
+  };
+  EXPECT_DOUBLE_EQ(links({0, 1, 2, 3}), 2);
+  EXPECT_DOUBLE_EQ(links({0, 1, 2}), 1.5);
+  EXPECT_DOUBLE_EQ(links({0, 1, 2, 3, 4, 5, 6, 7}), 2);
+  EXPECT_DOUBLE_EQ(links({0, 1, 2, 3, 4, 5, 6}), 1.5);
+  EXPECT_DOUBLE_EQ(links({0, 1, 2, 3, 4, 5}), 1);
+  EXPECT_DOUBLE_EQ(links({0, 1, 2, 3, 4}), 1);  // one part, over the link across
+
+  Machine quad("dgx1-p100", {0, 1, 2, 3});
+  const Forest trees =
+      plan_blink(Collective::broadcast, 2, quad.router, quad.placement, BlinkShares::printed);
+  EXPECT_EQ(trees.trees.size(), 3U);
+  EXPECT_EQ(trees.exact_algbw, "60");
+  EXPECT_TRUE(verify(quad.make("blink:printed=1", Collective::broadcast, 2)).ok());
+  EXPECT_NE(quad.refusal("blink:printed=1", Collective::gather), "");
+  EXPECT_NE(Machine("dgx1-p100").refusal("blink:printed=1", Collective::broadcast), "");
+}
+
 TEST(Blink, GainsOverOneRingOnFourToSevenP100s) {
   // The paper measures up to twice the throughput of NCCL with 4 to 7 GPUs. Against one ring both
   // ways: 4 GPUs 2 / (4/3) = 1.5, 6 GPUs 1.5 / (6/5) = 1.25, 7 GPUs 2 / (7/6) = 1.71; with 5 there
