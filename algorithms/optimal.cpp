@@ -5,6 +5,7 @@
 #include "algorithms/forest_program.h"
 #include "algorithms/path_program.h"
 #include "algorithms/schedules.h"
+#include "planner/inside_hosts.h"
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
@@ -35,8 +36,10 @@ Forest pack(const BuildRequest& request, const Router& router) {
 
 Forest plan_optimal(const BuildRequest& request) {
   if (request.ranks == 1) return nothing_to_send(request.collective);
-  return request.parameter("fabric") == 1 ? pack(request, request.fabric_router())
-                                          : pack(request, *request.router);
+  if (request.parameter("fabric") == 1) return pack(request, request.fabric_router());
+  Forest forest = pack(request, *request.router);
+  keep_inside_hosts(forest, *request.router, *request.placement);
+  return forest;
 }
 
 Program write_optimal(const BuildRequest& request, const Forest& planned) {

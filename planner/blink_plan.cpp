@@ -11,6 +11,7 @@
 #include "planner/blink/blink_trees.h"
 #include "planner/graph/exact.h"
 #include "planner/graph/link_resources.h"
+#include "planner/inside_hosts.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/packing_master.h"
 
@@ -256,16 +257,6 @@ TreeEdges rerooted(const TreeEdges& edges, int root) {
   return turned;
 }
 
-std::vector<NodeId> switches_between(const Router& router, NodeId from, NodeId to) {
-  std::vector<NodeId> path;
-  for (const Hop& hop : router.route(from, to)->hops) {
-    const Link& link = router.topology().link(hop.link);
-    path.push_back(hop.forward ? link.b : link.a);
-  }
-  path.pop_back();
-  return path;
-}
-
 /// Where a tree crosses between the groups exactly once, its two ends there exchange results.
 int exchange_at_crossing(const BlinkTrees& trees, Candidate& tree) {
   std::vector<std::pair<int, int>> crossings;
@@ -340,10 +331,9 @@ Forest plan_blink(Collective collective, int root, const Router& router, const P
         collective == Collective::allreduce ? exchange_at_crossing(trees, plan.trees[i]) : -1;
     PlannedTree tree{plan.trees[i].root, 0, {}, partner};
     for (const auto& [parent, child] : plan.trees[i].edges) {
-      tree.edges.push_back(
-          {parent, child,
-           switches_between(router, placement.ranks[static_cast<std::size_t>(parent)],
-                            placement.ranks[static_cast<std::size_t>(child)])});
+      tree.edges.push_back({parent, child,
+                            nodes_between(router, placement.ranks[static_cast<std::size_t>(parent)],
+                                          placement.ranks[static_cast<std::size_t>(child)])});
     }
     const std::int64_t maximum = (plan.block + kEqualParts - 1) / kEqualParts;
     for (std::int64_t left = plan.weights[i]; left > 0; left -= tree.weight) {

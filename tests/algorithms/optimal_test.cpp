@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithm `optimal` by simulation: 99 % of what the machine's bound allows.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -195,6 +197,30 @@ TEST(Optimal, PathsInPlaceAreAsFast) {
     EXPECT_GE(simulated_gbps(machine, in, 128 << 10),
               0.98 * simulated_gbps(machine, out, 128 << 10))
         << to_string(collective);
+  }
+}
+
+/// GPUs of a host that no NVLink joins, and one in another host: a plan by links alone would send
+/// part of what they exchange through NICs.
+TEST(Optimal, DataStaysInsideItsHost) {
+  for (const LinkScope scope : {LinkScope::all, LinkScope::detours}) {
+    Machine machine("dgx1-v100:nodes=2", {0, 3, 5, 6, 9}, scope, "kernel");
+    int left = 0;
+    for (const Collective collective : kPlanned) {
+      const BuildRequest request = machine.request(collective);
+      const Forest forest = plan(parse_algorithm("optimal"), request);
+      EXPECT_THAT(check_forest(forest, machine.router, machine.placement), testing::IsEmpty());
+      for (const PlannedTree& tree : forest.trees) {
+        for (const TreeEdge& edge : tree.edges) {
+          const bool is_inside = edge.parent < 4 && edge.child < 4;
+          left += is_inside && std::ranges::any_of(edge.path, [&](NodeId node) {
+                    return machine.topology.node(node).kind == NodeKind::fabric;
+                  });
+        }
+      }
+      expect_right_on(machine, machine.make("optimal:plan=1", collective), false);
+    }
+    EXPECT_EQ(left > 0, scope == LinkScope::detours);
   }
 }
 
