@@ -41,7 +41,9 @@ int dispatch(const std::vector<std::string>& words, const Console& console) {
     return 0;
   }
   for (const std::string& note : arguments.size_notes()) say(console, "note: " + note);
-  return verb->run(arguments, console);
+  const int code = verb->run(arguments, console);
+  for (const std::string& remark : arguments.remarks()) say(console, "note: " + remark);
+  return code;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -91,6 +92,11 @@ class Arguments {
       return std::nullopt;
     }
   }
+  /// What to say once the verb has run, such as what a reader had to guess. Each once.
+  void remark(const std::string& text) {
+    if (std::ranges::count(remarks_, text) == 0) remarks_.push_back(text);
+  }
+  const std::vector<std::string>& remarks() const { return remarks_; }
   /// Throws Error{usage} when there are problems.
   void finish() const { problems_.throw_if_any(ErrorKind::usage); }
 
@@ -108,6 +114,7 @@ class Arguments {
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
   std::vector<std::string> positionals_;
   DiagnosticList problems_;
+  std::vector<std::string> remarks_;
   std::map<std::string, std::string> outputs_;  ///< option by the file it writes
 };
 

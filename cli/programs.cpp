@@ -8,6 +8,7 @@
 #include "algorithms/program_file.h"
 #include "ir/chunk.h"
 #include "scenarios/chooser.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -20,7 +21,7 @@ std::optional<Machine> read_machine(Arguments& arguments) {
   if (spec.empty()) return std::nullopt;
   const std::vector<int> gpus = arguments.gpus("--gpus");
   auto topology = arguments.reading(
-      "--topology", [&] { return std::make_shared<const Topology>(load_topology(spec)); });
+      "--topology", [&] { return std::make_shared<const Topology>(open_machine(spec)); });
   const auto relays = read_relays(arguments, topology ? topology->get() : nullptr, gpus);
   if (!topology) return std::nullopt;
   Machine machine;

@@ -244,12 +244,16 @@ void show_topology(const Console& console, const Topology& topology) {
   show_links(console, topology, hosts);
   show_matrix(console, topology);
   show_profiles(console, topology);
-  if (!topology.sources.empty()) console.out << "\nSources\n";
-  for (const std::string& source : topology.sources) {
-    std::string item = wrap(source, console.width, "    ");
-    item[2] = '-';
-    console.out << item;
-  }
+  const auto list = [&](const char* title, const std::vector<std::string>& items) {
+    if (!items.empty()) console.out << '\n' << title << '\n';
+    for (const std::string& one : items) {
+      std::string item = wrap(one, console.width, "    ");
+      item[2] = '-';
+      console.out << item;
+    }
+  };
+  list("Notes", topology.notes);
+  list("Sources", topology.sources);
 }
 
 std::string topology_dot(const Topology& topology) {

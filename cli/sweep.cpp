@@ -13,6 +13,7 @@
 #include "ir/program.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -118,7 +119,10 @@ int read_machine(Arguments& arguments, Query& question) {
   question.topology = arguments.text("--topology");
   question.profile = arguments.text("--profile");
   if (!question.topology.empty()) {
-    machine = arguments.reading("--topology", [&] { return load_topology(question.topology); });
+    machine = arguments.reading("--topology", [&] { return open_machine(question.topology); });
+    for (const std::string& note : machine ? machine->notes : std::vector<std::string>()) {
+      arguments.remark(note);
+    }
   } else if (!takes(arguments.verb(), "--ranks") && !arguments.has_unknown()) {
     arguments.problem("no machine is given: --topology is missing", "espalier list topologies");
   }

@@ -14,6 +14,7 @@
 #include "report/trace.h"
 #include "scenarios/describe.h"
 #include "sim/simulator.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -81,7 +82,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   question.judge = false;
   if (!probed) {
     for (const std::string& doubt :
-         doubts_about(load_topology(where), !entry.has_devices, devices)) {
+         doubts_about(open_machine(where), !entry.has_devices, devices)) {
       say(console, "note: " + doubt);
     }
   }

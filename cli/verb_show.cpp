@@ -12,6 +12,8 @@
 #include "core/file.h"
 #include "ir/text.h"
 #include "scenarios/scenario.h"
+#include "formats/format.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 #include "training/model.h"
 
@@ -31,7 +33,8 @@ Thing thing_in_file(const std::string& text) {
   if (text.find("espalier.scenario/") != std::string::npos) return Thing::scenario;
   if (text.find("espalier.topology/") != std::string::npos) return Thing::topology;
   if (text.find("espalier.model/") != std::string::npos) return Thing::model;
-  return Thing::program;
+  const Format* foreign = recognise(text);
+  return foreign != nullptr && foreign->read_machine != nullptr ? Thing::topology : Thing::program;
 }
 
 /// Notes a problem when `spec` is nothing, or several things.
@@ -125,9 +128,9 @@ int run_show(Arguments& arguments, const Console& console) {
   switch (*thing) {
     case Thing::topology:
       if (arguments.given("--dot")) {
-        write_output(console, arguments.text("--dot"), topology_dot(load_topology(spec)));
+        write_output(console, arguments.text("--dot"), topology_dot(open_machine(spec)));
       } else {
-        show_topology(console, load_topology(spec));
+        show_topology(console, open_machine(spec));
       }
       break;
     case Thing::algorithm:

@@ -13,6 +13,7 @@
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 #include "sim/simulator.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -63,7 +64,7 @@ void read_step(Arguments& arguments, TrainingSweep& sweep) {
                    batch.value_or(1));
   } else if (question.model && sweep.ranks > 0) {
     try {
-      set_known_step(question, load_topology(question.exchange.topology), gpu_type, batch);
+      set_known_step(question, open_machine(question.exchange.topology), gpu_type, batch);
     } catch (const Error& error) {
       const Diagnostic& problem = error.diagnostics().front();
       arguments.problem(problem.message,
@@ -101,7 +102,7 @@ TrainingWords read_training(Arguments& arguments) {
   question.type = arguments.choice_among("--dtype", all_data_types());
   question.overlap = !arguments.flag("--no-overlap");
   if (sweep.ranks > 0) {
-    sweep.speeds = speeds_of(load_topology(question.exchange.topology), question.exchange.gpus);
+    sweep.speeds = speeds_of(open_machine(question.exchange.topology), question.exchange.gpus);
   }
   read_gpu_sets(arguments, sweep);
   read_step(arguments, sweep);

@@ -9,6 +9,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "scenarios/chooser.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -153,7 +154,7 @@ std::string BlockReader::read_algorithm(const YamlValue& value, const std::strin
 
 const Topology* BlockReader::load(const YamlValue& value, const std::string& topology) {
   auto [machine, is_new] = machines_.try_emplace(topology);
-  if (is_new) machine->second = located(value, [&] { return load_topology(topology); });
+  if (is_new) machine->second = located(value, [&] { return open_machine(topology); });
   return machine->second ? &*machine->second : nullptr;
 }
 

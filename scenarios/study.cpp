@@ -18,6 +18,7 @@
 #include "scenarios/chooser.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
+#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -104,7 +105,7 @@ Machine& Study::load(const Query& query) {
 std::shared_ptr<const Topology> Study::topology(const Query& query) {
   const std::string spec = machine_spec(query);
   auto& topology = cache_->topologies[spec];
-  if (!topology) topology = std::make_shared<const Topology>(load_topology(spec));
+  if (!topology) topology = std::make_shared<const Topology>(open_machine(spec));
   return topology;
 }
 

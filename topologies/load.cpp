@@ -27,13 +27,14 @@ constexpr std::string_view kNotMachines = "profiles.yaml";
 /// and the changes in their order.
 struct Spec {
   std::string name;
+  std::string as;  ///< a machine's name, for files that are not ours
   std::map<std::string, double> parameters;
   std::vector<MachineChange> changes;
 };
 
 bool is_path(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
-         name.ends_with(".yml");
+         name.ends_with(".yml") || name.ends_with(".xml") || name.ends_with(".txt");
 }
 
 /// At commas, but for those of a pattern such as "gpu[0,2]".
@@ -70,6 +71,10 @@ Spec parse_spec(const std::string& text) {
       continue;
     }
     const std::string_view value = trim(std::string_view(part).substr(equals + 1));
+    if (key == "as" && is_path(spec.name)) {
+      spec.as = value;
+      continue;
+    }
     const std::optional<double> number = parse_number(value);
     const bool is_change = is_change_key(key);
     if (!is_change && !number) {
@@ -213,9 +218,24 @@ bool is_generic(const std::string& name) {
   return std::ranges::count(generic_machines(), name, &GenericMachine::name) > 0;
 }
 
-Topology load_unchanged(const Spec& spec) {
+Topology load_unchanged(const Spec& spec, const ForeignReader& foreign) {
   if (is_path(spec.name)) {
-    return parse_topology(read_file(spec.name), spec.name, requested_nodes(spec));
+    const std::string text = read_file(spec.name);
+    if (foreign) {
+      if (auto machine = foreign(text, spec.name, spec.as)) {
+        if (requested_nodes(spec) > 1) {
+          throw Error(ErrorKind::usage, quote(spec.name) + " describes one machine, not a cluster",
+                      "write a YAML file with 'compose' to repeat it");
+        }
+        return std::move(*machine);
+      }
+    }
+    if (!spec.as.empty()) {
+      throw Error(ErrorKind::usage,
+                  quote(spec.name) + " leaves nothing out that 'as' could fill in",
+                  "'as' belongs to topology files of other programs");
+    }
+    return parse_topology(text, spec.name, requested_nodes(spec));
   }
   if (is_generic(spec.name)) return generic_topology(spec.name, spec.parameters);
   DiagnosticList problems;
@@ -227,9 +247,11 @@ Topology load_unchanged(const Spec& spec) {
 
 }  // namespace
 
-Topology load_topology(const std::string& text) {
+Topology load_topology(const std::string& text) { return load_topology(text, nullptr); }
+
+Topology load_topology(const std::string& text, const ForeignReader& foreign) {
   const Spec spec = parse_spec(text);
-  Topology topology = load_unchanged(spec);
+  Topology topology = load_unchanged(spec, foreign);
   DiagnosticList problems;
   change_machine(topology, spec.changes, problems);
   problems.throw_if_any(ErrorKind::usage);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,14 @@ namespace espalier {
 /// for an unknown name, parameter or change (with did-you-mean) and Error{input} with every problem
 /// of a file.
 Topology load_topology(const std::string& spec);
+
+/// Makes a machine of the text of a file that is not ours, where it knows the format. `as`: the
+/// machine that fills in what the file leaves out, as the user names it with "file.xml:as=NAME", or
+/// empty. Throws Error{input}.
+using ForeignReader = std::function<std::optional<Topology>(
+    const std::string& text, const std::string& file, const std::string& as)>;
+/// The same, where a path may also lead to such a file.
+Topology load_topology(const std::string& spec, const ForeignReader& foreign);
 
 /// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the
 /// cluster size. `file` names the text in messages, and `compose` looks for files beside it. Throws

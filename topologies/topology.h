@@ -75,6 +75,7 @@ struct Topology {
   std::string name;  ///< as the user asked for it: "mist:nodes=4"
   std::string title;
   std::vector<std::string> sources;
+  std::vector<std::string> notes;  ///< what its reader had to guess or leave out; of foreign files
   std::vector<Node> nodes;
   std::vector<Link> links;
   int hosts = 1;

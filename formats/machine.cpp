@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/machine.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "core/words.h"
+#include "formats/format.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+std::optional<Topology> read_foreign(const std::string& text, const std::string& file,
+                                     const std::string& as) {
+  const Format* format = recognise(text);
+  if (format == nullptr || format->read_machine == nullptr) return std::nullopt;
+  std::optional<Topology> filling;
+  if (!as.empty()) filling = load_topology(as);
+  return format->read_machine({text, file, filling ? &*filling : nullptr});
+}
+
+}  // namespace
+
+Topology open_machine(const std::string& spec) { return load_topology(spec, read_foreign); }
+
+}  // namespace espalier

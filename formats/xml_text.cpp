@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/xml_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "core/units.h"
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+constexpr int kMaxDepth = 64;
+
+std::size_t line_of(const std::vector<std::size_t>& starts, std::size_t offset) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(starts, offset) - starts.begin());
+}
+
+/// The first byte that is no UTF-8, or npos.
+std::size_t first_bad_byte(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const int more = lead < 0x80       ? 0
+                     : lead >> 5 == 6  ? 1
+                     : lead >> 4 == 14 ? 2
+                     : lead >> 3 == 30 ? 3
+                                       : -1;
+    if (more < 0 || i + static_cast<std::size_t>(more) >= text.size() + (more == 0 ? 1 : 0))
+      return i;
+    for (int k = 1; k <= more; ++k) {
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) >> 6) != 2) return i;
+    }
+    i += static_cast<std::size_t>(more) + 1;
+  }
+  return std::string_view::npos;
+}
+
+/// Levels of elements that are open at once, counted over the text: the tree is walked by calls.
+int depth_of(pugi::xml_node top) {
+  int deepest = 0, depth = 0;
+  pugi::xml_node node = top;
+  while (node) {
+    deepest = std::max(deepest, depth);
+    if (node.first_child()) {
+      node = node.first_child();
+      ++depth;
+      continue;
+    }
+    while (node && node != top && !node.next_sibling()) {
+      node = node.parent();
+      --depth;
+    }
+    if (!node || node == top) break;
+    node = node.next_sibling();
+  }
+  return deepest;
+}
+
+}  // namespace
+
+std::string element_name(pugi::xml_node node) { return fmt::format("<{}>", node.name()); }
+
+std::string attribute(pugi::xml_node node, const char* name) {
+  return std::string(trim(node.attribute(name).value()));
+}
+
+XmlText::XmlText(std::string_view text, std::string file)
+    : text_(text), file_(std::move(file)), line_starts_{0} {
+  for (std::size_t i = 0; i < text_.size(); ++i) {
+    if (text_[i] == '\n') line_starts_.push_back(i + 1);
+  }
+  const auto refuse = [&](std::size_t offset, const std::string& message,
+                          const std::string& suggestion = {}) {
+    const int line = static_cast<int>(line_of(line_starts_, offset));
+    throw Error(ErrorKind::input, {Diagnostic{"", message, suggestion, {file_, line, 0}}});
+  };
+  if (text_.size() > kMaxBytes) {
+    refuse(0, fmt::format("the file has {} bytes, more than the {} that are read", text_.size(),
+                          kMaxBytes));
+  }
+  for (const char* declaration : {"<!DOCTYPE", "<!ENTITY"}) {
+    const std::size_t at = text_.find(declaration);
+    if (at != std::string::npos) {
+      refuse(at, "document types (DOCTYPE) and entities are not read", "leave out the declaration");
+    }
+  }
+  if (const std::size_t bad = first_bad_byte(text_); bad != std::string_view::npos) {
+    refuse(bad, "the text is not well-formed: its encoding is not UTF-8");
+  }
+  const pugi::xml_parse_result parsed = document_.load_buffer(
+      text_.data(), text_.size(), pugi::parse_default | pugi::parse_fragment, pugi::encoding_utf8);
+  if (!parsed) {
+    const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0));
+    refuse(
+        std::min(offset, text_.size()),
+        fmt::format("the XML is not well-formed: {}", parsed.description()),
+        offset + 1 >= text_.size() ? "the file seems to be truncated: an element is unclosed" : "");
+  }
+  for (const pugi::xml_node node : document_.children()) {
+    const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0));
+    const bool is_text = node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata;
+    if (is_text && !trim(node.value()).empty()) {
+      refuse(offset, root_ ? "there is text after the document element"
+                           : "there is text before the first element");
+    }
+    if (node.type() != pugi::node_element) continue;
+    if (root_) refuse(offset, "there is a second element after the document element");
+    root_ = node;
+  }
+  if (!root_) refuse(0, "the file is empty: it has no element");
+  if (depth_of(root_) > kMaxDepth) {
+    refuse(0, fmt::format("elements are nested more than {} deep", kMaxDepth));
+  }
+}
+
+Location XmlText::where(pugi::xml_node node) const {
+  const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0));
+  return {file_, static_cast<int>(line_of(line_starts_, offset)), 0};
+}
+
+void XmlText::problem(pugi::xml_node node, std::string message, std::string suggestion) {
+  problems_.add(where(node), std::move(message), std::move(suggestion));
+}
+
+std::optional<std::string> XmlText::need(pugi::xml_node node, const char* name) {
+  std::string value = attribute(node, name);
+  if (!value.empty()) return value;
+  problem(node, fmt::format("{} has no '{}'", element_name(node), name));
+  return std::nullopt;
+}
+
+std::optional<double> XmlText::need_number(pugi::xml_node node, const char* name,
+                                           const XmlRange& range) {
+  const auto text = need(node, name);
+  if (!text) return std::nullopt;
+  const auto value = parse_number(*text);
+  if (!value) {
+    problem(node, fmt::format("'{}' of {} must be a number, not {}", name, element_name(node),
+                              quote(*text)));
+    return std::nullopt;
+  }
+  if (*value >= range.low && *value <= range.high) return value;
+  problem(node, fmt::format("'{}' of {} is {}, but must be from {} to {}", name, element_name(node),
+                            *text, range.low, range.high));
+  return std::nullopt;
+}
+
+double XmlText::number(pugi::xml_node node, const char* name, const XmlRange& range,
+                       double absent) {
+  if (attribute(node, name).empty()) return absent;
+  return need_number(node, name, range).value_or(absent);
+}
+
+}  // namespace espalier
