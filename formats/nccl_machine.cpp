@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/words.h"
+#include "formats/known_gpus.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -58,23 +59,6 @@ std::string model_of(const NcclSystem::Gpu& gpu) {
   const auto known = kKnown.find(gpu.sm);
   if (known != kKnown.end()) return known->second;
   return gpu.sm > 0 ? fmt::format("sm{}", gpu.sm) : "";
-}
-
-/// Memory and what else is known of a model, from the machines of the catalogue.
-void fill_from_catalogue(Node& gpu) {
-  if (gpu.model.empty()) return;
-  for (const CatalogueEntry& entry : catalogue()) {
-    const Topology machine = load_topology(entry.name);
-    const auto same = std::ranges::find_if(machine.nodes, [&](const Node& node) {
-      return node.kind == NodeKind::gpu && node.model.starts_with(gpu.model);
-    });
-    if (same == machine.nodes.end()) continue;
-    gpu.model = same->model;
-    gpu.memory_gbps = same->memory_gbps;
-    gpu.reduce_gbps = same->reduce_gbps;
-    gpu.peer_limit = same->peer_limit;
-    return;
-  }
 }
 
 /// Between sockets: what NCCL counts, as a kind of link and its theoretical rate.

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of nvidia-smi topo -m and its like.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file.h"
+#include "formats/format.h"
+#include "topologies/load.h"
+#include "topologies/route.h"
+
+namespace espalier {
+namespace {
+
+Topology read(const std::string& text, const Topology* as = nullptr) {
+  const Format* format = recognise(text);
+  if (format == nullptr || format->name != "smi-topology") {
+    throw Error(ErrorKind::input, "not known as a table");
+  }
+  return format->read_machine({text, "topo.txt", as});
+}
+
+std::string errors(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.what();
+  }
+  return "none";
+}
+
+int links_between(const Topology& machine, const std::string& a, const std::string& b) {
+  const Router router(machine, machine.profile("ideal"), LinkScope::fabric);
+  const auto hop = router.hop(*machine.find(a), *machine.find(b));
+  return hop ? machine.link(hop->link).count : 0;
+}
+
+/// The switch or CPU that a device hangs on.
+std::string above(const Topology& machine, const std::string& device) {
+  const NodeId node = *machine.find(device);
+  for (const Link& link : machine.links) {
+    if (link.link_class != LinkClass::host) continue;
+    if (link.a == node) return machine.node(link.b).name;
+  }
+  return "";
+}
+
+const char* const kSquare =
+    "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV2\tNV1\tSYS\tPIX\t0-13\t0\n"
+    "GPU1\tNV2\t X \tSYS\tNV2\tPIX\t0-13\t0\n"
+    "GPU2\tNV1\tSYS\t X \tNV2\tSYS\t14-27\t1\n"
+    "GPU3\tSYS\tNV2\tNV2\t X \tSYS\t14-27\t1\n"
+    "mlx5_0\tPIX\tPIX\tSYS\tSYS\t X \n"
+    "\nLegend:\n  X    = Self\n";
+
+TEST(SmiTopology, HasNvlinksSwitchesAndSockets) {
+  const Topology machine = read(kSquare);
+  EXPECT_EQ(machine.gpus().size(), 4U);
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu1"), 2);
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu2"), 1);
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu3"), 0);
+  EXPECT_EQ(machine.node(machine.gpus()[0]).model, "v100-sxm2");  // four NVLinks at most
+  EXPECT_EQ(above(machine, "gpu0"), "pcie0");
+  EXPECT_EQ(above(machine, "nic_mlx5_0"), "pcie0");
+  EXPECT_EQ(above(machine, "gpu2"), "cpu1");
+  EXPECT_EQ(machine.node(*machine.find("gpu3")).numa, 1);
+  EXPECT_THAT(machine.notes, testing::Contains(testing::HasSubstr("taken for v100")));
+  const Topology p3 = load_topology("p3.8xlarge");
+  EXPECT_EQ(read(kSquare, &p3).node(0).model, p3.node(p3.gpus()[0]).model);
+}
+
+/// No GPU has 21 NVLinks: these go through switches. Colours and lost tabs are what pastes have.
+TEST(SmiTopology, SeesSwitchesAndReadsPastes) {
+  const Topology machine = read(
+      "\x1b[4mGPU0GPU1GPU2GPU3 CPU Affinity\x1b[0m\n"
+      "GPU0  X  NV12NV12NV12 0-23 0\nGPU1 NV12 X NV12NV12 0-23 0\n"
+      "GPU2 NV12 NV12 X NV12 0-23 0\nGPU3 NV12 NV12 NV12 X 24-47 1\n");
+  EXPECT_EQ(links_between(machine, "gpu0", "nvswitch"), 12);
+  EXPECT_EQ(machine.node(machine.gpus()[3]).model, load_topology("dgx-a100").node(0).model);
+  EXPECT_FALSE(machine.node(*machine.find("nvswitch")).combines);
+}
+
+TEST(SmiTopology, ReadsRocmTables) {
+  const Topology machine = read(
+      "===== ROCm System Management Interface =====\n"
+      "===== Hops between two GPUs =====\n      GPU0 GPU1\nGPU0  0    1\nGPU1  1    0\n"
+      "===== Link Type between two GPUs =====\n      GPU0 GPU1\nGPU0  0    XGMI\nGPU1  XGMI 0\n"
+      "===== Numa Nodes =====\nGPU[0] : (Topology) Numa Node: 0\nGPU[1] : (Topology) Numa Node: "
+      "1\n");
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu1"), 1);
+}
+
+TEST(SmiTopology, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(
+      errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\nGPU1\tNV1\tX\n"),
+      "topo.txt:3: error: GPU0 and GPU1 reach each other in different ways, here and on line 2");
+  EXPECT_EQ(errors("\tGPU0\tGPU1\nGPU0\tX\tNVL\nGPU1\tNV1\n"),
+            "topo.txt:2: error: GPU0: 'NVL' is no way between two devices\n"
+            "topo.txt:3: error: GPU1 has 1 cells, but there are 2 devices");
+  EXPECT_THAT(errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\n"), testing::HasSubstr("GPU1 is in the header"));
+}
+
+TEST(SmiTopology, PublicTextsAreReadAsExpected) {
+  const char* const corpus = std::getenv("ESPALIER_CORPUS");
+  if (corpus == nullptr) GTEST_SKIP() << "ESPALIER_CORPUS does not name a folder of public files";
+  const std::filesystem::path folder(corpus);
+  int read_ones = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "smi_topo")) {
+    const std::string name = entry.path().filename().string();
+    SCOPED_TRACE(name);
+    if (name.starts_with("p2p-read")) continue;  // who may reach whom, not how
+    const auto expected = nlohmann::json::parse(
+        read_file((folder / "expected" / "smi_topo" / (name + ".json")).string()));
+    const auto& matrix = expected["matrices"][0];
+    const Topology machine = read(read_file(entry.path().string()));
+    EXPECT_EQ(machine.gpus().size(), matrix["gpus"].get<std::size_t>());
+    if (!matrix.contains("nvlinks")) continue;
+    const bool has_switch = machine.find("nvswitch").has_value();
+    for (const auto& [pair, links] : matrix["nvlinks"].items()) {
+      std::string a = pair.substr(0, pair.find(' ')), b = pair.substr(pair.find(' ') + 1);
+      for (std::string* one : {&a, &b}) one->replace(0, 3, "gpu");
+      EXPECT_EQ(links_between(machine, a, has_switch ? "nvswitch" : b), links.get<int>()) << pair;
+    }
+    ++read_ones;
+  }
+  EXPECT_GT(read_ones, 3);
+}
+
+}  // namespace
+}  // namespace espalier
