@@ -4,8 +4,8 @@
 // the switch (multimem.ld_reduce) and stores the result to everybody (multimem.st). Every port
 // carries the message once, and the share of its own rank once more: (1 + 1/n) S for an allreduce
 // over n ranks, where a ring carries 2 (n-1)/n S. GPUs on several such switches: a head of every
-// switch reads the sum of its own, the heads of a share allreduce them around a ring, and each
-// stores the result (NCCL's NVLS across nodes).
+// switch reads the sum of its own, the heads of a share allreduce them, around a ring or in a
+// switch of the network that combines, and each stores the result (NCCL's NVLS across nodes).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,20 +36,28 @@ std::vector<int> all_ranks(const BuildRequest& request) {
   return ranks;
 }
 
-/// The ranks by the switch that joins them, in the order of first ranks: one group without a
-/// machine. Ranks without a switch are groups of one.
+bool is_in_network(const BuildRequest& request, NodeId node) {
+  return request.router->topology().node(node).kind == NodeKind::fabric;
+}
+
+/// The ranks by the NVSwitch that joins them, in the order of first ranks: one group without a
+/// machine, or where no NVSwitch joins two but a switch of the network joins all. Ranks without a
+/// switch are groups of one.
 std::vector<std::vector<int>> groups_of(const BuildRequest& request) {
   const std::vector<int> all = all_ranks(request);
   if (request.router == nullptr || request.ranks == 1) return {all};
-  if (request.router->combining_switch(gpus_of(request, all))) return {all};
+  const auto of_all = request.router->combining_switch(gpus_of(request, all));
+  if (of_all && !is_in_network(request, *of_all)) return {all};
   std::vector<std::vector<int>> groups;
   std::map<NodeId, std::size_t> of_switch;
   for (const int rank : all) {
-    const auto node = request.router->combining_switch(gpus_of(request, {rank}));
+    auto node = request.router->combining_switch(gpus_of(request, {rank}));
+    if (node && is_in_network(request, *node)) node.reset();
     const auto [group, is_new] = of_switch.try_emplace(node.value_or(-1 - rank), groups.size());
     if (is_new) groups.emplace_back();
     groups[group->second].push_back(rank);
   }
+  if (of_all && groups.size() == all.size()) return {all};
   return groups;
 }
 
@@ -164,11 +172,24 @@ class InSwitches {
       sums.push_back(output(ranks[static_cast<std::size_t>(head)], share));
       builder_.in_switch(std::vector{sums.back()}, inputs(ranks, head, share), {.lane = channel});
     }
-    ring_allreduce(builder_, sums, channels_ + channel);
+    if (joins_heads(head)) {
+      builder_.in_switch(sums, sums, {.lane = channels_ + channel});
+    } else {
+      ring_allreduce(builder_, sums, channels_ + channel);
+    }
     for (std::size_t group = 0; group < groups_.size(); ++group) {
       builder_.in_switch(outputs(groups_[group], head, share), std::vector{sums[group]},
                          {.lane = 2 * channels_ + channel});
     }
+  }
+
+  /// Whether a switch of the network combines what these heads have.
+  bool joins_heads(int head) const {
+    std::vector<int> ranks;
+    for (const std::vector<int>& group : groups_) {
+      ranks.push_back(group[static_cast<std::size_t>(head)]);
+    }
+    return request_.router->combining_switch(gpus_of(request_, ranks)).has_value();
   }
 
   /// The share at every rank of a group, the head's first.

@@ -135,6 +135,14 @@ void print_rates(const Console& console, const Planned& planned) {
                              to_string(planned.bound_links), format_gbps(bound.algbw_gbps),
                              bound.exact, proof_of(bound))
               << wrap(bound.certificate, console.width, "#   ");
+  if (planned.bound_in_switches) {
+    console.out << wrap(
+        fmt::format("This bound is for schedules in which GPUs add up and copy, as in "
+                    "these trees. Switches of this machine can, too (algorithm nvls): "
+                    "with them {} GB/s are not excluded.",
+                    format_gbps(planned.bound_in_switches->algbw_gbps)),
+        console.width, "# ");
+  }
   if (forest.unlimited_gbps > 0) {
     const std::string loss =
         forest.unlimited_gbps > forest.algbw_gbps

@@ -6,9 +6,10 @@
 #include <algorithm>
 
 #include "algorithms/program_file.h"
-#include "ir/chunk.h"
-#include "scenarios/chooser.h"
 #include "formats/machine.h"
+#include "ir/chunk.h"
+#include "scenarios/buildable.h"
+#include "scenarios/chooser.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -149,6 +150,11 @@ std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collecti
 Program build_program(const AlgorithmChoice& choice, Collective collective,
                       const ProgramRequest& request) {
   Program program = build(choice, build_request(choice, collective, request));
+  // As it is simulated and executed.
+  if (request.machine && !choice.file && not_routable(program, *request.machine)) {
+    if (auto staged = staged_instead(program, *request.machine))
+      program = std::move(staged->program);
+  }
   if (request.chunks == 1 || (choice.file && !verify(*choice.file).ok())) return program;
   std::uint32_t longest = 0;
   for (const Op& op : program.ops) longest = std::max(longest, op.length);

@@ -28,9 +28,9 @@ std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value
 
 /// What there is to a node besides its name and host.
 auto figures_of(const Node& node) {
-  return std::tie(node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed,
-                  node.what_if);
+  return std::tie(node.kind, node.combines, node.model, node.numa, node.memory_gbps,
+                  node.reduce_gbps, node.access_gbps, node.memory, node.peer_limit,
+                  node.copy_engines, node.speed, node.what_if);
 }
 
 /// What there is to a link besides its ends.
@@ -92,7 +92,8 @@ void show_nodes(const Console& console, const Topology& topology, const std::set
     if (hosts.contains(node.host)) {
       const std::string name =
           last == i ? node.name : fmt::format("{} to {}", node.name, nodes[last].name);
-      add({name, std::string(to_string(node.kind)), node.model.empty() ? "-" : node.model,
+      const std::string kind(to_string(node.kind));
+      add({name, node.combines ? kind + ", combines" : kind, node.model.empty() ? "-" : node.model,
            node.numa < 0 ? "-" : fmt::format("{}", node.numa), or_dash(node.memory_gbps),
            or_dash(node.reduce_gbps), or_dash(node.peer_limit), or_dash(node.copy_engines)},
           node.kind == NodeKind::gpu || node.kind == NodeKind::cpu

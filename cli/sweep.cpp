@@ -10,10 +10,10 @@
 #include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
+#include "formats/machine.h"
 #include "ir/program.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
-#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 

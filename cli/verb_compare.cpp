@@ -9,12 +9,12 @@
 #include "cli/table_notes.h"
 #include "cli/verb.h"
 #include "core/file.h"
+#include "formats/machine.h"
 #include "probe/doubts.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
 #include "scenarios/describe.h"
 #include "sim/simulator.h"
-#include "formats/machine.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -10,10 +10,10 @@
 #include "cli/show_topology.h"
 #include "cli/verb.h"
 #include "core/file.h"
-#include "ir/text.h"
-#include "scenarios/scenario.h"
 #include "formats/format.h"
 #include "formats/machine.h"
+#include "ir/text.h"
+#include "scenarios/scenario.h"
 #include "topologies/load.h"
 #include "training/model.h"
 

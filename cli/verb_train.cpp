@@ -6,6 +6,7 @@
 #include "cli/training_table.h"
 #include "cli/verb.h"
 #include "core/units.h"
+#include "formats/machine.h"
 #include "ir/data.h"
 #include "ir/text.h"
 #include "report/outcomes.h"
@@ -13,7 +14,6 @@
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 #include "sim/simulator.h"
-#include "formats/machine.h"
 #include "topologies/load.h"
 
 namespace espalier {

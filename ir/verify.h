@@ -39,7 +39,7 @@ struct Verification {
   /// Every rank's result was combined in the same order, so all ranks agree to the last bit. When
   /// false the program is still right, but floating-point results may differ between ranks.
   bool order_consistent = true;
-  /// Results are added up in a switch: in its order, which is the same for all who are told.
+  /// Results are added up in a switch, in its order; ranks that get one op's result get the same.
   bool combines_in_switch = false;
   Proof proof = Proof::none;
   bool ok() const { return problems.empty(); }

@@ -165,12 +165,17 @@ class Ways {
     }
   }
 
-  /// What an op in a switch costs instead of start-up and hops; infinite where there are none.
-  static double least_slice_s(const Router& router) {
+  /// What an op in a switch costs at least instead of start-up and hops, carried out by one of the
+  /// GPUs of the placement; infinite where there is none.
+  double least_slice_s(const Router& router) const {
     double least_s = kNever;
-    if (std::ranges::none_of(router.topology().nodes, &Node::combines)) return least_s;
-    for (const auto& [unused, ops] : router.profile().in_switch) {
-      least_s = std::min(least_s, ops.slice_s);
+    for (const Node& node : topology_.nodes) {
+      if (!node.combines) continue;
+      for (const NodeId place : places_) {
+        const SwitchOps* ops =
+            router.profile().switch_ops(topology_.node(place).model, node.kind == NodeKind::fabric);
+        if (ops != nullptr) least_s = std::min(least_s, ops->slice_s);
+      }
     }
     return least_s;
   }

@@ -92,6 +92,10 @@ Json plan_json(const Planned& planned) {
   if (!forest.note.empty()) json["note"] = forest.note;
   json["bound"] = bound_json(planned.bound, planned.fraction);
   json["bound"]["links"] = to_string(planned.bound_links);
+  if (planned.bound_in_switches) {
+    json["bound_in_switches"] = {{"algbw_gbps", rounded(planned.bound_in_switches->algbw_gbps)},
+                                 {"certificate", planned.bound_in_switches->certificate}};
+  }
   json["units"] = forest.units;
   json["trees"] = Json::array();
   for (const PlannedTree& tree : forest.trees) json["trees"].push_back(tree_json(planned, tree));

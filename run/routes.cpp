@@ -130,6 +130,10 @@ class RouteChecker {
     } else if (profile.in_switch.empty()) {
       reason = fmt::format("profile {} has no ops in switches", profile.name);
       suggestion = "profiles ideal, kernel and nccl have, kernel and nccl with protocol simple";
+    } else if (program_.ops[id].via >= 0) {
+      reason = fmt::format("'{}' is no switch that combines and joins its GPUs",
+                           program_.vias[static_cast<std::size_t>(program_.ops[id].via)]);
+      suggestion = "leave out 'via': the operands say which switch it is";
     } else {
       std::vector<std::string> names;
       const Op& op = program_.ops[id];

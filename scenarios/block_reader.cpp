@@ -8,8 +8,8 @@
 
 #include "core/units.h"
 #include "core/words.h"
-#include "scenarios/chooser.h"
 #include "formats/machine.h"
+#include "scenarios/chooser.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 

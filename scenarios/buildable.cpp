@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/words.h"
 #include "run/routes.h"
-#include "run/staging.h"
 #include "run/switches.h"
 #include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
@@ -61,18 +60,6 @@ std::string fitting_question(const ProgramFile& file, const Query& query, const 
                                   : "--relay names idle GPUs that may take part";
   }
   return {};
-}
-
-/// Where nothing but limits on peers keeps the machine from carrying out the program.
-std::optional<Staged> staged_instead(const Program& program, const Machine& machine) {
-  Topology unlimited = *machine.topology;
-  for (Node& node : unlimited.nodes) node.peer_limit = 0;
-  const Router router(unlimited, machine.router->profile(), machine.router->scope());
-  if (!check_routes(program, {&router, machine.placement}).empty()) return std::nullopt;
-  const Target target{machine.router.get(), machine.placement};
-  std::optional<Staged> staged = stage_beyond_peer_limits(program, target);
-  if (staged && !check_routes(staged->program, target).empty()) return std::nullopt;
-  return staged;
 }
 
 }  // namespace
@@ -137,6 +124,17 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   }
   used.scope = has_detours ? LinkScope::detours : only_fabric ? LinkScope::fabric : router.scope();
   return used;
+}
+
+std::optional<Staged> staged_instead(const Program& program, const Machine& machine) {
+  Topology unlimited = *machine.topology;
+  for (Node& node : unlimited.nodes) node.peer_limit = 0;
+  const Router router(unlimited, machine.router->profile(), machine.router->scope());
+  if (!check_routes(program, {&router, machine.placement}).empty()) return std::nullopt;
+  const Target target{machine.router.get(), machine.placement};
+  std::optional<Staged> staged = stage_beyond_peer_limits(program, target);
+  if (staged && !check_routes(staged->program, target).empty()) return std::nullopt;
+  return staged;
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,

@@ -9,6 +9,7 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/verify.h"
+#include "run/staging.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -23,6 +24,10 @@ BuildRequest request_for(const Query& query, const Machine& machine);
 /// Why the machine cannot carry out a program: a transfer without a
 /// route, or a GPU with more peers than it can map. Nothing if it can.
 std::optional<std::string> not_routable(const Program& program, const Machine& machine);
+
+/// Where nothing but limits on peers keeps the machine from carrying out a program: the program as
+/// it can (stage_beyond_peer_limits); else nothing.
+std::optional<Staged> staged_instead(const Program& program, const Machine& machine);
 
 /// What a program needs of a machine.
 struct LinksUsed {

@@ -62,6 +62,10 @@ Planned plan_query(Study& study, const Query& query) {
   // Plans are made of trees and paths between GPUs.
   planned.bound =
       bandwidth_bound(query.collective, query.root, router, counted, {.in_switches = false});
+  const Bound with_switches = bandwidth_bound(query.collective, query.root, router, counted);
+  if (with_switches.algbw_gbps > planned.bound.algbw_gbps) {
+    planned.bound_in_switches = with_switches;
+  }
   if (std::isfinite(planned.bound.algbw_gbps)) {
     planned.fraction = planned.forest.algbw_gbps / planned.bound.algbw_gbps;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct Planned {
   Forest forest;
   std::vector<LinkLoad> loads;             ///< see link_loads
   LinkScope bound_links = LinkScope::all;  ///< the links the bound counts: those that are used
-  Bound bound;
+  Bound bound;  ///< of schedules in which only GPUs (and CPUs) add up and copy, as in plans
+  /// Where switches can as well, and that allows more.
+  std::optional<Bound> bound_in_switches = {};
   double fraction = 1;  ///< rate / bound; 1 where nothing has to be sent
   Program program;      ///< uncut
 

@@ -13,12 +13,12 @@
 #include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/words.h"
+#include "formats/machine.h"
 #include "run/blocks.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
-#include "formats/machine.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 

@@ -13,6 +13,7 @@
 #include "core/words.h"
 #include "ir/data.h"
 #include "ir/verify.h"
+#include "run/switches.h"
 #include "scenarios/chooser.h"
 
 namespace espalier {
@@ -66,7 +67,10 @@ class Exchanges {
           made.refused = std::move(outcome);
           return;
         }
-        made.stages.push_back({outcome.program, share, shares});
+        const Machine& machine = study_.machine(question);
+        made.stages.push_back(
+            {outcome.program, share, shares,
+             switch_call_s(*outcome.program, {machine.router.get(), machine.placement})});
         if (share == 0) note(outcome, made.notes);
         // What is best for the first root is taken for all.
         if (!outcome.chosen.empty()) question.algorithm = outcome.chosen;

@@ -271,7 +271,6 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
     for (const Path* path : paths) {
       resources_.insert(resources_.end(), path->resources.begin(), path->resources.end());
     }
-    machine_.use_block(op.at, op.lane, 1, kAnyRate, resources_);
     begin_flow(id, latency_s, bytes);
     for (const Path* path : paths) begin_message(id, *path, latency_s);
   };
@@ -346,7 +345,7 @@ void Dispatcher::end_hold(OpId id) {
   if (progress_[id].landing_s > 0) {
     seen = now + unit_.from_s(progress_[id].landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
-      landings_[static_cast<std::size_t>(dst.place)].push_back({id, seen});
+      landings_[static_cast<std::size_t>(dst.place)].push_back({id, seen, dst});
     });
   }
   history_.end_s[id] = unit_.to_s(now);
@@ -374,14 +373,10 @@ void Dispatcher::await_landings(OpId id) {
     std::vector<Landing>& landings = landings_[static_cast<std::size_t>(operand.place)];
     if (landings.empty()) return;
     std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });
-    for (const auto& [earlier, until] : landings) {
-      const Op& writer = program_.ops[earlier];
+    for (const auto& [earlier, until, written] : landings) {
       if (until <= progress_[id].ready) continue;
-      bool meets = false;
-      for_each_destination(program_, writer, [&](const Operand& dst) {
-        meets = meets || overlap(slice(dst, writer.length), slice(operand, op.length));
-      });
-      if (!meets) continue;
+      const std::uint32_t length = program_.ops[earlier].length;
+      if (!overlap(slice(written, length), slice(operand, op.length))) continue;
       progress_[id].ready = until;
       history_.cause[id] = earlier;
     }

@@ -114,6 +114,7 @@ class Dispatcher {
   struct Landing {
     OpId op = 0;
     Ticks until;
+    Operand written;  ///< as many units as its op moves
   };
   std::vector<Progress> progress_;              ///< by op
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there

@@ -141,9 +141,10 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
 std::string switch_ops_text(const SwitchOps& ops) {
   constexpr double kKib = 1024;
   FlowMap map;
-  if (ops.wire != 1) map.add("wire", ops.wire);
-  map.add_if("call_us", ops.call_s * 1e6);
-  map.add_if("slice_us", ops.slice_s * 1e6);
+  // All of them: a reader begins with those of the profile of that name.
+  map.add("wire", ops.wire);
+  map.add("call_us", ops.call_s * 1e6);
+  map.add("slice_us", ops.slice_s * 1e6);
   std::vector<std::string> slices;
   for (const SwitchOps::Slices& cut : ops.slices) {
     FlowMap entry;
@@ -152,7 +153,7 @@ std::string switch_ops_text(const SwitchOps& ops) {
     entry.add_if("wire", cut.wire);
     slices.push_back(entry.text());
   }
-  if (!slices.empty()) map.add("slices", fmt::format("[{}]", join(slices, ", ")));
+  map.add("slices", fmt::format("[{}]", join(slices, ", ")));
   return map.text();
 }
 

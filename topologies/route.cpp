@@ -109,6 +109,7 @@ struct Router::Impl {
   std::optional<Route> compute_via(const Router& router, NodeId from, NodeId to, NodeId via) const;
   std::optional<Route> compute_along(const Router& router, NodeId from, NodeId to,
                                      const std::vector<NodeId>& vias) const;
+  bool leads_to_one_switch(const Route& route) const;
   std::optional<NodeId> find_switch(const Router& router, const std::vector<NodeId>& nodes,
                                     std::optional<NodeId> named) const;
 
@@ -416,6 +417,17 @@ const Route* Router::route(NodeId from, NodeId to, std::string_view path) const 
 
 std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop(from, to); }
 
+/// Whether a route passes no GPU and no switch but the one at its end: what one switch adds up, a
+/// second one would have to pass on once, not once for every GPU.
+bool Router::Impl::leads_to_one_switch(const Route& route) const {
+  for (std::size_t i = 0; i + 1 < route.hops.size(); ++i) {
+    const Link& link = topology.link(route.hops[i].link);
+    const Node& reached = node(route.hops[i].forward ? link.b : link.a);
+    if (reached.kind == NodeKind::gpu || is_switch(reached)) return false;
+  }
+  return true;
+}
+
 std::optional<NodeId> Router::Impl::find_switch(const Router& router,
                                                 const std::vector<NodeId>& nodes,
                                                 std::optional<NodeId> named) const {
@@ -430,7 +442,7 @@ std::optional<NodeId> Router::Impl::find_switch(const Router& router,
     const bool joins_all = std::ranges::all_of(nodes, [&](NodeId one) {
       const Route* way = router.route(one, candidate);
       const RouteKind wanted = in_network ? RouteKind::network : RouteKind::gpu_fabric;
-      return way != nullptr && way->kind == wanted && !passes_gpu(topology, *way);
+      return way != nullptr && way->kind == wanted && leads_to_one_switch(*way);
     });
     if (!joins_all) continue;
     best = candidate;

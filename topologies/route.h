@@ -78,7 +78,8 @@ class Router {
   /// The link between two neighbours; nothing when there is none in scope.
   std::optional<Hop> hop(NodeId from, NodeId to) const;
 
-  /// The switch that combines (Node::combines) and joins all of these, that is `named` or the
+  /// The switch that combines (Node::combines) and joins all of these without another switch on the
+  /// way, that is `named` or the
   /// nearest one to the first, by hops. Nothing when there is none, or the profile's runtime makes
   /// no ops in such a switch (Profile::in_switch). \pre `nodes` is not empty
   std::optional<NodeId> combining_switch(const std::vector<NodeId>& nodes,

@@ -55,7 +55,7 @@ class IterationWriter {
       made_.first_part.push_back(begin_part(fmt::format("bucket {}", number)));
       bool first = true;
       for (const ExchangeStage& stage : exchange.stages) {
-        begin_stage(*stage.program, exchange, std::exchange(first, false));
+        begin_stage(stage, exchange, std::exchange(first, false));
         const std::int64_t from = exchange.units * stage.share / stage.shares;
         const std::int64_t to = exchange.units * (stage.share + 1) / stage.shares;
         write_stage(*stage.program, begin + from, to - from);
@@ -121,7 +121,8 @@ class IterationWriter {
   }
 
   /// The stage begins at each of its places. Of several stages only the first waits for gradients.
-  void begin_stage(const Program& stage, const Exchange& exchange, bool waits_for_gradient) {
+  void begin_stage(const ExchangeStage& begun, const Exchange& exchange, bool waits_for_gradient) {
+    const Program& stage = *begun.program;
     starts_.assign(static_cast<std::size_t>(made_.program.places()), 0);
     const std::size_t gradient = plan_.overlap ? exchange.ready_after : plan_.gradients.size() - 1;
     for (PlaceId own = 0; own < stage.places(); ++own) {
@@ -131,7 +132,7 @@ class IterationWriter {
         dependencies.push_back(made_gradient_[gradient] + static_cast<OpId>(place));
       }
       for (const auto& [lane, op] : touching_[place]) dependencies.push_back(op);
-      const double call_s = place < plan_.ranks ? plan_.call_s : 0;
+      const double call_s = place < plan_.ranks ? plan_.call_s + begun.call_s : 0;
       starts_[place] = append(busy(OpKind::wait, place, kStartLane, call_s), dependencies);
       touching_[place].clear();
     }

@@ -16,6 +16,7 @@ struct ExchangeStage {
   std::shared_ptr<const Program> program;
   int share = 0;
   int shares = 1;
+  double call_s = 0;  ///< of the stage at each rank, beside IterationPlan::call_s
 };
 
 /// How a bucket is exchanged: programs for the same number of ranks, run one after the other at

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "ir/chunk.h"
 #include "ir/verify.h"
 #include "planner/bounds.h"
 #include "sim/simulator.h"
@@ -123,6 +124,30 @@ TEST(Nvls, IsNotBoundByRings) {
   EXPECT_DOUBLE_EQ(bound_gbps("dgx-h100", "copy_engine", Collective::allreduce), 374.0 * 8 / 14);
   EXPECT_DOUBLE_EQ(bound_gbps("dgx-h100", "kernel:ll", Collective::allreduce),
                    0.82 * 450 / 2 * 8 / 14);
+}
+
+/// Within machines their NVSwitches add up, whatever the network could do; across them the heads'
+/// results go around a ring, or are added up in a switch of the network.
+TEST(Nvls, HeadsMeetInASwitchOfTheNetworkWhereThereIsOne) {
+  NvlsOn without("dgx-h100:nodes=2", "kernel");
+  NvlsOn with("dgx-h100:nodes=2,ibswitch.combines=1", "kernel");
+  const Program ring = without.possible(Collective::allreduce).value();
+  const Program sharp = with.possible(Collective::allreduce).value();
+  EXPECT_FALSE(std::ranges::all_of(ring.ops, &Op::in_switch));
+  EXPECT_TRUE(std::ranges::all_of(sharp.ops, &Op::in_switch));
+  for (const Program* program : {&ring, &sharp}) EXPECT_TRUE(verify(*program).ok());
+  // Each NIC carries a share of the message once instead of twice, less half of it in a ring of
+  // two.
+  const double bytes = 1024 * kMiB;
+  EXPECT_NEAR(with.time_us(sharp, bytes) / without.time_us(ring, bytes), 1, 0.3);
+}
+
+/// Pieces on their way to 72 GPUs at once are found without looking through all of them.
+TEST(Nvls, ManyDestinationsAreSimulatedInTime) {
+  NvlsOn rack("gb200-nvl72", "kernel");
+  const Program whole = rack.possible(Collective::allreduce).value();
+  const double whole_us = rack.time_us(whole, 256 * kMiB);
+  EXPECT_NEAR(rack.time_us(chunk(whole, {4, 1}), 256 * kMiB) / whole_us, 1, 0.1);
 }
 
 TEST(Nvls, IsWithinItsBoundOnAnyGpus) {
