@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "core/units.h"
@@ -22,11 +21,6 @@ constexpr XmlRange kIds{-1, 1e6};
 constexpr XmlRange kCounts{1, 1000};
 /// Mbit/s; NCCL takes 0 and less as 10 Gbit/s.
 constexpr XmlRange kSpeeds{-1, 1e9};
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 /// "0x03", "0x0302": GPUs; AMD has accelerators of class 0x12.
 bool is_gpu_class(const std::string& pci_class) {
@@ -121,10 +115,10 @@ class Reader {
     NcclSystem::Pci pci;
     pci.cpu = cpu;
     pci.parent = parent;
-    pci.bus_id = lower(xml_.need(node, "busid").value_or(""));
+    pci.bus_id = lower_case(xml_.need(node, "busid").value_or(""));
     check_bus_id(node, system_.cpus[static_cast<std::size_t>(cpu)].host, pci.bus_id);
     read_speed(node, pci);
-    const std::string pci_class = lower(attribute(node, "class"));
+    const std::string pci_class = lower_case(attribute(node, "class"));
     const int id = static_cast<int>(system_.pcis.size());
     const bool has_cards = !node.child("gpu").empty() || !node.child("nic").empty();
     pci.is_switch = !node.child("pci").empty();
@@ -208,9 +202,9 @@ class Reader {
   }
 
   void read_link(pugi::xml_node node, const std::string& own, NcclSystem::Gpu& gpu) {
-    const std::string target = lower(xml_.need(node, "target").value_or(""));
+    const std::string target = lower_case(xml_.need(node, "target").value_or(""));
     const auto count = xml_.need_number(node, "count", kCounts);
-    const std::string target_class = lower(attribute(node, "tclass"));
+    const std::string target_class = lower_case(attribute(node, "tclass"));
     if (!target.empty() && target.find(':') == std::string::npos) {
       xml_.problem(node,
                    fmt::format("the target of {} is {}, which is no bus id", element_name(node),
@@ -246,7 +240,7 @@ class Reader {
       net.pci = pci;
       const double mbits = xml_.number(child, "speed", kSpeeds, 10000);
       net.gbps = (mbits <= 0 ? 10000 : mbits) / 8000;
-      net.is_infiniband = is_infiniband || lower(attribute(child, "name")).starts_with("mlx");
+      net.is_infiniband = is_infiniband || lower_case(attribute(child, "name")).starts_with("mlx");
       system_.nets.push_back(net);
     }
   }

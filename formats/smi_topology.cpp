@@ -302,16 +302,11 @@ class Reader {
 
   void add_devices() {
     for (const Device& device : devices_) {
-      const std::string name = lower(device.name);
+      const std::string name = lower_case(device.name);
       const bool is_numbered = name.starts_with("nic") || device.is_gpu;
       nodes_.push_back(add_node(is_numbered ? name : "nic_" + name,
                                 device.is_gpu ? NodeKind::gpu : NodeKind::nic, device.numa));
     }
-  }
-
-  static std::string lower(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
   }
 
   /// The generation is that of 16 lanes of PCIe 4, since the table does not say.

@@ -49,6 +49,7 @@ class Mapping {
     return best ? machine.node(*best).name : "";
   }
   int pairs() const { return static_cast<int>(staged_.size()); }
+  bool has_routes() const { return has_routes_; }
 
  private:
   struct Use {
@@ -64,6 +65,10 @@ class Mapping {
         op.via < 0
             ? target_.router->route(from, to)
             : target_.router->route(from, to, program_.vias[static_cast<std::size_t>(op.via)]);
+    if (route == nullptr) {
+      has_routes_ = false;
+      return;
+    }
     if (!maps_memory(target_.router->topology(), *route, from, to)) return;
     Use& use = uses_[pair_of(from, to)];
     use.hops = route->hops.size();
@@ -98,13 +103,14 @@ class Mapping {
   const Target& target_;
   std::map<Pair, Use> uses_;
   std::set<Pair> staged_;
+  bool has_routes_ = true;  ///< for all transfers
 };
 
 }  // namespace
 
 std::optional<Staged> stage_beyond_peer_limits(const Program& program, const Target& target) {
   const Mapping mapping(program, target);
-  if (mapping.pairs() == 0) return std::nullopt;
+  if (mapping.pairs() == 0 || !mapping.has_routes()) return std::nullopt;
   auto staged = reroute(program, [&](PlaceId from, PlaceId to) {
     return mapping.is_staged(from, to) ? mapping.host_between(from, to) : std::string();
   });

@@ -17,8 +17,8 @@ struct Staged {
 /// the transfers of other pairs by way of a CPU's memory, as an executor makes them that maps as
 /// many peers as it can. Ops that read from peers of both kinds become two or more, which fold in
 /// the same order. Nothing when no GPU has too many peers, or when an op does not allow it: its
-/// result goes elsewhere by another way than its operands come. \pre there is a router, every
-/// transfer has a route, and `program` is right
+/// result goes elsewhere by another way than its operands come; nor when a transfer has no route.
+/// \pre there is a router, and `program` is right
 std::optional<Staged> stage_beyond_peer_limits(const Program& program, const Target& target);
 
 }  // namespace espalier

@@ -78,7 +78,7 @@ void require_connected(const Machine& machine, const Query& query) {
       ErrorKind::unsupported,
       fmt::format("ranks {} ({}) and {} ({}) are not connected{}", pair->first, name(pair->first),
                   pair->second, name(pair->second), fabric ? " by the GPU fabric" : ""),
-      std::move(help));
+      help);
 }
 
 BuildRequest request_for(const Query& query, const Machine& machine) {
@@ -127,10 +127,6 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
 }
 
 std::optional<Staged> staged_instead(const Program& program, const Machine& machine) {
-  Topology unlimited = *machine.topology;
-  for (Node& node : unlimited.nodes) node.peer_limit = 0;
-  const Router router(unlimited, machine.router->profile(), machine.router->scope());
-  if (!check_routes(program, {&router, machine.placement}).empty()) return std::nullopt;
   const Target target{machine.router.get(), machine.placement};
   std::optional<Staged> staged = stage_beyond_peer_limits(program, target);
   if (staged && !check_routes(staged->program, target).empty()) return std::nullopt;

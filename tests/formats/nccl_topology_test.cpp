@@ -34,13 +34,7 @@ Topology read(const std::string& text, const Topology* as = nullptr) {
 }
 
 std::string errors(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  return "none";
+  return error_of([&] { read(text); }, ErrorKind::input);
 }
 
 double gbps(const Topology& machine, const std::string& a, const std::string& b) {

@@ -11,6 +11,7 @@
 
 #include "core/file.h"
 #include "formats/format.h"
+#include "tests/error_of.h"
 #include "topologies/load.h"
 #include "topologies/route.h"
 
@@ -26,13 +27,7 @@ Topology read(const std::string& text, const Topology* as = nullptr) {
 }
 
 std::string errors(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  return "none";
+  return error_of([&] { read(text); }, ErrorKind::input);
 }
 
 int links_between(const Topology& machine, const std::string& a, const std::string& b) {
