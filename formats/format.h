@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/foreign_program.h"
 #include "topologies/topology.h"
 
 namespace espalier {
+
+struct MeasuredTables;
 
 /// What a reader is given of a machine.
 struct MachineText {
@@ -16,16 +20,46 @@ struct MachineText {
   const Topology* as = nullptr;  ///< a machine that fills in what the text leaves out, or none
 };
 
-/// A format of files, made by other programs. One record per file in formats/.
+/// What a reader is given of anything else.
+struct FormatText {
+  std::string_view text;
+  std::string file;  ///< for messages
+};
+
+/// What a writer is given of a program beside itself.
+struct WritingOptions {
+  std::string protocol;           ///< "Simple", "LL", "LL128"; empty: the format's for bulk data
+  std::int64_t min_bytes = 0;     ///< message sizes that the program is meant for
+  std::int64_t max_bytes = -1;    ///< -1: no largest one
+  std::vector<int> host_of_rank;  ///< which ranks share a computer; empty: all do
+};
+
+/// What a writer made: text, and what its reader should know ("thread blocks: ...").
+struct Written {
+  std::string text;
+  std::vector<std::string> notes;
+};
+
+/// A format of files, made for or by other programs. One record per file in formats/. What a format
+/// can't do is null.
 struct Format {
-  std::string name;   ///< "nccl-topology"
-  std::string title;  ///< one line: what it is and who writes it
+  std::string name;            ///< "nccl-topology"
+  std::string title;           ///< one line: what it is and who writes or reads it
+  std::string extension = "";  ///< of files that are written: ".xml"
   /// Whether a text looks like this format: looks at its beginning, and is wrong about no other
-  /// format's files.
+  /// format's files. Null: it is only written.
   bool (*recognises)(std::string_view text) = nullptr;
   /// Makes a machine, with what it had to guess in Topology::notes. Throws Error{input} with
   /// everything that is wrong with the text, line by line.
   Topology (*read_machine)(const MachineText& text) = nullptr;
+  /// Throws Error{input} likewise where the text is no program; a program that is wrong is no
+  /// error, but has the reasons in its verification.
+  ForeignProgram (*read_program)(const FormatText& text) = nullptr;
+  /// Measured times or rates. Throws Error{input} likewise.
+  MeasuredTables (*read_tables)(const FormatText& text) = nullptr;
+  /// Throw Error{unsupported} with everything that the format can't say, and what would help.
+  Written (*write_machine)(const Topology& machine) = nullptr;
+  Written (*write_program)(const Program& program, const WritingOptions& options) = nullptr;
 };
 
 /// Every format, by name. Made from the files of the folder by CMake.

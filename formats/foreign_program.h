@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "ir/verify.h"
+
+namespace espalier {
+
+/// A program in another program's file: what it does when the runtime it was written for carries it
+/// out.
+struct ForeignProgram {
+  std::string facts;  ///< "MSCCL XML: allreduce in place, 8 ranks, 24 thread blocks of a GPU, ..."
+  /// What is wrong with it: everything that `verify` knows, and deadlocks, races and other faults
+  /// of the runtime's own means. Messages name GPU, thread block and step of the file.
+  Verification verification;
+  /// The same data movement for everybody else here, with the line of every op. Without ops, where
+  /// the file is wrong or does no collective that Espalier knows (`has_program`).
+  Program program;
+  bool has_program = false;
+  std::vector<std::string> notes;  ///< guesses, and what else its user should know
+};
+
+}  // namespace espalier
