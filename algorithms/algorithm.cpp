@@ -229,7 +229,14 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request) {
-  if (choice.file) return choice.file->program;
+  if (choice.file) {
+    if (choice.file->foreign) {
+      for (const std::string& note : choice.file->foreign->notes) {
+        request.notes->push_back(fmt::format("{}: {}", choice.label, note));
+      }
+    }
+    return choice.file->program;
+  }
   if (choice.algorithm->build == nullptr) return build(choice, request, plan(choice, request));
   CHECK(!unsupported(choice, request));
   return choice.algorithm->build(resolve_parameters(choice, std::move(request)));

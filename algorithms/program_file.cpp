@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,13 +12,14 @@
 
 #include "core/file.h"
 #include "core/words.h"
+#include "formats/format.h"
 #include "ir/text.h"
 
 namespace espalier {
 
 namespace {
 
-constexpr std::string_view kExtension = ".esp";
+constexpr std::array<std::string_view, 3> kExtensions{".esp", ".xml", ".json"};
 
 /// What may have been meant by the name of a file that is not there.
 std::string suggestion_for(const std::string& path) {
@@ -33,7 +35,7 @@ std::string suggestion_for(const std::string& path) {
   std::vector<std::string> there;
   for (const auto& entry :
        std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
-    if (entry.path().extension() != kExtension) continue;
+    if (!ends_like_program(entry.path().filename().string())) continue;
     there.push_back((folder / entry.path().filename()).string());
   }
   std::ranges::sort(there);
@@ -56,6 +58,17 @@ void require_regular(const std::string& path) {
   }
 }
 
+void read_foreign(const Format& format, const std::string& text, ProgramFile& file) {
+  ForeignProgram foreign = format.read_program({text, file.path});
+  if (foreign.verification.ok() && !foreign.has_program) {
+    const std::string why = foreign.notes.empty() ? "" : ": " + foreign.notes.back();
+    throw Error(ErrorKind::unsupported, fmt::format("{} can't be run here{}", file.path, why));
+  }
+  file.program = std::move(foreign.program);
+  foreign.program = {};
+  file.foreign = std::move(foreign);
+}
+
 Algorithm record_of(const std::string& path, const Program& program) {
   return {
       .name = path,
@@ -75,18 +88,32 @@ Algorithm record_of(const std::string& path, const Program& program) {
 
 }  // namespace
 
+bool ends_like_program(std::string_view name) {
+  return std::ranges::any_of(kExtensions,
+                             [&](std::string_view end) { return name.ends_with(end); });
+}
+
 bool is_program_file(std::string_view word) {
   const std::string_view name = word.substr(0, word.find(':'));
   if (find_algorithm(trim(name)) != nullptr) return false;
-  return word.find('/') != std::string_view::npos || word.ends_with(kExtension) ||
-         name.ends_with(kExtension);
+  return word.find('/') != std::string_view::npos || ends_like_program(word) ||
+         ends_like_program(name);
 }
 
 std::shared_ptr<const ProgramFile> read_program_file(const std::string& path) {
   require_regular(path);
   auto file = std::make_shared<ProgramFile>();
   file->path = path;
-  file->program = parse_program(read_file(path), path);
+  const std::string text = read_file(path);
+  const Format* format = recognise_foreign(text, path);
+  if (format != nullptr && format->read_program != nullptr) {
+    read_foreign(*format, text, *file);
+  } else if (format != nullptr) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} holds no program: it is {}", quote(path), format->title));
+  } else {
+    file->program = parse_program(text, path);
+  }
   file->record = record_of(path, file->program);
   return file;
 }
@@ -129,7 +156,8 @@ std::optional<std::string> mismatch(const ProgramFile& file, const BuildRequest&
 }
 
 Verification verify(const ProgramFile& file) {
-  Verification verification = verify(file.program);
+  const bool is_wrong = file.foreign && !file.foreign->verification.ok();
+  Verification verification = is_wrong ? file.foreign->verification : verify(file.program);
   for (Diagnostic& problem : verification.problems) problem.where.file = file.path;
   return verification;
 }

@@ -309,7 +309,14 @@ std::vector<int> Arguments::gpus(std::string_view option) {
 }
 
 std::string Arguments::output(std::string_view option) {
-  const std::string path = text(option);
+  return checked_output(text(option), option);
+}
+
+std::string Arguments::output_word(std::size_t index) {
+  return checked_output(positionals_[index], positionals_[index]);
+}
+
+std::string Arguments::checked_output(const std::string& path, std::string_view option) {
   if (path.empty()) return path;
   std::error_code ignored;
   namespace fs = std::filesystem;

@@ -77,6 +77,8 @@ class Arguments {
   /// The file to write results to, "-" for standard output, or empty. Notes a problem when it can't
   /// be written or is that of another output option given: one would overwrite the other.
   std::string output(std::string_view option);
+  /// The same for a word that is not an option's. \pre there are so many
+  std::string output_word(std::size_t index);
 
   void problem(std::string message, std::string suggestion = {});
   void problem(Diagnostic problem) { problems_.add(std::move(problem)); }
@@ -101,6 +103,7 @@ class Arguments {
   void finish() const { problems_.throw_if_any(ErrorKind::usage); }
 
  private:
+  std::string checked_output(const std::string& path, std::string_view option);
   void note(std::string_view option, const Error& error);
   void note_strangers(const std::vector<std::string>& unknown);
   std::string decimal_note() const;

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/words.h"
+#include "formats/format.h"
 #include "ir/data.h"
 #include "run/backend.h"
 #include "scenarios/scenario.h"
@@ -86,6 +87,11 @@ const std::vector<OptionSpec>& all_options() {
       {"--save", "FILE", WordKind::file, false,
        "write the program in the text form that verify reads; - for standard output instead of the "
        "text"},
+      {"--export", "FILE", WordKind::file, false,
+       "write the program of the fastest run as another program reads it, by the ending of FILE: "
+       ".xml for MSCCL, .json for MSCCL++, .esp for the text form"},
+      {"--to", "FORMAT", WordKind::format, false,
+       "the format to write, where the ending of the file does not say it"},
       {"--output", "FILE", WordKind::file, false,
        "write the tuning table or topology as YAML; - for standard output instead of the text"},
       {"--exact", "", WordKind::flag, false, "compare results exactly, however large the program"},
@@ -286,6 +292,17 @@ ParameterNames parameters_of(WordKind kind) {
   return all;
 }
 
+/// Those that can be written, and our own.
+std::vector<std::string> format_names() {
+  std::vector<std::string> all{"esp", "yaml"};
+  for (const Format* format : all_formats()) {
+    if (format->write_machine != nullptr || format->write_program != nullptr) {
+      all.push_back(format->name);
+    }
+  }
+  return all;
+}
+
 std::vector<std::string> words_of(WordKind kind) {
   const auto as_text = [](auto value) { return to_string(value); };
   switch (kind) {
@@ -326,10 +343,12 @@ std::vector<std::string> words_of(WordKind kind) {
     case WordKind::shell:
       return {"bash", "zsh", "fish"};
     case WordKind::list_kind:
-      return {"topologies", "algorithms", "scenarios",   "models",
-              "profiles",   "link_kinds", "collectives", "backends"};
+      return {"topologies", "algorithms",  "scenarios", "models", "profiles",
+              "link_kinds", "collectives", "backends",  "formats"};
     case WordKind::nameable:
       return nameable();
+    case WordKind::format:
+      return format_names();
   }
   CHECK(false);
 }

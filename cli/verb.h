@@ -35,6 +35,7 @@ enum class WordKind {
   shell,
   list_kind,
   nameable,  ///< whatever `show` shows
+  format,    ///< that files are written in
 };
 
 /// The words to offer for a kind; empty where there is no list.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/exec_table.h"
+#include "cli/exporting.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -57,6 +58,7 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const ExportTarget target = read_export(arguments);
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
@@ -67,7 +69,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep);
-  const bool print = json != "-";
+  const bool print = json != "-" && target.path != "-";
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -76,6 +78,9 @@ int run_exec(Arguments& arguments, const Console& console) {
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  if (!target.path.empty() && answers.best() != nullptr) {
+    export_outcome(console, target, study, *answers.best());
+  }
   return conclude(answers, sweep.all_algorithms);
 }
 
@@ -118,6 +123,8 @@ const Verb& exec_verb() {
        {"--warmup", "1"},
        {"--no-check"},
        {"--timeout", "60"},
+       {"--export"},
+       {"--to"},
        {"--json"}},
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",

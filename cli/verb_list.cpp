@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "cli/verb.h"
 #include "core/units.h"
+#include "formats/format.h"
 #include "report/json.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
@@ -130,6 +131,23 @@ std::vector<Item> backends() {
   return items;
 }
 
+std::vector<Item> formats() {
+  std::vector<Item> items;
+  for (const Format* format : all_formats()) {
+    std::vector<std::string> read, written;
+    if (format->read_machine != nullptr) read.emplace_back("machines");
+    if (format->read_program != nullptr) read.emplace_back("programs");
+    if (format->read_tables != nullptr) read.emplace_back("measured tables");
+    if (format->write_machine != nullptr) written.emplace_back("machines");
+    if (format->write_program != nullptr) written.emplace_back("programs");
+    Item item{format->name, format->title, {}};
+    if (!read.empty()) item.details.emplace_back("read", join(read, ", "));
+    if (!written.empty()) item.details.emplace_back("written", join(written, ", "));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 struct Kind {
   std::string_view name;
   std::string_view meaning;
@@ -151,7 +169,8 @@ const std::vector<Kind>& kinds() {
       {"link_kinds", "kinds of links, how fast they are, and who says so", link_kinds,
        built_in_profiles().sources},
       {"collectives", "the operations that can be simulated and run", collectives},
-      {"backends", "what runs programs", backends}};
+      {"backends", "what runs programs", backends},
+      {"formats", "files of other programs that can be read and written", formats}};
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "algorithms/program_file.h"
+#include "cli/exporting.h"
 #include "cli/plan_text.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -46,14 +47,17 @@ std::vector<std::string> read_planners(Arguments& arguments, const Sweep& sweep)
 /// Where the plan goes besides, or instead of, the text.
 struct Outputs {
   std::string json, dot, program;
+  ExportTarget exported;
 
-  bool leave_text() const { return json != "-" && dot != "-" && program != "-"; }
+  bool leave_text() const {
+    return json != "-" && dot != "-" && program != "-" && exported.path != "-";
+  }
 };
 
 Outputs read_outputs(Arguments& arguments, std::size_t plans) {
   const Outputs outputs{arguments.output("--json"), arguments.output("--dot"),
-                        arguments.output("--save")};
-  for (const char* option : {"--dot", "--save"}) {
+                        arguments.output("--save"), read_export(arguments)};
+  for (const char* option : {"--dot", "--save", "--export"}) {
     if (plans > 1 && arguments.given(option)) {
       arguments.problem_of(option, "writes one plan, but there are several algorithms",
                            "name one with --algorithm");
@@ -62,10 +66,16 @@ Outputs read_outputs(Arguments& arguments, std::size_t plans) {
   return outputs;
 }
 
-void write_files(const Console& console, const Outputs& outputs, const Planned& plan) {
+void write_files(const Console& console, const Outputs& outputs, const Planned& plan,
+                 const std::vector<int>& host_of_rank) {
   if (!outputs.dot.empty()) write_output(console, outputs.dot, plan_dot(plan));
   if (!outputs.program.empty()) {
     write_output(console, outputs.program, print_program(plan.program));
+  }
+  if (!outputs.exported.path.empty()) {
+    WritingOptions options;
+    options.host_of_rank = host_of_rank;
+    export_program(console, outputs.exported, plan.program, options);
   }
 }
 
@@ -92,7 +102,7 @@ int run_plan(Arguments& arguments, const Console& console) {
         if (planned > 0) console.out << '\n';
         print_plan(console, plan, view);
       }
-      write_files(console, outputs, plan);
+      write_files(console, outputs, plan, study.machine(query).placement.host_of_rank);
       if (!outputs.json.empty()) json.push_back(plan_json(plan));
       ++planned;
     } catch (const Error& error) {
@@ -132,12 +142,15 @@ const Verb& plan_verb() {
        {"--show-links", "16"},
        {"--dot"},
        {"--save"},
+       {"--export"},
+       {"--to"},
        {"--json"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",
         "draw the trees with: dot -Tsvg trees.dot"},
        {"plan --topology dgx-a100:nodes=2 --save best.esp",
-        "the program; check it with verify best.esp --topology dgx-a100:nodes=2"}},
+        "the program; check it with verify best.esp --topology dgx-a100:nodes=2"},
+       {"plan --topology dgx-a100 --export best.json", "the program as MSCCL++ runs it"}},
       run_plan};
   return verb;
 }

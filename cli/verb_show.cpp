@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "formats/format.h"
 #include "formats/machine.h"
+#include "formats/measured_tables.h"
 #include "ir/text.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
@@ -21,7 +22,7 @@ namespace espalier {
 
 namespace {
 
-enum class Thing { topology, algorithm, scenario, model, program };
+enum class Thing { topology, algorithm, scenario, model, program, tables };
 
 bool knows(WordKind kind, const std::string& name) {
   const std::vector<std::string> words = words_of(kind);
@@ -29,12 +30,13 @@ bool knows(WordKind kind, const std::string& name) {
 }
 
 /// What the text of a file is: YAML schemas name themselves.
-Thing thing_in_file(const std::string& text) {
+Thing thing_in_file(const std::string& text, const std::string& file) {
   if (text.find("espalier.scenario/") != std::string::npos) return Thing::scenario;
   if (text.find("espalier.topology/") != std::string::npos) return Thing::topology;
   if (text.find("espalier.model/") != std::string::npos) return Thing::model;
-  const Format* foreign = recognise(text);
-  return foreign != nullptr && foreign->read_machine != nullptr ? Thing::topology : Thing::program;
+  const Format* foreign = recognise_foreign(text, file);
+  if (foreign == nullptr || foreign->read_program != nullptr) return Thing::program;
+  return foreign->read_machine != nullptr ? Thing::topology : Thing::tables;
 }
 
 /// Notes a problem when `spec` is nothing, or several things.
@@ -57,7 +59,8 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   if (scenario) return Thing::scenario;
   if (knows(WordKind::model, name)) return Thing::model;
   if (std::filesystem::exists(spec) || std::filesystem::exists(name)) {
-    const Thing thing = thing_in_file(read_file(std::filesystem::exists(spec) ? spec : name));
+    const std::string& file = std::filesystem::exists(spec) ? spec : name;
+    const Thing thing = thing_in_file(read_file(file), file);
     // As it is, or as an algorithm's program for what the options say.
     const bool is_asked = builds || arguments.given("--root") || arguments.given("--in-place");
     return thing == Thing::program && is_asked && is_program_file(spec) ? Thing::algorithm : thing;
@@ -79,16 +82,25 @@ void refuse_options(Arguments& arguments, Thing thing) {
   const std::string_view called = thing == Thing::topology   ? "a machine"
                                   : thing == Thing::scenario ? "a scenario"
                                   : thing == Thing::model    ? "a model"
+                                  : thing == Thing::tables   ? "measured tables"
                                   : is_algorithm             ? "an algorithm's program"
                                                              : "a program in a file";
   for (const OptionUse& use : arguments.verb().options) {
     const bool is_dot = use.name == "--dot";
-    const bool fits = is_dot ? thing == Thing::topology : is_algorithm;
+    const bool is_save = use.name == "--save";
+    const bool fits = is_dot    ? thing == Thing::topology
+                      : is_save ? is_algorithm || thing == Thing::program
+                                : is_algorithm;
     if (fits || !arguments.given(use.name)) continue;
     arguments.problem_of(
         use.name, fmt::format("does not apply to {}", called),
         is_dot ? "--dot draws machines" : "this option applies to the program of an algorithm");
   }
+}
+
+void print_or_save(Arguments& arguments, const Console& console, const Program& program) {
+  const std::string file = arguments.text("--save");
+  write_output(console, file.empty() ? "-" : file, print_program(program));
 }
 
 /// Returns the exit code.
@@ -106,7 +118,27 @@ int show_algorithm(Arguments& arguments, const Console& console, const std::stri
     for (const Diagnostic& problem : verification.problems) say(console, render(problem));
     if (!verification.ok()) return 1;
   }
-  console.out << print_program(build_program(choice, collective, request));
+  print_or_save(arguments, console, build_program(choice, collective, request));
+  return 0;
+}
+
+/// A program in a file: in the text form, after what there is to say of a foreign one.
+int show_program(Arguments& arguments, const Console& console, const std::string& file) {
+  const std::string text = read_file(file);
+  const Format* format = recognise_foreign(text, file);
+  if (format == nullptr) {
+    print_or_save(arguments, console, parse_program(text, file));
+    return 0;
+  }
+  const ForeignProgram foreign = format->read_program({text, file});
+  say(console, fmt::format("{}: {}", format->title, printable(foreign.facts)));
+  for (const std::string& note : foreign.notes) say(console, "note: " + printable(note));
+  for (Diagnostic problem : foreign.verification.problems) {
+    problem.where.file = file;
+    say(console, render(problem));
+  }
+  if (!foreign.verification.ok()) return 1;
+  if (foreign.has_program) print_or_save(arguments, console, foreign.program);
   return 0;
 }
 
@@ -120,6 +152,7 @@ void show_scenario(const Console& console, const std::string& name) {
 
 int run_show(Arguments& arguments, const Console& console) {
   arguments.output("--dot");
+  arguments.output("--save");
   arguments.finish();
   const std::string& spec = arguments.positionals().front();
   const auto thing = resolve(arguments, spec);
@@ -142,8 +175,12 @@ int run_show(Arguments& arguments, const Console& console) {
       show_model(console, load_model(spec));
       break;
     case Thing::program:
-      console.out << print_program(parse_program(read_file(spec), spec));
+      return show_program(arguments, console, spec);
+    case Thing::tables: {
+      const std::string text = read_file(spec);
+      console.out << describe(recognise(text)->read_tables({text, spec}));
       break;
+    }
   }
   return 0;
 }
@@ -153,13 +190,14 @@ int run_show(Arguments& arguments, const Console& console) {
 const Verb& show_verb() {
   static const Verb verb = {
       "show",
-      "print a machine, an algorithm's program, a scenario or a model",
+      "print a machine, an algorithm's program, a scenario, a model or what a file holds",
       "For a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
       "profile makes of the links. For an algorithm: its program in the text form that verify "
       "reads. For a scenario: its file. For a model: its gradients and step times.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
-      program_options({}, {{"--dot"}}),
+      program_options({}, {{"--dot"}, {"--save"}}),
       {{"show dgx1-v100", "a machine"},
+       {"show ./nccl_topo.xml", "a file of another program: what it holds"},
        {"show dgx1-v100 --dot", "the same machine as a Graphviz graph"},
        {"show ring --ranks 4 --collective allreduce", "a program"},
        {"show quickstart", "a scenario"},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/exporting.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -22,11 +23,12 @@ int run_sim(Arguments& arguments, const Console& console) {
   const std::string trace = arguments.output("--trace");
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
+  const ExportTarget target = read_export(arguments);
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print = json != "-" && trace != "-";
+  const bool print = json != "-" && trace != "-" && target.path != "-";
   const Answers answers = simulate_table(console, study, sweep.queries(), print);
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   const Outcome* best = answers.best();
@@ -35,6 +37,7 @@ int run_sim(Arguments& arguments, const Console& console) {
     if (arguments.flag("--critical-path")) print_critical_path(console, *best);
   }
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
   if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
   return conclude(answers, sweep.all_algorithms);
 }
@@ -73,6 +76,8 @@ const Verb& sim_verb() {
        {"--in-place"},
        {"--json"},
        {"--trace"},
+       {"--export"},
+       {"--to"},
        {"--show-links"},
        {"--critical-path"}},
       {{"sim --topology dgx1-v100", "every allreduce on a DGX-1, 1 GiB"},

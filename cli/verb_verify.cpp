@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "cli/verb.h"
 #include "core/file.h"
+#include "formats/format.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "report/objects.h"
@@ -23,6 +24,7 @@ struct Verdict {
   std::string facts;
   Verification verification;
   bool readable = true;  ///< else the problems say why it is no program
+  std::vector<std::string> notes = {};
 };
 
 std::string facts_of(const Program& program) {
@@ -79,11 +81,33 @@ void name_file(const std::string& file, Verdict& verdict) {
   for (Diagnostic& problem : verdict.verification.problems) problem.where.file = file;
 }
 
+/// A file in another program's format: what its runtime makes of it, and then as any program.
+Verdict judge_foreign(const std::string& file, const Format& format, const std::string& text,
+                      const std::optional<Machine>& machine, const VerifyOptions& options) {
+  if (format.read_program == nullptr) {
+    throw Error(ErrorKind::input, fmt::format("{} holds no program: it is {}", file, format.title),
+                fmt::format("espalier show {}", file));
+  }
+  ForeignProgram foreign = format.read_program({text, file});
+  Verdict verdict{file, {}, std::move(foreign.verification)};
+  if (verdict.verification.ok() && foreign.has_program) {
+    const bool is_consistent = verdict.verification.order_consistent;
+    verdict = judge(file, foreign.program, machine, options);
+    verdict.verification.order_consistent = is_consistent;
+  }
+  verdict.facts = printable(foreign.facts);
+  verdict.notes = std::move(foreign.notes);
+  return verdict;
+}
+
 Verdict judge_file(const std::string& file, const std::optional<Machine>& machine,
                    const VerifyOptions& options) {
   Verdict verdict;
   try {
-    verdict = judge(file, parse_program(read_file(file), file), machine, options);
+    const std::string text = read_file(file);
+    const Format* format = recognise_foreign(text, file);
+    verdict = format != nullptr ? judge_foreign(file, *format, text, machine, options)
+                                : judge(file, parse_program(text, file), machine, options);
   } catch (const Error& error) {
     verdict = {file, {}, {error.diagnostics()}, false};
   }
@@ -128,6 +152,9 @@ void print(const Console& console, const Verdict& verdict) {
     return;
   }
   console.out << styled(console, Style::good, "ok") << "      " << verdict.facts << '\n';
+  for (const std::string& note : verdict.notes) {
+    console.out << "        note: " << printable(note) << '\n';
+  }
   if (!verification.order_consistent) {
     console.out
         << "        note [R9]: ranks combine inputs in different orders, so floating-point results "

@@ -16,15 +16,16 @@ const Verb& train_verb();
 const Verb& plan_verb();
 const Verb& verify_verb();
 const Verb& show_verb();
+const Verb& convert_verb();
 const Verb& list_verb();
 const Verb& completion_verb();
 const Verb& help_verb();
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {
-      &run_verb(),  &sim_verb(),        &exec_verb(), &compare_verb(), &probe_verb(),
-      &tune_verb(), &train_verb(),      &plan_verb(), &verify_verb(),  &show_verb(),
-      &list_verb(), &completion_verb(), &help_verb(),
+      &run_verb(),     &sim_verb(),   &exec_verb(),       &compare_verb(), &probe_verb(),
+      &tune_verb(),    &train_verb(), &plan_verb(),       &verify_verb(),  &show_verb(),
+      &convert_verb(), &list_verb(),  &completion_verb(), &help_verb(),
   };
   return verbs;
 }

@@ -16,8 +16,9 @@ struct ForeignProgram {
   /// What is wrong with it: everything that `verify` knows, and deadlocks, races and other faults
   /// of the runtime's own means. Messages name GPU, thread block and step of the file.
   Verification verification;
-  /// The same data movement for everybody else here, with the line of every op. Without ops, where
-  /// the file is wrong or does no collective that Espalier knows (`has_program`).
+  /// The same data movement for everybody else here, with the line of every op. Where the file is
+  /// wrong or does no collective that Espalier knows (`has_program`), only its name, and the
+  /// contract that the file claims to serve.
   Program program;
   bool has_program = false;
   std::vector<std::string> notes;  ///< guesses, and what else its user should know

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "core/words.h"
 
 namespace espalier {
 
@@ -10,6 +14,26 @@ const Format* recognise(std::string_view text) {
     return format->recognises != nullptr && format->recognises(text);
   });
   return found == all_formats().end() ? nullptr : *found;
+}
+
+const Format* recognise_foreign(std::string_view text, const std::string& file) {
+  if (const Format* format = recognise(text)) return format;
+  const std::string_view beginning = trim(text);
+  const auto refuse = [&](const std::string& message, const std::string& suggestion) {
+    throw Error(ErrorKind::input, {Diagnostic{"", message, suggestion, {file, 1, 0}}});
+  };
+  if (beginning.empty()) refuse("the file is empty", "");
+  const bool is_json = beginning.front() == '{' || beginning.front() == '[';
+  if (is_json || beginning.front() == '<') {
+    std::vector<std::string> names;
+    for (const Format* format : all_formats()) {
+      if (format->recognises != nullptr) names.push_back(format->name);
+    }
+    refuse(fmt::format("this is {}, but in none of the formats that are read",
+                       is_json ? "JSON" : "XML"),
+           join(names, ", "));
+  }
+  return nullptr;
 }
 
 }  // namespace espalier

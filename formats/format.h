@@ -66,5 +66,8 @@ struct Format {
 const std::vector<const Format*>& all_formats();
 /// The format of a text, or null.
 const Format* recognise(std::string_view text);
+/// The same for a text that may otherwise be in a form of our own (YAML, .esp). Throws Error{input}
+/// for one that can't be: it is empty, or XML or JSON of another kind.
+const Format* recognise_foreign(std::string_view text, const std::string& file);
 
 }  // namespace espalier

@@ -187,9 +187,8 @@ std::optional<NcclTestsRow> parse_row(const std::vector<std::string_view>& words
   if (next < words.size()) {
     read.torn = fmt::format("{} stands where a figure should", quote(words[next]));
   } else if (!fill_row(row, cells, columns)) {
-    read.torn =
-        fmt::format("{} behind the type: neither one time with its bandwidths nor two",
-                    counted(cells.size(), "figure"));
+    read.torn = fmt::format("{} behind the type: neither one time with its bandwidths nor two",
+                            counted(cells.size(), "figure"));
   }
   return read;
 }

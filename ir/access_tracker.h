@@ -12,7 +12,8 @@
 namespace espalier {
 
 /// Which op last wrote each unit of each buffer, and which have read it since: what data
-/// dependencies (builder) and races (verifier) are found from. Private to this room.
+/// dependencies (builder) and races (verifier) are found from, and the order of steps that a
+/// program is written as in other formats. Not installed.
 ///
 /// A buffer is a tree of cells with 64 branches a level; units accessed alike share one cell as far
 /// up as they can, so that memory follows the number of accesses, not the number of units. Lists of

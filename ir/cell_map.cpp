@@ -3,7 +3,7 @@
 
 namespace espalier {
 
-CellMap::CellMap(const Program& program) : block_(block_units(program.contract)) {
+CellMap::CellMap(const Program& program, std::int64_t block) : block_(block) {
   std::vector<bool> is_cut(static_cast<std::size_t>(block_), false);
   is_cut[0] = true;
   for (const Op& op : program.ops) {

@@ -15,7 +15,8 @@ namespace espalier {
 /// many units its message is chunked into.
 class CellMap {
  public:
-  explicit CellMap(const Program& program);
+  /// `block`: block_units of the contract, or 1 where ops move units to other positions.
+  CellMap(const Program& program, std::int64_t block);
 
   std::uint64_t count() const { return base_.back(); }
   std::uint64_t per_block() const { return cuts_.size() - 1; }

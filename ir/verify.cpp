@@ -19,7 +19,8 @@ constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 26;
 /// Each step needs the rules of the steps before it.
 DataVerdict check_all(const Program& program, const VerifyOptions& options, Findings& findings) {
   if (!check_contract(program, findings)) return {};
-  check_ops(program, findings);
+  const std::int64_t block = options.equal_units ? 1 : block_units(program.contract);
+  check_ops(program, block, findings);
   if (findings.any(Rule::structure) || findings.any(Rule::order)) return {};
 
   const LaneChains lanes = lane_chains(program);
@@ -33,7 +34,7 @@ DataVerdict check_all(const Program& program, const VerifyOptions& options, Find
   }
   if (findings.any_up_to(Rule::operands)) return {};
 
-  const CellMap cells(program);
+  const CellMap cells(program, block);
   if (cells.count() > kMaxCells) {
     findings.add_general(
         Rule::limit,

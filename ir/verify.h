@@ -25,6 +25,9 @@ struct VerifyOptions {
   /// operating system; whoever knows the seed can write a wrong program that passes a random
   /// comparison.
   std::optional<std::uint64_t> seed{};
+  /// All units have the same number of elements, as runtimes demand that refuse other messages: an
+  /// op may move units to another position within a block (R4).
+  bool equal_units = false;
 };
 
 /// What stands behind a verdict on results.

@@ -36,8 +36,8 @@ std::string buffers_of(const Program& program, PlaceId place) {
 /// Checks one op after the other.
 class OpChecker {
  public:
-  OpChecker(const Program& program, Findings& findings)
-      : program_(program), findings_(findings), block_(block_units(program.contract)) {}
+  OpChecker(const Program& program, std::int64_t block, Findings& findings)
+      : program_(program), findings_(findings), block_(block) {}
 
   void check(OpId id) {
     id_ = id;
@@ -307,8 +307,8 @@ bool check_contract(const Program& program, Findings& findings) {
   return true;
 }
 
-void check_ops(const Program& program, Findings& findings) {
-  OpChecker checker(program, findings);
+void check_ops(const Program& program, std::int64_t block, Findings& findings) {
+  OpChecker checker(program, block, findings);
   for (OpId op = 0; op < program.ops.size(); ++op) checker.check(op);
 }
 

@@ -63,7 +63,7 @@ std::vector<std::string> split_algorithms(std::string_view text) {
     const std::string last = words.empty() ? std::string() : words.back();
     const bool has_parameters = last.find(':') != std::string::npos &&
                                 (last.starts_with(kTuned) || !begins_algorithm(part));
-    const bool is_open_path = is_program_file(last) && !last.ends_with(".esp");
+    const bool is_open_path = is_program_file(last) && !ends_like_program(last);
     if (has_parameters || is_open_path) {
       words.back() += ',' + part;
     } else {
@@ -86,7 +86,7 @@ ExchangeWords exchange_words(const std::string& spec) {
       words.algorithms.push_back(part);
     }
     const std::string& word = words.algorithms.back();
-    is_open = !is_chooser(word) && is_program_file(word) && !word.ends_with(".esp");
+    is_open = !is_chooser(word) && is_program_file(word) && !ends_like_program(word);
   }
   return words;
 }

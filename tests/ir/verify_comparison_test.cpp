@@ -164,7 +164,7 @@ struct Prepared {
                       limits);
   }
   Program program;
-  CellMap cells{program};
+  CellMap cells{program, block_units(program.contract)};
   std::vector<OpId> order = run_order(program, lane_chains(program));
   Findings findings{program, 8};
 };

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "formats/format.h"
+#include "ir/program.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// What is written.
+enum class Exported { machine, program };
+
+/// A file to write, and in which format: by its ending, or by --to.
+struct ExportTarget {
+  std::string path;                ///< empty: none was asked for
+  const Format* format = nullptr;  ///< null: our own (.esp, .yaml)
+};
+
+/// Notes a problem where the format is not known, or can't hold such a thing. `path`: given on the
+/// command line.
+ExportTarget export_target(Arguments& arguments, const std::string& path, Exported what);
+
+/// Reads --export and --to.
+ExportTarget read_export(Arguments& arguments);
+
+/// Write a file, say what its reader should know, and where it is. Throw what the format's writer
+/// throws.
+void export_program(const Console& console, const ExportTarget& target, const Program& program,
+                    const WritingOptions& options);
+void export_machine(const Console& console, const ExportTarget& target, const Topology& machine);
+
+/// The program of an answer, whole, as it is before it is cut for a message; written with the
+/// computers that its ranks are on.
+void export_outcome(const Console& console, const ExportTarget& target, Study& study,
+                    const Outcome& outcome);
+
+}  // namespace espalier

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "algorithms/program_file.h"
+#include "cli/exporting.h"
+#include "cli/text.h"
+#include "cli/verb.h"
+#include "core/file.h"
+#include "core/words.h"
+#include "formats/machine.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+/// Whether the words before a colon are a file with a program.
+bool holds_program(const std::string& spec) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(spec, ignored)) return false;
+  const std::string text = read_file(spec);
+  if (text.find("espalier.topology/") != std::string::npos) return false;
+  const Format* format = recognise_foreign(text, spec);
+  return format == nullptr || format->read_program != nullptr;
+}
+
+int convert_program(Arguments& arguments, const Console& console, const std::string& from,
+                    const std::string& to) {
+  const ExportTarget target = export_target(arguments, to, Exported::program);
+  arguments.finish();
+  const auto file = read_program_file(from);
+  const Verification verification = verify(*file);
+  for (const Diagnostic& problem : verification.problems) say(console, render(problem));
+  if (!verification.ok()) return 1;
+  if (file->foreign) {
+    for (const std::string& note : file->foreign->notes) say(console, "note: " + printable(note));
+  }
+  export_program(console, target, file->program, {});
+  return 0;
+}
+
+int run_convert(Arguments& arguments, const Console& console) {
+  arguments.finish();
+  const std::string& from = arguments.positionals()[0];
+  std::error_code ignored;
+  if (std::filesystem::equivalent(from, arguments.positionals()[1], ignored)) {
+    arguments.problem(fmt::format("{} would replace itself", quote(from)));
+  }
+  const std::string to = arguments.output_word(1);
+  arguments.finish();
+  if (holds_program(from)) return convert_program(arguments, console, from, to);
+  const ExportTarget target = export_target(arguments, to, Exported::machine);
+  arguments.finish();
+  const Topology machine = open_machine(from);
+  for (const std::string& note : machine.notes) say(console, "note: " + printable(note));
+  export_machine(console, target, machine);
+  return 0;
+}
+
+}  // namespace
+
+const Verb& convert_verb() {
+  static const Verb verb = {
+      "convert",
+      "write a machine or a program in another program's format",
+      "Reads a machine (a name from list, or a file) or a program (a file), and writes it as "
+      "another program reads it. Formats are known by content when they are read, and by the "
+      "ending of the name, or --to, when they are written; docs/formats.md describes them. A "
+      "program is verified first, what is written is read back and compared, and what a format "
+      "can't say is refused. Notes say what was guessed or left out.",
+      {"IN OUT", "what to read, and the file to write; - for standard output", WordKind::nameable,
+       2, 2},
+      {{"--to"}},
+      {{"convert dgx-h100 topo.xml", "a topology file for NCCL_TOPO_FILE"},
+       {"convert ./plan.esp plan.json", "an execution plan for MSCCL++"},
+       {"convert ./theirs.xml ours.esp", "MSCCL's algorithm in the text form"},
+       {"convert dgx1-v100 - --to simgrid-platform", "a platform file of SimGrid"}},
+      run_convert};
+  return verb;
+}
+
+}  // namespace espalier

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "formats/msccl_algo.h"
+#include "ir/program.h"
+
+namespace espalier {
+
+/// The collective that a label of MSCCL's stands for ("reduce_scatter", "reducescatter"), or
+/// nothing: "custom".
+std::optional<Collective> msccl_collective(std::string_view label);
+
+/// Where the buffers of an MSCCL algorithm are in a program of ours that serves a contract. In
+/// place, input and output are one. What the contract has no buffer for, such as the output of a
+/// rank that a reduction does not leave a result on, is memory all the same: scratch. Private to
+/// the room.
+class MscclBuffers {
+ public:
+  MscclBuffers(const MscclAlgo& algo, const Contract& contract);
+
+  Operand operand(int gpu, const MscclAlgo::Reference& reference) const;
+  /// Units of scratch that the buffers take; behind them is room for more.
+  std::int64_t scratch(int gpu) const;
+
+ private:
+  const MscclAlgo& algo_;
+  Contract contract_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/msccl_verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "formats/msccl_buffers.h"
+#include "formats/op_names.h"
+
+namespace espalier {
+namespace {
+
+using Kind = MscclAlgo::Kind;
+
+/// How much work looking for another collective may be: steps looked at.
+constexpr std::int64_t kMostLookedAt = 4'000'000;
+
+/// The steps as ops: two for those that store and send.
+class StepsAsOps {
+ public:
+  StepsAsOps(const MscclSteps& steps, const Contract& contract)
+      : steps_(steps), buffers_(steps.algo, contract) {
+    program_.name = steps.algo.name;
+    program_.contract = contract;
+    place_slots();
+    last_op_.assign(static_cast<std::size_t>(steps.count()), 0);
+    for (int id = 0; id < steps.count(); ++id) add_step(id);
+    add_dependencies();
+  }
+
+  const Program& program() const { return program_; }
+  int step_of(OpId op) const { return step_of_[op]; }
+
+ private:
+  /// Messages lie behind everything else in the receiver's scratch.
+  void place_slots() {
+    slots_.resize(static_cast<std::size_t>(steps_.count()));
+    std::vector<std::int64_t> next;
+    for (int gpu = 0; gpu < steps_.algo.ranks(); ++gpu) next.push_back(buffers_.scratch(gpu));
+    for (int id = 0; id < steps_.count(); ++id) {
+      const int receiver = steps_.receiver[static_cast<std::size_t>(id)];
+      if (receiver < 0) continue;
+      const int gpu = steps_.ids[static_cast<std::size_t>(receiver)].gpu;
+      std::int64_t& begin = next[static_cast<std::size_t>(gpu)];
+      slots_[static_cast<std::size_t>(id)] = {gpu, static_cast<std::uint32_t>(begin), Buffer::tmp};
+      begin += steps_.step(id).count;
+    }
+  }
+
+  void add_step(int id) {
+    const MscclAlgo::Step& step = steps_.step(id);
+    const int gpu = steps_.ids[static_cast<std::size_t>(id)].gpu;
+    const Operand src = buffers_.operand(gpu, step.src);
+    const Operand dst = buffers_.operand(gpu, step.dst);
+    std::vector<Operand> sources;
+    // In place, the copy of an input to where it lies already moves nothing.
+    if (step.kind == Kind::nop || (step.kind == Kind::cpy && src == dst)) {
+      add_op(id, OpKind::wait, {}, {});
+    } else {
+      if (reduces(step.kind) || reads_source(step.kind)) sources.push_back(src);
+      if (step.kind == Kind::re) sources.insert(sources.begin(), dst);
+      if (receives(step.kind)) {
+        const int sender = steps_.sender[static_cast<std::size_t>(id)];
+        sources.push_back(slots_[static_cast<std::size_t>(sender)]);
+      }
+      if (stores(step.kind)) {
+        add_op(id, OpKind::combine, dst, sources);
+        sources = {dst};
+      }
+      if (sends(step.kind)) {
+        add_op(id, OpKind::combine, slots_[static_cast<std::size_t>(id)], sources);
+      }
+    }
+    last_op_[static_cast<std::size_t>(id)] = static_cast<OpId>(program_.ops.size() - 1);
+  }
+
+  void add_op(int id, OpKind kind, const Operand& dst, const std::vector<Operand>& sources) {
+    const MscclSteps::Id& at = steps_.ids[static_cast<std::size_t>(id)];
+    Op op;
+    op.kind = kind;
+    op.at = at.gpu;
+    op.lane = static_cast<std::uint16_t>(at.block);
+    op.src_begin = static_cast<std::uint32_t>(program_.sources.size());
+    if (kind == OpKind::combine) {
+      op.dst = dst;
+      op.length = static_cast<std::uint32_t>(steps_.step(id).count);
+      op.src_count = static_cast<std::uint32_t>(sources.size());
+      program_.sources.insert(program_.sources.end(), sources.begin(), sources.end());
+    } else {
+      op.dst = {at.gpu, 0, Buffer::tmp};
+      if (program_.durations_s.empty()) program_.durations_s.push_back(0);
+    }
+    program_.ops.push_back(op);
+    program_.lines.push_back(steps_.step(id).line);
+    step_of_.push_back(id);
+  }
+
+  /// The first op of a step waits for the message and for the step that it depends on.
+  void add_dependencies() {
+    int before = -1;
+    for (OpId id = 0; id < program_.ops.size(); ++id) {
+      Op& op = program_.ops[id];
+      op.dep_begin = static_cast<std::uint32_t>(program_.dependencies.size());
+      const int step = step_of_[id];
+      if (step != before) {
+        for (const int earlier :
+             {steps_.awaited(step), steps_.sender[static_cast<std::size_t>(step)]}) {
+          if (earlier < 0) continue;
+          program_.dependencies.push_back(last_op_[static_cast<std::size_t>(earlier)]);
+        }
+      }
+      before = step;
+      op.dep_count = static_cast<std::uint32_t>(program_.dependencies.size() - op.dep_begin);
+    }
+  }
+
+  const MscclSteps& steps_;
+  MscclBuffers buffers_;
+  Program program_;
+  std::vector<Operand> slots_;  ///< by step that sends
+  std::vector<OpId> last_op_;   ///< by step
+  std::vector<int> step_of_;    ///< by op
+};
+
+Verification check(const MscclSteps& steps, const Contract& contract) {
+  const StepsAsOps built(steps, contract);
+  VerifyOptions options;
+  options.equal_units = true;
+  Verification verification = verify(built.program(), options);
+  name_ops(verification.problems, [&](OpId op) { return steps.name(built.step_of(op)); });
+  return verification;
+}
+
+bool is_possible(const Contract& contract) {
+  return !info(contract.collective).blocked || contract.units % contract.ranks == 0;
+}
+
+/// Rules of which a wrong label breaks some: what is defined at first, and what results are.
+bool is_about_data(const Diagnostic& problem) {
+  return problem.rule == "R5" || problem.rule == "R7" || problem.rule == "R8";
+}
+
+/// Broadcasts and reductions do not say which rank is their root.
+std::vector<int> roots_of(Collective collective, int ranks) {
+  std::vector<int> roots;
+  for (int root = 0; root < (info(collective).rooted ? ranks : 1); ++root) roots.push_back(root);
+  return roots;
+}
+
+/// Another collective that the steps do, in the same buffers.
+std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labelled) {
+  std::int64_t left = kMostLookedAt;
+  for (const CollectiveInfo& collective : all_collectives()) {
+    if (collective.id == labelled.collective) continue;
+    for (const int root : roots_of(collective.id, labelled.ranks)) {
+      Contract other = labelled;
+      other.collective = collective.id;
+      other.root = root;
+      left -= steps.count();
+      if (left < 0) return std::nullopt;
+      if (is_possible(other) && check(steps, other).ok()) return other;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Waits that the runtime never ends, since the step waited for does not say when it is done.
+void find_unsaid(const MscclSteps& steps, std::vector<Diagnostic>& problems) {
+  for (int id = 0; id < steps.count(); ++id) {
+    const int awaited = steps.awaited(id);
+    if (awaited < 0 || steps.step(awaited).awaited) continue;
+    problems.push_back({"R3",
+                        fmt::format("{}: it waits for {}, whose 'hasdep' is 0: it never says that "
+                                    "it is done",
+                                    steps.name(id), steps.name(awaited)),
+                        "hasdep=\"1\" there",
+                        {{}, steps.step(id).line, 0}});
+  }
+}
+
+/// In order of the file, the first few, and how many more there are.
+void limit(std::vector<Diagnostic>& problems) {
+  std::ranges::stable_sort(problems, {},
+                           [](const Diagnostic& problem) { return problem.where.line; });
+  const auto most = static_cast<std::size_t>(VerifyOptions().max_per_rule);
+  if (problems.size() <= most) return;
+  const std::size_t more = problems.size() - most + 1;
+  problems.resize(most);
+  problems.back() = {"R3", fmt::format("and {} more of this kind", more), {}, {}};
+}
+
+/// Under the label, with the root that fits.
+MscclVerdict check_labelled(const MscclSteps& steps, Contract contract) {
+  MscclVerdict best;
+  for (const int root : roots_of(contract.collective, contract.ranks)) {
+    contract.root = root;
+    Verification verification = check(steps, contract);
+    const bool is_right = verification.ok();
+    if (root == 0 || is_right) best = {std::move(verification), contract};
+    if (is_right) break;
+  }
+  return best;
+}
+
+/// Steps that do no collective of ours are still to be free of races and deadlocks.
+MscclVerdict check_custom(const MscclSteps& steps, Contract contract) {
+  if (const auto known = find_other(steps, contract)) return {check(steps, *known), known};
+  // Every rank has an input and a result.
+  contract.collective = Collective::sendrecv;
+  MscclVerdict verdict{check(steps, contract), std::nullopt};
+  std::erase_if(verdict.verification.problems,
+                [](const Diagnostic& problem) { return problem.rule == "R7"; });
+  return verdict;
+}
+
+}  // namespace
+
+MscclVerdict verify_msccl(const MscclSteps& steps, bool in_place) {
+  const MscclAlgo& algo = steps.algo;
+  const auto label = msccl_collective(algo.label);
+  Contract contract;
+  contract.ranks = algo.ranks();
+  contract.units = algo.chunks;
+  contract.in_place = in_place;
+  MscclVerdict verdict;
+  std::vector<Diagnostic>& problems = verdict.verification.problems;
+  problems = steps.problems;
+  find_unsaid(steps, problems);
+  if (label) {
+    contract.collective = *label;
+    verdict.contract = contract;
+  }
+  if (!problems.empty()) {
+    limit(problems);
+    return verdict;
+  }
+  if (!label) return check_custom(steps, contract);
+  if (!is_possible(contract)) {
+    problems.push_back({"R1",
+                        fmt::format("labelled {}, which has one block for each of {} ranks, but "
+                                    "'nchunksperloop' is {}",
+                                    algo.label, algo.ranks(), algo.chunks),
+                        "a multiple of the number of ranks",
+                        {{}, algo.line, 0}});
+    return verdict;
+  }
+  verdict = check_labelled(steps, contract);
+  if (problems.empty() || !std::ranges::all_of(problems, is_about_data)) return verdict;
+  if (const auto other = find_other(steps, contract)) {
+    problems.insert(
+        problems.begin(),
+        Diagnostic{
+            "R7",
+            fmt::format(
+                "labelled {}, but what it does is {}{}", algo.label, to_string(other->collective),
+                info(other->collective).rooted ? fmt::format(" with root {}", other->root) : ""),
+            "another 'coll'",
+            {{}, algo.line, 0}});
+  }
+  return verdict;
+}
+
+}  // namespace espalier
