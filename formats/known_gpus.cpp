@@ -2,10 +2,32 @@
 #include "formats/known_gpus.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
+#include "core/words.h"
 #include "topologies/load.h"
 
 namespace espalier {
+namespace {
+
+constexpr std::array kGenerations = {
+    NvlinkGeneration{6, "v100", "nvlink2", 25},  NvlinkGeneration{12, "a100", "nvlink3", 25},
+    NvlinkGeneration{18, "h100", "nvlink4", 25}, NvlinkGeneration{18, "h200", "nvlink4", 25},
+    NvlinkGeneration{18, "b200", "nvlink5", 50}, NvlinkGeneration{4, "p100", "nvlink1", 20}};
+
+/// "v100", "gk210": how the models of the catalogue begin.
+std::set<std::string> known_beginnings() {
+  std::set<std::string> models;
+  for (const CatalogueEntry& entry : catalogue()) {
+    for (const Node& node : load_topology(entry.name).nodes) {
+      if (node.kind == NodeKind::gpu) models.insert(node.model.substr(0, node.model.find('-')));
+    }
+  }
+  return models;
+}
+
+}  // namespace
 
 void fill_from_catalogue(Node& gpu) {
   if (gpu.model.empty()) return;
@@ -21,6 +43,38 @@ void fill_from_catalogue(Node& gpu) {
     gpu.peer_limit = same->peer_limit;
     return;
   }
+}
+
+std::string model_of_device(std::string_view name) {
+  static const std::set<std::string> known = known_beginnings();
+  std::string text = lower_case(name.substr(0, 100));
+  std::ranges::replace(text, ' ', '-');
+  std::vector<std::string> words = split(text, '-');
+  std::erase_if(words, [](const std::string& word) {
+    return word.empty() || word == "nvidia" || word == "tesla" || word == "geforce" ||
+           word == "amd" || word == "instinct" || word == "quadro";
+  });
+  for (const std::string& word : words) {
+    if (word == "k80") return "gk210";
+    if (!known.contains(word)) continue;
+    return std::ranges::count(words, "pcie") > 0 ? word + "-pcie" : word;
+  }
+  return printable(join(words, "-"));
+}
+
+const NvlinkGeneration& nvlinks_by_number(int links) {
+  constexpr std::size_t kGuessed = 3;
+  const auto end = kGenerations.begin() + kGuessed;
+  const auto found = std::find_if(kGenerations.begin(), end,
+                                  [&](const NvlinkGeneration& one) { return links <= one.links; });
+  return found == end ? kGenerations[kGuessed - 1] : *found;
+}
+
+const NvlinkGeneration* nvlinks_of_model(std::string_view model) {
+  if (model.ends_with("-pcie")) return nullptr;
+  const auto found = std::ranges::find_if(
+      kGenerations, [&](const NvlinkGeneration& one) { return model.starts_with(one.model); });
+  return found == kGenerations.end() ? nullptr : &*found;
 }
 
 }  // namespace espalier

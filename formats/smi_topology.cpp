@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -83,17 +82,6 @@ std::optional<Cell> cell_of(const std::string& word) {
     return std::nullopt;
   return Cell{Way::fabric, static_cast<int>(*links)};
 }
-
-/// GPU models by how many NVLinks each has at most, for texts that do not name them.
-struct Generation {
-  int links;
-  const char* model;
-  const char* kind;
-  double gbps;
-};
-constexpr std::array kGenerations = {Generation{6, "v100", "nvlink2", 25},
-                                     Generation{12, "a100", "nvlink3", 25},
-                                     Generation{18, "h100", "nvlink4", 25}};
 
 class Reader {
  public:
@@ -390,11 +378,8 @@ class Reader {
       guess_models(nullptr);
       return;
     }
-    const bool has_switch = !is_amd_ && most > kGenerations.back().links;
-    const int needed = has_switch ? widest : most;
-    const auto generation = std::ranges::find_if(
-        kGenerations, [&](const Generation& one) { return needed <= one.links; });
-    const Generation& links = generation == kGenerations.end() ? kGenerations.back() : *generation;
+    const bool has_switch = !is_amd_ && most > kMostNvlinks;
+    const NvlinkGeneration& links = nvlinks_by_number(has_switch ? widest : most);
     guess_models(is_amd_ ? nullptr : &links);
     if (has_switch) {
       const NodeId nvswitch = add_node("nvswitch", NodeKind::nvswitch, -1);
@@ -419,7 +404,7 @@ class Reader {
   }
 
   /// Models: those of `as`, or of a generation that has so many links.
-  void guess_models(const Generation* links) {
+  void guess_models(const NvlinkGeneration* links) {
     std::vector<NodeId> theirs;
     if (given_.as != nullptr) theirs = given_.as->gpus();
     std::size_t next = 0;
