@@ -17,6 +17,7 @@
 #include "core/words.h"
 #include "formats/format.h"
 #include "formats/known_gpus.h"
+#include "formats/peer_tables.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -448,7 +449,7 @@ class Reader {
 bool looks_like_table(std::string_view text) {
   static const std::regex kHeader("(^|\\n)[ \\t]*GPU0[ \\t]*(GPU1|NIC|mlx|CPU|\\r?\\n)");
   const std::string head = plain(text.substr(0, std::min<std::size_t>(text.size(), 20'000)));
-  return std::regex_search(head, kHeader);
+  return std::regex_search(head, kHeader) && !is_peer_table(text);
 }
 
 }  // namespace

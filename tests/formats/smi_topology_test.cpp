@@ -110,7 +110,7 @@ TEST(SmiTopology, PublicTextsAreReadAsExpected) {
   for (const auto& entry : std::filesystem::directory_iterator(folder / "smi_topo")) {
     const std::string name = entry.path().filename().string();
     SCOPED_TRACE(name);
-    if (name.starts_with("p2p-read")) continue;  // who may reach whom, not how
+    if (name.starts_with("p2p-read")) continue;  // who may reach whom: smi_peers_test.cpp
     const auto expected = nlohmann::json::parse(
         read_file((folder / "expected" / "smi_topo" / (name + ".json")).string()));
     const auto& matrix = expected["matrices"][0];

@@ -8,8 +8,8 @@
 #include "formats/format.h"
 #include "topologies/load.h"
 
-/// Rates between GPUs are either a machine that passes its own checks or an Error, guessed or on a
-/// machine with as many GPUs.
+/// What tools print of GPUs (rates of pairs, ways between them, peer access, NVLinks) is either a
+/// machine that passes its own checks or an Error, alone or about a machine with as many GPUs.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const espalier::Topology square = espalier::load_topology("p3.8xlarge");
   const std::string_view text(reinterpret_cast<const char*>(data), size);
