@@ -12,8 +12,10 @@ namespace espalier {
 /// Prints predictions beside measurements, row by row.
 class CompareTable {
  public:
-  /// `where` is what the machine is called. The console must outlive it.
-  CompareTable(const Console& console, std::string where, std::size_t label_columns);
+  /// `where` is what the machine is called; `measured_by` is who measured, where no back end did.
+  /// The console must outlive it.
+  CompareTable(const Console& console, std::string where, std::size_t label_columns,
+               std::string measured_by = {});
 
   void add(const Comparison& row);
   /// The median errors.
@@ -22,6 +24,7 @@ class CompareTable {
  private:
   const Console& console_;
   std::string where_;
+  std::string measured_by_;
   std::size_t width_;
   bool has_header_ = false;
 };

@@ -22,6 +22,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--topology", "T", WordKind::topology, false,
        "the machine: NAME, NAME:nodes=N, NAME:nvlink2.gbps=x2 (a what-if), a YAML file, "
        "NCCL's topology XML, or ring:n=8"},
+      {"--measured", "FILE", WordKind::file, false,
+       "output of nccl-tests or rccl-tests to compare with, text or JSON"},
       {"--gpus", "LIST", WordKind::free, false, "its GPUs that are ranks: 0,1,4, 0-7 or all"},
       {"--relay", "LIST", WordKind::free, false,
        "idle GPUs that may relay: 4-7, or all; they hold, forward and combine data"},

@@ -177,10 +177,10 @@ std::vector<Query> Sweep::queries() const {
   return all;
 }
 
-Sweep read_sweep(Arguments& arguments) {
+Sweep read_sweep(Arguments& arguments, const std::optional<Contract>& asked) {
   Sweep sweep;
   const Verb& verb = arguments.verb();
-  const std::optional<Contract> contract = contract_in(arguments.algorithms());
+  const std::optional<Contract> contract = asked ? asked : contract_in(arguments.algorithms());
   int ranks = read_machine(arguments, sweep.question);
   if (contract && sweep.question.ranks > 0 && !arguments.given("--ranks")) {
     sweep.question.ranks = ranks = contract->ranks;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +41,9 @@ AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,
                                const std::function<void(const std::string& word)>& check);
 
 /// Reads the options that describe a question, as far as the verb takes them; notes all problems.
-Sweep read_sweep(Arguments& arguments);
+/// Collective and root are those of `asked` where no option says them, or else those of a program
+/// in a file.
+Sweep read_sweep(Arguments& arguments, const std::optional<Contract>& asked = {});
 
 /// Prints what does not apply here, unless `conclude` raises it as an error.
 void print_not_here(const Console& console, const Answers& answers, bool all_algorithms);

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "cli/compare_measured.h"
 #include "cli/compare_table.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
@@ -54,6 +55,7 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
 }
 
 int run_compare(Arguments& arguments, const Console& console) {
+  if (arguments.given("--measured")) return compare_with_log(arguments, console);
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
@@ -123,12 +125,18 @@ const Verb& compare_verb() {
       "--ranks or --devices is given. --trace writes the timelines of the fastest "
       "run of the largest message, predicted and measured, one below the other. The exit code is 1 "
       "if "
-      "an element is wrong.",
+      "an element is wrong.\n\n"
+      "With --measured, nothing is run: measured times come from a log of nccl-tests or "
+      "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
+      "names, out of place and in place (--in-place: only so). --size and --collective choose "
+      "among what the "
+      "log has.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},
        {"--ranks", "4"},
        {"--topology"},
+       {"--measured"},
        {"--gpus", "all"},
        {"--relay"},
        {"--collective", "allreduce"},
@@ -153,7 +161,9 @@ const Verb& compare_verb() {
        {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",
         "eight ranks on one GPU, probed first"},
        {"compare --backend cuda --topology here.yaml --algorithm all --trace both.json",
-        "every algorithm on a machine probed earlier"}},
+        "every algorithm on a machine probed earlier"},
+       {"compare --measured nccl.log --topology dgx-a100 --algorithm all --profile nccl",
+        "a log of nccl-tests with what is simulated"}},
       run_compare};
   return verb;
 }

@@ -47,13 +47,19 @@ struct MeasuredRow {
   int line = 0;  ///< 0: not known
 };
 
+/// A collective that a table's figures fit.
+struct CollectiveFit {
+  Collective collective = Collective::allreduce;
+  int ranks = 0;  ///< that it would be of; 0: not known
+};
+
 /// One run of a test.
 struct MeasuredTable {
   std::string test;  ///< "all_reduce_perf"; empty: not said
   /// What the test is, or, where nothing names it, the only collective that the figures fit.
   std::optional<Collective> collective;
-  std::vector<Collective> fits;  ///< those that the figures fit
-  int ranks = 0;                 ///< of one group; 0: not known
+  std::vector<CollectiveFit> fits;  ///< those that the figures fit
+  int ranks = 0;                    ///< of one group; 0: not known
   std::vector<MeasuredRank> listed;
   std::string library;  ///< "NCCL 2.27.7+cuda13.0"; empty: not said
   std::string tests;    ///< "nccl-tests 2.18.3"; empty: not said

@@ -163,15 +163,12 @@ bool allows(const Columns& columns, const CollectiveInfo& one) {
 }
 
 /// The collectives, and the ranks where they are not said, that the table's figures fit.
-struct Fit {
-  Collective collective;
-  int ranks;
-};
-std::vector<Fit> fits_of(const MeasuredTable& table, const std::vector<Half>& halves, int ranks) {
+std::vector<CollectiveFit> fits_of(const MeasuredTable& table, const std::vector<Half>& halves,
+                                   int ranks) {
   const int parts = parts_of(table);
   const Columns columns = columns_of(table);
   const double factor = median_factor(halves);
-  std::vector<Fit> fits;
+  std::vector<CollectiveFit> fits;
   for (const CollectiveInfo& one : all_collectives()) {
     int n = ranks;
     if (one.blocked && parts > 0) {
@@ -191,11 +188,11 @@ std::vector<Fit> fits_of(const MeasuredTable& table, const std::vector<Half>& ha
   return fits;
 }
 
-std::string names_of(const std::vector<Collective>& collectives) {
+std::string names_of(const std::vector<CollectiveFit>& fits) {
   std::string names;
-  for (std::size_t i = 0; i < collectives.size(); ++i) {
-    if (i > 0) names += i + 1 == collectives.size() ? " or " : ", ";
-    names += to_string(collectives[i]);
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    if (i > 0) names += i + 1 == fits.size() ? " or " : ", ";
+    names += to_string(fits[i].collective);
   }
   return names;
 }
@@ -240,23 +237,24 @@ void check_busbw(MeasuredTable& table, const std::vector<Half>& halves) {
 /// Who it is, by its name, its columns and its figures.
 void find_collective(MeasuredTable& table, const std::vector<Half>& halves) {
   if (halves.empty()) return;
-  std::vector<Fit> fits = fits_of(table, halves, table.ranks);
+  std::vector<CollectiveFit>& fits = table.fits;
+  fits = fits_of(table, halves, table.ranks);
   if (fits.empty() && table.ranks > 0 &&
       table.listed.size() == static_cast<std::size_t>(table.ranks)) {
     // A list that was shortened says too few.
     fits = fits_of(table, halves, 0);
-    std::erase_if(fits, [&](const Fit& fit) { return fit.ranks <= table.ranks; });
+    std::erase_if(fits, [&](const CollectiveFit& fit) { return fit.ranks <= table.ranks; });
     if (!fits.empty()) {
       table.notes.push_back(fmt::format("{} ranks are listed, but the figures are those of {}",
                                         table.ranks, fits.front().ranks));
       table.ranks = 0;
     }
   }
-  for (const Fit& fit : fits) table.fits.push_back(fit.collective);
   const bool is_named = table.collective.has_value();
-  if (is_named && !fits.empty() && std::ranges::count(table.fits, *table.collective) == 0) {
-    table.notes.push_back(fmt::format("the test is {}, but the figures are those of {}", table.test,
-                                      names_of(table.fits)));
+  if (is_named && !fits.empty() &&
+      std::ranges::count(fits, *table.collective, &CollectiveFit::collective) == 0) {
+    table.notes.push_back(
+        fmt::format("the test is {}, but the figures are those of {}", table.test, names_of(fits)));
   }
   if (fits.empty() && (is_named || table.test.empty())) {
     table.notes.push_back(fmt::format(
@@ -264,18 +262,17 @@ void find_collective(MeasuredTable& table, const std::vector<Half>& halves) {
         median_factor(halves), table.ranks > 0 ? fmt::format(" of {} ranks", table.ranks) : ""));
   }
   if (!is_named && table.test.empty() && fits.size() == 1) {
-    table.collective = table.fits.front();
+    table.collective = fits.front().collective;
     table.notes.push_back(fmt::format("the test is not named: its figures are those of {}",
                                       to_string(*table.collective)));
   } else if (!is_named && table.test.empty() && !fits.empty()) {
-    table.notes.push_back(
-        fmt::format("the test is not named: its figures fit {}", names_of(table.fits)));
+    table.notes.push_back(fmt::format("the test is not named: its figures fit {}", names_of(fits)));
   }
-  const auto same = std::ranges::find_if(fits, [&](const Fit& fit) {
+  const auto same = std::ranges::find_if(fits, [&](const CollectiveFit& fit) {
     return table.collective ? fit.collective == *table.collective : fit.ranks == fits[0].ranks;
   });
-  const bool agree =
-      std::ranges::all_of(fits, [&](const Fit& fit) { return fit.ranks == fits.front().ranks; });
+  const bool agree = std::ranges::all_of(
+      fits, [&](const CollectiveFit& fit) { return fit.ranks == fits.front().ranks; });
   if (table.ranks == 0 && same != fits.end() && same->ranks > 0 && (table.collective || agree)) {
     table.ranks = same->ranks;
     table.notes.push_back(fmt::format("{} by the figures: the ranks are not all listed",

@@ -54,6 +54,7 @@ Json comparison_json(const Comparison& one) {
   const Query& query = one.measured.query;
   const RunReport& measured = one.measured.report;
   const ExecutedPart& executed = *measured.executed;
+  const bool has_runs = executed.max_time_s > 0;  // a log has only their mean
   Json json = {{"collective", to_string(query.collective)},
                {"algorithm", query.algorithm},
                {"in_place", query.in_place},
@@ -62,8 +63,8 @@ Json comparison_json(const Comparison& one) {
                {"chunk_bytes", one.measured.chunk_bytes},
                {"predicted_s", rounded(one.predicted.report.time_s)},
                {"measured_s", rounded(executed.median_time_s)},
-               {"min_time_s", rounded(executed.min_time_s)},
-               {"max_time_s", rounded(executed.max_time_s)},
+               {"min_time_s", has_runs ? rounded(executed.min_time_s) : Json()},
+               {"max_time_s", has_runs ? rounded(executed.max_time_s) : Json()},
                {"error", rounded(one.error())},
                {"wrong", executed.wrong ? Json(*executed.wrong) : Json()}};
   if (!one.measured.chosen.empty()) json["chosen"] = one.measured.chosen;

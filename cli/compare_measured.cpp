@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compare_measured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "cli/compare_table.h"
+#include "cli/sweep.h"
+#include "cli/table_notes.h"
+#include "core/file.h"
+#include "core/units.h"
+#include "formats/format.h"
+#include "formats/machine.h"
+#include "formats/measured_tables.h"
+#include "report/outcomes.h"
+#include "scenarios/describe.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+namespace {
+
+/// What the clock of a measurement may be off by before a bound is said to be beaten.
+constexpr double kClockShare = 0.02;
+
+MeasuredTables read_log(const std::string& file) {
+  const std::string text = read_file(file);
+  const Format* format = recognise(text);
+  if (format == nullptr || format->read_tables == nullptr) {
+    throw Error(ErrorKind::input,
+                {{"", "this is no output of nccl-tests or rccl-tests", "", {file, 0, 0}}});
+  }
+  return format->read_tables({text, file});
+}
+
+/// What the log decides where no option does: the collective of its first table that has one.
+std::optional<Contract> asked_by(Arguments& arguments, const MeasuredTables& log) {
+  const auto named = std::ranges::find_if(
+      log.tables, [](const MeasuredTable& table) { return table.collective.has_value(); });
+  if (named != log.tables.end()) {
+    Contract contract;
+    contract.collective = *named->collective;
+    for (const MeasuredRow& row : named->rows) contract.root = std::max(0, row.root.value_or(0));
+    return contract;
+  }
+  if (!arguments.given("--collective")) {
+    std::string fits;
+    for (const CollectiveFit& one : log.tables.front().fits) {
+      fits += fmt::format("{}{}", fits.empty() ? "" : " or ", to_string(one.collective));
+    }
+    arguments.problem_of(
+        "--measured", "the log does not say which collective it is about",
+        fits.empty() ? "--collective says it" : "--collective says it; the figures fit " + fits);
+  }
+  return std::nullopt;
+}
+
+/// Options about an execution, of which there is none.
+void refuse_execution(Arguments& arguments) {
+  for (const char* option : {"--backend", "--devices", "--ranks", "--output", "--trace", "--iters",
+                             "--warmup", "--no-check", "--timeout", "--dtype", "--op"}) {
+    if (arguments.given(option)) {
+      arguments.problem_of(option, "nothing is run if --measured names a log");
+    }
+  }
+  if (!arguments.given("--topology")) {
+    arguments.problem("--measured needs the machine that was measured: --topology is missing",
+                      "espalier list topologies");
+  }
+}
+
+/// The GPUs of the ranks of a table: host by host, where the machine has as many hosts, by the
+/// number of the device there; otherwise the first ones.
+std::vector<int> gpus_of(const MeasuredTable& table, const Topology& machine) {
+  const int gpus = static_cast<int>(machine.gpus().size());
+  const int per_host = gpus / std::max(1, machine.hosts);
+  std::vector<int> chosen;
+  std::map<std::string, int> hosts;
+  std::map<std::string, std::vector<int>> devices;
+  for (const MeasuredRank& one : table.listed) {
+    if (one.group != table.listed.front().group) continue;
+    const int host = hosts.try_emplace(one.host, static_cast<int>(hosts.size())).first->second;
+    // A process that sees one GPU only calls it device 0, whichever it is.
+    std::vector<int>& taken = devices[one.host];
+    const int device =
+        std::ranges::count(taken, one.device) > 0 ? static_cast<int>(taken.size()) : one.device;
+    taken.push_back(device);
+    chosen.push_back(host * per_host + device);
+    if (device >= per_host || host >= machine.hosts) return {};
+  }
+  std::vector<int> sorted = chosen;
+  std::ranges::sort(sorted);
+  const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end();
+  if (static_cast<int>(chosen.size()) != table.ranks || !distinct) return {};
+  return chosen;
+}
+
+/// Puts the ranks of a table on the machine. Throws Error{input} where they are too many.
+void place(const Console& console, const MeasuredTable& table, int ranks, const Topology& machine,
+           const std::string& file, Query& question) {
+  const int gpus = question.gpus.empty() ? static_cast<int>(machine.gpus().size())
+                                         : static_cast<int>(question.gpus.size());
+  if (ranks == 0) {
+    say(console,
+        fmt::format("note: the log does not say how many ranks there were: taken for {}", gpus));
+    return;
+  }
+  if (ranks > gpus || (!question.gpus.empty() && ranks != gpus)) {
+    const std::string what = question.gpus.empty()
+                                 ? fmt::format("{} has {} GPUs", machine.name, gpus)
+                                 : fmt::format("--gpus names {}", gpus);
+    throw Error(ErrorKind::input, {{"",
+                                    fmt::format("the log has {} ranks, but {}", ranks, what),
+                                    question.gpus.empty() ? "a cluster has more: NAME:nodes=N" : "",
+                                    {file, table.line, 0}}});
+  }
+  if (ranks == gpus || !question.gpus.empty()) return;
+  question.gpus = gpus_of(table, machine);
+  if (question.gpus.empty()) {
+    for (int rank = 0; rank < ranks; ++rank) question.gpus.push_back(rank);
+    say(console, fmt::format("note: the log has {} ranks, the machine {} GPUs: its first ones are "
+                             "taken",
+                             ranks, gpus));
+  }
+}
+
+using Times = std::map<std::int64_t, MeasuredTime>;
+
+/// Of one half, by size. Says what is left out: rows that move no bytes, and all but the first of a
+/// size, as in logs with several types.
+Times times_of(const Console& console, const MeasuredTable& table, bool in_place,
+               const std::vector<std::int64_t>& only) {
+  Times times;
+  std::size_t empty = 0, again = 0;
+  for (const MeasuredRow& row : table.rows) {
+    const std::optional<MeasuredTime>& half = in_place ? row.in_place : row.out_of_place;
+    if (!half) continue;
+    if (!only.empty() && std::ranges::count(only, row.bytes) == 0) continue;
+    if (row.bytes == 0 || half->time_s <= 0) {
+      ++empty;
+    } else if (!times.try_emplace(row.bytes, *half).second) {
+      ++again;
+    }
+  }
+  const std::string_view name = in_place ? "in place" : "out of place";
+  if (empty > 0) {
+    say(console,
+        fmt::format("note: {}: left out {} without bytes or time", name, counted(empty, "row")));
+  }
+  if (again > 0) {
+    say(console, fmt::format("note: {}: left out {} of a size that another has", name,
+                             counted(again, "row")));
+  }
+  return times;
+}
+
+std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) {
+  std::string text = fmt::format("{}:{}", log.file, table.line);
+  for (const std::string* part : {&table.test, &table.tests, &table.library}) {
+    if (!part->empty()) text += ", " + *part;
+  }
+  return printable(text) +
+         (table.iterations > 0 ? fmt::format(", mean of {} runs", table.iterations) : "");
+}
+
+/// The measured time in place of the predicted one.
+Outcome measured_outcome(const Outcome& predicted, const MeasuredTime& time) {
+  Outcome measured = predicted;
+  measured.backend = "log";
+  measured.report = {};
+  measured.report.message_bytes = predicted.report.message_bytes;
+  measured.report.time_s = time.time_s;
+  ExecutedPart part;
+  part.median_time_s = time.time_s;
+  if (time.wrong) part.wrong = static_cast<std::int64_t>(*time.wrong);
+  measured.report.executed = part;
+  return measured;
+}
+
+/// Says at which sizes the log is faster than the machine's links can be.
+void say_impossible(const Console& console, const std::vector<Comparison>& rows) {
+  std::map<std::int64_t, double> beaten;
+  std::set<std::int64_t> all;
+  for (const Comparison& row : rows) {
+    if (!row.predicted.time_bound || !row.predicted.bound) continue;
+    const double share = row.predicted.least_s() / row.measured.report.time_s;
+    const std::int64_t bytes = row.measured.report.message_bytes;
+    all.insert(bytes);
+    if (share > 1 + kClockShare) beaten[bytes] = std::max(beaten[bytes], share);
+  }
+  if (beaten.empty()) return;
+  const auto worst = std::ranges::max_element(
+      beaten, {}, [](const std::pair<const std::int64_t, double>& one) { return one.second; });
+  say(console,
+      fmt::format("note: at {} of {} the log is faster than any schedule on this machine's links "
+                  "(up to {:.2f} times, at {}): is it this machine?",
+                  beaten.size(), counted(all.size(), "size"), worst->second,
+                  describe_size(worst->first)));
+}
+
+class LogComparison {
+ public:
+  LogComparison(const Console& console, const Sweep& sweep, bool print)
+      : console_(console), sweep_(sweep), print_(print), study_(simulator_, &simulator_) {}
+
+  /// One half of one table, which it adds to all.
+  Comparisons compare(const MeasuredTables& log, const MeasuredTable& table, const Query& question,
+                      const Times& times) {
+    Sweep sweep = sweep_;
+    sweep.question = question;
+    sweep.sizes.clear();
+    for (const auto& [bytes, time] : times) sweep.sizes.push_back(bytes);
+    const std::vector<Query> queries = sweep.queries();
+    if (print_ && has_printed_) console_.out << '\n';
+    Refusals refusals(console_);
+    CompareTable shown(console_, question.topology, widest_label(study_, queries),
+                       who_measured(log, table));
+    Progress progress(console_, queries.size());
+    Outcome predicted;
+    const Comparisons found = compare_table(
+        queries,
+        [&](const Query& query) {
+          progress.step("simulated " + progress_label(query));
+          return predicted = study_.ask(query);
+        },
+        [&](const Query& query) { return measured_outcome(predicted, times.at(query.size_bytes)); },
+        [&](const Outcome& measured, const Comparison* row) {
+          progress.erase();
+          refusals.add(measured.problems);
+          if (print_ && row != nullptr) shown.add(*row);
+          has_printed_ = has_printed_ || row != nullptr;
+        });
+    if (print_) shown.finish(found);
+    all_.rows.insert(all_.rows.end(), found.rows.begin(), found.rows.end());
+    all_.measured.add(found.measured);
+    return found;
+  }
+
+  const Comparisons& all() const { return all_; }
+
+ private:
+  const Console& console_;
+  const Sweep& sweep_;
+  bool print_;
+  bool has_printed_ = false;
+  Simulator simulator_;
+  Study study_;
+  Comparisons all_;
+};
+
+/// Every half of every table that is about the collective; says what is left out.
+void compare_tables(LogComparison& comparison, const Console& console, const MeasuredTables& log,
+                    const Sweep& sweep, const std::vector<std::int64_t>& only, bool only_in_place) {
+  const Topology machine = open_machine(sweep.question.topology);
+  for (const MeasuredTable& table : log.tables) {
+    const Collective asked = sweep.question.collective;
+    if (table.collective && *table.collective != asked) {
+      say(console, fmt::format("note: {}:{}: a table of {} is left out: --collective chooses",
+                               log.file, table.line, to_string(*table.collective)));
+      continue;
+    }
+    const auto fit = std::ranges::find(table.fits, asked, &CollectiveFit::collective);
+    if (!table.collective && fit == table.fits.end()) {
+      say(console,
+          fmt::format("note: {}:{}: a table is left out, whose figures are not those of {}",
+                      log.file, table.line, to_string(asked)));
+      continue;
+    }
+    for (const std::string& note : table.notes) say(console, "note: " + printable(note));
+    Query question = sweep.question;
+    // Who knows the collective knows the ranks, where several collectives fit.
+    const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
+    place(console, table, ranks, machine, log.file, question);
+    std::vector<Comparison> rows;
+    for (const bool in_place : {false, true}) {
+      if (only_in_place && !in_place) continue;
+      const Times times = times_of(console, table, in_place, only);
+      if (times.empty()) continue;
+      question.in_place = in_place;
+      const Comparisons half = comparison.compare(log, table, question, times);
+      rows.insert(rows.end(), half.rows.begin(), half.rows.end());
+    }
+    say_impossible(console, rows);
+  }
+}
+
+}  // namespace
+
+int compare_with_log(Arguments& arguments, const Console& console) {
+  refuse_execution(arguments);
+  const auto log =
+      arguments.reading("--measured", [&] { return read_log(arguments.text("--measured")); });
+  const Sweep sweep =
+      read_sweep(arguments, log ? asked_by(arguments, *log) : std::optional<Contract>());
+  const std::string json = arguments.output("--json");
+  arguments.finish();
+
+  const bool print = json != "-";
+  LogComparison comparison(console, sweep, print);
+  compare_tables(comparison, console, *log, sweep,
+                 arguments.given("--size") ? sweep.sizes : std::vector<std::int64_t>(),
+                 arguments.given("--in-place"));
+  const Comparisons& all = comparison.all();
+  if (all.rows.empty() && all.measured.skipped.empty()) {
+    throw Error(ErrorKind::input, {{"",
+                                    fmt::format("the log has no times of {} to compare with",
+                                                to_string(sweep.question.collective)),
+                                    "",
+                                    {log->file, 0, 0}}});
+  }
+  if (print) print_not_here(console, all.measured, sweep.all_algorithms);
+  if (!json.empty()) {
+    write_output(console, json, comparisons_json(all, sweep.question.topology));
+  }
+  return conclude(all.measured, sweep.all_algorithms);
+}
+
+}  // namespace espalier
