@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/words.h"
@@ -45,18 +46,17 @@ class Changer {
   }
 
   void take_links() {
+    std::map<NodeId, std::size_t> number;
+    for (std::size_t i = 0; i < size(); ++i) number[gpus_[i]] = i;
     std::vector<std::string> taken;
-    for (std::size_t a = 0; a < size(); ++a) {
-      for (std::size_t b = a + 1; b < size(); ++b) {
-        if (is_ok(a, b)) continue;
-        const auto links = std::erase_if(machine_.links, [&](const Link& link) {
-          return link.link_class == LinkClass::gpu_fabric &&
-                 ((link.a == gpus_[a] && link.b == gpus_[b]) ||
-                  (link.b == gpus_[a] && link.a == gpus_[b]));
-        });
-        if (links > 0) taken.push_back(pair_name(a, b));
-      }
-    }
+    std::erase_if(machine_.links, [&](const Link& link) {
+      const auto a = number.find(link.a), b = number.find(link.b);
+      const bool joins_gpus = a != number.end() && b != number.end();
+      if (!joins_gpus || link.link_class != LinkClass::gpu_fabric) return false;
+      if (is_ok(a->second, b->second)) return false;
+      taken.push_back(pair_name(a->second, b->second));
+      return true;
+    });
     note("no direct copies, so their links are taken away", taken);
   }
 
