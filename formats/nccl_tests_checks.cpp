@@ -291,7 +291,7 @@ void check_average(MeasuredTable& table) {
   const double mean = sum / static_cast<double>(halves.size());
   if (std::abs(mean - *table.average_busbw_gbps) <= rounding + 1e-3 * mean) return;
   table.notes.push_back(fmt::format(
-      "the average bus bandwidth is {} GB/s in the text, but {} of these rows: others are missing",
+      "the average bus bandwidth is {} GB/s in the text, but {} of these rows: some may be missing",
       *table.average_busbw_gbps, format_gbps(mean)));
 }
 

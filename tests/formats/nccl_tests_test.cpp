@@ -103,7 +103,7 @@ TEST(NcclTests, SeesFiguresThatDisagree) {
                   "line 16, out of place: busbw is 167.77 GB/s, but allreduce of 4 ranks has 1.5 "
                   "times bytes / time, 251.66",
                   "the average bus bandwidth is 300 GB/s in the text, but 223.70 of these rows: "
-                  "others are missing"));
+                  "some may be missing"));
 }
 
 /// A table that says allreduce, and has the factor of allgather.
