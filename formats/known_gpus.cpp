@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <vector>
 
 #include "core/words.h"
+#include "formats/machine_parts.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -16,13 +18,26 @@ constexpr std::array kGenerations = {
     NvlinkGeneration{18, "h100", "nvlink4", 25}, NvlinkGeneration{18, "h200", "nvlink4", 25},
     NvlinkGeneration{18, "b200", "nvlink5", 50}, NvlinkGeneration{4, "p100", "nvlink1", 20}};
 
+/// A GPU of each model, in the order of the catalogue.
+const std::vector<Node>& catalogue_gpus() {
+  static const std::vector<Node> gpus = [] {
+    std::vector<Node> known;
+    for (const CatalogueEntry& entry : catalogue()) {
+      for (const Node& node : load_topology(entry.name).nodes) {
+        if (node.kind != NodeKind::gpu || node.model.empty()) continue;
+        if (std::ranges::count(known, node.model, &Node::model) == 0) known.push_back(node);
+      }
+    }
+    return known;
+  }();
+  return gpus;
+}
+
 /// "v100", "gk210": how the models of the catalogue begin.
 std::set<std::string> known_beginnings() {
   std::set<std::string> models;
-  for (const CatalogueEntry& entry : catalogue()) {
-    for (const Node& node : load_topology(entry.name).nodes) {
-      if (node.kind == NodeKind::gpu) models.insert(node.model.substr(0, node.model.find('-')));
-    }
+  for (const Node& gpu : catalogue_gpus()) {
+    models.insert(gpu.model.substr(0, gpu.model.find('-')));
   }
   return models;
 }
@@ -31,18 +46,12 @@ std::set<std::string> known_beginnings() {
 
 void fill_from_catalogue(Node& gpu) {
   if (gpu.model.empty()) return;
-  for (const CatalogueEntry& entry : catalogue()) {
-    const Topology machine = load_topology(entry.name);
-    const auto same = std::ranges::find_if(machine.nodes, [&](const Node& node) {
-      return node.kind == NodeKind::gpu && node.model.starts_with(gpu.model);
-    });
-    if (same == machine.nodes.end()) continue;
-    gpu.model = same->model;
-    gpu.memory_gbps = same->memory_gbps;
-    gpu.reduce_gbps = same->reduce_gbps;
-    gpu.peer_limit = same->peer_limit;
-    return;
-  }
+  const std::vector<Node>& known = catalogue_gpus();
+  const auto same = std::ranges::find_if(
+      known, [&](const Node& node) { return node.model.starts_with(gpu.model); });
+  if (same == known.end()) return;
+  gpu.model = same->model;
+  fill_gpu(gpu, *same);
 }
 
 std::string model_of_device(std::string_view name) {

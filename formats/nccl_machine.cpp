@@ -10,74 +10,12 @@
 
 #include "core/words.h"
 #include "formats/known_gpus.h"
+#include "formats/machine_parts.h"
+#include "formats/nccl_rates.h"
 #include "topologies/load.h"
 
 namespace espalier {
 namespace {
-
-/// Theoretical GB/s of a PCIe lane by its transfers per second, with the kind of link whose
-/// efficiency applies. NCCL counts 12 GB/s for 16 lanes of the third generation.
-struct PcieLink {
-  std::string kind;
-  double gbps = 0;
-};
-PcieLink pcie_link(double lane_gtps, int width) {
-  const double lane_gbps = 15.75 / 16 * lane_gtps / 8;
-  const char* lanes = width <= 8 ? "x8" : "x16";
-  const std::string kind = lane_gtps >= 32   ? "pcie5x16"
-                           : lane_gtps >= 16 ? fmt::format("pcie4{}", lanes)
-                                             : fmt::format("pcie3{}", lanes);
-  return {kind, lane_gbps * width};
-}
-
-/// NVLinks and xGMI by the GPU's generation: kind, and theoretical GB/s of one link.
-PcieLink fabric_link(const NcclSystem::Gpu& gpu) {
-  if (!gpu.gcn.empty()) {
-    // RCCL counts 48, 36 and 24 GB/s.
-    const bool mi300 = gpu.gcn.starts_with("gfx94") || gpu.gcn.starts_with("94");
-    const bool mi200 = gpu.gcn.starts_with("gfx90a") || gpu.gcn == "910";
-    return mi300   ? PcieLink{"xgmi3", 64}
-           : mi200 ? PcieLink{"xgmi2", 50}
-                   : PcieLink{"xgmi2", 24 / 0.72};
-  }
-  if (gpu.sm >= 100) return {"nvlink5", 50};
-  if (gpu.sm >= 90) return {"nvlink4", 25};
-  if (gpu.sm == 86 || gpu.sm == 89) return {"nvlink3", 14.1};  // NCCL counts 12
-  if (gpu.sm >= 80) return {"nvlink3", 25};
-  return gpu.sm >= 70 || gpu.sm == 0 ? PcieLink{"nvlink2", 25} : PcieLink{"nvlink1", 20};
-}
-
-std::string model_of(const NcclSystem::Gpu& gpu) {
-  if (!gpu.gcn.empty()) {
-    const bool mi300 = gpu.gcn.starts_with("gfx94") || gpu.gcn.starts_with("94");
-    if (mi300) return "mi300x";
-    if (gpu.gcn.starts_with("gfx90a") || gpu.gcn == "910") return "mi250";
-    return gpu.gcn.starts_with("gfx") ? gpu.gcn : "gfx" + gpu.gcn;
-  }
-  static const std::map<int, const char*> kKnown = {{37, "gk210"}, {60, "p100"}, {70, "v100"},
-                                                    {80, "a100"},  {90, "h100"}, {100, "b200"}};
-  const auto known = kKnown.find(gpu.sm);
-  if (known != kKnown.end()) return known->second;
-  return gpu.sm > 0 ? fmt::format("sm{}", gpu.sm) : "";
-}
-
-/// Between sockets: what NCCL counts, as a kind of link and its theoretical rate.
-PcieLink socket_link(const NcclSystem::Cpu& cpu) {
-  if (cpu.arch == "ppc64") return {"xbus", 64};
-  if (cpu.arch == "arm64") return {"if_socket", 6 / 0.148};
-  if (cpu.vendor == "AuthenticAMD") return {"if_socket", 108};
-  if (cpu.vendor == "GenuineIntel") {
-    if (cpu.model >= 0xCF) return {"upi_sapphire", 40 / 0.23};
-    if (cpu.model >= 0x8F) return {"upi_sapphire", 96};
-    if (cpu.model >= 0x55) return {"upi_skylake", 62.4};
-  }
-  return {"qpi", 38.4};
-}
-
-std::string network_kind(const NcclSystem::Net& net) {
-  if (!net.is_infiniband) return "ethernet";
-  return net.gbps > 30 ? "ib_ndr" : net.gbps > 15 ? "ib_hdr" : net.gbps > 8 ? "ib_edr" : "ib_fdr";
-}
 
 class MachineMaker {
  public:
@@ -102,25 +40,9 @@ class MachineMaker {
 
  private:
   NodeId add_node(const std::string& name, NodeKind kind, int host, int numa) {
-    Node node;
-    node.name = machine_.hosts > 1 && host >= 0 ? fmt::format("n{}.{}", host, name) : name;
-    node.kind = kind;
-    node.host = host;
-    node.numa = numa;
-    machine_.nodes.push_back(node);
-    return static_cast<NodeId>(machine_.nodes.size() - 1);
-  }
-
-  void add_link(NodeId a, NodeId b, const PcieLink& link, double latency_us, int count = 1) {
-    Link added;
-    added.a = a;
-    added.b = b;
-    added.kind = link.kind;
-    added.link_class = built_in_profiles().link_kinds.at(link.kind).link_class;
-    added.count = count;
-    added.gbps = link.gbps;
-    added.latency_s = latency_us * 1e-6;
-    machine_.links.push_back(added);
+    return espalier::add_node(
+        machine_, machine_.hosts > 1 && host >= 0 ? fmt::format("n{}.{}", host, name) : name, kind,
+        host, numa);
   }
 
   void note(std::string text) { machine_.notes.push_back(std::move(text)); }
@@ -136,7 +58,7 @@ class MachineMaker {
     for (std::size_t a = 0; a < cpus_.size(); ++a) {
       for (std::size_t b = a + 1; b < cpus_.size(); ++b) {
         if (system_.cpus[a].host != system_.cpus[b].host) continue;
-        add_link(cpus_[a], cpus_[b], socket_link(system_.cpus[a]), 0.3);
+        add_link(machine_, cpus_[a], cpus_[b], nccl_socket_rate(system_.cpus[a]), 0.3);
       }
     }
   }
@@ -151,7 +73,7 @@ class MachineMaker {
       const int host = host_of(cpu);
       const NodeId id =
           add_node(fmt::format("gpu{}", of_host[host]++), NodeKind::gpu, host, numa_of(cpu));
-      machine_.node(id).model = model_of(gpu);
+      machine_.node(id).model = nccl_gpu_model(gpu);
       fill_from_catalogue(machine_.node(id));
       gpus_.push_back(id);
     }
@@ -180,7 +102,7 @@ class MachineMaker {
       if (pci_node_[i] < 0) continue;
       const NodeId up = pci.parent < 0 ? cpus_[static_cast<std::size_t>(pci.cpu)]
                                        : pci_node_[static_cast<std::size_t>(pci.parent)];
-      add_link(pci_node_[i], up, pcie_link(pci.lane_gtps, pci.width), 0.25);
+      add_link(machine_, pci_node_[i], up, nccl_pcie_rate(pci.lane_gtps, pci.width), 0.25);
     }
   }
 
@@ -196,8 +118,8 @@ class MachineMaker {
       // Behind a card, whose way up limits its ports together; what joins card and port does not.
       const NodeId at = net.pci < 0 ? cpus_[static_cast<std::size_t>(net.cpu)]
                                     : pci_node_[static_cast<std::size_t>(net.pci)];
-      add_link(nic, at, pcie_link(64, 16), 0);
-      add_link(nic, network, {network_kind(net), net.gbps}, 1.3);
+      add_link(machine_, nic, at, nccl_pcie_rate(64, 16), 0);
+      add_link(machine_, nic, network, nccl_network_rate(net), 1.3);
     }
   }
 
@@ -230,16 +152,16 @@ class MachineMaker {
           nvswitch = add_node("nvswitch", NodeKind::nvswitch, machine_.hosts > 1 ? -1 : 0, -1);
           machine_.node(*nvswitch).combines = gpu.sm >= 90;
         }
-        add_link(gpus_[g], *nvswitch, fabric_link(gpu), 0.2, to_switch);
+        add_link(machine_, gpus_[g], *nvswitch, nccl_fabric_rate(gpu), 0.2, to_switch);
       }
       const NodeId cpu =
           cpus_[static_cast<std::size_t>(system_.pcis[static_cast<std::size_t>(gpu.pci)].cpu)];
-      if (to_cpu > 0) add_link_once(gpus_[g], cpu, fabric_link(gpu), to_cpu);
+      if (to_cpu > 0) add_link_once(gpus_[g], cpu, nccl_fabric_rate(gpu), to_cpu);
       if (gpu.c2c_gbps > 0) add_link_once(gpus_[g], cpu, {"nvlink_c2c", gpu.c2c_gbps / 0.8}, 1);
     }
     for (const auto& [pair, count] : counts) {
-      add_link(gpus_[pair.first], gpus_[pair.second], fabric_link(system_.gpus[pair.first]), 0.3,
-               count);
+      add_link(machine_, gpus_[pair.first], gpus_[pair.second],
+               nccl_fabric_rate(system_.gpus[pair.first]), 0.3, count);
     }
     if (absent > 0) {
       note(
@@ -250,11 +172,11 @@ class MachineMaker {
   }
 
   /// In place of a PCIe link between the two, if there is one: two nodes have one link.
-  void add_link_once(NodeId a, NodeId b, const PcieLink& link, int count) {
+  void add_link_once(NodeId a, NodeId b, const LinkRate& rate, int count) {
     std::erase_if(machine_.links, [&](const Link& other) {
       return (other.a == a && other.b == b) || (other.a == b && other.b == a);
     });
-    add_link(a, b, link, 0.3, count);
+    add_link(machine_, a, b, rate, 0.3, count);
   }
 
   /// Models, and fabric links where the file has none, GPU by GPU in order.
@@ -272,12 +194,7 @@ class MachineMaker {
     const bool has_fabric = std::ranges::any_of(machine_.links, is_fabric);
     std::map<NodeId, NodeId> ours;
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      Node& gpu = machine_.node(gpus_[g]);
-      const Node& other = as_->node(theirs[g]);
-      if (gpu.model.empty()) gpu.model = other.model;
-      if (gpu.memory_gbps == 0) gpu.memory_gbps = other.memory_gbps;
-      if (gpu.reduce_gbps == 0) gpu.reduce_gbps = other.reduce_gbps;
-      if (gpu.peer_limit == 0) gpu.peer_limit = other.peer_limit;
+      fill_gpu(machine_.node(gpus_[g]), as_->node(theirs[g]));
       ours[theirs[g]] = gpus_[g];
     }
     if (has_fabric) return;

@@ -16,6 +16,7 @@ struct NcclSystem {
     int numa = 0;
     std::string arch;    ///< "x86_64"
     std::string vendor;  ///< "GenuineIntel"
+    int family = 0;      ///< familyid
     int model = 0;       ///< modelid
   };
   /// A switch, bridge or card on PCIe.
@@ -23,9 +24,12 @@ struct NcclSystem {
     int parent = -1;  ///< another one of these, or -1: the CPU
     int cpu = 0;
     std::string bus_id;
-    double lane_gtps = 8;  ///< of its way up
+    std::string pci_class;  ///< "0x030200"
+    std::string device;     ///< "0x10de:0x2330", vendor and device; empty: not known
+    double lane_gtps = 8;   ///< of its way up
     int width = 16;
     bool is_switch = false;
+    bool has_speed = true;  ///< of writing: whether the two are known
   };
   struct NvLink {
     std::string target;  ///< bus id
@@ -37,6 +41,7 @@ struct NcclSystem {
     int dev = 0;
     int sm = 0;             ///< 0: AMD, or not known
     std::string gcn;        ///< "gfx942"
+    std::string device;     ///< of its card
     bool is_guess = false;  ///< by the class of its card: there is no <gpu>
     std::vector<NvLink> links;
     double c2c_gbps = 0;
@@ -45,7 +50,7 @@ struct NcclSystem {
     int pci = -1;  ///< -1: at its CPU
     int cpu = 0;
     double gbps = 0;
-    bool is_infiniband = false;
+    enum class Wire : std::uint8_t { ethernet, infiniband, omnipath } wire = Wire::ethernet;
   };
   std::vector<Cpu> cpus;
   std::vector<Pci> pcis;

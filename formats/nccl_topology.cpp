@@ -102,7 +102,7 @@ class Reader {
       if (name == "pci") {
         read_pci(child, id, -1);
       } else if (name == "nic") {
-        read_nic(child, id, -1, false);
+        read_nic(child, id, -1, {});
       } else if (name == "gpu") {
         xml_.problem(child, "<gpu> stands in <cpu>, but belongs in the <pci> of its card");
       } else {
@@ -118,7 +118,9 @@ class Reader {
     pci.bus_id = lower_case(xml_.need(node, "busid").value_or(""));
     check_bus_id(node, system_.cpus[static_cast<std::size_t>(cpu)].host, pci.bus_id);
     read_speed(node, pci);
-    const std::string pci_class = lower_case(attribute(node, "class"));
+    pci.pci_class = lower_case(attribute(node, "class"));
+    const std::string vendor = lower_case(attribute(node, "vendor"));
+    if (!vendor.empty()) pci.device = vendor + ":" + lower_case(attribute(node, "device"));
     const int id = static_cast<int>(system_.pcis.size());
     const bool has_cards = !node.child("gpu").empty() || !node.child("nic").empty();
     pci.is_switch = !node.child("pci").empty();
@@ -131,12 +133,12 @@ class Reader {
       } else if (name == "gpu") {
         read_gpu(child, id);
       } else if (name == "nic") {
-        read_nic(child, cpu, id, pci_class.starts_with("0x0207"));
+        read_nic(child, cpu, id, pci.pci_class);
       } else if (name != "pcilink") {
         unknown(child);
       }
     }
-    if (has_cards || pci.is_switch || !is_gpu_class(pci_class)) return;
+    if (has_cards || pci.is_switch || !is_gpu_class(pci.pci_class)) return;
     NcclSystem::Gpu gpu;
     gpu.pci = id;
     gpu.dev = static_cast<int>(system_.gpus.size());
@@ -180,6 +182,7 @@ class Reader {
     gpu.pci = pci;
     gpu.dev = static_cast<int>(xml_.need_number(node, "dev", kIds).value_or(0));
     gpu.gcn = attribute(node, "gcn");
+    gpu.device = system_.pcis[static_cast<std::size_t>(pci)].device;
     gpu.sm = static_cast<int>(xml_.number(node, "sm", {0, 10000}, 0));
     const double rank = xml_.number(node, "rank", kIds, -1);
     if (rank >= 0 && !ranks_.insert(static_cast<int>(rank)).second) {
@@ -228,7 +231,7 @@ class Reader {
     gpu.links.push_back(link);
   }
 
-  void read_nic(pugi::xml_node node, int cpu, int pci, bool is_infiniband) {
+  void read_nic(pugi::xml_node node, int cpu, int pci, const std::string& pci_class) {
     for (const pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       if (std::string_view(child.name()) != "net") {
@@ -240,7 +243,12 @@ class Reader {
       net.pci = pci;
       const double mbits = xml_.number(child, "speed", kSpeeds, 10000);
       net.gbps = (mbits <= 0 ? 10000 : mbits) / 8000;
-      net.is_infiniband = is_infiniband || lower_case(attribute(child, "name")).starts_with("mlx");
+      const std::string name = lower_case(attribute(child, "name"));
+      if (pci_class.starts_with("0x0207") || name.starts_with("mlx")) {
+        net.wire = NcclSystem::Net::Wire::infiniband;
+      } else if (pci_class.starts_with("0x0208") || name.starts_with("hfi")) {
+        net.wire = NcclSystem::Net::Wire::omnipath;
+      }
       system_.nets.push_back(net);
     }
   }

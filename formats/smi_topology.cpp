@@ -17,6 +17,7 @@
 #include "core/words.h"
 #include "formats/format.h"
 #include "formats/known_gpus.h"
+#include "formats/machine_parts.h"
 #include "formats/peer_tables.h"
 #include "topologies/load.h"
 
@@ -257,28 +258,6 @@ class Reader {
     return group;
   }
 
-  NodeId add_node(std::string name, NodeKind kind, int numa) {
-    Node node;
-    node.name = std::move(name);
-    node.kind = kind;
-    node.numa = numa;
-    machine_.nodes.push_back(std::move(node));
-    return static_cast<NodeId>(machine_.nodes.size() - 1);
-  }
-
-  void add_link(NodeId a, NodeId b, const std::string& kind, double gbps, double latency_us,
-                int count = 1) {
-    Link link;
-    link.a = a;
-    link.b = b;
-    link.kind = kind;
-    link.link_class = built_in_profiles().link_kinds.at(kind).link_class;
-    link.gbps = gbps;
-    link.count = count;
-    link.latency_s = latency_us * 1e-6;
-    machine_.links.push_back(link);
-  }
-
   void make_machine() {
     machine_.name = given_.file;
     machine_.title = "read from a table of GPUs and the ways between them";
@@ -293,13 +272,13 @@ class Reader {
     for (const Device& device : devices_) {
       const std::string name = lower_case(device.name);
       const bool is_numbered = name.starts_with("nic") || device.is_gpu;
-      nodes_.push_back(add_node(is_numbered ? name : "nic_" + name,
-                                device.is_gpu ? NodeKind::gpu : NodeKind::nic, device.numa));
+      nodes_.push_back(add_node(machine_, is_numbered ? name : "nic_" + name,
+                                device.is_gpu ? NodeKind::gpu : NodeKind::nic, 0, device.numa));
     }
   }
 
   /// The generation is that of 16 lanes of PCIe 4, since the table does not say.
-  void add_pcie(NodeId a, NodeId b) { add_link(a, b, "pcie4x16", 31.5, 0.25); }
+  void add_pcie(NodeId a, NodeId b) { add_link(machine_, a, b, {"pcie4x16", 31.5}, 0.25); }
 
   /// A CPU for every NUMA node, or for every group of devices that no SYS divides, and a switch for
   /// the devices that meet below one.
@@ -325,7 +304,8 @@ class Reader {
       const auto numa = numa_of.find(sockets[d]);
       if (numa != numa_of.end()) number = numa->second;
       while (!taken.insert(number).second) ++number;
-      return cpus[sockets[d]] = add_node(fmt::format("cpu{}", number), NodeKind::cpu, number);
+      return cpus[sockets[d]] =
+                 add_node(machine_, fmt::format("cpu{}", number), NodeKind::cpu, 0, number);
     };
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       const NodeId cpu = cpu_of(d);
@@ -335,8 +315,8 @@ class Reader {
         continue;
       }
       if (!switches.contains(bridges[d])) {
-        const NodeId made = add_node(fmt::format("pcie{}", switches.size()), NodeKind::pcie_switch,
-                                     machine_.node(cpu).numa);
+        const NodeId made = add_node(machine_, fmt::format("pcie{}", switches.size()),
+                                     NodeKind::pcie_switch, 0, machine_.node(cpu).numa);
         switches[bridges[d]] = made;
         add_pcie(made, cpu);
       }
@@ -344,13 +324,12 @@ class Reader {
     }
     for (auto a = cpus.begin(); a != cpus.end(); ++a) {
       for (auto b = cpus.begin(); b != a; ++b)
-        add_link(b->second, a->second, "upi_skylake", 62.4, 0.3);
+        add_link(machine_, b->second, a->second, {"upi_skylake", 62.4}, 0.3);
     }
     if (std::ranges::count(devices_, false, &Device::is_gpu) > 0) {
-      const NodeId network = add_node("network", NodeKind::fabric, -1);
-      machine_.nodes.back().host = -1;
+      const NodeId network = add_node(machine_, "network", NodeKind::fabric, -1, -1);
       for (std::size_t d = 0; d < devices_.size(); ++d) {
-        if (!devices_[d].is_gpu) add_link(nodes_[d], network, "ib_edr", 12.5, 1.3);
+        if (!devices_[d].is_gpu) add_link(machine_, nodes_[d], network, {"ib_edr", 12.5}, 1.3);
       }
       note("the table does not say how fast network cards are: 100 Gb/s each");
     }
@@ -383,11 +362,12 @@ class Reader {
     const NvlinkGeneration& links = nvlinks_by_number(has_switch ? widest : most);
     guess_models(is_amd_ ? nullptr : &links);
     if (has_switch) {
-      const NodeId nvswitch = add_node("nvswitch", NodeKind::nvswitch, -1);
+      const NodeId nvswitch = add_node(machine_, "nvswitch", NodeKind::nvswitch, 0, -1);
       machine_.node(nvswitch).combines = std::string_view(links.kind) == "nvlink4";
       machine_.peer_access = Topology::PeerAccess::all;
       for (std::size_t d = 0; d < devices_.size(); ++d) {
-        if (devices_[d].is_gpu) add_link(nodes_[d], nvswitch, links.kind, links.gbps, 0.2, widest);
+        if (devices_[d].is_gpu)
+          add_link(machine_, nodes_[d], nvswitch, {links.kind, links.gbps}, 0.2, widest);
       }
       return;
     }
@@ -396,9 +376,9 @@ class Reader {
         const Cell& cell = *devices_[a].cells[b];
         if (cell.way != Way::fabric) continue;
         if (is_amd_) {
-          add_link(nodes_[b], nodes_[a], "xgmi3", 64, 0.3);
+          add_link(machine_, nodes_[b], nodes_[a], {"xgmi3", 64}, 0.3);
         } else {
-          add_link(nodes_[b], nodes_[a], links.kind, links.gbps, 0.3, cell.links);
+          add_link(machine_, nodes_[b], nodes_[a], {links.kind, links.gbps}, 0.3, cell.links);
         }
       }
     }
@@ -413,11 +393,7 @@ class Reader {
       if (!devices_[d].is_gpu) continue;
       Node& gpu = machine_.node(nodes_[d]);
       if (next < theirs.size()) {
-        const Node& other = given_.as->node(theirs[next++]);
-        gpu.model = other.model;
-        gpu.memory_gbps = other.memory_gbps;
-        gpu.reduce_gbps = other.reduce_gbps;
-        gpu.peer_limit = other.peer_limit;
+        fill_gpu(gpu, given_.as->node(theirs[next++]));
       } else if (links != nullptr) {
         gpu.model = links->model;
         fill_from_catalogue(gpu);
