@@ -11,6 +11,7 @@
 #include "core/words.h"
 #include "formats/format.h"
 #include "formats/nccl_machine.h"
+#include "formats/nccl_writer.h"
 #include "formats/xml_text.h"
 #include "topologies/topology.h"
 
@@ -324,8 +325,10 @@ const Format& nccl_topology_format() {
   static const Format format = {
       .name = "nccl-topology",
       .title = "topology XML of NCCL and RCCL (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)",
+      .extension = ".xml",
       .recognises = looks_like_topology,
-      .read_machine = [](const MachineText& text) { return Reader(text).read(); }};
+      .read_machine = [](const MachineText& text) { return Reader(text).read(); },
+      .write_machine = write_nccl_topology};
   return format;
 }
 

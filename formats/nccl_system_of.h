@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/nccl_machine.h"
+
+namespace espalier {
+
+/// A machine in the terms of NCCL's files, and what these have no terms for.
+struct NcclDescription {
+  NcclSystem system;
+  std::vector<std::string> notes;
+};
+
+/// One host of a machine, or all of them (`host` is nothing). Bus ids are made up. Throws
+/// Error{unsupported} with everything that stands in the way: GPUs that NCCL does not know with
+/// links between them, or no GPU. Private to the room.
+NcclDescription nccl_system_of(const Topology& machine, std::optional<int> host);
+
+}  // namespace espalier
