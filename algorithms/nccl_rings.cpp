@@ -11,7 +11,9 @@
 // Per-link bandwidths come from the profile. `kernel` has NCCL's own constants (src/graph/topo.h)
 // as efficiencies, so nothing is taken off here. Protocols are the profile's, which also splits a
 // ring among blocks as NCCL doubles channels; the choice between ring and tree is not modelled.
-#include "algorithms/ring_stages.h"
+#include "algorithms/algorithm.h"
+#include "ir/rings.h"
+#include "planner/ring_search.h"
 
 namespace espalier {
 

@@ -5,7 +5,8 @@
 // as Blink (SysML 2018, section 1) describes it.
 #include <numeric>
 
-#include "algorithms/ring_stages.h"
+#include "algorithms/algorithm.h"
+#include "ir/rings.h"
 
 namespace espalier {
 

@@ -30,17 +30,6 @@ std::vector<KnomialEdge> knomial_edges(int n, int k) {
   return edges;
 }
 
-Slice accumulator(const Builder& builder, int rank, std::int64_t begin, std::int64_t length) {
-  if (output_region(builder.contract(), rank).units > 0) return builder.output(rank, begin, length);
-  if (builder.contract().in_place) return builder.input(rank, begin, length);
-  return builder.tmp(rank, begin, length);
-}
-
-void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t length, int lane) {
-  builder.copy(builder.output(rank, begin, length), builder.input(rank, begin, length),
-               {.lane = lane});
-}
-
 void relay(Builder& builder, const std::vector<int>& order, const Slice& first, std::int64_t begin,
            int lane) {
   Slice from = first;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "ir/rings.h"
 #include "ir/stripe.h"
 
 // Arithmetic and stages that several algorithms share. Private to the room.
@@ -36,15 +37,6 @@ struct KnomialEdge {
 /// those exist. Far ranks come first, so that ranks numbered machine by machine cross the network
 /// least.
 std::vector<KnomialEdge> knomial_edges(int n, int k);
-
-/// Where a rank gathers partial results of a reduction, units counted from the start of the
-/// message: its output if it has one, its input when that may be overwritten (in place), scratch
-/// otherwise.
-Slice accumulator(const Builder& builder, int rank, std::int64_t begin, std::int64_t length);
-
-/// Copies input to output on the same rank, on a lane of its own so that it delays no transfer.
-/// Nothing to do in place.
-void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t length, int lane);
 
 /// `first` goes to order[1], from there to order[2], and so on, always into the units of the output
 /// from `begin`. Every rank sends on `lane`.

@@ -144,14 +144,6 @@ std::string missing_hop(const Router& router, const Placement& placement, const 
 
 }  // namespace
 
-Ring Ring::reversed() const {
-  // Hop i of the reverse leaves order[-i] for order[-i - 1]: hop n - 1 - i, taken backwards.
-  Ring back = *this;
-  std::reverse(back.order.begin() + 1, back.order.end());
-  std::reverse(back.relays.begin(), back.relays.end());
-  return back;
-}
-
 RingSet find_rings(const Router& router, const Placement& placement, const RingOptions& options) {
   CHECK(placement.ranks.size() >= 2);
   const std::vector<std::vector<int>> islands = islands_of(router, placement);

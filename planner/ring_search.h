@@ -5,20 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/rings.h"
 #include "topologies/placement.h"
 
 namespace espalier {
-
-/// A ring through all ranks.
-struct Ring {
-  std::vector<int> order;  ///< ranks; after the last comes the first again
-  std::vector<int>
-      relays;  ///< for each hop from order[i] to the next: the rank that relays it, or -1
-
-  /// Also what a ring looks like from the other direction.
-  Ring reversed() const;
-  bool operator==(const Ring&) const = default;
-};
 
 /// What a set of rings runs over, best first. `direct`: GPU fabric links between neighbours.
 /// `relayed`: the same, some hops passing through a third rank. `switched`: fabric switches.

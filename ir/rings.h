@@ -4,12 +4,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "algorithms/algorithm.h"
-#include "planner/ring_search.h"
+#include "ir/builder.h"
 
-// What rings of any order have in common. Private to the room.
+// What rings of any order have in common, wherever the order comes from.
 
 namespace espalier {
+
+/// A ring through all ranks.
+struct Ring {
+  std::vector<int> order;  ///< ranks; after the last comes the first again
+  std::vector<int>
+      relays;  ///< for each hop from order[i] to the next: the rank that relays it, or -1
+
+  /// Also what a ring looks like from the other direction.
+  Ring reversed() const;
+  bool operator==(const Ring&) const = default;
+};
 
 /// One way round a ring, with an equal share of the message: of the `channels` units that a chunk
 /// (or the message, or a block) has, unit `channel`. The channel is also the lane of its transfers.
@@ -23,8 +33,11 @@ struct RingChannel {
   bool pulled = false;
 
   int ranks() const { return static_cast<int>(ring.order.size()); }
-  /// Any position; they repeat.
-  int rank_at(int position) const;
+  /// Positions repeat: this one in [0, ranks).
+  int wrapped(int position) const { return (position % ranks() + ranks()) % ranks(); }
+  int rank_at(int position) const {
+    return ring.order[static_cast<std::size_t>(wrapped(position))];
+  }
   std::int64_t unit(int chunk) const { return std::int64_t{chunk} * channels + channel; }
 };
 
@@ -39,5 +52,14 @@ std::int64_t ring_units(Collective collective, int ranks, std::size_t channels);
 /// \pre the collective is allreduce, broadcast, reduce, allgather or reducescatter, and the
 /// builder's contract has ring_units(...)
 void add_ring_channel(Builder& builder, const RingChannel& channel);
+
+/// Where a rank gathers partial results of a reduction, units counted from the start of the
+/// message: its output if it has one, its input when that may be overwritten (in place), scratch
+/// otherwise.
+Slice accumulator(const Builder& builder, int rank, std::int64_t begin, std::int64_t length);
+
+/// Copies input to output on the same rank, on a lane of its own so that it delays no transfer.
+/// Nothing to do in place.
+void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t length, int lane);
 
 }  // namespace espalier

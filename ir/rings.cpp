@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "algorithms/ring_stages.h"
+#include "ir/rings.h"
 
 #include <algorithm>
 
-#include "algorithms/schedules.h"
 #include "core/check.h"
 
 namespace espalier {
@@ -16,7 +15,7 @@ int local_lane(const RingChannel& ring) { return ring.channels + ring.channel; }
 int to_relay_lane(const RingChannel& ring) { return 2 * ring.channels + ring.channel; }
 
 int relay_after(const RingChannel& ring, int position) {
-  return ring.ring.relays[static_cast<std::size_t>(wrap(position, ring.ranks()))];
+  return ring.ring.relays[static_cast<std::size_t>(ring.wrapped(position))];
 }
 
 /// The position's data where the next rank can read it: at the relay, if the hop has one.
@@ -24,7 +23,7 @@ int relay_after(const RingChannel& ring, int position) {
 /// comes first.
 Slice within_reach(Builder& builder, const RingChannel& ring, int position, std::int64_t unit,
                    const Slice& data) {
-  const int hop = wrap(position, ring.ranks());
+  const int hop = ring.wrapped(position);
   const int relay = relay_after(ring, hop);
   if (relay < 0) return data;
   const auto relays = ring.ring.relays.begin();
@@ -137,9 +136,23 @@ void add_reduce(Builder& builder, const RingChannel& ring, int root) {
 
 }  // namespace
 
-int RingChannel::rank_at(int position) const {
-  const int n = ranks();
-  return ring.order[static_cast<std::size_t>((position % n + n) % n)];
+Ring Ring::reversed() const {
+  // Hop i of the reverse leaves order[-i] for order[-i - 1]: hop n - 1 - i, taken backwards.
+  Ring back = *this;
+  std::reverse(back.order.begin() + 1, back.order.end());
+  std::reverse(back.relays.begin(), back.relays.end());
+  return back;
+}
+
+Slice accumulator(const Builder& builder, int rank, std::int64_t begin, std::int64_t length) {
+  if (output_region(builder.contract(), rank).units > 0) return builder.output(rank, begin, length);
+  if (builder.contract().in_place) return builder.input(rank, begin, length);
+  return builder.tmp(rank, begin, length);
+}
+
+void keep_own(Builder& builder, int rank, std::int64_t begin, std::int64_t length, int lane) {
+  builder.copy(builder.output(rank, begin, length), builder.input(rank, begin, length),
+               {.lane = lane});
 }
 
 std::vector<RingChannel> ring_channels(const std::vector<Ring>& rings, bool both_ways,
