@@ -62,6 +62,21 @@ int depth_of(pugi::xml_node top) {
 
 }  // namespace
 
+std::string_view first_element(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with('<')) return {};
+    const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
+    const bool precedes = text.starts_with("<!") || text.starts_with("<?");
+    if (!precedes) return text.substr(1, text.find_first_of(" \t\r\n/>") - 1);
+    const std::size_t at = text.find(end, 2);
+    if (at == std::string_view::npos) return {};
+    text.remove_prefix(at + end.size());
+  }
+}
+
 std::string element_name(pugi::xml_node node) { return fmt::format("<{}>", node.name()); }
 
 std::string attribute(pugi::xml_node node, const char* name) {

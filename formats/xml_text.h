@@ -49,6 +49,9 @@ class XmlText {
   DiagnosticList problems_;
 };
 
+/// The name of the first element of a text that may be XML, behind what may precede it; empty when
+/// there is none.
+std::string_view first_element(std::string_view text);
 /// "<gpu>", for messages.
 std::string element_name(pugi::xml_node node);
 /// The attribute without blanks around it; empty when there is none.
