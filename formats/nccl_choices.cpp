@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/units.h"
 #include "formats/nccl_rates.h"
 
 namespace espalier {
@@ -29,6 +30,10 @@ constexpr std::array kCpuTypes = {CpuType{"x86_64", "GenuineIntel", 6, 79},    /
                                   CpuType{"x86_64", "AuthenticAMD", 143, 49},  // Rome
                                   CpuType{"ppc64", "", 0, 0},
                                   CpuType{"arm64", "", 0, 0}};
+
+/// Of a card: 3D controllers, and display controllers of other kinds.
+constexpr const char* kNvidiaClass = "0x030200";
+constexpr const char* kAmdClass = "0x038000";
 
 double distance(double a, double b) { return std::abs(std::log(a / b)); }
 
@@ -82,14 +87,46 @@ NcclSystem::Cpu nccl_cpu(const std::vector<std::string>& kinds, const std::vecto
   return best.value();
 }
 
-NcclSystem::Gpu nccl_gpu_with(const std::string& kind) {
+NcclCard nccl_card_of(const std::string& model) {
+  NcclCard card;
   for (const NcclGpu& known : nccl_gpus()) {
-    NcclSystem::Gpu gpu;
-    gpu.sm = known.sm;
-    gpu.gcn = known.gcn;
-    if (nccl_fabric_rate(gpu).kind == kind) return gpu;
+    if (model != known.model) continue;
+    card.gpu.sm = known.sm;
+    card.gpu.gcn = known.gcn;
+    card.gpu.device = known.device;
+    return {card.gpu, known.pci_class, true};
   }
-  return {};
+  const auto number = model.starts_with("sm") ? parse_number(model.substr(2)) : std::nullopt;
+  if (number && *number >= 1 && *number <= 9999) {
+    card.gpu.sm = static_cast<int>(*number);
+    return {card.gpu, kNvidiaClass, true};
+  }
+  constexpr std::string_view kGfx = "gfx";
+  constexpr std::size_t kMaxGcn = 16;
+  if (model.starts_with(kGfx) && model.size() > kGfx.size() && model.size() < kMaxGcn) {
+    card.gpu.gcn = model;
+    return {card.gpu, kAmdClass, true};
+  }
+  return {card.gpu, kNvidiaClass, false};
+}
+
+NcclCard nccl_card_with(const std::string& link_kind, double gbps) {
+  // Older ones of AMD, whose links are slower, are no model of the catalogue.
+  std::vector<NcclCard> all = {nccl_card_of("gfx906")};
+  for (const NcclGpu& known : nccl_gpus()) all.push_back(nccl_card_of(known.model));
+  const NcclCard* best = nullptr;
+  const auto distance_of = [&](const NcclCard& card) {
+    return distance(kernel_gbps(nccl_fabric_rate(card.gpu)), gbps);
+  };
+  for (const NcclCard& card : all) {
+    if (nccl_fabric_rate(card.gpu).kind != link_kind) continue;
+    if (best == nullptr || distance_of(card) < distance_of(*best)) best = &card;
+  }
+  if (best == nullptr) return {{}, kNvidiaClass, false};
+  NcclCard chosen = *best;
+  chosen.gpu.device.clear();  // it is another one
+  chosen.is_known = false;
+  return chosen;
 }
 
 }  // namespace espalier

@@ -23,7 +23,18 @@ PcieLanes nccl_lanes(const std::string& kind, double gbps);
 /// architecture that the kinds of a host's links tell.
 NcclSystem::Cpu nccl_cpu(const std::vector<std::string>& kinds, const std::vector<double>& gbps);
 
-/// A GPU, by its `sm` or `gcn`, that has fabric links of the kind; both are unset when none has.
-NcclSystem::Gpu nccl_gpu_with(const std::string& kind);
+/// How a GPU of a model is written: `sm` or `gcn`, and the ids and class of its card as far as they
+/// are known. A model that is not known is read off a name as the reader of such files gives
+/// ("sm86", "gfx906").
+struct NcclCard {
+  NcclSystem::Gpu gpu;
+  std::string pci_class;
+  bool is_known = false;  ///< whether it is the model's own
+};
+NcclCard nccl_card_of(const std::string& model);
+
+/// A GPU whose fabric links have the kind and, as nearly as may be, this rate; nothing is set when
+/// none has links of the kind.
+NcclCard nccl_card_with(const std::string& link_kind, double gbps);
 
 }  // namespace espalier

@@ -225,29 +225,20 @@ class SystemMaker {
   }
 
   void add_gpu(NodeId id, int pci) {
-    NcclSystem::Gpu gpu;
-    gpu.pci = pci;
-    const auto known = std::ranges::find_if(nccl_gpus(), [&](const NcclGpu& one) {
-      return !node(id).model.empty() && std::string_view(one.model) == node(id).model;
-    });
-    NcclSystem::Pci& card = system_.pcis[static_cast<std::size_t>(pci)];
-    if (known != nccl_gpus().end()) {
-      gpu.sm = known->sm;
-      gpu.gcn = known->gcn;
-      card.device = known->device;
-      card.pci_class = known->pci_class;
-    } else {
-      unknown_models_.insert(node(id).model);
-      for (const LinkId link : at(links_at_, id)) {
-        if (machine_.link(link).link_class != LinkClass::gpu_fabric || gpu.sm > 0) continue;
-        const int own = gpu.pci;
-        gpu = nccl_gpu_with(machine_.link(link).kind);
-        gpu.pci = own;
-      }
-      card.pci_class = gpu.gcn.empty() ? "0x030200" : "0x120000";
+    NcclCard card = nccl_card_of(node(id).model);
+    for (const LinkId link : at(links_at_, id)) {
+      const Link& own = machine_.link(link);
+      if (card.is_known || own.link_class != LinkClass::gpu_fabric) continue;
+      card = nccl_card_with(own.kind, router_.capacity_gbps(link) / own.count);
+      break;
     }
+    if (!card.is_known) unknown_models_.insert(node(id).model);
+    NcclSystem::Pci& place = system_.pcis[static_cast<std::size_t>(pci)];
+    place.device = card.gpu.device;
+    place.pci_class = card.pci_class;
+    card.gpu.pci = pci;
     gpu_nodes_.push_back(id);
-    system_.gpus.push_back(gpu);
+    system_.gpus.push_back(card.gpu);
   }
 
   void add_links() {
@@ -278,7 +269,7 @@ class SystemMaker {
       return;
     }
     if (link.link_class != LinkClass::gpu_fabric) return;
-    if (gpu.sm == 0) {
+    if (gpu.sm == 0 && gpu.gcn.empty()) {
       if (!unsaid_kinds_.insert(link.kind).second) return;
       refuse(fmt::format("NCCL has no GPU with links of kind {}, such as that of {} to {}",
                          link.kind, node(gpu_nodes_[gpu_number]).name, node(end).name),

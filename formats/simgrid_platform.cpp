@@ -289,6 +289,10 @@ class PlatformMaker {
     notes_.push_back(
         "bandwidths and latencies are those of profile ideal, theoretical ones; start-up costs, "
         "memory and reductions are not in the file");
+    notes_.push_back(
+        "SimGrid shares a link in inverse proportion to the latencies of routes, the simulator "
+        "here "
+        "equally");
     notes_.push_back("the speed of every host is 1Gf: computation is not described");
     if (lost_ > 0) {
       notes_.push_back(

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/words.h"
+#include "core/file.h"
 #include "formats/format.h"
 #include "formats/xml_text.h"
 #include "tests/error_of.h"
@@ -271,6 +273,31 @@ TEST(NcclWriter, HasTheAttributesThatNcclAndRcclNeed) {
   EXPECT_EQ(root("gb200-nvl72:nodes=1")->select_nodes("//c2c[@bw='180000']").size(), 4U);
   EXPECT_EQ(root("gb200-nvl72:nodes=2")->select_nodes("//cpu[@host_hash='0x2']").size(), 2U);
   EXPECT_EQ(root("dgx1-v100")->select_nodes("//pci[@busid='0000:01:00.0']").size(), 1U);
+}
+
+/// Machines that others described: NVLinks and cards survive being written.
+TEST(NcclWriter, PublicMachinesSurvive) {
+  const char* const corpus = std::getenv("ESPALIER_CORPUS");
+  if (corpus == nullptr) GTEST_SKIP() << "ESPALIER_CORPUS does not name a folder of public files";
+  int written_ones = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(corpus) / "nccl_topo")) {
+    SCOPED_TRACE(entry.path().filename());
+    Topology machine;
+    try {
+      machine = read(read_file(entry.path().string()));
+    } catch (const Error&) {
+      continue;  // one that is to be refused
+    }
+    if (machine.hosts > 1) continue;
+    const Written written = write(machine);
+    EXPECT_EQ(read(written.text).gpus().size(), machine.gpus().size());
+    using testing::AnyOf, testing::Contains, testing::HasSubstr, testing::Not;
+    EXPECT_THAT(written.notes, Not(Contains(AnyOf(HasSubstr("becomes"), HasSubstr("become "),
+                                                  HasSubstr("is lost"), HasSubstr("is new")))));
+    ++written_ones;
+  }
+  EXPECT_GT(written_ones, 3);
 }
 
 /// Generic machines: their GPUs are none that NCCL knows.

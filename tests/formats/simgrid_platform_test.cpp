@@ -127,7 +127,10 @@ TEST(SimgridPlatform, TakesAsLongInSimGrid) {
       {"dgx1-v100", {{"gpu0", "gpu5"}}},                    // staged
       {"dgx1-v100", {{"gpu0", "gpu5"}, {"gpu1", "gpu6"}}},  // over one PCIe link
       {"dgx-a100", {{"gpu0", "gpu7"}, {"gpu1", "gpu7"}}},
-      {"mist", {{"gpu0", "gpu2"}, {"gpu3", "gpu1"}}},  // over a half-duplex link
+      {"dgx-a100", {{"gpu0", "gpu7"}, {"gpu7", "gpu0"}}},  // a direction each
+      {"dgx-a100", {{"gpu7", "gpu0"}, {"gpu7", "gpu1"}}},
+      {"dgx1-v100", {{"gpu5", "gpu0"}, {"gpu6", "gpu1"}}},  // both down the same PCIe link
+      {"mist", {{"gpu0", "gpu2"}, {"gpu3", "gpu1"}}},       // over a half-duplex link
       {"mist:nodes=3", {{"n0.gpu0", "n2.gpu3"}}},
       {"dgx-a100:nodes=16", {{"n3.gpu4", "n9.gpu4"}}},
       {"dgx-a100:nodes=2", {{"n0.gpu0", "n1.gpu0"}, {"n0.gpu0", "n1.gpu1"}}},
