@@ -20,12 +20,12 @@ namespace {
 
 /// Links of one GPU to another that are read again.
 constexpr double kMaxLinksOfOne = 1000;
+constexpr int kMaxNodesOfHost = 512;
 
 class SystemMaker {
  public:
-  SystemMaker(const Topology& machine, std::optional<int> host)
+  explicit SystemMaker(const Topology& machine)
       : machine_(machine),
-        host_(host),
         router_(machine, machine.profile("kernel")),
         links_at_(machine.nodes.size()),
         parent_(machine.nodes.size(), -1),
@@ -38,6 +38,7 @@ class SystemMaker {
   }
 
   NcclDescription make() {
+    refuse_large();
     find_parents();
     add_cpus();
     for (const NodeId cpu : cpus_) add_below(cpu, -1);
@@ -60,9 +61,7 @@ class SystemMaker {
     return values[static_cast<std::size_t>(node)];
   }
   const Node& node(NodeId id) const { return machine_.node(id); }
-  bool is_written(NodeId id) const {
-    return node(id).host >= 0 && (!host_ || node(id).host == *host_);
-  }
+  bool is_written(NodeId id) const { return node(id).host >= 0; }
   NodeId other_end(LinkId id, NodeId end) const {
     const Link& link = machine_.link(id);
     return link.a == end ? link.b : link.a;
@@ -74,6 +73,18 @@ class SystemMaker {
   std::string bus_id() {
     const int number = next_bus_++;
     return fmt::format("{:04x}:{:02x}:00.0", number / 255, number % 255 + 1);
+  }
+
+  void refuse_large() const {
+    std::map<int, int> nodes;
+    for (const Node& one : machine_.nodes) {
+      if (one.host < 0 || ++nodes[one.host] <= kMaxNodesOfHost) continue;
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("a host of {} has more than {} GPUs, CPUs and cards, and NCCL reads "
+                              "256 elements of its file",
+                              machine_.name, kMaxNodesOfHost),
+                  "write a smaller machine");
+    }
   }
 
   /// A tree of cards and switches below each CPU, by the fewest links.
@@ -137,8 +148,9 @@ class SystemMaker {
         if (node(cpu).numa >= 0) numas.insert(node(cpu).numa);
       }
       const bool are_numbered = numas.size() == cpus.size();
+      const NcclSystem::Cpu type = cpu_of_host(host);
       for (std::size_t i = 0; i < std::max<std::size_t>(cpus.size(), 1); ++i) {
-        NcclSystem::Cpu cpu = cpu_of_host(host);
+        NcclSystem::Cpu cpu = type;
         cpu.host = number;
         cpu.numa = are_numbered && !cpus.empty() ? node(cpus[i]).numa : static_cast<int>(i);
         const int id = static_cast<int>(system_.cpus.size());
@@ -377,7 +389,6 @@ class SystemMaker {
   static constexpr NodeId kMadeUp = -2;  ///< the parent of what has no CPU
 
   const Topology& machine_;
-  std::optional<int> host_;
   Router router_;
   std::vector<std::vector<LinkId>> links_at_;  ///< by node
   std::vector<NodeId> parent_;                 ///< by node; -1: none
@@ -398,8 +409,6 @@ class SystemMaker {
 
 }  // namespace
 
-NcclDescription nccl_system_of(const Topology& machine, std::optional<int> host) {
-  return SystemMaker(machine, host).make();
-}
+NcclDescription nccl_system_of(const Topology& machine) { return SystemMaker(machine).make(); }
 
 }  // namespace espalier

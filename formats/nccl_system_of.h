@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,9 @@ struct NcclDescription {
   std::vector<std::string> notes;
 };
 
-/// One host of a machine, or all of them (`host` is nothing). Bus ids are made up. Throws
-/// Error{unsupported} with everything that stands in the way: GPUs that NCCL does not know with
-/// links between them, or no GPU. Private to the room.
-NcclDescription nccl_system_of(const Topology& machine, std::optional<int> host);
+/// All hosts of a machine. Bus ids are made up. Throws Error{unsupported} with everything that
+/// stands in the way: GPUs that NCCL does not know with links between them, no GPU, or far more in
+/// a host than NCCL reads of one. Private to the room.
+NcclDescription nccl_system_of(const Topology& machine);
 
 }  // namespace espalier

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -187,46 +186,59 @@ bool joins_hosts(const Topology& machine) {
                              [](const auto& entry) { return entry.second.size() > 1; });
 }
 
-/// Hosts whose file would be another one.
-std::vector<int> hosts_unlike_first(const Topology& machine, const std::string& first) {
-  std::vector<int> unlike;
-  for (int host = 1; host < machine.hosts; ++host) {
-    const NcclDescription other = nccl_system_of(machine, host);
-    if (XmlMaker(other.system, machine.name).text() != first) unlike.push_back(host);
+/// Each host as a machine of its own, with the nodes that all share.
+std::vector<Topology> hosts_alone(const Topology& machine) {
+  std::vector<Topology> alone(static_cast<std::size_t>(machine.hosts));
+  std::vector<std::map<NodeId, NodeId>> kept(alone.size());
+  const auto add = [&](std::size_t host, NodeId id) {
+    kept[host][id] = static_cast<NodeId>(alone[host].nodes.size());
+    alone[host].nodes.push_back(machine.node(id));
+    if (machine.node(id).host >= 0) alone[host].nodes.back().host = 0;
+  };
+  for (std::size_t host = 0; host < alone.size(); ++host) {
+    alone[host].name = machine.name;
+    alone[host].profiles = machine.profiles;
+    alone[host].peer_access = machine.peer_access;
+    alone[host].memories = machine.memories;
   }
-  return unlike;
-}
-
-/// The machine that a file of one host is to be compared with.
-Topology host_alone(const Topology& machine, int host) {
-  Topology alone;
-  alone.name = machine.name;
-  alone.profiles = machine.profiles;
-  alone.peer_access = machine.peer_access;
-  std::map<NodeId, NodeId> kept;
   for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
-    const Node& node = machine.node(id);
-    if (node.host >= 0 && node.host != host) continue;
-    kept[id] = static_cast<NodeId>(alone.nodes.size());
-    alone.nodes.push_back(node);
-    alone.nodes.back().host = node.host < 0 ? -1 : 0;
+    const int host = machine.node(id).host;
+    for (std::size_t each = 0; each < alone.size(); ++each) {
+      if (host < 0 || static_cast<std::size_t>(host) == each) add(each, id);
+    }
   }
   for (const Link& link : machine.links) {
-    const auto a = kept.find(link.a), b = kept.find(link.b);
-    if (a == kept.end() || b == kept.end()) continue;
-    alone.links.push_back(link);
-    alone.links.back().a = a->second;
-    alone.links.back().b = b->second;
+    const int host = std::max(machine.node(link.a).host, machine.node(link.b).host);
+    if (host < 0) continue;
+    const auto& nodes = kept[static_cast<std::size_t>(host)];
+    const auto a = nodes.find(link.a), b = nodes.find(link.b);
+    if (a == nodes.end() || b == nodes.end()) continue;
+    Link copy = link;
+    copy.a = a->second;
+    copy.b = b->second;
+    alone[static_cast<std::size_t>(host)].links.push_back(std::move(copy));
   }
   return alone;
+}
+
+/// Hosts whose file would be another one.
+std::vector<int> hosts_unlike_first(const std::vector<Topology>& hosts, const std::string& first) {
+  std::vector<int> unlike;
+  for (std::size_t host = 1; host < hosts.size(); ++host) {
+    const NcclDescription other = nccl_system_of(hosts[host]);
+    if (XmlMaker(other.system, hosts[host].name).text() != first) {
+      unlike.push_back(static_cast<int>(host));
+    }
+  }
+  return unlike;
 }
 
 }  // namespace
 
 Written write_nccl_topology(const Topology& machine) {
   const bool whole = machine.hosts > 1 && joins_hosts(machine);
-  const std::optional<int> host = whole ? std::nullopt : std::optional(0);
-  NcclDescription description = nccl_system_of(machine, host);
+  const std::vector<Topology> hosts = whole ? std::vector{machine} : hosts_alone(machine);
+  const NcclDescription description = nccl_system_of(hosts.front());
   const XmlMaker xml(description.system, machine.name);
   Written written{xml.text(), {}};
   auto& notes = written.notes;
@@ -236,7 +248,7 @@ Written write_nccl_topology(const Topology& machine) {
         "NCCL_TOPO_FILE it takes one host: write the machine with nodes=1",
         machine.hosts));
   } else if (machine.hosts > 1) {
-    const std::vector<int> unlike = hosts_unlike_first(machine, written.text);
+    const std::vector<int> unlike = hosts_unlike_first(hosts, written.text);
     notes.push_back(
         unlike.empty()
             ? fmt::format("the file is that of one host; all {} get the same", machine.hosts)
@@ -252,8 +264,7 @@ Written write_nccl_topology(const Topology& machine) {
       "those of the machine (nvidia-smi, rocm-smi) before it reads the file");
   notes.insert(notes.end(), description.notes.begin(), description.notes.end());
   const Topology read = nccl_topology().read_machine({written.text, machine.name, nullptr});
-  const std::vector<std::string> differences =
-      machine_differences(whole ? machine : host_alone(machine, 0), read);
+  const std::vector<std::string> differences = machine_differences(hosts.front(), read);
   notes.insert(notes.end(), differences.begin(), differences.end());
   notes.push_back(
       "the file has no rates of memory and reductions, no efficiencies and latencies, no shape of "

@@ -230,6 +230,7 @@ TEST(NcclWriter, SaysWhatTheFileCannot) {
   EXPECT_THAT(notes("dgx-h100"),
               AllOf(Contains(HasSubstr("bus ids")), Contains(HasSubstr("latencies")),
                     Not(Contains(HasSubstr("becomes")))));
+  EXPECT_THAT(notes("dgx-a100:nodes=512"), Contains(HasSubstr("all 512 get the same")));
   EXPECT_THAT(notes("dgx-h100:nodes=4"), Contains(HasSubstr("one host; all 4 get the same")));
   EXPECT_THAT(notes("dgx-h100:nodes=4,n2.gpu0-n2.nvswitch.count=9"),
               Contains(HasSubstr("host 0, from which hosts 2 differ")));
@@ -307,6 +308,8 @@ TEST(NcclWriter, RefusesLinksThatNoGpuHas) {
                 testing::HasSubstr("NCCL has no GPU with links of kind link, such as that of gpu0"))
         << machine;
   }
+  EXPECT_THAT(error_of([&] { write(load_topology("hosts:n=300")); }, ErrorKind::unsupported),
+              testing::HasSubstr("has more than 512 GPUs, CPUs and cards"));
   const Topology hosts = again(load_topology("hosts:n=3"));
   EXPECT_EQ(hosts.gpus().size(), 3U);
   EXPECT_EQ(std::ranges::count(hosts.nodes, NodeKind::cpu, &Node::kind), 3);
