@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/mscclpp_limits.h"
+
+#include <fmt/format.h>
+
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+using Plan = MscclppPlan;
+using Kind = Plan::Kind;
+using Access = Plan::Ref::Access;
+
+class Limits {
+ public:
+  explicit Limits(const Plan& plan) : plan_(plan) {}
+
+  std::vector<Diagnostic> check() {
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      for (std::size_t b = 0; b < plan_.gpus[g].blocks.size(); ++b) {
+        check_block(static_cast<int>(g), static_cast<int>(b), plan_.gpus[g].blocks[b]);
+      }
+    }
+    if (plan_.threads > 1024) {
+      exceed("the plan", static_cast<std::size_t>(plan_.threads), "threads of a threadblock", 1024);
+    }
+    return std::move(problems_);
+  }
+
+ private:
+  void exceed(const std::string& who, std::size_t count, std::string_view what, int most) {
+    if (count <= static_cast<std::size_t>(most)) return;
+    problems_.push_back({"limit",
+                         fmt::format("{}: it has {} {}, but the executor of MSCCL++ takes at most "
+                                     "{}",
+                                     who, count, what, most),
+                         "",
+                         {}});
+  }
+
+  void check_block(int gpu, int number, const Plan::ThreadBlock& block) {
+    const std::string who = fmt::format("gpu {}, threadblock {}", gpu, number);
+    std::size_t ops = block.ops.size();
+    for (const Plan::Op& op : block.ops) ops += op.body.size();
+    exceed(who, ops, "ops", kMscclppOps);
+    for (const auto type : {Plan::Channel::memory, Plan::Channel::port, Plan::Channel::group}) {
+      const auto t = static_cast<std::size_t>(type);
+      exceed(who, static_cast<std::size_t>(block.channels[t]),
+             fmt::format("{} channels", name_of(type)), kMscclppChannels);
+      exceed(who, static_cast<std::size_t>(block.remote_buffers[t]),
+             fmt::format("remote buffers for {} channels", name_of(type)), kMscclppChannels);
+    }
+    for (std::size_t k = 0; k < block.ops.size(); ++k) {
+      MscclppOpPlace place{gpu, number, static_cast<int>(k), -1};
+      check_op(place, block.ops[k]);
+      for (const Plan::Op& inner : block.ops[k].body) {
+        ++place.inner;
+        check_op(place, inner);
+      }
+    }
+  }
+
+  void check_op(const MscclppOpPlace& place, const Plan::Op& op) {
+    const std::string who = fmt::format("{} ({})", describe(place), op.type->name);
+    exceed(who, op.channels.size(), "channels", kMscclppOpChannels);
+    exceed(who, op.sources.size(), "sources", kMscclppOpBuffers);
+    exceed(who, op.targets.size(), "destinations", kMscclppOpBuffers);
+    exceed(who, op.semaphores.size(), "semaphores", kMscclppOpSemaphores);
+    exceed(who, op.body.size(), "ops in its pipeline", kMscclppPipelineOps);
+    if (op.type->kind == Kind::barrier) {
+      exceed(who, static_cast<std::size_t>(op.barrier) + 1, "as its barrier's number, from 1 on,",
+             kMscclppBarriers);
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<Diagnostic> problems_;
+};
+
+/// An access to memory by all threads of a thread block.
+struct Touched {
+  int rank;
+  Plan::Buffer buffer;
+  std::int64_t begin;
+  std::int64_t end;
+  bool writes;
+};
+
+class Nops {
+ public:
+  explicit Nops(const Plan& plan) : plan_(plan) {}
+
+  std::vector<std::string> find() {
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      for (std::size_t b = 0; b < plan_.gpus[g].blocks.size(); ++b) {
+        since_.clear();
+        MscclppOpPlace place{static_cast<int>(g), static_cast<int>(b), 0, -1};
+        for (const Plan::Op& op : plan_.gpus[g].blocks[b].ops) {
+          place.inner = -1;
+          pass(op, place);
+          for (const Plan::Op& inner : op.body) {
+            ++place.inner;
+            pass(inner, place);
+          }
+          ++place.op;
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Earlier {
+    MscclppOpPlace place;
+    const Plan::Op* op;
+    std::vector<Touched> accesses;
+  };
+
+  static bool waits(Kind kind) { return kind == Kind::wait || kind == Kind::sem_acquire; }
+  /// By its first threads alone: these do one after the other.
+  static bool is_control(const Plan::Op& op) {
+    return !op.type->has_data || op.channel_type == Plan::Channel::port;
+  }
+  static bool announces(const Plan::Op& op) {
+    return op.type->kind == Kind::signal || op.type->kind == Kind::sem_release || op.type->signals;
+  }
+
+  void pass(const Plan::Op& op, const MscclppOpPlace& place) {
+    if (op.type->kind == Kind::nop || op.type->kind == Kind::barrier) {
+      since_.clear();
+      return;
+    }
+    if (op.type->kind == Kind::pipeline) return;
+    Earlier now{place, &op, accesses(op, place.gpu)};
+    for (const Earlier& earlier : since_) {
+      if (const char* why = conflict(earlier, now)) {
+        found_.push_back(fmt::format(
+            "{} ({}) may overtake op {} ({}) of its threadblock, {}: a nop must stand between them",
+            describe(place), op.type->name, earlier.place.op, earlier.op->type->name, why));
+        break;
+      }
+    }
+    // Longer thread blocks exceed a limit that is reported.
+    if (since_.size() < static_cast<std::size_t>(kMscclppOps)) since_.push_back(std::move(now));
+  }
+
+  static const char* conflict(const Earlier& earlier, const Earlier& now) {
+    const bool threads_before = !is_control(*earlier.op);
+    const bool threads_now = !is_control(*now.op);
+    if (waits(earlier.op->type->kind) && threads_now) return "which waits for its data";
+    if (threads_before && announces(*now.op)) return "the data of which it announces";
+    if (!threads_before && !threads_now) return nullptr;
+    for (const Touched& a : earlier.accesses) {
+      for (const Touched& b : now.accesses) {
+        if ((a.writes || b.writes) && a.rank == b.rank && a.buffer == b.buffer && a.begin < b.end &&
+            b.begin < a.end) {
+          return "which touches the same data";
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  /// Packets carry their own order, so reading them needs no nop.
+  std::vector<Touched> accesses(const Plan::Op& op, int gpu) const {
+    std::vector<Touched> all;
+    const auto add = [&](const Plan::Ref& ref, bool writes, bool packets) {
+      if (packets) return;
+      std::vector<int> ranks = {ref.rank};
+      if (ref.access == Access::group) {
+        ranks = plan_.gpus[static_cast<std::size_t>(gpu)]
+                    .groups[static_cast<std::size_t>(ref.group)]
+                    .ranks;
+      }
+      const std::int64_t size = ref.size * op.slices;
+      const std::int64_t begin = ref.index * op.slices + size * op.slice / op.slices;
+      for (const int rank : ranks) {
+        all.push_back({rank, ref.buffer, begin / op.slices,
+                       (begin + size / op.slices + op.slices - 1) / op.slices, writes});
+      }
+    };
+    for (std::size_t k = 0; k < op.sources.size(); ++k) {
+      add(op.sources[k], false, op.type->source_packets && (k > 0 || !op.type->reads));
+    }
+    for (std::size_t k = 0; k < op.targets.size(); ++k) {
+      add(op.targets[k], true, op.type->target_packets && (k > 0 || !op.type->reads));
+    }
+    return all;
+  }
+
+  const Plan& plan_;
+  std::vector<Earlier> since_;  ///< the last nop
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> check_mscclpp_limits(const MscclppPlan& plan) {
+  return Limits(plan).check();
+}
+
+std::vector<std::string> missing_mscclpp_nops(const MscclppPlan& plan) { return Nops(plan).find(); }
+
+}  // namespace espalier

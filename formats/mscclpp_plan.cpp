@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/mscclpp_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace espalier {
+namespace {
+
+using Kind = MscclppPlan::Kind;
+using Access = MscclppPlan::Ref::Access;
+
+constexpr Access kHere = Access::local;
+constexpr Access kThere = Access::remote;
+constexpr Access kGroup = Access::group;
+
+/// Names and meanings are those of src/core/executor/execution_plan.cc and
+/// src/core/include/execution_kernel.hpp of microsoft/mscclpp, version 0.9.
+constexpr MscclppPlan::OpType kOps[] = {
+    {.name = "nop", .kind = Kind::nop},
+    {.name = "barrier", .kind = Kind::barrier},
+    {.name = "sem_acquire", .kind = Kind::sem_acquire},
+    {.name = "sem_release", .kind = Kind::sem_release},
+    {.name = "signal", .kind = Kind::signal},
+    {.name = "rlxsignal", .kind = Kind::signal},
+    {.name = "wait", .kind = Kind::wait},
+    {.name = "rlxwait", .kind = Kind::wait},
+    {.name = "flush", .kind = Kind::flush, .flushes = true},
+    {.name = "put", .kind = Kind::put, .target = kThere, .has_data = true},
+    {.name = "pws", .kind = Kind::put, .target = kThere, .has_data = true, .signals = true},
+    {.name = "pwsf",
+     .kind = Kind::put,
+     .target = kThere,
+     .has_data = true,
+     .signals = true,
+     .flushes = true},
+    {.name = "ppkt", .kind = Kind::put, .target = kThere, .target_packets = true, .has_data = true},
+    {.name = "rppkt",
+     .kind = Kind::spread,
+     .target = kThere,
+     .source_packets = true,
+     .target_packets = true,
+     .has_data = true},
+    {.name = "get", .kind = Kind::get, .source = kThere, .has_data = true},
+    {.name = "copy", .kind = Kind::copy, .local_targets = 1, .has_data = true},
+    {.name = "cpkt",
+     .kind = Kind::copy,
+     .local_targets = 1,
+     .target_packets = true,
+     .has_data = true},
+    {.name = "upkt",
+     .kind = Kind::copy,
+     .local_targets = 1,
+     .source_packets = true,
+     .has_data = true},
+    {.name = "re", .kind = Kind::reduce, .local_targets = 1, .reads = true, .has_data = true},
+    {.name = "res",
+     .kind = Kind::reduce,
+     .target = kThere,
+     .local_targets = 1,
+     .reads = true,
+     .has_data = true},
+    {.name = "rre",
+     .kind = Kind::reduce,
+     .source = kThere,
+     .local_targets = 1,
+     .reads = true,
+     .has_data = true},
+    {.name = "rres",
+     .kind = Kind::reduce,
+     .source = kThere,
+     .target = kThere,
+     .local_targets = 1,
+     .reads = true,
+     .has_data = true},
+    {.name = "repkt",
+     .kind = Kind::reduce,
+     .local_targets = 1,
+     .reads = true,
+     .source_packets = true,
+     .has_data = true},
+    {.name = "respkt",
+     .kind = Kind::reduce,
+     .target = kThere,
+     .local_targets = 1,
+     .reads = true,
+     .source_packets = true,
+     .target_packets = true,
+     .has_data = true},
+    {.name = "recpkt",
+     .kind = Kind::reduce,
+     .local_targets = 2,
+     .reads = true,
+     .source_packets = true,
+     .target_packets = true,
+     .has_data = true},
+    {.name = "recspkt",
+     .kind = Kind::reduce,
+     .target = kThere,
+     .local_targets = 2,
+     .reads = true,
+     .source_packets = true,
+     .target_packets = true,
+     .has_data = true},
+    {.name = "gstore", .kind = Kind::spread, .target = kGroup, .has_data = true},
+    {.name = "glres",
+     .kind = Kind::switch_reduce,
+     .source = kGroup,
+     .target = kGroup,
+     .has_data = true},
+    {.name = "pipeline", .kind = Kind::pipeline},
+};
+
+}  // namespace
+
+std::span<const MscclppPlan::OpType> mscclpp_op_types() { return kOps; }
+
+const MscclppPlan::OpType* find_mscclpp_op(std::string_view name) {
+  const auto* found = std::ranges::find(kOps, name, &MscclppPlan::OpType::name);
+  return found == std::end(kOps) ? nullptr : found;
+}
+
+std::string_view letter_of(MscclppPlan::Buffer buffer) {
+  constexpr std::string_view kLetters[] = {"i", "o", "s"};
+  return kLetters[static_cast<std::size_t>(buffer)];
+}
+
+std::string_view name_of(MscclppPlan::Channel channel) {
+  constexpr std::string_view kNames[] = {"none", "memory", "port", "switch"};
+  return kNames[static_cast<std::size_t>(channel)];
+}
+
+std::string describe(const MscclppOpPlace& place) {
+  std::string text = fmt::format("gpu {}, threadblock {}, op {}", place.gpu, place.block, place.op);
+  if (place.inner >= 0) text += fmt::format(", inner op {}", place.inner);
+  return text;
+}
+
+std::vector<std::vector<MscclppEnd>> other_ends(const MscclppPlan& plan,
+                                                MscclppPlan::Channel channel) {
+  const auto type = static_cast<std::size_t>(channel);
+  std::map<std::pair<int, int>, std::vector<int>> between;  // channels of a GPU to a peer
+  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
+    const std::vector<int>& peers = plan.gpus[gpu].peers[type];
+    for (std::size_t k = 0; k < peers.size(); ++k) {
+      between[{static_cast<int>(gpu), peers[k]}].push_back(static_cast<int>(k));
+    }
+  }
+  std::vector<std::vector<MscclppEnd>> ends(plan.gpus.size());
+  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
+    std::map<int, std::size_t> seen;
+    for (const int peer : plan.gpus[gpu].peers[type]) {
+      const auto back = between.find({peer, static_cast<int>(gpu)});
+      const std::size_t k = seen[peer]++;
+      const bool paired = back != between.end() && k < back->second.size();
+      ends[gpu].push_back({peer, paired ? back->second[k] : -1});
+    }
+  }
+  return ends;
+}
+
+}  // namespace espalier

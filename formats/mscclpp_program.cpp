@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/mscclpp_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/words.h"
+#include "formats/mscclpp_layout.h"
+#include "formats/mscclpp_limits.h"
+#include "formats/mscclpp_run.h"
+#include "formats/op_names.h"
+#include "ir/verify.h"
+
+namespace espalier {
+namespace {
+
+using Plan = MscclppPlan;
+
+/// What a plan does instead of its label is looked for up to this size; roots, too.
+constexpr std::size_t kMaxMovesTriedAgain = 20000;
+constexpr int kMaxRootsTried = 64;
+constexpr std::size_t kMaxNopNotes = 4;
+
+class Judge {
+ public:
+  Judge(const Plan& plan, const std::string& file)
+      : plan_(plan), file_(file), run_(run_mscclpp_plan(plan)) {}
+
+  ForeignProgram judge() {
+    const MscclppContracts contracts = mscclpp_contracts(plan_, run_.split);
+    made_.facts = facts();
+    made_.verification.problems = check_mscclpp_limits(plan_);
+    std::vector<Diagnostic>& problems = made_.verification.problems;
+    problems.insert(problems.end(), run_.stuck.begin(), run_.stuck.end());
+    if (run_.stuck.empty()) {
+      if (contracts.labelled && contracts.labelled->collective != Collective::sendrecv) {
+        judge_collective(*contracts.labelled, contracts.others);
+      } else if (contracts.labelled) {
+        judge_exchange(*contracts.labelled);
+      } else {
+        made_.notes.push_back(
+            fmt::format("what its results should be is not known, since {}", contracts.misfit));
+        judge_order(first_of(contracts));
+      }
+    }
+    note_oddities();
+    for (Diagnostic& problem : problems) problem.where = {file_, 0, 0};
+    made_.has_program &= made_.verification.ok();
+    if (!made_.has_program) made_.program = {};
+    return std::move(made_);
+  }
+
+ private:
+  static std::optional<Contract> first_of(const MscclppContracts& contracts) {
+    if (contracts.labelled) return contracts.labelled;
+    if (!contracts.others.empty()) return contracts.others.front();
+    return {};
+  }
+
+  std::string facts() const {
+    std::size_t blocks = 0;
+    std::size_t ops = 0;
+    for (const Plan::Gpu& gpu : plan_.gpus) {
+      blocks = std::max(blocks, gpu.blocks.size());
+      for (const Plan::ThreadBlock& block : gpu.blocks) {
+        ops += block.ops.size();
+        for (const Plan::Op& op : block.ops) ops += op.body.size();
+      }
+    }
+    return fmt::format("MSCCL++ execution plan {}: {} {}, {}, up to {} of a GPU, {}, protocol {}",
+                       quote(plan_.name), printable(plan_.collective),
+                       plan_.in_place ? "in place" : "out of place",
+                       counted(plan_.gpus.size(), "rank"), counted(blocks, "thread block"),
+                       counted(ops, "op"), plan_.protocol);
+  }
+
+  void name(std::vector<Diagnostic>& problems) const {
+    name_ops(problems, [&](OpId id) {
+      if (id >= run_.moves.size()) return std::string("an op");
+      const MscclppOpPlace& place = run_.moves[id].place;
+      const Plan::Op& outer = plan_.gpus[static_cast<std::size_t>(place.gpu)]
+                                  .blocks[static_cast<std::size_t>(place.block)]
+                                  .ops[static_cast<std::size_t>(place.op)];
+      const Plan::Op& op =
+          place.inner < 0 ? outer : outer.body[static_cast<std::size_t>(place.inner)];
+      return fmt::format("{} ({})", describe(place), op.type->name);
+    });
+  }
+
+  void report(std::vector<Diagnostic> problems) {
+    name(problems);
+    std::vector<Diagnostic>& all = made_.verification.problems;
+    all.insert(all.end(), problems.begin(), problems.end());
+  }
+
+  static std::vector<Diagnostic> only(std::vector<Diagnostic> problems,
+                                      std::initializer_list<std::string_view> rules, bool keep) {
+    std::erase_if(problems, [&](const Diagnostic& problem) {
+      return (std::ranges::find(rules, problem.rule) != rules.end()) != keep;
+    });
+    return problems;
+  }
+
+  /// Takes over what was found, apart from the problems.
+  void adopt(const Verification& found) {
+    made_.verification.order_consistent = found.order_consistent;
+    made_.verification.combines_in_switch = found.combines_in_switch;
+    made_.verification.proof = found.proof;
+  }
+
+  void judge_collective(Contract contract, const std::vector<Contract>& others) {
+    MscclppLayout layout = lay_out(plan_, run_, contract);
+    Verification found = verify(layout.program);
+    if (info(contract.collective).rooted) find_root(layout, found);
+    std::vector<Diagnostic> problems = found.problems;
+    if (layout.scratch_is_shared) {
+      if (const auto as_is = lay_out_as_is(plan_, run_, contract)) {
+        problems = only(problems, {"R6"}, false);
+        const auto races = only(verify(*as_is).problems, {"R6"}, true);
+        problems.insert(problems.end(), races.begin(), races.end());
+      } else {
+        made_.notes.emplace_back(
+            "chunks of scratch that hold different parts of the message in turn are too many for "
+            "races between these to be looked for");
+      }
+    }
+    const bool only_results =
+        !problems.empty() && std::ranges::all_of(problems, [](const Diagnostic& problem) {
+          return problem.rule == "R7" || problem.rule == "R4";
+        });
+    if (only_results) say_what_it_is(others, problems);
+    report(std::move(problems));
+    adopt(found);
+    made_.has_program = true;
+    made_.program = std::move(layout.program);
+  }
+
+  /// A plan does not name its root: it is the one for which it is right.
+  void find_root(MscclppLayout& layout, Verification& found) {
+    const int ranks = std::min(layout.program.ranks(), kMaxRootsTried);
+    for (int root = 1; root < ranks && !found.ok(); ++root) {
+      Contract contract = layout.program.contract;
+      contract.root = root;
+      MscclppLayout other = lay_out(plan_, run_, contract);
+      Verification now = verify(other.program);
+      if (!now.ok()) continue;
+      layout = std::move(other);
+      found = std::move(now);
+    }
+    if (found.ok()) {
+      made_.notes.push_back(
+          fmt::format("the plan does not name its root: rank {} is the one for "
+                      "which it is right",
+                      layout.program.contract.root));
+    }
+  }
+
+  /// "labelled allgather, but does an alltoall", where another collective's contract is kept.
+  void say_what_it_is(const std::vector<Contract>& others, std::vector<Diagnostic>& problems) {
+    if (run_.moves.size() > kMaxMovesTriedAgain) return;
+    for (Contract contract : others) {
+      const int roots =
+          info(contract.collective).rooted ? std::min(contract.ranks, kMaxRootsTried) : 1;
+      for (contract.root = 0; contract.root < roots; ++contract.root) {
+        if (!verify(lay_out(plan_, run_, contract).program).ok()) continue;
+        problems.insert(problems.begin(),
+                        Diagnostic{"R7",
+                                   fmt::format("the plan is labelled {}, but what it does is {}{}",
+                                               plan_.collective, to_string(contract.collective),
+                                               info(contract.collective).rooted
+                                                   ? fmt::format(" with root {}", contract.root)
+                                                   : ""),
+                                   "correct 'collective', or the plan",
+                                   {}});
+        return;
+      }
+    }
+  }
+
+  /// MSCCL++ promises nothing of a plan labelled sendrecv; ours sends to the next rank.
+  void judge_exchange(const Contract& contract) {
+    MscclppLayout layout = lay_out(plan_, run_, contract);
+    const Verification found = verify(layout.program);
+    if (found.ok() && !layout.scratch_is_shared) {
+      adopt(found);
+      made_.has_program = true;
+      made_.program = std::move(layout.program);
+      return;
+    }
+    made_.notes.emplace_back(
+        "it is labelled sendrecv, but does not send from every rank to the next one, as "
+        "Espalier's sendrecv does: its results are not checked");
+    judge_order(contract);
+  }
+
+  void judge_order(const std::optional<Contract>& contract) {
+    const auto as_is = lay_out_as_is(plan_, run_, contract);
+    if (!as_is) {
+      made_.verification.problems.push_back(
+          {"limit",
+           "the plan has too many chunks for its order to be checked without a contract",
+           "",
+           {}});
+      return;
+    }
+    report(only(verify(*as_is).problems, {"R7", "R8"}, false));
+  }
+
+  void note_oddities() {
+    std::vector<std::string>& notes = made_.notes;
+    const std::vector<std::string> nops = missing_mscclpp_nops(plan_);
+    for (std::size_t k = 0; k < nops.size() && k < kMaxNopNotes; ++k) notes.push_back(nops[k]);
+    if (nops.size() > kMaxNopNotes) {
+      notes.push_back(
+          fmt::format("nops are missing in {} more places", nops.size() - kMaxNopNotes));
+    }
+    if (run_.lost_signals > 0 && run_.stuck.empty()) {
+      notes.push_back(fmt::format(
+          "{} never awaited: the next launch finds {} there",
+          run_.lost_signals == 1 ? "1 signal is" : fmt::format("{} signals are", run_.lost_signals),
+          run_.lost_signals == 1 ? "it" : "them"));
+    }
+    note_zero_chunks();
+    note_ops();
+  }
+
+  void note_zero_chunks() {
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      if (plan_.gpus[g].chunks[0] != 0 && plan_.gpus[g].chunks[1] != 0) continue;
+      made_.notes.push_back(
+          fmt::format("gpu {}: {} is 0, by which the executor of MSCCL++ 0.9 divides: it dies", g,
+                      plan_.gpus[g].chunks[0] == 0 ? "'input_chunks'" : "'output_chunks'"));
+      return;
+    }
+  }
+
+  template <class Visit>
+  void for_each_op(const Visit& visit) const {
+    for (const Plan::Gpu& gpu : plan_.gpus) {
+      for (const Plan::ThreadBlock& block : gpu.blocks) {
+        for (const Plan::Op& op : block.ops) {
+          visit(op);
+          for (const Plan::Op& inner : op.body) visit(inner);
+        }
+      }
+    }
+  }
+
+  void note_ops() {
+    std::size_t other_operators = 0;
+    std::size_t swapped = 0;
+    std::size_t packets = 0;
+    std::size_t pipelines = 0;
+    for_each_op([&](const Plan::Op& op) {
+      other_operators += !op.reduce_op.empty() && op.reduce_op != "sum";
+      packets += op.type->source_packets || op.type->target_packets;
+      pipelines += op.type->kind == Plan::Kind::pipeline;
+      if (op.type->kind != Plan::Kind::get) return;
+      for (std::size_t k = 0; k < op.sources.size(); ++k) {
+        swapped += op.sources[k].index != op.targets[k].index;
+      }
+    });
+    std::vector<std::string>& notes = made_.notes;
+    if (other_operators > 0) {
+      notes.push_back(fmt::format("'reduce_op' of {} is not sum, but MSCCL++ 0.9 does not read it",
+                                  counted(other_operators, "op")));
+    }
+    if (swapped > 0) {
+      notes.push_back(
+          fmt::format("{} copied from another index than to; get of MSCCL++ 0.9 takes "
+                      "one offset for the other, so it works for equal ones only",
+                      swapped == 1 ? "a slice is" : fmt::format("{} slices are", swapped)));
+    }
+    if (packets > 0 && plan_.protocol != "LL") {
+      notes.push_back(fmt::format(
+          "{} packets, but the protocol is {}: packets need LL, which "
+          "doubles the scratch for their flags",
+          packets == 1 ? "1 op uses" : fmt::format("{} ops use", packets), plan_.protocol));
+    }
+    if (pipelines > 0) {
+      notes.push_back(fmt::format("the body of {} is taken once, for the whole of its chunks",
+                                  counted(pipelines, "pipeline")));
+    }
+  }
+
+  const Plan& plan_;
+  const std::string& file_;
+  MscclppRun run_;
+  ForeignProgram made_;
+};
+
+}  // namespace
+
+ForeignProgram mscclpp_program(const MscclppPlan& plan, const std::string& file) {
+  return Judge(plan, file).judge();
+}
+
+}  // namespace espalier

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries a plan out symbolically. Every thread block has the set of data movements that happened
+// before its next op. A signal takes a snapshot of it along, the wait that it ends adds the
+// snapshot. Where several thread blocks signal or wait at one place, it is not known whose signal
+// ended a wait; then only what is certain is added.
+#include "formats/mscclpp_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+
+#include "ir/program.h"
+
+namespace espalier {
+namespace {
+
+using Plan = MscclppPlan;
+using Kind = Plan::Kind;
+using Access = Plan::Ref::Access;
+
+constexpr std::uint32_t kNoMove = ~std::uint32_t{0};
+
+/// The last move of each thread block that is known to have happened, by thread block.
+using Knowledge = std::map<int, std::uint32_t>;
+
+void add(Knowledge& known, const Knowledge& more) {
+  for (const auto& [block, move] : more) {
+    const auto [entry, is_new] = known.try_emplace(block, move);
+    if (!is_new) entry->second = std::max(entry->second, move);
+  }
+}
+
+/// A counting semaphore: releases end acquires, in any order.
+struct Counter {
+  struct Releaser {
+    std::int64_t total = 0;  ///< releases in the whole plan
+    std::vector<Knowledge> done;
+  };
+  std::int64_t initial = 0;
+  std::int64_t total = 0;  ///< releases by everybody in the whole plan
+  std::int64_t free = 0;
+  std::map<int, Releaser> releasers;     ///< by thread block
+  std::map<int, std::int64_t> acquired;  ///< by thread block
+  std::vector<int> waiting;
+
+  void release(int block, Knowledge known) {
+    releasers[block].done.push_back(std::move(known));
+    ++free;
+  }
+
+  /// What is certain for a thread block that has acquired once more: of n tokens that were there,
+  /// at most so many are initial ones and other releasers'; the rest are this releaser's first.
+  void acquire(int block, Knowledge& known) {
+    --free;
+    const std::int64_t tokens = ++acquired[block] - initial;
+    for (const auto& [from, releaser] : releasers) {
+      const std::int64_t certain = tokens - (total - releaser.total);
+      if (certain > 0) add(known, releaser.done[static_cast<std::size_t>(certain) - 1]);
+    }
+  }
+};
+
+/// Who first wrote packets where, by unit of a GPU's scratch.
+class PacketMap {
+ public:
+  void write(std::int64_t begin, std::int64_t end, std::uint32_t move) {
+    for (std::int64_t at = begin; at < end;) {
+      auto next = first_.upper_bound(at);
+      if (next != first_.begin() && std::prev(next)->second.end > at) {
+        at = std::prev(next)->second.end;
+        continue;
+      }
+      const std::int64_t gap = next == first_.end() ? end : std::min(end, next->first);
+      first_.emplace_hint(next, at, Run{gap, move});
+      at = gap;
+    }
+  }
+
+  /// The moves that wrote the range, or false where none wrote a part of it.
+  bool writers(std::int64_t begin, std::int64_t end, std::vector<std::uint32_t>& moves) const {
+    for (std::int64_t at = begin; at < end;) {
+      auto next = first_.upper_bound(at);
+      if (next == first_.begin() || std::prev(next)->second.end <= at) return false;
+      moves.push_back(std::prev(next)->second.move);
+      at = std::prev(next)->second.end;
+    }
+    return true;
+  }
+
+ private:
+  struct Run {
+    std::int64_t end;
+    std::uint32_t move;
+  };
+  std::map<std::int64_t, Run> first_;
+};
+
+/// Calls `visit(op, place)` for the ops of a thread block in order, a pipeline's body once.
+template <class Visit>
+void for_each_op(const Plan::ThreadBlock& block, int gpu, int number, Visit&& visit) {
+  for (std::size_t k = 0; k < block.ops.size(); ++k) {
+    MscclppOpPlace place{gpu, number, static_cast<int>(k), -1};
+    visit(block.ops[k], place);
+    for (std::size_t i = 0; i < block.ops[k].body.size(); ++i) {
+      place.inner = static_cast<int>(i);
+      visit(block.ops[k].body[i], place);
+    }
+  }
+}
+
+class Runner {
+ public:
+  explicit Runner(const Plan& plan) : plan_(plan) {
+    for (const auto type : {Plan::Channel::memory, Plan::Channel::port}) {
+      ends_[static_cast<std::size_t>(type)] = other_ends(plan, type);
+    }
+    packets_.resize(plan.gpus.size());
+    packet_readers_.resize(plan.gpus.size());
+    find_split();
+    collect();
+  }
+
+  MscclppRun run() {
+    std::deque<int> ready(blocks_.size());
+    std::iota(ready.begin(), ready.end(), 0);
+    while (!ready.empty()) {
+      const int block = ready.front();
+      ready.pop_front();
+      advance(block);
+      for (const int woken : woken_) ready.push_back(woken);
+      woken_.clear();
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (blocks_[b].next < blocks_[b].ops.size()) explain(blocks_[b]);
+    }
+    for (const auto& [key, counter] : counters_) {
+      if (std::get<1>(key) != kSemaphore) result_.lost_signals += counter.free;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Step {
+    const Plan::Op* op = nullptr;
+    MscclppOpPlace place;
+  };
+  struct Block {
+    std::vector<Step> ops;
+    std::size_t next = 0;
+    std::size_t part = 0;  ///< channels or semaphores of the next op that it has got
+    std::uint32_t last = kNoMove;
+    Knowledge known;  ///< of other thread blocks, since `last`
+    bool arrived = false;
+  };
+  /// GPU, type of channel (or kSemaphore) and number.
+  using Key = std::tuple<int, int, int>;
+  static constexpr int kSemaphore = 4;
+  struct Barrier {
+    std::vector<int> here;
+    Knowledge known;
+  };
+
+  /// Units of a chunk: as many as make every slice a whole number of units.
+  void find_split() {
+    std::int64_t split = 1;
+    std::int64_t chunks = 1;
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      for (const std::int64_t count : plan_.gpus[g].chunks) chunks = std::max(chunks, count);
+      for (std::size_t b = 0; b < plan_.gpus[g].blocks.size(); ++b) {
+        for_each_op(plan_.gpus[g].blocks[b], static_cast<int>(g), static_cast<int>(b),
+                    [&](const Plan::Op& op, const MscclppOpPlace& place) {
+                      if (op.slices == 1 || op.sources.empty()) return;
+                      const std::int64_t needed =
+                          op.slices / std::gcd<std::int64_t>(op.slices, op.sources[0].size);
+                      split = std::lcm(split, needed);
+                      if (split * chunks <= kMaxUnits) return;
+                      throw Error(
+                          ErrorKind::input,
+                          describe(place) + ": its slice of a chunk (tbg_info) is too fine");
+                    });
+      }
+    }
+    result_.split = split;
+  }
+
+  /// Numbers the thread blocks, and counts how often each signals where.
+  void collect() {
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      const Plan::Gpu& gpu = plan_.gpus[g];
+      for (std::size_t s = 0; s < gpu.semaphores.size(); ++s) {
+        Counter& counter = counters_[{static_cast<int>(g), kSemaphore, static_cast<int>(s)}];
+        counter.initial = counter.free = gpu.semaphores[s];
+      }
+      for (std::size_t b = 0; b < gpu.blocks.size(); ++b) {
+        const int number = static_cast<int>(blocks_.size());
+        Block block;
+        for_each_op(gpu.blocks[b], static_cast<int>(g), static_cast<int>(b),
+                    [&](const Plan::Op& op, const MscclppOpPlace& place) {
+                      if (op.type->kind != Kind::pipeline) block.ops.push_back({&op, place});
+                      for (const Key& key : released_by(op, place.gpu)) {
+                        Counter& counter = counters_[key];
+                        ++counter.releasers[number].total;
+                        ++counter.total;
+                      }
+                    });
+        blocks_.push_back(std::move(block));
+      }
+    }
+  }
+
+  /// The counters that an op counts up.
+  std::vector<Key> released_by(const Plan::Op& op, int gpu) const {
+    std::vector<Key> keys;
+    if (op.type->kind == Kind::sem_release) {
+      for (const int id : op.semaphores) keys.push_back({gpu, kSemaphore, id});
+    }
+    if (op.type->kind == Kind::signal || op.type->signals) {
+      const int type = static_cast<int>(op.channel_type);
+      for (const int id : op.channels) {
+        const MscclppEnd end = end_of(gpu, op.channel_type, id);
+        if (end.channel >= 0) keys.push_back({end.gpu, type, end.channel});
+      }
+    }
+    return keys;
+  }
+
+  MscclppEnd end_of(int gpu, Plan::Channel type, int channel) const {
+    return ends_[static_cast<std::size_t>(type)][static_cast<std::size_t>(gpu)]
+                [static_cast<std::size_t>(channel)];
+  }
+
+  /// The counters that an op counts down.
+  std::vector<Key> acquired_by(const Plan::Op& op, int gpu) const {
+    std::vector<Key> keys;
+    if (op.type->kind == Kind::sem_acquire) {
+      for (const int id : op.semaphores) keys.push_back({gpu, kSemaphore, id});
+    } else if (op.type->kind == Kind::wait) {
+      for (const int id : op.channels) {
+        keys.push_back({gpu, static_cast<int>(op.channel_type), id});
+      }
+    }
+    return keys;
+  }
+
+  Knowledge snapshot(int number) const {
+    const Block& block = blocks_[static_cast<std::size_t>(number)];
+    Knowledge known = block.known;
+    if (block.last != kNoMove) known[number] = block.last;
+    return known;
+  }
+
+  void advance(int number) {
+    Block& block = blocks_[static_cast<std::size_t>(number)];
+    while (block.next < block.ops.size()) {
+      const Step& step = block.ops[block.next];
+      if (!acquire(number, block, step) || !pass_barrier(number, block, step)) return;
+      if (step.op->type->has_data && !move(number, block, step)) return;
+      const Knowledge known = snapshot(number);
+      for (const Key& key : released_by(*step.op, step.place.gpu)) {
+        Counter& counter = counters_[key];
+        counter.release(number, known);
+        wake(counter.waiting);
+      }
+      ++block.next;
+      block.part = 0;
+    }
+  }
+
+  void wake(std::vector<int>& waiting) {
+    woken_.insert(woken_.end(), waiting.begin(), waiting.end());
+    waiting.clear();
+  }
+
+  bool acquire(int number, Block& block, const Step& step) {
+    const std::vector<Key> keys = acquired_by(*step.op, step.place.gpu);
+    for (; block.part < keys.size(); ++block.part) {
+      Counter& counter = counters_[keys[block.part]];
+      if (counter.free == 0) {
+        counter.waiting.push_back(number);
+        return false;
+      }
+      counter.acquire(number, block.known);
+      block.known.erase(number);
+    }
+    return true;
+  }
+
+  bool pass_barrier(int number, Block& block, const Step& step) {
+    if (step.op->type->kind != Kind::barrier) return true;
+    if (block.arrived) {
+      block.arrived = false;
+      return true;
+    }
+    Barrier& barrier = barriers_[{step.place.gpu, step.op->barrier}];
+    add(barrier.known, snapshot(number));
+    barrier.here.push_back(number);
+    if (static_cast<int>(barrier.here.size()) < step.op->barrier_blocks) return false;
+    for (const int other : barrier.here) {
+      Block& there = blocks_[static_cast<std::size_t>(other)];
+      add(there.known, barrier.known);
+      there.known.erase(other);
+      there.arrived = other != number;
+      if (other != number) woken_.push_back(other);
+    }
+    barrier = {};
+    return true;
+  }
+
+  MscclppOperand operand(const Plan::Op& op, const Plan::Ref& ref, int rank) const {
+    const std::int64_t begin = ref.index * result_.split;
+    return {rank, ref.buffer, begin + ref.size * result_.split * op.slice / op.slices};
+  }
+  MscclppOperand operand(const Plan::Op& op, const Plan::Ref& ref) const {
+    return operand(op, ref, ref.rank);
+  }
+  std::vector<MscclppOperand> group(const Plan::Op& op, const Plan::Ref& ref, int gpu) const {
+    std::vector<MscclppOperand> operands;
+    for (const int rank : plan_.gpus[static_cast<std::size_t>(gpu)]
+                              .groups[static_cast<std::size_t>(ref.group)]
+                              .ranks) {
+      operands.push_back(operand(op, ref, rank));
+    }
+    return operands;
+  }
+
+  /// Makes the moves of an op, or returns false where it still waits for packets.
+  bool move(int number, Block& block, const Step& step) {
+    const Plan::Op& op = *step.op;
+    const std::int64_t length = op.sources[0].size * result_.split / op.slices;
+    if (op.type->source_packets && !take_packets(number, block, step, length)) return false;
+    MscclppMove made;
+    made.place = step.place;
+    made.length = length;
+    const auto emit = [&](std::vector<MscclppOperand> sources, std::vector<MscclppOperand> targets,
+                          bool in_switch) {
+      made.sources = std::move(sources);
+      made.targets = std::move(targets);
+      made.in_switch = in_switch;
+      add_move(number, block, made);
+      return static_cast<std::uint32_t>(result_.moves.size() - 1);
+    };
+    const int gpu = step.place.gpu;
+    if (op.type->kind == Kind::switch_reduce) {
+      emit(group(op, op.sources[0], gpu), group(op, op.targets[0], gpu), true);
+      return true;
+    }
+    for (std::size_t k = 0; k < op.targets.size(); ++k) {
+      const Plan::Ref& target = op.targets[k];
+      if (target.access == Access::group) {
+        emit({operand(op, op.sources[0])}, group(op, target, gpu), true);
+        continue;
+      }
+      std::vector<MscclppOperand> sources;
+      if (op.type->kind != Kind::reduce) {
+        sources = {operand(op, op.sources[op.type->kind == Kind::spread ? 0 : k])};
+      } else if (k > 0) {
+        sources = {operand(op, op.targets[0])};
+      } else {
+        for (const Plan::Ref& source : op.sources) sources.push_back(operand(op, source));
+      }
+      const std::uint32_t id = emit(std::move(sources), {operand(op, target)}, false);
+      const bool packets = op.type->target_packets && (op.type->kind != Kind::reduce || k > 0);
+      if (packets) put_packets(operand(op, target), length, id);
+    }
+    return true;
+  }
+
+  void add_move(int number, Block& block, MscclppMove& made) {
+    made.after.clear();
+    for (const auto& [other, move] : block.known) made.after.push_back(move);
+    block.known.clear();
+    block.last = static_cast<std::uint32_t>(result_.moves.size());
+    static_cast<void>(number);
+    result_.moves.push_back(made);
+  }
+
+  void put_packets(const MscclppOperand& where, std::int64_t length, std::uint32_t move) {
+    const auto gpu = static_cast<std::size_t>(where.rank);
+    if (where.buffer != Plan::Buffer::scratch) return;
+    packets_[gpu].write(where.begin, where.begin + length, move);
+    wake(packet_readers_[gpu]);
+  }
+
+  /// A reader spins until the flag of every packet has come, so it runs after their writers.
+  bool take_packets(int number, Block& block, const Step& step, std::int64_t length) {
+    const auto gpu = static_cast<std::size_t>(step.place.gpu);
+    std::vector<std::uint32_t> writers;
+    for (std::size_t k = step.op->type->reads ? 1 : 0; k < step.op->sources.size(); ++k) {
+      const MscclppOperand from = operand(*step.op, step.op->sources[k]);
+      if (!packets_[gpu].writers(from.begin, from.begin + length, writers)) {
+        packet_readers_[gpu].push_back(number);
+        return false;
+      }
+    }
+    for (const std::uint32_t move : writers) {
+      const MscclppOpPlace& place = result_.moves[move].place;
+      const int writer = number_of(place);
+      if (writer != number) add(block.known, {{writer, move}});
+    }
+    return true;
+  }
+
+  int number_of(const MscclppOpPlace& place) {
+    if (first_block_.empty()) {
+      int next = 0;
+      for (const Plan::Gpu& gpu : plan_.gpus) {
+        first_block_.push_back(next);
+        next += static_cast<int>(gpu.blocks.size());
+      }
+    }
+    return first_block_[static_cast<std::size_t>(place.gpu)] + place.block;
+  }
+
+  void explain(const Block& block) {
+    const Step& step = block.ops[block.next];
+    const Plan::Op& op = *step.op;
+    Diagnostic found{
+        "deadlock", fmt::format("{} ({}): ", describe(step.place), op.type->name), "", {}};
+    if (op.type->kind == Kind::wait) {
+      explain_wait(step, op.channels[block.part], found);
+    } else if (op.type->kind == Kind::sem_acquire) {
+      found.message +=
+          fmt::format("waits for ever for semaphore {}, which nobody releases any more",
+                      op.semaphores[block.part]);
+    } else if (op.type->kind == Kind::barrier) {
+      found.message +=
+          fmt::format("waits for ever at barrier {}: {} of {} threadblocks come", op.barrier,
+                      barriers_[{step.place.gpu, op.barrier}].here.size(), op.barrier_blocks);
+    } else {
+      found.message += "waits for ever for packets that no op writes";
+    }
+    result_.stuck.push_back(std::move(found));
+  }
+
+  void explain_wait(const Step& step, int channel, Diagnostic& found) {
+    const std::string_view type = name_of(step.op->channel_type);
+    const MscclppEnd end = end_of(step.place.gpu, step.op->channel_type, channel);
+    found.message += fmt::format("waits for ever on {} channel {} for a signal from gpu {}", type,
+                                 channel, end.gpu);
+    if (end.channel < 0) {
+      found.message += ", which has no channel that pairs with it";
+      found.suggestion = fmt::format("give gpu {} another {} channel connected to gpu {}", end.gpu,
+                                     type, step.place.gpu);
+      return;
+    }
+    const Counter& counter =
+        counters_[{step.place.gpu, static_cast<int>(step.op->channel_type), channel}];
+    std::int64_t sent = 0;
+    for (const auto& [block, releaser] : counter.releasers) {
+      sent += static_cast<std::int64_t>(releaser.done.size());
+    }
+    if (sent < counter.total) {
+      found.message += fmt::format(
+          ": {} of {} were sent, and the thread block that sends the next "
+          "one is stuck, too",
+          sent, counter.total);
+      return;
+    }
+    found.message +=
+        sent == 0 ? ", which sends none" : fmt::format(", which sends {} in all", sent);
+    found.suggestion = fmt::format("signal on {} channel {} of gpu {} once more, or wait once less",
+                                   type, end.channel, end.gpu);
+  }
+
+  const Plan& plan_;
+  std::array<std::vector<std::vector<MscclppEnd>>, 4> ends_;
+  std::vector<Block> blocks_;
+  std::vector<int> first_block_;  ///< of each GPU
+  std::map<Key, Counter> counters_;
+  std::map<std::pair<int, int>, Barrier> barriers_;
+  std::vector<PacketMap> packets_;
+  std::vector<std::vector<int>> packet_readers_;
+  std::vector<int> woken_;
+  MscclppRun result_;
+};
+
+}  // namespace
+
+MscclppRun run_mscclpp_plan(const MscclppPlan& plan) { return Runner(plan).run(); }
+
+}  // namespace espalier
