@@ -6,6 +6,7 @@
 #include "formats/format.h"
 #include "formats/mscclpp_program.h"
 #include "formats/mscclpp_reader.h"
+#include "formats/mscclpp_writer.h"
 
 namespace espalier {
 namespace {
@@ -35,7 +36,8 @@ const Format& mscclpp_json_format() {
                              .title = "execution plans that MSCCL++ carries out",
                              .extension = ".json",
                              .recognises = recognises,
-                             .read_program = read_program};
+                             .read_program = read_program,
+                             .write_program = write_mscclpp_plan};
   return format;
 }
 

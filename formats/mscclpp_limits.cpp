@@ -78,128 +78,119 @@ class Limits {
   std::vector<Diagnostic> problems_;
 };
 
-/// An access to memory by all threads of a thread block.
-struct Touched {
-  int rank;
-  Plan::Buffer buffer;
-  std::int64_t begin;
-  std::int64_t end;
-  bool writes;
-};
+bool waits(Kind kind) { return kind == Kind::wait || kind == Kind::sem_acquire; }
 
-class Nops {
- public:
-  explicit Nops(const Plan& plan) : plan_(plan) {}
+/// By its first threads alone, each after what it did before.
+bool is_control(const Plan::Op& op) {
+  return !op.type->has_data || op.channel_type == Plan::Channel::port;
+}
 
-  std::vector<std::string> find() {
-    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
-      for (std::size_t b = 0; b < plan_.gpus[g].blocks.size(); ++b) {
-        since_.clear();
-        MscclppOpPlace place{static_cast<int>(g), static_cast<int>(b), 0, -1};
-        for (const Plan::Op& op : plan_.gpus[g].blocks[b].ops) {
-          place.inner = -1;
-          pass(op, place);
-          for (const Plan::Op& inner : op.body) {
-            ++place.inner;
-            pass(inner, place);
-          }
-          ++place.op;
-        }
-      }
-    }
-    return std::move(found_);
-  }
+bool announces(const Plan::Op& op) {
+  return op.type->kind == Kind::signal || op.type->kind == Kind::sem_release || op.type->signals;
+}
 
- private:
-  struct Earlier {
-    MscclppOpPlace place;
-    const Plan::Op* op;
-    std::vector<Touched> accesses;
-  };
-
-  static bool waits(Kind kind) { return kind == Kind::wait || kind == Kind::sem_acquire; }
-  /// By its first threads alone: these do one after the other.
-  static bool is_control(const Plan::Op& op) {
-    return !op.type->has_data || op.channel_type == Plan::Channel::port;
-  }
-  static bool announces(const Plan::Op& op) {
-    return op.type->kind == Kind::signal || op.type->kind == Kind::sem_release || op.type->signals;
-  }
-
-  void pass(const Plan::Op& op, const MscclppOpPlace& place) {
-    if (op.type->kind == Kind::nop || op.type->kind == Kind::barrier) {
-      since_.clear();
-      return;
-    }
-    if (op.type->kind == Kind::pipeline) return;
-    Earlier now{place, &op, accesses(op, place.gpu)};
-    for (const Earlier& earlier : since_) {
-      if (const char* why = conflict(earlier, now)) {
-        found_.push_back(fmt::format(
-            "{} ({}) may overtake op {} ({}) of its threadblock, {}: a nop must stand between them",
-            describe(place), op.type->name, earlier.place.op, earlier.op->type->name, why));
-        break;
-      }
-    }
-    // Longer thread blocks exceed a limit that is reported.
-    if (since_.size() < static_cast<std::size_t>(kMscclppOps)) since_.push_back(std::move(now));
-  }
-
-  static const char* conflict(const Earlier& earlier, const Earlier& now) {
-    const bool threads_before = !is_control(*earlier.op);
-    const bool threads_now = !is_control(*now.op);
-    if (waits(earlier.op->type->kind) && threads_now) return "which waits for its data";
-    if (threads_before && announces(*now.op)) return "the data of which it announces";
-    if (!threads_before && !threads_now) return nullptr;
-    for (const Touched& a : earlier.accesses) {
-      for (const Touched& b : now.accesses) {
-        if ((a.writes || b.writes) && a.rank == b.rank && a.buffer == b.buffer && a.begin < b.end &&
-            b.begin < a.end) {
-          return "which touches the same data";
-        }
-      }
-    }
-    return nullptr;
-  }
-
-  /// Packets carry their own order, so reading them needs no nop.
-  std::vector<Touched> accesses(const Plan::Op& op, int gpu) const {
-    std::vector<Touched> all;
-    const auto add = [&](const Plan::Ref& ref, bool writes, bool packets) {
-      if (packets) return;
-      std::vector<int> ranks = {ref.rank};
-      if (ref.access == Access::group) {
-        ranks = plan_.gpus[static_cast<std::size_t>(gpu)]
-                    .groups[static_cast<std::size_t>(ref.group)]
-                    .ranks;
-      }
-      const std::int64_t size = ref.size * op.slices;
-      const std::int64_t begin = ref.index * op.slices + size * op.slice / op.slices;
-      for (const int rank : ranks) {
-        all.push_back({rank, ref.buffer, begin / op.slices,
-                       (begin + size / op.slices + op.slices - 1) / op.slices, writes});
-      }
-    };
-    for (std::size_t k = 0; k < op.sources.size(); ++k) {
-      add(op.sources[k], false, op.type->source_packets && (k > 0 || !op.type->reads));
-    }
-    for (std::size_t k = 0; k < op.targets.size(); ++k) {
-      add(op.targets[k], true, op.type->target_packets && (k > 0 || !op.type->reads));
-    }
-    return all;
-  }
-
-  const Plan& plan_;
-  std::vector<Earlier> since_;  ///< the last nop
-  std::vector<std::string> found_;
-};
+/// By several threads.
+bool is_wide(const Plan::Op& op) { return op.channels.size() + op.semaphores.size() > 1; }
 
 }  // namespace
+
+const char* MscclppNops::conflict(const Earlier& earlier, const Earlier& now) {
+  const bool threads_before = !is_control(*earlier.op);
+  const bool threads_now = !is_control(*now.op);
+  if (waits(earlier.op->type->kind) && threads_now) return "which waits for its data";
+  if (threads_before && announces(*now.op)) return "the data of which it announces";
+  if (!threads_before && !threads_now) {
+    const bool holds = waits(earlier.op->type->kind) || earlier.op->type->flushes;
+    const bool goes_on = announces(*now.op) || now.op->type->has_data;
+    return holds && goes_on && (is_wide(*earlier.op) || is_wide(*now.op)) ? "which other threads do"
+                                                                          : nullptr;
+  }
+  for (const Touched& a : earlier.touched) {
+    for (const Touched& b : now.touched) {
+      if ((a.writes || b.writes) && a.rank == b.rank && a.buffer == b.buffer && a.begin < b.end &&
+          b.begin < a.end) {
+        return "which touches the same data";
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// Packets carry their own order, so reading and writing them needs no nop.
+std::vector<MscclppNops::Touched> MscclppNops::touched_by(const Plan::Op& op, int gpu) const {
+  std::vector<Touched> all;
+  const auto add = [&](const Plan::Ref& ref, bool writes, bool packets) {
+    if (packets) return;
+    std::vector<int> ranks = {ref.rank};
+    if (ref.access == Access::group) {
+      ranks = plan_.gpus[static_cast<std::size_t>(gpu)]
+                  .groups[static_cast<std::size_t>(ref.group)]
+                  .ranks;
+    }
+    const std::int64_t begin = ref.index + ref.size * op.slice / op.slices;
+    const std::int64_t end = ref.index + (ref.size * (op.slice + 1) + op.slices - 1) / op.slices;
+    for (const int rank : ranks) all.push_back({rank, ref.buffer, begin, end, writes});
+  };
+  for (std::size_t k = 0; k < op.sources.size(); ++k) {
+    add(op.sources[k], false, op.type->source_packets && (k > 0 || !op.type->reads));
+  }
+  for (std::size_t k = 0; k < op.targets.size(); ++k) {
+    add(op.targets[k], true, op.type->target_packets && (k > 0 || !op.type->reads));
+  }
+  return all;
+}
+
+MscclppNops::Missing MscclppNops::pass(const Plan::Op& op, int gpu) {
+  if (op.type->kind == Kind::nop || op.type->kind == Kind::barrier) {
+    clear();
+    return {};
+  }
+  if (op.type->kind == Kind::pipeline) return {};
+  Earlier now{&op, touched_by(op, gpu)};
+  Missing missing;
+  for (const Earlier& earlier : since_) {
+    if (const char* why = conflict(earlier, now)) {
+      missing = {earlier.op, why};
+      break;
+    }
+  }
+  // Longer thread blocks exceed a limit that is reported.
+  if (since_.size() < static_cast<std::size_t>(kMscclppOps)) since_.push_back(std::move(now));
+  return missing;
+}
+
+std::vector<std::string> missing_mscclpp_nops(const Plan& plan) {
+  std::vector<std::string> found;
+  MscclppNops nops(plan);
+  for (std::size_t g = 0; g < plan.gpus.size(); ++g) {
+    const int gpu = static_cast<int>(g);
+    for (std::size_t b = 0; b < plan.gpus[g].blocks.size(); ++b) {
+      nops.clear();
+      MscclppOpPlace place{gpu, static_cast<int>(b), -1, -1};
+      const auto pass = [&](const Plan::Op& op) {
+        const MscclppNops::Missing missing = nops.pass(op, gpu);
+        if (missing.earlier == nullptr) return;
+        found.push_back(
+            fmt::format("{} ({}) may overtake a {} of its threadblock, {}: a nop must "
+                        "stand between them",
+                        describe(place), op.type->name, missing.earlier->type->name, missing.why));
+      };
+      for (const Plan::Op& op : plan.gpus[g].blocks[b].ops) {
+        ++place.op;
+        place.inner = -1;
+        pass(op);
+        for (const Plan::Op& inner : op.body) {
+          ++place.inner;
+          pass(inner);
+        }
+      }
+    }
+  }
+  return found;
+}
 
 std::vector<Diagnostic> check_mscclpp_limits(const MscclppPlan& plan) {
   return Limits(plan).check();
 }
-
-std::vector<std::string> missing_mscclpp_nops(const MscclppPlan& plan) { return Nops(plan).find(); }
 
 }  // namespace espalier

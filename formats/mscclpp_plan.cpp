@@ -132,6 +132,26 @@ std::string_view name_of(MscclppPlan::Channel channel) {
   return kNames[static_cast<std::size_t>(channel)];
 }
 
+MscclppTables tables_of(const MscclppPlan::ThreadBlock& block) {
+  MscclppTables tables;
+  const auto once = [](auto& list, const auto& value) {
+    if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+  };
+  for (const MscclppPlan::Op& op : block.ops) {
+    const auto type = static_cast<std::size_t>(op.channel_type);
+    for (const int channel : op.channels) once(tables.channels[type], channel);
+    for (const auto* refs : {&op.sources, &op.targets}) {
+      for (const MscclppPlan::Ref& ref : *refs) {
+        if (ref.access == Access::group) once(tables.channels[type], ref.group);
+        if (ref.access == Access::remote) {
+          once(tables.buffers[type], MscclppTables::Remote{ref.rank, ref.buffer});
+        }
+      }
+    }
+  }
+  return tables;
+}
+
 std::string describe(const MscclppOpPlace& place) {
   std::string text = fmt::format("gpu {}, threadblock {}, op {}", place.gpu, place.block, place.op);
   if (place.inner >= 0) text += fmt::format(", inner op {}", place.inner);

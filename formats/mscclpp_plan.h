@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -121,6 +122,19 @@ const MscclppPlan::OpType* find_mscclpp_op(std::string_view name);
 std::string_view letter_of(MscclppPlan::Buffer buffer);
 /// "none", "memory", "port", "switch".
 std::string_view name_of(MscclppPlan::Channel channel);
+
+/// What the numbers of a thread block's own tables stand for: channels of the GPU, by type, and
+/// remote buffers, by the type of channel that reaches them; in the order of first use.
+struct MscclppTables {
+  struct Remote {
+    int rank = 0;
+    MscclppPlan::Buffer buffer = MscclppPlan::Buffer::input;
+    auto operator<=>(const Remote&) const = default;
+  };
+  std::array<std::vector<int>, 4> channels;
+  std::array<std::vector<Remote>, 4> buffers;
+};
+MscclppTables tables_of(const MscclppPlan::ThreadBlock& block);
 
 /// The place of an op in a plan.
 struct MscclppOpPlace {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every algorithm of the catalogue as an execution plan of MSCCL++ and back: the same data
+// movement, in the same simulated time.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "formats/format.h"
+#include "ir/text.h"
+#include "run/routes.h"
+#include "sim/simulator.h"
+#include "tests/error_of.h"
+#include "tests/formats/mscclpp_rules.h"
+#include "tests/sample.h"
+#include "topologies/load.h"
+#include "topologies/placement.h"
+
+namespace espalier {
+namespace {
+
+const Format& format() {
+  for (const Format* format : all_formats()) {
+    if (format->name == "mscclpp-json") return *format;
+  }
+  throw std::runtime_error("there is no mscclpp-json");
+}
+
+/// What was tried, and why what could not be written could not.
+struct Tally {
+  int written = 0;
+  std::map<std::string, int> refused;
+};
+
+class MscclppWriting : public testing::TestWithParam<std::string> {
+ protected:
+  MscclppWriting() : topology_(load_topology(GetParam())) {}
+
+  double time_s(const Program& program, const Target& target) {
+    RunOptions options;
+    options.size_bytes = 1'000'003;
+    options.engine = SimEngine::classes;
+    return simulator_.run(program, target, options).time_s;
+  }
+
+  void round_trip(const Program& program, const WritingOptions& options, Tally& tally) {
+    Written written;
+    try {
+      written = format().write_program(program, options);
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
+      ASSERT_FALSE(error.diagnostics().empty());
+      ++tally.refused[program.name + " " + error.diagnostics()[0].message];
+      return;
+    }
+    ++tally.written;
+    EXPECT_EQ(broken_mscclpp_rules(written.text), "");
+    const ForeignProgram back = format().read_program({written.text, "plan.json"});
+    ASSERT_TRUE(back.has_program);
+    for (const std::string& note : back.notes) {
+      EXPECT_THAT(note, testing::Not(testing::HasSubstr("nop")));
+      EXPECT_THAT(note, testing::Not(testing::HasSubstr("never awaited")));
+    }
+    for (const char* profile : {"kernel", "ideal"}) {
+      const Router router(topology_, topology_.profile(profile));
+      const Target target{&router, place_ranks(router, {})};
+      if (!check_routes(program, target).empty()) continue;
+      Program plain = program;
+      for (Op& op : plain.ops) op.via = -1;
+      plain.vias.clear();
+      const double before_s = time_s(plain, target);
+      EXPECT_NEAR(time_s(back.program, target), before_s, 1e-9 * before_s) << profile;
+    }
+  }
+
+  Topology topology_;
+  Simulator simulator_;
+};
+
+TEST_P(MscclppWriting, KeepsEveryAlgorithmAndItsTime) {
+  const Router router(topology_, topology_.profile("kernel"));
+  const Placement placement = place_ranks(router, {});
+  WritingOptions options;
+  Tally tally;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    for (const Collective collective : algorithm->collectives) {
+      for (const bool in_place : {false, true}) {
+        const AlgorithmChoice choice = parse_algorithm(algorithm->name);
+        const BuildRequest request = request_for(collective, 0, in_place, router, placement);
+        if (unsupported(choice, request)) continue;
+        const Program program = build(choice, request);
+        SCOPED_TRACE(fmt::format("{} {}{}", algorithm->name, to_string(collective),
+                                 in_place ? " in place" : ""));
+        round_trip(program, options, tally);
+      }
+    }
+  }
+  for (const auto& [why, count] : tally.refused) fmt::print("{} x {}\n", count, why);
+  fmt::print("{} written\n", tally.written);
+  EXPECT_GT(tally.written, 10);
+}
+
+std::vector<std::string> machines() {
+  std::vector<std::string> all = {"full:n=2",
+                                  "full:n=3",
+                                  "full:n=4",
+                                  "full:n=5",
+                                  "full:n=8",
+                                  "dgx1-v100",
+                                  "switch:n=8,gbps=50,nvswitch0.combines=1"};
+  if (all_cases_wanted()) {
+    for (int n = 6; n <= 16; ++n) {
+      if (n != 8) all.push_back(fmt::format("full:n={}", n));
+    }
+    all.insert(all.end(), {"dgx-a100:nodes=2", "dgx-h100"});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, MscclppWriting, testing::ValuesIn(machines()),
+                         [](const auto& param) {
+                           std::string name;
+                           for (const char letter : param.param) {
+                             name += std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter
+                                                                                           : '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace espalier
