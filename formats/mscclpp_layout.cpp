@@ -51,8 +51,9 @@ std::string misfit(const Plan& plan, const Contract& contract, std::int64_t spli
     return fmt::format("{} units are more than a program may have", contract.units);
   }
   if (info(contract.collective).blocked && contract.units / split % contract.ranks != 0) {
-    return fmt::format("{} chunks are no multiple of the {} ranks, as {} needs",
-                       contract.units / split, contract.ranks, name);
+    return fmt::format("{} of a message can't be divided among {} ranks, as {} needs",
+                       counted(static_cast<std::size_t>(contract.units / split), "chunk"),
+                       contract.ranks, name);
   }
   for (int rank = 0; rank < contract.ranks; ++rank) {
     const Plan::Gpu& gpu = plan.gpus[static_cast<std::size_t>(rank)];

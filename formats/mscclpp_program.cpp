@@ -40,8 +40,7 @@ class Judge {
       } else if (contracts.labelled) {
         judge_exchange(*contracts.labelled);
       } else {
-        made_.notes.push_back(
-            fmt::format("what its results should be is not known, since {}", contracts.misfit));
+        say_misfit(contracts);
         judge_order(first_of(contracts));
       }
     }
@@ -57,6 +56,16 @@ class Judge {
     if (contracts.labelled) return contracts.labelled;
     if (!contracts.others.empty()) return contracts.others.front();
     return {};
+  }
+
+  void say_misfit(const MscclppContracts& contracts) {
+    if (parse_collective(plan_.collective)) {
+      made_.verification.problems.push_back(
+          {"R1", contracts.misfit, "correct the chunk counts or 'collective'", {}});
+    } else {
+      made_.notes.push_back(
+          fmt::format("what its results should be is not known, since {}", contracts.misfit));
+    }
   }
 
   std::string facts() const {

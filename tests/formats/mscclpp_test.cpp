@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader of MSCCL++ execution plans on plans of our own making: what each op means, what is
+// found wrong, and what leaving out a wait, a signal or a nop of a good plan does.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "formats/format.h"
+#include "ir/verify.h"
+#include "tests/error_of.h"
+#include "tests/formats/mscclpp_format.h"
+
+namespace espalier {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+ForeignProgram read(const json& plan) {
+  return mscclpp_format().read_program({plan.dump(), "plan.json"});
+}
+
+std::string said(const json& plan) {
+  try {
+    const ForeignProgram foreign = read(plan);
+    std::string text;
+    for (const Diagnostic& problem : foreign.verification.problems) text += render(problem) + "\n";
+    for (const std::string& note : foreign.notes) text += "note: " + note + "\n";
+    return text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.what();
+  }
+}
+
+json local(const char* type, int index, int size = 1) {
+  return {{"type", type}, {"index", index}, {"size", size}};
+}
+json remote(int id, int index, int size = 1) {
+  return {{"buffer_id", id}, {"index", index}, {"size", size}};
+}
+json data(const char* name, const std::vector<json>& sources, const std::vector<json>& targets,
+          const char* channel = "memory") {
+  return {{"name", name}, {"src_buff", sources}, {"dst_buff", targets}, {"channel_type", channel}};
+}
+json control(const char* name, const std::vector<int>& channels = {0},
+             const char* type = "memory") {
+  return {{"name", name}, {"channel_ids", channels}, {"channel_type", type}};
+}
+json nop() { return {{"name", "nop"}}; }
+
+/// `blocks[gpu][threadblock]` are ops. Every pair of GPUs has a memory channel and every thread
+/// block knows all of them; remote buffers are input, output and scratch of every other GPU in
+/// turn.
+json plan(const char* collective, bool in_place, const std::vector<int>& chunks,
+          const std::vector<std::vector<std::vector<json>>>& blocks) {
+  const int ranks = static_cast<int>(blocks.size());
+  json made = {{"name", "made"},
+               {"collective", collective},
+               {"protocol", "Simple"},
+               {"inplace", in_place},
+               {"gpus", json::array()}};
+  for (int g = 0; g < ranks; ++g) {
+    json gpu = {{"id", g},
+                {"input_chunks", chunks[0]},
+                {"output_chunks", chunks[1]},
+                {"scratch_chunks", chunks[2]},
+                {"semaphores", {{{"init_value", 0}}}},
+                {"threadblocks", json::array()}};
+    json peers = json::array();
+    json buffers = json::array();
+    std::vector<int> channels;
+    std::vector<int> ids;
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (peer == g) continue;
+      channels.push_back(static_cast<int>(channels.size()));
+      peers.push_back(peer);
+      for (const char* type : {"i", "o", "s"}) {
+        ids.push_back(static_cast<int>(ids.size()));
+        buffers.push_back({{"rank", peer}, {"type", type}, {"access_channel_types", {"memory"}}});
+      }
+    }
+    gpu["channels"] = {{{"channel_type", "memory"}, {"connected_to", peers}}};
+    gpu["remote_buffers"] = buffers;
+    for (const std::vector<json>& ops : blocks[static_cast<std::size_t>(g)]) {
+      gpu["threadblocks"].push_back(
+          {{"id", gpu["threadblocks"].size()},
+           {"ops", ops},
+           {"channels", {{{"channel_type", "memory"}, {"channel_ids", channels}}}},
+           {"remote_buffer_refs",
+            {{{"access_channel_type", "memory"}, {"remote_buffer_ids", ids}}}}});
+    }
+    made["gpus"].push_back(gpu);
+  }
+  return made;
+}
+
+constexpr int kOutput = 1;
+constexpr int kScratch = 2;
+
+/// Each of two GPUs puts its block into the other's output.
+json pair(const char* collective = "allgather") {
+  std::vector<std::vector<std::vector<json>>> blocks;
+  for (int g = 0; g < 2; ++g) {
+    blocks.push_back({{control("rlxsignal"), control("rlxwait"), nop(),
+                       data("put", {local("o", g)}, {remote(kOutput, g)}), nop(), control("signal"),
+                       control("wait")}});
+  }
+  return plan(collective, true, {1, 2, 0}, blocks);
+}
+
+json& ops_of(json& plan, int gpu, int block = 0) {
+  return plan["gpus"][static_cast<std::size_t>(gpu)]["threadblocks"]
+             [static_cast<std::size_t>(block)]["ops"];
+}
+
+TEST(Mscclpp, BecomesAProgram) {
+  const ForeignProgram foreign = read(pair());
+  EXPECT_EQ(foreign.facts,
+            "MSCCL++ execution plan 'made': allgather in place, 2 ranks, up to 1 thread block of a "
+            "GPU, 14 ops, protocol Simple");
+  EXPECT_TRUE(foreign.verification.ok());
+  ASSERT_TRUE(foreign.has_program);
+  EXPECT_EQ(foreign.program.ops.size(), 2U);
+  EXPECT_TRUE(verify(foreign.program).ok());
+  EXPECT_THAT(foreign.notes, ElementsAre());
+}
+
+TEST(Mscclpp, FindsADeadlock) {
+  json wrong = pair();
+  ops_of(wrong, 1).erase(5);
+  EXPECT_THAT(said(wrong), HasSubstr("gpu 0, threadblock 0, op 6 (wait): waits for ever on memory "
+                                     "channel 0 for a signal from gpu 1, which sends 1 in all"));
+  EXPECT_FALSE(read(wrong).has_program);
+}
+
+TEST(Mscclpp, FindsWhatAPlanIsInsteadOfItsLabel) {
+  // Both GPUs send their second block to the other's first, and the other way round.
+  std::vector<std::vector<std::vector<json>>> blocks;
+  for (int g = 0; g < 2; ++g) {
+    blocks.push_back({{data("copy", {local("i", g)}, {local("o", g)}),
+                       data("put", {local("i", 1 - g)}, {remote(kOutput, g)}), nop(),
+                       control("signal"), control("wait")}});
+  }
+  EXPECT_THAT(said(plan("allreduce", false, {2, 2, 0}, blocks)),
+              HasSubstr("the plan is labelled allreduce, but what it does is alltoall [R7]"));
+  EXPECT_TRUE(read(plan("alltoall", false, {2, 2, 0}, blocks)).has_program);
+}
+
+TEST(Mscclpp, SaysThatChunkCountsDoNotFit) {
+  EXPECT_THAT(said(pair("reducescatter")),
+              HasSubstr("1 chunk of a message can't be divided among 2 ranks, as reducescatter "));
+  json odd = pair("alltoall");
+  EXPECT_THAT(said(odd), HasSubstr("gpu 0 has 1 and 2 chunks of input and output, but alltoall "
+                                   "over 2 ranks has 2 and 2 [R1]"));
+  EXPECT_FALSE(read(odd).has_program);
+}
+
+TEST(Mscclpp, PacketsOrderTheirReaders) {
+  const auto blocks = [](bool packets) {
+    std::vector<std::vector<std::vector<json>>> made;
+    for (int g = 0; g < 2; ++g) {
+      made.push_back(
+          {{data(packets ? "ppkt" : "put", {local("i", 0)}, {remote(kScratch, 0)}),
+            data(packets ? "repkt" : "re", {local("i", 0), local("s", 0)}, {local("i", 0)})}});
+    }
+    json all = plan("allreduce", true, {1, 1, 1}, made);
+    all["protocol"] = "LL";
+    return all;
+  };
+  EXPECT_TRUE(read(blocks(true)).has_program) << said(blocks(true));
+  EXPECT_THAT(said(blocks(false)), HasSubstr("gpu 0, threadblock 0, op 1 (re): reads"));
+  json never = blocks(true);
+  ops_of(never, 1).erase(0);
+  EXPECT_THAT(said(never), HasSubstr("op 1 (repkt): waits for ever for packets that no op writes"));
+}
+
+/// An allreduce of two GPUs whose second thread block adds what the first was sent.
+json two_blocks(const json& after, const json& before) {
+  std::vector<std::vector<std::vector<json>>> blocks;
+  for (int g = 0; g < 2; ++g) {
+    std::vector<json> first = {data("put", {local("i", 0)}, {remote(kScratch, 0)}), nop(),
+                               control("signal"), control("wait"), nop()};
+    first.push_back(after);
+    blocks.push_back(
+        {first, {before, nop(), data("re", {local("i", 0), local("s", 0)}, {local("o", 0)})}});
+  }
+  return plan("allreduce", false, {1, 1, 1}, blocks);
+}
+
+TEST(Mscclpp, SemaphoresAndBarriersOrderThreadBlocks) {
+  const json release = {{"name", "sem_release"}, {"semaphore_ids", {0}}};
+  const json acquire = {{"name", "sem_acquire"}, {"semaphore_ids", {0}}};
+  const json barrier = {{"name", "barrier"}, {"barrier_id", 0}, {"num_threadblocks", 2}};
+  EXPECT_TRUE(read(two_blocks(release, acquire)).has_program);
+  EXPECT_TRUE(read(two_blocks(barrier, barrier)).has_program);
+  EXPECT_THAT(said(two_blocks(release, nop())), HasSubstr("[R6]"));
+  EXPECT_THAT(said(two_blocks(nop(), acquire)),
+              HasSubstr("waits for ever for semaphore 0, which nobody releases any more"));
+  EXPECT_THAT(said(two_blocks(nop(), barrier)),
+              HasSubstr("waits for ever at barrier 0: 1 of 2 threadblocks come"));
+}
+
+TEST(Mscclpp, ASemaphoreThatStartsOpenOrdersNothing) {
+  json open = two_blocks({{"name", "sem_release"}, {"semaphore_ids", {0}}},
+                         {{"name", "sem_acquire"}, {"semaphore_ids", {0}}});
+  open["gpus"][0]["semaphores"][0]["init_value"] = 1;
+  EXPECT_THAT(said(open), HasSubstr("[R6]"));
+}
+
+TEST(Mscclpp, ThreadBlocksShareAnOpInSlices) {
+  std::vector<std::vector<std::vector<json>>> blocks;
+  for (int g = 0; g < 2; ++g) {
+    std::vector<std::vector<json>> of_gpu;
+    for (int slice = 0; slice < 3; ++slice) {
+      json put = data("put", {local("o", g)}, {remote(kOutput, g)});
+      put["tbg_info"] = {{"tb_id", slice}, {"tbg_size", 3}};
+      of_gpu.push_back({put, nop(), control("signal"), control("wait")});
+    }
+    blocks.push_back(of_gpu);
+  }
+  const ForeignProgram foreign = read(plan("allgather", true, {1, 2, 0}, blocks));
+  ASSERT_TRUE(foreign.has_program);
+  EXPECT_EQ(foreign.program.contract.units, 6);
+  EXPECT_EQ(foreign.program.ops[0].length, 1U);
+}
+
+TEST(Mscclpp, ABodyOfAPipelineIsTakenOnce) {
+  json piped = pair();
+  json put = ops_of(piped, 0)[3];
+  ops_of(piped, 0)[3] = {{"name", "pipeline"},
+                         {"iter_context", {{"unit_size", 1048576}, {"num_chunks", 1}}},
+                         {"ops", json::array({put})}};
+  const ForeignProgram foreign = read(piped);
+  EXPECT_TRUE(foreign.has_program);
+  EXPECT_THAT(foreign.notes, ElementsAre(HasSubstr("body of 1 pipeline is taken once")));
+}
+
+TEST(Mscclpp, ScratchMayHoldAnyChunkInTurn) {
+  // Both chunks of the sum pass through the one chunk of scratch.
+  const auto blocks = [](bool ordered) {
+    std::vector<std::vector<std::vector<json>>> made;
+    for (int g = 0; g < 2; ++g) {
+      std::vector<json> ops;
+      for (int k = 0; k < 2; ++k) {
+        ops.push_back(data("put", {local("i", k)}, {remote(kScratch, 0)}));
+        ops.push_back(nop());
+        ops.push_back(control("signal"));
+        ops.push_back(control("wait"));
+        ops.push_back(nop());
+        ops.push_back(data("re", {local("i", k), local("s", 0)}, {local("o", k)}));
+        ops.push_back(nop());
+        if (!ordered) continue;
+        ops.push_back(control("signal"));
+        ops.push_back(control("wait"));
+        ops.push_back(nop());
+      }
+      made.push_back({ops});
+    }
+    return plan("allreduce", false, {2, 2, 1}, made);
+  };
+  EXPECT_TRUE(read(blocks(true)).has_program) << said(blocks(true));
+  EXPECT_THAT(said(blocks(false)), HasSubstr("[R6]"));
+}
+
+TEST(Mscclpp, LimitsOfTheExecutorAreNamed) {
+  json large = pair();
+  for (int k = 0; k < 60; ++k) ops_of(large, 0).push_back(nop());
+  EXPECT_THAT(said(large), HasSubstr("gpu 0, threadblock 0: it has 67 ops, but the executor of "
+                                     "MSCCL++ takes at most 64 [limit]"));
+}
+
+TEST(Mscclpp, FieldsAreNamedWithTheirOp) {
+  json wrong = pair();
+  json& put = ops_of(wrong, 1)[3];
+  put["src_buff"][0]["index"] = 2;
+  put["dst_buff"][0]["buffer_id"] = 7;
+  ops_of(wrong, 0)[0]["channel_ids"] = {1};
+  wrong["gpus"][0]["threadblocks"][0]["id"] = 1;
+  const std::string text = said(wrong);
+  EXPECT_THAT(text, HasSubstr("gpu 0, threadblock 0: its 'id' is 1, but must be 0"));
+  EXPECT_THAT(text, HasSubstr("gpu 0, threadblock 0, op 0: 'channel_ids' is 1, which is out of "
+                              "range: 0 to 0 is allowed"));
+  EXPECT_THAT(text, HasSubstr("gpu 1, threadblock 0, op 3, src_buff 0: 'index' and 'size' reach up "
+                              "to chunk 3, but buffer 'o' of gpu 1 has 2 chunks"));
+  EXPECT_THAT(text, HasSubstr("gpu 1, threadblock 0, op 3, dst_buff 0: 'buffer_id' is 7, but "));
+}
+
+TEST(Mscclpp, KeysGivenTwiceAreRefused) {
+  std::string text = pair().dump();
+  text.insert(text.find("\"src_buff\""), "\"name\":\"get\",");
+  EXPECT_THAT(error_of(
+                  [&] {
+                    mscclpp_format().read_program({text, "plan.json"});
+                  },
+                  ErrorKind::input),
+              HasSubstr("gpu 0, threadblock 0, op 3: the key 'name' is given twice"));
+}
+
+/// What leaving out one op of a good plan does: found wrong, or noted.
+void leave_out_one(const json& good) {
+  for (std::size_t g = 0; g < good["gpus"].size(); ++g) {
+    for (std::size_t b = 0; b < good["gpus"][g]["threadblocks"].size(); ++b) {
+      const std::size_t count = good["gpus"][g]["threadblocks"][b]["ops"].size();
+      for (std::size_t k = 0; k < count; ++k) {
+        json other = good;
+        json& ops = ops_of(other, static_cast<int>(g), static_cast<int>(b));
+        const auto name = ops[k]["name"].get<std::string>();
+        if (ops[k].contains("src_buff")) continue;
+        SCOPED_TRACE(fmt::format("gpu {}, threadblock {}, op {} ({})", g, b, k, name));
+        ops.erase(k);
+        const std::string text = said(other);
+        if (name.ends_with("signal") || name == "sem_release") {
+          EXPECT_THAT(text, HasSubstr("[deadlock]"));
+        } else if (name == "nop") {
+          EXPECT_THAT(text, HasSubstr("a nop must stand between them"));
+        } else if (name.ends_with("wait")) {
+          // A race or, where only the begin or end of a GPU was waited for, a signal left over.
+          EXPECT_THAT(text, testing::AnyOf(HasSubstr("[R"), HasSubstr("never awaited")));
+        } else if (name == "sem_acquire") {
+          EXPECT_THAT(text, HasSubstr("[R6]"));
+        }
+      }
+    }
+  }
+}
+
+TEST(Mscclpp, NoSignalWaitOrNopOfAWrittenPlanCanBeLeftOut) {
+  for (const char* spec : {"ring", "all_pairs", "double_binary_tree", "halving_doubling"}) {
+    SCOPED_TRACE(spec);
+    BuildRequest request;
+    request.ranks = 4;
+    request.host_of_rank = {0, 0, 0, 0};
+    const AlgorithmChoice choice = parse_algorithm(spec);
+    if (unsupported(choice, request)) continue;
+    for (const std::vector<int>& hosts : {std::vector<int>{}, std::vector<int>{0, 0, 1, 1}}) {
+      WritingOptions options;
+      options.host_of_rank = hosts;
+      try {
+        const Written written = mscclpp_format().write_program(build(choice, request), options);
+        leave_out_one(json::parse(written.text));
+      } catch (const Error& error) {
+        // Algorithms that read from other hosts can't be written for several.
+        EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+        EXPECT_FALSE(hosts.empty());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
