@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/words.h"
 
 namespace espalier {
@@ -140,23 +142,65 @@ std::vector<MscclppNops::Touched> MscclppNops::touched_by(const Plan::Op& op, in
   return all;
 }
 
-MscclppNops::Missing MscclppNops::pass(const Plan::Op& op, int gpu) {
-  if (op.type->kind == Kind::nop || op.type->kind == Kind::barrier) {
-    clear();
-    return {};
-  }
-  if (op.type->kind == Kind::pipeline) return {};
-  Earlier now{&op, touched_by(op, gpu)};
-  Missing missing;
-  for (const Earlier& earlier : since_) {
-    if (const char* why = conflict(earlier, now)) {
-      missing = {earlier.op, why};
-      break;
+const Plan::Op* MscclppNops::unflushed(const Earlier& now, int gpu) const {
+  const auto peer = [&](const Plan::Op& op) {
+    return plan_.gpus[static_cast<std::size_t>(gpu)].peers[static_cast<std::size_t>(
+        op.channel_type)][static_cast<std::size_t>(op.channels.front())];
+  };
+  for (const Earlier& put : in_flight_) {
+    if (now.op->type->kind == Kind::sem_release) return put.op;
+    // A signal follows the put on its own channel, but may overtake it on another one.
+    const bool signals = now.op->type->kind == Kind::signal && !now.op->channels.empty();
+    const bool same_channel =
+        now.op->channel_type == Plan::Channel::port && now.op->channels == put.op->channels;
+    if (signals && !same_channel && now.op->channels.size() == 1 &&
+        peer(*now.op) == peer(*put.op)) {
+      return put.op;
+    }
+    for (const Touched& source : put.touched) {
+      for (const Touched& target : now.touched) {
+        if (!source.writes && target.writes && source.rank == target.rank &&
+            source.buffer == target.buffer && source.begin < target.end &&
+            target.begin < source.end) {
+          return put.op;
+        }
+      }
     }
   }
+  return nullptr;
+}
+
+void MscclppNops::keep_in_flight(const Earlier& now) {
+  if (now.op->type->flushes) {
+    std::erase_if(in_flight_, [&](const Earlier& put) {
+      return std::ranges::all_of(put.op->channels, [&](int channel) {
+        return std::ranges::find(now.op->channels, channel) != now.op->channels.end();
+      });
+    });
+  } else if (now.op->type->kind == Kind::put && now.op->channel_type == Plan::Channel::port &&
+             in_flight_.size() < static_cast<std::size_t>(kMscclppOps)) {
+    in_flight_.push_back(now);
+  }
+}
+
+MscclppNops::Missing MscclppNops::before(const Plan::Op& op, int gpu) const {
+  const Earlier now{&op, touched_by(op, gpu)};
+  if (const Plan::Op* put = unflushed(now, gpu)) return {put, "which may go on", true};
+  for (const Earlier& earlier : since_) {
+    if (const char* why = conflict(earlier, now)) return {earlier.op, why};
+  }
+  return {};
+}
+
+void MscclppNops::take(const Plan::Op& op, int gpu) {
+  if (op.type->kind == Kind::nop || op.type->kind == Kind::barrier) {
+    since_.clear();
+    return;
+  }
+  Earlier now{&op, touched_by(op, gpu)};
+  keep_in_flight(now);
   // Longer thread blocks exceed a limit that is reported.
   if (since_.size() < static_cast<std::size_t>(kMscclppOps)) since_.push_back(std::move(now));
-  return missing;
 }
 
 std::vector<std::string> missing_mscclpp_nops(const Plan& plan) {
@@ -165,15 +209,17 @@ std::vector<std::string> missing_mscclpp_nops(const Plan& plan) {
   for (std::size_t g = 0; g < plan.gpus.size(); ++g) {
     const int gpu = static_cast<int>(g);
     for (std::size_t b = 0; b < plan.gpus[g].blocks.size(); ++b) {
-      nops.clear();
+      nops.begin_block();
       MscclppOpPlace place{gpu, static_cast<int>(b), -1, -1};
       const auto pass = [&](const Plan::Op& op) {
-        const MscclppNops::Missing missing = nops.pass(op, gpu);
+        const MscclppNops::Missing missing = nops.before(op, gpu);
+        nops.take(op, gpu);
         if (missing.earlier == nullptr) return;
         found.push_back(
-            fmt::format("{} ({}) may overtake a {} of its threadblock, {}: a nop must "
+            fmt::format("{} ({}) may overtake a {} of its threadblock, {}: a {} must "
                         "stand between them",
-                        describe(place), op.type->name, missing.earlier->type->name, missing.why));
+                        describe(place), op.type->name, missing.earlier->type->name, missing.why,
+                        missing.is_flush ? "flush" : "nop"));
       };
       for (const Plan::Op& op : plan.gpus[g].blocks[b].ops) {
         ++place.op;

@@ -223,7 +223,7 @@ class Judge {
     for (std::size_t k = 0; k < nops.size() && k < kMaxNopNotes; ++k) notes.push_back(nops[k]);
     if (nops.size() > kMaxNopNotes) {
       notes.push_back(
-          fmt::format("nops are missing in {} more places", nops.size() - kMaxNopNotes));
+          fmt::format("nops or flushes are missing in {} more places", nops.size() - kMaxNopNotes));
     }
     if (run_.lost_signals > 0 && run_.stuck.empty()) {
       notes.push_back(fmt::format(

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/check.h"
 #include "core/words.h"
 #include "formats/mscclpp_limits.h"
 #include "formats/mscclpp_ops.h"
@@ -251,14 +252,14 @@ class Scheduler {
 
   void append(int number, Plan::Op op) {
     Block& at = block(number);
-    at.made.push_back(std::move(op));
-    if (nops_->pass(at.made.back(), at.gpu).earlier == nullptr) return;
-    Plan::Op last = std::move(at.made.back());
-    at.made.pop_back();
-    nops_->clear();
-    at.made.push_back(control("nop", Plan::Channel::none));
-    at.made.push_back(std::move(last));
-    nops_->pass(at.made.back(), at.gpu);
+    const auto add = [&](Plan::Op added) {
+      at.made.push_back(std::move(added));
+      nops_->take(at.made.back(), at.gpu);
+    };
+    const MscclppNops::Missing missing = nops_->before(op, at.gpu);
+    CHECK(!missing.is_flush);
+    if (missing.earlier != nullptr) add(control("nop", Plan::Channel::none));
+    add(std::move(op));
   }
 
   /// Signals to, or waits for, other thread blocks: as few ops as their channels allow.
@@ -412,9 +413,10 @@ class Scheduler {
     for (const Plan::Gpu& gpu : plan_.gpus)
       chunks = std::max({chunks, gpu.chunks[0], gpu.chunks[1]});
     notes.push_back(
-        fmt::format("MSCCL++ takes messages whose larger buffer is a multiple of {} "
-                    "bytes: {} chunks of a multiple of {}",
-                    chunks * plan_.alignment, chunks, plan_.alignment));
+        fmt::format("the size of the larger buffer must be a multiple of {} bytes: {} of "
+                    "{} each",
+                    chunks * plan_.alignment, counted(static_cast<std::size_t>(chunks), "chunk"),
+                    plan_.alignment));
     if (ops_.reordered() > 0) {
       notes.push_back(fmt::format("{} their local slice first, in another order than the program",
                                   ops_.reordered() == 1

@@ -270,6 +270,37 @@ TEST(Mscclpp, ScratchMayHoldAnyChunkInTurn) {
   EXPECT_THAT(said(blocks(false)), HasSubstr("[R6]"));
 }
 
+TEST(Mscclpp, PutsThroughPortChannelsGoOnUntilTheyAreFlushed) {
+  const auto blocks = [](bool flushes) {
+    std::vector<std::vector<std::vector<json>>> made;
+    for (int g = 0; g < 2; ++g) {
+      json put = data("pws", {local("i", 0)}, {remote(kScratch, 0)}, "port");
+      put["channel_ids"] = {0};
+      std::vector<json> ops = {put};
+      if (flushes) ops.push_back(control("flush", {0}, "port"));
+      for (const json& op : {control("wait", {0}, "port"), nop(),
+                             data("re", {local("i", 0), local("s", 0)}, {local("i", 0)})}) {
+        ops.push_back(op);
+      }
+      made.push_back({ops});
+    }
+    json all = plan("allreduce", true, {1, 1, 1}, made);
+    std::string text = all.dump();
+    for (std::size_t at = text.find("\"memory\""); at != std::string::npos;
+         at = text.find("\"memory\"", at)) {
+      text.replace(at, 8, "\"port\"");
+    }
+    all = json::parse(text);
+    for (int g = 0; g < 2; ++g) ops_of(all, g).back().erase("channel_type");
+    return all;
+  };
+  EXPECT_TRUE(read(blocks(true)).has_program) << said(blocks(true));
+  EXPECT_EQ(said(blocks(true)), "");
+  EXPECT_THAT(said(blocks(false)),
+              HasSubstr("op 3 (re) may overtake a pws of its threadblock, which may go on: a flush "
+                        "must stand between them"));
+}
+
 TEST(Mscclpp, LimitsOfTheExecutorAreNamed) {
   json large = pair();
   for (int k = 0; k < 60; ++k) ops_of(large, 0).push_back(nop());

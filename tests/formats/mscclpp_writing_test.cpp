@@ -55,7 +55,7 @@ class MscclppWriting : public testing::TestWithParam<std::string> {
     const ForeignProgram back = mscclpp_format().read_program({written.text, "plan.json"});
     ASSERT_TRUE(back.has_program);
     for (const std::string& note : back.notes) {
-      EXPECT_THAT(note, testing::Not(testing::HasSubstr("nop")));
+      EXPECT_THAT(note, testing::Not(testing::HasSubstr("must stand between")));
       EXPECT_THAT(note, testing::Not(testing::HasSubstr("never awaited")));
     }
     for (const char* profile : {"kernel", "ideal"}) {
@@ -84,10 +84,11 @@ TEST_P(MscclppWriting, KeepsEveryAlgorithmAndItsTime) {
   }
   Tally tally;
   Tally across;
-  const bool is_small = placement.ranks.size() < 5;
+  // Plans of trees for larger machines take most of the time.
+  const std::size_t most = all_cases_wanted() ? 8 : 4;
+  const bool plans = placement.ranks.size() <= most || !GetParam().starts_with("full");
   for (const Algorithm* algorithm : all_algorithms()) {
-    // Plans of trees for larger machines take most of the time.
-    if (algorithm->needs_machine && !is_small && !all_cases_wanted()) continue;
+    if (algorithm->needs_machine && !plans) continue;
     for (const Collective collective : algorithm->collectives) {
       for (const bool in_place : {false, true}) {
         const AlgorithmChoice choice = parse_algorithm(algorithm->name);
