@@ -20,6 +20,7 @@ using Plan = MscclppPlan;
 
 /// What a plan does instead of its label is looked for up to this size; roots, too.
 constexpr std::size_t kMaxMovesTriedAgain = 20000;
+constexpr std::size_t kMaxGpusTriedAgain = 256;
 constexpr int kMaxRootsTried = 64;
 constexpr std::size_t kMaxNopNotes = 4;
 
@@ -168,7 +169,7 @@ class Judge {
 
   /// "labelled allgather, but does an alltoall", where another collective's contract is kept.
   void say_what_it_is(const std::vector<Contract>& others, std::vector<Diagnostic>& problems) {
-    if (run_.moves.size() > kMaxMovesTriedAgain) return;
+    if (run_.moves.size() > kMaxMovesTriedAgain || plan_.gpus.size() > kMaxGpusTriedAgain) return;
     for (Contract contract : others) {
       const int roots =
           info(contract.collective).rooted ? std::min(contract.ranks, kMaxRootsTried) : 1;

@@ -20,6 +20,8 @@ using nlohmann::json;
 using Plan = MscclppPlan;
 
 constexpr int kMaxIndex = std::numeric_limits<int>::max();
+/// A thread block is a lane.
+constexpr std::size_t kMaxBlocks = 1 << 16;
 
 std::size_t at(Plan::Channel channel) { return static_cast<std::size_t>(channel); }
 
@@ -204,6 +206,12 @@ class Reader {
   void read_blocks(const json& gpu, int index) {
     const json* blocks = json_.list(gpu, "threadblocks", fmt::format("gpu {}", index));
     if (blocks == nullptr) return;
+    if (blocks->size() > kMaxBlocks) {
+      json_.problem(fmt::format("gpu {}", index),
+                    fmt::format("it has {} threadblocks, but at most {} are read", blocks->size(),
+                                kMaxBlocks));
+      return;
+    }
     for (std::size_t k = 0; k < blocks->size(); ++k) {
       const json& block = (*blocks)[k];
       const std::string where = fmt::format("gpu {}, threadblock {}", index, k);

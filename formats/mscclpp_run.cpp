@@ -12,6 +12,7 @@
 #include <map>
 #include <numeric>
 
+#include "formats/mscclpp_sync.h"
 #include "ir/program.h"
 
 namespace espalier {
@@ -20,83 +21,11 @@ namespace {
 using Plan = MscclppPlan;
 using Kind = Plan::Kind;
 using Access = Plan::Ref::Access;
+using Knowledge = MscclppKnowledge;
+using Counter = MscclppCounter;
 
 constexpr std::uint32_t kNoMove = ~std::uint32_t{0};
-
-/// The last move of each thread block that is known to have happened, by thread block.
-using Knowledge = std::map<int, std::uint32_t>;
-
-void add(Knowledge& known, const Knowledge& more) {
-  for (const auto& [block, move] : more) {
-    const auto [entry, is_new] = known.try_emplace(block, move);
-    if (!is_new) entry->second = std::max(entry->second, move);
-  }
-}
-
-/// A counting semaphore: releases end acquires, in any order.
-struct Counter {
-  struct Releaser {
-    std::int64_t total = 0;  ///< releases in the whole plan
-    std::vector<Knowledge> done;
-  };
-  std::int64_t initial = 0;
-  std::int64_t total = 0;  ///< releases by everybody in the whole plan
-  std::int64_t free = 0;
-  std::map<int, Releaser> releasers;     ///< by thread block
-  std::map<int, std::int64_t> acquired;  ///< by thread block
-  std::vector<int> waiting;
-
-  void release(int block, Knowledge known) {
-    releasers[block].done.push_back(std::move(known));
-    ++free;
-  }
-
-  /// What is certain for a thread block that has acquired once more: of n tokens that were there,
-  /// at most so many are initial ones and other releasers'; the rest are this releaser's first.
-  void acquire(int block, Knowledge& known) {
-    --free;
-    const std::int64_t tokens = ++acquired[block] - initial;
-    for (const auto& [from, releaser] : releasers) {
-      const std::int64_t certain = tokens - (total - releaser.total);
-      if (certain > 0) add(known, releaser.done[static_cast<std::size_t>(certain) - 1]);
-    }
-  }
-};
-
-/// Who first wrote packets where, by unit of a GPU's scratch.
-class PacketMap {
- public:
-  void write(std::int64_t begin, std::int64_t end, std::uint32_t move) {
-    for (std::int64_t at = begin; at < end;) {
-      auto next = first_.upper_bound(at);
-      if (next != first_.begin() && std::prev(next)->second.end > at) {
-        at = std::prev(next)->second.end;
-        continue;
-      }
-      const std::int64_t gap = next == first_.end() ? end : std::min(end, next->first);
-      first_.emplace_hint(next, at, Run{gap, move});
-      at = gap;
-    }
-  }
-
-  /// The moves that wrote the range, or false where none wrote a part of it.
-  bool writers(std::int64_t begin, std::int64_t end, std::vector<std::uint32_t>& moves) const {
-    for (std::int64_t at = begin; at < end;) {
-      auto next = first_.upper_bound(at);
-      if (next == first_.begin() || std::prev(next)->second.end <= at) return false;
-      moves.push_back(std::prev(next)->second.move);
-      at = std::prev(next)->second.end;
-    }
-    return true;
-  }
-
- private:
-  struct Run {
-    std::int64_t end;
-    std::uint32_t move;
-  };
-  std::map<std::int64_t, Run> first_;
-};
+constexpr std::size_t kMaxExplained = 16;
 
 /// Calls `visit(op, place)` for the ops of a thread block in order, a pipeline's body once.
 template <class Visit>
@@ -124,6 +53,7 @@ class Runner {
   }
 
   MscclppRun run() {
+    std::size_t stuck = 0;
     std::deque<int> ready(blocks_.size());
     std::iota(ready.begin(), ready.end(), 0);
     while (!ready.empty()) {
@@ -133,8 +63,17 @@ class Runner {
       for (const int woken : woken_) ready.push_back(woken);
       woken_.clear();
     }
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      if (blocks_[b].next < blocks_[b].ops.size()) explain(blocks_[b]);
+    for (const Block& block : blocks_) {
+      if (block.next == block.ops.size()) continue;
+      if (result_.stuck.size() < kMaxExplained) explain(block);
+      ++stuck;
+    }
+    if (stuck > kMaxExplained) {
+      result_.stuck.push_back(
+          {"deadlock",
+           fmt::format("{} more thread blocks wait for ever", stuck - kMaxExplained),
+           "",
+           {}});
     }
     for (const auto& [key, counter] : counters_) {
       if (std::get<1>(key) != kSemaphore) result_.lost_signals += counter.free;
@@ -339,7 +278,7 @@ class Runner {
       made.sources = std::move(sources);
       made.targets = std::move(targets);
       made.in_switch = in_switch;
-      add_move(number, block, made);
+      add_move(block, made);
       return static_cast<std::uint32_t>(result_.moves.size() - 1);
     };
     const int gpu = step.place.gpu;
@@ -368,12 +307,11 @@ class Runner {
     return true;
   }
 
-  void add_move(int number, Block& block, MscclppMove& made) {
+  void add_move(Block& block, MscclppMove& made) {
     made.after.clear();
     for (const auto& [other, move] : block.known) made.after.push_back(move);
     block.known.clear();
     block.last = static_cast<std::uint32_t>(result_.moves.size());
-    static_cast<void>(number);
     result_.moves.push_back(made);
   }
 
@@ -471,7 +409,7 @@ class Runner {
   std::vector<int> first_block_;  ///< of each GPU
   std::map<Key, Counter> counters_;
   std::map<std::pair<int, int>, Barrier> barriers_;
-  std::vector<PacketMap> packets_;
+  std::vector<MscclppPackets> packets_;
   std::vector<std::vector<int>> packet_readers_;
   std::vector<int> woken_;
   MscclppRun result_;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What orders thread blocks of a plan while it is carried out symbolically: counters (channels and
+// semaphores) and packets. Private to the room.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace espalier {
+
+/// The last move of each thread block that is known to have happened, by thread block.
+using MscclppKnowledge = std::map<int, std::uint32_t>;
+
+inline void add(MscclppKnowledge& known, const MscclppKnowledge& more) {
+  for (const auto& [block, move] : more) {
+    const auto [entry, is_new] = known.try_emplace(block, move);
+    if (!is_new) entry->second = std::max(entry->second, move);
+  }
+}
+
+/// A counting semaphore: releases end acquires, in any order.
+struct MscclppCounter {
+  struct Releaser {
+    std::int64_t total = 0;  ///< releases in the whole plan
+    std::vector<MscclppKnowledge> done;
+  };
+  std::int64_t initial = 0;
+  std::int64_t total = 0;  ///< releases by everybody in the whole plan
+  std::int64_t free = 0;
+  std::map<int, Releaser> releasers;     ///< by thread block
+  std::map<int, std::int64_t> acquired;  ///< by thread block
+  std::vector<int> waiting;
+
+  void release(int block, MscclppKnowledge known) {
+    releasers[block].done.push_back(std::move(known));
+    ++free;
+  }
+
+  /// What is certain for a thread block that has acquired once more: of n tokens that were there,
+  /// at most so many are initial ones and other releasers'; the rest are this releaser's first.
+  void acquire(int block, MscclppKnowledge& known) {
+    --free;
+    const std::int64_t tokens = ++acquired[block] - initial;
+    for (const auto& [from, releaser] : releasers) {
+      const std::int64_t certain = tokens - (total - releaser.total);
+      if (certain > 0) add(known, releaser.done[static_cast<std::size_t>(certain) - 1]);
+    }
+  }
+};
+
+/// Who first wrote packets where, by unit of a GPU's scratch.
+class MscclppPackets {
+ public:
+  void write(std::int64_t begin, std::int64_t end, std::uint32_t move) {
+    for (std::int64_t at = begin; at < end;) {
+      auto next = first_.upper_bound(at);
+      if (next != first_.begin() && std::prev(next)->second.end > at) {
+        at = std::prev(next)->second.end;
+        continue;
+      }
+      const std::int64_t gap = next == first_.end() ? end : std::min(end, next->first);
+      first_.emplace_hint(next, at, Run{gap, move});
+      at = gap;
+    }
+  }
+
+  /// The moves that wrote the range, or false where none wrote a part of it.
+  bool writers(std::int64_t begin, std::int64_t end, std::vector<std::uint32_t>& moves) const {
+    for (std::int64_t at = begin; at < end;) {
+      auto next = first_.upper_bound(at);
+      if (next == first_.begin() || std::prev(next)->second.end <= at) return false;
+      moves.push_back(std::prev(next)->second.move);
+      at = std::prev(next)->second.end;
+    }
+    return true;
+  }
+
+ private:
+  struct Run {
+    std::int64_t end;
+    std::uint32_t move;
+  };
+  std::map<std::int64_t, Run> first_;
+};
+
+}  // namespace espalier
