@@ -92,6 +92,14 @@ ExportTarget read_export(Arguments& arguments) {
   return export_target(arguments, arguments.output("--export"), Exported::program);
 }
 
+WritingOptions writing_options(const Machine& machine) {
+  WritingOptions options;
+  for (const NodeId gpu : machine.placement.ranks) {
+    options.host_of_rank.push_back(machine.topology->node(gpu).host);
+  }
+  return options;
+}
+
 void export_program(const Console& console, const ExportTarget& target, const Program& program,
                     const WritingOptions& options) {
   finish_writing(console, target,
@@ -111,8 +119,7 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
   if (!outcome.chosen.empty()) query.algorithm = outcome.chosen;
   const Machine& machine = study.machine(query);
   const Built built = build_on(machine, study.choice(query.algorithm), query);
-  WritingOptions options;
-  options.host_of_rank = machine.placement.host_of_rank;
+  WritingOptions options = writing_options(machine);
   if (!outcome.protocol.empty()) options.protocol = outcome.protocol;
   say(console, fmt::format("exporting {}", query.algorithm));
   export_program(console, target, *built.program, options);

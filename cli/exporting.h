@@ -27,6 +27,9 @@ ExportTarget export_target(Arguments& arguments, const std::string& path, Export
 /// Reads --export and --to.
 ExportTarget read_export(Arguments& arguments);
 
+/// For a program on this machine.
+WritingOptions writing_options(const Machine& machine);
+
 /// Write a file, say what its reader should know, and where it is. Throw what the format's writer
 /// throws.
 void export_program(const Console& console, const ExportTarget& target, const Program& program,

@@ -67,15 +67,13 @@ Outputs read_outputs(Arguments& arguments, std::size_t plans) {
 }
 
 void write_files(const Console& console, const Outputs& outputs, const Planned& plan,
-                 const std::vector<int>& host_of_rank) {
+                 const Machine& machine) {
   if (!outputs.dot.empty()) write_output(console, outputs.dot, plan_dot(plan));
   if (!outputs.program.empty()) {
     write_output(console, outputs.program, print_program(plan.program));
   }
   if (!outputs.exported.path.empty()) {
-    WritingOptions options;
-    options.host_of_rank = host_of_rank;
-    export_program(console, outputs.exported, plan.program, options);
+    export_program(console, outputs.exported, plan.program, writing_options(machine));
   }
 }
 
@@ -102,7 +100,7 @@ int run_plan(Arguments& arguments, const Console& console) {
         if (planned > 0) console.out << '\n';
         print_plan(console, plan, view);
       }
-      write_files(console, outputs, plan, study.machine(query).placement.host_of_rank);
+      write_files(console, outputs, plan, study.machine(query));
       if (!outputs.json.empty()) json.push_back(plan_json(plan));
       ++planned;
     } catch (const Error& error) {

@@ -17,6 +17,7 @@
 #include "ir/builder.h"
 #include "ir/op_order.h"
 #include "ir/print.h"
+#include "ir/stage_operands.h"
 
 namespace espalier {
 namespace {
@@ -149,7 +150,6 @@ class Lowering {
     }
     if (op.at != dst.place) {
       // Added up where the op is carried out, and sent on.
-      ++split_;
       const Slice sum = fresh(op.at, dst);
       add_up(id, sum, sources);
       copy(id, dst, sum);
@@ -158,30 +158,14 @@ class Lowering {
     add_up(id, dst, sources);
   }
 
-  /// A thread block receives from one peer. What comes from several goes to scratch, side by side,
-  /// and is added up there, from left to right.
+  /// From left to right.
   void add_up(OpId id, const Slice& dst, std::span<const Slice> sources) {
     const PlaceId place = dst.place;
-    const auto is_remote = [&](const Slice& one) { return one.place != place; };
-    std::vector<Slice> operands(sources.begin(), sources.end());
-    if (std::ranges::any_of(operands, is_remote) && operands.size() > 2) {
-      ++split_;
-      for (Slice& operand : operands) {
-        if (!is_remote(operand)) continue;
-        const Slice here = fresh(place, dst);
-        copy(id, here, operand);
-        operand = here;
-      }
-    } else if (std::ranges::all_of(operands, is_remote)) {
-      ++split_;
-      const Slice here = fresh(place, dst);
-      copy(id, here, operands[0]);
-      operands[0] = here;
-    }
-    const LaneKey lane{place, program_.ops[id].lane, false};
+    const LaneKey lane{place, program_.ops[id].lane};
     // Steps add to what is there, so the sum begins where no later operand lies.
     const bool overwrites = std::ranges::any_of(
-        std::span(operands).subspan(1), [&](const Slice& one) { return overlap(one, dst); });
+        sources.subspan(1), [&](const Slice& one) { return overlap(one, dst); });
+    const std::vector<Slice> operands(sources.begin(), sources.end());
     if (operands.size() == 2 || !overwrites) {
       add({dst, operands, place, lane});
       return;
@@ -273,8 +257,6 @@ class Lowering {
     const auto note = [&](std::size_t count, const char* one, const char* many) {
       if (count > 0) all.push_back(fmt::format("{} {}", count, count == 1 ? one : many));
     };
-    note(split_, "sum of operands from several GPUs is made of copies in scratch",
-         "sums of operands from several GPUs are made of copies in scratch");
     note(turned_, "copy is pushed by its source, not fetched",
          "copies are pushed by their sources, not fetched");
     note(divided_, "lane with several peers is several thread blocks",
@@ -294,14 +276,31 @@ class Lowering {
   std::set<LaneKey> lanes_;
   std::map<LaneKey, std::set<int>> sends_to_, receives_from_;
   std::map<std::tuple<LaneKey, bool, int>, int> numbers_;  ///< by peer, and whether it is sent to
-  std::size_t split_ = 0, turned_ = 0, divided_ = 0, cut_ = 0;
+  std::size_t turned_ = 0, divided_ = 0, cut_ = 0;
 };
 
 }  // namespace
 
 MscclLowering lower_to_msccl(const Program& program, bool one_way) {
   require_sayable(program);
-  return Lowering(program, one_way).lower();
+  // A thread block receives from one peer. What comes from several goes to scratch, side by side,
+  // and is added up there.
+  std::size_t staged = 0;
+  const Program local = stage_operands(
+      program,
+      [&](const Op& op, std::size_t i) {
+        const auto sources = program.sources_of(op);
+        const auto is_remote = [&](const Operand& one) { return one.place != op.at; };
+        if (sources.size() == 1 || !is_remote(sources[i])) return false;
+        return sources.size() > 2 || (i == 0 && is_remote(sources[1]));
+      },
+      staged);
+  MscclLowering lowered = Lowering(local, one_way).lower();
+  if (staged > 0) {
+    lowered.changes.insert(lowered.changes.begin(), fmt::format("{} of sums come to scratch first",
+                                                                counted(staged, "operand")));
+  }
+  return lowered;
 }
 
 }  // namespace espalier

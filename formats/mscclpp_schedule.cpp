@@ -429,9 +429,6 @@ class Scheduler {
           "wrongly: it takes one offset for the other",
           swapped == 1 ? "1 slice is copied" : fmt::format("{} slices are copied", swapped)));
     }
-    if (!program_.vias.empty()) {
-      notes.emplace_back("paths through named nodes (`via`) are left out: the runtime has its own");
-    }
   }
 
   const Program& program_;

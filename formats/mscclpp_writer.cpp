@@ -13,7 +13,9 @@
 #include "formats/mscclpp_program.h"
 #include "formats/mscclpp_reader.h"
 #include "formats/mscclpp_schedule.h"
+#include "ir/stage_operands.h"
 #include "ir/verify.h"
+#include "topologies/profile.h"
 
 namespace espalier {
 namespace {
@@ -220,8 +222,9 @@ void require_sayable(const Program& program, const WritingOptions& options) {
                        counted(static_cast<std::size_t>(program.relays), "relay")),
            "take an algorithm without relays");
   }
-  if (!options.protocol.empty() && options.protocol != "Simple") {
-    refuse(fmt::format("protocol {} is not written", quote(options.protocol)), "take Simple");
+  if (!program.vias.empty()) {
+    refuse("the program names ways over the machine, and MSCCL++ has its own",
+           "--links fabric, or optimal:fabric=1, plan without");
   }
   if (!options.host_of_rank.empty() &&
       options.host_of_rank.size() != static_cast<std::size_t>(program.ranks())) {
@@ -235,14 +238,46 @@ void require_sayable(const Program& program, const WritingOptions& options) {
   if (!found.ok()) throw Error(ErrorKind::input, found.problems);
 }
 
+/// Nothing reads another host. Sums read other GPUs of the same host beside one operand that lies
+/// at hand, and else come to scratch altogether.
+bool is_out_of_reach(const Program& program, const Op& op, std::size_t i,
+                     const WritingOptions& options) {
+  const auto sources = program.sources_of(op);
+  const auto host = [&](PlaceId rank) {
+    return options.host_of_rank.empty() ? 0 : options.host_of_rank[static_cast<std::size_t>(rank)];
+  };
+  const auto is_readable = [&](const Operand& one) {
+    return one.place != op.at && host(one.place) == host(op.at);
+  };
+  if (op.in_switch || sources[i].place == op.at) return false;
+  if (!is_readable(sources[i])) return true;
+  if (sources.size() == 1) return false;
+  const auto at_hand =
+      static_cast<std::ptrdiff_t>(sources.size()) - std::ranges::count_if(sources, is_readable);
+  return at_hand > 1 || (at_hand == 0 && i == 0);
+}
+
 }  // namespace
 
 Written write_mscclpp_plan(const Program& program, const WritingOptions& options) {
   require_sayable(program, options);
   Written written;
-  const MscclppPlan plan = mscclpp_plan_of(program, options, written.notes);
+  std::size_t staged = 0;
+  const Program local = stage_operands(
+      program,
+      [&](const Op& op, std::size_t i) { return is_out_of_reach(program, op, i, options); },
+      staged);
+  if (staged > 0) {
+    written.notes.push_back(
+        fmt::format("{} of other GPUs come to scratch first", counted(staged, "operand")));
+  }
+  if (!options.protocol.empty() && lower_case(options.protocol) != "simple") {
+    written.notes.push_back(
+        fmt::format("written for protocol Simple, although {} was asked for", options.protocol));
+  }
+  const MscclppPlan plan = mscclpp_plan_of(local, options, written.notes);
   written.text = text_of(plan);
-  read_back(program, written.text);
+  read_back(local, written.text);
   return written;
 }
 

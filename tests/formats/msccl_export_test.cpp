@@ -284,7 +284,7 @@ TEST(MscclExport, SumsAreCutAndOperandsKeepTheirOrder) {
       "1: r0.out[100:200] <- r0.in[100:200] + r1.in[100:200] + r2.in[100:200]\n",
       "collective reduce root 0\nranks 3\nunits 200\n");
   const Written written = msccl().write_program(whole, {});
-  EXPECT_THAT(written.notes, testing::Contains(testing::HasSubstr("copies in scratch")));
+  EXPECT_THAT(written.notes, testing::Contains(testing::HasSubstr("come to scratch first")));
   // 100 units are one chunk.
   EXPECT_THAT(written.text, testing::HasSubstr("nchunksperloop=\"2\""));
   EXPECT_TRUE(MscclMachine(written.text).is_right(2, 0, 11));

@@ -58,14 +58,22 @@ class MscclppWriting : public testing::TestWithParam<std::string> {
       EXPECT_THAT(note, testing::Not(testing::HasSubstr("must stand between")));
       EXPECT_THAT(note, testing::Not(testing::HasSubstr("never awaited")));
     }
+    const bool is_staged =
+        std::ranges::any_of(written.notes, [](const std::string& note) {
+          return note.find("come to scratch first") != std::string::npos;
+        });
+    ForeignProgram again;
+    if (is_staged) {
+      const Written second = mscclpp_format().write_program(back.program, options);
+      EXPECT_THAT(second.notes, testing::Not(testing::Contains(testing::HasSubstr("scratch"))));
+      again = mscclpp_format().read_program({second.text, "plan.json"});
+    }
     for (const char* profile : {"kernel", "ideal"}) {
       const Router router(topology_, topology_.profile(profile));
       const Target target{&router, place_ranks(router, {})};
       if (!check_routes(program, target).empty()) continue;
-      Program plain = program;
-      for (Op& op : plain.ops) op.via = -1;
-      plain.vias.clear();
-      const double before_s = time_s(plain, target);
+      // Where operands came to scratch first, what was read is what is written without that.
+      const double before_s = time_s(is_staged ? again.program : program, target);
       EXPECT_NEAR(time_s(back.program, target), before_s, 1e-9 * before_s) << profile;
     }
   }
@@ -108,7 +116,7 @@ TEST_P(MscclppWriting, KeepsEveryAlgorithmAndItsTime) {
   for (const auto& [why, count] : tally.refused) {
     EXPECT_THAT(why, testing::AnyOf(testing::HasSubstr("takes at most"),
                                     testing::HasSubstr("host memor"), testing::HasSubstr("relay"),
-                                    testing::HasSubstr("one local slice first"),
+                                    testing::HasSubstr("ways over the machine"),
                                     testing::HasSubstr("no switch channel")));
   }
   for (const auto& [why, count] : across.refused) {
