@@ -53,6 +53,10 @@ void finish_writing(const Console& console, const ExportTarget& target, const Wr
                            target.format == nullptr ? "Espalier" : target.format->title));
 }
 
+const std::string& algorithm_of(const Outcome& outcome) {
+  return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
+}
+
 }  // namespace
 
 ExportTarget export_target(Arguments& arguments, const std::string& path, Exported what) {
@@ -113,16 +117,18 @@ void export_machine(const Console& console, const ExportTarget& target, const To
                                           : target.format->write_machine(machine));
 }
 
+std::shared_ptr<const Program> whole_program(Study& study, const Outcome& outcome) {
+  Query query = outcome.query;
+  query.algorithm = algorithm_of(outcome);
+  return build_on(study.machine(query), study.choice(query.algorithm), query).program;
+}
+
 void export_outcome(const Console& console, const ExportTarget& target, Study& study,
                     const Outcome& outcome) {
-  Query query = outcome.query;
-  if (!outcome.chosen.empty()) query.algorithm = outcome.chosen;
-  const Machine& machine = study.machine(query);
-  const Built built = build_on(machine, study.choice(query.algorithm), query);
-  WritingOptions options = writing_options(machine);
-  if (!outcome.protocol.empty()) options.protocol = outcome.protocol;
-  say(console, fmt::format("exporting {}", query.algorithm));
-  export_program(console, target, *built.program, options);
+  WritingOptions options = writing_options(study.machine(outcome.query));
+  options.protocol = outcome.protocol;
+  say(console, "exporting " + algorithm_of(outcome));
+  export_program(console, target, *whole_program(study, outcome), options);
 }
 
 }  // namespace espalier

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "cli/arguments.h"
@@ -36,8 +37,9 @@ void export_program(const Console& console, const ExportTarget& target, const Pr
                     const WritingOptions& options);
 void export_machine(const Console& console, const ExportTarget& target, const Topology& machine);
 
-/// The program of an answer, whole, as it is before it is cut for a message; written with the
-/// computers that its ranks are on.
+/// The program of an answer, whole, as it is before it is cut for a message.
+std::shared_ptr<const Program> whole_program(Study& study, const Outcome& outcome);
+/// That program as a file.
 void export_outcome(const Console& console, const ExportTarget& target, Study& study,
                     const Outcome& outcome);
 

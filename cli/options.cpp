@@ -89,6 +89,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--save", "FILE", WordKind::file, false,
        "write the program in the text form that verify reads; - for standard output instead of the "
        "text"},
+      {"--format", "FORMAT", WordKind::free, false,
+       "of --output: yaml, or nccl-csv[:VERSION] for the example tuner plugin of that NCCL"},
       {"--export", "FILE", WordKind::file, false,
        "write the program of the fastest run as another program reads it, by the ending of FILE: "
        ".xml for MSCCL, .json for MSCCL++, .esp for the text form"},

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "algorithms/program_file.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/text.h"
+#include "cli/tune_files.h"
 #include "cli/verb.h"
 #include "core/units.h"
 #include "core/words.h"
@@ -100,23 +102,76 @@ std::string table_text(TuningTable table, const std::string& output) {
   return print_tuning(table);
 }
 
+/// --export is a folder here, for as many programs as there are rows; --to says in which format.
+ExportTarget read_folder(Arguments& arguments) {
+  const std::string folder = arguments.text("--export");
+  if (!folder.empty() && arguments.text("--to").empty()) {
+    arguments.problem("--export writes several programs into a folder, in the format of --to",
+                      "--to msccl-xml, mscclpp-json or esp");
+    return {};
+  }
+  if (folder.empty()) return read_export(arguments);
+  std::error_code ignored;
+  if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored)) {
+    arguments.problem_of("--export", fmt::format("{} is no folder", quote(folder)));
+  }
+  return export_target(arguments, folder, Exported::program);
+}
+
+/// Computers that the ranks are on.
+int count_nodes(const Machine& machine) {
+  std::set<int> nodes;
+  for (const int host : writing_options(machine).host_of_rank) nodes.insert(host);
+  return static_cast<int>(nodes.size());
+}
+
+/// Leaves what NCCL has; of algorithms named, none may be missing there.
+void keep_nccl(Study& study, const Sweep& sweep, std::vector<std::string>& candidates) {
+  const int nodes = count_nodes(study.machine(sweep.question));
+  DiagnosticList missing;
+  std::erase_if(candidates, [&](const std::string& candidate) {
+    if (is_of_nccl(candidate, nodes)) return false;
+    const bool is_variant = candidate.find(':') != std::string::npos;
+    if (!sweep.all_algorithms && !is_variant) {
+      missing.add({}, fmt::format("NCCL has no {}", candidate),
+                  "nccl_rings, double_binary_tree or nvls");
+    }
+    return true;
+  });
+  missing.throw_if_any(ErrorKind::usage);
+}
+
 int run_tune(Arguments& arguments, const Console& console) {
-  const Sweep sweep = read_sweep(arguments);
+  Sweep sweep = read_sweep(arguments);
   std::vector<std::string> candidates = read_candidates(arguments, sweep);
   const std::string output = arguments.output("--output");
   const std::string json = arguments.output("--json");
+  const TunerFormat format = read_tuner_format(arguments);
+  const ExportTarget folder = read_folder(arguments);
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
   Answers answers;
+  if (format.is_csv) {
+    if (!arguments.given("--profile")) sweep.question.profile = "nccl";
+    keep_nccl(study, sweep, candidates);
+  }
   refuse_wrong(console, study, sweep, candidates, answers);
   if (candidates.empty()) return conclude(answers, false);
   const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
   const bool print = output != "-" && json != "-";
   answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print));
   if (print) print_front(console, tuning);
-  if (!output.empty()) write_output(console, output, table_text(tuning.table, output));
+  if (!output.empty() && format.is_csv) {
+    const int nodes = count_nodes(study.machine(sweep.question));
+    write_output(console, output, choices_csv(answers.outcomes, nodes, format));
+  } else if (!output.empty()) {
+    write_output(console, output, table_text(tuning.table, output));
+  }
+  if (!folder.path.empty()) {
+    export_choices(console, folder, study, tuning.table, answers.outcomes);
+  }
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
   return conclude(answers, false);
 }
@@ -147,8 +202,15 @@ const Verb& tune_verb() {
        {"--links", "all"},
        {"--in-place"},
        {"--output"},
+       {"--format", "yaml"},
+       {"--export"},
+       {"--to"},
        {"--json"}},
-      {{"tune --topology dgx1-v100 --output dgx1.yaml",
+      {{"tune --topology dgx-h100 --format nccl-csv --output tuner.conf",
+        "the best of what NCCL has, for its example tuner plugin"},
+       {"tune --topology dgx-a100 --links fabric --export plans --to mscclpp-json",
+        "a folder of plans for MSCCL++, and a list that says which is for which sizes"},
+       {"tune --topology dgx1-v100 --output dgx1.yaml",
         "a table for allreduce on a DGX-1, to be used with --algorithm tuned:dgx1.yaml"},
        {"tune --topology kesch --collective broadcast --gpus 0-7 --algorithm knomial chain",
         "choose among variants of two algorithms"}},

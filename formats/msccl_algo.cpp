@@ -183,8 +183,8 @@ class Reader {
       return;
     }
     block.line = xml_.where(node).line;
-    block.send = peer(node, "send", gpu, name);
-    block.recv = peer(node, "recv", gpu, name);
+    block.send = peer(node, "send", "send to", gpu, name);
+    block.recv = peer(node, "recv", "receive from", gpu, name);
     block.channel = whole(node, "chan", -1, 1e6).value_or(0);
     if (block.channel < 0 || block.channel >= algo_.channels) {
       xml_.problem(node,
@@ -197,12 +197,13 @@ class Reader {
     }
   }
 
-  int peer(pugi::xml_node node, const char* direction, int gpu, const std::string& name) {
-    const int rank = whole(node, direction, -1e6, 1e6).value_or(-1);
+  int peer(pugi::xml_node node, const char* attribute_name, const char* direction, int gpu,
+           const std::string& name) {
+    const int rank = whole(node, attribute_name, -1e6, 1e6).value_or(-1);
     if (rank == gpu) {
-      xml_.problem(node, fmt::format("{}: its peer to {} is the GPU itself", name, direction));
+      xml_.problem(node, fmt::format("{}: the peer to {} is the GPU itself", name, direction));
     } else if (rank < -1 || rank >= algo_.ranks()) {
-      xml_.problem(node, fmt::format("{}: its peer to {}, {}, is none of the {} ranks", name,
+      xml_.problem(node, fmt::format("{}: the peer to {}, {}, is none of the {} ranks", name,
                                      direction, rank, algo_.ranks()));
     }
     return rank;

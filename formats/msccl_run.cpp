@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include "core/words.h"
+
 namespace espalier {
 namespace {
 
@@ -234,10 +236,12 @@ void MscclSteps::pair_messages() {
     if (senders.size() == receivers.size()) continue;
     const bool more_sent = senders.size() > receivers.size();
     const int odd = more_sent ? senders[receivers.size()] : receivers[senders.size()];
-    add(odd, fmt::format("{}: the connection from gpu {} to gpu {} on channel {} has {} sends and "
-                         "{} receives: {}",
-                         name(odd), from, to, channel, senders.size(), receivers.size(),
-                         more_sent ? "nobody receives this one" : "this one waits for ever"));
+    add(odd,
+        fmt::format("{}: {}: over the connection from gpu {} to gpu {} on channel {}, {} {} sent "
+                    "and {} received",
+                    name(odd), more_sent ? "nobody receives this one" : "it waits for ever", from,
+                    to, channel, counted(senders.size(), "message"),
+                    senders.size() == 1 ? "is" : "are", receivers.size()));
   }
 }
 

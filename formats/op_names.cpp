@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/op_names.h"
 
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace espalier {
 namespace {
 
 constexpr std::string_view kWord = "op ";
+/// Lanes are thread blocks there, of the same numbers.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords{
+    {{"on lane ", "in thread block "}, {"another lane", "another thread block"}}};
 
 bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -26,7 +31,14 @@ std::string named(std::string_view text, const std::function<std::string(OpId)>&
     result += name(op);
     done = static_cast<std::size_t>(end - text.data());
   }
-  return result += text.substr(done);
+  result += text.substr(done);
+  for (const auto& [ours, theirs] : kWords) {
+    for (std::size_t at = result.find(ours); at != std::string::npos; at = result.find(ours, at)) {
+      result.replace(at, ours.size(), theirs);
+      at += theirs.size();
+    }
+  }
+  return result;
 }
 
 }  // namespace

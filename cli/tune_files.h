@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/exporting.h"
+#include "scenarios/answers.h"
+#include "scenarios/tuner.h"
+
+// What `tune` writes for other programs.
+
+namespace espalier {
+
+/// "nccl-csv:2.27": a file for NCCL's example tuner plugin, for that version of NCCL.
+struct TunerFormat {
+  bool is_csv = false;
+  std::string nccl_version;
+};
+/// Reads --format; notes problems.
+TunerFormat read_tuner_format(Arguments& arguments);
+
+/// Whether NCCL has such an algorithm, by what `tune` calls it: "nccl_rings", "double_binary_tree".
+/// `nodes`: computers.
+bool is_of_nccl(std::string_view algorithm, int nodes);
+
+/// The choices as rows for NCCL's tuner plugin. \pre every algorithm is NCCL's. Throws what
+/// `tuner_csv` throws, and Error{unsupported} for protocols that NCCL does not have.
+std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const TunerFormat& format);
+
+/// Writes the program of every row of a table into a folder, made if need be, with a list that says
+/// which is for which sizes; for MSCCL in the form that its runtime reads. Nothing is written
+/// unless all of it can be.
+void export_choices(const Console& console, const ExportTarget& folder, Study& study,
+                    const TuningTable& table, const std::vector<Outcome>& choices);
+
+}  // namespace espalier
