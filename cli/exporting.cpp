@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "core/words.h"
+#include "ir/instances.h"
 #include "ir/print.h"
 #include "scenarios/buildable.h"
 #include "topologies/load.h"
@@ -15,6 +16,8 @@
 namespace espalier {
 namespace {
 
+constexpr int kMostInstances = 64;
+constexpr int kMostLanes = 65536;
 constexpr std::string_view kOwnProgram = "esp";
 constexpr std::string_view kOwnMachine = "yaml";
 
@@ -87,13 +90,54 @@ ExportTarget export_target(Arguments& arguments, const std::string& path, Export
   return target;
 }
 
+void read_instances(Arguments& arguments, ExportTarget& target) {
+  if (arguments.text("--instances") == "auto") return;
+  target.instances = static_cast<int>(arguments.integer("--instances", 1, kMostInstances));
+}
+
 ExportTarget read_export(Arguments& arguments) {
   if (!arguments.given("--export")) {
-    if (arguments.given("--to"))
-      arguments.problem("--to says how --export writes", "--export FILE");
+    for (const char* option : {"--to", "--instances"}) {
+      if (!arguments.given(option)) continue;
+      arguments.problem(fmt::format("{} says how --export writes", option), "--export FILE");
+    }
     return {};
   }
-  return export_target(arguments, arguments.output("--export"), Exported::program);
+  ExportTarget target = export_target(arguments, arguments.output("--export"), Exported::program);
+  read_instances(arguments, target);
+  return target;
+}
+
+Written write_for_machine(const Program& program, const ExportTarget& target,
+                          const Machine& machine, const WritingOptions& options) {
+  if (target.format == nullptr) {
+    return {print_program(instances(program, std::max(target.instances, 1))), {}};
+  }
+  int lanes = 1;
+  for (const Op& op : program.ops) lanes = std::max(lanes, op.lane + 1);
+  const int blocks = machine.router->profile().blocks;
+  int count =
+      target.instances > 0 ? target.instances : std::clamp(blocks / lanes, 1, kMostInstances);
+  const auto has_room = [&] {
+    return program.contract.units <= kMaxUnits / count && lanes <= kMostLanes / count;
+  };
+  while (count > 1 && !has_room()) count /= 2;
+  for (;; count /= 2) {
+    try {
+      Written written = target.format->write_program(instances(program, count), options);
+      if (count > 1) {
+        written.notes.insert(
+            written.notes.begin(),
+            fmt::format("{} instances side by side, of {} each: a GPU has {} blocks, and a lane is "
+                        "one there; --instances 1 writes one",
+                        count, counted(static_cast<std::size_t>(lanes), "lane"), blocks));
+      }
+      return written;
+    } catch (const Error& error) {
+      // Fewer may have room.
+      if (error.kind() != ErrorKind::unsupported || target.instances > 0 || count == 1) throw;
+    }
+  }
 }
 
 WritingOptions writing_options(const Machine& machine) {
@@ -109,6 +153,11 @@ void export_program(const Console& console, const ExportTarget& target, const Pr
   finish_writing(console, target,
                  target.format == nullptr ? Written{print_program(program), {}}
                                           : target.format->write_program(program, options));
+}
+
+void export_for_machine(const Console& console, const ExportTarget& target, const Program& program,
+                        const Machine& machine, const WritingOptions& options) {
+  finish_writing(console, target, write_for_machine(program, target, machine, options));
 }
 
 void export_machine(const Console& console, const ExportTarget& target, const Topology& machine) {
@@ -128,7 +177,16 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
   WritingOptions options = writing_options(study.machine(outcome.query));
   options.protocol = outcome.protocol;
   say(console, "exporting " + algorithm_of(outcome));
-  export_program(console, target, *whole_program(study, outcome), options);
+  export_for_machine(console, target, *whole_program(study, outcome), study.machine(outcome.query),
+                     options);
+  if (target.path == "-" || target.format == nullptr || !outcome.report.simulated) return;
+  Query query = outcome.query;
+  query.algorithm = target.path.find('/') == std::string::npos ? "./" + target.path : target.path;
+  const Outcome written = study.ask(query);
+  if (!written.ran()) return;
+  say(console, fmt::format("simulated as it is written: {} us, {} us as asked",
+                           fit_number(written.report.time_s * 1e6, 7),
+                           fit_number(outcome.report.time_s * 1e6, 7)));
 }
 
 }  // namespace espalier

@@ -19,13 +19,16 @@ enum class Exported { machine, program };
 struct ExportTarget {
   std::string path;                ///< empty: none was asked for
   const Format* format = nullptr;  ///< null: our own (.esp, .yaml)
+  int instances = 0;               ///< of a program; 0: as many as its machine has blocks for
 };
 
 /// Notes a problem where the format is not known, or can't hold such a thing. `path`: given on the
 /// command line.
 ExportTarget export_target(Arguments& arguments, const std::string& path, Exported what);
 
-/// Reads --export and --to.
+/// Reads --instances.
+void read_instances(Arguments& arguments, ExportTarget& target);
+/// Reads --export, --to and --instances.
 ExportTarget read_export(Arguments& arguments);
 
 /// For a program on this machine.
@@ -35,6 +38,13 @@ WritingOptions writing_options(const Machine& machine);
 /// throws.
 void export_program(const Console& console, const ExportTarget& target, const Program& program,
                     const WritingOptions& options);
+/// Writes a program side by side as often as is asked for, or so often that every block of a GPU
+/// has a lane, if the format has room: other runtimes give a lane one thread block. In our own form
+/// it is written once, as lanes are spread over blocks here.
+Written write_for_machine(const Program& program, const ExportTarget& target,
+                          const Machine& machine, const WritingOptions& options);
+void export_for_machine(const Console& console, const ExportTarget& target, const Program& program,
+                        const Machine& machine, const WritingOptions& options);
 void export_machine(const Console& console, const ExportTarget& target, const Topology& machine);
 
 /// The program of an answer, whole, as it is before it is cut for a message.

@@ -96,6 +96,9 @@ const std::vector<OptionSpec>& all_options() {
        ".xml for MSCCL, .json for MSCCL++, .esp for the text form"},
       {"--to", "FORMAT", WordKind::format, false,
        "the format to write, where the ending of the file does not say it"},
+      {"--instances", "N", WordKind::free, false,
+       "copies of the program side by side, each for a part of the message, in what --export "
+       "writes; auto: one lane for every block of a GPU"},
       {"--output", "FILE", WordKind::file, false,
        "write the tuning table or topology as YAML; - for standard output instead of the text"},
       {"--exact", "", WordKind::flag, false, "compare results exactly, however large the program"},

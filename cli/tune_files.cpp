@@ -133,9 +133,8 @@ void export_choices(const Console& console, const ExportTarget& folder, Study& s
     options.max_bytes = row.up_to_bytes;
     const auto program = whole_program(study, *choice);
     try {
-      const Written written = folder.format == nullptr
-                                  ? Written{print_program(*program), {}}
-                                  : folder.format->write_program(*program, options);
+      const Written written =
+          write_for_machine(*program, folder, study.machine(choice->query), options);
       files.push_back({file_name(row, from, table.collective, extension), written.text});
       for (const std::string& note : written.notes) {
         notes.insert(fmt::format("{}: {}", files.back().name, note));

@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "formats/machine.h"
+#include "ir/instances.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -29,6 +30,7 @@ bool holds_program(const std::string& spec) {
 int convert_program(Arguments& arguments, const Console& console, const std::string& from,
                     const std::string& to) {
   const ExportTarget target = export_target(arguments, to, Exported::program);
+  const auto count = static_cast<int>(arguments.integer("--instances", 1, 64));
   arguments.finish();
   const auto file = read_program_file(from);
   const Verification verification = verify(*file);
@@ -37,7 +39,7 @@ int convert_program(Arguments& arguments, const Console& console, const std::str
   if (file->foreign) {
     for (const std::string& note : file->foreign->notes) say(console, "note: " + printable(note));
   }
-  export_program(console, target, file->program, {});
+  export_program(console, target, instances(file->program, count), {});
   return 0;
 }
 
@@ -72,7 +74,7 @@ const Verb& convert_verb() {
       "can't say is refused. Notes say what was guessed or left out.",
       {"IN OUT", "what to read, and the file to write; - for standard output", WordKind::nameable,
        2, 2},
-      {{"--to"}},
+      {{"--to"}, {"--instances", "1"}},
       {{"convert dgx-h100 topo.xml", "a topology file for NCCL_TOPO_FILE"},
        {"convert ./plan.esp plan.json", "an execution plan for MSCCL++"},
        {"convert ./theirs.xml ours.esp", "MSCCL's algorithm in the text form"},

@@ -125,6 +125,7 @@ const Verb& exec_verb() {
        {"--timeout", "60"},
        {"--export"},
        {"--to"},
+       {"--instances", "auto"},
        {"--json"}},
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",

@@ -73,7 +73,7 @@ void write_files(const Console& console, const Outputs& outputs, const Planned& 
     write_output(console, outputs.program, print_program(plan.program));
   }
   if (!outputs.exported.path.empty()) {
-    export_program(console, outputs.exported, plan.program, writing_options(machine));
+    export_for_machine(console, outputs.exported, plan.program, machine, writing_options(machine));
   }
 }
 
@@ -142,6 +142,7 @@ const Verb& plan_verb() {
        {"--save"},
        {"--export"},
        {"--to"},
+       {"--instances", "auto"},
        {"--json"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",

@@ -78,6 +78,7 @@ const Verb& sim_verb() {
        {"--trace"},
        {"--export"},
        {"--to"},
+       {"--instances", "auto"},
        {"--show-links"},
        {"--critical-path"}},
       {{"sim --topology dgx1-v100", "every allreduce on a DGX-1, 1 GiB"},

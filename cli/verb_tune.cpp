@@ -115,7 +115,9 @@ ExportTarget read_folder(Arguments& arguments) {
   if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored)) {
     arguments.problem_of("--export", fmt::format("{} is no folder", quote(folder)));
   }
-  return export_target(arguments, folder, Exported::program);
+  ExportTarget target = export_target(arguments, folder, Exported::program);
+  read_instances(arguments, target);
+  return target;
 }
 
 /// Computers that the ranks are on.
@@ -205,6 +207,7 @@ const Verb& tune_verb() {
        {"--format", "yaml"},
        {"--export"},
        {"--to"},
+       {"--instances", "auto"},
        {"--json"}},
       {{"tune --topology dgx-h100 --format nccl-csv --output tuner.conf",
         "the best of what NCCL has, for its example tuner plugin"},

@@ -29,7 +29,8 @@ using End = std::tuple<PlaceId, bool, int>;
 /// Assigns transfers to thread blocks, and these to channels.
 class Wiring {
  public:
-  explicit Wiring(const Program& program) : program_(program) {
+  /// `is_shared`: lanes also take the other ends of others' transfers.
+  Wiring(const Program& program, bool is_shared) : program_(program), is_shared_(is_shared) {
     for (const Op& op : program.ops) add_lane(op);
     for (std::size_t i = 0; i < blocks_.size(); ++i) join_ends(i);
   }
@@ -124,7 +125,7 @@ class Wiring {
     const auto same = by_lane_.find({from.send, from.lane});
     if (same != by_lane_.end() && !sender_of_.contains(same->second)) {
       const std::size_t receiver = same->second;
-      const bool is_free = blocks_[receiver].recv == -1;
+      const bool is_free = is_shared_ && blocks_[receiver].recv == -1;
       if (is_free && take_end(receiver, {from.send, false, from.gpu})) {
         if (join(sender, receiver)) {
           blocks_[receiver].recv = from.gpu;
@@ -147,7 +148,7 @@ class Wiring {
   bool connect_receiver(std::size_t receiver) {
     const Block to = blocks_[receiver];
     const auto same = by_lane_.find({to.recv, to.lane});
-    if (same != by_lane_.end() && blocks_[same->second].send == -1 &&
+    if (is_shared_ && same != by_lane_.end() && blocks_[same->second].send == -1 &&
         take_end(same->second, {to.recv, true, to.gpu})) {
       if (join(same->second, receiver)) {
         blocks_[same->second].send = to.gpu;
@@ -196,6 +197,7 @@ class Wiring {
   }
 
   const Program& program_;
+  bool is_shared_;
   std::vector<Block> blocks_;
   std::vector<bool> receives_itself_;  ///< by block: its lane fetches
   std::map<std::pair<PlaceId, int>, std::size_t> by_lane_;
@@ -267,8 +269,9 @@ class OpWriter {
 
 }  // namespace
 
-std::optional<MscclAlgo> write_msccl_steps(const Program& program, const WritingOptions& options) {
-  Wiring wiring(program);
+std::optional<MscclAlgo> write_msccl_steps(const Program& program, bool one_way,
+                                           const WritingOptions& options) {
+  Wiring wiring(program, !one_way);
   if (!wiring.connect()) return std::nullopt;
   MscclStepsWriter writer(program, options);
   // Thread blocks of lanes have the numbers of lanes.

@@ -164,10 +164,10 @@ Written write(const Program& program, const WritingOptions& options) {
                             lowered.program.contract.units, MscclLimits::kChunks),
                 "fewer units");
   }
-  auto algo = write_msccl_steps(lowered.program, options);
+  auto algo = write_msccl_steps(lowered.program, false, options);
   if (!algo || fifos_of(MscclSteps(*algo)).hangs_above_bytes) {
     lowered = lower_to_msccl(program, true);
-    algo = write_msccl_steps(lowered.program, options);
+    algo = write_msccl_steps(lowered.program, true, options);
     CHECK(algo);
   }
   require_limits(*algo);

@@ -386,7 +386,6 @@ class Scheduler {
   void check_limits() {
     std::vector<Diagnostic> problems = check_mscclpp_limits(plan_);
     for (Diagnostic& problem : problems) {
-      problem.rule.clear();
       problem.suggestion =
           "a program with fewer units, trees, channels or peers per lane needs fewer; more lanes "
           "divide the ops among more thread blocks";

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 #include "core/check.h"
 #include "core/words.h"
 #include "formats/json_text.h"
+#include "formats/mscclpp_limits.h"
 #include "formats/mscclpp_program.h"
 #include "formats/mscclpp_reader.h"
 #include "formats/mscclpp_schedule.h"
+#include "ir/split_lanes.h"
 #include "ir/stage_operands.h"
 #include "ir/verify.h"
 #include "topologies/profile.h"
@@ -257,6 +260,33 @@ bool is_out_of_reach(const Program& program, const Op& op, std::size_t i,
   return at_hand > 1 || (at_hand == 0 && i == 0);
 }
 
+/// Where thread blocks have room for fewer ops than a lane, several carry it out, one after the
+/// other.
+void write_in_parts(const Program& program, const WritingOptions& options, Written& written) {
+  constexpr std::array<int, 4> kOps{0, 12, 8, 5};  ///< of a lane; 0: all
+  for (const int most : kOps) {
+    const Program parts = most == 0 ? program : split_lanes(program, most);
+    std::vector<std::string> notes;
+    try {
+      written.text = text_of(mscclpp_plan_of(parts, options, notes));
+    } catch (const Error& error) {
+      const bool is_full = std::ranges::any_of(
+          error.diagnostics(), [](const Diagnostic& one) { return one.rule == "limit"; });
+      if (!is_full || most == kOps.back()) throw;
+      continue;
+    }
+    read_back(parts, written.text);
+    if (most > 0) {
+      notes.push_back(fmt::format(
+          "lanes go on in another thread block after {} ops each: the executor takes {} "
+          "with their signals and waits",
+          most, kMscclppOps));
+    }
+    written.notes.insert(written.notes.end(), notes.begin(), notes.end());
+    return;
+  }
+}
+
 }  // namespace
 
 Written write_mscclpp_plan(const Program& program, const WritingOptions& options) {
@@ -275,9 +305,7 @@ Written write_mscclpp_plan(const Program& program, const WritingOptions& options
     written.notes.push_back(
         fmt::format("written for protocol Simple, although {} was asked for", options.protocol));
   }
-  const MscclppPlan plan = mscclpp_plan_of(local, options, written.notes);
-  written.text = text_of(plan);
-  read_back(local, written.text);
+  write_in_parts(local, options, written);
   return written;
 }
 
