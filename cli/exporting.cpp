@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "cli/text.h"
 #include "core/words.h"
@@ -104,6 +105,14 @@ ExportTarget read_export(Arguments& arguments) {
     return {};
   }
   ExportTarget target = export_target(arguments, arguments.output("--export"), Exported::program);
+  for (const char* option : {"--algorithm", "--topology"}) {
+    for (const std::string& word : arguments.words(option)) {
+      std::error_code ignored;
+      if (std::filesystem::equivalent(word, target.path, ignored)) {
+        arguments.problem_of("--export", fmt::format("{} is read by {}", quote(word), option));
+      }
+    }
+  }
   read_instances(arguments, target);
   return target;
 }
@@ -140,11 +149,15 @@ Written write_for_machine(const Program& program, const ExportTarget& target,
   }
 }
 
+void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
+                   WritingOptions& options) {
+  for (const NodeId gpu : gpus) options.host_of_rank.push_back(machine.node(gpu).host);
+  options.for_amd = machine.node(gpus.front()).model.starts_with("mi");
+}
+
 WritingOptions writing_options(const Machine& machine) {
   WritingOptions options;
-  for (const NodeId gpu : machine.placement.ranks) {
-    options.host_of_rank.push_back(machine.topology->node(gpu).host);
-  }
+  describe_gpus(*machine.topology, machine.placement.ranks, options);
   return options;
 }
 

@@ -31,6 +31,10 @@ void read_instances(Arguments& arguments, ExportTarget& target);
 /// Reads --export, --to and --instances.
 ExportTarget read_export(Arguments& arguments);
 
+/// What writers want to know of the GPUs that ranks are on: who shares a computer, or NVLinks
+/// across computers, and whose they are.
+void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
+                   WritingOptions& options);
 /// For a program on this machine.
 WritingOptions writing_options(const Machine& machine);
 

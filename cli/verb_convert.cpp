@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "algorithms/program_file.h"
 #include "cli/exporting.h"
@@ -27,9 +28,29 @@ bool holds_program(const std::string& spec) {
   return format == nullptr || format->read_program != nullptr;
 }
 
+/// Which GPUs are on one computer, and whose they are.
+void add_machine(Arguments& arguments, const Topology& machine, const Program& program,
+                 WritingOptions& options) {
+  const std::vector<NodeId> gpus = machine.gpus();
+  const auto ranks = static_cast<std::size_t>(program.ranks());
+  if (gpus.size() < ranks) {
+    arguments.problem_of(
+        "--topology", fmt::format("the machine has {}, the program {}", counted(gpus.size(), "GPU"),
+                                  counted(ranks, "rank")));
+    return;
+  }
+  describe_gpus(machine, {gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(ranks)},
+                options);
+}
+
 int convert_program(Arguments& arguments, const Console& console, const std::string& from,
                     const std::string& to) {
   const ExportTarget target = export_target(arguments, to, Exported::program);
+  std::optional<Topology> machine;
+  if (arguments.given("--topology")) {
+    machine =
+        arguments.reading("--topology", [&] { return open_machine(arguments.text("--topology")); });
+  }
   const auto count = static_cast<int>(arguments.integer("--instances", 1, 64));
   arguments.finish();
   const auto file = read_program_file(from);
@@ -39,7 +60,15 @@ int convert_program(Arguments& arguments, const Console& console, const std::str
   if (file->foreign) {
     for (const std::string& note : file->foreign->notes) say(console, "note: " + printable(note));
   }
-  export_program(console, target, instances(file->program, count), {});
+  WritingOptions options;
+  if (file->foreign) {
+    options.protocol = file->foreign->protocol;
+    options.min_bytes = file->foreign->min_bytes;
+    options.max_bytes = file->foreign->max_bytes;
+  }
+  if (machine) add_machine(arguments, *machine, file->program, options);
+  arguments.finish();
+  export_program(console, target, instances(file->program, count), options);
   return 0;
 }
 
@@ -74,9 +103,11 @@ const Verb& convert_verb() {
       "can't say is refused. Notes say what was guessed or left out.",
       {"IN OUT", "what to read, and the file to write; - for standard output", WordKind::nameable,
        2, 2},
-      {{"--to"}, {"--instances", "1"}},
+      {{"--to"}, {"--instances", "1"}, {"--topology"}},
       {{"convert dgx-h100 topo.xml", "a topology file for NCCL_TOPO_FILE"},
        {"convert ./plan.esp plan.json", "an execution plan for MSCCL++"},
+       {"convert ./plan.esp plan.json --topology dgx-a100:nodes=2",
+        "the same for ranks on two computers, whose GPUs can't read each other"},
        {"convert ./theirs.xml ours.esp", "MSCCL's algorithm in the text form"},
        {"convert dgx1-v100 - --to simgrid-platform", "a platform file of SimGrid"}},
       run_convert};

@@ -142,7 +142,6 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
   }
 }
 
-/// Null when results were not compared.
 void print(const Console& console, const Verdict& verdict) {
   const Verification& verification = verdict.verification;
   for (const Diagnostic& problem : verification.problems) say(console, render(problem));
@@ -247,13 +246,16 @@ const Verb& verify_verb() {
       "verify",
       "prove a program right, or explain what is wrong with it",
       "Checks the rules of docs/ir.md: no race, no deadlock, no read of undefined data, and each "
-      "element of each result combined from exactly the right inputs. Takes programs in text form "
+      "element of each result combined from exactly the right inputs. Takes programs in files "
+      "of the text form, or of MSCCL and MSCCL++, which are checked as their runtimes carry them "
+      "out, "
       "(- for standard input) or builds those of algorithms. With a machine, each transfer must "
       "have a route there. The exit code is 1 if a rule is broken and 2 if a file is not a "
       "program; the "
       "others are judged all the same. Results are compared exactly, but for those of very large "
       "programs: random sums stand for their inputs, and the verdict says so.",
-      {"FILE", "programs in the text form that `show` prints", WordKind::file, 0, 1'000'000},
+      {"FILE", "programs, in the text form that `show` prints or another format", WordKind::file, 0,
+       1'000'000},
       program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--json"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct ForeignProgram {
   /// contract that the file claims to serve.
   Program program;
   bool has_program = false;
+  // What the file says beside the program; empty and -1: nothing.
+  std::string protocol;
+  std::int64_t min_bytes = 0;
+  std::int64_t max_bytes = -1;
   std::vector<std::string> notes;  ///< guesses, and what else its user should know
 };
 

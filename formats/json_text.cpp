@@ -139,26 +139,32 @@ std::string shown(const json& value) {
   return value.dump();
 }
 
-JsonText::JsonText(std::string_view text, std::string file, Describe describe)
-    : file_(std::move(file)) {
+json parse_json(std::string_view text, const std::string& file, JsonText::Describe describe) {
+  DiagnosticList problems;
+  const auto add = [&](const std::string& where, const std::string& message) {
+    if (problems.all().size() >= kMaxProblems) return;
+    problems.add({file, 0, 0}, where.empty() ? message : where + ": " + message);
+  };
   if (text.size() > kMaxBytes) {
-    throw Error(
-        ErrorKind::input,
-        {{"",
-          fmt::format("the file has {} bytes, but at most {} are read", text.size(), kMaxBytes),
-          "",
-          {file_, 0, 0}}});
+    add("", fmt::format("the file has {} bytes, but at most {} are read", text.size(), kMaxBytes));
+    problems.throw_if_any();
   }
   Tracker tracker(describe);
-  root_ = parse(text, file_, tracker);
+  json root = parse(text, file, tracker);
   if (tracker.too_deep()) {
-    problem("", fmt::format("objects and lists stand within each other on more than {} levels",
-                            kMaxDepth));
+    add("",
+        fmt::format("objects and lists stand within each other on more than {} levels", kMaxDepth));
   }
   for (const auto& [where, key] : tracker.twice) {
-    problem(where, fmt::format("the key {} is given twice", quote(key)));
+    add(where, fmt::format("the key {} is given twice", quote(key)));
   }
-  if (problems_.empty() && !root_.is_object()) {
+  problems.throw_if_any();
+  return root;
+}
+
+JsonText::JsonText(std::string_view text, std::string file, Describe describe)
+    : file_(std::move(file)), root_(parse_json(text, file_, describe)) {
+  if (!root_.is_object()) {
     problem("", fmt::format("the file holds {}, not an object", shown(root_)));
   }
   problems_.throw_if_any();

@@ -73,6 +73,11 @@ class JsonText {
   DiagnosticList problems_;
 };
 
+/// A JSON text that others wrote, read within limits of size and depth. Throws Error{input} when it
+/// is none, has keys twice, or numbers that can't be held. Private to the room.
+nlohmann::json parse_json(std::string_view text, const std::string& file,
+                          JsonText::Describe describe);
+
 /// "a list", "the text 'two'", "true", "4.5": a value, for messages.
 std::string shown(const nlohmann::json& value);
 

@@ -35,6 +35,10 @@ constexpr double kMaxSize = 9e18;
 constexpr std::size_t kMostOfName = 63;                   ///< the runtime keeps so much
 constexpr std::int64_t kAnySize = std::int64_t{1} << 40;  ///< of messages: readers demand a figure
 
+bool scatters(std::string_view label) {
+  return label == "reduce_scatter" || label == "reducescatter";
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : xml_(text, file) {}
@@ -155,9 +159,11 @@ class Reader {
       return;
     }
     gpu.line = xml_.where(node).line;
-    const bool is_scatter = algo_.label == "reduce_scatter" || algo_.label == "reducescatter";
+    const bool is_scatter = scatters(algo_.label);
     check_chunks(node, "i_chunks", *id, algo_.label == "allgather");
     check_chunks(node, "o_chunks", *id, is_scatter);
+    has_input_ = attribute(node, "i_chunks") != "0";
+    has_output_ = attribute(node, "o_chunks") != "0";
     gpu.scratch = whole(node, "s_chunks", 0, MscclLimits::kChunks).value_or(0);
     std::vector<pugi::xml_node> nodes;
     for (const pugi::xml_node block : node.children()) {
@@ -264,12 +270,16 @@ class Reader {
     }
     const int offset = whole(node, (which + "off").c_str(), -1e6, 1e6).value_or(0);
     const bool is_block =
-        (buffer == "i" && algo_.label == "allgather") ||
-        (buffer == "o" && (algo_.label == "reduce_scatter" || algo_.label == "reducescatter"));
+        (buffer == "i" && algo_.label == "allgather") || (buffer == "o" && scatters(algo_.label));
     const int size = buffer == "s" ? algo_.gpus[static_cast<std::size_t>(gpu)].scratch
                      : is_block    ? algo_.chunks / algo_.ranks()
                                    : algo_.chunks;
-    if (offset < 0) {
+    if ((buffer == "i" && !has_input_) || (buffer == "o" && !has_output_)) {
+      xml_.problem(
+          node,
+          fmt::format("{}: {}buf is {}, of which this GPU has no chunks", name, which, buffer),
+          fmt::format("{}_chunks of <gpu>", buffer));
+    } else if (offset < 0) {
       xml_.problem(node, fmt::format("{}: the offset {} ({}off) is negative", name, offset, which));
     } else if (offset + count > size) {
       xml_.problem(node, fmt::format("{}: chunks {} to {} of {} ({}off) are beyond the end: it has "
@@ -339,6 +349,8 @@ class Reader {
 
   XmlText xml_;
   MscclAlgo algo_;
+  bool has_input_ = true;  ///< of the GPU that is being read
+  bool has_output_ = true;
   std::map<std::string, int> ignored_;  ///< elements, by what and where
 };
 
@@ -355,7 +367,7 @@ std::string escaped(std::string_view text) {
 /// Of input and output, as the runtime's reader wants them: in place, one of them is 0.
 std::pair<int, int> chunks_of(const MscclAlgo& algo) {
   const bool is_gather = algo.label == "allgather";
-  const bool is_scatter = algo.label == "reduce_scatter";
+  const bool is_scatter = scatters(algo.label);
   if (algo.in_place) return is_gather ? std::pair(0, algo.chunks) : std::pair(algo.chunks, 0);
   return {is_gather ? algo.chunks / algo.ranks() : algo.chunks,
           is_scatter ? algo.chunks / algo.ranks() : algo.chunks};

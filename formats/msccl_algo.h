@@ -92,7 +92,9 @@ struct MscclLimits {
   static constexpr int kStepsOfBlock = 256;
   static constexpr int kBlocksOfGpu = 216;
   static constexpr int kBlocksOfChannel = 32;  ///< that send, and that receive, of one GPU
-  static constexpr int kChunksOfStep = 72;
+  static constexpr int kChunksOfStep = 71;
+  static constexpr int kChannels = 32;
+  static constexpr int kStepsOfRccl = 64;        ///< of a thread block, in RCCL
   static constexpr int kLastAwaitedBlock = 127;  ///< numbers of thread blocks to wait for: int8
   static constexpr int kChunks = 32767;          ///< offsets: int16
 };

@@ -17,6 +17,7 @@
 #include "ir/builder.h"
 #include "ir/op_order.h"
 #include "ir/print.h"
+#include "ir/scratch_space.h"
 #include "ir/stage_operands.h"
 
 namespace espalier {
@@ -105,9 +106,10 @@ struct Part {
 class Lowering {
  public:
   Lowering(const Program& program, bool one_way)
-      : program_(program), one_way_(one_way), scale_(common_units(program)) {
-    for (const std::int64_t units : tmp_units(program)) free_.push_back(units / scale_);
-  }
+      : program_(program),
+        one_way_(one_way),
+        scale_(common_units(program)),
+        scratch_(scaled(tmp_units(program), scale_), block_units(program.contract) / scale_) {}
 
   MscclLowering lower() {
     const LaneChains lanes = lane_chains(program_);
@@ -120,6 +122,11 @@ class Lowering {
   }
 
  private:
+  static std::vector<std::int64_t> scaled(std::vector<std::int64_t> units, std::int64_t scale) {
+    for (std::int64_t& one : units) one /= scale;
+    return units;
+  }
+
   Slice scaled(const Operand& operand, std::int64_t begin, std::int64_t length) const {
     return {operand.place, operand.buffer, operand.begin / scale_ + begin, length};
   }
@@ -150,7 +157,7 @@ class Lowering {
     }
     if (op.at != dst.place) {
       // Added up where the op is carried out, and sent on.
-      const Slice sum = fresh(op.at, dst);
+      const Slice sum = scratch_.take(op.at, dst);
       add_up(id, sum, sources);
       copy(id, dst, sum);
       return;
@@ -170,7 +177,7 @@ class Lowering {
       add({dst, operands, place, lane});
       return;
     }
-    const Slice sum = fresh(place, dst);
+    const Slice sum = scratch_.take(place, dst);
     add({sum, operands, place, lane});
     copy(id, dst, sum);
   }
@@ -188,15 +195,6 @@ class Lowering {
     if (part.peer_received() >= 0) receives_from_[key].insert(part.peer_received());
     lanes_.insert(key);
     parts_.push_back(std::move(part));
-  }
-
-  Slice fresh(PlaceId place, const Slice& like) {
-    // Behind all else, at the same position within a block.
-    const std::int64_t block = block_units(program_.contract) / scale_;
-    std::int64_t& free = free_[static_cast<std::size_t>(place)];
-    const std::int64_t begin = (free + block - 1) / block * block + like.begin % block;
-    free = begin + like.length;
-    return {place, Buffer::tmp, begin, like.length};
   }
 
   /// Lanes with more peers than a thread block has become several: the i-th peer sent to goes with
@@ -263,8 +261,8 @@ class Lowering {
          "lanes with several peers are several thread blocks each");
     note(count_dropped(), "dependency that data flow does not show is left out",
          "dependencies that data flow does not show are left out");
-    note(cut_, "op is cut into steps of at most 72 chunks",
-         "ops are cut into steps of at most 72 chunks");
+    note(cut_, "op is cut into steps of at most 71 chunks",
+         "ops are cut into steps of at most 71 chunks");
     return all;
   }
 
@@ -272,7 +270,7 @@ class Lowering {
   bool one_way_;
   std::int64_t scale_;  ///< units of the program given that are a chunk
   std::vector<Part> parts_;
-  std::vector<std::int64_t> free_;  ///< scratch, by place
+  ScratchSpace scratch_;
   std::set<LaneKey> lanes_;
   std::map<LaneKey, std::set<int>> sends_to_, receives_from_;
   std::map<std::tuple<LaneKey, bool, int>, int> numbers_;  ///< by peer, and whether it is sent to

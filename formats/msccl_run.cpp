@@ -197,7 +197,12 @@ int MscclSteps::awaited(int id) const {
   const MscclAlgo::Step& waits = step(id);
   if (waits.block < 0) return -1;
   const auto gpu = static_cast<std::size_t>(ids[static_cast<std::size_t>(id)].gpu);
-  return first[gpu][static_cast<std::size_t>(waits.block)] + waits.step;
+  const auto& steps = algo.gpus[gpu].blocks[static_cast<std::size_t>(waits.block)].steps;
+  for (auto next = static_cast<std::size_t>(waits.step); next < steps.size(); ++next) {
+    if (!steps[next].awaited || steps[next].kind == MscclAlgo::Kind::nop) continue;
+    return first[gpu][static_cast<std::size_t>(waits.block)] + static_cast<int>(next);
+  }
+  return kUnsaid;
 }
 
 std::string MscclSteps::name(int id) const {

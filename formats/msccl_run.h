@@ -34,8 +34,10 @@ struct MscclSteps {
 
   int count() const { return static_cast<int>(ids.size()); }
   const MscclAlgo::Step& step(int id) const;
-  /// The step that it waits for, or -1.
+  /// The step whose end lets it go on, or -1: the one that it waits for, or, where that does not
+  /// say when it is done, the next one of that thread block that does. kUnsaid: there is none.
   int awaited(int id) const;
+  static constexpr int kUnsaid = -2;
   std::string name(int id) const;
 
  private:

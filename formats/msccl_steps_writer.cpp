@@ -12,9 +12,10 @@ namespace {
 
 using Kind = MscclAlgo::Kind;
 
-std::string label_of(Collective collective) {
-  return collective == Collective::reducescatter ? "reduce_scatter"
-                                                 : std::string(to_string(collective));
+/// MSCCL and RCCL spell one of them differently.
+std::string label_of(Collective collective, bool for_rccl) {
+  if (collective == Collective::reducescatter && !for_rccl) return "reduce_scatter";
+  return std::string(to_string(collective));
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ MscclStepsWriter::MscclStepsWriter(const Program& program, const WritingOptions&
   for (const char* protocol : {"LL", "LL128"}) {
     if (lower_case(protocol) == lower_case(options.protocol)) algo_.protocol = protocol;
   }
-  algo_.label = label_of(contract.collective);
+  algo_.label = label_of(contract.collective, options.for_amd);
   algo_.chunks = static_cast<int>(contract.units);
   algo_.in_place = contract.in_place;
   algo_.out_of_place = !contract.in_place;
@@ -179,6 +180,17 @@ void MscclStepsWriter::add_up(std::size_t id, const std::vector<Slice>& operands
   append(id, parts, dst);
 }
 
+/// The runtime adds up steps in a row at once that add to the same place from the same buffer,
+/// taking the count of the last for all, unless one says that it is done.
+void MscclStepsWriter::keep_apart(const Part& part, const Slice& dst, bool follows,
+                                  std::vector<MscclAlgo::Step>& steps) const {
+  if (!follows || steps.empty() || part.kind != Kind::re || steps.back().kind != Kind::re) return;
+  MscclAlgo::Step& last = steps.back();
+  const MscclAlgo::Reference to = reference(dst);
+  const bool is_same_place = last.dst.buffer == to.buffer && last.dst.offset == to.offset;
+  if (is_same_place && last.count != static_cast<int>(dst.length)) last.awaited = true;
+}
+
 /// The first step waits for everything, so that the runtime may carry out sums at once.
 void MscclStepsWriter::append(std::size_t id, const std::vector<Part>& parts, const Slice& dst) {
   const Place at = places_.at(id);
@@ -214,6 +226,7 @@ void MscclStepsWriter::append(std::size_t id, const std::vector<Part>& parts, co
     wait_for(waits[i], nop);
     push(nop);
   }
+  keep_apart(parts.front(), dst, waits.empty(), steps);
   for (const Part& part : parts) {
     MscclAlgo::Step step;
     step.kind = part.kind;

@@ -51,6 +51,8 @@ class MscclStepsWriter {
   std::vector<Done> needed(const Place& at, const std::vector<Done>& before);
   void forget_overwritten(int gpu, const Part& part, const Slice& dst,
                           const std::vector<Done>& before);
+  void keep_apart(const Part& part, const Slice& dst, bool follows,
+                  std::vector<MscclAlgo::Step>& steps) const;
   bool joined_to_last(const Place& at, MscclAlgo::Kind kind, const Slice& src);
 
   const Program& program_;

@@ -153,7 +153,10 @@ std::vector<int> roots_of(Collective collective, int ranks) {
 /// Another collective that the steps do, in the same buffers.
 std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labelled) {
   std::int64_t left = kMostLookedAt;
-  for (const CollectiveInfo& collective : all_collectives()) {
+  // An allreduce is a reduction, too: those that promise more come first.
+  std::vector<CollectiveInfo> collectives(all_collectives().begin(), all_collectives().end());
+  std::ranges::stable_partition(collectives, [](const CollectiveInfo& one) { return !one.rooted; });
+  for (const CollectiveInfo& collective : collectives) {
     if (collective.id == labelled.collective) continue;
     for (const int root : roots_of(collective.id, labelled.ranks)) {
       Contract other = labelled;
@@ -167,17 +170,48 @@ std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labe
   return std::nullopt;
 }
 
-/// Waits that the runtime never ends, since the step waited for does not say when it is done.
-void find_unsaid(const MscclSteps& steps, std::vector<Diagnostic>& problems) {
-  for (int id = 0; id < steps.count(); ++id) {
-    const int awaited = steps.awaited(id);
-    if (awaited < 0 || steps.step(awaited).awaited) continue;
+/// What the runtime makes something else of than the file says.
+void find_misread(const MscclSteps& steps, std::vector<Diagnostic>& problems) {
+  const auto add = [&](int id, const std::string& message, const std::string& suggestion) {
     problems.push_back({"R3",
-                        fmt::format("{}: it waits for {}, whose 'hasdep' is 0: it never says that "
-                                    "it is done",
-                                    steps.name(id), steps.name(awaited)),
-                        "hasdep=\"1\" there",
+                        fmt::format("{}: {}", steps.name(id), message),
+                        suggestion,
                         {{}, steps.step(id).line, 0}});
+  };
+  for (int id = 0; id < steps.count(); ++id) {
+    const MscclAlgo::Step& step = steps.step(id);
+    const MscclSteps::Id& at = steps.ids[static_cast<std::size_t>(id)];
+    if (steps.awaited(id) == MscclSteps::kUnsaid) {
+      add(id,
+          fmt::format("it waits for thread block {}, step {}, which never says that it is done "
+                      "('hasdep' is 0 there and behind it, or only nops follow)",
+                      step.block, step.step),
+          "hasdep=\"1\" there");
+    }
+    const bool is_last = id + 1 == steps.count() ||
+                         steps.ids[static_cast<std::size_t>(id) + 1].block != at.block ||
+                         steps.ids[static_cast<std::size_t>(id) + 1].gpu != at.gpu;
+    const MscclAlgo::Step* next = is_last ? nullptr : &steps.step(id + 1);
+    if (step.kind == Kind::nop && (step.block < 0 || next == nullptr || next->block < 0)) {
+      add(id,
+          step.block < 0 ? "a nop that waits for nothing: the runtime leaves it out and counts the "
+                           "steps behind it wrongly"
+                         : "a nop adds a dependency to those of the step behind it, and there is "
+                           "none with any",
+          "nops carry the first dependencies of a step, which has the last one itself");
+    }
+    if (next == nullptr || step.kind != Kind::re || next->kind != Kind::re) continue;
+    // The runtime carries out such sums at once, with the last count (msccl_parser.cc of RCCL).
+    const bool is_fused = next->block < 0 && !step.awaited && step.dst.buffer == next->dst.buffer &&
+                          step.dst.offset == next->dst.offset &&
+                          step.src.buffer == next->src.buffer && step.count != next->count;
+    if (is_fused) {
+      add(id + 1,
+          fmt::format("the runtime adds this up together with the step before it, which has {} "
+                      "chunks instead of {}, and takes the last number for both",
+                      step.count, next->count),
+          "hasdep=\"1\" at the step before, or another order");
+    }
   }
 }
 
@@ -228,7 +262,7 @@ MscclVerdict verify_msccl(const MscclSteps& steps, bool in_place) {
   MscclVerdict verdict;
   std::vector<Diagnostic>& problems = verdict.verification.problems;
   problems = steps.problems;
-  find_unsaid(steps, problems);
+  find_misread(steps, problems);
   if (label) {
     contract.collective = *label;
     verdict.contract = contract;

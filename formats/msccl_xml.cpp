@@ -25,10 +25,11 @@ std::string facts_of(const MscclAlgo& algo) {
     most = std::max(most, gpu.blocks.size());
     for (const MscclAlgo::Block& block : gpu.blocks) steps += block.steps.size();
   }
-  return fmt::format("{}, {} ({}), {} ranks: {} chunks, {} steps, {} of a GPU at most, {}",
-                     algo.name, algo.label, algo.protocol, algo.ranks(), algo.chunks, steps,
-                     counted(most, "thread block"),
-                     counted(static_cast<std::size_t>(algo.channels), "channel"));
+  const auto number = [](auto count) { return static_cast<std::size_t>(count); };
+  return fmt::format("{}, {} ({}), {}: {}, {}, {} of a GPU at most, {}", algo.name, algo.label,
+                     algo.protocol, counted(number(algo.ranks()), "rank"),
+                     counted(number(algo.chunks), "chunk"), counted(steps, "step"),
+                     counted(most, "thread block"), counted(number(algo.channels), "channel"));
 }
 
 void note_fifos(const MscclAlgo& algo, const MscclFifos& fifos, std::vector<std::string>& notes) {
@@ -37,36 +38,43 @@ void note_fifos(const MscclAlgo& algo, const MscclFifos& fifos, std::vector<std:
       *fifos.hangs_above_bytes == 0
           ? fmt::format("it needs FIFOs of {} slots and hangs", fifos.least_slots)
           : fmt::format("it hangs with messages above {}", describe_size(*fifos.hangs_above_bytes));
-  notes.push_back(fmt::format("{} where a connection has {}, as with protocol {} of the runtime",
-                              when, fifos.slots, algo.protocol));
+  notes.push_back(fmt::format("{} where a connection has {}, as with protocol {} of RCCL", when,
+                              fifos.slots, algo.protocol));
 }
 
-/// What the runtime has no room for.
-void note_limits(const MscclSteps& steps, std::vector<std::string>& notes) {
+/// What runtimes have no room for.
+void note_limits(const MscclAlgo& algo, std::vector<std::string>& notes) {
   using Limits = MscclLimits;
-  const auto note = [&](int gpu, std::size_t has, const char* of, int most) {
-    notes.push_back(fmt::format("gpu {} has {} {}; MSCCL was made for {}", gpu, has, of, most));
-  };
-  for (int gpu = 0; gpu < steps.algo.ranks(); ++gpu) {
-    const auto& blocks = steps.algo.gpus[static_cast<std::size_t>(gpu)].blocks;
-    if (blocks.size() > Limits::kBlocksOfGpu) {
-      note(gpu, blocks.size(), "thread blocks", Limits::kBlocksOfGpu);
-      return;
-    }
-    for (const MscclAlgo::Block& block : blocks) {
-      if (block.steps.size() <= Limits::kStepsOfBlock) continue;
-      note(gpu, block.steps.size(), "steps in one thread block", Limits::kStepsOfBlock);
-      return;
+  std::size_t blocks = 0, steps = 0;
+  int awaited = 0;
+  for (const MscclAlgo::Gpu& gpu : algo.gpus) {
+    blocks = std::max(blocks, gpu.blocks.size());
+    for (const MscclAlgo::Block& block : gpu.blocks) {
+      steps = std::max(steps, block.steps.size());
+      for (const MscclAlgo::Step& step : block.steps) awaited = std::max(awaited, step.block);
     }
   }
+  const auto note = [&](std::size_t has, const char* of, int most, const char* who) {
+    if (has <= static_cast<std::size_t>(most)) return;
+    notes.push_back(fmt::format("up to {} {}; {} takes {}", has, of, who, most));
+  };
+  note(blocks, "thread blocks of a GPU", Limits::kBlocksOfGpu, "MSCCL");
+  note(steps, "steps of a thread block", Limits::kStepsOfRccl, "RCCL");
+  note(steps, "steps of a thread block", Limits::kStepsOfBlock, "MSCCL");
+  note(static_cast<std::size_t>(algo.channels), "channels", Limits::kChannels, "MSCCL");
+  note(static_cast<std::size_t>(awaited), "as the number of a thread block that others wait for",
+       Limits::kLastAwaitedBlock, "MSCCL");
 }
 
 ForeignProgram read(const FormatText& given) {
   ForeignProgram foreign;
   const MscclAlgo algo = parse_msccl(given.text, given.file, foreign.notes);
   foreign.facts = facts_of(algo);
+  foreign.protocol = algo.protocol;
+  foreign.min_bytes = algo.min_bytes;
+  foreign.max_bytes = algo.max_bytes;
   const MscclSteps steps(algo);
-  note_limits(steps, foreign.notes);
+  note_limits(algo, foreign.notes);
   MscclVerdict verdict = verify_msccl(steps, algo.in_place);
   if (algo.in_place && algo.out_of_place && verdict.verification.ok()) {
     const MscclVerdict apart = verify_msccl(steps, false);
@@ -107,6 +115,9 @@ void require_limits(const MscclAlgo& algo) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{} {}, MSCCL takes {} at most", what, has, most), knob);
   };
+  if (algo.channels > Limits::kChannels) {
+    refuse("channels:", static_cast<std::size_t>(algo.channels), Limits::kChannels);
+  }
   for (int gpu = 0; gpu < algo.ranks(); ++gpu) {
     const auto& blocks = algo.gpus[static_cast<std::size_t>(gpu)].blocks;
     if (blocks.size() > Limits::kBlocksOfGpu) {
@@ -151,6 +162,34 @@ void require_same(const std::string& text, const Program& program,
   for (const std::string& note : back.notes) notes.push_back(note);
 }
 
+/// Nobody is to call it for messages with which it hangs.
+void keep_from_hanging(MscclAlgo& algo, std::vector<std::string>& notes) {
+  const MscclFifos fifos = fifos_of(MscclSteps(algo));
+  if (!fifos.hangs_above_bytes) return;
+  const std::int64_t most = *fifos.hangs_above_bytes;
+  if (most <= algo.min_bytes) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("it would hang: a connection needs {} slots, and protocol {} has {}",
+                            fifos.least_slots, algo.protocol, fifos.slots),
+                "another protocol, or another algorithm");
+  }
+  if (algo.max_bytes >= 0 && algo.max_bytes <= most) return;
+  algo.max_bytes = most;
+  notes.push_back(
+      fmt::format("maxBytes is {}: it hangs with larger messages, which fill the {} "
+                  "slots of a connection",
+                  describe_size(most), fifos.slots));
+}
+
+/// Scratch beside the message, where there is more of it.
+void note_scratch(const MscclAlgo& algo, std::vector<std::string>& notes) {
+  int most = 0;
+  for (const MscclAlgo::Gpu& gpu : algo.gpus) most = std::max(most, gpu.scratch);
+  if (most <= algo.chunks) return;
+  notes.push_back(fmt::format("scratch of a GPU is {:.1f} times the message",
+                              static_cast<double>(most) / algo.chunks));
+}
+
 Written write(const Program& program, const WritingOptions& options) {
   if (program.ranks() == 1) {
     throw Error(ErrorKind::unsupported, "MSCCL has no algorithm for one GPU");
@@ -170,8 +209,9 @@ Written write(const Program& program, const WritingOptions& options) {
     algo = write_msccl_steps(lowered.program, true, options);
     CHECK(algo);
   }
-  require_limits(*algo);
   Written written;
+  keep_from_hanging(*algo, written.notes);
+  require_limits(*algo);
   written.text = print_msccl(*algo);
   std::size_t most = 0;
   for (const MscclAlgo::Gpu& gpu : algo->gpus) most = std::max(most, gpu.blocks.size());
@@ -179,6 +219,7 @@ Written write(const Program& program, const WritingOptions& options) {
       fmt::format("{} of a GPU at most, {}; message sizes must be multiples of {} elements",
                   counted(most, "thread block"),
                   counted(static_cast<std::size_t>(algo->channels), "channel"), algo->chunks));
+  note_scratch(*algo, written.notes);
   for (const std::string& change : lowered.changes) written.notes.push_back(change);
   require_same(written.text, program, written.notes);
   return written;
@@ -193,7 +234,10 @@ const Format& msccl_xml_format() {
       .extension = ".xml",
       .recognises =
           [](std::string_view text) {
-            return text.substr(0, kLooksAt).find("<algo ") != std::string_view::npos;
+            const std::string_view beginning = text.substr(0, kLooksAt);
+            const std::size_t at = beginning.find("<algo");
+            return at != std::string_view::npos && at + 5 < beginning.size() &&
+                   std::string_view(" \t\r\n").find(beginning[at + 5]) != std::string_view::npos;
           },
       .read_program = read,
       .write_program = write};

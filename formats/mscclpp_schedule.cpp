@@ -91,7 +91,10 @@ class Scheduler {
 
   void write_header() {
     const Contract& contract = program_.contract;
-    plan_.name = program_.name;
+    plan_.name = fmt::format("{}_{}_{}_{}ranks_{}chunks", program_.name,
+                             to_string(program_.contract.collective),
+                             program_.contract.in_place ? "inplace" : "outofplace",
+                             program_.ranks(), program_.contract.units);
     plan_.collective = to_string(contract.collective);
     plan_.protocol = "Simple";
     plan_.in_place = contract.in_place;

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 
 #include "core/error.h"
 #include "core/words.h"
+#include "formats/json_text.h"
 #include "formats/nccl_tests_parts.h"
 
 namespace espalier {
@@ -19,37 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 32;
 constexpr double kLargestFigure = 1e15;
 constexpr std::size_t kMaxProblems = 100;
 
-/// The text as a tree; refuses what is too deep, and keys given twice, of which one would be lost.
-Json parse(std::string_view text, const std::string& file) {
-  const auto fail = [&](std::size_t at, std::string message) {
-    const auto line = 1 + std::ranges::count(text.substr(0, std::min(at, text.size())), '\n');
-    throw Error(ErrorKind::input,
-                {{"", std::move(message), "", {file, static_cast<int>(line), 0}}});
-  };
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kMaxDepth) fail(0, fmt::format("the JSON has more than {} levels", kMaxDepth));
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      fail(0, fmt::format("an object has the key {} twice", quote(value.get<std::string>())));
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::parse_error& error) {
-    std::string why = error.what();
-    const std::size_t colon = why.find("syntax error");
-    if (colon != std::string::npos) why = why.substr(colon);
-    fail(error.byte > 0 ? error.byte - 1 : 0,
-         "the text is not well-formed JSON: " + printable(why));
-  } catch (const Json::exception& error) {  // a number beyond all that can be stored
-    fail(0, "the JSON cannot be read: " + printable(error.what()));
+/// Where an object is: "result 3", as messages about its members say.
+std::string describe(const std::vector<JsonStep>& path) {
+  for (auto step = path.rbegin(); step != path.rend(); ++step) {
+    if (step->index >= 0) return fmt::format("{} {}", step->key, step->index);
   }
   return {};
 }
@@ -336,7 +311,7 @@ class Reader {
 }  // namespace
 
 MeasuredTables read_json_tables(std::string_view text, const std::string& file) {
-  return Reader(file).read(parse(text, file));
+  return Reader(file).read(parse_json(text, file, describe));
 }
 
 }  // namespace espalier

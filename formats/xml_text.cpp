@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxProblems = 50;
 
 std::size_t line_of(const std::vector<std::size_t>& starts, std::size_t offset) {
   return static_cast<std::size_t>(std::ranges::upper_bound(starts, offset) - starts.begin());
@@ -138,7 +139,12 @@ Location XmlText::where(pugi::xml_node node) const {
 }
 
 void XmlText::problem(pugi::xml_node node, std::string message, std::string suggestion) {
-  problems_.add(where(node), std::move(message), std::move(suggestion));
+  if (problems_.all().size() > kMaxProblems) return;
+  if (problems_.all().size() == kMaxProblems) {
+    problems_.add(where(root_), "there are more problems than these");
+  } else {
+    problems_.add(where(node), std::move(message), std::move(suggestion));
+  }
 }
 
 std::optional<std::string> XmlText::need(pugi::xml_node node, const char* name) {

@@ -8,6 +8,7 @@
 
 #include "ir/builder.h"
 #include "ir/op_order.h"
+#include "ir/scratch_space.h"
 
 namespace espalier {
 namespace {
@@ -18,9 +19,8 @@ class Stager {
       : program_(program),
         is_staged_(is_staged),
         builder_(program.name, program.contract),
-        block_(block_units(program.contract)),
         next_lane_(static_cast<std::size_t>(program.places()), 0),
-        free_(tmp_units(program)) {
+        scratch_(tmp_units(program), block_units(program.contract)) {
     for (int host = 0; host < program.hosts; ++host) builder_.add_host();
     for (int relay = 0; relay < program.relays; ++relay) builder_.add_relay();
     for (const Op& op : program.ops) {
@@ -65,11 +65,7 @@ class Stager {
   /// Copied by its owner to where the op is carried out.
   Slice brought(const Slice& source, const Op& op) {
     ++staged_;
-    // Behind all else, at the same position within a block.
-    std::int64_t& free = free_[static_cast<std::size_t>(op.at)];
-    const std::int64_t begin = (free + block_ - 1) / block_ * block_ + source.begin % block_;
-    free = begin + source.length;
-    const Slice here{op.at, Buffer::tmp, begin, source.length};
+    const Slice here = scratch_.take(op.at, source);
     const auto [lane, is_new] = lanes_.try_emplace({source.place, op.at, op.lane}, 0);
     if (is_new) lane->second = next_lane_[static_cast<std::size_t>(source.place)]++;
     builder_.copy(here, source, options(op, lane->second, source.place));
@@ -79,9 +75,8 @@ class Stager {
   const Program& program_;
   const IsStaged& is_staged_;
   Builder builder_;
-  std::int64_t block_;
   std::vector<int> next_lane_;                              ///< by place
-  std::vector<std::int64_t> free_;                          ///< scratch, by place
+  ScratchSpace scratch_;
   std::map<std::tuple<PlaceId, PlaceId, int>, int> lanes_;  ///< by owner, and the lane served
   std::size_t staged_ = 0;
 };

@@ -116,7 +116,7 @@ class Rules {
     EXPECT_TRUE(kTypes.contains(type)) << type;
     const bool is_nop = type == "nop";
     EXPECT_TRUE(is_nop ? number(step, "cnt") == 0
-                       : number(step, "cnt") >= 1 && number(step, "cnt") <= 72);
+                       : number(step, "cnt") >= 1 && number(step, "cnt") <= 71);
     // A chain of dependencies ends with a step that moves something.
     if (is_nop) EXPECT_NE(number(step, "depid"), -1);
     if (is_nop) EXPECT_TRUE(step.next_sibling("step"));

@@ -68,8 +68,10 @@ std::string algo(const std::string& label, int chunks, bool in_place,
       "\n",
       channels, chunks, gpus.size(), label, in_place ? 1 : 0);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    text += fmt::format("<gpu id=\"{}\" i_chunks=\"0\" o_chunks=\"0\" s_chunks=\"{}\">\n{}</gpu>\n",
-                        i, scratch, gpus[i]);
+    const int input = label == "allgather" ? chunks / static_cast<int>(gpus.size()) : chunks;
+    text +=
+        fmt::format("<gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"{}\">\n{}</gpu>\n",
+                    i, input, chunks, scratch, gpus[i]);
   }
   return text + "</algo>\n";
 }
@@ -201,7 +203,7 @@ TEST(MscclXml, RacesAndSilentStepsAreFound) {
   EXPECT_EQ(problems(read(text(true, 1))), "");
   EXPECT_THAT(problems(read(text(false, 0))),
               HasSubstr("which gpu 1, thread block 0, step 1 (r) writes, and nothing orders"));
-  EXPECT_THAT(problems(read(text(true, 0))), HasSubstr("it never says that it is done"));
+  EXPECT_THAT(problems(read(text(true, 0))), HasSubstr("which never says that it is done"));
 }
 
 /// Scratch holds chunks of any position; a program of ours has to put them where they belong.

@@ -58,10 +58,9 @@ class MscclppWriting : public testing::TestWithParam<std::string> {
       EXPECT_THAT(note, testing::Not(testing::HasSubstr("must stand between")));
       EXPECT_THAT(note, testing::Not(testing::HasSubstr("never awaited")));
     }
-    const bool is_staged =
-        std::ranges::any_of(written.notes, [](const std::string& note) {
-          return note.find("come to scratch first") != std::string::npos;
-        });
+    const bool is_staged = std::ranges::any_of(written.notes, [](const std::string& note) {
+      return note.find("come to scratch first") != std::string::npos;
+    });
     ForeignProgram again;
     if (is_staged) {
       const Written second = mscclpp_format().write_program(back.program, options);

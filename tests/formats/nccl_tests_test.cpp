@@ -274,9 +274,9 @@ TEST(NcclTests, SaysWhatIsWrongInJson) {
             "log.txt: error: result 0, 'out_of_place': 'alg_bw' is missing\n"
             "log.txt: error: result 1 is no object");
   EXPECT_THAT(errors("{\"results\": [\n{\"out_of_place\": 1,\n]}"),
-              HasSubstr("log.txt:3: error: the text is not well-formed JSON"));
+              HasSubstr("log.txt:3:1: error: this is no JSON"));
   EXPECT_THAT(errors("{\"out_of_place\": 1, \"results\": [], \"results\": []}"),
-              HasSubstr("the key 'results' twice"));
+              HasSubstr("the key 'results' is given twice"));
 }
 
 TEST(NcclTests, Describes) {
