@@ -35,6 +35,7 @@ class Judge {
     made_.verification.problems = check_mscclpp_limits(plan_);
     std::vector<Diagnostic>& problems = made_.verification.problems;
     problems.insert(problems.end(), run_.stuck.begin(), run_.stuck.end());
+    problems.insert(problems.end(), run_.early_ends.begin(), run_.early_ends.end());
     if (run_.stuck.empty()) {
       if (contracts.labelled && contracts.labelled->collective != Collective::sendrecv) {
         judge_collective(*contracts.labelled, contracts.others);

@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "formats/mscclpp_sync.h"
 #include "ir/program.h"
@@ -78,10 +79,63 @@ class Runner {
     for (const auto& [key, counter] : counters_) {
       if (std::get<1>(key) != kSemaphore) result_.lost_signals += counter.free;
     }
+    if (stuck == 0) find_early_ends();
     return std::move(result_);
   }
 
  private:
+  /// Results that nobody on their GPU waits for: the GPU may end, and its user read them, before
+  /// they have come.
+  void find_early_ends() {
+    const std::vector<MscclppMove>& moves = result_.moves;
+    std::map<std::pair<int, int>, std::uint32_t> last;
+    std::vector<std::uint32_t> before(moves.size(), kNoMove);  ///< of the same thread block
+    for (std::uint32_t id = 0; id < moves.size(); ++id) {
+      const auto [entry, is_new] =
+          last.try_emplace({moves[id].place.gpu, moves[id].place.block}, id);
+      if (!is_new) before[id] = std::exchange(entry->second, id);
+    }
+    for (std::size_t gpu = 0; gpu < plan_.gpus.size(); ++gpu) {
+      std::vector<std::uint32_t> open;
+      for (std::size_t number = 0; number < blocks_.size(); ++number) {
+        const Block& block = blocks_[number];
+        if (block.ops.empty() || block.ops[0].place.gpu != static_cast<int>(gpu)) continue;
+        for (const auto& [other, move] : snapshot(static_cast<int>(number))) open.push_back(move);
+      }
+      Knowledge together;
+      for (const auto& [key, counter] : counters_) {
+        if (std::get<0>(key) == static_cast<int>(gpu)) counter.learn_together(together);
+      }
+      for (const auto& [other, move] : together) open.push_back(move);
+      std::vector<bool> is_known(moves.size(), false);
+      while (!open.empty()) {
+        const std::uint32_t id = open.back();
+        open.pop_back();
+        if (id == kNoMove || is_known[id]) continue;
+        is_known[id] = true;
+        open.push_back(before[id]);
+        open.insert(open.end(), moves[id].after.begin(), moves[id].after.end());
+      }
+      for (std::uint32_t id = 0; id < moves.size(); ++id) {
+        if (!is_known[id]) note_early_end(static_cast<int>(gpu), moves[id]);
+      }
+    }
+  }
+
+  void note_early_end(int gpu, const MscclppMove& move) {
+    const bool writes_here = std::ranges::any_of(move.targets, [&](const MscclppOperand& target) {
+      return target.rank == gpu && target.buffer != Plan::Buffer::scratch;
+    });
+    if (!writes_here || result_.early_ends.size() >= kMaxExplained) return;
+    result_.early_ends.push_back(
+        {"R7",
+         fmt::format("gpu {} may end before {} has written its result: none of its thread blocks "
+                     "waits for that",
+                     gpu, describe(move.place)),
+         fmt::format("a signal behind it, and a wait on gpu {}", gpu),
+         {}});
+  }
+
   struct Step {
     const Plan::Op* op = nullptr;
     MscclppOpPlace place;

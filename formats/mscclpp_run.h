@@ -32,8 +32,9 @@ struct MscclppMove {
 struct MscclppRun {
   std::int64_t split = 1;  ///< units of a chunk: more than 1 where ops are sliced (tbg_info)
   std::vector<MscclppMove> moves;
-  std::vector<Diagnostic> stuck;  ///< thread blocks that never end, and what they wait for
-  std::int64_t lost_signals = 0;  ///< that nobody waits for
+  std::vector<Diagnostic> stuck;       ///< thread blocks that never end, and what they wait for
+  std::vector<Diagnostic> early_ends;  ///< GPUs that may end before their results have come
+  std::int64_t lost_signals = 0;       ///< that nobody waits for
 };
 
 /// \pre `plan` was read without problems. Throws Error{input} where slices are too fine for a

@@ -45,7 +45,17 @@ struct MscclppCounter {
   /// at most so many are initial ones and other releasers'; the rest are this releaser's first.
   void acquire(int block, MscclppKnowledge& known) {
     --free;
-    const std::int64_t tokens = ++acquired[block] - initial;
+    learn(++acquired[block] - initial, known);
+  }
+  /// What is certain for all that have acquired together.
+  void learn_together(MscclppKnowledge& known) const {
+    std::int64_t all = 0;
+    for (const auto& [block, tokens] : acquired) all += tokens;
+    learn(all - initial, known);
+  }
+
+ private:
+  void learn(std::int64_t tokens, MscclppKnowledge& known) const {
     for (const auto& [from, releaser] : releasers) {
       const std::int64_t certain = tokens - (total - releaser.total);
       if (certain > 0) add(known, releaser.done[static_cast<std::size_t>(certain) - 1]);

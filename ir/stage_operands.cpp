@@ -75,7 +75,7 @@ class Stager {
   const Program& program_;
   const IsStaged& is_staged_;
   Builder builder_;
-  std::vector<int> next_lane_;                              ///< by place
+  std::vector<int> next_lane_;  ///< by place
   ScratchSpace scratch_;
   std::map<std::tuple<PlaceId, PlaceId, int>, int> lanes_;  ///< by owner, and the lane served
   std::size_t staged_ = 0;
