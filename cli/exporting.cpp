@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "cli/text.h"
 #include "core/words.h"
@@ -151,7 +154,27 @@ Written write_for_machine(const Program& program, const ExportTarget& target,
 
 void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
                    WritingOptions& options) {
-  for (const NodeId gpu : gpus) options.host_of_rank.push_back(machine.node(gpu).host);
+  // Hosts that the GPU fabric joins are one: their GPUs read each other.
+  std::map<int, int> joined;
+  const std::function<int(int)> first_of = [&](int host) {
+    const auto other = joined.find(host);
+    return other == joined.end() ? host : first_of(other->second);
+  };
+  std::map<NodeId, int> host_at_switch;
+  for (const Link& link : machine.links) {
+    if (link.link_class != LinkClass::gpu_fabric) continue;
+    for (const auto& [end, other] : {std::pair(link.a, link.b), {link.b, link.a}}) {
+      if (machine.node(end).kind != NodeKind::gpu) continue;
+      const int host = first_of(machine.node(end).host);
+      const bool is_gpu = machine.node(other).kind == NodeKind::gpu;
+      const int there = is_gpu ? first_of(machine.node(other).host)
+                               : first_of(host_at_switch.try_emplace(other, host).first->second);
+      if (there != host) joined[std::max(there, host)] = std::min(there, host);
+    }
+  }
+  for (const NodeId gpu : gpus) {
+    options.host_of_rank.push_back(first_of(machine.node(gpu).host));
+  }
   options.for_amd = machine.node(gpus.front()).model.starts_with("mi");
 }
 

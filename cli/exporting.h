@@ -31,8 +31,8 @@ void read_instances(Arguments& arguments, ExportTarget& target);
 /// Reads --export, --to and --instances.
 ExportTarget read_export(Arguments& arguments);
 
-/// What writers want to know of the GPUs that ranks are on: who shares a computer, or NVLinks
-/// across computers, and whose they are.
+/// What writers want to know of the GPUs that ranks are on: which can read each other, being on one
+/// computer or joined by the GPU fabric, and whose they are.
 void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
                    WritingOptions& options);
 /// For a program on this machine.

@@ -151,13 +151,14 @@ std::vector<int> roots_of(Collective collective, int ranks) {
 }
 
 /// Another collective that the steps do, in the same buffers.
-std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labelled) {
+std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labelled,
+                                   bool is_label_known = true) {
   std::int64_t left = kMostLookedAt;
   // An allreduce is a reduction, too: those that promise more come first.
   std::vector<CollectiveInfo> collectives(all_collectives().begin(), all_collectives().end());
   std::ranges::stable_partition(collectives, [](const CollectiveInfo& one) { return !one.rooted; });
   for (const CollectiveInfo& collective : collectives) {
-    if (collective.id == labelled.collective) continue;
+    if (is_label_known && collective.id == labelled.collective) continue;
     for (const int root : roots_of(collective.id, labelled.ranks)) {
       Contract other = labelled;
       other.collective = collective.id;
@@ -241,7 +242,7 @@ MscclVerdict check_labelled(const MscclSteps& steps, Contract contract) {
 
 /// Steps that do no collective of ours are still to be free of races and deadlocks.
 MscclVerdict check_custom(const MscclSteps& steps, Contract contract) {
-  if (const auto known = find_other(steps, contract)) return {check(steps, *known), known};
+  if (const auto known = find_other(steps, contract, false)) return {check(steps, *known), known};
   // Every rank has an input and a result.
   contract.collective = Collective::sendrecv;
   MscclVerdict verdict{check(steps, contract), std::nullopt};

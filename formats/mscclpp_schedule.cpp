@@ -91,10 +91,12 @@ class Scheduler {
 
   void write_header() {
     const Contract& contract = program_.contract;
-    plan_.name = fmt::format("{}_{}_{}_{}ranks_{}chunks", program_.name,
-                             to_string(program_.contract.collective),
-                             program_.contract.in_place ? "inplace" : "outofplace",
-                             program_.ranks(), program_.contract.units);
+    // The executor tells plans of one size apart by their names.
+    const std::string what =
+        fmt::format("_{}_{}_{}ranks_{}chunks", to_string(program_.contract.collective),
+                    program_.contract.in_place ? "inplace" : "outofplace", program_.ranks(),
+                    program_.contract.units);
+    plan_.name = program_.name + (program_.name.ends_with(what) ? "" : what);
     plan_.collective = to_string(contract.collective);
     plan_.protocol = "Simple";
     plan_.in_place = contract.in_place;
@@ -400,11 +402,15 @@ class Scheduler {
     std::size_t most = 0;
     std::size_t ops = 0;
     std::int64_t swapped = 0;
+    std::size_t flushes = 0;
+    std::int64_t scratch = 0;
     for (const Plan::Gpu& gpu : plan_.gpus) {
+      scratch = std::max(scratch, gpu.chunks[2]);
       most = std::max(most, gpu.blocks.size());
       for (const Plan::ThreadBlock& block : gpu.blocks) {
         ops = std::max(ops, block.ops.size());
         for (const Plan::Op& op : block.ops) {
+          flushes += op.type->flushes ? 1 : 0;
           swapped += op.type->kind == Kind::get && op.sources[0].index != op.targets[0].index;
         }
       }
@@ -419,11 +425,22 @@ class Scheduler {
                     "{} each",
                     chunks * plan_.alignment, counted(static_cast<std::size_t>(chunks), "chunk"),
                     plan_.alignment));
+    if (scratch > chunks) {
+      notes.push_back(fmt::format("scratch of a GPU is {:.1f} times the message",
+                                  static_cast<double>(scratch) / static_cast<double>(chunks)));
+    }
+    if (flushes > 0) {
+      notes.push_back(
+          fmt::format("{} through port channels, which MSCCL++ 0.9 takes for nothing: with it, "
+                      "what was put may be overwritten before it has gone",
+                      counted(flushes, "flush", "flushes")));
+    }
     if (ops_.reordered() > 0) {
-      notes.push_back(fmt::format("{} their local slice first, in another order than the program",
-                                  ops_.reordered() == 1
-                                      ? "1 combine adds"
-                                      : fmt::format("{} combines add", ops_.reordered())));
+      notes.push_back(
+          fmt::format("{} their local slice first, in another order than the program: "
+                      "the last bit may differ between ranks",
+                      ops_.reordered() == 1 ? "1 combine adds"
+                                            : fmt::format("{} combines add", ops_.reordered())));
     }
     if (swapped > 0) {
       notes.push_back(fmt::format(

@@ -175,6 +175,15 @@ TEST(MscclXml, WrongLabelsAreFound) {
   EXPECT_EQ(custom.program.contract.collective, Collective::alltoall);
 }
 
+/// An allreduce is a reduction to every root, too: what promises most is named.
+TEST(MscclXml, CustomAlgorithmsAreWhatTheyDo) {
+  std::string text = halves();
+  text.replace(text.find("allreduce"), 9, "custom");
+  const ForeignProgram foreign = read(text);
+  EXPECT_EQ(foreign.program.contract.collective, Collective::allreduce);
+  EXPECT_THAT(foreign.notes, ElementsAre("labelled custom; what it does is allreduce"));
+}
+
 TEST(MscclXml, RootsAreFound) {
   const std::string text =
       algo("broadcast", 1, false,
