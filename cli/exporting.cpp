@@ -212,6 +212,10 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
                     const Outcome& outcome) {
   WritingOptions options = writing_options(study.machine(outcome.query));
   options.protocol = outcome.protocol;
+  // A protocol for short messages is not for longer ones than were looked at.
+  if (!outcome.protocol.empty() && outcome.protocol != "simple") {
+    options.max_bytes = outcome.query.size_bytes;
+  }
   say(console, "exporting " + algorithm_of(outcome));
   export_for_machine(console, target, *whole_program(study, outcome), study.machine(outcome.query),
                      options);
