@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "formats/known_gpus.h"
+#include "formats/machine_parts.h"
 #include "formats/p2p_machine.h"
 #include "topologies/load.h"
 
@@ -156,27 +157,6 @@ class Guesser {
     machine_.nodes.push_back(std::move(node));
   }
 
-  NodeId add_node(std::string name, NodeKind kind, int numa) {
-    Node node;
-    node.name = std::move(name);
-    node.kind = kind;
-    node.numa = numa;
-    machine_.nodes.push_back(std::move(node));
-    return static_cast<NodeId>(machine_.nodes.size() - 1);
-  }
-  void add_link(NodeId a, NodeId b, const std::string& kind, double gbps, double latency_us,
-                int count = 1) {
-    Link link;
-    link.a = a;
-    link.b = b;
-    link.kind = kind;
-    link.link_class = built_in_profiles().link_kinds.at(kind).link_class;
-    link.gbps = gbps;
-    link.count = count;
-    link.latency_s = latency_us * 1e-6;
-    machine_.links.push_back(link);
-  }
-
   void add_fabric() {
     if (!has_names_) {
       note(fmt::format(
@@ -188,11 +168,12 @@ class Guesser {
     }
     if (generation_ == nullptr || most_links_ == 0) return;
     if (has_switch_) {
-      const NodeId nvswitch = add_node("nvswitch", NodeKind::nvswitch, -1);
+      const NodeId nvswitch = add_node(machine_, "nvswitch", NodeKind::nvswitch, 0, -1);
       machine_.node(nvswitch).combines = generation_->kind == std::string_view("nvlink4") ||
                                          generation_->kind == std::string_view("nvlink5");
       for (NodeId gpu = 0; gpu < rates_.gpus; ++gpu) {
-        add_link(gpu, nvswitch, generation_->kind, generation_->gbps, 0.2, generation_->links);
+        add_link(machine_, gpu, nvswitch, {generation_->kind, generation_->gbps}, 0.2,
+                 generation_->links);
       }
       note(
           fmt::format("the rates of all pairs need more NVLinks than a GPU has: taken for {} "
@@ -203,7 +184,7 @@ class Guesser {
     for (NodeId a = 0; a < rates_.gpus; ++a) {
       for (NodeId b = 0; b < a; ++b) {
         const int links = links_[index(a)][index(b)];
-        if (links > 0) add_link(b, a, generation_->kind, generation_->gbps, 0.3, links);
+        if (links > 0) add_link(machine_, b, a, {generation_->kind, generation_->gbps}, 0.3, links);
       }
     }
     note(fmt::format("NVLinks are guessed: as many of {} GB/s as carry the rate of each pair",
@@ -239,13 +220,15 @@ class Guesser {
     for (NodeId gpu = 0; gpu < rates_.gpus; ++gpu) {
       const int socket = sockets[index(gpu)];
       if (!of_socket.contains(socket)) {
-        of_socket[socket] = add_node(fmt::format("cpu{}", cpus.size()), NodeKind::cpu, socket);
+        of_socket[socket] =
+            add_node(machine_, fmt::format("cpu{}", cpus.size()), NodeKind::cpu, 0, socket);
         cpus.push_back(of_socket[socket]);
       }
-      add_link(gpu, of_socket[socket], pcie.kind, pcie.gbps, 0.25);
+      add_link(machine_, gpu, of_socket[socket], {pcie.kind, pcie.gbps}, 0.25);
     }
     for (std::size_t a = 0; a < cpus.size(); ++a) {
-      for (std::size_t b = 0; b < a; ++b) add_link(cpus[b], cpus[a], "upi_skylake", 62.4, 0.3);
+      for (std::size_t b = 0; b < a; ++b)
+        add_link(machine_, cpus[b], cpus[a], {"upi_skylake", 62.4}, 0.3);
     }
     note(fmt::format(
         "the rates do not say how GPUs and processors are joined: {}, each GPU with "

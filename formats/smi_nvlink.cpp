@@ -10,6 +10,7 @@
 #include "core/words.h"
 #include "formats/format.h"
 #include "formats/known_gpus.h"
+#include "formats/machine_parts.h"
 #include "formats/text_words.h"
 #include "topologies/load.h"
 
@@ -167,24 +168,12 @@ class Reader {
       if (i < 2) fill_from_catalogue(node);
       machine.nodes.push_back(std::move(node));
     }
-    add_link(machine, 0, 1, generation.kind, gpus_[0].gbps, 0.3, gpus_[0].active);
-    for (NodeId gpu = 0; gpu < 2; ++gpu) add_link(machine, gpu, 2, "pcie4x16", 31.5, 0.25, 1);
+    add_link(machine, 0, 1, {generation.kind, gpus_[0].gbps}, 0.3, gpus_[0].active);
+    for (NodeId gpu = 0; gpu < 2; ++gpu) add_link(machine, gpu, 2, {"pcie4x16", 31.5}, 0.25);
     machine.notes.push_back("the two GPUs' links are taken to join them");
     machine.notes.push_back(
         "the text does not say which PCIe this is: 16 lanes of generation 4, one socket");
     return machine;
-  }
-  static void add_link(Topology& machine, NodeId a, NodeId b, const std::string& kind, double gbps,
-                       double latency_us, int count) {
-    Link link;
-    link.a = a;
-    link.b = b;
-    link.kind = kind;
-    link.link_class = built_in_profiles().link_kinds.at(kind).link_class;
-    link.gbps = gbps;
-    link.count = count;
-    link.latency_s = latency_us * 1e-6;
-    machine.links.push_back(link);
   }
 
   const MachineText& given_;
