@@ -37,6 +37,36 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+/// The value that a word stands for; of a version with three parts ("2.18.3") the first two count.
+std::optional<std::int64_t> parse_word(const AlgorithmParameter& parameter, std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::size_t dot = lower.find('.');
+  const std::size_t second = dot == std::string::npos ? dot : lower.find('.', dot + 1);
+  for (const AlgorithmParameter::Word& word : parameter.words) {
+    if (word.name == lower || word.name == lower.substr(0, second)) return word.value;
+  }
+  return std::nullopt;
+}
+
+/// "a whole number from 1 to 8", "one of ring, tree".
+std::string values_of(const AlgorithmParameter& parameter) {
+  if (parameter.words.empty()) {
+    return fmt::format("a whole number from {} to {}", parameter.minimum, parameter.maximum);
+  }
+  std::vector<std::string> names;
+  for (const AlgorithmParameter::Word& word : parameter.words) names.push_back(word.name);
+  return "one of " + join(names, ", ");
+}
+
+std::string written_value(const AlgorithmParameter& parameter, std::int64_t value) {
+  for (const AlgorithmParameter::Word& word : parameter.words) {
+    if (word.value == value) return word.name;
+  }
+  return fmt::format("{}", value);
+}
+
 /// Reads one "name=value" of `choice.algorithm` into it; adds what is wrong to `problems`.
 void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticList& problems) {
   const Algorithm& algorithm = *choice.algorithm;
@@ -51,12 +81,14 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   }
   const std::string_view written =
       equals == std::string_view::npos ? std::string_view() : trim(text.substr(equals + 1));
-  const std::optional<std::int64_t> value = parse_integer(written);
+  const std::optional<std::int64_t> value =
+      parameter->words.empty() ? parse_integer(written) : parse_word(*parameter, written);
   if (!value || *value < parameter->minimum || *value > parameter->maximum) {
-    problems.add(
-        {}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
-        fmt::format("{}={}: a whole number from {} to {} ({})", name, parameter->default_value,
-                    parameter->minimum, parameter->maximum, parameter->meaning));
+    problems.add({}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
+                 fmt::format("{}={}: {} ({})", name,
+                             parameter->words.empty() ? fmt::format("{}", parameter->default_value)
+                                                      : parameter->words.back().name,
+                             values_of(*parameter), parameter->meaning));
     return;
   }
   if (!choice.parameters.emplace(name, *value).second) {
@@ -128,7 +160,7 @@ const Synonyms& algorithm_synonyms() {
       {"dbt", "double_binary_tree"},
       {"ps", "parameter_server"},
       {"forestcoll", "optimal"},
-      {"nccl", "nccl_rings"},
+      {"rccl", "nccl"},
       {"2level", "two_level"},
       {"linear", "direct"},
       {"oneshot", "all_pairs"},
@@ -161,8 +193,10 @@ AlgorithmChoice parse_algorithm(std::string_view spec) {
 std::string spec_of(const AlgorithmChoice& choice) {
   std::string spec = choice.algorithm->name;
   for (const auto& [name, value] : choice.parameters) {
-    spec += fmt::format("{}{}={}", spec.size() == choice.algorithm->name.size() ? ":" : ",", name,
-                        value);
+    const AlgorithmParameter* parameter = find_parameter(*choice.algorithm, name);
+    spec += fmt::format(
+        "{}{}={}", spec.size() == choice.algorithm->name.size() ? ":" : ",", name,
+        parameter == nullptr ? fmt::format("{}", value) : written_value(*parameter, value));
   }
   return spec;
 }
@@ -181,6 +215,24 @@ std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& ch
       open.push_back(&parameter);
   }
   return open;
+}
+
+bool is_library(const AlgorithmChoice& choice) { return choice.algorithm->call != nullptr; }
+
+LibraryCall library_call(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(is_library(choice));
+  return choice.algorithm->call(resolve_parameters(choice, std::move(request)));
+}
+
+std::string explain(const AlgorithmChoice& choice, BuildRequest request) {
+  CHECK(is_library(choice));
+  return choice.algorithm->explain(resolve_parameters(choice, std::move(request)));
+}
+
+AlgorithmChoice decided(const AlgorithmChoice& choice, const LibraryCall& call) {
+  AlgorithmChoice made = choice;
+  made.parameters = call.parameters;
+  return made;
 }
 
 const Router& BuildRequest::fabric_router() const {

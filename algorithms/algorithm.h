@@ -27,6 +27,12 @@ struct AlgorithmParameter {
   /// at hand and the fastest is taken: the best value does not depend on the machine alone.
   bool weighed = false;
   bool of_plan = true;  ///< the plan depends on it, not only the program that follows the plan
+  /// Names of some values, which may be written instead of these, in any case.
+  struct Word {
+    std::string name;
+    std::int64_t value = 0;
+  };
+  std::vector<Word> words = {};
 };
 
 /// What an algorithm builds a program for.
@@ -35,6 +41,8 @@ struct BuildRequest {
   int ranks = 1;
   int root = 0;
   bool in_place = false;
+  /// The message, for algorithms whose programs depend on it (Algorithm::call); 0: not known.
+  std::int64_t size_bytes = 0;
   std::map<std::string, std::int64_t> parameters;  ///< complete when an algorithm sees it
   /// Host memory of each rank, by index; how many; both from the placement, or one for all.
   std::vector<int> host_of_rank;
@@ -61,6 +69,13 @@ struct BuildRequest {
 inline constexpr int kMaxLinearRanks = 1 << 18;
 inline constexpr int kMaxQuadraticRanks = 2048;
 
+/// What a library does with a message of one size.
+struct LibraryCall {
+  std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, none left open
+  std::string protocol;                            ///< of the library's profile
+  BlockUse blocks;
+};
+
 /// One algorithm: what it is, which collectives it supports, how it builds programs. One record per
 /// file in algorithms/.
 struct Algorithm {
@@ -85,6 +100,12 @@ struct Algorithm {
   Program (*build)(const BuildRequest& request) = nullptr;
   Forest (*plan)(const BuildRequest& request) = nullptr;
   Program (*write)(const BuildRequest& request, const Forest& forest) = nullptr;
+  /// Of an algorithm that stands for a library, which decides by the size of the message: what it
+  /// decides, for a request that `unsupported` does not refuse; its programs are for that size and
+  /// run under the library's profile. Null for all others.
+  LibraryCall (*call)(const BuildRequest& request) = nullptr;
+  /// Why it decides so, in lines of text. Null where `call` is.
+  std::string (*explain)(const BuildRequest& request) = nullptr;
 };
 
 /// Every algorithm, by name. Made from the files of the folder by CMake.
@@ -115,6 +136,14 @@ inline constexpr std::string_view kPlanItself = "plan";
 bool is_portfolio(const AlgorithmChoice& choice);
 /// The weighed parameters that a choice leaves open.
 std::vector<const AlgorithmParameter*> open_parameters(const AlgorithmChoice& choice);
+
+/// Whether it stands for a library (Algorithm::call).
+bool is_library(const AlgorithmChoice& choice);
+/// What the library decides, and why. \pre it is one, and `unsupported` answered nothing
+LibraryCall library_call(const AlgorithmChoice& choice, BuildRequest request);
+std::string explain(const AlgorithmChoice& choice, BuildRequest request);
+/// The choice with nothing left open.
+AlgorithmChoice decided(const AlgorithmChoice& choice, const LibraryCall& call);
 
 /// A request for these ranks of this machine (parameters still to be filled).
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,

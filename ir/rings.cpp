@@ -56,10 +56,12 @@ void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial par
       const int rank = ring.rank_at(position);
       const int previous = ring.rank_at(position - 1);
       const int chunk = ring.rank_at(position - 1 - step);
-      const std::int64_t unit = ring.unit(chunk);
-      const Slice own = builder.input(rank, unit, 1);
+      const std::int64_t unit = ring.begin(chunk);
+      const std::int64_t length = ring.length(chunk);
+      if (length == 0) continue;
+      const Slice own = builder.input(rank, unit, length);
       const Slice sent =
-          step == 1 ? builder.input(previous, unit, 1) : partial(previous, chunk, false);
+          step == 1 ? builder.input(previous, unit, length) : partial(previous, chunk, false);
       const Slice received = within_reach(builder, ring, position - 1, unit, sent);
       builder.combine(partial(rank, chunk, step == n - 1), {received, own}, {.lane = ring.channel});
     }
@@ -74,35 +76,41 @@ void allgather_stage(Builder& builder, const RingChannel& ring, Own own) {
     for (int position = 0; position < n; ++position) {
       const int rank = ring.rank_at(position);
       const int next = ring.rank_at(position + 1);
-      const std::int64_t unit = ring.unit(ring.rank_at(position + 1 - step));
-      const Slice held = step == 1 ? own(rank) : builder.output(rank, unit, 1);
-      pass_on(builder, ring, position, unit, builder.output(next, unit, 1), held);
+      const int chunk = ring.rank_at(position + 1 - step);
+      const std::int64_t unit = ring.begin(chunk);
+      const std::int64_t length = ring.length(chunk);
+      if (length == 0) continue;
+      const Slice held = step == 1 ? own(rank) : builder.output(rank, unit, length);
+      pass_on(builder, ring, position, unit, builder.output(next, unit, length), held);
     }
   }
 }
 
 void add_allreduce(Builder& builder, const RingChannel& ring) {
   reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool) {
-    return builder.output(rank, ring.unit(chunk), 1);
+    return builder.output(rank, ring.begin(chunk), ring.length(chunk));
   });
-  allgather_stage(builder, ring,
-                  [&](int rank) { return builder.output(rank, ring.unit(rank), 1); });
+  allgather_stage(builder, ring, [&](int rank) {
+    return builder.output(rank, ring.begin(rank), ring.length(rank));
+  });
 }
 
 void add_allgather(Builder& builder, const RingChannel& ring) {
-  allgather_stage(builder, ring, [&](int rank) { return builder.input(rank, ring.channel, 1); });
+  const auto own = [&](int rank) { return builder.input(rank, ring.first(), ring.length(rank)); };
+  allgather_stage(builder, ring, own);
   for (int rank = 0; rank < ring.ranks(); ++rank) {
-    builder.copy(builder.output(rank, ring.unit(rank), 1), builder.input(rank, ring.channel, 1),
+    builder.copy(builder.output(rank, ring.begin(rank), ring.length(rank)), own(rank),
                  {.lane = local_lane(ring)});
   }
 }
 
 void add_reducescatter(Builder& builder, const RingChannel& ring) {
   reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool last) {
-    if (last) return builder.output(rank, ring.channel, 1);
+    const std::int64_t length = ring.length(chunk);
+    if (last) return builder.output(rank, ring.first(), length);
     // In place the rank's own copy of the chunk is not needed again.
-    return builder.contract().in_place ? builder.input(rank, ring.unit(chunk), 1)
-                                       : builder.tmp(rank, ring.unit(chunk), 1);
+    return builder.contract().in_place ? builder.input(rank, ring.begin(chunk), length)
+                                       : builder.tmp(rank, ring.begin(chunk), length);
   });
 }
 
@@ -113,24 +121,28 @@ int position_of(const RingChannel& ring, int rank) {
 
 void add_broadcast(Builder& builder, const RingChannel& ring, int root) {
   const int first = position_of(ring, root);
-  Slice held = builder.input(root, ring.channel, 1);
+  const std::int64_t unit = ring.first();
+  const std::int64_t length = ring.length(0);
+  Slice held = builder.input(root, unit, length);
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
-    const Slice to = builder.output(ring.rank_at(position + 1), ring.channel, 1);
-    pass_on(builder, ring, position, ring.channel, to, held);
+    const Slice to = builder.output(ring.rank_at(position + 1), unit, length);
+    pass_on(builder, ring, position, unit, to, held);
     held = to;
   }
-  keep_own(builder, root, ring.channel, 1, local_lane(ring));
+  keep_own(builder, root, unit, length, local_lane(ring));
 }
 
 /// The rank after the root begins; the root is last.
 void add_reduce(Builder& builder, const RingChannel& ring, int root) {
   const int first = position_of(ring, root) + 1;
-  Slice held = builder.input(ring.rank_at(first), ring.channel, 1);
+  const std::int64_t unit = ring.first();
+  const std::int64_t length = ring.length(0);
+  Slice held = builder.input(ring.rank_at(first), unit, length);
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
     const int next = ring.rank_at(position + 1);
-    const Slice received = within_reach(builder, ring, position, ring.channel, held);
-    held = accumulator(builder, next, ring.channel, 1);
-    builder.combine(held, {received, builder.input(next, ring.channel, 1)}, {.lane = ring.channel});
+    const Slice received = within_reach(builder, ring, position, unit, held);
+    held = accumulator(builder, next, unit, length);
+    builder.combine(held, {received, builder.input(next, unit, length)}, {.lane = ring.channel});
   }
 }
 
@@ -178,7 +190,7 @@ std::int64_t ring_units(Collective collective, int ranks, std::size_t channels) 
 void add_ring_channel(Builder& builder, const RingChannel& channel) {
   const Contract& contract = builder.contract();
   if (channel.ranks() == 1) {
-    keep_own(builder, channel.rank_at(0), channel.channel, 1, local_lane(channel));
+    keep_own(builder, channel.rank_at(0), channel.first(), channel.length(0), local_lane(channel));
     return;
   }
   switch (contract.collective) {

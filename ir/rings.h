@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/builder.h"
@@ -21,8 +23,8 @@ struct Ring {
   bool operator==(const Ring&) const = default;
 };
 
-/// One way round a ring, with an equal share of the message: of the `channels` units that a chunk
-/// (or the message, or a block) has, unit `channel`. The channel is also the lane of its transfers.
+/// One way round a ring, with a share of the message. The channel is also the lane of its
+/// transfers.
 struct RingChannel {
   Ring ring;  ///< data goes from ring.order[0] to ring.order[1] and so on; relays need `pulled`
   int channel = 0;
@@ -31,6 +33,17 @@ struct RingChannel {
   /// carries. Channels that share a bundle of links then get equal parts of it: a channel that is
   /// ahead would otherwise send its next stage beside its last one and slow down the others.
   bool pulled = false;
+  /// What of chunk k it carries: `length` units from `first` + k * `stride` on, none of them at or
+  /// beyond `end`.
+  struct Part {
+    std::int64_t first = 0;
+    std::int64_t stride = 0;
+    std::int64_t length = 0;
+    std::int64_t end = 0;
+  };
+  /// Not given: of the `channels` units that a chunk (or the message, or a block) has, unit
+  /// `channel`.
+  std::optional<Part> part = {};
 
   int ranks() const { return static_cast<int>(ring.order.size()); }
   /// Positions repeat: this one in [0, ranks).
@@ -38,7 +51,15 @@ struct RingChannel {
   int rank_at(int position) const {
     return ring.order[static_cast<std::size_t>(wrapped(position))];
   }
-  std::int64_t unit(int chunk) const { return std::int64_t{chunk} * channels + channel; }
+  /// The units of chunk 0, wherever they are counted from.
+  std::int64_t first() const { return part ? part->first : channel; }
+  std::int64_t begin(int chunk) const {
+    return first() + std::int64_t{chunk} * (part ? part->stride : channels);
+  }
+  std::int64_t length(int chunk) const {
+    if (!part) return 1;
+    return std::clamp<std::int64_t>(part->end - begin(chunk), 0, part->length);
+  }
 };
 
 /// The channels of a set of rings: each forward, or forward and backward.
@@ -50,7 +71,7 @@ std::int64_t ring_units(Collective collective, int ranks, std::size_t channels);
 
 /// Adds the part of the collective that the channel carries; with one rank, what that rank keeps.
 /// \pre the collective is allreduce, broadcast, reduce, allgather or reducescatter, and the
-/// builder's contract has ring_units(...)
+/// builder's contract has ring_units(...), or as many as the channels' parts need
 void add_ring_channel(Builder& builder, const RingChannel& channel);
 
 /// Where a rank gathers partial results of a reduction, units counted from the start of the

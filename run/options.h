@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/data.h"
+#include "topologies/profile.h"
 
 namespace espalier {
 
@@ -42,6 +43,7 @@ struct RunOptions {
   /// Simulated only: the program is one call of a collective, which costs what
   /// the profile says. An iteration of training is not a call; its exchanges are.
   bool is_call = true;
+  BlockUse blocks = {};                     ///< simulated only
   SimEngine engine = SimEngine::automatic;  ///< simulated only
   /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
   std::optional<SimLimits> limits = {};

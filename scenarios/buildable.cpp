@@ -82,8 +82,10 @@ void require_connected(const Machine& machine, const Query& query) {
 }
 
 BuildRequest request_for(const Query& query, const Machine& machine) {
-  return request_for(query.collective, query.root, query.in_place, *machine.router,
-                     machine.placement);
+  BuildRequest request = request_for(query.collective, query.root, query.in_place, *machine.router,
+                                     machine.placement);
+  request.size_bytes = query.size_bytes;
+  return request;
 }
 
 std::optional<std::string> not_routable(const Program& program, const Machine& machine) {

@@ -92,9 +92,10 @@ auto members(Is<TrainingOutcome> auto& outcome) {
 
 // Questions, which are only written: they are parts of keys.
 
-// The size is the query's; the rest says how programs are executed.
+// The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
+// executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, engine, limits,
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, engine, limits,
          timeout_s] = run;
   return std::tie(type, op, is_call, engine);
 }

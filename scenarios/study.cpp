@@ -124,7 +124,7 @@ std::vector<std::string> Study::applicable(Collective collective) {
 }
 
 Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
-  const Cache::ProgramKey key = Cache::program_key(query, machine);
+  const Cache::ProgramKey key = cache_->program_key(query, machine);
   if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
     return known->second;
   }
@@ -141,6 +141,9 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   if (!made.skipped) {
     made.whole = std::move(built.program);
     made.notes = std::move(built.notes);
+    if (is_library(made.choice)) {
+      made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
+    }
     made.uncut = {made.whole, std::move(built.verification)};
   }
   if (!made.skipped && !made.is_wrong()) {
@@ -158,11 +161,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {
-  auto known = cache_->choices.find(algorithm);
-  if (known == cache_->choices.end()) {
-    known = cache_->choices.emplace(algorithm, parse_algorithm(algorithm)).first;
-  }
-  return known->second;
+  return cache_->choice(algorithm);
 }
 
 const TuningTable* Study::tuning_table(const Query& query) {
@@ -208,6 +207,32 @@ std::optional<Query> Study::resolve(const Query& query) {
   if (!choice) return std::nullopt;
   concrete.algorithm = choice->prediction.algorithm;  // what chunks are best is remembered
   return concrete;
+}
+
+/// What a library decides about the query: its choice in full, under the profile that it runs
+/// under. Nothing where the query says all that already, names no library, or one that can't.
+std::optional<Query> Study::decided_by_library(const Query& query, const Machine& machine) {
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return std::nullopt;
+  AlgorithmChoice asked = choice(query.algorithm);
+  const ProfileWord word = profile_word(query.profile);
+  if (!word.protocol.empty() && !asked.parameters.contains("proto")) {
+    const std::string separator = asked.parameters.empty() ? ":" : ",";
+    asked = choice(spec_of(asked) + separator + "proto=" + word.protocol);
+  }
+  const BuildRequest request = request_for(query, machine);
+  if (unsupported(asked, request)) return std::nullopt;
+  const LibraryCall call = library_call(asked, request);
+  Query concrete = query;
+  concrete.algorithm = spec_of(decided(asked, call));
+  const std::string& library = machine.router->profile().library;
+  concrete.profile = library.empty() ? word.runtime : library;
+  const Profile runtime = machine.topology->profile(concrete.profile);
+  if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
+    concrete.profile += ":" + call.protocol;
+  }
+  concrete.chunk_bytes = 0;
+  const bool is_same = concrete.algorithm == query.algorithm && concrete.profile == query.profile;
+  return is_same ? std::nullopt : std::optional(concrete);
 }
 
 const Study::Limits& Study::limits(const Query& query, Machine& machine, const Prepared& prepared) {
@@ -264,6 +289,12 @@ Outcome Study::ask(const Query& query) {
   outcome.ranks = machine.ranks();
   const bool simulates = simulator_ != nullptr && !query.topology.empty();
   const bool chooses = is_chooser(query.algorithm);
+  if (const std::optional<Query> decided = decided_by_library(query, machine)) {
+    outcome = ask(*decided);
+    outcome.query = query;
+    outcome.chosen = decided->algorithm;
+    return outcome;
+  }
   if (chooses || (simulates && (!open_parameters(choice(query.algorithm)).empty() ||
                                 is_portfolio(choice(query.algorithm))))) {
     if (const std::optional<Query> concrete = resolve(query)) {
@@ -304,6 +335,7 @@ Outcome Study::ask(const Query& query) {
   if (outcome.skipped) return outcome;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
+  options.blocks = prepared.blocks;
   if (!put_on_blocks(query, target, options, outcome)) return outcome;
   outcome.report = backend_.run(*outcome.program, target, options);
 
@@ -412,6 +444,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
                            std::size_t runtime, double at_most_s, Met& met) {
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
+  options.blocks = prepared.blocks;
   options.timeline = false;
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
   const Target target{&machine.runtime(runtime), machine.placement};
@@ -450,7 +483,8 @@ Prediction Study::predict_portfolio(const Query& query) {
   itself.parameters[std::string(kPlanItself)] = 1;
   std::vector<std::string> candidates = {spec_of(itself)};
   for (const std::string& name : applicable(query.collective)) {
-    if (name != itself.algorithm->name) candidates.push_back(name);
+    // A library is not in the portfolio, but what it is compared with.
+    if (name != itself.algorithm->name && !is_library(choice(name))) candidates.push_back(name);
   }
   const auto best = choose_algorithm(*this, query, candidates);
   if (best) return best->prediction;
@@ -518,7 +552,12 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
 Prediction Study::predict(const Query& query) {
   CHECK(simulator_ != nullptr && !query.topology.empty());
   Machine& machine = this->machine(query);
-  auto& known = cache_->predictions[{Cache::program_key(query, machine), query.chunk_bytes}];
+  if (const std::optional<Query> decided = decided_by_library(query, machine)) {
+    Prediction made = predict(*decided);
+    made.algorithm = query.algorithm;
+    return made;
+  }
+  auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
   if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
   const AlgorithmChoice& asked = choice(query.algorithm);
   const bool is_open = !open_parameters(asked).empty();
@@ -530,7 +569,7 @@ Prediction Study::predict(const Query& query) {
 
 double Study::shortest_time_s(const Query& query) {
   const auto known =
-      cache_->predictions.find({Cache::program_key(query, machine(query)), query.chunk_bytes});
+      cache_->predictions.find({cache_->program_key(query, machine(query)), query.chunk_bytes});
   double least_s = 0;
   if (known == cache_->predictions.end()) return least_s;
   for (const auto& [size_bytes, prediction] : known->second) {

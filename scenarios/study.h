@@ -155,6 +155,7 @@ class Study {
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);
+  std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
   /// What simulations of a program with one protocol say of it with others.
   struct Met {
     double busy_s = 0;  ///< of its busiest link

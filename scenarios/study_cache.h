@@ -72,6 +72,7 @@ struct Study::Prepared {
   std::vector<std::string> notes;  ///< what to tell about it
   LinksUsed links;
   std::int64_t longest_transfer = 0;
+  BlockUse blocks;
   Cut uncut;   ///< the whole program
   Cut latest;  ///< as it was cut last
   Chunking latest_chunking;
@@ -108,7 +109,8 @@ struct Study::Limits {
 struct Study::Cache {
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
-  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string>;
+  /// With the size of the message where programs depend on it, 0 elsewhere.
+  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t>;
   using PlanKey = std::tuple<const Machine*, Collective, int, std::string>;
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
@@ -128,8 +130,19 @@ struct Study::Cache {
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
 
-  static ProgramKey program_key(const Query& query, const Machine& machine) {
-    return {&machine, query.collective, query.root, query.in_place, query.algorithm};
+  /// What `parse_algorithm` makes of a word, read once.
+  const AlgorithmChoice& choice(const std::string& algorithm) {
+    auto known = choices.find(algorithm);
+    if (known == choices.end()) {
+      known = choices.emplace(algorithm, parse_algorithm(algorithm)).first;
+    }
+    return known->second;
+  }
+
+  ProgramKey program_key(const Query& query, const Machine& machine) {
+    const bool by_size = is_library(choice(query.algorithm));
+    return {&machine,       query.collective, query.root,
+            query.in_place, query.algorithm,  by_size ? query.size_bytes : 0};
   }
 
   /// The plan that a choice's programs follow.

@@ -28,8 +28,9 @@ struct BlockMap::Lane {
   int via = -1;
 };
 
-BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& target)
-    : is_host_(static_cast<std::size_t>(program.places()), false) {
+BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& target,
+                   const BlockUse& use)
+    : use_(use), is_host_(static_cast<std::size_t>(program.places()), false) {
   const Profile& profile = target.router->profile();
   const int blocks = profile.blocks;
   has_blocks_ = blocks > 0;
@@ -38,6 +39,7 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
     is_host_[static_cast<std::size_t>(place)] =
         place_number(program, place).kind == PlaceKind::host;
   }
+  if (use.one_per_lane) return;
   std::vector<std::map<std::uint16_t, Lane>> lanes(is_host_.size());
   for (const Op& op : program.ops) {
     if (is_host_[static_cast<std::size_t>(op.at)]) continue;

@@ -9,6 +9,7 @@
 #include "ir/program.h"
 #include "run/target.h"
 #include "sim/op_graph.h"
+#include "topologies/profile.h"
 
 namespace espalier {
 
@@ -17,17 +18,27 @@ namespace espalier {
 /// of a lane are split among its blocks. Where there are more lanes, they share blocks: those whose
 /// first transfer takes the same way stay together, as they share its links anyway, ways get blocks
 /// according to what they carry, and the lanes of a way are dealt out so that blocks carry alike.
-/// Lanes that compute, and those of host memories, need no blocks.
+/// Lanes that compute, and those of host memories, need no blocks. A program that was written for
+/// blocks (BlockUse::one_per_lane) has one for each lane.
 class BlockMap {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  BlockMap(const Program& program, const OpGraph& graph, const Target& target);
+  BlockMap(const Program& program, const OpGraph& graph, const Target& target,
+           const BlockUse& use = {});
 
   /// Whether lanes share blocks anywhere.
   bool shares() const { return !shared_.empty(); }
   /// How many blocks a lane has; 0: as many as it likes.
   std::size_t width(PlaceId place, std::uint16_t lane) const;
+  /// The rate of these, in rates of a whole block; 0: any.
+  double rate(PlaceId place, std::uint16_t lane) const {
+    return static_cast<double>(width(place, lane)) * use_.rate;
+  }
+  /// In how many slices the blocks pass on an op, unless these would be too short or too long.
+  int slices_per_op(const Protocol& protocol) const {
+    return use_.slices_per_op > 0 ? use_.slices_per_op : protocol.slices_per_op;
+  }
   /// The block, numbered through all places, that a lane shares with others; or kNone.
   std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
   std::size_t shared_blocks() const { return shared_blocks_; }
@@ -44,6 +55,7 @@ class BlockMap {
     std::uint32_t block = 0;
     std::uint16_t number = 0;
   };
+  BlockUse use_;
   bool has_blocks_ = false;
   std::vector<bool> is_host_;                              ///< by place
   std::unordered_map<std::uint64_t, std::size_t> widths_;  ///< by place and lane; absent: 1

@@ -167,7 +167,8 @@ double Dispatcher::fixed_s(const Op& op) const {
   const auto as_many = [&](double slice_bytes) {
     return slice_bytes > 0 ? std::ceil(bytes / slice_bytes * (1 - kTolerance)) : kManySlices;
   };
-  const double wanted = std::min<double>(protocol.slices_per_op, as_many(protocol.min_slice_bytes));
+  const double wanted =
+      std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
   const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
   return overhead_s + (slices - 1) * hop_s;
 }
@@ -203,7 +204,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    machine_.use_block(op.at, op.lane, blocks_.width(op.at, op.lane), kAnyRate, resources_);
+    machine_.use_block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate, resources_);
     begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, bytes_of(op));
     return;
   }
@@ -228,8 +229,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
-    machine_.use_block(op.at, op.lane, blocks_.width(op.at, op.lane), links_bytes_per_s,
-                       resources_);
+    machine_.use_block(op.at, op.lane, blocks_.rate(op.at, op.lane), links_bytes_per_s, resources_);
     machine_.use_sender(from, resources_);
     const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
     begin_flow(id, latency_s, bytes_of(op));

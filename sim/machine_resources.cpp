@@ -167,13 +167,13 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
   use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
 }
 
-void MachineResources::use_block(PlaceId place, std::uint16_t lane, std::size_t width,
+void MachineResources::use_block(PlaceId place, std::uint16_t lane, double blocks,
                                  double links_bytes_per_s, std::vector<ResourceId>& resources) {
   const Protocol& protocol = router_.profile().protocol;
-  if (protocol.block_gbps.empty() || width == 0) return;
+  if (protocol.block_gbps.empty() || blocks <= 0) return;
   const Node& node = router_.topology().node(node_of(place));
   if (node.kind != NodeKind::gpu) return;
-  const double gbps = figure_of(protocol.block_gbps, node.model) * static_cast<double>(width);
+  const double gbps = figure_of(protocol.block_gbps, node.model) * blocks;
   if (gbps <= 0) return;
   if (links_bytes_per_s <= gbps * kBytesPerGigabyte) return;
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;

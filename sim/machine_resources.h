@@ -54,8 +54,8 @@ class MachineResources {
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
 
   /// Appends the block, or the blocks, that carry out an op at `place`, unless its links are no
-  /// faster. `lane`: which blocks; `width`: how many there are.
-  void use_block(PlaceId place, std::uint16_t lane, std::size_t width, double links_bytes_per_s,
+  /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
+  void use_block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s,
                  std::vector<ResourceId>& resources);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
   void use_sender(PlaceId from, std::vector<ResourceId>& resources);

@@ -180,7 +180,7 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
 RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
   const auto wall_start = std::chrono::steady_clock::now();
   const OpGraph graph(program);
-  const BlockMap blocks(program, graph, target);
+  const BlockMap blocks(program, graph, target, options.blocks);
   Simulated done = simulate(program, target, graph, blocks, options);
   Outcome& outcome = done.outcome;
 
@@ -223,7 +223,7 @@ std::optional<Program> Simulator::on_blocks(const Program& program, const Target
   CHECK(target.router != nullptr);
   return with_memory_to("put " + program.name + " on blocks", [&]() -> std::optional<Program> {
     const OpGraph graph(program);
-    const BlockMap blocks(program, graph, target);
+    const BlockMap blocks(program, graph, target, options.blocks);
     if (!blocks.shares()) return std::nullopt;
     RunOptions unlimited = options;
     unlimited.limits.reset();

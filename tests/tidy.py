@@ -24,13 +24,14 @@ ROOMS = {
     "training": {"core", "ir"},
     "run": {"core", "topologies", "ir"},
     "planner": {"core", "topologies", "ir"},
-    "algorithms": {"core", "topologies", "ir", "formats", "planner"},
+    "nccl": {"core", "topologies", "ir", "planner"},
+    "algorithms": {"core", "topologies", "ir", "formats", "planner", "nccl"},
     "sim": {"core", "topologies", "ir", "run"},
     "exec": {"core", "topologies", "ir", "run"},
     "probe": {"core", "topologies", "ir", "run"},
     "formats": {"core", "topologies", "ir"},
-    "scenarios": {"core", "topologies", "ir", "formats", "training", "run", "planner", "algorithms",
-                  "probe"},
+    "scenarios": {"core", "topologies", "ir", "formats", "training", "run", "planner", "nccl",
+                  "algorithms", "probe"},
     "report": {"core", "topologies", "ir", "training", "run", "planner", "algorithms", "scenarios"},
 }
 # The table of back ends, two files that stand beside the rooms; the command line sees everything.

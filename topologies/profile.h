@@ -77,6 +77,13 @@ struct SwitchOps {
   const Slices* slices_for(double bytes) const;
 };
 
+/// How a program that was written for a runtime's blocks uses them.
+struct BlockUse {
+  bool one_per_lane = false;  ///< each lane is a block of its own, however many there are
+  double rate = 1;  ///< share of a block's rate that it reaches: it has fewer threads than others
+  int slices_per_op = 0;  ///< instead of Protocol::slices_per_op; 0: that
+};
+
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.
 struct Profile {
   std::string name;            ///< "ideal", "kernel:ll", or the user's
@@ -87,6 +94,9 @@ struct Profile {
   /// An op that fetches operands holds its lane until they have come. Otherwise whoever has them
   /// sends them, and their way holds nobody's lane, as in the postal model and LogP.
   bool gets_wait = true;
+  /// The profile that a vendor's library runs under on machines where this one is used; empty: this
+  /// one itself.
+  std::string library;
   double call_overhead_s = 0;     ///< of a collective, before anything moves: a launch
   double local_overhead_s = 0;    ///< start-up of an op with no remote operand
   double reduce_overhead_s = 0;   ///< start-up of a kernel that only reduces, by a GPU

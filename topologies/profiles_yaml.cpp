@@ -161,6 +161,7 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
       read_choice(map, "reduction", {"free", "fused", "separate", "reading"},
                   static_cast<int>(profile.reduction)));
   profile.gets_wait = map.boolean("gets_wait", profile.gets_wait);
+  profile.library = map.text("library", profile.library);
   profile.call_overhead_s = read_seconds(map, "call_overhead_us", profile.call_overhead_s);
   profile.local_overhead_s = read_seconds(map, "local_overhead_us", profile.local_overhead_s);
   profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);

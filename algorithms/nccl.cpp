@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's own choice for this machine, collective and size, as the program that its kernels carry
+// out: the room nccl/ has its rules, nccl_program.cpp the programs. On GPUs of AMD it stands for
+// RCCL, whose search for rings and tuner are NCCL's with other constants.
+#include "algorithms/nccl_program.h"
+#include "algorithms/schedules.h"
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kOpen = -1;
+/// A message whose size nobody gave.
+constexpr double kUsualBytes = 1 << 30;
+
+double bytes_of(const BuildRequest& request) {
+  return request.size_bytes > 0 ? static_cast<double>(request.size_bytes) : kUsualBytes;
+}
+
+NcclCall call_of(const BuildRequest& request) {
+  NcclCall call;
+  call.collective = request.collective;
+  call.bytes = bytes_of(request);
+  call.version = static_cast<int>(request.parameter("version"));
+  if (const std::int64_t algorithm = request.parameter("algo"); algorithm != kOpen) {
+    call.algorithm = static_cast<NcclAlgorithm>(algorithm);
+  }
+  if (const std::int64_t protocol = request.parameter("proto"); protocol != kOpen) {
+    call.protocol = static_cast<NcclProtocol>(protocol);
+  }
+  call.channels = static_cast<int>(request.parameter("channels"));
+  call.threads = static_cast<int>(request.parameter("threads"));
+  return call;
+}
+
+NcclChoice choice_of(const BuildRequest& request) {
+  return nccl_choice(call_of(request), *request.router, *request.placement);
+}
+
+Program build_nccl(const BuildRequest& request) {
+  if (request.ranks == 1) {
+    Builder builder("nccl", request.contract(1));
+    keep_own(builder, 0, 0, 1, 0);
+    return builder.finish();
+  }
+  return nccl_program(request, bytes_of(request), choice_of(request));
+}
+
+std::optional<std::string> why_not(const BuildRequest& request) {
+  if (request.ranks == 1) return std::nullopt;
+  const NcclChoice choice = choice_of(request);
+  if (choice.why_not.empty()) return std::nullopt;
+  return choice.why_not;
+}
+
+LibraryCall call_library(const BuildRequest& request) {
+  LibraryCall made;
+  made.parameters = request.parameters;
+  if (request.ranks == 1) {
+    made.protocol = to_string(NcclProtocol::simple);
+    return made;
+  }
+  const NcclChoice choice = choice_of(request);
+  if (!choice.why_not.empty()) return made;
+  made.protocol = to_string(choice.protocol);
+  made.parameters["algo"] = static_cast<std::int64_t>(choice.algorithm);
+  made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
+  made.parameters["channels"] = choice.work.channels;
+  made.parameters["threads"] = choice.work.threads;
+  // A tree's block has half of its threads for each direction.
+  const double lanes_of_block = choice.algorithm == NcclAlgorithm::tree ? 2 : 1;
+  made.blocks = {.one_per_lane = true,
+                 .rate = choice.work.threads / lanes_of_block / choice.work.most_threads,
+                 .slices_per_op = choice.work.slices};
+  return made;
+}
+
+std::string explain_nccl(const BuildRequest& request) {
+  if (request.ranks == 1) return "one rank: NCCL copies what it keeps\n";
+  return explain(call_of(request), choice_of(request));
+}
+
+template <class Value>
+std::vector<AlgorithmParameter::Word> words_of(const std::vector<Value>& values) {
+  std::vector<AlgorithmParameter::Word> words;
+  for (const Value value : values) {
+    words.push_back({std::string(to_string(value)), static_cast<std::int64_t>(value)});
+  }
+  return words;
+}
+
+std::vector<AlgorithmParameter::Word> versions() {
+  std::vector<AlgorithmParameter::Word> words;
+  for (int minor = kOldestNccl; minor <= kNewestNccl; ++minor) {
+    words.push_back({"2." + std::to_string(minor), minor});
+  }
+  return words;
+}
+
+std::vector<AlgorithmParameter> parameters() {
+  const auto last = static_cast<std::int64_t>(all_nccl_algorithms().size()) - 1;
+  std::vector<AlgorithmParameter> all = {
+      {"version", "whose rules hold: 2.4 to 2.30", kNewestNccl, kOldestNccl, kNewestNccl},
+      {"algo", "as NCCL_ALGO: ring, tree, nvls, ...; left out: NCCL's choice", kOpen, kOpen, last},
+      {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
+      {"channels", "as NCCL_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
+      {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640}};
+  all[0].words = versions();
+  all[1].words = words_of(all_nccl_algorithms());
+  all[2].words = words_of(all_nccl_protocols());
+  return all;
+}
+
+}  // namespace
+
+const Algorithm& nccl_algorithm() {
+  static const Algorithm algorithm = {
+      .name = "nccl",
+      .summary = "NCCL's own choice for the size: algorithm, protocol, channels, chunks",
+      .constraints = "any number of ranks; needs a machine",
+      .paper = "NVIDIA NCCL, src/graph/tuning.cc, src/enqueue.cc, src/device",
+      .collectives = {Collective::allreduce, Collective::broadcast, Collective::reduce,
+                      Collective::allgather, Collective::reducescatter, Collective::gather,
+                      Collective::scatter, Collective::alltoall, Collective::sendrecv},
+      .parameters = parameters(),
+      .needs_machine = true,
+      .max_ranks = kMaxQuadraticRanks,
+      .unsupported = why_not,
+      .build = build_nccl,
+      .call = call_library,
+      .explain = explain_nccl};
+  return algorithm;
+}
+
+}  // namespace espalier

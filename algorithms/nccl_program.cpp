@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's kernels do, block by block (NVIDIA/nccl src/device/*.h). A round moves one chunk of
+// every channel (and of every rank's share in it); the last round has shorter ones. A block is
+// sequential: it goes on to the next round when it has done its part of this one.
+#include "algorithms/nccl_program.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "algorithms/double_binary_tree.h"
+#include "algorithms/schedules.h"
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+/// A chunk has about so many units, so that the shorter ones of the last round come out right.
+constexpr double kUnitsOfChunk = 32;
+constexpr double kMostUnits = 1 << 20;
+/// An element has at least so many bytes.
+constexpr double kElementBytes = 4;
+
+/// How a stretch of the message (all of it, or a rank's block) is divided among channels and
+/// rounds.
+class Rounds {
+ public:
+  /// `bytes` of the stretch; `shares` of a channel's chunk in a round, one for every rank or 1.
+  Rounds(double bytes, const NcclWork& work, int shares)
+      : channels_(work.channels), shares_(shares) {
+    const double parts = static_cast<double>(channels_) * shares;
+    const double chunks = work.chunk_bytes > 0 ? std::ceil(bytes / work.chunk_bytes) : 0;
+    const double wanted = kUnitsOfChunk * std::max(parts, chunks);
+    const double most = std::min(kMostUnits / shares, std::ceil(bytes / kElementBytes));
+    units_ = static_cast<std::int64_t>(std::max(1.0, std::min(wanted, most)));
+    const double unit_bytes = std::max(bytes, 1.0) / static_cast<double>(units_);
+    const auto in_units = [&](double of_bytes) {
+      return std::max<std::int64_t>(1, std::llround(of_bytes / unit_bytes));
+    };
+    full_ = work.chunk_bytes > 0 ? in_units(work.chunk_bytes) : units_;
+    align_bytes_ = work.align_bytes;
+    unit_bytes_ = unit_bytes;
+  }
+
+  std::int64_t units() const { return units_; }
+
+  /// Calls visit(channel, first, length) for every round and channel: of the round's units, from
+  /// `first` on each share has `length`, until the stretch is at its end.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    const std::int64_t parts = static_cast<std::int64_t>(channels_) * shares_;
+    for (std::int64_t position = 0; position < units_;) {
+      const std::int64_t rest = units_ - position;
+      std::int64_t length = full_;
+      if (rest < full_ * parts) {
+        const double bytes = static_cast<double>(rest) * unit_bytes_ / static_cast<double>(parts);
+        const double aligned = std::ceil(bytes / align_bytes_ * (1 - 1e-9)) * align_bytes_;
+        const auto rounded = static_cast<std::int64_t>(std::ceil(aligned / unit_bytes_ - 1e-6));
+        length = std::clamp<std::int64_t>(rounded, (rest + parts - 1) / parts, full_);
+      }
+      for (int channel = 0; channel < channels_; ++channel) {
+        const std::int64_t first = position + channel * shares_ * length;
+        if (first < units_) visit(channel, first, length);
+      }
+      position += parts * length;
+    }
+  }
+
+ private:
+  int channels_;
+  std::int64_t shares_;
+  std::int64_t units_ = 1;
+  std::int64_t full_ = 1;
+  double align_bytes_ = 1;
+  double unit_bytes_ = 1;
+};
+
+/// The order that a channel goes round.
+const Ring& ring_of(const NcclGraph& graph, int channel) {
+  return graph.rings[static_cast<std::size_t>(channel) % graph.rings.size()];
+}
+
+Program ring_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const bool by_block = request.collective == Collective::allgather ||
+                        request.collective == Collective::reducescatter;
+  const bool is_allreduce = request.collective == Collective::allreduce;
+  const int n = request.ranks;
+  const Rounds rounds(by_block ? bytes / n : bytes, choice.work, is_allreduce ? n : 1);
+  const std::int64_t units = rounds.units();
+  const std::int64_t all = by_block ? n * units : units;
+  Builder builder("nccl", request.contract(all));
+  const bool has_relays = std::ranges::any_of(choice.graph.rings, [](const Ring& ring) {
+    return std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; });
+  });
+  rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
+    const std::int64_t of_part = is_allreduce ? length : std::min(length, units - first);
+    add_ring_channel(builder,
+                     {.ring = ring_of(choice.graph, channel),
+                      .channel = channel,
+                      .channels = choice.work.channels,
+                      .pulled = has_relays,
+                      .part = RingChannel::Part{first, by_block ? units : length, of_part, all}});
+  });
+  return builder.finish();
+}
+
+/// A tree over the ranks: each node's in a chain, whose heads are the nodes of a binary tree.
+struct RankTree {
+  int top = 0;
+  std::vector<std::vector<int>> children;  ///< by rank
+};
+
+/// `half`: which of two binary trees joins the nodes.
+RankTree rank_tree(const std::vector<std::vector<int>>& chains, int half) {
+  RankTree tree;
+  std::size_t ranks = 0;
+  for (const std::vector<int>& chain : chains) ranks += chain.size();
+  tree.children.resize(ranks);
+  for (const std::vector<int>& chain : chains) {
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+      tree.children[static_cast<std::size_t>(chain[i])].push_back(chain[i + 1]);
+    }
+  }
+  const BinaryTree of_nodes =
+      two_trees(static_cast<int>(chains.size()))[static_cast<std::size_t>(half)];
+  const auto head = [&](int node) { return chains[static_cast<std::size_t>(node)].front(); };
+  for (std::size_t node = 0; node < chains.size(); ++node) {
+    for (const int child : of_nodes.children[node]) {
+      if (child == BinaryTree::kNone) continue;
+      tree.children[static_cast<std::size_t>(head(static_cast<int>(node)))].push_back(head(child));
+    }
+  }
+  tree.top = head(of_nodes.top);
+  return tree;
+}
+
+/// The ranks of every node in the order in which a ring passes them, those before the first node's
+/// last.
+std::vector<std::vector<int>> chains_of(const BuildRequest& request, const NcclMachine& machine,
+                                        const Ring& ring) {
+  std::vector<std::vector<int>> chains;
+  if (machine.nodes == 1) return {ring.order};
+  std::map<int, std::size_t> of_host;
+  const std::vector<int>& host = request.placement->machine_of_rank;
+  // From where a new node begins, so that no node's ranks are torn apart.
+  std::size_t start = 0;
+  const std::size_t n = ring.order.size();
+  const auto host_at = [&](std::size_t at) {
+    return host[static_cast<std::size_t>(ring.order[at % n])];
+  };
+  while (start < n && host_at(start) == host_at(start + n - 1)) ++start;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto [known, is_new] = of_host.try_emplace(host_at(start + i), chains.size());
+    if (is_new) chains.emplace_back();
+    chains[known->second].push_back(ring.order[(start + i) % n]);
+  }
+  return chains;
+}
+
+/// Up the tree on one lane of the channel, down on another: half of its threads each.
+class TreeRound {
+ public:
+  TreeRound(Builder& builder, const RankTree& tree, std::int64_t first, std::int64_t length,
+            int up_lane, int down_lane)
+      : builder_(builder),
+        tree_(tree),
+        first_(first),
+        length_(length),
+        up_lane_(up_lane),
+        down_lane_(down_lane) {}
+
+  void add() const {
+    reduce(tree_.top);
+    broadcast(tree_.top);
+  }
+
+ private:
+  const std::vector<int>& children(int rank) const {
+    return tree_.children[static_cast<std::size_t>(rank)];
+  }
+  Slice output(int rank) const { return builder_.output(rank, first_, length_); }
+
+  Slice reduce(int top) const {
+    // Chains are as long as a node has ranks: no recursion along them.
+    std::vector<int> order = {top};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const int child : children(order[i])) order.push_back(child);
+    }
+    for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
+      if (children(*rank).empty()) continue;
+      std::vector<Slice> sources = {builder_.input(*rank, first_, length_)};
+      for (const int child : children(*rank)) {
+        sources.push_back(children(child).empty() ? builder_.input(child, first_, length_)
+                                                  : output(child));
+      }
+      builder_.combine(output(*rank), sources, {.lane = up_lane_});
+    }
+    return output(top);
+  }
+
+  void broadcast(int top) const {
+    std::vector<int> order = {top};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const int child : children(order[i])) {
+        builder_.copy(output(child), output(order[i]), {.lane = down_lane_, .at = child});
+        order.push_back(child);
+      }
+    }
+  }
+
+  Builder& builder_;
+  const RankTree& tree_;
+  std::int64_t first_;
+  std::int64_t length_;
+  int up_lane_;
+  int down_lane_;
+};
+
+Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const Rounds rounds(bytes, choice.work, 1);
+  Builder builder("nccl", request.contract(rounds.units()));
+  const int channels = choice.work.channels;
+  std::vector<RankTree> trees;
+  for (int channel = 0; channel < channels; ++channel) {
+    const auto chains = chains_of(request, choice.machine, ring_of(choice.graph, channel));
+    trees.push_back(rank_tree(chains, 2 * channel < channels ? 0 : 1));
+  }
+  rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
+    TreeRound(builder, trees[static_cast<std::size_t>(channel)], first,
+              std::min(length, rounds.units() - first), channel, channels + channel)
+        .add();
+  });
+  return builder.finish();
+}
+
+/// Parallel aggregated trees: every block goes down a binomial tree of its own, in as many steps
+/// as the number of ranks has bits, each with more blocks than the one before; a reducescatter is
+/// the same backwards. The blocks of a step may wrap around: two slices.
+class AggregatedTrees {
+ public:
+  AggregatedTrees(const BuildRequest& request, const Rounds& rounds, int channels)
+      : request_(request),
+        rounds_(rounds),
+        channels_(channels),
+        builder_("nccl", request.contract(request.ranks * rounds.units())) {}
+
+  Program build() {
+    const int n = request_.ranks;
+    std::vector<int> distances;
+    for (int distance = 1; distance < n; distance *= 2) distances.push_back(distance);
+    const bool gathers = request_.collective == Collective::allgather;
+    rounds_.for_each([&](int channel, std::int64_t first, std::int64_t length) {
+      const std::int64_t size = std::min(length, rounds_.units() - first);
+      if (gathers) {
+        for (const int distance : distances) gather(distance, channel, first, size);
+        for (int rank = 0; rank < n; ++rank) {
+          builder_.copy(builder_.output(rank, block(rank) + first, size),
+                        builder_.input(rank, first, size), {.lane = channels_ + channel});
+        }
+        return;
+      }
+      std::vector<bool> has_sum(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), false);
+      for (auto distance = distances.rbegin(); distance != distances.rend(); ++distance) {
+        scatter(*distance, channel, first, size, has_sum);
+      }
+    });
+    return builder_.finish();
+  }
+
+ private:
+  std::int64_t block(int rank) const { return rank * rounds_.units(); }
+
+  /// Rank r gets the blocks that r + distance has by now.
+  void gather(int distance, int lane, std::int64_t first, std::int64_t size) {
+    const int n = request_.ranks;
+    for (int rank = 0; rank < n; ++rank) {
+      const int from = (rank + distance) % n;
+      for (int i = 0; i < std::min(distance, n - distance); ++i) {
+        const int of = (from + i) % n;
+        const Slice held = i == 0 ? builder_.input(from, first, size)
+                                  : builder_.output(from, block(of) + first, size);
+        builder_.copy(builder_.output(rank, block(of) + first, size), held, {.lane = lane});
+      }
+    }
+  }
+
+  /// Rank r passes what it has of the blocks that r + distance is to have by then.
+  void scatter(int distance, int lane, std::int64_t first, std::int64_t size,
+               std::vector<bool>& has_sum) {
+    const int n = request_.ranks;
+    const auto held = [&](int rank, int of) {
+      const auto at = static_cast<std::size_t>(rank * n + of);
+      if (!has_sum[at]) return builder_.input(rank, block(of) + first, size);
+      return sum(rank, of, first, size);
+    };
+    for (int rank = 0; rank < n; ++rank) {
+      const int to = (rank + distance) % n;
+      for (int i = 0; i < std::min(distance, n - distance); ++i) {
+        const int of = (to + i) % n;
+        builder_.combine(sum(to, of, first, size), {held(rank, of), held(to, of)}, {.lane = lane});
+        has_sum[static_cast<std::size_t>(to * n + of)] = true;
+      }
+    }
+  }
+
+  Slice sum(int rank, int of, std::int64_t first, std::int64_t size) {
+    if (rank == of) return builder_.output(rank, first, size);
+    return builder_.contract().in_place ? builder_.input(rank, block(of) + first, size)
+                                        : builder_.tmp(rank, block(of) + first, size);
+  }
+
+  const BuildRequest& request_;
+  const Rounds& rounds_;
+  const int channels_;
+  Builder builder_;
+};
+
+/// Sends and receives: every pair has some channels, each with an equal part of what it sends.
+Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
+  const int n = request.ranks;
+  const int parts = choice.work.channels;
+  const bool by_block = request.collective != Collective::sendrecv;
+  Builder builder("nccl", request.contract(by_block ? n * parts : parts));
+  int blocks = 1;
+  while (blocks < nccl_blocks(choice.graph)) blocks *= 2;
+  const int local_lane = blocks;
+  const auto send = [&](const Slice& to, const Slice& from, int distance) {
+    for (int part = 0; part < parts; ++part) {
+      Slice to_part = to, from_part = from;
+      to_part.begin += part;
+      from_part.begin += part;
+      to_part.length = from_part.length = 1;
+      const int lane = distance == 0 ? local_lane : ((distance - 1) * parts + part) % blocks;
+      builder.copy(to_part, from_part, {.lane = lane});
+    }
+  };
+  const int root = request.root;
+  switch (request.collective) {
+    case Collective::gather:
+      for (int rank = 0; rank < n; ++rank) {
+        send(builder.output(root, rank * parts, parts), builder.input(rank, 0, parts),
+             wrap(root - rank, n));
+      }
+      break;
+    case Collective::scatter:
+      for (int rank = 0; rank < n; ++rank) {
+        send(builder.output(rank, 0, parts), builder.input(root, rank * parts, parts),
+             wrap(rank - root, n));
+      }
+      break;
+    default: {
+      std::vector<Slice> inputs;
+      for (int rank = 0; rank < n; ++rank) {
+        inputs.push_back(saved_input(builder, rank, local_lane));
+      }
+      const bool is_pair = request.collective == Collective::sendrecv;
+      for (int distance = is_pair ? 1 : 0; distance < (is_pair ? 2 : n); ++distance) {
+        for (int rank = 0; rank < n; ++rank) {
+          const int peer = wrap(rank + distance, n);
+          Slice from = inputs[static_cast<std::size_t>(rank)];
+          from.begin += is_pair ? 0 : peer * parts;
+          send(builder.output(peer, is_pair ? 0 : rank * parts, parts), from, distance);
+        }
+      }
+    }
+  }
+  return builder.finish();
+}
+
+/// In switches: as the algorithm `nvls` does.
+Program switch_program(BuildRequest request, const NcclChoice& choice) {
+  request.parameters = {{"channels", choice.work.channels}};
+  Program program = find_algorithm("nvls")->build(request);
+  program.name = "nccl";
+  return program;
+}
+
+}  // namespace
+
+Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  switch (choice.algorithm) {
+    case NcclAlgorithm::ring:
+      return ring_program(request, bytes, choice);
+    case NcclAlgorithm::tree:
+      return tree_program(request, bytes, choice);
+    case NcclAlgorithm::pat: {
+      const Rounds rounds(bytes / request.ranks, choice.work, 1);
+      return AggregatedTrees(request, rounds, choice.work.channels).build();
+    }
+    case NcclAlgorithm::p2p:
+      return p2p_program(request, choice);
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+    case NcclAlgorithm::collnet_direct:
+    case NcclAlgorithm::collnet_chain:
+      return switch_program(request, choice);
+  }
+  CHECK(false);
+}
+
+}  // namespace espalier

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace espalier {
+namespace {
+
+/// Sends and receives of at most so much use LL (NCCL_P2P_LL_THRESHOLD).
+constexpr double kP2pLlBytes = 16384;
+
+void choose_p2p(const NcclCall& call, NcclChoice& made) {
+  made.algorithm = NcclAlgorithm::p2p;
+  if (call.algorithm && *call.algorithm != NcclAlgorithm::p2p) {
+    made.why_not = fmt::format("NCCL makes {} of sends and receives, not of {}",
+                               to_string(call.collective), to_string(*call.algorithm));
+    return;
+  }
+  const double per_peer = call.collective == Collective::sendrecv
+                              ? call.bytes
+                              : call.bytes / std::max(1, made.machine.ranks);
+  made.protocol = per_peer <= kP2pLlBytes ? NcclProtocol::ll : NcclProtocol::simple;
+  if (call.protocol == NcclProtocol::ll128) {
+    made.why_not = "sends and receives have no ll128";
+  }
+  made.protocol = call.protocol.value_or(made.protocol);
+}
+
+void choose_cell(const NcclCall& call, NcclChoice& made) {
+  if (call.algorithm == NcclAlgorithm::p2p) {
+    made.why_not =
+        fmt::format("NCCL does not make {} of sends and receives", to_string(call.collective));
+    return;
+  }
+  made.cells = nccl_cells(call.collective, call.bytes, made.machine, made.graph, call.version);
+  const NcclCell* best = nullptr;
+  std::string reason;
+  for (const NcclCell& cell : made.cells) {
+    if (call.algorithm && cell.algorithm != *call.algorithm) continue;
+    if (call.protocol && cell.protocol != *call.protocol) continue;
+    // Before 2.5 sizes decide, but the environment may ask for the others.
+    const bool is_forced = call.version < 5 && cell.why_not.starts_with("beyond");
+    if (!cell.why_not.empty() && !(is_forced && (call.algorithm || call.protocol))) {
+      reason = fmt::format("{} with {}: {}", to_string(cell.algorithm), to_string(cell.protocol),
+                           cell.why_not);
+      continue;
+    }
+    if (best == nullptr || cell.time_s < best->time_s) best = &cell;
+  }
+  if (best == nullptr) {
+    made.why_not = fmt::format("NCCL 2.{} can't: {}", call.version, reason);
+    return;
+  }
+  made.algorithm = best->algorithm;
+  made.protocol = best->protocol;
+}
+
+std::string size_text(double bytes) {
+  const double exponent = bytes >= 1073741824 ? 30 : bytes >= 1048576 ? 20 : bytes >= 1024 ? 10 : 0;
+  const char* unit = bytes >= 1073741824 ? "GiB"
+                     : bytes >= 1048576  ? "MiB"
+                     : bytes >= 1024     ? "KiB"
+                                         : "B";
+  return fmt::format("{:.4g} {}", bytes / std::pow(2, exponent), unit);
+}
+
+}  // namespace
+
+bool is_nccl_p2p(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::gather ||
+         collective == Collective::scatter || collective == Collective::sendrecv;
+}
+
+NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement) {
+  NcclChoice made;
+  made.machine = nccl_machine(router, placement);
+  made.graph = nccl_graph(made.machine, router, placement, call.version);
+  if (!made.graph.why_not.empty()) {
+    made.why_not = "no ring through all ranks: " + made.graph.why_not;
+    return made;
+  }
+  if (is_nccl_p2p(call.collective)) {
+    choose_p2p(call, made);
+  } else {
+    choose_cell(call, made);
+  }
+  if (!made.why_not.empty()) return made;
+  made.work = nccl_work(call.collective, call.bytes, made.algorithm, made.protocol, made.machine,
+                        made.graph, call.version);
+  if (call.channels > 0) made.work.channels = call.channels;
+  if (call.threads > 0) made.work.threads = call.threads;
+  return made;
+}
+
+std::string explain(const NcclCall& call, const NcclChoice& choice) {
+  const NcclMachine& machine = choice.machine;
+  std::string text = fmt::format("NCCL 2.{} for {} of {} on {} ranks, {} node{}\n", call.version,
+                                 to_string(call.collective), size_text(call.bytes), machine.ranks,
+                                 machine.nodes, machine.nodes == 1 ? "" : "s");
+  if (!choice.graph.why_not.empty()) return text + "  " + choice.why_not + "\n";
+  text += fmt::format("  graph: {} channel{} of {:g} GB/s, {} blocks at most{}\n",
+                      choice.graph.channels, choice.graph.channels == 1 ? "" : "s",
+                      choice.graph.rate_gbps, nccl_blocks(choice.graph),
+                      choice.graph.same_order ? ", all in one order" : "");
+  if (choice.graph.nvls_channels > 0) {
+    text += fmt::format("  NVLS graph: {} channels of {:g} GB/s\n", choice.graph.nvls_channels,
+                        choice.graph.nvls_rate_gbps);
+  }
+  const bool has_table = !choice.cells.empty() && call.version >= 5;
+  if (has_table) {
+    text += fmt::format("  {:<15} {:<7} {:>12} {:>16} {:>12}\n", "algorithm", "proto",
+                        "latency (us)", "bandwidth (GB/s)", "time (us)");
+  }
+  for (const NcclCell& cell : choice.cells) {
+    const bool is_ruled_out = !cell.why_not.empty();
+    const bool is_chosen = choice.why_not.empty() && cell.algorithm == choice.algorithm &&
+                           cell.protocol == choice.protocol;
+    if (is_ruled_out && !is_chosen) {
+      if (cell.why_not == "Simple only") continue;
+      text += fmt::format("  {:<15} {:<7} {}\n", to_string(cell.algorithm),
+                          to_string(cell.protocol), cell.why_not);
+    } else if (has_table) {
+      text += fmt::format("  {:<15} {:<7} {:>12.2f} {:>16.2f} {:>12.2f}{}\n",
+                          to_string(cell.algorithm), to_string(cell.protocol), cell.latency_s * 1e6,
+                          cell.gbps, cell.time_s * 1e6, is_chosen ? "  chosen" : "");
+    }
+  }
+  if (!choice.why_not.empty()) return text + "  " + choice.why_not + "\n";
+  const char* why = call.algorithm || call.protocol ? "as asked for"
+                    : choice.cells.empty()          ? "sends and receives have no table"
+                    : call.version < 5              ? "by the size alone: there is no table"
+                                                    : "the shortest time";
+  text += fmt::format("  {} with {} ({}): {} channel{}, {} threads", to_string(choice.algorithm),
+                      to_string(choice.protocol), why, choice.work.channels,
+                      choice.work.channels == 1 ? "" : "s", choice.work.threads);
+  if (choice.work.chunk_bytes > 0) {
+    text += fmt::format(", chunks of {}", size_text(choice.work.chunk_bytes));
+  }
+  return text + "\n";
+}
+
+}  // namespace espalier

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/collective.h"
+#include "nccl/graph.h"
+#include "nccl/machine.h"
+#include "nccl/tuner.h"
+#include "nccl/version.h"
+#include "nccl/work.h"
+
+namespace espalier {
+
+/// What NCCL is asked to do.
+struct NcclCall {
+  Collective collective = Collective::allreduce;
+  double bytes = 0;  ///< the whole buffer, as nccl-tests counts it
+  int version = kNewestNccl;
+  /// What the environment forces: NCCL_ALGO, NCCL_PROTO, NCCL_NCHANNELS, NCCL_NTHREADS.
+  std::optional<NcclAlgorithm> algorithm = {};
+  std::optional<NcclProtocol> protocol = {};
+  int channels = 0;  ///< 0: NCCL's own number
+  int threads = 0;   ///< 0: NCCL's own number
+};
+
+/// What it does, and why.
+struct NcclChoice {
+  NcclMachine machine;
+  NcclGraph graph;
+  std::vector<NcclCell> cells;  ///< the tuner's table; empty for sends and receives
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+  NcclProtocol protocol = NcclProtocol::simple;
+  NcclWork work;
+  std::string why_not;  ///< why it can do nothing of what is asked; empty otherwise
+};
+
+/// \pre two ranks or more
+NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement);
+
+/// Whether the collective is made of sends and receives.
+bool is_nccl_p2p(Collective collective);
+
+/// The table and what was chosen, in lines of text: what `--explain` prints.
+std::string explain(const NcclCall& call, const NcclChoice& choice);
+
+}  // namespace espalier

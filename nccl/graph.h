@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nccl/machine.h"
+#include "planner/ring_search.h"
+
+namespace espalier {
+
+/// What NCCL's search finds (NVIDIA/nccl src/graph/search.cc): channels of one rate, before each is
+/// doubled to become two blocks.
+struct NcclGraph {
+  RingKind kind = RingKind::direct;
+  std::vector<Ring>
+      rings;  ///< the orders, one direction each; channel c goes round rings[c % size]
+  int channels = 1;
+  double rate_gbps = 0;       ///< of a channel
+  bool same_order = true;     ///< all channels have one order (NCCL: sameChannels)
+  int nvls_channels = 0;      ///< of the NVLS graph; 0: there is none
+  double nvls_rate_gbps = 0;  ///< of one of these
+  std::string why_not;        ///< why there is no ring; empty otherwise
+
+  double gbps() const { return channels * rate_gbps; }
+  bool is_nvlink() const { return kind == RingKind::direct || kind == RingKind::switched; }
+};
+
+/// Channels (blocks) of a GPU at most.
+inline constexpr int kMaxNcclChannels = 32;
+
+/// Kernels' blocks: every channel of the graph twice.
+int nccl_blocks(const NcclGraph& graph);
+
+/// \pre two ranks or more
+NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
+                     int version);
+
+}  // namespace espalier

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace espalier {
+namespace {
+
+/// What is not known is taken for one of these, as NCCL's tuner takes it for Ampere.
+constexpr int kUnknownCapability = 80;
+
+struct Model {
+  std::string_view start;  ///< of the model's name
+  int capability;
+};
+constexpr std::array kModels = {
+    Model{"gk210", 37}, Model{"k80", 37},    Model{"p100", 60},  Model{"p40", 61},
+    Model{"v100", 70},  Model{"t4", 75},     Model{"a100", 80},  Model{"a800", 80},
+    Model{"a30", 80},   Model{"a40", 86},    Model{"a10", 86},   Model{"a6000", 86},
+    Model{"l40", 89},   Model{"l4", 89},     Model{"h100", 90},  Model{"h800", 90},
+    Model{"h20", 90},   Model{"h200", 90},   Model{"gh200", 90}, Model{"b200", 100},
+    Model{"b100", 100}, Model{"gb200", 100}, Model{"b300", 103}, Model{"gb300", 103}};
+
+NcclGpuEra era_of(int capability) {
+  if (capability < 80) return NcclGpuEra::volta;
+  if (capability < 90) return NcclGpuEra::ampere;
+  return capability < 100 ? NcclGpuEra::hopper : NcclGpuEra::blackwell;
+}
+
+/// By the links between its sockets, and its model.
+NcclCpu cpu_of(const Topology& machine) {
+  for (const Link& link : machine.links) {
+    if (link.kind.starts_with("if_")) return NcclCpu::amd;
+    if (link.kind == "xbus" || link.kind == "nvlink_c2c") return NcclCpu::other;
+  }
+  for (const Node& node : machine.nodes) {
+    if (node.kind != NodeKind::cpu) continue;
+    if (node.model.starts_with("epyc")) return NcclCpu::amd;
+    if (node.model.starts_with("power")) return NcclCpu::other;
+  }
+  return NcclCpu::intel;
+}
+
+/// NICs that a GPU reaches without passing a CPU, or that are on the GPU fabric itself.
+bool reaches_nic(const Topology& machine, NodeId gpu) {
+  std::set<NodeId> seen = {gpu};
+  std::vector<NodeId> open = {gpu};
+  while (!open.empty()) {
+    const NodeId here = open.back();
+    open.pop_back();
+    for (const Link& link : machine.links) {
+      if (link.a != here && link.b != here) continue;
+      const NodeId next = link.a == here ? link.b : link.a;
+      const NodeKind kind = machine.node(next).kind;
+      if (kind == NodeKind::nic || kind == NodeKind::fabric) return true;
+      if (kind == NodeKind::pcie_switch && seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return false;
+}
+
+/// Nodes in NCCL's sense: hosts, joined where a GPU fabric joins their GPUs.
+int count_nodes(const Router& router, const Placement& placement) {
+  std::map<int, NodeId> first_of_host;
+  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+    first_of_host.try_emplace(placement.machine_of_rank[rank], placement.ranks[rank]);
+  }
+  std::vector<NodeId> heads;
+  for (const auto& [unused, gpu] : first_of_host) {
+    const bool is_joined = std::ranges::any_of(heads, [&](NodeId head) {
+      const Route* route = router.route(head, gpu);
+      return route != nullptr && route->kind == RouteKind::gpu_fabric;
+    });
+    if (!is_joined) heads.push_back(gpu);
+  }
+  return std::max<int>(1, static_cast<int>(heads.size()));
+}
+
+void find_nics(const Router& router, const Placement& placement, NcclMachine& machine) {
+  const Topology& topology = router.topology();
+  const int host = placement.machine_of_rank.front();
+  for (LinkId id = 0; id < static_cast<LinkId>(topology.links.size()); ++id) {
+    const Link& link = topology.link(id);
+    if (link.link_class != LinkClass::network) continue;
+    for (const NodeId end : {link.a, link.b}) {
+      const Node& node = topology.node(end);
+      // A link between hosts without NICs is one, too.
+      if (node.host != host || node.kind == NodeKind::fabric) continue;
+      double gbps = link.gbps * link.count;
+      for (const Link& other : topology.links) {
+        const bool is_bus = other.link_class == LinkClass::host &&
+                            (other.a == end || other.b == end) && node.kind == NodeKind::nic;
+        // NCCL counts 12 of the 15.75 GB/s of PCIe 3 (src/graph/topo.h: PCI_BW), others in
+        // proportion.
+        if (is_bus) gbps = std::min(gbps, other.gbps * other.count * 12 / 15.75);
+      }
+      ++machine.nics;
+      machine.nics_gbps += gbps;
+      machine.nic_gbps = machine.nics == 1 ? gbps : std::min(machine.nic_gbps, gbps);
+    }
+  }
+}
+
+}  // namespace
+
+int compute_capability(const std::string& model) {
+  if (model.starts_with("sm")) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(model.data() + 2, model.data() + model.size(), value);
+    if (error == std::errc() && end == model.data() + model.size()) return value;
+  }
+  const Model* best = nullptr;
+  for (const Model& known : kModels) {
+    const bool is_longer = best == nullptr || known.start.size() > best->start.size();
+    if (model.starts_with(known.start) && is_longer) best = &known;
+  }
+  return best == nullptr ? 0 : best->capability;
+}
+
+bool is_amd_gpu(const std::string& model) {
+  return model.starts_with("mi") || model.starts_with("gfx");
+}
+
+double nccl_link_gbps(const std::string& kind, int capability, int version) {
+  // src/graph/topo.h at 2.6, 2.10, 2.18, 2.20 and later. The versions between that are not listed
+  // have the value before.
+  if (kind == "nvlink1") return 18;
+  if (kind == "nvlink2" || kind == "nvlink3") {
+    if (capability >= 86 && capability < 90) return 12;
+    return version < 10 ? 21 : version < 18 ? 22 : 20;
+  }
+  if (kind == "nvlink4") return version < 20 ? 20 : 20.6;
+  if (kind == "nvlink5") return version < 20 ? 20 : version < 23 ? 20.6 : 40.1;
+  if (kind == "xgmi2") return 36;  // ROCm/rccl src/graph/topo.h
+  if (kind == "xgmi3") return 48;
+  return 0;
+}
+
+NcclMachine nccl_machine(const Router& router, const Placement& placement) {
+  const Topology& topology = router.topology();
+  NcclMachine machine;
+  machine.ranks = static_cast<int>(placement.ranks.size());
+  machine.nodes = count_nodes(router, placement);
+  machine.ranks_per_node = std::max(1, machine.ranks / machine.nodes);
+  machine.cpu = cpu_of(topology);
+  for (const NodeId gpu : placement.ranks) {
+    const std::string& model = topology.node(gpu).model;
+    machine.is_amd = machine.is_amd || is_amd_gpu(model);
+    const int known = compute_capability(model);
+    const int capability = known == 0 ? kUnknownCapability : known;
+    machine.alike = machine.alike && (machine.capability == 0 || machine.capability == capability);
+    machine.capability =
+        machine.capability == 0 ? capability : std::min(machine.capability, capability);
+  }
+  machine.era = era_of(machine.capability);
+  if (machine.nodes > 1) {
+    find_nics(router, placement, machine);
+    machine.near_nics = std::ranges::all_of(placement.ranks,
+                                            [&](NodeId gpu) { return reaches_nic(topology, gpu); });
+  }
+  for (const Node& node : topology.nodes) {
+    if (!node.combines) continue;
+    (node.kind == NodeKind::nvswitch ? machine.switches_combine : machine.network_combines) = true;
+  }
+  return machine;
+}
+
+}  // namespace espalier

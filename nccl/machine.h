@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "topologies/placement.h"
+
+namespace espalier {
+
+/// The rows of the tuner's tables: Volta and what came before, Ampere (and what is not known),
+/// Hopper, Blackwell.
+enum class NcclGpuEra : std::uint8_t { volta, ampere, hopper, blackwell };
+enum class NcclCpu : std::uint8_t { intel, amd, other };
+
+/// A machine and the ranks on it as NCCL's topology detection sees them (NVIDIA/nccl
+/// src/graph/topo.cc, paths.cc).
+struct NcclMachine {
+  int ranks = 1;
+  int nodes = 1;           ///< hosts, or GPU fabrics that join several of them (MNNVL)
+  int ranks_per_node = 1;  ///< the average, rounded down
+  int capability = 0;      ///< least compute capability of the GPUs: 70, 80, 90; 80 where unknown
+  bool is_amd = false;
+  bool alike = true;  ///< all GPUs have one compute capability
+  NcclGpuEra era = NcclGpuEra::ampere;
+  NcclCpu cpu = NcclCpu::intel;
+  bool near_nics = true;          ///< no CPU between any GPU and its nearest NIC (path PXB)
+  bool switches_combine = false;  ///< NVSwitches that add up and multicast: NVLS
+  bool network_combines = false;  ///< a switch of the network that adds up: collnet
+  double nics_gbps = 0;  ///< of the node's NICs together, one direction; 0 without a network
+  double nic_gbps = 0;   ///< of one
+  int nics = 0;          ///< of a node
+};
+
+NcclMachine nccl_machine(const Router& router, const Placement& placement);
+
+/// "v100-sxm2": 70. Also "sm86". 0 where the model is not known.
+int compute_capability(const std::string& model);
+bool is_amd_gpu(const std::string& model);
+
+/// What NCCL counts for one link of a GPU's fabric, in GB/s: the rate at which kernels store over
+/// it (src/graph/topo.h). 0 where the kind is not one of NCCL's.
+double nccl_link_gbps(const std::string& kind, int capability, int version);
+
+}  // namespace espalier

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+/// Versions of NCCL 2 whose rules are known, by their minor number: 18 is 2.18.
+inline constexpr int kOldestNccl = 4;
+inline constexpr int kNewestNccl = 30;
+
+/// The algorithms that NCCL's tuner chooses from; `p2p` is what its send and receive calls do, of
+/// which alltoall, gather, scatter and sendrecv are made.
+enum class NcclAlgorithm : std::uint8_t {
+  ring,
+  tree,
+  collnet_direct,
+  collnet_chain,
+  nvls,
+  nvls_tree,
+  pat,
+  p2p
+};
+enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
+
+/// "ring", "nvls_tree"; "ll".
+std::string_view to_string(NcclAlgorithm algorithm);
+std::string_view to_string(NcclProtocol protocol);
+const std::vector<NcclAlgorithm>& all_nccl_algorithms();
+const std::vector<NcclProtocol>& all_nccl_protocols();
+
+/// The minor number of the first version that has the algorithm.
+int first_version_of(NcclAlgorithm algorithm);
+
+}  // namespace espalier

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace espalier {
+namespace {
+
+constexpr double kKib = 1024;
+
+// A step of the FIFO in bytes of data (src/include/device.h), and how many steps a chunk has.
+constexpr double kSimpleStep = 512 * kKib;
+constexpr double kLlStep = 32 * kKib;
+constexpr double kOldLlStep = 16 * kKib;  // 2.4
+constexpr double kLl128Step = 562.5 * kKib;
+constexpr int kStepsOfChunk = 4;
+
+/// A channel carries no less traffic than this, from 2.22 on.
+constexpr double kLeastTraffic = 16 * kKib;
+
+/// Peers send at least this much on a channel.
+constexpr double kLeastPart = 64 * kKib;
+
+bool is_allreduce(Collective collective) { return collective == Collective::allreduce; }
+
+/// Bytes that a thread should have, so that another channel is worth it.
+double threshold(NcclAlgorithm algorithm, NcclProtocol protocol, int ranks) {
+  if (protocol == NcclProtocol::simple) return 64;
+  if (protocol == NcclProtocol::ll128) return 8;
+  return algorithm == NcclAlgorithm::ring ? 8.0 * ranks : 8;
+}
+
+/// Fewer channels, and then fewer threads, as long as there is too little for all.
+void narrow(double bytes, double per_thread, NcclWork& work) {
+  while (bytes < work.channels * work.threads * per_thread) {
+    if (work.channels >= 2) {
+      --work.channels;
+    } else if (work.threads % 128 == 0) {
+      work.threads /= 2;
+    } else {
+      break;
+    }
+  }
+}
+
+double step_bytes(NcclProtocol protocol, int version) {
+  if (protocol == NcclProtocol::simple) return kSimpleStep;
+  if (protocol == NcclProtocol::ll128) return kLl128Step;
+  return version < 5 ? kOldLlStep : kLlStep;
+}
+
+/// Of a tree of `depth` levels of which every block has `bytes` in all.
+double tree_chunk(double bytes, NcclProtocol protocol, const NcclMachine& machine, int channels) {
+  const double of_channel = bytes / channels;
+  const double levels = std::log2(machine.nodes);
+  if (protocol == NcclProtocol::ll) return kLlStep;
+  double chunk = protocol == NcclProtocol::simple ? kSimpleStep : kLl128Step;
+  const auto shrink = [&](double rounds, double least_kib) {
+    while (of_channel < rounds * chunk && chunk > least_kib * kKib) chunk /= 2;
+  };
+  const double per_node = machine.ranks_per_node;
+  if (protocol == NcclProtocol::simple) {
+    const double depth = per_node - 1 + std::floor(levels);
+    shrink(8 * depth, 128);
+    shrink(4 * depth, 64);
+    shrink(depth, 32);
+    return chunk;
+  }
+  const double steps = 1 + levels + 0.1 * per_node;
+  shrink(64 * steps / per_node, 128);
+  shrink(16 * steps / per_node, 32);
+  return chunk;
+}
+
+double ring_chunk(Collective collective, NcclProtocol protocol, int version) {
+  const double step = step_bytes(protocol, version);
+  const bool is_bulk = protocol == NcclProtocol::simple;
+  return is_bulk && !info(collective).rooted ? kStepsOfChunk * step : step;
+}
+
+NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
+                  const NcclMachine& machine, const NcclGraph& graph) {
+  // A power of two of blocks, each of which serves up to eight pairs.
+  int blocks = 1;
+  while (blocks < nccl_blocks(graph)) blocks *= 2;
+  NcclWork work;
+  const bool is_pair = collective == Collective::sendrecv;
+  const int peers = is_pair ? 1 : std::max(1, machine.ranks - 1);
+  const double per_peer = bytes / (is_pair                              ? 1
+                                   : collective == Collective::alltoall ? machine.ranks * 1.0
+                                                                        : peers);
+  const int most = std::max(1, blocks / (is_pair ? 1 : machine.ranks));
+  work.channels = std::clamp(static_cast<int>(per_peer / kLeastPart), 1, most);
+  work.chunk_bytes = protocol == NcclProtocol::ll ? kLlStep
+                     : graph.is_nvlink()          ? kSimpleStep
+                                                  : kSimpleStep / 4;
+  return work;
+}
+
+}  // namespace
+
+int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
+                      int version) {
+  if (version < 5) return 256;
+  if (protocol == NcclProtocol::ll128) return 640;
+  const bool is_narrow = graph.gbps() <= 12;
+  return algorithm == NcclAlgorithm::ring && protocol == NcclProtocol::simple && is_narrow ? 256
+                                                                                           : 512;
+}
+
+NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
+                   NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
+                   int version) {
+  if (algorithm == NcclAlgorithm::p2p) {
+    return p2p_work(collective, bytes, protocol, machine, graph);
+  }
+  NcclWork work;
+  work.channels = nccl_blocks(graph);
+  work.most_threads = most_nccl_threads(algorithm, protocol, graph, version);
+  work.threads = work.most_threads;
+  if (algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree) {
+    const bool is_blackwell = machine.era == NcclGpuEra::blackwell;
+    work.channels = is_blackwell ? (machine.nodes > 1 ? 32 : 24) : 16;
+    return work;
+  }
+  if (version < 5 && protocol == NcclProtocol::simple) {
+    work.channels = nccl_blocks(graph);  // 2.4: always all of them
+  } else {
+    narrow(bytes, threshold(algorithm, protocol, machine.ranks), work);
+  }
+  if (version >= 22) {
+    const double traffic = bytes * (is_allreduce(collective) ? 2 : 1);
+    const double most = std::ceil(traffic / kLeastTraffic);
+    work.channels = std::max(1, std::min(work.channels, static_cast<int>(std::min(most, 1e6))));
+  }
+  if (algorithm == NcclAlgorithm::tree) {
+    work.chunk_bytes = tree_chunk(bytes, protocol, machine, work.channels);
+  } else {
+    work.chunk_bytes = ring_chunk(collective, protocol, version);
+  }
+  const bool is_bulk = protocol == NcclProtocol::simple;
+  if (is_bulk) work.slices = info(collective).rooted || algorithm == NcclAlgorithm::tree ? 1 : 2;
+  if (!is_bulk && version < 20) {
+    work.align_bytes = work.threads * (protocol == NcclProtocol::ll ? 8.0 : 30.0);
+  } else if (!is_bulk) {
+    work.align_bytes = 16;
+  }
+  return work;
+}
+
+}  // namespace espalier

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/collective.h"
+#include "nccl/graph.h"
+#include "nccl/version.h"
+
+namespace espalier {
+
+/// How NCCL divides a call among blocks, and each block's part into chunks (NVIDIA/nccl
+/// src/enqueue.cc, src/collectives/device/*.h, src/include/device.h).
+struct NcclWork {
+  int channels = 1;
+  int threads = 512;       ///< of a block that move data
+  int most_threads = 512;  ///< for which the rates of blocks hold
+  int slices = 1;          ///< of an op, at most
+  double chunk_bytes = 0;  ///< of a channel, passed on at once
+  double align_bytes = 1;  ///< a shorter chunk of the last round is rounded up to these
+};
+
+/// \pre `bytes` is the whole buffer
+NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
+                   NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
+                   int version);
+
+/// The threads that a block of an algorithm and protocol has at most.
+int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
+                      int version);
+
+}  // namespace espalier
