@@ -80,6 +80,9 @@ const std::vector<OptionSpec>& all_options() {
        "append answers to FILE as they are found, and reuse those it already has"},
       {"--show-links", "N", WordKind::free, false, "draw the N busiest links (of the fastest run)"},
       {"--critical-path", "", WordKind::flag, false, "print the critical path of the fastest run"},
+      {"--explain", "", WordKind::flag, false,
+       "print what the library decides for each size of algorithm nccl, and why: its tuner's "
+       "table"},
       {"--show-buckets", "", WordKind::flag, false,
        "list the buckets of the fastest run, and when each was exchanged"},
       {"--show-trees", "N", WordKind::free, false, "draw the N heaviest trees"},

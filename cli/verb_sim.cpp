@@ -3,6 +3,7 @@
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
+#include "core/words.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
 #include "sim/simulator.h"
@@ -17,6 +18,18 @@ std::string trace_of(Study& study, const Outcome& outcome) {
   return trace_json(study.ask(query));
 }
 
+/// What libraries decide, once for every size.
+void print_explanations(const Console& console, Study& study, const std::vector<Query>& queries) {
+  for (const Query& query : queries) {
+    const std::string text = study.explain(query);
+    if (text.empty()) continue;
+    console.out << "#\n";
+    for (const std::string& line : split(text, '\n')) {
+      if (!line.empty()) console.out << "# " << line << '\n';
+    }
+  }
+}
+
 int run_sim(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
@@ -24,12 +37,14 @@ int run_sim(Arguments& arguments, const Console& console) {
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
   const ExportTarget target = read_export(arguments);
+  const bool explains = arguments.flag("--explain");
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && target.path != "-";
   const Answers answers = simulate_table(console, study, sweep.queries(), print);
+  if (print && explains) print_explanations(console, study, sweep.queries());
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   const Outcome* best = answers.best();
   if (print && best != nullptr) {
@@ -80,7 +95,8 @@ const Verb& sim_verb() {
        {"--to"},
        {"--instances", "auto"},
        {"--show-links"},
-       {"--critical-path"}},
+       {"--critical-path"},
+       {"--explain"}},
       {{"sim --topology dgx1-v100", "every allreduce on a DGX-1, 1 GiB"},
        {"sim --topology dgx1-v100 --gpus 0-5 --size 4KiB..1GiB --algorithm ring",
         "one algorithm on six of its GPUs, from small to large messages"},

@@ -158,6 +158,29 @@ Room room_in_node(const RingSet& set, const Router& counted, const NcclMachine& 
   return {gbps, gbps, 0};
 }
 
+/// Rings that use every link among eight GPUs, each joined to each, once in either direction. A
+/// search finds them; two directions of fewer rings leave one link of every GPU idle, and RCCL
+/// leaves none.
+constexpr int kMeshRanks = 8;
+constexpr int kMeshRings[kMeshRanks - 1][kMeshRanks] = {
+    {0, 7, 6, 4, 1, 2, 3, 5}, {0, 5, 7, 4, 6, 2, 1, 3}, {0, 4, 3, 7, 5, 2, 6, 1},
+    {0, 3, 2, 7, 1, 6, 5, 4}, {0, 6, 3, 4, 2, 5, 1, 7}, {0, 2, 4, 7, 3, 1, 5, 6},
+    {0, 1, 4, 5, 3, 6, 7, 2}};
+
+bool is_mesh(const Router& counted, const Placement& placement) {
+  if (placement.ranks.size() != kMeshRanks) return false;
+  for (const NodeId a : placement.ranks) {
+    for (const NodeId b : placement.ranks) {
+      if (a == b) continue;
+      const auto hop = counted.hop(a, b);
+      const bool is_fabric =
+          hop && counted.topology().link(hop->link).link_class == LinkClass::gpu_fabric;
+      if (!is_fabric) return false;
+    }
+  }
+  return true;
+}
+
 /// Channels of the best rate.
 void search_rates(const NcclMachine& machine, const Room& inside, int version, NcclGraph& graph) {
   const int limit = version >= 26 ? kMaxNcclChannels : kMaxNcclChannels / 2;
@@ -228,7 +251,7 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
     graph.rings.push_back(ring);
     if (set.both_ways) graph.rings.push_back(ring.reversed());
   }
-  graph.same_order = graph.rings.size() == 1 || set.kind == RingKind::network;
+  graph.same_order = graph.rings.size() == 1;
   Placement node = placement;
   RingSet inside = set;
   if (set.kind == RingKind::network) {
@@ -241,8 +264,16 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
   if (machine.nodes > 1 && node.ranks.size() > 1) graph.kind = inside.kind;
   search_rates(machine, room, version, graph);
   if (machine.is_amd && machine.nodes == 1 && set.kind == RingKind::direct) {
+    if (is_mesh(counted, placement)) {
+      graph.rings.clear();
+      for (const auto& order : kMeshRings) {
+        graph.rings.push_back(
+            {{std::begin(order), std::end(order)}, std::vector<int>(kMeshRanks, -1)});
+      }
+    }
     graph.channels = static_cast<int>(graph.rings.size()) * kAmdChannelsPerRing;
     graph.rate_gbps = room.widest_gbps / kAmdChannelsPerRing;
+    graph.same_order = false;
   }
   search_nvls(machine, counted, node, version, graph);
   return graph;

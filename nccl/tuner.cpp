@@ -298,7 +298,7 @@ class Tuner {
         return tree_gbps(protocol) / 2;
       case NcclAlgorithm::nvls:
       case NcclAlgorithm::nvls_tree:
-        return nvls_gbps() * ring_share;
+        return version_ < 23 ? nvls_gbps() : nvls_gbps() * ring_share;
       case NcclAlgorithm::pat:
         return graph_gbps() * ring_share;
       default:
@@ -367,6 +367,19 @@ class Tuner {
   Hardware inside_;
 };
 
+/// RCCL on GPUs joined by xGMI: rings, under LL for less than this. Fitted on its allgather on 8
+/// MI300X (17 to 19 us up to 256 KiB, 33 us from 512 KiB on); the other collectives are an
+/// estimate.
+constexpr double kRcclLlBytes = 512 * 1024;
+
+void choose_as_rccl(double bytes, std::vector<NcclCell>& cells) {
+  const auto protocol = bytes < kRcclLlBytes ? NcclProtocol::ll : NcclProtocol::simple;
+  for (NcclCell& cell : cells) {
+    if (!cell.why_not.empty() || cell.algorithm != NcclAlgorithm::ring) continue;
+    if (cell.protocol != protocol) cell.time_s += 1;
+  }
+}
+
 /// LL up to a size for each thread of each channel, else Simple; trees between nodes up to a size
 /// (NCCL 2.4: src/enqueue.cc, ncclTreeThreshold of src/init.cc).
 void choose_without_table(Collective collective, double bytes, const NcclMachine& machine,
@@ -394,14 +407,17 @@ void choose_without_table(Collective collective, double bytes, const NcclMachine
   const auto algorithm = by_tree ? NcclAlgorithm::tree : NcclAlgorithm::ring;
   for (NcclCell& cell : cells) {
     if (!cell.why_not.empty()) continue;
-    if (cell.algorithm == algorithm && cell.protocol == protocol) {
-      cell.time_s = 0;
-      continue;
-    }
-    cell.time_s = kNever;
+    // Of what the environment may ask for, the algorithm first and then the protocol that sizes
+    // decide on come before others.
+    const bool is_other_algorithm = cell.algorithm != algorithm;
+    const bool is_other_protocol = cell.protocol != protocol;
+    cell.time_s = (is_other_algorithm ? 2 : 0) + (is_other_protocol ? 1 : 0);
     cell.gbps = 0;
-    cell.why_not = cell.algorithm != algorithm ? "beyond the size of that algorithm"
-                                               : "beyond the size of that protocol";
+    if (is_other_algorithm) {
+      cell.why_not = "beyond the size of that algorithm";
+    } else if (is_other_protocol) {
+      cell.why_not = "beyond the size of that protocol";
+    }
   }
 }
 
@@ -418,6 +434,7 @@ std::vector<NcclCell> nccl_cells(Collective collective, double bytes, const Nccl
     }
   }
   if (version < 5) choose_without_table(collective, bytes, machine, graph, cells);
+  if (machine.is_amd) choose_as_rccl(bytes, cells);
   return cells;
 }
 

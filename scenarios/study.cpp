@@ -164,6 +164,14 @@ const AlgorithmChoice& Study::choice(const std::string& algorithm) {
   return cache_->choice(algorithm);
 }
 
+std::string Study::explain(const Query& query) {
+  if (is_chooser(query.algorithm)) return {};
+  const AlgorithmChoice& asked = choice(query.algorithm);
+  if (!is_library(asked)) return {};
+  const BuildRequest request = request_for(query, machine(query));
+  return espalier::explain(asked, request);
+}
+
 const TuningTable* Study::tuning_table(const Query& query) {
   const auto file = tuning_file(query.algorithm);
   if (!file) return nullptr;

@@ -127,6 +127,10 @@ class Study {
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
+  /// Why a library decides as it does about a query that names one (Algorithm::explain), in lines
+  /// of text; empty for all others, and where the library can do nothing.
+  std::string explain(const Query& query);
+
   /// The table of "tuned:FILE", read once; null for other queries. Throws what `read_tuning` does,
   /// and Error{usage} when it is for another number of ranks.
   const TuningTable* tuning_table(const Query& query);
