@@ -156,7 +156,9 @@ std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labe
   std::int64_t left = kMostLookedAt;
   // An allreduce is a reduction, too: those that promise more come first.
   std::vector<CollectiveInfo> collectives(all_collectives().begin(), all_collectives().end());
-  std::ranges::stable_partition(collectives, [](const CollectiveInfo& one) { return !one.rooted; });
+  // Clang 14, which builds the fuzz targets, does not take that of std::ranges.
+  std::stable_partition(collectives.begin(), collectives.end(),
+                        [](const CollectiveInfo& one) { return !one.rooted; });
   for (const CollectiveInfo& collective : collectives) {
     if (is_label_known && collective.id == labelled.collective) continue;
     for (const int root : roots_of(collective.id, labelled.ranks)) {

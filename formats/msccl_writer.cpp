@@ -61,13 +61,14 @@ class Wiring {
       blocks_.push_back({op.at, op.lane});
       receives_itself_.push_back(false);
     }
-    Block& block = blocks_[entry->second];
+    const std::size_t number = entry->second;
+    Block& block = blocks_[number];
     for_each_transfer(program_, op, [&](PlaceId from, PlaceId to) {
       if (from == op.at) {
         block.send = to;
       } else {
         block.recv = from;
-        receives_itself_[entry->second] = true;
+        receives_itself_[number] = true;
       }
     });
   }

@@ -166,8 +166,7 @@ class Shifts {
 class Layout {
  public:
   Layout(const Plan& plan, const MscclppRun& run, const Contract& contract)
-      : plan_(plan),
-        run_(run),
+      : run_(run),
         block_(block_units(contract)),
         shifts_(plan.gpus.size()),
         stride_(largest(plan, Plan::Buffer::scratch) * run.split + block_) {
@@ -236,7 +235,6 @@ class Layout {
     return operand(given.rank, Buffer::tmp, begin);
   }
 
-  const Plan& plan_;
   const MscclppRun& run_;
   std::int64_t block_;
   std::vector<Shifts> shifts_;

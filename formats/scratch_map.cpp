@@ -47,8 +47,9 @@ void ScratchMap::place() {
   // Chunks of the same position come one block after the other, so that looking begins where it
   // last ended.
   std::map<std::pair<PlaceId, std::int64_t>, std::int64_t> tried;
-  for (const auto& [key, chunks] : chunks_) {
-    const auto& [place, turn] = key;
+  for (const auto& one : chunks_) {
+    const std::set<std::int64_t>& chunks = one.second;
+    const auto& [place, turn] = one.first;
     std::vector<bool>& used = taken[place];
     const std::int64_t first = *chunks.begin() + turn;
     std::int64_t& from = tried[{place, first % block_}];
@@ -65,7 +66,7 @@ void ScratchMap::place() {
       if (unit >= used.size()) used.resize(unit + 1, false);
       used[unit] = true;
     }
-    shifts_[key] = shift;
+    shifts_[one.first] = shift;
   }
 }
 

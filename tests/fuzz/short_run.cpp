@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A short run of a fuzz target without libFuzzer: its seeds, then mutations of them made with a
-// printed seed. ESPALIER_FUZZ_SEED and ESPALIER_FUZZ_RUNS change which and how many.
+// printed seed. ESPALIER_FUZZ_SEED and ESPALIER_FUZZ_RUNS change which and how many. Folders behind
+// --corpus are those of ESPALIER_CORPUS, where that is set: their files are seeds, too.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -54,14 +57,45 @@ std::string mutate(std::string input, const std::vector<std::string>& seeds,
   return input;
 }
 
+/// Of the corpus: reading longer files as often as there are mutations takes minutes.
+constexpr std::size_t kMaxMutatedBytes = 16384;
+
+std::vector<std::string> files_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path());
+  }
+  // Which mutations are made depends on the order.
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> texts;
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return texts;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* const corpus = std::getenv("ESPALIER_CORPUS");
   std::vector<std::string> seeds;
+  std::size_t long_ones = 0;
+  bool is_of_corpus = false;
   for (int i = 1; i < argc; ++i) {
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    if (std::string(argv[i]) == "--corpus") {
+      is_of_corpus = true;
+    } else if (!is_of_corpus) {
+      for (std::string& text : files_in(argv[i])) seeds.push_back(std::move(text));
+    } else if (corpus != nullptr) {
+      for (std::string& text : files_in(std::filesystem::path(corpus) / argv[i])) {
+        if (text.size() <= kMaxMutatedBytes) {
+          seeds.push_back(std::move(text));
+        } else {
+          run(text);
+          ++long_ones;
+        }
+      }
     }
   }
   if (seeds.empty()) {
@@ -70,7 +104,8 @@ int main(int argc, char** argv) {
   }
   const unsigned long seed = from_environment("ESPALIER_FUZZ_SEED", 1);
   const unsigned long runs = from_environment("ESPALIER_FUZZ_RUNS", 20000);
-  std::printf("seed %lu, %lu mutations of %zu seeds\n", seed, runs, seeds.size());
+  std::printf("seed %lu, %lu mutations of %zu seeds; %zu longer files as they are\n", seed, runs,
+              seeds.size(), long_ones);
   for (const std::string& input : seeds) run(input);
   std::mt19937_64 random(seed);
   for (unsigned long i = 0; i < runs; ++i) run(mutate(seeds[i % seeds.size()], seeds, random));
