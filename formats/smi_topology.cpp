@@ -10,7 +10,6 @@
 #include <optional>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "core/units.h"
@@ -19,6 +18,7 @@
 #include "formats/known_gpus.h"
 #include "formats/machine_parts.h"
 #include "formats/peer_tables.h"
+#include "formats/text_words.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -44,22 +44,13 @@ struct Device {
   std::vector<std::optional<Cell>> cells;  ///< by device
 };
 
-/// Without colours and the like.
-std::string plain(std::string_view text) {
-  static const std::regex kEscapes("\x1b\\[[0-9;]*[A-Za-z]");
-  return std::regex_replace(std::string(text), kEscapes, "");
-}
-
 bool is_gpu_name(std::string_view name) {
   return name.starts_with("GPU") && name.size() > 3 &&
          std::ranges::all_of(name.substr(3), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
+std::vector<std::string> texts_of(const std::vector<std::string_view>& words) {
+  return {words.begin(), words.end()};
 }
 
 /// GPU0GPU1 and PXBNODE, where a paste has lost the tabs, are taken apart.
@@ -67,7 +58,8 @@ std::vector<std::string> pieces_of(const std::string& line) {
   static const std::regex kGlued(
       "(GPU[0-9]+(?=GPU|NIC|mlx|CPU)|(?:NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)"
       "(?=NV[0-9]|PIX|PXB|PHB|NODE|SYS|SOC))");
-  return words_of(std::regex_replace(line, kGlued, "$1 "));
+  const std::string taken_apart = std::regex_replace(line, kGlued, "$1 ");
+  return texts_of(words_of(taken_apart));
 }
 
 std::optional<Cell> cell_of(const std::string& word) {
@@ -92,7 +84,7 @@ class Reader {
       fail(0, fmt::format("the text has {} bytes, more than the {} that are read",
                           given.text.size(), kMaxBytes));
     }
-    for (const std::string& line : split(plain(given.text), '\n')) lines_.push_back(line);
+    for (const std::string& line : split(without_colours(given.text), '\n')) lines_.push_back(line);
   }
 
   Topology read() {
@@ -206,7 +198,7 @@ class Reader {
         }
         continue;
       }
-      std::vector<std::string> words = words_of(lines_[i]);
+      std::vector<std::string> words = texts_of(words_of(lines_[i]));
       if (!in_types || words.empty()) continue;
       if (devices_.empty()) {
         read_header(words);
@@ -424,7 +416,8 @@ class Reader {
 
 bool looks_like_table(std::string_view text) {
   static const std::regex kHeader("(^|\\n)[ \\t]*GPU0[ \\t]*(GPU1|NIC|mlx|CPU|\\r?\\n)");
-  const std::string head = plain(text.substr(0, std::min<std::size_t>(text.size(), 20'000)));
+  const std::string head =
+      without_colours(text.substr(0, std::min<std::size_t>(text.size(), 20'000)));
   return std::regex_search(head, kHeader) && !is_peer_table(text);
 }
 

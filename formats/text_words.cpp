@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/text_words.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -14,7 +15,30 @@ constexpr double kLargestFigure = 1e15;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
+/// Whether a colour or the like begins here.
+bool is_escape(std::string_view text, std::size_t at) {
+  return text[at] == '\x1b' && at + 1 < text.size() && text[at + 1] == '[';
+}
+
+/// Behind the one that begins here: "ESC [", figures, and one letter or the like.
+std::size_t past_escape(std::string_view text, std::size_t at) {
+  for (at += 2; at < text.size() && !(text[at] >= '@' && text[at] <= '~');) ++at;
+  return std::min(at + 1, text.size());
+}
+
 }  // namespace
+
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size();) {
+    if (is_escape(text, i)) {
+      i = past_escape(text, i);
+    } else {
+      plain += text[i++];
+    }
+  }
+  return plain;
+}
 
 std::optional<Figure> parse_figure(std::string_view word) {
   if (word.empty() || word.size() > 30 || word == "-") return std::nullopt;
@@ -49,15 +73,14 @@ std::vector<std::string_view> words_of(std::string_view line) {
   for (std::size_t i = 0; i < line.size();) {
     if (is_blank(line[i])) {
       ++i;
-    } else if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
-      for (i += 2; i < line.size() && !(line[i] >= '@' && line[i] <= '~');) ++i;
-      ++i;
+    } else if (is_escape(line, i)) {
+      i = past_escape(line, i);
     } else {
       const std::size_t begin = i;
       while (i < line.size() && !is_blank(line[i]) && line[i] != '\x1b') ++i;
       words.push_back(line.substr(begin, i - begin));
       // An escape that is no colour would otherwise never be passed.
-      if (i < line.size() && line[i] == '\x1b' && (i + 1 == line.size() || line[i + 1] != '[')) ++i;
+      if (i < line.size() && line[i] == '\x1b' && !is_escape(line, i)) ++i;
     }
   }
   return words;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ std::optional<Figure> parse_figure(std::string_view word);
 /// A whole number within [low, high], written as one.
 std::optional<std::int64_t> parse_whole(std::string_view word, std::int64_t low, std::int64_t high);
 
+/// Without colours and the like.
+std::string without_colours(std::string_view text);
 /// The words of a line, without colours.
 std::vector<std::string_view> words_of(std::string_view line);
 
