@@ -283,8 +283,10 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 Program build(const AlgorithmChoice& choice, BuildRequest request) {
   if (choice.file) {
     if (choice.file->foreign) {
-      for (const std::string& note : choice.file->foreign->notes) {
-        request.notes->push_back(fmt::format("{}: {}", choice.label, note));
+      for (const ForeignNote& note : choice.file->foreign->notes) {
+        const bool is_warning = note.severity == ForeignNote::Severity::warning;
+        request.notes->push_back(
+            fmt::format("{}: {}{}", choice.label, is_warning ? "warning: " : "", note.text));
       }
     }
     return choice.file->program;

@@ -58,10 +58,10 @@ void require_regular(const std::string& path) {
   }
 }
 
-void read_foreign(const Format& format, const std::string& text, ProgramFile& file) {
+void read_foreign(const Format& format, std::string_view text, ProgramFile& file) {
   ForeignProgram foreign = format.read_program({text, file.path});
   if (foreign.verification.ok() && !foreign.has_program) {
-    const std::string why = foreign.notes.empty() ? "" : ": " + foreign.notes.back();
+    const std::string why = foreign.notes.empty() ? "" : ": " + foreign.notes.back().text;
     throw Error(ErrorKind::unsupported, fmt::format("{} can't be run here{}", file.path, why));
   }
   file.program = std::move(foreign.program);
@@ -102,9 +102,12 @@ bool is_program_file(std::string_view word) {
 
 std::shared_ptr<const ProgramFile> read_program_file(const std::string& path) {
   require_regular(path);
+  return program_file_of(read_file(path), path);
+}
+
+std::shared_ptr<const ProgramFile> program_file_of(std::string_view text, const std::string& path) {
   auto file = std::make_shared<ProgramFile>();
   file->path = path;
-  const std::string text = read_file(path);
   const Format* format = recognise_foreign(text, path);
   if (format != nullptr && format->read_program != nullptr) {
     read_foreign(*format, text, *file);
@@ -114,6 +117,14 @@ std::shared_ptr<const ProgramFile> read_program_file(const std::string& path) {
   } else {
     file->program = parse_program(text, path);
   }
+  file->record = record_of(path, file->program);
+  return file;
+}
+
+std::shared_ptr<const ProgramFile> program_file_of(Program program, const std::string& path) {
+  auto file = std::make_shared<ProgramFile>();
+  file->path = path;
+  file->program = std::move(program);
   file->record = record_of(path, file->program);
   return file;
 }

@@ -132,7 +132,7 @@ int show_program(Arguments& arguments, const Console& console, const std::string
   }
   const ForeignProgram foreign = format->read_program({text, file});
   say(console, fmt::format("{}: {}", format->title, printable(foreign.facts)));
-  for (const std::string& note : foreign.notes) say(console, "note: " + printable(note));
+  for (const ForeignNote& note : foreign.notes) say(console, render(note));
   for (Diagnostic problem : foreign.verification.problems) {
     problem.where.file = file;
     say(console, render(problem));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "algorithms/program_file.h"
@@ -24,7 +25,8 @@ struct Verdict {
   std::string facts;
   Verification verification;
   bool readable = true;  ///< else the problems say why it is no program
-  std::vector<std::string> notes = {};
+  std::vector<ForeignNote> notes = {};
+  std::string file = {};  ///< that it is from, or empty
 };
 
 std::string facts_of(const Program& program) {
@@ -78,6 +80,7 @@ Verdict judge(std::string name, const Program& program, const std::optional<Mach
 }
 
 void name_file(const std::string& file, Verdict& verdict) {
+  verdict.file = file;
   for (Diagnostic& problem : verdict.verification.problems) problem.where.file = file;
 }
 
@@ -115,6 +118,16 @@ Verdict judge_file(const std::string& file, const std::optional<Machine>& machin
   return verdict;
 }
 
+/// Makes problems of warnings.
+void take_strictly(Verdict& verdict) {
+  std::vector<Diagnostic>& problems = verdict.verification.problems;
+  if (!problems.empty()) return;
+  for (const ForeignNote& note : verdict.notes) {
+    if (note.severity != ForeignNote::Severity::warning) continue;
+    problems.push_back({"strict", printable(note.text), "", {verdict.file, 0, 0}});
+  }
+}
+
 /// Adds the verdicts; `impossible` gets what was asked for by name and can't be built.
 void judge_algorithms(const std::vector<std::string>& specs, const ProgramRequest& request,
                       const VerifyOptions& options, const Console& console,
@@ -138,6 +151,7 @@ void judge_algorithms(const std::vector<std::string>& specs, const ProgramReques
       verdicts.push_back(
           judge(name, build_program(choice, collective, request), request.machine, options));
       if (choice.file) name_file(choice.file->path, verdicts.back());
+      if (choice.file && choice.file->foreign) verdicts.back().notes = choice.file->foreign->notes;
     }
   }
 }
@@ -151,8 +165,8 @@ void print(const Console& console, const Verdict& verdict) {
     return;
   }
   console.out << styled(console, Style::good, "ok") << "      " << verdict.facts << '\n';
-  for (const std::string& note : verdict.notes) {
-    console.out << "        note: " << printable(note) << '\n';
+  for (const ForeignNote& note : verdict.notes) {
+    console.out << "        " << render(note) << '\n';
   }
   if (!verification.order_consistent) {
     console.out
@@ -215,6 +229,7 @@ int run_verify(Arguments& arguments, const Console& console) {
   }
   DiagnosticList impossible;
   judge_algorithms(specs, request, options, console, verdicts, impossible);
+  if (arguments.flag("--strict")) std::ranges::for_each(verdicts, take_strictly);
   bool ok = true;
   bool readable = true;
   bool any_random = false;
@@ -252,12 +267,15 @@ const Verb& verify_verb() {
       "(- for standard input) or builds those of algorithms. With a machine, each transfer must "
       "have a route there. The exit code is 1 if a rule is broken and 2 if a file is not a "
       "program; the "
-      "others are judged all the same. Results are compared exactly, but for those of very large "
+      "others are judged all the same. A warning says that the runtime of another format would "
+      "refuse a program, hang or do something else, or that this was not ruled out; with --strict "
+      "it is a failure. Results are compared exactly, but for those of very large "
       "programs: random sums stand for their inputs, and the verdict says so.",
       {"FILE", "programs, in the text form that `show` prints or another format", WordKind::file, 0,
        1'000'000},
-      program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--json"}}),
+      program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--strict"}, {"--json"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
+       {"verify theirs.xml plan.json --strict", "and that nothing is known to go wrong in MSCCL"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},
        {"verify --algorithm ring --topology dgx1-v100 --gpus 0-3",
         "also check that every transfer has a route"}},

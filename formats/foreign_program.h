@@ -10,6 +10,18 @@
 
 namespace espalier {
 
+/// What the user of a file should know although it is no error.
+struct ForeignNote {
+  enum class Severity : std::uint8_t {
+    remark,   ///< a guess, or what the file does beside what it says
+    warning,  ///< its runtime would refuse it, hang or do something else, or that was not ruled out
+  };
+  std::string text;
+  Severity severity = Severity::remark;
+};
+/// "note: ..." or "warning: ...", printable.
+std::string render(const ForeignNote& note);
+
 /// A program in another program's file: what it does when the runtime it was written for carries it
 /// out.
 struct ForeignProgram {
@@ -26,7 +38,7 @@ struct ForeignProgram {
   std::string protocol;
   std::int64_t min_bytes = 0;
   std::int64_t max_bytes = -1;
-  std::vector<std::string> notes;  ///< guesses, and what else its user should know
+  std::vector<ForeignNote> notes;
 };
 
 }  // namespace espalier

@@ -9,6 +9,11 @@
 
 namespace espalier {
 
+std::string render(const ForeignNote& note) {
+  const bool is_warning = note.severity == ForeignNote::Severity::warning;
+  return (is_warning ? "warning: " : "note: ") + printable(note.text);
+}
+
 const Format* recognise(std::string_view text) {
   const auto found = std::ranges::find_if(all_formats(), [&](const Format* format) {
     return format->recognises != nullptr && format->recognises(text);

@@ -39,6 +39,8 @@ struct WritingOptions {
 struct Written {
   std::string text;
   std::vector<std::string> notes;
+  /// Ops were staged, divided or put on other lanes, so that it may take another time.
+  bool is_reshaped = false;
 };
 
 /// A format of files, made for or by other programs. One record per file in formats/. What a format

@@ -43,7 +43,7 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : xml_(text, file) {}
 
-  MscclAlgo read(std::vector<std::string>& notes) {
+  MscclAlgo read(std::vector<ForeignNote>& notes) {
     const pugi::xml_node root = xml_.root();
     if (std::string_view(root.name()) != "algo") {
       xml_.problem(root,
@@ -61,8 +61,14 @@ class Reader {
     check_dependencies();
     xml_.problems().throw_if_any();
     for (const auto& [what, count] : ignored_) {
-      notes.push_back(fmt::format("{} element{} {} left out: MSCCL does not know {}", count,
-                                  count == 1 ? "" : "s", what, count == 1 ? "it" : "them"));
+      notes.push_back({fmt::format("{} element{} {} left out: MSCCL does not know {}", count,
+                                   count == 1 ? "" : "s", what, count == 1 ? "it" : "them")});
+    }
+    if (protocol_written_ != algo_.protocol) {
+      notes.push_back({fmt::format("'proto' of <algo> is {}, read as {}: runtimes know Simple, LL "
+                                   "and LL128 in this spelling only, and refuse the file",
+                                   quote(protocol_written_), algo_.protocol),
+                       ForeignNote::Severity::warning});
     }
     return std::move(algo_);
   }
@@ -100,6 +106,7 @@ class Reader {
     algo_.line = xml_.where(root).line;
     algo_.name = attribute(root, "name");
     algo_.protocol = xml_.need(root, "proto").value_or("Simple");
+    protocol_written_ = algo_.protocol;
     const auto known = {"Simple", "LL", "LL128"};
     const auto same = std::ranges::find_if(
         known, [&](const char* one) { return lower_case(one) == lower_case(algo_.protocol); });
@@ -351,6 +358,7 @@ class Reader {
   MscclAlgo algo_;
   bool has_input_ = true;  ///< of the GPU that is being read
   bool has_output_ = true;
+  std::string protocol_written_;
   std::map<std::string, int> ignored_;  ///< elements, by what and where
 };
 
@@ -397,7 +405,7 @@ std::string step_name(const MscclAlgo& algo, int gpu, int block, int step) {
 }
 
 MscclAlgo parse_msccl(std::string_view text, const std::string& file,
-                      std::vector<std::string>& notes) {
+                      std::vector<ForeignNote>& notes) {
   return Reader(text, file).read(notes);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/foreign_program.h"
 #include "ir/collective.h"
 
 namespace espalier {
@@ -103,9 +104,9 @@ struct MscclLimits {
 std::string step_name(const MscclAlgo& algo, int gpu, int block, int step);
 
 /// Throws Error{input} with everything that the runtime's reader would refuse, or that has no
-/// meaning; `notes` gets what was left out.
+/// meaning; `notes` gets what was left out, and what it would refuse although its meaning is clear.
 MscclAlgo parse_msccl(std::string_view text, const std::string& file,
-                      std::vector<std::string>& notes);
+                      std::vector<ForeignNote>& notes);
 /// What `parse_msccl` reads.
 std::string print_msccl(const MscclAlgo& algo);
 

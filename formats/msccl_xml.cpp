@@ -32,18 +32,23 @@ std::string facts_of(const MscclAlgo& algo) {
                      counted(most, "thread block"), counted(number(algo.channels), "channel"));
 }
 
-void note_fifos(const MscclAlgo& algo, const MscclFifos& fifos, std::vector<std::string>& notes) {
+using Severity = ForeignNote::Severity;
+
+/// A file that says it is for no messages so large never meets them.
+void note_fifos(const MscclAlgo& algo, const MscclFifos& fifos, std::vector<ForeignNote>& notes) {
   if (!fifos.hangs_above_bytes) return;
+  const bool is_met = algo.max_bytes < 0 || algo.max_bytes > *fifos.hangs_above_bytes;
   const std::string when =
       *fifos.hangs_above_bytes == 0
           ? fmt::format("it needs FIFOs of {} slots and hangs", fifos.least_slots)
           : fmt::format("it hangs with messages above {}", describe_size(*fifos.hangs_above_bytes));
-  notes.push_back(fmt::format("{} where a connection has {}, as with protocol {} of RCCL", when,
-                              fifos.slots, algo.protocol));
+  notes.push_back({fmt::format("{} where a connection has {}, as with protocol {} of RCCL", when,
+                               fifos.slots, algo.protocol),
+                   is_met ? Severity::warning : Severity::remark});
 }
 
-/// What runtimes have no room for.
-void note_limits(const MscclAlgo& algo, std::vector<std::string>& notes) {
+/// What runtimes have no room for. What only RCCL has no room for runs in the others.
+void note_limits(const MscclAlgo& algo, std::vector<ForeignNote>& notes) {
   using Limits = MscclLimits;
   std::size_t blocks = 0, steps = 0;
   int awaited = 0;
@@ -54,16 +59,18 @@ void note_limits(const MscclAlgo& algo, std::vector<std::string>& notes) {
       for (const MscclAlgo::Step& step : block.steps) awaited = std::max(awaited, step.block);
     }
   }
-  const auto note = [&](std::size_t has, const char* of, int most, const char* who) {
+  const auto note = [&](std::size_t has, const char* of, int most, const char* who = "MSCCL") {
     if (has <= static_cast<std::size_t>(most)) return;
-    notes.push_back(fmt::format("up to {} {}; {} takes {}", has, of, who, most));
+    const bool is_rccl = std::string_view(who) == "RCCL";
+    notes.push_back({fmt::format("up to {} {}; {} takes {}", has, of, who, most),
+                     is_rccl ? Severity::remark : Severity::warning});
   };
-  note(blocks, "thread blocks of a GPU", Limits::kBlocksOfGpu, "MSCCL");
+  note(blocks, "thread blocks of a GPU", Limits::kBlocksOfGpu);
   note(steps, "steps of a thread block", Limits::kStepsOfRccl, "RCCL");
-  note(steps, "steps of a thread block", Limits::kStepsOfBlock, "MSCCL");
-  note(static_cast<std::size_t>(algo.channels), "channels", Limits::kChannels, "MSCCL");
+  note(steps, "steps of a thread block", Limits::kStepsOfBlock);
+  note(static_cast<std::size_t>(algo.channels), "channels", Limits::kChannels);
   note(static_cast<std::size_t>(awaited), "as the number of a thread block that others wait for",
-       Limits::kLastAwaitedBlock, "MSCCL");
+       Limits::kLastAwaitedBlock);
 }
 
 ForeignProgram read(const FormatText& given) {
@@ -87,18 +94,19 @@ ForeignProgram read(const FormatText& given) {
   const MscclFifos fifos = fifos_of(steps);
   note_fifos(algo, fifos, foreign.notes);
   if (!verdict.contract) {
-    foreign.notes.push_back("its results were not compared: what it does is no collective of ours");
+    foreign.notes.push_back(
+        {"its results were not compared: what it does is no collective of ours"});
     return foreign;
   }
   if (!msccl_collective(algo.label)) {
-    foreign.notes.push_back(fmt::format("labelled {}; what it does is {}", algo.label,
-                                        to_string(verdict.contract->collective)));
+    foreign.notes.push_back({fmt::format("labelled {}; what it does is {}", algo.label,
+                                         to_string(verdict.contract->collective))});
   }
   auto program = msccl_program(steps, *verdict.contract, fifos.least_slots);
   if (!program) {
     foreign.notes.push_back(
-        "it takes chunks to other positions of the message, which only messages do that divide "
-        "evenly: it can be verified, but not simulated");
+        {"it takes chunks to other positions of the message, which only messages do that divide "
+         "evenly: it can be verified, but not simulated"});
     return foreign;
   }
   foreign.program = std::move(*program);
@@ -159,7 +167,7 @@ void require_same(const std::string& text, const Program& program,
   const std::int64_t units = program.contract.units;
   CHECK(bytes_of_transfers(back.program, units) == bytes_of_transfers(program, units));
   CHECK(back.program.contract.collective == program.contract.collective);
-  for (const std::string& note : back.notes) notes.push_back(note);
+  for (const ForeignNote& note : back.notes) notes.push_back(note.text);
 }
 
 /// Nobody is to call it for messages with which it hangs.
@@ -215,12 +223,15 @@ Written write(const Program& program, const WritingOptions& options) {
   written.text = print_msccl(*algo);
   std::size_t most = 0;
   for (const MscclAlgo::Gpu& gpu : algo->gpus) most = std::max(most, gpu.blocks.size());
-  written.notes.push_back(
-      fmt::format("{} of a GPU at most, {}; message sizes must be multiples of {} elements",
-                  counted(most, "thread block"),
-                  counted(static_cast<std::size_t>(algo->channels), "channel"), algo->chunks));
+  written.notes.push_back(fmt::format(
+      "{} of a GPU at most, {}{}", counted(most, "thread block"),
+      counted(static_cast<std::size_t>(algo->channels), "channel"),
+      algo->chunks == 1
+          ? ""
+          : fmt::format("; message sizes must be multiples of {} elements", algo->chunks)));
   note_scratch(*algo, written.notes);
   for (const std::string& change : lowered.changes) written.notes.push_back(change);
+  written.is_reshaped = !lowered.changes.empty();
   require_same(written.text, program, written.notes);
   return written;
 }

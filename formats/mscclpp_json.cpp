@@ -22,7 +22,7 @@ bool recognises(std::string_view text) {
 }
 
 ForeignProgram read_program(const FormatText& text) {
-  std::vector<std::string> notes;
+  std::vector<ForeignNote> notes;
   const MscclppPlan plan = read_mscclpp_plan(text, notes);
   ForeignProgram made = mscclpp_program(plan, text.file);
   made.notes.insert(made.notes.begin(), notes.begin(), notes.end());

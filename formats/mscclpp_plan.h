@@ -63,6 +63,7 @@ struct MscclppPlan {
     bool has_data = false;
     bool signals = false;  ///< a put that also signals
     bool flushes = false;
+    bool relaxed = false;  ///< a signal or wait that promises no order of data
   };
 
   struct Op {

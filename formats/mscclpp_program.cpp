@@ -24,6 +24,8 @@ constexpr std::size_t kMaxGpusTriedAgain = 256;
 constexpr int kMaxRootsTried = 64;
 constexpr std::size_t kMaxNopNotes = 4;
 
+using Severity = ForeignNote::Severity;
+
 class Judge {
  public:
   Judge(const Plan& plan, const std::string& file)
@@ -46,6 +48,7 @@ class Judge {
         judge_order(first_of(contracts));
       }
     }
+    if (problems.empty()) note_relaxed_signals(contracts);
     note_oddities();
     for (Diagnostic& problem : problems) problem.where = {file_, 0, 0};
     made_.has_program &= made_.verification.ok();
@@ -66,7 +69,7 @@ class Judge {
           {"R1", contracts.misfit, "correct the chunk counts or 'collective'", {}});
     } else {
       made_.notes.push_back(
-          fmt::format("what its results should be is not known, since {}", contracts.misfit));
+          {fmt::format("what its results should be is not known, since {}", contracts.misfit)});
     }
   }
 
@@ -132,7 +135,7 @@ class Judge {
         const auto races = only(verify(*as_is).problems, {"R6"}, true);
         problems.insert(problems.end(), races.begin(), races.end());
       } else {
-        made_.notes.emplace_back(
+        warn(
             "chunks of scratch that hold different parts of the message in turn are too many for "
             "races between these to be looked for");
       }
@@ -162,9 +165,9 @@ class Judge {
     }
     if (found.ok()) {
       made_.notes.push_back(
-          fmt::format("the plan does not name its root: rank {} is the one for "
-                      "which it is right",
-                      layout.program.contract.root));
+          {fmt::format("the plan does not name its root: rank {} is the one for "
+                       "which it is right",
+                       layout.program.contract.root)});
     }
   }
 
@@ -200,9 +203,9 @@ class Judge {
       made_.program = std::move(layout.program);
       return;
     }
-    made_.notes.emplace_back(
-        "it is labelled sendrecv, but does not send from every rank to the next one, as "
-        "Espalier's sendrecv does: its results are not checked");
+    made_.notes.push_back(
+        {"it is labelled sendrecv, but does not send from every rank to the next one, as "
+         "Espalier's sendrecv does: its results are not checked"});
     judge_order(contract);
   }
 
@@ -219,16 +222,51 @@ class Judge {
     report(only(verify(*as_is).problems, {"R7", "R8"}, false));
   }
 
+  /// Memory models promise nothing of what relaxed signals announce: says what would go wrong if
+  /// they ordered no data.
+  void note_relaxed_signals(const MscclppContracts& contracts) {
+    bool any = false;
+    for_each_op([&](const Plan::Op& op) { any |= op.type->relaxed; });
+    if (!any) return;
+    const MscclppRun apart = run_mscclpp_plan(plan_, RelaxedSignals::order_nothing);
+    const bool same_order =
+        std::ranges::equal(apart.moves, run_.moves, {}, &MscclppMove::after, &MscclppMove::after);
+    if (same_order && apart.early_ends.empty()) return;
+    std::vector<Diagnostic> problems;
+    if (!same_order) {
+      const auto contract =
+          made_.has_program ? std::optional(made_.program.contract) : first_of(contracts);
+      const auto as_is = lay_out_as_is(plan_, apart, contract);
+      if (!as_is) {
+        warn(
+            "relaxed signals are taken to order data; the plan has too many chunks for what "
+            "depends "
+            "on that to be looked for");
+        return;
+      }
+      problems = only(verify(*as_is).problems, {"R6"}, true);
+      name(problems);
+    }
+    problems.insert(problems.end(), apart.early_ends.begin(), apart.early_ends.end());
+    if (problems.empty()) return;
+    warn(
+        fmt::format("relaxed signals are taken to order data, which they do not promise; without "
+                    "that: {}{}",
+                    problems.front().message,
+                    problems.size() == 1 ? "" : fmt::format(", and {} more", problems.size() - 1)));
+  }
+
+  void warn(std::string text) { made_.notes.push_back({std::move(text), Severity::warning}); }
+
   void note_oddities() {
-    std::vector<std::string>& notes = made_.notes;
     const std::vector<std::string> nops = missing_mscclpp_nops(plan_);
-    for (std::size_t k = 0; k < nops.size() && k < kMaxNopNotes; ++k) notes.push_back(nops[k]);
+    for (std::size_t k = 0; k < nops.size() && k < kMaxNopNotes; ++k) warn(nops[k]);
     if (nops.size() > kMaxNopNotes) {
-      notes.push_back(
+      warn(
           fmt::format("nops or flushes are missing in {} more places", nops.size() - kMaxNopNotes));
     }
     if (run_.lost_signals > 0 && run_.stuck.empty()) {
-      notes.push_back(fmt::format(
+      warn(fmt::format(
           "{} never awaited: the next launch finds {} there",
           run_.lost_signals == 1 ? "1 signal is" : fmt::format("{} signals are", run_.lost_signals),
           run_.lost_signals == 1 ? "it" : "them"));
@@ -240,9 +278,8 @@ class Judge {
   void note_zero_chunks() {
     for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
       if (plan_.gpus[g].chunks[0] != 0 && plan_.gpus[g].chunks[1] != 0) continue;
-      made_.notes.push_back(
-          fmt::format("gpu {}: {} is 0, by which the executor of MSCCL++ 0.9 divides: it dies", g,
-                      plan_.gpus[g].chunks[0] == 0 ? "'input_chunks'" : "'output_chunks'"));
+      warn(fmt::format("gpu {}: {} is 0, by which the executor of MSCCL++ 0.9 divides: it dies", g,
+                       plan_.gpus[g].chunks[0] == 0 ? "'input_chunks'" : "'output_chunks'"));
       return;
     }
   }
@@ -273,26 +310,26 @@ class Judge {
         swapped += op.sources[k].index != op.targets[k].index;
       }
     });
-    std::vector<std::string>& notes = made_.notes;
     if (other_operators > 0) {
-      notes.push_back(fmt::format("'reduce_op' of {} is not sum, but MSCCL++ 0.9 does not read it",
-                                  counted(other_operators, "op")));
+      warn(fmt::format("'reduce_op' of {} is not sum, but MSCCL++ 0.9 does not read it",
+                       counted(other_operators, "op")));
     }
     if (swapped > 0) {
-      notes.push_back(
+      warn(
           fmt::format("{} copied from another index than to; get of MSCCL++ 0.9 takes "
                       "one offset for the other, so it works for equal ones only",
                       swapped == 1 ? "a slice is" : fmt::format("{} slices are", swapped)));
     }
     if (packets > 0 && plan_.protocol != "LL") {
-      notes.push_back(fmt::format(
+      warn(fmt::format(
           "{} packets, but the protocol is {}: packets need LL, which "
           "doubles the scratch for their flags",
           packets == 1 ? "1 op uses" : fmt::format("{} ops use", packets), plan_.protocol));
     }
     if (pipelines > 0) {
-      notes.push_back(fmt::format("the body of {} is taken once, for the whole of its chunks",
-                                  counted(pipelines, "pipeline")));
+      made_.notes.push_back(
+          {fmt::format("the body of {} is taken once, for the whole of its chunks",
+                       counted(pipelines, "pipeline"))});
     }
   }
 

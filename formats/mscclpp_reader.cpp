@@ -40,7 +40,7 @@ std::string describe_path(const std::vector<JsonStep>& path) {
 
 class Reader {
  public:
-  Reader(const FormatText& text, std::vector<std::string>& notes)
+  Reader(const FormatText& text, std::vector<ForeignNote>& notes)
       : json_(text.text, text.file, describe_path), notes_(notes) {
     refuse_older_generations(json_);
   }
@@ -57,7 +57,7 @@ class Reader {
     for (std::size_t i = 0; i < gpus->size(); ++i) read_blocks((*gpus)[i], static_cast<int>(i));
     json_.problems().throw_if_any();
     for (const auto& [key, count] : words_.unread()) {
-      notes_.push_back(fmt::format("{} is not read ({})", key, counted(count, "time")));
+      notes_.push_back({fmt::format("{} is not read ({})", key, counted(count, "time"))});
     }
     return std::move(plan_);
   }
@@ -291,7 +291,7 @@ class Reader {
   }
 
   JsonText json_;
-  std::vector<std::string>& notes_;
+  std::vector<ForeignNote>& notes_;
   Plan plan_;
   std::vector<std::vector<MscclppRemoteBuffer>> remote_;
   MscclppWords words_{json_};
@@ -300,7 +300,7 @@ class Reader {
 
 }  // namespace
 
-MscclppPlan read_mscclpp_plan(const FormatText& text, std::vector<std::string>& notes) {
+MscclppPlan read_mscclpp_plan(const FormatText& text, std::vector<ForeignNote>& notes) {
   return Reader(text, notes).read();
 }
 

@@ -43,7 +43,8 @@ void for_each_op(const Plan::ThreadBlock& block, int gpu, int number, Visit&& vi
 
 class Runner {
  public:
-  explicit Runner(const Plan& plan) : plan_(plan) {
+  Runner(const Plan& plan, RelaxedSignals relaxed)
+      : plan_(plan), relaxed_orders_(relaxed == RelaxedSignals::order_data) {
     for (const auto type : {Plan::Channel::memory, Plan::Channel::port}) {
       ends_[static_cast<std::size_t>(type)] = other_ends(plan, type);
     }
@@ -254,7 +255,7 @@ class Runner {
       const Knowledge known = snapshot(number);
       for (const Key& key : released_by(*step.op, step.place.gpu)) {
         Counter& counter = counters_[key];
-        counter.release(number, known);
+        counter.release(number, orders(*step.op) ? known : counter.released_last(number));
         wake(counter.waiting);
       }
       ++block.next;
@@ -267,6 +268,8 @@ class Runner {
     waiting.clear();
   }
 
+  bool orders(const Plan::Op& op) const { return relaxed_orders_ || !op.type->relaxed; }
+
   bool acquire(int number, Block& block, const Step& step) {
     const std::vector<Key> keys = acquired_by(*step.op, step.place.gpu);
     for (; block.part < keys.size(); ++block.part) {
@@ -275,7 +278,8 @@ class Runner {
         counter.waiting.push_back(number);
         return false;
       }
-      counter.acquire(number, block.known);
+      Knowledge none;
+      counter.acquire(number, orders(*step.op) ? block.known : none);
       block.known.erase(number);
     }
     return true;
@@ -458,6 +462,7 @@ class Runner {
   }
 
   const Plan& plan_;
+  const bool relaxed_orders_;
   std::array<std::vector<std::vector<MscclppEnd>>, 4> ends_;
   std::vector<Block> blocks_;
   std::vector<int> first_block_;  ///< of each GPU
@@ -471,6 +476,8 @@ class Runner {
 
 }  // namespace
 
-MscclppRun run_mscclpp_plan(const MscclppPlan& plan) { return Runner(plan).run(); }
+MscclppRun run_mscclpp_plan(const MscclppPlan& plan, RelaxedSignals relaxed) {
+  return Runner(plan, relaxed).run();
+}
 
 }  // namespace espalier

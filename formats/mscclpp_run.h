@@ -37,8 +37,13 @@ struct MscclppRun {
   std::int64_t lost_signals = 0;       ///< that nobody waits for
 };
 
-/// \pre `plan` was read without problems. Throws Error{input} where slices are too fine for a
-/// program's units.
-MscclppRun run_mscclpp_plan(const MscclppPlan& plan);
+/// Whether relaxed signals and waits order data as the others do.
+enum class RelaxedSignals : std::uint8_t { order_data, order_nothing };
+
+/// \pre `plan` was read without problems. Moves are the same, in the same order, whatever relaxed
+/// signals do: only `after` and `early_ends` depend on that. Throws Error{input} where slices are
+/// too fine for a program's units.
+MscclppRun run_mscclpp_plan(const MscclppPlan& plan,
+                            RelaxedSignals relaxed = RelaxedSignals::order_data);
 
 }  // namespace espalier

@@ -41,6 +41,13 @@ struct MscclppCounter {
     ++free;
   }
 
+  /// What came with the thread block's last release; nothing before its first.
+  MscclppKnowledge released_last(int block) const {
+    const auto releaser = releasers.find(block);
+    if (releaser == releasers.end() || releaser->second.done.empty()) return {};
+    return releaser->second.done.back();
+  }
+
   /// What is certain for a thread block that has acquired once more: of n tokens that were there,
   /// at most so many are initial ones and other releasers'; the rest are this releaser's first.
   void acquire(int block, MscclppKnowledge& known) {

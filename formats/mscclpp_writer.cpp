@@ -201,7 +201,7 @@ std::vector<std::vector<Said>> by_lane(const Program& program) {
 
 /// The guard of the writer: a plan that would not do what the program does is never handed out.
 void read_back(const Program& program, const std::string& text) {
-  std::vector<std::string> notes;
+  std::vector<ForeignNote> notes;
   const ForeignProgram back =
       mscclpp_program(read_mscclpp_plan({text, "the plan written"}, notes), "the plan written");
   CHECK(back.verification.ok() && back.has_program && notes.empty());
@@ -283,6 +283,7 @@ void write_in_parts(const Program& program, const WritingOptions& options, Writt
           most, kMscclppOps));
     }
     written.notes.insert(written.notes.end(), notes.begin(), notes.end());
+    written.is_reshaped |= most > 0;
     return;
   }
 }
@@ -300,6 +301,7 @@ Written write_mscclpp_plan(const Program& program, const WritingOptions& options
   if (staged > 0) {
     written.notes.push_back(
         fmt::format("{} of other GPUs come to scratch first", counted(staged, "operand")));
+    written.is_reshaped = true;
   }
   if (!options.protocol.empty() && lower_case(options.protocol) != "simple") {
     written.notes.push_back(

@@ -104,9 +104,9 @@ class ProgramMaker {
     }
     std::ranges::sort(order);
     for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i].second] = static_cast<int>(i);
-    result_.notes.push_back(stated.size() == all.size()
-                                ? "ranks are in the order of the file's"
-                                : "ranks are in the order of the GPUs' device numbers");
+    result_.notes.push_back({stated.size() == all.size()
+                                 ? "ranks are in the order of the file's"
+                                 : "ranks are in the order of the GPUs' device numbers"});
   }
 
   void build(const NcclGraph& graph) {
@@ -145,14 +145,14 @@ class ProgramMaker {
 
   void add_notes(const NcclGraph& ring) {
     const std::size_t channels = ring.channels.size();
-    result_.notes.push_back(
-        fmt::format("the file has channels as they were before NCCL doubled them: its logs show up "
-                    "to {} where this program has {}",
-                    2 * channels, counted(channels, "lane")));
+    result_.notes.push_back({fmt::format(
+        "the file has channels as they were before NCCL doubled them: its logs show up "
+        "to {} where this program has {}",
+        2 * channels, counted(channels, "lane"))});
     if (std::ranges::any_of(ring.channels, &NcclGraph::Channel::has_net)) {
       result_.notes.push_back(
-          "channels begin and end at network cards, where rings over several hosts go on; this "
-          "program closes them over the GPUs of the file alone");
+          {"channels begin and end at network cards, where rings over several hosts go on; this "
+           "program closes them over the GPUs of the file alone"});
     }
     std::vector<std::string> others;
     for (const NcclGraph& graph : file_.graphs) {
@@ -160,10 +160,11 @@ class ProgramMaker {
       others.push_back(fmt::format("{} ({})", graph.id, pattern_name(graph.pattern)));
     }
     if (!others.empty()) {
-      result_.notes.push_back(fmt::format(
-          "the other graphs of the file are no part of the program: {}", join(others, ", ")));
+      result_.notes.push_back({fmt::format(
+          "the other graphs of the file are no part of the program: {}", join(others, ", "))});
     }
-    result_.notes.push_back("GB/s and classes of paths are not in a program: the machine has them");
+    result_.notes.push_back(
+        {"GB/s and classes of paths are not in a program: the machine has them"});
   }
 
   const FormatText& given_;

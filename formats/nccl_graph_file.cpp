@@ -51,8 +51,8 @@ class Reader {
 
  private:
   void unknown(pugi::xml_node node) {
-    found_.notes.push_back(fmt::format("{}:{}: {} in {} is not read", file_, xml_.where(node).line,
-                                       element_name(node), element_name(node.parent())));
+    found_.notes.push_back({fmt::format("{}:{}: {} in {} is not read", file_, xml_.where(node).line,
+                                        element_name(node), element_name(node.parent()))});
   }
 
   int need_whole(pugi::xml_node node, const char* name, const XmlRange& range) {
@@ -99,8 +99,8 @@ class Reader {
     const std::string type = xml_.need(node, name).value_or("");
     if (!type.empty() && std::ranges::count(kTypes, type) == 0) {
       found_.notes.push_back(
-          fmt::format("{}:{}: '{}' is {}, which is no class of paths that is known", file_,
-                      xml_.where(node).line, name, quote(type)));
+          {fmt::format("{}:{}: '{}' is {}, which is no class of paths that is known", file_,
+                       xml_.where(node).line, name, quote(type))});
     }
     return type;
   }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/foreign_program.h"
+
 namespace espalier {
 
 /// What NCCL's search found (src/graph/search.cc), as its graph files hold it. Private to the room.
@@ -46,7 +48,7 @@ std::string_view pattern_name(int pattern);
 
 struct NcclGraphs {
   std::vector<NcclGraph> graphs;
-  std::vector<std::string> notes;  ///< what was not read
+  std::vector<ForeignNote> notes;  ///< what was not read
 };
 /// Throws Error{input} with everything that is wrong with the text.
 NcclGraphs read_nccl_graphs(std::string_view text, const std::string& file);

@@ -181,6 +181,7 @@ Written write_nccl_graph(const Program& program, const WritingOptions& options) 
                   counted(rings.size(), "channel"))};
   if (!finder.are_equal()) {
     written.notes.push_back("rings carry unequal parts of the message; NCCL gives all the same");
+    written.is_reshaped = true;
   }
   if (info(program.contract.collective).rooted) {
     written.notes.push_back("the last hop of each ring is one that the program does not use");

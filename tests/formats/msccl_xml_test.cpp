@@ -16,6 +16,7 @@
 #include "ir/print.h"
 #include "tests/error_of.h"
 #include "tests/formats/msccl_machine.h"
+#include "tests/formats/notes_of.h"
 
 namespace espalier {
 namespace {
@@ -100,7 +101,7 @@ TEST(MscclXml, MessagesBecomeOps) {
             "r0.out[1] <- r1.out[1]\n");
   EXPECT_TRUE(verify(foreign.program).ok());
   EXPECT_EQ(foreign.program.lines.size(), 4U);
-  EXPECT_THAT(foreign.notes, ElementsAre());
+  EXPECT_THAT(notes_of(foreign), ElementsAre());
   MscclMachine machine(halves());
   EXPECT_TRUE(machine.is_right(2, 0, 7));
 }
@@ -147,16 +148,32 @@ std::string all_at_first(int messages, int count) {
 
 TEST(MscclXml, FifosThatAreTooShortAreNoted) {
   // Two slots of Simple hold two messages, not three; the machine of the test agrees.
-  EXPECT_THAT(read(all_at_first(2, 1)).notes, ElementsAre());
-  EXPECT_THAT(read(all_at_first(3, 1)).notes,
-              ElementsAre(HasSubstr("needs FIFOs of 3 slots and hangs")));
+  EXPECT_THAT(notes_of(read(all_at_first(2, 1))), ElementsAre());
+  EXPECT_THAT(notes_of(read(all_at_first(3, 1))),
+              ElementsAre(HasSubstr("warning: it needs FIFOs of 3 slots and hangs")));
   EXPECT_TRUE(MscclMachine(all_at_first(3, 1)).is_right(3, 0, 1));
   EXPECT_FALSE(MscclMachine(all_at_first(3, 1)).is_right(2, 0, 1));
   // Messages of four chunks go chunk by chunk once a chunk is more than half a slot: four pieces in
   // two slots. A slot is 2 MiB, so above 2 MiB / 2 for a chunk, of which there are eight.
   const ForeignProgram four = read(all_at_first(1, 4));
   EXPECT_TRUE(four.verification.ok());
-  EXPECT_THAT(four.notes, ElementsAre(HasSubstr("it hangs with messages above 8MiB")));
+  EXPECT_THAT(notes_of(four), ElementsAre(HasSubstr("warning: it hangs with messages above 8MiB")));
+  // Nobody calls it for such messages where the file says that it is for none.
+  std::string bounded = all_at_first(1, 4);
+  bounded.insert(bounded.find(" coll="), " minBytes=\"0\" maxBytes=\"8388608\"");
+  EXPECT_THAT(notes_of(read(bounded)),
+              ElementsAre(HasSubstr("note: it hangs with messages above 8MiB")));
+}
+
+TEST(MscclXml, ProtocolsAreSpeltAsRuntimesReadThem) {
+  std::string text = halves();
+  const std::string proto = "proto=\"Simple\"";
+  ASSERT_NE(text.find(proto), std::string::npos);
+  text.replace(text.find(proto), proto.size(), "proto=\"simple\"");
+  EXPECT_EQ(read(text).protocol, "Simple");
+  EXPECT_THAT(notes_of(read(text)),
+              ElementsAre("warning: 'proto' of <algo> is 'simple', read as Simple: runtimes know "
+                          "Simple, LL and LL128 in this spelling only, and refuse the file"));
 }
 
 TEST(MscclXml, WrongLabelsAreFound) {
@@ -171,7 +188,7 @@ TEST(MscclXml, WrongLabelsAreFound) {
   EXPECT_THAT(problems(read(algo("allreduce", 2, false, {gpu(0), gpu(1)}))),
               HasSubstr("labelled allreduce, but what it does is alltoall"));
   const ForeignProgram custom = read(algo("custom", 2, false, {gpu(0), gpu(1)}));
-  EXPECT_THAT(custom.notes, ElementsAre("labelled custom; what it does is alltoall"));
+  EXPECT_THAT(notes_of(custom), ElementsAre("note: labelled custom; what it does is alltoall"));
   EXPECT_EQ(custom.program.contract.collective, Collective::alltoall);
 }
 
@@ -181,7 +198,7 @@ TEST(MscclXml, CustomAlgorithmsAreWhatTheyDo) {
   text.replace(text.find("allreduce"), 9, "custom");
   const ForeignProgram foreign = read(text);
   EXPECT_EQ(foreign.program.contract.collective, Collective::allreduce);
-  EXPECT_THAT(foreign.notes, ElementsAre("labelled custom; what it does is allreduce"));
+  EXPECT_THAT(notes_of(foreign), ElementsAre("note: labelled custom; what it does is allreduce"));
 }
 
 TEST(MscclXml, RootsAreFound) {
@@ -279,7 +296,7 @@ TEST(MscclXml, PublicFilesAreReadAsExpected) {
     ASSERT_TRUE(foreign.has_program);
     EXPECT_TRUE(verify(foreign.program).ok());
     EXPECT_EQ(foreign.program.ranks(), expected["header"]["ngpus"].get<int>());
-    std::vector<std::string> ignored;
+    std::vector<ForeignNote> ignored;
     const MscclAlgo algo = parse_msccl(text, name, ignored);
     EXPECT_EQ(fifos_of(MscclSteps(algo)).least_slots, mode["smallest_fifo_depth"].get<int>());
   }

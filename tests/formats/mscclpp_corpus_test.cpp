@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 std::string report(const ForeignProgram& foreign) {
   std::string text = foreign.facts;
   for (const Diagnostic& problem : foreign.verification.problems) text += "\n" + render(problem);
-  for (const std::string& note : foreign.notes) text += "\nnote: " + note;
+  for (const ForeignNote& note : foreign.notes) text += "\n" + render(note);
   return text;
 }
 

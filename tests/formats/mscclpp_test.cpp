@@ -14,6 +14,7 @@
 #include "ir/verify.h"
 #include "tests/error_of.h"
 #include "tests/formats/mscclpp_format.h"
+#include "tests/formats/notes_of.h"
 
 namespace espalier {
 namespace {
@@ -32,7 +33,7 @@ std::string said(const json& plan) {
     const ForeignProgram foreign = read(plan);
     std::string text;
     for (const Diagnostic& problem : foreign.verification.problems) text += render(problem) + "\n";
-    for (const std::string& note : foreign.notes) text += "note: " + note + "\n";
+    for (const ForeignNote& note : foreign.notes) text += render(note) + "\n";
     return text;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::input);
@@ -130,7 +131,7 @@ TEST(Mscclpp, BecomesAProgram) {
   ASSERT_TRUE(foreign.has_program);
   EXPECT_EQ(foreign.program.ops.size(), 2U);
   EXPECT_TRUE(verify(foreign.program).ok());
-  EXPECT_THAT(foreign.notes, ElementsAre());
+  EXPECT_THAT(notes_of(foreign), ElementsAre());
 }
 
 TEST(Mscclpp, FindsADeadlock) {
@@ -240,7 +241,40 @@ TEST(Mscclpp, ABodyOfAPipelineIsTakenOnce) {
                          {"ops", json::array({put})}};
   const ForeignProgram foreign = read(piped);
   EXPECT_TRUE(foreign.has_program);
-  EXPECT_THAT(foreign.notes, ElementsAre(HasSubstr("body of 1 pipeline is taken once")));
+  EXPECT_THAT(notes_of(foreign),
+              ElementsAre(HasSubstr("note: the body of 1 pipeline is taken once")));
+}
+
+/// Those that greet, before any data has moved, announce nothing.
+TEST(Mscclpp, RelaxedSignalsThatDataDependOnAreWarnedOf) {
+  json relaxed = pair();
+  for (int g = 0; g < 2; ++g) {
+    ops_of(relaxed, g)[5] = control("rlxsignal");
+    ops_of(relaxed, g)[6] = control("rlxwait");
+  }
+  const ForeignProgram foreign = read(relaxed);
+  EXPECT_TRUE(foreign.has_program);
+  EXPECT_THAT(notes_of(foreign),
+              ElementsAre("warning: relaxed signals are taken to order data, which they do not "
+                          "promise; without that: gpu 0 may end before gpu 1, threadblock 0, op 3 "
+                          "has written its result: none of its thread blocks waits for that, and "
+                          "1 more"));
+  // A wait that is not relaxed gains nothing from a signal that is.
+  json half = pair();
+  for (int g = 0; g < 2; ++g) ops_of(half, g)[5] = control("rlxsignal");
+  EXPECT_EQ(notes_of(read(half)), notes_of(foreign));
+  // What a GPU passes on after a relaxed wait races with what comes.
+  const auto third = [](const char* signal, const char* wait) {
+    return plan(
+        "allreduce", false, {1, 1, 1},
+        {{{data("put", {local("i", 0)}, {remote(kScratch, 0)}), nop(), control(signal),
+           control(wait), nop(), data("re", {local("i", 0), local("s", 0)}, {local("o", 0)})}},
+         {{data("put", {local("i", 0)}, {remote(kScratch, 0)}), nop(), control(signal),
+           control(wait), nop(), data("re", {local("i", 0), local("s", 0)}, {local("o", 0)})}}});
+  };
+  EXPECT_THAT(notes_of(read(third("signal", "wait"))), ElementsAre());
+  EXPECT_THAT(notes_of(read(third("rlxsignal", "rlxwait"))),
+              ElementsAre(HasSubstr("threadblock 0, op 5 (re): reads r1.tmp[0]")));
 }
 
 TEST(Mscclpp, ScratchMayHoldAnyChunkInTurn) {

@@ -17,6 +17,7 @@
 #include "formats/nccl_graph_file.h"
 #include "ir/chunk.h"
 #include "tests/error_of.h"
+#include "tests/formats/notes_of.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 #include "topologies/route.h"
@@ -94,9 +95,9 @@ TEST(NcclGraph, RingsAreAnAllreduce) {
   EXPECT_EQ(
       foreign.facts,
       "NCCL graphs: ring: 2 channels over 4 GPUs, 21 GB/s each (NVL), 12.5 between hosts (PIX)");
-  EXPECT_THAT(foreign.notes, AllOf(Contains(HasSubstr("before NCCL doubled them: its logs show up "
-                                                      "to 4")),
-                                   Contains(HasSubstr("device numbers"))));
+  EXPECT_THAT(notes_of(foreign),
+              AllOf(Contains(HasSubstr("before NCCL doubled them: its logs show up to 4")),
+                    Contains(HasSubstr("device numbers"))));
 }
 
 TEST(NcclGraph, RanksSystemsAndCards) {
@@ -104,8 +105,8 @@ TEST(NcclGraph, RanksSystemsAndCards) {
       ring("<channel><net dev=\"0x5\"/><gpu dev=\"0x0\" rank=\"2\"/><gpu dev=\"0x100000000000000\" "
            "rank=\"0\"/><gpu dev=\"1\" rank=\"1\"/><net dev=\"5\"/></channel>\n"));
   EXPECT_EQ(hops(foreign.program, 0), "0>1 1>2 2>0");
-  EXPECT_THAT(foreign.notes, AllOf(Contains("ranks are in the order of the file's"),
-                                   Contains(HasSubstr("begin and end at network cards"))));
+  EXPECT_THAT(notes_of(foreign), AllOf(Contains("note: ranks are in the order of the file's"),
+                                       Contains(HasSubstr("begin and end at network cards"))));
   const NcclGraphs graphs = read_nccl_graphs(ring(channel({"0x200000000000007", "3"})), "x");
   const NcclGraph::Device first = graphs.graphs[0].channels[0].devices[0];
   EXPECT_EQ(first.system, 2U);
