@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends.h"
+#include "cli/nccl_tests_output.h"
 #include "cli/sim_table.h"
 #include "cli/table_notes.h"
 #include "cli/text.h"
@@ -59,16 +60,9 @@ std::string measured(const Outcome& outcome) {
 
 std::string row(const Outcome& out_of_place, const Outcome& in_place) {
   const Outcome& any = out_of_place.ran() ? out_of_place : in_place;
-  const Query& query = any.query;
-  const CollectiveInfo& collective = info(query.collective);
-  const auto type_size = static_cast<std::int64_t>(size_of(query.run.type));
-  std::int64_t count = any.report.message_bytes / type_size;
-  if (collective.blocked) count /= any.ranks;
-  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}", any.report.message_bytes, count,
-                     to_string(query.run.type),
-                     collective.reduces ? to_string(query.run.op) : std::string_view("none"),
-                     collective.rooted ? query.root : -1, measured(out_of_place),
-                     measured(in_place));
+  const MeasuredRow row = row_of(any);
+  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}", row.bytes, row.count, row.type,
+                     row.redop, *row.root, measured(out_of_place), measured(in_place));
 }
 
 /// Which algorithms were chosen for the rows, where they were: the table itself has no column for

@@ -21,7 +21,7 @@ const std::vector<OptionSpec>& all_options() {
   static const std::vector<OptionSpec> options = {
       {"--topology", "T", WordKind::topology, false,
        "the machine: NAME, NAME:nodes=N, NAME:nvlink2.gbps=x2 (a what-if), a YAML file, "
-       "NCCL's topology XML, or ring:n=8"},
+       "a file of NCCL or nvidia-smi (see list formats), or ring:n=8"},
       {"--measured", "FILE", WordKind::file, false,
        "output of nccl-tests or rccl-tests to compare with, text or JSON"},
       {"--gpus", "LIST", WordKind::free, false, "its GPUs that are ranks: 0,1,4, 0-7 or all"},
@@ -95,8 +95,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--format", "FORMAT", WordKind::free, false,
        "of --output: yaml, or nccl-csv[:VERSION] for the example tuner plugin of that NCCL"},
       {"--export", "FILE", WordKind::file, false,
-       "write the program of the fastest run as another program reads it, by the ending of FILE: "
-       ".xml for MSCCL, .json for MSCCL++, .esp for the text form"},
+       "write the program (of sim and exec: that of the fastest run) as another program reads it, "
+       "by the ending of FILE: .xml for MSCCL, .json for MSCCL++, .esp for the text form"},
       {"--to", "FORMAT", WordKind::format, false,
        "the format to write, where the ending of the file does not say it"},
       {"--instances", "N", WordKind::free, false,
@@ -105,9 +105,13 @@ const std::vector<OptionSpec>& all_options() {
       {"--output", "FILE", WordKind::file, false,
        "write the tuning table or topology as YAML; - for standard output instead of the text"},
       {"--exact", "", WordKind::flag, false, "compare results exactly, however large the program"},
+      {"--strict", "", WordKind::flag, false, "take warnings for failures, with exit code 1"},
       {"--seed", "N", WordKind::free, false, "seed for random sums; unless given, drawn at random"},
       {"--json", "FILE", WordKind::file, false,
        "write the results as JSON; - for standard output instead of the text"},
+      {"--nccl-tests", "FILE", WordKind::file, false,
+       "write the table of one algorithm as the JSON of nccl-tests (its -J); - for standard output "
+       "instead of the text"},
       {"--csv", "FILE", WordKind::file, false,
        "write the rows as CSV; - for standard output instead of the text"},
       {"--claims", "FILE", WordKind::file, false,
@@ -210,6 +214,8 @@ const Synonyms& option_synonyms() {
       {"--iterations", "--iters"},
       {"-w", "--warmup"},
       {"--warmup_iters", "--warmup"},
+      {"-J", "--nccl-tests"},
+      {"--output_file", "--nccl-tests"},
       {"-d", "--dtype"},
       {"--datatype", "--dtype"},
       {"-o", "--op"},

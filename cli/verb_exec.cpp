@@ -6,6 +6,7 @@
 
 #include "cli/exec_table.h"
 #include "cli/exporting.h"
+#include "cli/nccl_tests_output.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -58,6 +59,7 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const ExportTarget target = read_export(arguments);
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
@@ -69,7 +71,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep);
-  const bool print = json != "-" && target.path != "-";
+  const bool print = json != "-" && table.path != "-" && target.path != "-";
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -78,6 +80,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && answers.best() != nullptr) {
     export_outcome(console, target, study, *answers.best());
   }
@@ -126,6 +129,7 @@ const Verb& exec_verb() {
        {"--export"},
        {"--to"},
        {"--instances", "auto"},
+       {"--nccl-tests"},
        {"--json"}},
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",

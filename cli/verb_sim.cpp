@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/exporting.h"
+#include "cli/nccl_tests_output.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -33,6 +34,7 @@ void print_explanations(const Console& console, Study& study, const std::vector<
 int run_sim(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const std::string trace = arguments.output("--trace");
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
@@ -42,7 +44,7 @@ int run_sim(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print = json != "-" && trace != "-" && target.path != "-";
+  const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
   const Answers answers = simulate_table(console, study, sweep.queries(), print);
   if (print && explains) print_explanations(console, study, sweep.queries());
   if (print) print_not_here(console, answers, sweep.all_algorithms);
@@ -52,6 +54,7 @@ int run_sim(Arguments& arguments, const Console& console) {
     if (arguments.flag("--critical-path")) print_critical_path(console, *best);
   }
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
   if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
   return conclude(answers, sweep.all_algorithms);
@@ -90,6 +93,7 @@ const Verb& sim_verb() {
        {"--engine", "auto"},
        {"--in-place"},
        {"--json"},
+       {"--nccl-tests"},
        {"--trace"},
        {"--export"},
        {"--to"},

@@ -93,6 +93,19 @@ struct MeasuredTables {
   std::vector<MeasuredTable> tables;
 };
 
+/// What a file of nccl-tests says beside its table.
+struct NcclTestsRun {
+  std::vector<std::string> arguments;  ///< of the command, without the name of the test
+  std::string experiment;              ///< a name for all rows, such as the algorithm's
+  std::string start_time;              ///< "2026-01-31 12:00:00", local
+  std::string end_time;
+  int process = 0;  ///< its id
+  bool validates = false;
+};
+/// A table as nccl-tests writes it with -J: figures have six decimals, times in microseconds. What
+/// is not said of the launch gets nccl-tests' own default. \pre its collective is known
+std::string nccl_tests_json(const MeasuredTable& table, const NcclTestsRun& run);
+
 /// All of it as plain text: for every table the test, the machine, sizes with time and bus
 /// bandwidth, and the notes.
 std::string describe(const MeasuredTables& measured);

@@ -142,6 +142,11 @@ class Reader {
     if (config.contains("minimum_bytes")) {
       table.min_bytes = size(config, "minimum_bytes", "'config'");
       table.max_bytes = size(config, "maximum_bytes", "'config'");
+      for (const auto& [key, unit] :
+           {std::pair("step_factor", "factor"), {"step_bytes", "bytes"}}) {
+        if (!config.contains(key)) continue;
+        table.step = fmt::format("{}({})", size(config, key, "'config'"), unit);
+      }
     }
     const auto devices = config.find("devices");
     if (devices == config.end() || !devices->is_array()) return;

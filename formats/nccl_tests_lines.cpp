@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/check.h"
 #include "core/words.h"
 #include "formats/nccl_tests_parts.h"
 #include "topologies/profile.h"
@@ -29,6 +30,7 @@ constexpr std::array kTypes = {
     Type{"float", 4},    Type{"float32", 4},  Type{"double", 8},   Type{"float64", 8},
     Type{"fp8_e4m3", 1}, Type{"fp8_e5m2", 1}, Type{"f8e4m3", 1},   Type{"f8e5m2", 1}};
 
+/// Names that nccl-tests has today come first.
 struct Test {
   std::string_view name;
   Collective collective;
@@ -254,6 +256,12 @@ std::optional<Collective> collective_of_test(std::string_view test) {
   const auto found = std::ranges::find(kTests, std::string_view(name), &Test::name);
   if (found == kTests.end()) return std::nullopt;
   return found->collective;
+}
+
+std::string test_of_collective(Collective collective) {
+  const auto found = std::ranges::find(kTests, collective, &Test::collective);
+  CHECK(found != kTests.end());
+  return std::string(found->name) + "_perf";
 }
 
 int bytes_of_type(std::string_view type) {

@@ -41,6 +41,9 @@ void parse_launch(const std::vector<std::string_view>& words, MeasuredTable& tab
 /// "all_reduce_perf" -> allreduce; nothing for tests that are no collective of ours.
 std::optional<Collective> collective_of_test(std::string_view test);
 
+/// Its test of nccl-tests: allreduce -> "all_reduce_perf".
+std::string test_of_collective(Collective collective);
+
 /// Bytes of an element, or 0 for a type that is not known.
 int bytes_of_type(std::string_view type);
 

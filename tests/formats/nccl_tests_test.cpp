@@ -242,6 +242,95 @@ TEST(NcclTests, ReadsWhatOptionJWrites) {
   EXPECT_THAT(table.notes, IsEmpty());
 }
 
+/// 16 MiB in 100 us are 167.77216 GB/s. Eight ranks of an allreduce have factor 7/4.
+MeasuredTable table_to_write() {
+  MeasuredTable table;
+  table.collective = Collective::allreduce;
+  table.threads = table.gpus_per_thread = table.aggregated = 1;
+  table.warmup = 5;
+  table.iterations = 20;
+  table.graph = 0;
+  table.min_bytes = 16 << 20;
+  table.max_bytes = 32 << 20;
+  table.step = "2(factor)";
+  table.average_busbw_gbps = 220.20096;  // (293.60128 + 146.80064) / 2
+  table.out_of_bounds = 3;
+  for (int i = 0; i < 8; ++i) {
+    table.listed.push_back({i, 0, i < 4 ? "alpha" : "beta", i % 4, "", "h100"});
+  }
+  for (const std::int64_t bytes : {16 << 20, 32 << 20}) {
+    MeasuredRow& row = table.rows.emplace_back();
+    row.bytes = bytes;
+    row.count = bytes / 4;
+    row.type = "float";
+    row.redop = "sum";
+    row.root = -1;
+    const double time_s = static_cast<double>(bytes) / 167.77216e9;
+    row.out_of_place = {time_s, 167.77216, 293.60128, 0};
+    row.in_place = {2 * time_s, 83.88608, 146.80064, bytes > 16 << 20 ? 3 : 0};
+  }
+  return table;
+}
+
+std::string written(const MeasuredTable& table) {
+  return nccl_tests_json(
+      table, {{"espalier sim"}, "ring", "2026-01-31 12:00:00", "2026-01-31 12:00:01", 4711, true});
+}
+
+TEST(NcclTests, WritesJsonThatItReads) {
+  const MeasuredTable table = table_to_write();
+  const MeasuredTable back = only(written(table));
+  EXPECT_EQ(back.test, "all_reduce_perf");
+  EXPECT_EQ(back.collective, Collective::allreduce);
+  EXPECT_EQ(back.ranks, 8);
+  EXPECT_EQ(back.hosts(), 2);
+  EXPECT_EQ(back.listed[5].device, 1);
+  EXPECT_EQ(back.step, "2(factor)");
+  EXPECT_EQ(back.warmup, 5);
+  EXPECT_EQ(back.iterations, 20);
+  EXPECT_EQ(back.average_busbw_gbps, 220.20096);
+  EXPECT_EQ(back.out_of_bounds, 3);
+  EXPECT_THAT(back.notes, IsEmpty());
+  ASSERT_EQ(back.rows.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(back.rows[i].bytes, table.rows[i].bytes);
+    EXPECT_EQ(back.rows[i].count, table.rows[i].count);
+    EXPECT_EQ(back.rows[i].root, -1);
+    // Half of the sixth decimal of a microsecond.
+    EXPECT_NEAR(back.rows[i].out_of_place->time_s, table.rows[i].out_of_place->time_s, 0.5e-12);
+    EXPECT_EQ(back.rows[i].out_of_place->busbw_gbps, 293.60128);
+  }
+  EXPECT_EQ(back.rows[1].in_place->algbw_gbps, 83.88608);
+  EXPECT_EQ(back.rows[1].in_place->wrong, 3);
+}
+
+/// The keys of its src/util.cu, in that order.
+TEST(NcclTests, WritesTheKeysOfNcclTests) {
+  const auto json = nlohmann::ordered_json::parse(written(table_to_write()));
+  const auto keys = [](const nlohmann::ordered_json& object) {
+    std::string all;
+    for (const auto& item : object.items()) all += item.key() + " ";
+    return all;
+  };
+  EXPECT_EQ(keys(json),
+            "version start_time args env nccl_version config results out_of_bounds "
+            "average_bus_bandwidth errors end_time ");
+  EXPECT_EQ(keys(json["config"]),
+            "nthreads ngpus minimum_bytes maximum_bytes step_factor warmup_iters iterations "
+            "aggregated_iterations validation graph blocking_collectives per_iter_timing "
+            "parallel_init devices ");
+  EXPECT_EQ(keys(json["config"]["devices"][0]),
+            "rank group pid hostname device device_hex device_info ");
+  const auto& result = json["results"][1];
+  EXPECT_EQ(keys(result),
+            "size count type redop root out_of_place in_place actual_iterations "
+            "experiment_name ");
+  EXPECT_EQ(keys(result["in_place"]), "time alg_bw bus_bw nwrong ");
+  EXPECT_EQ(result["root"], "    -1");
+  EXPECT_EQ(json["config"]["parallel_init"], "false");
+  EXPECT_EQ(json["out_of_bounds"]["okay"], "false");
+}
+
 TEST(NcclTests, ReadsRecordsOfRcclTestsAndOurOwnReports) {
   const MeasuredTable rccl = only(R"([
 {"numCycle":0, "name":"AllReduce", "nodes":1, "ranks":4, "ranksPerNode":4, "gpusPerRank":1,
