@@ -39,6 +39,11 @@ bool is_program_file(std::string_view word);
 /// can be asked for.
 std::shared_ptr<const ProgramFile> read_program_file(const std::string& path);
 
+/// The same of what a file would hold. `path`: its name, for messages. Throws as above.
+std::shared_ptr<const ProgramFile> program_file_of(std::string_view text, const std::string& path);
+/// A program that is in no file, as if it were in one.
+std::shared_ptr<const ProgramFile> program_file_of(Program program, const std::string& path);
+
 /// Why the program is not what is asked for, or nothing: collective, ranks, root, in place or not,
 /// host memories and relays. Names the line of the file that says so.
 std::optional<std::string> mismatch(const ProgramFile& file, const BuildRequest& request);

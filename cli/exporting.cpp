@@ -10,7 +10,9 @@
 #include <map>
 #include <utility>
 
+#include "algorithms/program_file.h"
 #include "cli/text.h"
+#include "core/units.h"
 #include "core/words.h"
 #include "ir/instances.h"
 #include "ir/print.h"
@@ -20,7 +22,6 @@
 namespace espalier {
 namespace {
 
-constexpr int kMostInstances = 64;
 constexpr int kMostLanes = 65536;
 constexpr std::string_view kOwnProgram = "esp";
 constexpr std::string_view kOwnMachine = "yaml";
@@ -184,22 +185,64 @@ WritingOptions writing_options(const Machine& machine) {
   return options;
 }
 
-void export_program(const Console& console, const ExportTarget& target, const Program& program,
-                    const WritingOptions& options) {
-  finish_writing(console, target,
-                 target.format == nullptr ? Written{print_program(program), {}}
-                                          : target.format->write_program(program, options));
+Written export_program(const Console& console, const ExportTarget& target, const Program& program,
+                       const WritingOptions& options) {
+  Written written = target.format == nullptr ? Written{print_program(program), {}}
+                                             : target.format->write_program(program, options);
+  finish_writing(console, target, written);
+  return written;
 }
 
-void export_for_machine(const Console& console, const ExportTarget& target, const Program& program,
-                        const Machine& machine, const WritingOptions& options) {
-  finish_writing(console, target, write_for_machine(program, target, machine, options));
+Written export_for_machine(const Console& console, const ExportTarget& target,
+                           const Program& program, const Machine& machine,
+                           const WritingOptions& options) {
+  Written written = write_for_machine(program, target, machine, options);
+  finish_writing(console, target, written);
+  return written;
 }
 
 void export_machine(const Console& console, const ExportTarget& target, const Topology& machine) {
   finish_writing(console, target,
                  target.format == nullptr ? Written{print_topology(machine), {}}
                                           : target.format->write_machine(machine));
+}
+
+TimesOfWritten time_written(Study& study, const Query& query, const Written& written,
+                            double before_s) {
+  Query after = query;
+  after.algorithm = "./what is written";
+  after.chunk_bytes.reset();
+  after.judge = false;
+  study.know_program(after.algorithm, program_file_of(written.text, after.algorithm));
+  const Outcome outcome = study.ask(after);
+  if (outcome.skipped) return {after.size_bytes, before_s, 0, *outcome.skipped};
+  if (!outcome.verified) return {after.size_bytes, before_s, 0, outcome.problems.front().message};
+  return {after.size_bytes, before_s, outcome.report.time_s, {}};
+}
+
+std::string describe(const TimesOfWritten& times) {
+  const std::string with = " with " + describe_size(times.size_bytes);
+  if (!times.why_not.empty()) return fmt::format("not simulated{}: {}", with, times.why_not);
+  const std::string before = fit_number(times.before_s * 1e6, 7);
+  const std::string after = fit_number(times.after_s * 1e6, 7);
+  if (before == after)
+    return fmt::format("simulated{}: {} us as it is written, as before", with, after);
+  return fmt::format("simulated{}: {} us as it is written, {} us before", with, after, before);
+}
+
+void say_times(const Console& console, const ExportTarget& target, Study& study, Query query,
+               const Program& program, const Written& written) {
+  if (target.format == nullptr) return;
+  query.algorithm = "./what was given";
+  query.chunk_bytes.reset();
+  query.judge = false;
+  study.know_program(query.algorithm, program_file_of(program, query.algorithm));
+  const Outcome before = study.ask(query);
+  const TimesOfWritten times =
+      before.ran()
+          ? time_written(study, query, written, before.report.time_s)
+          : TimesOfWritten{query.size_bytes, 0, 0, before.skipped.value_or("the program is wrong")};
+  say(console, describe(times));
 }
 
 std::shared_ptr<const Program> whole_program(Study& study, const Outcome& outcome) {
@@ -217,16 +260,11 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
     options.max_bytes = outcome.query.size_bytes;
   }
   say(console, "exporting " + algorithm_of(outcome));
-  export_for_machine(console, target, *whole_program(study, outcome), study.machine(outcome.query),
-                     options);
-  if (target.path == "-" || target.format == nullptr || !outcome.report.simulated) return;
-  Query query = outcome.query;
-  query.algorithm = target.path.find('/') == std::string::npos ? "./" + target.path : target.path;
-  const Outcome written = study.ask(query);
-  if (!written.ran()) return;
-  say(console, fmt::format("simulated as it is written: {} us, {} us as asked",
-                           fit_number(written.report.time_s * 1e6, 7),
-                           fit_number(outcome.report.time_s * 1e6, 7)));
+  const Written written = export_for_machine(console, target, *whole_program(study, outcome),
+                                             study.machine(outcome.query), options);
+  if (target.format == nullptr || !outcome.report.simulated) return;
+  const TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
+  say(console, describe(times));
 }
 
 }  // namespace espalier

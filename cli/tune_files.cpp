@@ -42,19 +42,26 @@ std::string file_name(const TuningRow& row, std::int64_t from, Collective collec
 struct File {
   std::string name;
   std::string text;
+  double time_s = 0;  ///< simulated as it is written; 0: not known, or that of its row
 };
 
 /// For MSCCL: msccl_algos, which its runtime reads; for everybody: a list.
 std::vector<File> selectors(const std::vector<File>& files, const TuningTable& table,
                             const ExportTarget& folder) {
-  std::string list = fmt::format("# {} on {}, {} ranks: sizes in bytes, file, algorithm, us\n",
-                                 to_string(table.collective), table.machine, table.ranks);
+  const bool is_own = folder.format == nullptr;
+  std::string list = fmt::format("# {} on {}, {} ranks: sizes in bytes, file, algorithm, us{}\n",
+                                 to_string(table.collective), table.machine, table.ranks,
+                                 is_own ? "" : ", us as it is written");
+  const auto after = [&](const File& file) {
+    if (is_own) return std::string();
+    return file.time_s > 0 ? fmt::format(" {:.2f}", file.time_s * 1e6) : std::string(" -");
+  };
   std::string config = "<msccl_algos>\n";
   std::int64_t from = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const TuningRow& row = table.rows[i];
-    list += fmt::format("{} {} {} {} {:.2f}\n", from, row.up_to_bytes, files[i].name, row.algorithm,
-                        row.time_s * 1e6);
+    list += fmt::format("{} {} {} {} {:.2f}{}\n", from, row.up_to_bytes, files[i].name,
+                        row.algorithm, row.time_s * 1e6, after(files[i]));
     config += fmt::format("  <load path=\"{}\" minbytes=\"{}\" maxbytes=\"{}\"/>\n", files[i].name,
                           from, row.up_to_bytes);
     from = row.up_to_bytes + 1;
@@ -136,6 +143,13 @@ void export_choices(const Console& console, const ExportTarget& folder, Study& s
       const Written written =
           write_for_machine(*program, folder, study.machine(choice->query), options);
       files.push_back({file_name(row, from, table.collective, extension), written.text});
+      if (folder.format != nullptr) {
+        Query query = choice->query;
+        query.size_bytes = row.up_to_bytes;
+        const TimesOfWritten times = time_written(study, query, written, choice->report.time_s);
+        files.back().time_s = times.after_s;
+        notes.insert(fmt::format("{}: {}", files.back().name, describe(times)));
+      }
       for (const std::string& note : written.notes) {
         notes.insert(fmt::format("{}: {}", files.back().name, note));
       }

@@ -44,6 +44,9 @@ std::vector<std::string> read_planners(Arguments& arguments, const Sweep& sweep)
   return chosen;
 }
 
+/// Plans are for any size; what is exported is simulated for this one, the default of sim.
+constexpr std::int64_t kSimulatedBytes = std::int64_t{1} << 30;
+
 /// Where the plan goes besides, or instead of, the text.
 struct Outputs {
   std::string json, dot, program;
@@ -73,7 +76,14 @@ void write_files(const Console& console, const Outputs& outputs, const Planned& 
     write_output(console, outputs.program, print_program(plan.program));
   }
   if (!outputs.exported.path.empty()) {
-    export_for_machine(console, outputs.exported, plan.program, machine, writing_options(machine));
+    const Written written = export_for_machine(console, outputs.exported, plan.program, machine,
+                                               writing_options(machine));
+    // The plan's own study does not look for chunk sizes.
+    Simulator simulator;
+    Study study(simulator, &simulator);
+    Query query = plan.query;
+    query.size_bytes = kSimulatedBytes;
+    say_times(console, outputs.exported, study, query, plan.program, written);
   }
 }
 

@@ -172,6 +172,14 @@ std::string Study::explain(const Query& query) {
   return espalier::explain(asked, request);
 }
 
+void Study::know_program(const std::string& name, std::shared_ptr<const ProgramFile> file) {
+  AlgorithmChoice choice;
+  choice.algorithm = &file->record;
+  choice.file = std::move(file);
+  choice.label = name;
+  cache_->choices.insert_or_assign(name, std::move(choice));
+}
+
 const TuningTable* Study::tuning_table(const Query& query) {
   const auto file = tuning_file(query.algorithm);
   if (!file) return nullptr;

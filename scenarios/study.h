@@ -110,6 +110,9 @@ class Study {
   /// number of ranks, and another number is another machine.
   void know_machine(const std::string& name, Topology machine);
 
+  /// Queries that name this algorithm use the program, instead of reading one from a file.
+  void know_program(const std::string& name, std::shared_ptr<const ProgramFile> file);
+
   /// Build, place, cut, verify, run, judge; `skipped` says that an algorithm does not apply. Throws
   /// Error for a query that makes no sense, Error{unsupported} for two ranks that nothing connects.
   Outcome ask(const Query& query);

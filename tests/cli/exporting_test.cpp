@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that commands write for other programs, and what is said of them.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "core/file.h"
+#include "formats/format.h"
+#include "formats/measured_tables.h"
+#include "tests/cli/spoken.h"
+
+namespace espalier {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Exporting : public WithFiles {};
+
+/// "... simulated with SIZE: A us as it is written, B us before": A and B.
+std::pair<double, double> times_in(const std::string& said) {
+  static const std::regex kTimes(
+      "simulated with [^:]*: ([0-9.]+) us as it is written, (?:as before|([0-9.]+) us before)");
+  std::smatch found;
+  if (!std::regex_search(said, found, kTimes)) {
+    ADD_FAILURE() << said;
+    return {};
+  }
+  const double after = std::stod(found[1].str());
+  return {after, found[2].matched ? std::stod(found[2].str()) : after};
+}
+
+double simulated_us(const std::vector<std::string>& words) {
+  std::vector<std::string> all = words;
+  all.insert(all.end(), {"--json", "-"});
+  const Spoken said = run(all);
+  EXPECT_EQ(said.code, 0) << said.err;
+  return json::parse(said.out)["time_s"].get<double>() * 1e6;
+}
+
+/// What is said is what `sim` says of both.
+TEST_F(Exporting, TheTimesSaidAreThoseOfTheFile) {
+  const std::string plan = file("plan.esp"), xml = file("plan.xml");
+  const std::vector<std::string> sim = {"sim", "--topology", "dgx-a100", "--size", "64MiB"};
+  const auto time_of = [&](const std::string& algorithm) {
+    std::vector<std::string> words = sim;
+    words.insert(words.end(), {"--algorithm", algorithm});
+    return simulated_us(words);
+  };
+  std::vector<std::string> words = sim;
+  words.insert(words.end(), {"--algorithm", "halving_doubling", "--export", xml});
+  const auto [after, before] = times_in(run(words).err);
+  EXPECT_NEAR(after, time_of(xml), 0.005);
+  EXPECT_NEAR(before, time_of("halving_doubling"), 0.005);
+  EXPECT_GT(after, before);
+
+  const std::vector<std::string> there = {"--topology", "dgx-a100", "--size", "64MiB"};
+  ASSERT_EQ(run({"show", "halving_doubling", "--ranks", "8", "--save", plan}).code, 0);
+  words = {"convert", plan, file("again.xml")};
+  words.insert(words.end(), there.begin(), there.end());
+  const auto [converted, given] = times_in(run(words).err);
+  EXPECT_NEAR(converted, time_of(file("again.xml")), 0.005);
+  EXPECT_NEAR(given, before, 0.005);
+}
+
+TEST_F(Exporting, PlansAreTimedForTheSizeOfSim) {
+  const std::string xml = file("plan.xml");
+  const Spoken said = run(
+      {"plan", "--topology", "dgx1-v100", "--gpus", "0-2", "--links", "fabric", "--export", xml});
+  EXPECT_THAT(said.err, HasSubstr("simulated with 1GiB: "));
+  const double after = simulated_us({"sim", "--topology", "dgx1-v100", "--gpus", "0-2", "--links",
+                                     "fabric", "--algorithm", xml, "--size", "1GiB"});
+  EXPECT_NEAR(times_in(said.err).first, after, 0.05);
+}
+
+TEST_F(Exporting, ChoicesAreListedWithBothTimes) {
+  const std::string folder = file("plans");
+  const Spoken said =
+      run({"tune", "--topology", "dgx-a100", "--links", "fabric", "--size", "1MiB,64MiB",
+           "--algorithm", "ring", "halving_doubling", "--export", folder, "--to", "msccl-xml"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr(".xml: simulated with 64MiB: "));
+  const std::string list = read_file(folder + "/choices.txt");
+  EXPECT_THAT(list, HasSubstr("file, algorithm, us, us as it is written\n"));
+  static const std::regex kRow("[0-9]+ ([0-9]+) ([^ ]+) [^ ]+ [0-9.]+ ([0-9.]+)\n");
+  int rows = 0;
+  for (std::sregex_iterator row(list.begin(), list.end(), kRow), end; row != end; ++row, ++rows) {
+    const double after =
+        simulated_us({"sim", "--topology", "dgx-a100", "--links", "fabric", "--algorithm",
+                      folder + "/" + (*row)[2].str(), "--size", (*row)[1].str()});
+    EXPECT_NEAR(std::stod((*row)[3].str()), after, 0.006) << row->str();
+  }
+  EXPECT_GT(rows, 0) << list;
+}
+
+MeasuredTable only_table(const std::string& path) {
+  const std::string text = read_file(path);
+  const Format* format = recognise(text);
+  EXPECT_TRUE(format != nullptr && format->name == "nccl-tests");
+  const MeasuredTables read = format->read_tables({text, path});
+  EXPECT_EQ(read.tables.size(), 1U);
+  EXPECT_TRUE(read.tables.at(0).notes.empty()) << read.tables[0].notes[0];
+  return read.tables.at(0);
+}
+
+TEST_F(Exporting, TablesOfNcclTestsHoldTheFiguresOfSim) {
+  const std::string path = file("times.json");
+  const Spoken said = run({"sim", "--topology", "dgx-a100:nodes=2", "--collective", "allgather",
+                           "--algorithm", "ring", "--size", "1MiB,4MiB", "--in-place",
+                           "--nccl-tests", path, "--json", file("own.json")});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const MeasuredTable table = only_table(path);
+  EXPECT_EQ(table.collective, Collective::allgather);
+  EXPECT_EQ(table.ranks, 16);
+  EXPECT_EQ(table.hosts(), 2);
+  EXPECT_EQ(table.step, "4(factor)");
+  const json own = json::parse(read_file(file("own.json")));
+  ASSERT_EQ(table.rows.size(), own.size());
+  double busbw_gbps = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const MeasuredRow& row = table.rows[i];
+    EXPECT_EQ(row.bytes, own[i]["size_bytes"].get<std::int64_t>());
+    EXPECT_EQ(row.count, row.bytes / 4 / 16);
+    EXPECT_FALSE(row.out_of_place.has_value());
+    // Six decimals of microseconds, and of GB/s.
+    EXPECT_NEAR(row.in_place->time_s, own[i]["time_s"].get<double>(), 0.6e-12);
+    EXPECT_NEAR(row.in_place->algbw_gbps, own[i]["algbw_gbps"].get<double>(), 0.6e-6);
+    EXPECT_NEAR(row.in_place->busbw_gbps, own[i]["busbw_gbps"].get<double>(), 0.6e-6);
+    EXPECT_FALSE(row.in_place->wrong.has_value());
+    busbw_gbps += row.in_place->busbw_gbps / static_cast<double>(own.size());
+  }
+  EXPECT_NEAR(*table.average_busbw_gbps, busbw_gbps, 1.2e-6);
+}
+
+TEST_F(Exporting, TablesOfNcclTestsHoldBothHalvesOfExec) {
+  const std::string path = file("times.json");
+  const Spoken said = run({"exec", "--ranks", "2", "--algorithm", "ring", "--size", "1KiB,2KiB",
+                           "--iters", "2", "--nccl-tests", path});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const MeasuredTable table = only_table(path);
+  EXPECT_EQ(table.ranks, 2);
+  EXPECT_EQ(table.iterations, 2);
+  EXPECT_EQ(table.out_of_bounds, 0);
+  ASSERT_EQ(table.rows.size(), 2U);
+  for (const MeasuredRow& row : table.rows) {
+    EXPECT_EQ(row.out_of_place->wrong, 0);
+    EXPECT_EQ(row.in_place->wrong, 0);
+    EXPECT_GT(row.in_place->time_s, 0);
+  }
+}
+
+}  // namespace
+}  // namespace espalier
