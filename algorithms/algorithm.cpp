@@ -81,8 +81,8 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   }
   const std::string_view written =
       equals == std::string_view::npos ? std::string_view() : trim(text.substr(equals + 1));
-  const std::optional<std::int64_t> value =
-      parameter->words.empty() ? parse_integer(written) : parse_word(*parameter, written);
+  const std::optional<std::int64_t> word = parse_word(*parameter, written);
+  const std::optional<std::int64_t> value = word ? word : parse_integer(written);
   if (!value || *value < parameter->minimum || *value > parameter->maximum) {
     problems.add({}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
                  fmt::format("{}={}: {} ({})", name,

@@ -217,6 +217,9 @@ class Tuner {
         if (graph_.nvls_channels == 0) return "no NVSwitch combines";
         if (is_rooted()) return "not for rooted collectives";
         if (n() <= 2) return "needs three GPUs";
+        if (nodes() > 1 && !machine_.network_combines) {
+          return "no switch of the network combines";
+        }
         if (!is_allreduce() && nodes() > 1) return "allreduce only between nodes";
         return !is_allreduce() && version_ < 19 ? "allreduce only" : "";
       case NcclAlgorithm::nvls_tree:

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL chooses, by version: the tables of NVIDIA/nccl src/graph/tuning.cc and src/enqueue.cc,
+// worked out by hand where arithmetic is shown.
+#include "nccl/choice.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kKib = 1024;
+constexpr double kMib = 1024 * kKib;
+
+class Chooser {
+ public:
+  explicit Chooser(const std::string& name, const std::vector<int>& gpus = {})
+      : topology_(load_topology(name)),
+        router_(topology_, topology_.profile("kernel")),
+        placement_(place_ranks(router_, gpus)) {}
+
+  NcclChoice choose(const NcclCall& call) const { return nccl_choice(call, router_, placement_); }
+
+  /// "ring ll", "nvls simple".
+  std::string word(Collective collective, double bytes, int version) const {
+    const NcclChoice choice = choose({collective, bytes, version});
+    return fmt::format("{} {}", to_string(choice.algorithm), to_string(choice.protocol));
+  }
+
+  const NcclCell& cell(const NcclChoice& choice, NcclAlgorithm algorithm,
+                       NcclProtocol protocol) const {
+    for (const NcclCell& one : choice.cells) {
+      if (one.algorithm == algorithm && one.protocol == protocol) return one;
+    }
+    throw std::logic_error("no such cell");
+  }
+
+ private:
+  Topology topology_;
+  Router router_;
+  Placement placement_;
+};
+
+/// The last power of two for which a choice holds, from 1 KiB to 1 GiB.
+std::map<std::string, double> last_sizes(const Chooser& chooser, Collective collective,
+                                         int version) {
+  std::map<std::string, double> last;
+  for (double bytes = kKib; bytes <= 1024 * kMib; bytes *= 2) {
+    last[chooser.word(collective, bytes, version)] = bytes;
+  }
+  return last;
+}
+
+TEST(NcclChoice, OnEightA100IsLlThenLl128ThenSimple) {
+  const Chooser a100("dgx-a100");
+  auto last = last_sizes(a100, Collective::allreduce, 10);
+  EXPECT_EQ(last.size(), 3U);
+  EXPECT_EQ(last["ring ll"], 1 * kMib);
+  EXPECT_EQ(last["ring ll128"], 16 * kMib);
+  last = last_sizes(a100, Collective::allreduce, 21);
+  EXPECT_EQ(last["ring ll"], 2 * kMib) << "since 2.21 LL counts half of the graph, not a quarter";
+  EXPECT_EQ(last["ring ll128"], 16 * kMib);
+}
+
+TEST(NcclChoice, OnEightV100TurnsEarlier) {
+  auto last = last_sizes(Chooser("dgx1-v100"), Collective::allreduce, 10);
+  EXPECT_EQ(last["ring ll"], 512 * kKib);
+  EXPECT_EQ(last["ring ll128"], 8 * kMib);
+  EXPECT_EQ(last.size(), 3U);
+}
+
+TEST(NcclChoice, OnEightH100IsNvlsFromTwoMebibytesOn) {
+  auto last = last_sizes(Chooser("dgx-h100"), Collective::allreduce, 27);
+  EXPECT_EQ(last["ring ll"], 1 * kMib);
+  EXPECT_EQ(last["nvls simple"], 1024 * kMib);
+  EXPECT_EQ(last.size(), 2U);
+  last = last_sizes(Chooser("dgx-h100"), Collective::allreduce, 16);
+  EXPECT_FALSE(last.contains("nvls simple")) << "NVLS came with 2.17";
+}
+
+TEST(NcclChoice, OfRootedCollectivesIsSimpleFromOneMebibyteOn) {
+  const Chooser a100("dgx-a100");
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    EXPECT_EQ(a100.word(collective, 512 * kKib, 10), "ring ll");
+    EXPECT_EQ(a100.word(collective, 1 * kMib, 10), "ring simple");
+  }
+}
+
+TEST(NcclChoice, HasLatenciesOfItsVersion) {
+  const Chooser a100("dgx-a100");
+  const auto latency_us = [&](int version, NcclProtocol protocol) {
+    const NcclChoice choice = a100.choose({Collective::allreduce, kMib, version});
+    return a100.cell(choice, NcclAlgorithm::ring, protocol).latency_s * 1e6;
+  };
+  // base + 14 hops.
+  EXPECT_NEAR(latency_us(6, NcclProtocol::ll), 3.6 + 14 * 0.4, 1e-9);
+  EXPECT_NEAR(latency_us(10, NcclProtocol::ll), 3.6 + 14 * 0.47, 1e-9);
+  EXPECT_NEAR(latency_us(18, NcclProtocol::ll), 6.6 + 14 * 0.6, 1e-9);
+  EXPECT_NEAR(latency_us(6, NcclProtocol::ll128), 3.6 + 14 * 2.5, 1e-9);
+  EXPECT_NEAR(latency_us(10, NcclProtocol::ll128), 10 + 14 * 1.9, 1e-9);
+  EXPECT_NEAR(latency_us(27, NcclProtocol::ll128), 14 + 14 * 1.9, 1e-9);
+  EXPECT_NEAR(latency_us(6, NcclProtocol::simple), 8.4 + 14 * 5.7, 1e-9);
+  EXPECT_NEAR(latency_us(27, NcclProtocol::simple), 8.4 + 14 * 3.4, 1e-9);
+}
+
+TEST(NcclChoice, HasBandwidthsOfItsVersion) {
+  const Chooser a100("dgx-a100");
+  const auto gbps = [&](int version, NcclAlgorithm algorithm, NcclProtocol protocol) {
+    const NcclChoice choice = a100.choose({Collective::allreduce, 1024 * kMib, version});
+    return a100.cell(choice, algorithm, protocol).gbps;
+  };
+  const auto ring = NcclAlgorithm::ring;
+  // 2.6: ten channels of 24 are 240, twelve of 21 are 252. Times n / 2(n-1) = 4/7.
+  EXPECT_NEAR(gbps(6, ring, NcclProtocol::simple), 252 * 4.0 / 7, 1e-9);
+  EXPECT_NEAR(gbps(6, ring, NcclProtocol::ll), 252 / 4.0 * 4 / 7, 1e-9);
+  EXPECT_NEAR(gbps(6, ring, NcclProtocol::ll128), 100 * 4.0 / 7, 1e-9);
+  // 2.10: 12 x 22 = 264, of which 235 count on sm80.
+  EXPECT_NEAR(gbps(10, ring, NcclProtocol::simple), 235 * 4.0 / 7, 1e-9);
+  EXPECT_NEAR(gbps(10, ring, NcclProtocol::ll), 235 / 4.0 * 4 / 7, 1e-9);
+  EXPECT_NEAR(gbps(10, ring, NcclProtocol::ll128), 0.92 * 235 * 4 / 7, 1e-9);
+  // 2.18: 12 x 20. 2.21: LL counts half of that, up to 87.7.
+  EXPECT_NEAR(gbps(18, ring, NcclProtocol::simple), 240 * 4.0 / 7, 1e-9);
+  EXPECT_NEAR(gbps(18, ring, NcclProtocol::ll), 60 * 4.0 / 7, 1e-9);
+  EXPECT_NEAR(gbps(21, ring, NcclProtocol::ll), 87.7 * 4 / 7, 1e-9);
+  // A tree's factor is 1 at 1 GiB.
+  EXPECT_NEAR(gbps(21, NcclAlgorithm::tree, NcclProtocol::simple), 0.92 * 240 / 2, 1e-9);
+}
+
+TEST(NcclChoice, CountsNvlsByItsVersion) {
+  const Chooser h100("dgx-h100");
+  const auto gbps = [&](int version) {
+    const NcclChoice choice = h100.choose({Collective::allreduce, 1024 * kMib, version});
+    return h100.cell(choice, NcclAlgorithm::nvls, NcclProtocol::simple).gbps;
+  };
+  EXPECT_NEAR(gbps(21), 8 * 40 * 5 / 6.0, 1e-9);
+  // 320 x 0.85 x 7/8 x 2 x 8/14.
+  EXPECT_NEAR(gbps(27), 272, 1e-9);
+}
+
+TEST(NcclChoice, RulesOutWhatAMachineLacks) {
+  const NcclChoice p100 = Chooser("dgx1-p100").choose({Collective::allreduce, kMib, 21});
+  for (const NcclCell& cell : p100.cells) {
+    if (cell.protocol == NcclProtocol::ll128 && cell.algorithm == NcclAlgorithm::ring) {
+      EXPECT_EQ(cell.why_not, "needs sm70 or later");
+    }
+  }
+  const Chooser a100("dgx-a100");
+  const NcclChoice forced = a100.choose({Collective::allreduce, kMib, 27, NcclAlgorithm::nvls});
+  EXPECT_EQ(forced.why_not, "NCCL 2.27 can't: nvls with simple: no NVSwitch combines");
+}
+
+TEST(NcclChoice, DoesWhatTheEnvironmentForces) {
+  const Chooser a100("dgx-a100");
+  const NcclChoice choice = a100.choose(
+      {Collective::allreduce, kMib, 27, NcclAlgorithm::tree, NcclProtocol::simple, 5, 256});
+  EXPECT_EQ(choice.algorithm, NcclAlgorithm::tree);
+  EXPECT_EQ(choice.protocol, NcclProtocol::simple);
+  EXPECT_EQ(choice.work.channels, 5);
+  EXPECT_EQ(choice.work.threads, 256);
+}
+
+TEST(NcclChoice, HasOneChannelForEvery32KibibytesUnderLl) {
+  const Chooser a100("dgx-a100");
+  // 512 threads x 8 bytes x 8 ranks.
+  for (const auto& [kib, channels] : std::map<int, int>{{32, 1}, {64, 2}, {512, 16}, {1024, 24}}) {
+    const NcclChoice choice =
+        a100.choose({Collective::allreduce, kib * kKib, 27, {}, NcclProtocol::ll});
+    EXPECT_EQ(choice.work.channels, channels) << kib << " KiB";
+    EXPECT_EQ(choice.work.threads, 512);
+  }
+  const NcclChoice tiny = a100.choose({Collective::allreduce, 8, 27});
+  EXPECT_EQ(tiny.work.channels, 1);
+  EXPECT_EQ(tiny.work.threads, 64);
+}
+
+TEST(NcclChoice, OfNccl24GoesBySizesAlone) {
+  const Chooser two("p3dn.24xlarge:nodes=2");
+  // Two channels x 256 threads x 16 ranks x 64 bytes, twice between nodes: 1 MiB. Between two nodes
+  // its model prefers trees for every size.
+  const auto forced = [&](double bytes) {
+    return two.choose({Collective::allreduce, bytes, 4, NcclAlgorithm::ring});
+  };
+  EXPECT_EQ(two.choose({Collective::allreduce, kMib, 4}).algorithm, NcclAlgorithm::tree);
+  EXPECT_EQ(forced(kMib).algorithm, NcclAlgorithm::ring);
+  EXPECT_EQ(forced(kMib).protocol, NcclProtocol::ll);
+  EXPECT_EQ(forced(2 * kMib).protocol, NcclProtocol::simple);
+}
+
+TEST(NcclChoice, MakesAlltoallOfSendsAndReceives) {
+  const Chooser a100("dgx-a100");
+  EXPECT_EQ(a100.word(Collective::alltoall, 64 * kKib, 27), "p2p ll");
+  EXPECT_EQ(a100.word(Collective::alltoall, 64 * kMib, 27), "p2p simple");
+  const NcclChoice wrong = a100.choose({Collective::alltoall, kMib, 27, NcclAlgorithm::ring});
+  EXPECT_EQ(wrong.why_not, "NCCL makes alltoall of sends and receives, not of ring");
+}
+
+TEST(NcclChoice, ExplainsItsTable) {
+  const Chooser h100("dgx-h100");
+  const NcclCall call{Collective::allreduce, 64 * kMib, 27};
+  const std::string text = explain(call, h100.choose(call));
+  for (const char* part :
+       {"NCCL 2.27 for allreduce of 64 MiB on 8 ranks, 1 node",
+        "graph: 12 channels of 30 GB/s, 24 blocks at most, all in one order",
+        "NVLS graph: 8 channels of 40 GB/s",
+        "  nvls            simple         25.00           272.00       271.72  chosen",
+        "  nvls_tree       simple  between nodes only",
+        "nvls with simple (the shortest time): 16 channels"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace espalier
