@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "ir/block_program.h"
 #include "ir/program.h"
 #include "ir/verify.h"
 
@@ -38,6 +40,8 @@ struct ForeignProgram {
   std::string protocol;
   std::int64_t min_bytes = 0;
   std::int64_t max_bytes = -1;
+  /// How the runtime's thread blocks carry it out; null where that is not known.
+  std::shared_ptr<const BlockProgram> blocks;
   std::vector<ForeignNote> notes;
 };
 

@@ -7,6 +7,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "formats/format.h"
+#include "formats/msccl_blocks.h"
 #include "formats/msccl_buffers.h"
 #include "formats/msccl_lowering.h"
 #include "formats/msccl_program.h"
@@ -111,6 +112,7 @@ ForeignProgram read(const FormatText& given) {
   }
   foreign.program = std::move(*program);
   foreign.has_program = true;
+  foreign.blocks = msccl_blocks(steps, given.file);
   return foreign;
 }
 

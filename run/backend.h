@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
+#include "ir/block_program.h"
 #include "run/options.h"
 #include "run/report.h"
 #include "run/target.h"
@@ -31,6 +33,15 @@ class Backend {
   virtual void require_room(const Program& program, const Target& target,
                             const RunOptions& options) {
     static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
+  }
+  /// Runs a program as an interpreter's thread blocks carry it out, where the target's profile
+  /// interprets (Profile::interprets). Back ends that move data run programs: Error{unsupported}.
+  /// \pre as for `run`; `blocks` are those of the file that `program` was made of
+  virtual RunReport run_blocks(const Program& program, const BlockProgram& blocks,
+                               const Target& target, const RunOptions& options) {
+    static_cast<void>(program), static_cast<void>(blocks);
+    static_cast<void>(target), static_cast<void>(options);
+    throw Error(ErrorKind::unsupported, name() + " runs programs, not the thread blocks of a file");
   }
   /// \pre `program` passed `verify`, and `unsupported` returned nothing.
   /// Throws Error{runtime} naming rank and op if the run cannot finish.

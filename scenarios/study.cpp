@@ -17,6 +17,7 @@
 #include "run/blocks.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
+#include "scenarios/interpreted.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
@@ -324,6 +325,10 @@ Outcome Study::ask(const Query& query) {
       return outcome;
     }
   }
+  const BlockProgram* const blocks = interpreted_blocks(query, machine);
+  if (blocks != nullptr) {
+    if (const auto why = why_not_used(*blocks, machine, query)) return ask_library(query, *why);
+  }
   Prepared& prepared = prepare(query, machine);
   outcome.skipped = prepared.skipped;
   outcome.instead = prepared.is_unroutable ? possible_instead(query, machine) : prepared.instead;
@@ -333,6 +338,8 @@ Outcome Study::ask(const Query& query) {
     outcome.problems = prepared.uncut.verification->problems;
     return outcome;
   }
+
+  if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
 
   const Program* program = cut_and_verify(query, prepared, outcome);
   if (program == nullptr) return outcome;
@@ -432,6 +439,13 @@ std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared&
 /// As it is: weighed parameters left open have their defaults. Under every runtime that can be the
 /// fastest one: links carry the same under all of them, times the bytes on the wire.
 Prediction Study::simulate(const Query& query, Machine& machine) {
+  const BlockProgram* const blocks = interpreted_blocks(query, machine);
+  if (blocks != nullptr && why_not_used(*blocks, machine, query)) {
+    Prediction own = predict(by_library(query));
+    own.algorithm = query.algorithm;
+    own.runtime = 0;
+    return own;
+  }
   Prepared& prepared = prepare(query, machine);
   if (prepared.skipped) return {prepared.skipped};
   if (prepared.is_wrong()) {
@@ -439,6 +453,7 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
     return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
                         problem.where.file, problem.where.line)};
   }
+  if (blocks != nullptr) return simulate_blocks(query, *blocks, machine, prepared);
   Met met;
   Prediction best = simulate(query, machine, prepared, 0, kAnyTime, met);
   const double wire = machine.router->profile().protocol.wire;

@@ -172,6 +172,12 @@ class Study {
   Prediction simulate(const Query& query, Machine& machine);
   Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
                       double at_most_s, Met& met);
+  const BlockProgram* interpreted_blocks(const Query& query, const Machine& machine);
+  Outcome ask_blocks(const Query& query, const BlockProgram& blocks, Machine& machine,
+                     Prepared& prepared, Outcome outcome);
+  Outcome ask_library(const Query& query, const std::string& why);
+  Prediction simulate_blocks(const Query& query, const BlockProgram& blocks, Machine& machine,
+                             const Prepared& prepared);
   Prediction predict_portfolio(const Query& query);
   Prediction weigh(const Query& query, Machine& machine);
   const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);

@@ -15,6 +15,7 @@
 #include "sim/dispatcher.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
+#include "sim/run_blocks.h"
 #include "sim/simgrid_engine.h"
 #include "sim/stuck.h"
 
@@ -240,6 +241,13 @@ RunReport Simulator::run(const Program& program, const Target& target, const Run
   CHECK(target.router != nullptr);
   return with_memory_to("simulate " + program.name,
                         [&] { return run_simulation(program, target, options); });
+}
+
+RunReport Simulator::run_blocks(const Program& program, const BlockProgram& blocks,
+                                const Target& target, const RunOptions& options) {
+  CHECK(target.router != nullptr);
+  return with_memory_to("simulate " + program.name,
+                        [&] { return simulate_blocks(program, blocks, target, options); });
 }
 
 }  // namespace espalier

@@ -124,6 +124,11 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   figure("min_slice_kib", protocol.min_slice_bytes, base.min_slice_bytes, kKib);
   figure("slices_per_op", protocol.slices_per_op, base.slices_per_op, 1);
   figure("step_kib", protocol.step_bytes, base.step_bytes, kKib);
+  figure("loop_kib", protocol.loop_bytes, base.loop_bytes, kKib);
+  figure("pass_kib", protocol.pass_bytes, base.pass_bytes, kKib);
+  figure("streamed_parts", protocol.streamed_parts, base.streamed_parts, 1);
+  figure("drain_gbps", protocol.drain_gbps, base.drain_gbps, 1);
+  rates("copy_gbps", protocol.copy_gbps, base.copy_gbps);
   rates("block_gbps", protocol.block_gbps, base.block_gbps);
   rates("gpu_gbps", protocol.gpu_gbps, base.gpu_gbps);
   if (protocol.not_on != base.not_on) {
@@ -157,6 +162,20 @@ std::string switch_ops_text(const SwitchOps& ops) {
   return map.text();
 }
 
+/// Where they interpret files, what differs.
+std::string interpreter_text(const Profile& profile, const Profile& base) {
+  std::string text;
+  if (profile.interprets != base.interprets) {
+    text += fmt::format("    interprets: {}\n", profile.interprets ? "true" : "false");
+  }
+  if (profile.on_models == base.on_models) return text;
+  FlowMap map;
+  for (const auto& [model, stand_in] : profile.on_models) {
+    map.add(yaml_quoted(model), yaml_quoted(stand_in));
+  }
+  return text + fmt::format("    on_models: {}\n", map.text());
+}
+
 /// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
@@ -188,6 +207,8 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     line("splits_lanes", profile.splits_lanes ? "true" : "false");
   }
   count("fifo_steps", profile.fifo_steps, base.fifo_steps);
+  micros("dependence_us", profile.dependence_s, base.dependence_s);
+  text += interpreter_text(profile, base);
   std::string links;
   for (const auto& [kind, figures] : profile.links) {
     const auto known = base.links.find(kind);

@@ -44,7 +44,9 @@ Profile Profile::under(const std::string& protocol_name) const {
 void Profile::forget_blocks() {
   call_overhead_s = message_s = 0;
   blocks = fifo_steps = 0;
-  splits_lanes = false;
+  splits_lanes = interprets = false;
+  dependence_s = 0;
+  on_models.clear();
   protocols.clear();
   protocol = {};
   in_switch.clear();

@@ -43,10 +43,21 @@ struct Protocol {
   double min_slice_bytes = 0;
   int slices_per_op = 1;
   double step_bytes = 0;  ///< of a FIFO's step; 0: there are no FIFOs
+  // Of interpreters (Profile::interprets) alone:
+  double loop_bytes = 0;  ///< of a chunk that an interpreter moves in one pass over its steps; 0: all
+  /// What all threads of a block move at once: it takes no longer than what an op costs anyway.
+  double pass_bytes = 0;
+  /// Words that carry their own flags can be used as they come: a receiver begins with the first of
+  /// so many parts of an op while the others are sent. Parts cost nothing of their own.
+  int streamed_parts = 1;
+  double drain_gbps = 0;  ///< what is written is on its way at this rate when the block goes on; 0: any
   /// GB/s of data that one block moves, and that a GPU's blocks send together, by the beginning of
   /// the GPU's model; "other": of the rest. Not listed: as fast as its links.
   std::map<std::string, double> block_gbps;
   std::map<std::string, double> gpu_gbps;
+  /// GB/s at which a block copies within the memory of its GPU, such as out of a FIFO, for
+  /// interpreters. Not listed: block_gbps.
+  std::map<std::string, double> copy_gbps;
   std::vector<std::string> not_on;  ///< beginnings of models that cannot use it
   bool over_host_links = true;      ///< false: between GPUs it needs the GPU fabric or a network
 };
@@ -107,6 +118,13 @@ struct Profile {
   /// one block.
   bool splits_lanes = false;
   int fifo_steps = 0;  ///< of a FIFO from a block to a peer (Protocol::step_bytes)
+  /// Files with the steps of thread blocks are carried out as they are, by an interpreter such as
+  /// MSCCL's (ir/block_program.h).
+  bool interprets = false;
+  double dependence_s = 0;  ///< a step of an interpreter that waits for other blocks of its GPU
+  /// By the beginning of the GPU's model: the profile that takes this one's place on machines whose
+  /// GPUs are all such.
+  std::map<std::string, std::string> on_models;
   /// By the beginning of the GPU's model, "other" for the rest, and "network" for switches of the
   /// network. Empty: no kernel here makes ops in switches; and those that do, do so with the
   /// protocol for bulk data.

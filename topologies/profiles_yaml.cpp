@@ -71,6 +71,11 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
       kKib * read_figure(map, "min_slice_kib", kKibibytes, protocol.min_slice_bytes / kKib);
   protocol.slices_per_op = read_whole(map, "slices_per_op", kCount, protocol.slices_per_op);
   protocol.step_bytes = kKib * read_figure(map, "step_kib", kKibibytes, protocol.step_bytes / kKib);
+  protocol.loop_bytes = kKib * read_figure(map, "loop_kib", kKibibytes, protocol.loop_bytes / kKib);
+  protocol.pass_bytes = kKib * read_figure(map, "pass_kib", kKibibytes, protocol.pass_bytes / kKib);
+  protocol.streamed_parts = read_whole(map, "streamed_parts", kCount, protocol.streamed_parts);
+  protocol.drain_gbps = read_figure(map, "drain_gbps", kGbps, protocol.drain_gbps);
+  read_rates(map, "copy_gbps", protocol.copy_gbps);
   read_rates(map, "block_gbps", protocol.block_gbps);
   read_rates(map, "gpu_gbps", protocol.gpu_gbps);
   const YamlValue not_on = map.get("not_on");
@@ -129,6 +134,14 @@ void read_switch_ops(const YamlValue& value, Profile& profile) {
   }
 }
 
+/// "mi: msccl_amd": names of profiles, which are looked up when all are known.
+void read_stand_ins(const YamlValue& value, Profile& profile) {
+  YamlMap map(value, fmt::format("'on_models' of profile {}", quote(profile.name)));
+  for (const auto& [model, name] : map.entries()) {
+    profile.on_models[model] = name.text("the name of a profile").value_or("");
+  }
+}
+
 /// A profile that says `like: kernel` begins with that one's figures.
 void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profile& profile) {
   const YamlValue value = map.get("like");
@@ -148,6 +161,7 @@ void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profil
   const std::string name = profile.name;
   profile = base->second;
   profile.name = name;
+  profile.on_models.clear();
 }
 
 void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
@@ -170,6 +184,9 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   profile.blocks = read_whole(map, "blocks", kCount, profile.blocks);
   profile.splits_lanes = map.boolean("splits_lanes", profile.splits_lanes);
   profile.fifo_steps = read_whole(map, "fifo_steps", kCount, profile.fifo_steps);
+  profile.interprets = map.boolean("interprets", profile.interprets);
+  profile.dependence_s = read_seconds(map, "dependence_us", profile.dependence_s);
+  read_stand_ins(map.get("on_models"), profile);
   read_link_profiles(map.get("links"), kinds, profile);
   read_protocols(map.get("protocols"), profile);
   read_switch_ops(map.get("in_switch"), profile);
@@ -275,6 +292,15 @@ void read_profiles(const YamlValue& value, const std::map<std::string, LinkKind>
                                         quote(name)));
     }
     read_profile(description, kinds, profiles, profile);
+  }
+  for (const auto& [name, description] : map.entries()) {
+    for (const auto& [model, stand_in] : profiles[name].on_models) {
+      const auto known = profiles.find(stand_in);
+      if (known != profiles.end() && known->second.on_models.empty()) continue;
+      description.problem(fmt::format(
+          "on {}, profile {} is to be {}, which is {}", model, quote(name), quote(stand_in),
+          known == profiles.end() ? "not known" : "replaced there itself"));
+    }
   }
 }
 

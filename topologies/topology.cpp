@@ -10,6 +10,24 @@
 #include "topologies/synonyms.h"
 
 namespace espalier {
+namespace {
+
+/// The profile of a name, or the one that takes its place here (Profile::on_models).
+std::map<std::string, Profile>::const_iterator profile_here(const Topology& machine,
+                                                            const std::string& name) {
+  const auto named = machine.profiles.find(name);
+  if (named == machine.profiles.end()) return named;
+  const std::vector<NodeId> gpus = machine.gpus();
+  for (const auto& [model, stand_in] : named->second.on_models) {
+    const bool are_such = std::ranges::all_of(
+        gpus, [&](NodeId gpu) { return machine.node(gpu).model.starts_with(model); });
+    const auto other = machine.profiles.find(stand_in);
+    if (are_such && !gpus.empty() && other != machine.profiles.end()) return other;
+  }
+  return named;
+}
+
+}  // namespace
 
 std::vector<NodeId> Topology::gpus() const {
   std::vector<NodeId> ids;
@@ -28,7 +46,7 @@ std::optional<NodeId> Topology::find(std::string_view node_name) const {
 
 Profile Topology::profile(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const auto found = profiles.find(word.runtime);
+  const auto found = profile_here(*this, word.runtime);
   if (found == profiles.end()) {
     std::vector<std::string> names;
     for (const auto& [known, unused] : profiles) names.push_back(known);
@@ -53,7 +71,7 @@ Profile Topology::profile(const std::string& spec) const {
 
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const auto found = profiles.find(word.runtime);
+  const auto found = profile_here(*this, word.runtime);
   CHECK(found != profiles.end());
   if (!word.protocol.empty() || found->second.protocols.empty()) return {spec};
   std::vector<std::string> specs;

@@ -224,6 +224,7 @@ class Checker {
       check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
     }
     check(kSeconds, "'message_s'", profile.message_s);
+    check(kSeconds, "'dependence_s'", profile.dependence_s);
     for (const auto& [model, ops] : profile.in_switch) {
       const std::string of = " of ops in switches of " + model;
       check(kWire, "'wire'" + of, ops.wire);
@@ -240,6 +241,8 @@ class Checker {
       check(kSeconds, part("call_s"), protocol.call_s);
       check(kSeconds, part("min_op_s"), protocol.min_op_s);
       check(kCount, part("slices_per_op"), protocol.slices_per_op);
+      check(kCount, part("streamed_parts"), protocol.streamed_parts);
+      for (const auto& [unused, gbps] : protocol.copy_gbps) check(kGbps, part("copy_gbps"), gbps);
       for (const auto& [unused, hold_s] : protocol.hold_s) check(kSeconds, part("hold_s"), hold_s);
       for (const auto& [unused, hop_s] : protocol.hop_s) check(kSeconds, part("hop_s"), hop_s);
       for (const auto& [unused, gbps] : protocol.block_gbps) check(kGbps, part("block_gbps"), gbps);
