@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "algorithms/program_file.h"
 #include "core/units.h"
 #include "core/words.h"
@@ -11,9 +13,10 @@
 namespace espalier {
 namespace {
 
-/// NCCL, of which RCCL is a fork: its rings.
+/// NCCL, of which RCCL is a fork: its rings, or else a message for each pair of ranks.
 constexpr const char* kLibraryProfile = "nccl";
-constexpr const char* kLibraryAlgorithm = "nccl_rings";
+constexpr const char* kLibraryRings = "nccl_rings";
+constexpr const char* kLibraryPairs = "direct";
 
 }  // namespace
 
@@ -61,7 +64,9 @@ std::optional<std::string> why_not_used(const BlockProgram& blocks, const Machin
 Query by_library(const Query& query) {
   Query own = query;
   own.profile = kLibraryProfile;
-  own.algorithm = kLibraryAlgorithm;
+  const auto& ring_collectives = find_algorithm(kLibraryRings)->collectives;
+  const bool is_ring = std::ranges::count(ring_collectives, query.collective) > 0;
+  own.algorithm = is_ring ? kLibraryRings : kLibraryPairs;
   own.chunk_bytes.reset();
   return own;
 }

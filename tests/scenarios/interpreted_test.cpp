@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/program_file.h"
 #include "core/file.h"
 #include "tests/msccl_ring.h"
 #include "tests/scenarios/study_fixture.h"
@@ -49,7 +50,7 @@ TEST_F(InterpretedTest, RunsTheLibrarysOwnAlgorithmWhereTheFileDoesNotServe) {
   const Outcome outcome = study_.ask(asked);
   EXPECT_EQ(
       outcome.program_note,
-      "not used for 100 B, without a word from the runtime: 25 elements are no multiple of its "
+      "not used for 100B, without a word from the runtime: 25 elements are no multiple of its "
       "8 chunks ('nchunksperloop'). The library's own algorithm runs instead, here nccl_rings "
       "under profile nccl");
   const Outcome own = study_.ask(by_library(asked));
@@ -64,10 +65,10 @@ TEST_F(InterpretedTest, SaysWhyAFileIsNotUsed) {
   BlockProgram blocks = *study_.choice(asked.algorithm).file->foreign->blocks;
   EXPECT_EQ(why_not_used(blocks, machine, asked), std::nullopt);
   blocks.min_bytes = 8192;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 8 KiB and more ('minBytes')");
+  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 8KiB and more ('minBytes')");
   blocks.min_bytes = 0;
   blocks.max_bytes = 2048;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 2 KiB and less ('maxBytes')");
+  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 2KiB and less ('maxBytes')");
   blocks.max_bytes = 4096;
   EXPECT_EQ(why_not_used(blocks, machine, asked), std::nullopt);
   Query apart = asked;
