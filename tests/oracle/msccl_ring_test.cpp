@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/file.h"
 #include "scenarios/study.h"
 #include "sim/simulator.h"
 #include "tests/msccl_ring.h"
