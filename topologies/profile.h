@@ -44,13 +44,14 @@ struct Protocol {
   int slices_per_op = 1;
   double step_bytes = 0;  ///< of a FIFO's step; 0: there are no FIFOs
   // Of interpreters (Profile::interprets) alone:
-  double loop_bytes = 0;  ///< of a chunk that an interpreter moves in one pass over its steps; 0: all
+  double loop_bytes = 0;  ///< of a chunk, moved in one pass over the steps; 0: all of it
   /// What all threads of a block move at once: it takes no longer than what an op costs anyway.
   double pass_bytes = 0;
   /// Words that carry their own flags can be used as they come: a receiver begins with the first of
   /// so many parts of an op while the others are sent. Parts cost nothing of their own.
   int streamed_parts = 1;
-  double drain_gbps = 0;  ///< what is written is on its way at this rate when the block goes on; 0: any
+  /// What a block has written is still on its way, at this rate, when it goes on; 0: at any.
+  double drain_gbps = 0;
   /// GB/s of data that one block moves, and that a GPU's blocks send together, by the beginning of
   /// the GPU's model; "other": of the rest. Not listed: as fast as its links.
   std::map<std::string, double> block_gbps;
