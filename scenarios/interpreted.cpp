@@ -13,10 +13,8 @@
 namespace espalier {
 namespace {
 
-/// NCCL, of which RCCL is a fork: its rings, or else a message for each pair of ranks.
-constexpr const char* kLibraryProfile = "nccl";
-constexpr const char* kLibraryRings = "nccl_rings";
-constexpr const char* kLibraryPairs = "direct";
+/// NCCL, of which RCCL is a fork.
+constexpr const char* kLibrary = "nccl";
 
 }  // namespace
 
@@ -63,10 +61,8 @@ std::optional<std::string> why_not_used(const BlockProgram& blocks, const Machin
 
 Query by_library(const Query& query) {
   Query own = query;
-  own.profile = kLibraryProfile;
-  const auto& ring_collectives = find_algorithm(kLibraryRings)->collectives;
-  const bool is_ring = std::ranges::count(ring_collectives, query.collective) > 0;
-  own.algorithm = is_ring ? kLibraryRings : kLibraryPairs;
+  own.profile = kLibrary;
+  own.algorithm = kLibrary;
   own.chunk_bytes.reset();
   return own;
 }

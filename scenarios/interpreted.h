@@ -29,7 +29,7 @@ std::optional<std::size_t> runtime_of(const BlockProgram& blocks, const Machine&
 std::optional<std::string> why_not_used(const BlockProgram& blocks, const Machine& machine,
                                         const Query& query);
 
-/// What the library of an interpreter does by itself, for the same call: the nearest that there is.
+/// What the library of an interpreter does by itself, for the same call.
 Query by_library(const Query& query);
 
 /// What to tell of an outcome of that: what was not used and why, and what ran instead.
