@@ -166,13 +166,38 @@ std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) 
          (table.iterations > 0 ? fmt::format(", mean of {} runs", table.iterations) : "");
 }
 
+/// How the log's calls were launched, and by which library, as far as it says and no option does.
+void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
+                 Query& question) {
+  const std::size_t space = table.library.find(' ');
+  const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
+  question.library_version = library_version(version).value_or(0);
+  if (is_given) return;
+  const int per_process = table.ranks_per_process();
+  if (table.graph > 0) {
+    question.launch = LaunchMode::graph;
+  } else if (per_process > 0) {
+    question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
+    const int hosts = std::max(1, table.hosts());
+    if (per_process > 1 && hosts * per_process < table.ranks) {
+      say(console,
+          fmt::format("note: the log has processes of {} GPUs each: taken for one per host",
+                      per_process));
+    }
+  } else {
+    say(console, fmt::format("note: the log does not say how many processes there were: taken for "
+                             "{}, --launch says otherwise",
+                             question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
+  }
+}
+
 /// The measured time in place of the predicted one.
 Outcome measured_outcome(const Outcome& predicted, const MeasuredTime& time) {
   Outcome measured = predicted;
   measured.backend = "log";
   measured.report = {};
   measured.report.message_bytes = predicted.report.message_bytes;
-  measured.report.time_s = time.time_s;
+  measured.report.time_s = measured.benchmark_s = time.time_s;
   ExecutedPart part;
   part.median_time_s = time.time_s;
   if (time.wrong) part.wrong = static_cast<std::int64_t>(*time.wrong);
@@ -251,9 +276,16 @@ class LogComparison {
   Comparisons all_;
 };
 
+/// What options choose of a log.
+struct LogChoice {
+  std::vector<std::int64_t> only_sizes;  ///< empty: all
+  bool only_in_place = false;
+  bool has_launch = false;  ///< whatever the log says of it
+};
+
 /// Every half of every table that is about the collective; says what is left out.
 void compare_tables(LogComparison& comparison, const Console& console, const MeasuredTables& log,
-                    const Sweep& sweep, const std::vector<std::int64_t>& only, bool only_in_place) {
+                    const Sweep& sweep, const LogChoice& choice) {
   const Topology machine = open_machine(sweep.question.topology);
   for (const MeasuredTable& table : log.tables) {
     const Collective asked = sweep.question.collective;
@@ -274,10 +306,11 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
     // Who knows the collective knows the ranks, where several collectives fit.
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place(console, table, ranks, machine, log.file, question);
+    read_launch(console, table, choice.has_launch, question);
     std::vector<Comparison> rows;
     for (const bool in_place : {false, true}) {
-      if (only_in_place && !in_place) continue;
-      const Times times = times_of(console, table, in_place, only);
+      if (choice.only_in_place && !in_place) continue;
+      const Times times = times_of(console, table, in_place, choice.only_sizes);
       if (times.empty()) continue;
       question.in_place = in_place;
       const Comparisons half = comparison.compare(log, table, question, times);
@@ -300,9 +333,11 @@ int compare_with_log(Arguments& arguments, const Console& console) {
 
   const bool print = json != "-";
   LogComparison comparison(console, sweep, print);
-  compare_tables(comparison, console, *log, sweep,
-                 arguments.given("--size") ? sweep.sizes : std::vector<std::int64_t>(),
-                 arguments.given("--in-place"));
+  LogChoice choice;
+  if (arguments.given("--size")) choice.only_sizes = sweep.sizes;
+  choice.only_in_place = arguments.given("--in-place");
+  choice.has_launch = arguments.given("--launch");
+  compare_tables(comparison, console, *log, sweep, choice);
   const Comparisons& all = comparison.all();
   if (all.rows.empty() && all.measured.skipped.empty()) {
     throw Error(ErrorKind::input, {{"",

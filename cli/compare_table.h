@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "cli/console.h"
 #include "scenarios/tables.h"
@@ -27,6 +28,7 @@ class CompareTable {
   std::string measured_by_;
   std::size_t width_;
   bool has_header_ = false;
+  std::vector<Outcome> predicted_;  ///< without what they report: what notes are made of
 };
 
 }  // namespace espalier

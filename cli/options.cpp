@@ -10,6 +10,7 @@
 #include "formats/format.h"
 #include "ir/data.h"
 #include "run/backend.h"
+#include "run/launch.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
 #include "topologies/synonyms.h"
@@ -59,6 +60,10 @@ const std::vector<OptionSpec>& all_options() {
        "refuse programs with more lanes than a GPU has blocks; they share blocks otherwise"},
       {"--engine", "E", WordKind::engine, false,
        "what solves contention on links; classes is fast for many transfers at once"},
+      {"--launch", "MODE", WordKind::launch, false,
+       "how a benchmark launches calls: one process for all GPUs of a host, a process per GPU, or "
+       "a "
+       "CUDA graph"},
       {"--links", "SCOPE", WordKind::links, false,
        "links to use: all, the GPU fabric alone, or all with detours through NICs within a host"},
       {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},
@@ -340,6 +345,8 @@ std::vector<std::string> words_of(WordKind kind) {
       return names(built_in_profiles().profiles, [](auto& one) { return one.first; });
     case WordKind::links:
       return names(all_link_scopes(), as_text);
+    case WordKind::launch:
+      return names(all_launch_modes(), as_text);
     case WordKind::engine:
       return names(all_sim_engines(), as_text);
     case WordKind::scenario:

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/benchmark_notes.h"
 #include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
@@ -30,15 +31,6 @@ std::string links_used(const Outcome& outcome) {
   if (outcome.report.transfers == 0) return "-";
   return fmt::format("{}{}{}", to_string(outcome.bound_links), outcome.bound_helpers ? "+host" : "",
                      outcome.bound_relays ? "+relay" : "");
-}
-
-/// One line of the table; the header is made of the same columns.
-std::string table_line(std::string_view size, std::string_view algorithm, std::size_t label_width,
-                       std::string_view chunk, std::string_view protocol, std::string_view time,
-                       std::string_view algbw, std::string_view busbw, std::string_view share,
-                       std::string_view links) {
-  return fmt::format("{:>12}  {:<{}}  {:>10}  {:<6}  {:>7}  {:>6}  {:>6}  {:>6}  {:<8}", size,
-                     algorithm, label_width, chunk, protocol, time, algbw, busbw, share, links);
 }
 
 /// "1.074 GB": decimal, as bandwidths are.
@@ -120,51 +112,101 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
 }
 
 SimTable::SimTable(const Console& console, const TableHead& head)
-    : console_(console), label_width_(std::max(kMinLabelColumns, head.label_columns)) {
+    : console_(console),
+      label_width_(std::max(kMinLabelColumns, head.label_columns)),
+      has_benchmark_(has_benchmark(head.queries.front())),
+      has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())) {
   for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
   const Query& first = head.queries.front();
   const CollectiveInfo& collective = info(first.collective);
-  console_.out << fmt::format("# simulated {}{} on {}\n# profile {}, links {}, {}\n#\n",
-                              collective.name,
-                              collective.rooted ? fmt::format(" (root {})", first.root) : "",
-                              describe_ranks(first, head.ranks), first.profile,
-                              to_string(first.links), first.in_place ? "in place" : "out of place");
+  console_.out << fmt::format(
+      "# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n", collective.name,
+      collective.rooted ? fmt::format(" (root {})", first.root) : "",
+      describe_ranks(first, head.ranks), first.profile, to_string(first.links),
+      first.in_place ? "in place" : "out of place",
+      has_benchmark_ ? fmt::format(", launch {}", to_string(first.launch)) : "");
+}
+
+/// One line of the table; the header is made of the same columns.
+struct SimTable::Cells {
+  std::string size = {};
+  std::string algorithm = {};
+  std::string chunk = {};
+  std::string protocol = {};
+  std::string time = {};
+  std::string error = {};
+  std::string benchmark = {};
+  std::string algbw = {};
+  std::string busbw = {};
+  std::string share = {};
+  std::string speedup = {};
+  std::string links = {};
+};
+
+std::string SimTable::line(const Cells& cells) const {
+  std::string text =
+      fmt::format("{:>12}  {:<{}}  {:>10}  {:<6}  {:>7}", cells.size, cells.algorithm, label_width_,
+                  cells.chunk, cells.protocol, cells.time);
+  if (has_benchmark_) text += fmt::format(" {:>6}  {:>7}", cells.error, cells.benchmark);
+  text += fmt::format("  {:>6}  {:>6}  {:>6}", cells.algbw, cells.busbw, cells.share);
+  if (has_nccl_) text += fmt::format("  {:>7}", cells.speedup);
+  return text + fmt::format("  {:<8}", cells.links);
 }
 
 void SimTable::column_names() const {
-  console_.out << header_line(table_line("size", "algorithm", label_width_, "chunk", "proto",
-                                         "time", "algbw", "busbw", "%bound", "links"))
-               << header_line(table_line("(B)", "", label_width_, "(B)", "", "(us)", "(GB/s)",
-                                         "(GB/s)", "", ""));
+  console_.out << header_line(line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench",
+                                    "algbw", "busbw", "%bound", "vs nccl", "links"}))
+               << header_line(line({.size = "(B)",
+                                    .chunk = "(B)",
+                                    .time = "(us)",
+                                    .benchmark = "(us)",
+                                    .algbw = "(GB/s)",
+                                    .busbw = "(GB/s)"}));
 }
 
 void SimTable::add(const Outcome& outcome) {
   if (outcome.ran()) {
     const RunReport& report = outcome.report;
-    rows_.push_back(
-        {report.time_s,
-         table_line(fmt::format("{}", report.message_bytes), algorithm_label(outcome), label_width_,
-                    outcome.chunk_bytes == 0 ? "-" : fmt::format("{}", outcome.chunk_bytes),
-                    outcome.protocol.empty() ? "-" : outcome.protocol,
-                    fit_number(report.time_s * 1e6, 7), fit_number(report.algbw_gbps(), 6),
-                    fit_number(outcome.busbw_gbps(), 6),
-                    outcome.fraction > 0 ? fmt::format("{:.1f}", 100 * outcome.fraction) : "-",
-                    links_used(outcome))});
+    const std::optional<double> speedup = speedup_of(outcome);
+    const double error = outcome.error ? outcome.error->relative : 0;
+    const auto microseconds = [](double time_s) { return fit_number(time_s * 1e6, 7); };
+    const Cells cells = {
+        .size = fmt::format("{}", report.message_bytes),
+        .algorithm = algorithm_label(outcome),
+        .chunk = outcome.chunk_bytes == 0 ? "-" : fmt::format("{}", outcome.chunk_bytes),
+        .protocol = outcome.protocol.empty() ? "-" : outcome.protocol,
+        .time = microseconds(report.time_s),
+        .error = error_text(error),
+        .benchmark = microseconds(outcome.benchmark_s),
+        .algbw = fit_number(report.algbw_gbps(), 6),
+        .busbw = fit_number(outcome.busbw_gbps(), 6),
+        .share = outcome.fraction > 0 ? fmt::format("{:.1f}", 100 * outcome.fraction) : "-",
+        .speedup = speedup ? speedup_text(*speedup) : "-",
+        .links = links_used(outcome)};
+    rows_.push_back({report.time_s, error, line(cells)});
   }
   const std::size_t next = ++answered_;
   if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
 }
 
-/// All of one size, fastest first; the first is marked when there are others.
+/// All of one size, fastest first; the first is marked when there are others, and those that may be
+/// as fast are marked as it is.
 void SimTable::print_rows() {
   if (rows_.empty()) return;
   if (!std::exchange(has_names_, true)) column_names();
   std::ranges::stable_sort(rows_, {}, &Row::time_s);
+  const Row first = rows_.front();
+  const auto is_rival = [&](const Row& row) {
+    return is_open(first.time_s, first.error, row.time_s, row.error);
+  };
   const bool marks = rows_.size() > 1;
-  has_mark_ = has_mark_ || marks;
+  const bool is_undecided = marks && std::any_of(rows_.begin() + 1, rows_.end(), is_rival);
+  has_mark_ = has_mark_ || (marks && !is_undecided);
+  has_open_ = has_open_ || is_undecided;
   for (Row& row : rows_) {
     const bool best = marks && &row == rows_.data();
-    if (best) row.line += "*";
+    const bool open = is_undecided && (best || is_rival(row));
+    if (best || open) row.line += open ? "~" : "*";
     row.line.erase(row.line.find_last_not_of(' ') + 1);
     console_.out << (best ? styled(console_, Style::good, row.line) : row.line) << '\n';
   }
@@ -175,7 +217,12 @@ void SimTable::print_rows() {
 void SimTable::finish(const Answers& answers) {
   if (!answers.outcomes.empty()) console_.out << "#\n";
   if (has_mark_) console_.out << "# * is the fastest\n";
+  if (has_open_) {
+    console_.out << "# ~ may be the fastest: their times differ by less than the expected error\n";
+  }
   print_average(console_, answers.outcomes);
+  if (has_benchmark_) print_benchmark_notes(console_, answers.outcomes);
+  if (has_nccl_) print_nccl_note(console_, answers.outcomes);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);
   console_.out << std::flush;

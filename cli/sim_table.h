@@ -11,7 +11,8 @@
 namespace espalier {
 
 /// Prints a table of simulations in the manner of nccl-tests: each size as soon as all of it is
-/// known, fastest first, then the bounds with their certificates.
+/// known, fastest first, then the bounds with their certificates. Under `ideal`, which is theory,
+/// nothing is said of benchmarks and errors.
 class SimTable {
  public:
   /// Prints what stands above the table. The console must outlive it.
@@ -26,19 +27,25 @@ class SimTable {
   /// What a row shows, but not links and programs, which may be large.
   struct Row {
     double time_s = 0;
+    double error = 0;  ///< relative, expected of the time
     std::string line;
   };
 
+  struct Cells;
+  std::string line(const Cells& cells) const;
   void column_names() const;
   void print_rows();
 
   const Console& console_;
   std::size_t label_width_;
+  bool has_benchmark_;  ///< columns of what a benchmark prints, and of errors
+  bool has_nccl_;       ///< a column of the speed-up over NCCL
   std::vector<std::int64_t> sizes_;  ///< of the questions, in their order
   std::size_t answered_ = 0;
   std::vector<Row> rows_;  ///< of the size that is being answered
   bool has_names_ = false;
   bool has_mark_ = false;  ///< a row is marked as the fastest of its size
+  bool has_open_ = false;  ///< rows are marked that cannot be told from the fastest
 };
 
 /// Asks the questions of one table with a progress bar and, when `print`, prints it. Throws what

@@ -141,6 +141,10 @@ int read_machine(Arguments& arguments, Query& question) {
 void read_simulation(Arguments& arguments, Query& question) {
   const Verb& verb = arguments.verb();
   if (takes(verb, "--no-merge")) question.merge = !arguments.flag("--no-merge");
+  if (takes(verb, "--launch")) {
+    question.launch = arguments.choice_among("--launch", all_launch_modes());
+    question.against_nccl = true;
+  }
   if (takes(verb, "--chunk")) question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--engine")) {
     question.run.engine = arguments.choice_among("--engine", all_sim_engines());

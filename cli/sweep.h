@@ -28,7 +28,8 @@ struct Sweep {
 /// notes all problems. Returns how many ranks there are, 0 where a problem hides it.
 int read_machine(Arguments& arguments, Query& question);
 
-/// Reads --chunk and --engine, as far as the verb takes them; notes all problems.
+/// Reads --launch, --chunk and --engine, as far as the verb takes them; notes all problems. What a
+/// benchmark would launch is compared with NCCL.
 void read_simulation(Arguments& arguments, Query& question);
 
 /// The algorithms that --algorithm names, each once. A word that does not serve the collective is

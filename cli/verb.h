@@ -25,6 +25,7 @@ enum class WordKind {
   profile,
   links,
   engine,
+  launch,
   scenario,
   model,
   backend,

@@ -82,6 +82,7 @@ int run_compare(Arguments& arguments, const Console& console) {
     if (!output.empty()) write_output(console, output, print_topology(*probed));
   }
   question.judge = false;
+  if (!entry.has_devices) question.against_nccl = false;  // which runs on GPUs
   if (!probed) {
     for (const std::string& doubt :
          doubts_about(open_machine(where), !entry.has_devices, devices)) {
@@ -130,7 +131,9 @@ const Verb& compare_verb() {
       "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "
       "among what the "
-      "log has.",
+      "log has. The figures of a log are means of calls back to back, and are compared with those "
+      "of "
+      "simulated ones, launched as the log says, or as --launch does.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},
@@ -146,6 +149,7 @@ const Verb& compare_verb() {
        {"--chunk", "auto"},
        {"--profile", "kernel"},
        {"--no-merge"},
+       {"--launch", "per_gpu"},
        {"--links", "all"},
        {"--in-place"},
        {"--dtype", "float"},

@@ -68,7 +68,9 @@ const Verb& sim_verb() {
       "predict how long a collective takes on a machine",
       "Builds the program of each algorithm, verifies it, and simulates it on the links "
       "of the machine. The table has the columns of nccl-tests, with the fastest algorithm first "
-      "for every size; "
+      "for every size; time is that of one call by itself, +- how far off it is expected to be, "
+      "and bench what nccl-tests would print for calls back to back (--launch); vs nccl says how "
+      "many times as fast as NCCL; "
       "%bound compares the least time that the bound for the algorithm's links allows; the proof "
       "of "
       "the bound "
@@ -89,6 +91,7 @@ const Verb& sim_verb() {
        {"--chunk", "auto"},
        {"--profile", "kernel"},
        {"--no-merge"},
+       {"--launch", "per_gpu"},
        {"--links", "all"},
        {"--engine", "auto"},
        {"--in-place"},

@@ -79,6 +79,34 @@ void print_front(const Console& console, const Tuning& tuning) {
   }
 }
 
+/// For which sizes nothing is faster than NCCL by more than the expected error.
+void print_kept(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> stretches;  // of neighbouring sizes
+  const Outcome* first = nullptr;
+  const Outcome* last = nullptr;
+  const auto end_stretch = [&] {
+    if (first == nullptr) return;
+    std::string text = describe_size(first->report.message_bytes);
+    if (last != first) text += " to " + describe_size(last->report.message_bytes);
+    stretches.push_back(std::move(text));
+    first = nullptr;
+  };
+  for (const Outcome& outcome : outcomes) {
+    if (!keeps_library(outcome)) {
+      end_stretch();
+      continue;
+    }
+    if (first == nullptr) first = &outcome;
+    last = &outcome;
+  }
+  end_stretch();
+  if (stretches.empty()) return;
+  console.out << wrap(fmt::format("Keep NCCL for {}: nothing is faster than {} by more than the "
+                                  "expected error",
+                                  join(stretches, ", "), last->nccl->algorithm),
+                      console.width, "# ");
+}
+
 /// What is wrong with programs in files is said; they are no candidates.
 void refuse_wrong(const Console& console, Study& study, const Sweep& sweep,
                   std::vector<std::string>& candidates, Answers& answers) {
@@ -164,7 +192,10 @@ int run_tune(Arguments& arguments, const Console& console) {
   const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
   const bool print = output != "-" && json != "-";
   answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print));
-  if (print) print_front(console, tuning);
+  if (print) {
+    print_kept(console, answers.outcomes);
+    print_front(console, tuning);
+  }
   if (!output.empty() && format.is_csv) {
     const int nodes = count_nodes(study.machine(sweep.question));
     write_output(console, output, choices_csv(answers.outcomes, nodes, format));
@@ -186,7 +217,8 @@ const Verb& tune_verb() {
       "find the fastest algorithm and chunk size for every message size",
       "Simulates the algorithms, each with several values of its parameters, and shows which one "
       "to use for which size, and which are good for small messages, for large messages or for "
-      "both. "
+      "both; and for which sizes to keep NCCL, because nothing is faster by more than the expected "
+      "error. "
       "--output writes the choices as a table for `--algorithm tuned:FILE` in `sim`, `exec` and "
       "scenarios; `--algorithm auto` makes the same choice without a file. docs/tuning.md "
       "describes "
@@ -201,6 +233,7 @@ const Verb& tune_verb() {
        {"--size", "1KiB..1GiB"},
        {"--chunk", "auto"},
        {"--profile", "kernel"},
+       {"--launch", "per_gpu"},
        {"--links", "all"},
        {"--in-place"},
        {"--output"},

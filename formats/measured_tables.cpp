@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "core/units.h"
 #include "core/words.h"
@@ -84,6 +86,15 @@ int MeasuredTable::hosts() const {
     if (!one.host.empty()) names.insert(one.host);
   }
   return static_cast<int>(names.size());
+}
+
+int MeasuredTable::ranks_per_process() const {
+  std::map<std::pair<std::string, std::int64_t>, int> counts;
+  for (const MeasuredRank& one : listed) {
+    if (one.process >= 0) ++counts[{one.host, one.process}];
+  }
+  if (counts.empty()) return threads > 0 && gpus_per_thread > 0 ? threads * gpus_per_thread : 0;
+  return std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; })->second;
 }
 
 std::optional<double> MeasuredTable::wrong() const {

@@ -13,6 +13,7 @@ namespace espalier {
 /// A rank as its table lists it.
 struct MeasuredRank {
   int rank = 0;
+  std::int64_t process = -1;  ///< its number on that host; -1: not said
   int group = 0;     ///< of a run whose ranks were split into groups
   std::string host;  ///< empty: not said
   int device = 0;    ///< its number on that host
@@ -83,6 +84,8 @@ struct MeasuredTable {
 
   /// Hosts of the ranks that are listed.
   int hosts() const;
+  /// Ranks of the process that has most: 1 where every rank has its own; 0: not known.
+  int ranks_per_process() const;
   /// All wrong values of all rows; nothing where none were counted.
   std::optional<double> wrong() const;
 };

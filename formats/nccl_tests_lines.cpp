@@ -199,17 +199,22 @@ std::optional<MeasuredRank> parse_rank(const std::vector<std::string_view>& word
   const auto at = std::ranges::find(words, "Rank");
   const auto device = std::find(at, words.end(), "device");
   if (at == words.end() || words.end() - device < 3) return std::nullopt;
-  const auto number_after = [&](std::string_view word) -> std::optional<std::int64_t> {
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  constexpr std::int64_t kLargestProcess = std::int64_t{1} << 32;
+  const auto number_after = [&](std::string_view word,
+                                std::int64_t largest) -> std::optional<std::int64_t> {
     const auto found = std::find(at, device + 1, word);
     if (found > device || found + 1 == words.end()) return std::nullopt;
-    return parse_whole(found[1], 0, 1'000'000);
+    return parse_whole(found[1], 0, largest);
   };
-  const auto rank = number_after("Rank"), number = number_after("device");
+  const auto rank = number_after("Rank", kMostRanks);
+  const auto number = number_after("device", kMostRanks);
   if (!rank || !number) return std::nullopt;
   MeasuredRank read;
   read.rank = static_cast<int>(*rank);
   read.device = static_cast<int>(*number);
-  read.group = static_cast<int>(number_after("Group").value_or(0));
+  read.group = static_cast<int>(number_after("Group", kMostRanks).value_or(0));
+  read.process = number_after("Pid", kLargestProcess).value_or(-1);
   const auto on = std::find(at, device, "on");
   if (on != device && on + 1 != device) read.host = on[1];
   auto next = device + 2;

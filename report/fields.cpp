@@ -30,6 +30,24 @@ const ExecutedPart* executed(const Outcome& one) {
   return one.report.executed ? &*one.report.executed : nullptr;
 }
 
+const SimulatedPart* simulated(const Outcome& one) {
+  return one.report.simulated ? &*one.report.simulated : nullptr;
+}
+
+Json error_json(const Outcome& one) {
+  if (!one.error) return {};
+  return {{"relative", rounded(one.error->relative)},
+          {"from", one.error->from},
+          {"is_estimate", one.error->is_estimate}};
+}
+
+Json nccl_json(const Outcome& one) {
+  if (!one.nccl) return left_out();
+  return {{"algorithm", one.nccl->algorithm},
+          {"time_s", rounded(one.nccl->time_s)},
+          {"speedup", rounded(*speedup_of(one))}};
+}
+
 /// What was asked.
 std::vector<ReportField<Outcome>> question_fields() {
   using Of = const Outcome&;
@@ -78,6 +96,23 @@ std::vector<ReportField<Outcome>> answer_fields() {
                     : left_out();
        }},
       {"time_s", [](Of one) { return rounded(one.report.time_s); }},
+      {"launch", [](Of one) { return or_null(simulated(one) != nullptr, to_string(one.query.launch)); }},
+      {"back_to_back_s",
+       [](Of one) {
+         return simulated(one) != nullptr ? rounded(simulated(one)->back_to_back_s) : Json();
+       }},
+      {"benchmark_s",
+       [](Of one) { return one.benchmark_s > 0 ? rounded(one.benchmark_s) : Json(); }},
+      {"error", error_json},
+      {"expected_error",
+       [](Of one) { return one.error ? rounded(one.error->relative) : Json(); }, false},
+      {"nccl", nccl_json},
+      {"speedup",
+       [](Of one) {
+         const std::optional<double> speedup = speedup_of(one);
+         return speedup ? rounded(*speedup) : Json();
+       },
+       false},
       {"min_time_s",
        [](Of one) {
          return executed(one) != nullptr ? rounded(executed(one)->min_time_s) : Json();
@@ -111,7 +146,7 @@ const std::vector<std::string_view>& table_columns() {
   static const std::vector<std::string_view> columns = {
       "topology", "gpus", "ranks", "profile", "protocol", "collective", "root", "in_place",
       "algorithm", "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s",
-      "min_time_s", "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s",
+      "launch", "benchmark_s", "expected_error", "speedup", "min_time_s", "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s",
       "fraction", "transfers", "wrong",
       // Of training.
       "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",

@@ -61,13 +61,19 @@ Json comparison_json(const Comparison& one) {
                {"ranks", one.measured.ranks},
                {"size_bytes", measured.message_bytes},
                {"chunk_bytes", one.measured.chunk_bytes},
-               {"predicted_s", rounded(one.predicted.report.time_s)},
+               {"predicted_s", rounded(one.predicted_s())},
                {"measured_s", rounded(executed.median_time_s)},
                {"min_time_s", has_runs ? rounded(executed.min_time_s) : Json()},
                {"max_time_s", has_runs ? rounded(executed.max_time_s) : Json()},
                {"error", rounded(one.error())},
                {"wrong", executed.wrong ? Json(*executed.wrong) : Json()}};
   if (!one.measured.chosen.empty()) json["chosen"] = one.measured.chosen;
+  // Of the prediction: how it was launched, how far off it is expected to be, and NCCL.
+  for (const std::string_view name : {"launch", "error", "nccl"}) {
+    const Json value = find_field(outcome_fields(), name)->value(one.predicted);
+    const std::string key = name == "error" ? "expected_error" : std::string(name);
+    if (!value.is_discarded()) json[key] = value;
+  }
   return json;
 }
 
@@ -157,8 +163,13 @@ std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcom
                      {"algbw_gbps", rounded(point.algbw_gbps)},
                      {"on_front", point.on_front}});
   }
+  Json keep_nccl = Json::array();
+  for (const Outcome& outcome : outcomes) {
+    if (keeps_library(outcome)) keep_nccl.push_back(outcome.report.message_bytes);
+  }
   return dump(Json{{"schema", "espalier.tune/1"},
                    {"front", std::move(front)},
+                   {"keep_nccl", std::move(keep_nccl)},
                    {"reports", reports_array(outcomes)}});
 }
 

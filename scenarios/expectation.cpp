@@ -17,7 +17,7 @@ namespace {
 
 using NamedMeasure = std::pair<Measure, std::string_view>;
 
-constexpr std::array<NamedMeasure, 14> kMeasures = {{
+constexpr std::array<NamedMeasure, 16> kMeasures = {{
     {Measure::time_s, "time_s"},
     {Measure::algbw_gbps, "algbw_gbps"},
     {Measure::busbw_gbps, "busbw_gbps"},
@@ -25,6 +25,8 @@ constexpr std::array<NamedMeasure, 14> kMeasures = {{
     {Measure::fraction, "fraction"},
     {Measure::link_share, "link_share"},
     {Measure::used_links, "used_links"},
+    {Measure::benchmark_s, "benchmark_s"},
+    {Measure::speedup, "speedup"},
     {Measure::iteration_s, "iteration_s"},
     {Measure::communication_s, "communication_s"},
     {Measure::exposed_s, "exposed_s"},
@@ -33,7 +35,7 @@ constexpr std::array<NamedMeasure, 14> kMeasures = {{
     {Measure::samples_per_s, "samples_per_s"},
     {Measure::efficiency, "efficiency"},
 }};
-constexpr std::size_t kCollectiveMeasures = 7;
+constexpr std::size_t kCollectiveMeasures = 9;
 
 std::vector<Measure> names_left(std::span<const NamedMeasure> named) {
   std::vector<Measure> measures;
@@ -65,6 +67,12 @@ std::optional<double> measured(Measure measure, const Figure& figure, const Outc
     case Measure::used_links:
       return static_cast<double>(
           std::ranges::count(report.simulated->links, true, &LinkUse::is_link));
+    case Measure::benchmark_s:
+      return outcome.benchmark_s;
+    case Measure::speedup:
+      if (const auto speedup = speedup_of(outcome)) return speedup;
+      missing = "NCCL's time is not known here";
+      return std::nullopt;
     case Measure::bound_gbps:
       if (outcome.bound && std::isfinite(outcome.bound->algbw_gbps)) {
         return outcome.bound->algbw_gbps;

@@ -15,7 +15,8 @@
 namespace espalier {
 
 /// Which figure of an answer is compared. `link_share`: what crosses one direction of a link, in
-/// messages; `used_links`: how many directions of links carry anything. Those from `iteration_s` on
+/// messages; `used_links`: how many directions of links carry anything.
+/// `speedup`: over NCCL (see speedup_of). Those from `iteration_s` on
 /// are for training (see TrainingOutcome); `exposed_share`: the share of an iteration that is
 /// exposed communication.
 enum class Measure {
@@ -26,6 +27,8 @@ enum class Measure {
   fraction,
   link_share,
   used_links,
+  benchmark_s,
+  speedup,
   iteration_s,
   communication_s,
   exposed_s,

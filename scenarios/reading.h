@@ -11,6 +11,7 @@
 #include "core/words.h"
 #include "core/yaml.h"
 #include "ir/collective.h"
+#include "run/launch.h"
 #include "topologies/route.h"
 
 // What the readers of YAML files share. Private to the room.
@@ -50,6 +51,12 @@ inline LinkScope read_links(const YamlValue& value) {
   Choices<LinkScope> scopes;
   for (const LinkScope scope : all_link_scopes()) scopes.emplace_back(to_string(scope), scope);
   return read_choice(value, "links", LinkScope::all, scopes);
+}
+
+inline LaunchMode read_launch_mode(const YamlValue& value) {
+  Choices<LaunchMode> modes;
+  for (const LaunchMode mode : all_launch_modes()) modes.emplace_back(to_string(mode), mode);
+  return read_choice(value, "launch", LaunchMode::per_gpu, modes);
 }
 
 /// "all" (empty), "0-3,6", or a list of numbers; a problem (and nothing) when it is neither.

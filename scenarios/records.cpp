@@ -53,8 +53,10 @@ auto members(Is<TimeBound> auto& bound) {
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, end, work, stuck, links, critical_path, critical_steps] = simulated;
-  return std::tie(engine, end, work, stuck, links, critical_path, critical_steps);
+  auto& [engine, end, work, stuck, back_to_back_s, blocks, links, critical_path, critical_steps] =
+      simulated;
+  return std::tie(engine, end, work, stuck, back_to_back_s, blocks, links, critical_path,
+                  critical_steps);
 }
 auto members(Is<ExecutedPart> auto& executed) {
   auto& [min_time_s, max_time_s, median_time_s, wrong, damage, notes] = executed;
@@ -69,10 +71,20 @@ auto members(Is<RunReport> auto& report) {
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, protocol, ranks, chunk_bytes,
          chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-         bound_relays, bound, time_bound, fraction, report, program] = outcome;
+         bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s, error,
+         nccl, program] = outcome;
   return std::tie(backend, skipped, instead, chosen, protocol, ranks, chunk_bytes, chunk_note,
                   program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-                  bound_relays, bound, time_bound, fraction, report);
+                  bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s,
+                  error, nccl);
+}
+auto members(Is<ExpectedError> auto& error) {
+  auto& [relative, from, is_estimate] = error;
+  return std::tie(relative, from, is_estimate);
+}
+auto members(Is<Baseline> auto& baseline) {
+  auto& [time_s, algorithm, relative_error] = baseline;
+  return std::tie(time_s, algorithm, relative_error);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;
@@ -101,9 +113,10 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, run] = query;
+         size_bytes, chunk_bytes, judge, merge, launch, library_version, against_nccl, run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, run);
+                  algorithm, size_bytes, chunk_bytes, judge, merge, launch, library_version,
+                  against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is
 // from.

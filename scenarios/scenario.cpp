@@ -39,6 +39,8 @@ Query read_question(YamlMap& map, const BlockReader& reader) {
     }
   }
   question.in_place = map.boolean("in_place", false);
+  question.launch = read_launch_mode(map.get("launch"));
+  question.against_nccl = map.boolean("vs_nccl", false);
   reader.read_transfers(map, question);
   return question;
 }
@@ -107,11 +109,16 @@ ScenarioBlock read_block(const YamlValue& value, BlockReader& reader) {
     map.finish();
     block.expectations = read_expectations(expect, training_figures(study.tables, reader.folder()));
   } else {
-    const auto& study = block.study.emplace<CollectiveStudy>(read_collectives(map, reader));
+    auto& study = block.study.emplace<CollectiveStudy>(read_collectives(map, reader));
     map.finish();
     const auto machine = [&](const std::string& spec) { return reader.load(topology, spec); };
     block.expectations =
         read_expectations(expect, collective_figures(study.tables, reader.folder(), machine));
+    if (std::ranges::count(block.expectations, Measure::speedup, &ExpectedResult::measure) > 0) {
+      for (std::vector<Query>& table : study.tables) {
+        for (Query& query : table) query.against_nccl = true;
+      }
+    }
   }
   return block;
 }

@@ -15,6 +15,7 @@
 #include "core/words.h"
 #include "formats/machine.h"
 #include "run/blocks.h"
+#include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/interpreted.h"
@@ -361,9 +362,41 @@ Outcome Study::ask(const Query& query) {
   options.blocks = prepared.blocks;
   if (!put_on_blocks(query, target, options, outcome)) return outcome;
   outcome.report = backend_.run(*outcome.program, target, options);
-
+  if (outcome.report.simulated) {
+    outcome.library_version = query.library_version;
+    outcome.benchmark_s = benchmark_of(machine, router, outcome);
+    outcome.error = error_of(machine, router, prepared.links, outcome);
+  }
   if (query.judge) judge(query, machine, prepared, outcome);
+  // Another question: what was prepared for this one may be forgotten.
+  if (query.against_nccl && outcome.report.simulated) outcome.nccl = baseline(query);
   return outcome;
+}
+
+/// Once for a message. What the library cannot do here has no time.
+std::optional<Baseline> Study::baseline(const Query& query) {
+  const std::optional<Query> asked = baseline_query(query);
+  if (!asked) return std::nullopt;
+  try {
+    return baseline_of(*asked);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return std::nullopt;
+  }
+}
+
+const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
+  const Cache::BaselineKey key{
+      &machine(asked), asked.collective, asked.root, asked.in_place, asked.size_bytes,
+      asked.library_version};
+  const auto [known, is_new] = cache_->baselines.try_emplace(key);
+  if (!is_new) return known->second;
+  const Outcome outcome = ask(asked);
+  if (!outcome.ran()) return known->second;
+  known->second = {outcome.report.time_s,
+                   outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
+                   outcome.error->relative};
+  return known->second;
 }
 
 /// The program as it is to be run; null when the verifier refuses it.

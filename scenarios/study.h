@@ -11,7 +11,9 @@
 #include "planner/bounds.h"
 #include "planner/time_bound.h"
 #include "run/backend.h"
+#include "run/launch.h"
 #include "scenarios/asked_by.h"
+#include "scenarios/baseline.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/tuning_table.h"
 #include "topologies/placement.h"
@@ -36,6 +38,9 @@ struct Query {
   bool judge = true;                        ///< compute the machine's bound
   /// Programs with more lanes than the profile has blocks are put onto these, and not refused.
   bool merge = true;
+  LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
+  int library_version = 0;                  ///< see `library_version`; 0: the newest
+  bool against_nccl = false;  ///< simulations: also how long the library's own collective takes
   RunOptions run;  ///< size_bytes is filled in from above
 };
 
@@ -62,6 +67,12 @@ struct Outcome {
   std::optional<TimeBound> time_bound;     ///< with it
   double fraction = 0;                     ///< least time / time; 0 where no time can be excluded
   RunReport report;
+  int library_version = 0;  ///< whose launch costs benchmark_s has; 0: the newest
+  /// Simulated: the time that nccl-tests would print, the mean of calls back to back. Of a log, the
+  /// time that it did print. 0: not known.
+  double benchmark_s = 0;
+  std::optional<ExpectedError> error;  ///< of the simulated times
+  std::optional<Baseline> nccl;        ///< where the query is against it
   std::shared_ptr<const Program> program;  ///< cut, as run
 
   bool ran() const { return !skipped && verified; }
@@ -180,6 +191,8 @@ class Study {
                              const Prepared& prepared);
   Prediction predict_portfolio(const Query& query);
   Prediction weigh(const Query& query, Machine& machine);
+  std::optional<Baseline> baseline(const Query& query);
+  const std::optional<Baseline>& baseline_of(const Query& asked);
   const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
   bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
                      Outcome& outcome);

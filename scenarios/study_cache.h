@@ -118,6 +118,8 @@ struct Study::Cache {
   using RootKey = std::tuple<const Machine*, Collective, int, bool>;
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool, bool>;
 
+  using BaselineKey = std::tuple<const Machine*, Collective, int, bool, std::int64_t, int>;
+
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
@@ -129,6 +131,7 @@ struct Study::Cache {
   std::map<TableKey, TuningTable> tables;
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
+  std::map<BaselineKey, std::optional<Baseline>> baselines;
 
   /// What `parse_algorithm` makes of a word, read once.
   const AlgorithmChoice& choice(const std::string& algorithm) {

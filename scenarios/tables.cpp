@@ -57,9 +57,13 @@ TrainingAnswers train_table(const TrainingSweep& sweep, const AskTraining& ask,
   return answers;
 }
 
+double Comparison::predicted_s() const {
+  return measured.benchmark_s > 0 ? predicted.benchmark_s : predicted.report.time_s;
+}
+
 double Comparison::error() const {
   const double measured_s = measured.report.executed->median_time_s;
-  return measured_s > 0 ? predicted.report.time_s / measured_s - 1 : 0;
+  return measured_s > 0 ? predicted_s() / measured_s - 1 : 0;
 }
 
 std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {

@@ -36,6 +36,9 @@ struct Comparison {
   Outcome predicted;
   Outcome measured;
 
+  /// What the measured time is compared with: where a benchmark printed it, what is predicted of
+  /// the benchmark, else the time of a call.
+  double predicted_s() const;
   /// What the prediction is off by, as a share of the median time measured: 0.1 is 10 % too long.
   double error() const;
 };

@@ -36,8 +36,11 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
   has_blocks_ = blocks > 0;
   if (!has_blocks_) return;
   for (PlaceId place = 0; place < program.places(); ++place) {
-    is_host_[static_cast<std::size_t>(place)] =
-        place_number(program, place).kind == PlaceKind::host;
+    const bool is_host = place_number(program, place).kind == PlaceKind::host;
+    is_host_[static_cast<std::size_t>(place)] = is_host;
+    const int lanes = is_host ? 0 : static_cast<int>(graph.moving_lanes(place));
+    const int in_use = lanes == 0 || !profile.splits_lanes ? std::min(lanes, blocks) : blocks;
+    most_in_use_ = std::max(most_in_use_, in_use);
   }
   if (use.one_per_lane) return;
   std::vector<std::map<std::uint16_t, Lane>> lanes(is_host_.size());

@@ -42,6 +42,8 @@ class BlockMap {
   /// The block, numbered through all places, that a lane shares with others; or kNone.
   std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
   std::size_t shared_blocks() const { return shared_blocks_; }
+  /// Of the GPU that uses most; 0 where the profile has none.
+  int most_in_use() const { return most_in_use_; }
   /// The lane's number when the program is written anew for its blocks: that of its block among
   /// those of its place.
   std::uint16_t lane_on_block(PlaceId place, std::uint16_t lane) const;
@@ -61,6 +63,7 @@ class BlockMap {
   std::unordered_map<std::uint64_t, std::size_t> widths_;  ///< by place and lane; absent: 1
   std::unordered_map<std::uint64_t, Shared> shared_;       ///< by place and lane
   std::uint32_t shared_blocks_ = 0;
+  int most_in_use_ = 0;
 };
 
 }  // namespace espalier

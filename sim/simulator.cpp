@@ -9,6 +9,7 @@
 #include "ir/reorder.h"
 #include "run/routes.h"
 #include "run/switches.h"
+#include "sim/back_to_back.h"
 #include "sim/block_map.h"
 #include "sim/class_engine.h"
 #include "sim/critical_path.h"
@@ -80,6 +81,7 @@ struct Outcome {
   OpHistory history;
   std::vector<LinkUse> links;
   double time_s = 0;
+  double back_to_back_s = 0;
   SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
   std::string stuck;
 };
@@ -124,14 +126,18 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
     outcome.stuck = reasons[0].message + "; " + reasons[1].message;
     return outcome;
   }
-  outcome.time_s = call_overhead_s(program, target, options);
-  delay(outcome.history, outcome.time_s);
+  const double overhead_s = call_overhead_s(program, target, options);
+  outcome.time_s = overhead_s;
+  delay(outcome.history, overhead_s);
   for (const double seen_s : outcome.history.seen_s) {
     outcome.time_s = std::max(outcome.time_s, seen_s);
   }
   // The engine knows nothing of the way of the last results.
   if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
   outcome.links = machine.report(outcome.time_s);
+  outcome.back_to_back_s =
+      options.is_call ? back_to_back_s(program, outcome.history, outcome.links, overhead_s)
+                      : outcome.time_s;
   return outcome;
 }
 
@@ -192,6 +198,8 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
+  simulated.back_to_back_s = outcome.back_to_back_s;
+  simulated.blocks = blocks.most_in_use();
   simulated.links = std::move(outcome.links);
   report.time_s = outcome.time_s;
   report.message_bytes = options.size_bytes;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -176,6 +177,37 @@ std::string interpreter_text(const Profile& profile, const Profile& base) {
   return text + fmt::format("    on_models: {}\n", map.text());
 }
 
+std::string launch_text(const LaunchCosts& costs) {
+  const auto text_of = [](const LaunchCost& cost) {
+    FlowMap map;
+    if (cost.since > 0) map.add("since", yaml_quoted(version_text(cost.since)));
+    map.add("call_us", cost.call_s * 1e6);
+    map.add_if("block_us", cost.block_s * 1e6);
+    return map.text();
+  };
+  FlowMap map;
+  if (costs.per_gpu) map.add("per_gpu", text_of(*costs.per_gpu));
+  std::vector<std::string> single;
+  for (const LaunchCost& cost : costs.single) single.push_back(text_of(cost));
+  if (!single.empty()) map.add("single", fmt::format("[{}]", join(single, ", ")));
+  return map.text();
+}
+
+std::string error_text(const ComparedError& row) {
+  constexpr double kKib = 1024;
+  FlowMap map;
+  std::vector<std::string> models;
+  for (const std::string& model : row.models) models.push_back(yaml_quoted(model));
+  map.add("gpus", fmt::format("[{}]", join(models, ", ")));
+  if (row.in_switch) map.add("in_switch", "true");
+  if (!row.in_fabric) map.add("links", "all");
+  map.add_if("above_kib", row.above_bytes / kKib);
+  if (std::isfinite(row.up_to_bytes)) map.add("up_to_kib", row.up_to_bytes / kKib);
+  map.add("percent", row.relative * 100);
+  map.add("compared", yaml_quoted(row.compared));
+  return map.text();
+}
+
 /// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
@@ -209,6 +241,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
   count("fifo_steps", profile.fifo_steps, base.fifo_steps);
   micros("dependence_us", profile.dependence_s, base.dependence_s);
   text += interpreter_text(profile, base);
+  if (profile.launch != base.launch) line("launch", launch_text(profile.launch));
   std::string links;
   for (const auto& [kind, figures] : profile.links) {
     const auto known = base.links.find(kind);
@@ -235,6 +268,12 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     switches += fmt::format("      {}: {}\n", yaml_quoted(model), switch_ops_text(ops));
   }
   if (!switches.empty()) text += "    in_switch:\n" + switches;
+  // A reader takes none from the base where anything is changed.
+  const bool is_changed = !text.empty() || profile.errors != base.errors;
+  if (is_changed && !profile.errors.empty()) text += "    errors:\n";
+  for (std::size_t i = 0; is_changed && i < profile.errors.size(); ++i) {
+    text += fmt::format("      - {}\n", error_text(profile.errors[i]));
+  }
   return text;
 }
 

@@ -43,6 +43,8 @@ Profile Profile::under(const std::string& protocol_name) const {
 
 void Profile::forget_blocks() {
   call_overhead_s = message_s = 0;
+  launch = {};
+  errors.clear();
   blocks = fifo_steps = 0;
   splits_lanes = interprets = false;
   dependence_s = 0;

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "topologies/expected_error.h"
+#include "topologies/launch_costs.h"
+
 namespace espalier {
 
 /// What a link can be used for when routes are chosen.
@@ -118,6 +121,7 @@ struct Profile {
   /// Blocks that have no lane of their own share the ops of the others' lanes; otherwise a lane is
   /// one block.
   bool splits_lanes = false;
+  LaunchCosts launch;     ///< what the host does for a call, which a benchmark sees
   int fifo_steps = 0;  ///< of a FIFO from a block to a peer (Protocol::step_bytes)
   /// Files with the steps of thread blocks are carried out as they are, by an interpreter such as
   /// MSCCL's (ir/block_program.h).
@@ -133,6 +137,9 @@ struct Profile {
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
   std::vector<Protocol> protocols;           ///< those there are, the one for bulk data first
   Protocol protocol;                         ///< the one in use
+  /// How far simulations under it were from measurements. Changed figures have not been compared:
+  /// a profile that begins with those of another one, or changes them, has none but its own.
+  std::vector<ComparedError> errors;
 
   /// As the runtime does with this protocol: named "kernel:ll", its call costs included.
   /// \pre it is one of `protocols`

@@ -142,6 +142,64 @@ void read_stand_ins(const YamlValue& value, Profile& profile) {
   }
 }
 
+LaunchCost read_launch_cost(YamlMap& map) {
+  LaunchCost cost;
+  cost.call_s = read_seconds(map, "call_us", 0);
+  cost.block_s = read_seconds(map, "block_us", 0);
+  const YamlValue since = map.get("since");
+  if (const auto text = since.text("since")) {
+    const std::optional<int> version = library_version(*text);
+    if (!version) since.problem(quote(*text) + " is no version of a library", "such as \"2.18\"");
+    cost.since = version.value_or(0);
+  }
+  map.finish();
+  return cost;
+}
+
+/// Replaces what a base says.
+void read_launch(const YamlValue& value, Profile& profile) {
+  if (!value.present()) return;
+  profile.launch = {};
+  YamlMap launch(value, fmt::format("'launch' of profile {}", quote(profile.name)));
+  if (const YamlValue per_gpu = launch.get("per_gpu"); per_gpu.present()) {
+    YamlMap map(per_gpu, "a process per GPU");
+    profile.launch.per_gpu = read_launch_cost(map);
+  }
+  for (const YamlValue& one : launch.get("single").one_or_more()) {
+    YamlMap map(one, "one process for all GPUs");
+    const LaunchCost cost = read_launch_cost(map);
+    std::vector<LaunchCost>& known = profile.launch.single;
+    if (!known.empty() && cost.since <= known.back().since) {
+      one.problem("launch costs must come in order of versions ('since')");
+    }
+    known.push_back(cost);
+  }
+  launch.finish();
+}
+
+void read_errors(const YamlValue& value, Profile& profile) {
+  constexpr double kKib = 1024;
+  for (const YamlValue& one : value.one_or_more()) {
+    YamlMap map(one, fmt::format("an error of profile {}", quote(profile.name)));
+    ComparedError& row = profile.errors.emplace_back();
+    for (const YamlValue& model : map.need("gpus").one_or_more()) {
+      row.models.push_back(model.text("a GPU model").value_or(""));
+    }
+    row.in_switch = map.boolean("in_switch", false);
+    row.in_fabric = read_choice(map, "links", {"fabric", "all"}, 0) == 0;
+    row.above_bytes = kKib * read_figure(map, "above_kib", kKibibytes, 0);
+    row.up_to_bytes = kKib * read_figure(map, "up_to_kib", kKibibytes, row.up_to_bytes / kKib);
+    map.need("percent");
+    row.relative = read_figure(map, "percent", kPercent, 0) / 100;
+    map.need("compared");
+    row.compared = map.text("compared", "");
+    map.finish();
+    if (row.above_bytes >= row.up_to_bytes) {
+      one.problem("'above_kib' must be less than 'up_to_kib'");
+    }
+  }
+}
+
 /// A profile that says `like: kernel` begins with that one's figures.
 void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profile& profile) {
   const YamlValue value = map.get("like");
@@ -168,6 +226,7 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
                   const std::map<std::string, Profile>& known, Profile& profile) {
   YamlMap map(value, "profile " + quote(profile.name));
   read_base(map, known, profile);
+  profile.errors.clear();  // of figures that are another's, or are changed here
   profile.title = map.text("title", profile.title);
   profile.uses_measured = map.boolean("uses_measured", profile.uses_measured);
   profile.models_memory = map.boolean("models_memory", profile.models_memory);
@@ -190,6 +249,8 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   read_link_profiles(map.get("links"), kinds, profile);
   read_protocols(map.get("protocols"), profile);
   read_switch_ops(map.get("in_switch"), profile);
+  read_launch(map.get("launch"), profile);
+  read_errors(map.get("errors"), profile);
   map.finish();
 }
 

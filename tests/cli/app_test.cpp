@@ -223,14 +223,51 @@ TEST(App, TablesStayWholeWhenAProgramIsRefused) {
 }
 
 TEST(App, TheFastestIsExplainedWhereItIsMarked) {
-  const auto table = [](const char* algorithms) {
+  const auto table = [](const char* profile, const char* algorithms) {
     return run({"sim", "--topology", "full:n=4", "--size", "1KiB", "--collective", "allreduce",
-                "--algorithm", "ring", algorithms})
+                "--profile", profile, "--algorithm", "ring", algorithms})
         .out;
   };
-  const std::string two = table("optimal");
+  const std::string two = table("ideal", "optimal");  // theory is exact
   EXPECT_LT(two.find("fabric  *\n"), two.find("# * is the fastest\n")) << two;
-  EXPECT_EQ(table("parameter_server:host=1").find('*'), std::string::npos);
+  EXPECT_EQ(two.find('~'), std::string::npos) << two;
+  EXPECT_EQ(table("kernel", "parameter_server:host=1").find('*'), std::string::npos);
+}
+
+TEST(App, WhatCannotBeToldFromTheFastestIsMarked) {
+  // Two channels are a little faster than one, by less than what is expected to be off.
+  const std::string shown = run({"sim", "--topology", "full:n=4", "--size", "1MiB", "--algorithm",
+                                 "ring", "ring:directions=2", "direct", "--chunk", "0"})
+                                .out;
+  EXPECT_NE(shown.find("+-30 %"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("# +-30 %: estimate: "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("  ~\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\n# ~ may be the fastest: "), std::string::npos) << shown;
+}
+
+TEST(App, TablesSayWhatABenchmarkPrintsAndHowFastNcclIs) {
+  const auto shown = [](const char* launch, const char* profile) {
+    return run({"sim", "--topology", "dgx-a100", "--size", "1KiB", "--algorithm", "nccl_rings",
+                "--profile", profile, "--launch", launch});
+  };
+  const Result single = shown("single", "nccl");
+  EXPECT_NE(single.out.find(", launch single\n"), std::string::npos) << single.out;
+  EXPECT_NE(single.out.find(" bench "), std::string::npos) << single.out;
+  EXPECT_NE(single.out.find(" vs nccl "), std::string::npos) << single.out;
+  EXPECT_NE(single.out.find("launched by one process for all GPUs"), std::string::npos);
+  EXPECT_EQ(shown("per_gpu", "ideal").out.find("bench"), std::string::npos);
+  const Result wrong = shown("both", "nccl");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("single, per_gpu, graph"), std::string::npos) << wrong.err;
+}
+
+TEST(App, TunePrintsWhereToKeepNccl) {
+  const Result done = run({"tune", "--topology", "dgx-a100", "--size", "1KiB,64MiB", "--algorithm",
+                           "all_pairs", "ring", "--links", "fabric"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  // All pairs are two hops where rings are fourteen; a ring under `kernel` is about NCCL's.
+  EXPECT_NE(done.out.find("# Keep NCCL for 64 MiB: nothing is faster than nccl"), std::string::npos)
+      << done.out;
 }
 
 TEST(App, APlanThatWasSavedIsAnAlgorithm) {

@@ -73,6 +73,8 @@ TEST(NcclTests, ReadsATableOfToday) {
   EXPECT_EQ(table.collective, Collective::allreduce);
   EXPECT_EQ(table.ranks, 4);
   EXPECT_EQ(table.hosts(), 2);
+  EXPECT_EQ(table.listed[3].process, 12);
+  EXPECT_EQ(table.ranks_per_process(), 2);
   EXPECT_EQ(table.listed[3].bus, "0000:15:00");
   EXPECT_EQ(table.listed[3].model, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(table.library, "NCCL 2.29.7+cuda13.0");
@@ -148,6 +150,17 @@ TEST(NcclTests, KnowsThatAListIsShortened) {
   EXPECT_FALSE(table.rows[0].in_place->wrong.has_value());
   EXPECT_DOUBLE_EQ(*table.rows[0].in_place->difference, 4e-7);
   EXPECT_THAT(table.notes, Contains("the list of ranks is shortened"));
+}
+
+TEST(NcclTests, CountsRanksOfAProcessByNumberOrByWhatTheTestSays) {
+  MeasuredTable table;
+  EXPECT_EQ(table.ranks_per_process(), 0);  // nothing is said
+  table.threads = 2;
+  table.gpus_per_thread = 4;
+  EXPECT_EQ(table.ranks_per_process(), 8);
+  // Containers on two hosts, each with a process of the same number.
+  table.listed = {{.rank = 0, .process = 33, .host = "a"}, {.rank = 1, .process = 33, .host = "b"}};
+  EXPECT_EQ(table.ranks_per_process(), 1);
 }
 
 /// The first versions: milliseconds without a word, "res", no root.

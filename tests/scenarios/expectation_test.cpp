@@ -23,6 +23,8 @@ Outcome outcome() {
   one.bound->algbw_gbps = 20;
   one.fraction = 0.5;
   one.report.time_s = 0.1;
+  one.benchmark_s = 0.08;
+  one.nccl = Baseline{0.25, "nccl", 0};
   one.report.message_bytes = 1'000'000'000;
   one.report.simulated.emplace().links = {
       {"a->b", 1.5e9, 0, 0}, {"b->c", 1e9, 0, 0}, {"a memory", 5e9, 0, 0, false}};
@@ -56,6 +58,8 @@ TEST(Judge, ReadsEveryMeasure) {
   EXPECT_THAT(ours(Measure::busbw_gbps), Optional(DoubleEq(15)));
   EXPECT_THAT(ours(Measure::bound_gbps), Optional(DoubleEq(20)));
   EXPECT_THAT(ours(Measure::fraction), Optional(DoubleEq(0.5)));
+  EXPECT_THAT(ours(Measure::benchmark_s), Optional(DoubleEq(0.08)));
+  EXPECT_THAT(ours(Measure::speedup), Optional(DoubleEq(2.5)));  // 0.25 s of NCCL
   EXPECT_THAT(ours(Measure::link_share, "a->b"), Optional(DoubleEq(1.5)));
   EXPECT_THAT(ours(Measure::link_share, "b->a"), Optional(DoubleEq(0)));
   EXPECT_THAT(ours(Measure::used_links), Optional(DoubleEq(2)));

@@ -58,6 +58,20 @@ TEST(Scenario, DefaultsAreThoseOfTheCommandLine) {
   EXPECT_THAT(table[0].gpus, IsEmpty());
 }
 
+TEST(Scenario, ExpectingASpeedUpAsksForNccl) {
+  const std::string block =
+      "    topology: dgx-a100\n    collective: allreduce\n    sizes: 1KiB\n    algorithms: ring\n";
+  const auto first = [](const Scenario& scenario) { return collectives(scenario).tables[0][0]; };
+  EXPECT_FALSE(first(parse(block)).against_nccl);
+  EXPECT_EQ(first(parse(block)).launch, LaunchMode::per_gpu);
+  EXPECT_TRUE(first(parse(block + "    vs_nccl: true\n")).against_nccl);
+  EXPECT_EQ(first(parse(block + "    launch: single\n")).launch, LaunchMode::single);
+  const Scenario scenario = parse(
+      block + "    expect: {title: t, measure: speedup, of: {algorithm: ring}, at_least: 1.2}\n");
+  EXPECT_TRUE(first(scenario).against_nccl);
+  EXPECT_EQ(scenario.blocks[0].expectations[0].measure, Measure::speedup);
+}
+
 TEST(Scenario, ReadsEveryField) {
   const Scenario scenario = parse(
       "    topology: 'ring:n=4,host_gbps=8'\n    gpus: 1-3\n    collective: broadcast\n    root: "

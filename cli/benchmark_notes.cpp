@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/benchmark_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/text.h"
+#include "core/words.h"
+
+namespace espalier {
+namespace {
+
+void add_once(std::vector<std::string>& all, std::string one) {
+  if (std::ranges::count(all, one) == 0) all.push_back(std::move(one));
+}
+
+std::string_view launched_by(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::single:
+      return "launched by one process for all GPUs of a host";
+    case LaunchMode::per_gpu:
+      return "launched by a process for every GPU";
+    case LaunchMode::graph:
+      return "as nodes of a CUDA graph";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool has_benchmark(const Query& query) {
+  return !query.topology.empty() && profile_word(query.profile).runtime != "ideal";
+}
+
+std::string error_text(double relative) {
+  return relative > 0 ? fmt::format("+-{:.0f} %", std::max(1.0, std::round(100 * relative))) : "-";
+}
+
+std::string speedup_text(double speedup) { return "x" + fit_number(speedup, 5); }
+
+void print_benchmark_notes(const Console& console, const std::vector<Outcome>& outcomes) {
+  if (outcomes.empty()) return;
+  const std::string benches = fmt::format(
+      "time: one call by itself; bench: the mean of calls back to back, {}, which nccl-tests calls "
+      "time",
+      launched_by(outcomes.front().query.launch));
+  console.out << wrap(benches, console.width, "# ");
+  print_error_sources(console, outcomes);
+}
+
+void print_error_sources(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> sources;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.error || outcome.error->relative <= 0) continue;
+    add_once(sources,
+             fmt::format("{}: {}", error_text(outcome.error->relative), outcome.error->from));
+  }
+  for (const std::string& source : sources) console.out << wrap(source, console.width, "# ");
+}
+
+void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> algorithms;
+  std::string profile;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.nccl) continue;
+    add_once(algorithms, outcome.nccl->algorithm);
+    profile = baseline_query(outcome.query)->profile;
+  }
+  if (algorithms.empty()) return;
+  console.out << wrap(fmt::format("vs nccl: how many times as fast as {} under profile {}",
+                                  join(algorithms, ", "), profile),
+                      console.width, "# ");
+}
+
+}  // namespace espalier

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/launch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/check.h"
+
+namespace espalier {
+
+std::string_view to_string(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::single:
+      return "single";
+    case LaunchMode::per_gpu:
+      return "per_gpu";
+    case LaunchMode::graph:
+      return "graph";
+  }
+  CHECK(false);
+}
+
+const std::vector<LaunchMode>& all_launch_modes() {
+  static const std::vector<LaunchMode> all = {LaunchMode::single, LaunchMode::per_gpu,
+                                              LaunchMode::graph};
+  return all;
+}
+
+int most_gpus_of_a_host(const Topology& topology, const Placement& placement) {
+  std::map<int, int> gpus;
+  for (const std::vector<NodeId>* nodes : {&placement.ranks, &placement.relays}) {
+    for (const NodeId node : *nodes) ++gpus[topology.node(node).host];
+  }
+  int most = 0;
+  for (const auto& [host, count] : gpus) most = std::max(most, count);
+  return most;
+}
+
+double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls) {
+  const auto of_call_s = [&](const LaunchCost& cost) {
+    return cost.call_s + calls.blocks * cost.block_s;
+  };
+  if (mode == LaunchMode::per_gpu && costs.per_gpu) {
+    return std::max(calls.gpu_s, of_call_s(*costs.per_gpu));
+  }
+  if (mode == LaunchMode::single && !costs.single.empty()) {
+    const LaunchCost& cost = costs.single_of(calls.library_version);
+    return std::hypot(calls.gpu_s, calls.gpus_per_process * of_call_s(cost));
+  }
+  return calls.gpu_s;
+}
+
+}  // namespace espalier

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "topologies/launch_costs.h"
+#include "topologies/placement.h"
+
+namespace espalier {
+
+/// Who launches the calls that a benchmark makes one after the other: one process all GPUs of its
+/// host, a process for every GPU, or nobody, as they are nodes of a CUDA graph that was launched.
+enum class LaunchMode : std::uint8_t { single, per_gpu, graph };
+
+/// "single", "per_gpu", "graph".
+std::string_view to_string(LaunchMode mode);
+const std::vector<LaunchMode>& all_launch_modes();
+
+/// Ranks and relays on the host that has most of them.
+int most_gpus_of_a_host(const Topology& topology, const Placement& placement);
+
+/// What the calls of a benchmark are made of.
+struct LaunchedCalls {
+  double gpu_s = 0;          ///< from one call to the next, as far as GPUs are concerned
+  int gpus_per_process = 1;  ///< with LaunchMode::single
+  int blocks = 0;            ///< in use of the fullest GPU
+  int library_version = 0;   ///< as `library_version` answers; 0: the newest
+};
+
+/// How often such calls are made at most, as the time of one: what nccl-tests prints.
+///
+/// A process per GPU launches call after call without waiting; its host is held up so long by each,
+/// and the slower of host and GPU decides. One process does that for all its GPUs in turn; the
+/// GPU's and the host's times are then added as squares, a fit to logs of one process on 8 A100 and
+/// 12 V100 with NCCL 2.5 to 2.11, which pass smoothly from one to the other. A graph costs nothing.
+double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
+
+}  // namespace espalier

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace espalier {
+
+struct Query;
+struct Outcome;
+
+/// What a question's answer is compared with: the library's own collective.
+struct Baseline {
+  double time_s = 0;          ///< of one call by itself
+  std::string algorithm;      ///< as asked for, or as chosen
+  double relative_error = 0;  ///< expected of its time
+};
+
+/// The question about the library: the same message on the same GPUs, under profile `nccl`, or
+/// under `ideal` for what is asked under `ideal`. Nothing where there is nothing to compare with: no
+/// machine, threads of a host, a collective that the library lacks.
+std::optional<Query> baseline_query(const Query& query);
+
+/// How many times as fast as the library an answer is; nothing where that is not known.
+std::optional<double> speedup_of(const Outcome& outcome);
+
+/// Whether two times cannot be told apart: they differ by less than the larger of their expected
+/// relative errors.
+bool is_open(double a_s, double a_error, double b_s, double b_error);
+
+/// Whether the library had better be kept for a message: the answer is not faster by more than the
+/// expected error. False where the library's time is not known.
+bool keeps_library(const Outcome& outcome);
+
+}  // namespace espalier

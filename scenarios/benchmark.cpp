@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/benchmark.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace espalier {
+namespace {
+
+/// Kernels of libraries move 16 bytes at a time where all operands of an op begin at multiples of
+/// that (NVIDIA/nccl src/device/common_kernel.h); otherwise element by element, which is slower by
+/// a factor that nobody fitted.
+constexpr std::int64_t kVectorBytes = 16;
+/// Of times with operands that do not: estimate.
+constexpr double kUnalignedError = 0.5;
+
+/// Whether ranks have blocks of the message that do not begin at multiples of a vector.
+bool has_unaligned_blocks(const Outcome& outcome) {
+  const Collective collective = outcome.query.collective;
+  const bool has_blocks =
+      collective == Collective::allgather || collective == Collective::reducescatter;
+  return has_blocks && outcome.ranks > 1 &&
+         outcome.report.message_bytes % (kVectorBytes * outcome.ranks) != 0;
+}
+
+}  // namespace
+
+double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
+  const SimulatedPart& simulated = *outcome.report.simulated;
+  return launched_s(used.profile().launch, outcome.query.launch,
+                    {simulated.back_to_back_s,
+                     most_gpus_of_a_host(*machine.topology, machine.placement), simulated.blocks,
+                     outcome.library_version});
+}
+
+ExpectedError error_of(const Machine& machine, const Router& used, const LinksUsed& links,
+                       const Outcome& outcome) {
+  const Profile& profile = used.profile();
+  if (!profile.protocols.empty() && has_unaligned_blocks(outcome)) {
+    return estimated_error(
+        fmt::format("each of the {} ranks has a block that is no multiple of {} bytes; kernels "
+                    "copy such blocks element by element",
+                    outcome.ranks, kVectorBytes),
+        kUnalignedError);
+  }
+  const std::vector<int>& hosts = machine.placement.machine_of_rank;
+  const bool is_one_host = std::set<int>(hosts.begin(), hosts.end()).size() <= 1;
+  Compared what;
+  what.in_switch = links.in_switch;
+  what.in_fabric = is_one_host && !links.over_host;
+  what.bytes = static_cast<double>(outcome.report.message_bytes);
+  std::set<std::string> models;
+  for (const NodeId gpu : machine.placement.ranks) models.insert(machine.topology->node(gpu).model);
+  std::optional<ExpectedError> worst;
+  for (const std::string& model : models) {
+    what.model = model;
+    ExpectedError error = expected_error(profile.errors, what);
+    if (!worst || error.relative > worst->relative) worst = std::move(error);
+  }
+  return *worst;
+}
+
+}  // namespace espalier

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ir/program.h"
+#include "run/report.h"
+#include "sim/op_history.h"
+
+namespace espalier {
+
+/// From one call to the next where calls follow each other without waiting, in seconds.
+///
+/// Calls of a GPU run one after the other; those of different GPUs need not begin together. Let
+/// every GPU g be busy with a call from a(g), when its first op starts, to b(g), when its last one
+/// has ended and the last result has come to it, and let a call cost `call_overhead_s` on each GPU
+/// before. If every call is the one before, shifted by a period P, then all that ops of one call
+/// wait for is as far away as in a call by itself, and a GPU is done with a call before its next
+/// one begins if
+///
+///     P >= call_overhead_s + b(g) - a(g)    for all g.
+///
+/// A link that a call keeps busy for t needs P >= t. The least P that meets both is returned. It is
+/// never more than the time of a call by itself. For a ring, whose GPUs are busy from beginning to
+/// end, it is that time; in a chain, it is the time without the way to the last GPU.
+///
+/// Limits: transfers of consecutive calls that meet on a link may delay each other although the
+/// link has time for both; buffers are taken to have room for a call that runs ahead; and ops that
+/// waited for others within a call may wait less in the long run, which would make P shorter.
+/// Host memories launch nothing: only links count there.
+double back_to_back_s(const Program& program, const OpHistory& history,
+                      const std::vector<LinkUse>& links, double call_overhead_s);
+
+}  // namespace espalier

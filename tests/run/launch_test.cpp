@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/launch.h"
+
+#include <gtest/gtest.h>
+
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+const LaunchCosts& nccl() { return built_in_profiles().profiles.at("nccl").launch; }
+
+TEST(Launched, OneProcessAddsHostAndGpuAsSquares) {
+  // 8 A100, 24 channels, NCCL 2.10: T_host = 8 (3.4 + 24 x 0.22) = 69.44 us.
+  LaunchedCalls calls{30e-6, 8, 24, 2010};
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 75.6433e-6, 1e-10);  // 30^2 + 69.44^2
+  // Of 4 GPUs half of the host's time, 34.72 us.
+  calls.gpus_per_process = 4;
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 45.8855e-6, 1e-10);
+  // 2.5 has launched groups: 8 (4.5 + 24 x 0.08) = 51.36 us.
+  calls.gpus_per_process = 8;
+  calls.library_version = 2005;
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 59.4798e-6, 1e-10);
+}
+
+TEST(Launched, AProcessPerGpuIsAsSlowAsTheSlowerOfHostAndGpu) {
+  // 4 + 0.06 x 24 = 5.44 us.
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::per_gpu, {3e-6, 8, 24, 0}), 5.44e-6, 1e-15);
+  EXPECT_EQ(launched_s(nccl(), LaunchMode::per_gpu, {30e-6, 8, 24, 0}), 30e-6);
+}
+
+TEST(Launched, GraphsAndRuntimesWithoutCostsAddNothing) {
+  EXPECT_EQ(launched_s(nccl(), LaunchMode::graph, {3e-6, 8, 24, 0}), 3e-6);
+  for (const LaunchMode mode : all_launch_modes()) {
+    EXPECT_EQ(launched_s({}, mode, {3e-6, 8, 24, 0}), 3e-6);
+  }
+}
+
+TEST(Launched, CountsRanksAndRelaysOfTheFullestHost) {
+  const Topology cluster = load_topology("dgx-a100:nodes=2");
+  Placement placement;
+  const std::vector<NodeId> gpus = cluster.gpus();
+  placement.ranks = {gpus[0], gpus[1], gpus[8], gpus[9]};
+  placement.relays = {gpus[15]};
+  EXPECT_EQ(most_gpus_of_a_host(cluster, placement), 3);
+}
+
+}  // namespace
+}  // namespace espalier

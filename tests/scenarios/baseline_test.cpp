@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What answers say beside a call's own time: what a benchmark prints, how far off the time is
+// expected to be, and how fast NCCL is.
+#include "scenarios/baseline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/scenarios/study_fixture.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kMib = std::int64_t{1} << 20;
+
+class Benchmark : public StudyFixture {
+ protected:
+  Outcome ask(const std::string& machine, const std::string& profile, LaunchMode launch,
+              Collective collective = Collective::allreduce, std::int64_t bytes = kMib,
+              int version = 0) {
+    Query query = with(question(machine, collective, profile), "nccl_rings", bytes);
+    query.launch = launch;
+    query.library_version = version;
+    query.judge = false;
+    return study_.ask(query);
+  }
+};
+
+TEST_F(Benchmark, OfOneProcessHasTheCostsOfItsVersion) {
+  const Outcome graph = ask("dgx-a100", "nccl", LaunchMode::graph);
+  const Outcome old =
+      ask("dgx-a100", "nccl", LaunchMode::single, Collective::allreduce, kMib, 2010);
+  const Outcome newest = ask("dgx-a100", "nccl", LaunchMode::single);
+  // 8 GPUs; under nccl all 32 blocks are in use. A ring's benchmark is its time, if nothing is
+  // launched: 8 (3.4 + 32 x 0.22) = 83.52 us and 8 (3.7 + 32 x 0.06) = 44.96 us.
+  ASSERT_EQ(graph.report.simulated->blocks, 32);
+  EXPECT_NEAR(graph.benchmark_s / graph.report.time_s, 1, 1e-9);
+  EXPECT_NEAR(old.benchmark_s, std::hypot(old.report.time_s, 83.52e-6), 1e-12);
+  EXPECT_NEAR(newest.benchmark_s, std::hypot(newest.report.time_s, 44.96e-6), 1e-12);
+  EXPECT_EQ(old.report.time_s, newest.report.time_s);
+  EXPECT_EQ(old.library_version, 2010);
+}
+
+TEST_F(Benchmark, OfAChainIsShorterThanACall) {
+  // Three ranks: the time of a call has two hops of the last piece, and its benchmark one of them.
+  const Outcome outcome = ask("dgx-a100", "nccl", LaunchMode::graph, Collective::broadcast);
+  EXPECT_LT(outcome.benchmark_s, outcome.report.time_s);
+  EXPECT_GE(outcome.benchmark_s, outcome.report.time_s / 8);
+}
+
+TEST_F(Benchmark, IsNotKnownOfTheory) {
+  const Outcome outcome = ask("dgx-a100", "ideal", LaunchMode::single);
+  EXPECT_NEAR(outcome.benchmark_s / outcome.report.time_s, 1, 1e-9);
+  EXPECT_EQ(outcome.error->relative, 0);
+}
+
+TEST_F(Benchmark, ErrorsAreThoseOfWhatWasCompared) {
+  const Outcome compared = ask("dgx-a100", "nccl", LaunchMode::graph);
+  EXPECT_FALSE(compared.error->is_estimate);
+  EXPECT_GT(compared.error->relative, 0);
+  EXPECT_LT(compared.error->relative, kUncomparedError);
+  // Two hosts, and GPUs of which no log was compared.
+  EXPECT_TRUE(ask("dgx-a100:nodes=2", "nccl", LaunchMode::graph).error->is_estimate);
+  EXPECT_TRUE(ask("mi300x", "nccl", LaunchMode::graph).error->is_estimate);
+}
+
+TEST_F(Benchmark, BlocksThatAreNoMultiplesOf16BytesHaveWideErrors) {
+  Query query = with(question("dgx-a100", Collective::allgather, "nccl"), "nccl_rings", 3 * kMib);
+  query.gpus = {0, 1, 2};
+  EXPECT_FALSE(study_.ask(query).error->is_estimate);  // 1 MiB each
+  query.size_bytes = kMib;                             // 349525 bytes and a third
+  const Outcome outcome = study_.ask(query);
+  EXPECT_TRUE(outcome.error->is_estimate);
+  EXPECT_EQ(outcome.error->relative, 0.5);
+  EXPECT_NE(outcome.error->from.find("no multiple of 16 bytes"), std::string::npos);
+  query.collective = Collective::allreduce;
+  EXPECT_FALSE(study_.ask(query).error->is_estimate);  // which has no blocks
+}
+
+TEST(BaselineQuery, AsksTheSameOfTheLibrary) {
+  Query query = with(question("dgx-a100", Collective::allreduce, "kernel:ll"), "optimal", kMib);
+  query.against_nccl = true;
+  query.chunk_bytes = 4096;
+  query.relays = {7};
+  query.gpus = {0, 1, 2};
+  const std::optional<Query> asked = baseline_query(query);
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->profile, "nccl");
+  EXPECT_EQ(asked->size_bytes, kMib);
+  EXPECT_EQ(asked->gpus, query.gpus);
+  EXPECT_TRUE(asked->relays.empty());
+  EXPECT_FALSE(asked->chunk_bytes);
+  EXPECT_FALSE(asked->against_nccl);  // or it would be asked forever
+
+  query.profile = "ideal";
+  EXPECT_EQ(baseline_query(query)->profile, "ideal");
+  query.profile = "host";
+  EXPECT_FALSE(baseline_query(query));
+  query.profile = "kernel";
+  query.topology.clear();
+  EXPECT_FALSE(baseline_query(query));
+  query.topology = "dgx-a100";
+  query.collective = Collective::scatter;
+  EXPECT_FALSE(baseline_query(query));  // not one of NCCL's
+}
+
+class AgainstNccl : public StudyFixture {};
+
+TEST_F(AgainstNccl, SaysHowManyTimesAsFast) {
+  Query query = with(question("dgx-a100", Collective::allreduce, "kernel"), "all_pairs", 8192);
+  EXPECT_FALSE(study_.ask(query).nccl);  // which was not asked
+  query.against_nccl = true;
+  const Outcome outcome = study_.ask(query);
+  ASSERT_TRUE(outcome.nccl);
+  const Outcome library = study_.ask(*baseline_query(query));
+  EXPECT_EQ(outcome.nccl->time_s, library.report.time_s);
+  EXPECT_DOUBLE_EQ(*speedup_of(outcome), library.report.time_s / outcome.report.time_s);
+  EXPECT_GT(*speedup_of(outcome), 1);  // two hops of LL are fewer than fourteen
+  // Of itself it is as fast as itself.
+  Query same = *baseline_query(query);
+  same.against_nccl = true;
+  EXPECT_EQ(speedup_of(study_.ask(same)), 1.0);
+}
+
+TEST(IsOpen, UntilTheDifferenceIsMoreThanTheLargerError) {
+  EXPECT_TRUE(is_open(100, 0.03, 106, 0.07));   // 6 of 7
+  EXPECT_TRUE(is_open(106, 0.03, 100, 0.07));   // either way
+  EXPECT_FALSE(is_open(100, 0.03, 106, 0.05));  // 6 of 5
+  EXPECT_FALSE(is_open(100, 0, 100, 0));        // exact times: the first one is the fastest
+}
+
+TEST(KeepsLibrary, UnlessAnAnswerIsFasterByMoreThanTheError) {
+  Outcome outcome;
+  outcome.report.time_s = 100;
+  outcome.error = ExpectedError{0.07, "", false};
+  EXPECT_FALSE(keeps_library(outcome));  // nothing is known of it
+  outcome.nccl = Baseline{106, "nccl", 0.03};
+  EXPECT_TRUE(keeps_library(outcome));  // 6 % of 7 %
+  outcome.nccl->time_s = 110;
+  EXPECT_FALSE(keeps_library(outcome));
+  outcome.nccl->time_s = 50;
+  EXPECT_TRUE(keeps_library(outcome));  // far faster
+}
+
+}  // namespace
+}  // namespace espalier

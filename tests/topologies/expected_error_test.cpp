@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topologies/expected_error.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/error_of.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+const std::vector<ComparedError> kRows = {
+    {.models = {"a100"}, .up_to_bytes = 32 * 1024, .relative = 0.07, .compared = "small"},
+    {.models = {"a100", "a800"}, .above_bytes = 32 * 1024, .relative = 0.03, .compared = "large"},
+    {.models = {"h100"}, .in_switch = true, .relative = 0.01, .compared = "NVLS"},
+    {.models = {"other"}, .in_fabric = false, .relative = 0.2, .compared = "anything"}};
+
+TEST(ExpectedErrors, AreThoseOfTheFirstRowThatFits) {
+  // Up to 32 KiB is with 32 KiB.
+  EXPECT_EQ(expected_error(kRows, {.model = "a100-sxm4", .bytes = 32 * 1024}).from, "small");
+  const ExpectedError large = expected_error(kRows, {.model = "a800", .bytes = 32 * 1024 + 1});
+  EXPECT_EQ(large.from, "large");
+  EXPECT_EQ(large.relative, 0.03);
+  EXPECT_FALSE(large.is_estimate);
+  EXPECT_EQ(expected_error(kRows, {.model = "h100-sxm5", .in_switch = true}).from, "NVLS");
+  // Neither over host links nor of another GPU was anything compared in the fabric.
+  EXPECT_EQ(expected_error(kRows, {.model = "a100", .in_fabric = false, .bytes = 8}).from,
+            "anything");
+  EXPECT_EQ(expected_error(kRows, {.model = "h100", .bytes = 8}).from, "anything");
+}
+
+TEST(ExpectedErrors, AreEstimatesWhereNothingWasCompared) {
+  const ExpectedError error = expected_error({}, {.model = "a100", .bytes = 8});
+  EXPECT_TRUE(error.is_estimate);
+  EXPECT_EQ(error.relative, kUncomparedError);
+  EXPECT_EQ(error.from.substr(0, 10), "estimate: ");
+}
+
+std::string machine_with(const std::string& profiles) {
+  return "schema: espalier.topology/1\nname: two\nnodes:\n"
+         "  - {name: \"gpu[0-1]\", kind: gpu, model: a100-sxm4}\n"
+         "links:\n  - {a: gpu0, b: gpu1, kind: nvlink3, gbps: 25}\nprofiles:\n" +
+         profiles;
+}
+
+TEST(ExpectedErrors, OfChangedFiguresAreNotThoseOfTheBase) {
+  EXPECT_FALSE(built_in_profiles().profiles.at("nccl").errors.empty());
+  const Topology machine = parse_topology(
+      machine_with("  nccl: {call_overhead_us: 5}\n  mine: {like: nccl}\n"
+                   "  fitted: {like: nccl, errors: [{gpus: a100, above_kib: 1, percent: 4, "
+                   "compared: \"our own log\"}]}\n"),
+      "f");
+  EXPECT_TRUE(machine.profiles.at("nccl").errors.empty());
+  EXPECT_TRUE(machine.profiles.at("mine").errors.empty());
+  ASSERT_EQ(machine.profiles.at("fitted").errors.size(), 1u);
+  EXPECT_EQ(machine.profiles.at("fitted").errors[0].above_bytes, 1024);
+  EXPECT_EQ(machine.profiles.at("fitted").errors[0].relative, 0.04);
+  EXPECT_EQ(machine.profiles.at("kernel").errors, built_in_profiles().profiles.at("kernel").errors);
+}
+
+TEST(ExpectedErrors, AreWrittenWithTheMachine) {
+  Topology machine = parse_topology(
+      machine_with("  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
+                   "links: all, up_to_kib: 64, percent: 4.5, compared: \"our: own\"}], "
+                   "launch: {single: [{since: \"2.8\", call_us: 2, block_us: 0.5}]}}\n"),
+      "f");
+  const Topology again = parse_topology(print_topology(machine), "printed");
+  EXPECT_EQ(again.profiles.at("kernel").errors, machine.profiles.at("kernel").errors);
+  EXPECT_EQ(again.profiles.at("kernel").launch, machine.profiles.at("kernel").launch);
+}
+
+TEST(ExpectedErrors, AllThatIsWrongWithThemIsSaid) {
+  const std::string text = error_of(
+      [&] {
+        parse_topology(machine_with("  mine:\n    errors:\n      - {gpus: a100, percent: -3}\n"
+                                    "      - {gpus: a100, percent: 3, compared: x, above_kib: 64, "
+                                    "up_to_kib: 32, links: some}\n"),
+                       "f");
+      },
+      ErrorKind::input);
+  EXPECT_NE(text.find("'percent'"), std::string::npos) << text;
+  EXPECT_NE(text.find("compared"), std::string::npos) << text;
+  EXPECT_NE(text.find("'above_kib' must be less than 'up_to_kib'"), std::string::npos) << text;
+  EXPECT_NE(text.find("unknown links 'some'"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace espalier

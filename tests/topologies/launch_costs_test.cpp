@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topologies/launch_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/error_of.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+TEST(LibraryVersion, IsReadFromWhatLogsAndFilesSay) {
+  EXPECT_EQ(library_version("2.18"), 2018);
+  EXPECT_EQ(library_version("2.4.8"), 2004);
+  EXPECT_EQ(library_version("2.27.7+cuda13.0"), 2027);
+  for (const char* word : {"", "2", "2.", "two", "2.x", "-2.18", "2.18x", "0.3"}) {
+    EXPECT_EQ(library_version(word), std::nullopt) << word;
+  }
+  EXPECT_EQ(version_text(2018), "2.18");
+}
+
+TEST(LaunchCosts, AreThoseOfTheVersionAndOfTheNewestWithoutOne) {
+  const LaunchCosts& costs = built_in_profiles().profiles.at("nccl").launch;
+  // Section by section of the table in profiles.yaml; 2.17 is between two of its rows.
+  EXPECT_DOUBLE_EQ(costs.single_of(2005).call_s, 4.5e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(2010).block_s, 0.22e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(2017).block_s, 0.22e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(2018).block_s, 0.06e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(1000).call_s, 4.5e-6);  // older than all
+  EXPECT_EQ(costs.single_of(0), costs.single_of(2030));
+}
+
+TEST(LaunchCosts, ArePlainOnesForKernelsAndNoneForTheory) {
+  const auto& profiles = built_in_profiles().profiles;
+  EXPECT_EQ(profiles.at("kernel").launch.single_of(0).block_s, 0);
+  for (const char* name : {"ideal", "copy_engine", "cuda_graph", "host"}) {
+    EXPECT_TRUE(profiles.at(name).launch.empty()) << name;
+  }
+}
+
+/// Two GPUs and what the file says of profiles.
+std::string machine_with(const std::string& profiles) {
+  return "schema: espalier.topology/1\nname: two\nnodes:\n"
+         "  - {name: \"gpu[0-1]\", kind: gpu, model: a100-sxm4}\n"
+         "links:\n  - {a: gpu0, b: gpu1, kind: nvlink3, gbps: 25}\nprofiles:\n" +
+         profiles;
+}
+
+TEST(LaunchCosts, OfAFileReplaceThoseOfTheBase) {
+  const Topology machine =
+      parse_topology(machine_with("  mine: {like: nccl, launch: {per_gpu: {call_us: 7}}}\n"), "f");
+  const LaunchCosts& costs = machine.profiles.at("mine").launch;
+  EXPECT_DOUBLE_EQ(costs.per_gpu->call_s, 7e-6);
+  EXPECT_EQ(costs.per_gpu->block_s, 0);
+  EXPECT_TRUE(costs.single.empty());
+}
+
+TEST(LaunchCosts, AllThatIsWrongWithThemIsSaid) {
+  const std::string text = error_of(
+      [&] {
+        parse_topology(
+            machine_with("  mine:\n    launch:\n      per_gpu: {call_us: -1}\n      single:\n"
+                         "        - {since: two, call_us: 1}\n"
+                         "        - {since: \"2.18\", call_us: 1}\n"
+                         "        - {since: \"2.8\", call_us: 1}\n"),
+            "f");
+      },
+      ErrorKind::input);
+  EXPECT_NE(text.find("'call_us'"), std::string::npos) << text;
+  EXPECT_NE(text.find("'two' is no version of a library"), std::string::npos) << text;
+  EXPECT_NE(text.find("must come in order of versions"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace espalier

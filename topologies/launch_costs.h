@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+/// What a call costs the host that launches it: `call_s` and, for every block in use of the fullest
+/// GPU, `block_s`. Under NCCL a block is a channel.
+struct LaunchCost {
+  int since = 0;  ///< the first version of the library that has it: see `library_version`
+  double call_s = 0;
+  double block_s = 0;
+  bool operator==(const LaunchCost&) const = default;
+};
+
+/// What it costs to launch the calls of a runtime. Both empty: nothing is known, or nothing is
+/// launched.
+struct LaunchCosts {
+  std::optional<LaunchCost> per_gpu;  ///< of a process for every GPU
+  /// Of one process for all GPUs of a host, for each of them, by ascending version.
+  std::vector<LaunchCost> single;
+  bool operator==(const LaunchCosts&) const = default;
+
+  bool empty() const { return !per_gpu && single.empty(); }
+  /// The cost of a version, that of the newest for 0 and that of the oldest for older ones.
+  /// \pre `single` is not empty
+  const LaunchCost& single_of(int version) const;
+};
+
+/// "2.18", "2.18.3", "2.27.7+cuda13.0" as 2018, 2018, 2027; nothing for anything else.
+std::optional<int> library_version(std::string_view text);
+/// 2018 as "2.18".
+std::string version_text(int version);
+
+}  // namespace espalier
