@@ -64,6 +64,7 @@ const std::vector<OptionSpec>& all_options() {
        "how a benchmark launches calls: one process for all GPUs of a host, a process per GPU, or "
        "a "
        "CUDA graph"},
+      {"--no-nccl", "", WordKind::flag, false, "do not ask how fast NCCL is, which takes a while"},
       {"--links", "SCOPE", WordKind::links, false,
        "links to use: all, the GPU fabric alone, or all with detours through NICs within a host"},
       {"--in-place", "", WordKind::flag, false, "input and output share a buffer"},

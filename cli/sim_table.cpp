@@ -40,8 +40,10 @@ std::string decimal_bytes(double bytes) {
   return fmt::format("{:.1f} {}", bytes / std::pow(10, exponent), unit);
 }
 
-/// Narrower labels of algorithms make no narrower column.
+/// Narrower labels of algorithms make no narrower column, and wider ones only their own row wider:
+/// with all columns, a table is then 120 columns wide.
 constexpr std::size_t kMinLabelColumns = 9;
+constexpr std::size_t kMaxLabelColumns = 23;
 
 /// As nccl-tests prints it: over the sizes. Over several algorithms it would say nothing.
 void print_average(const Console& console, const std::vector<Outcome>& outcomes) {
@@ -113,7 +115,7 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
 
 SimTable::SimTable(const Console& console, const TableHead& head)
     : console_(console),
-      label_width_(std::max(kMinLabelColumns, head.label_columns)),
+      label_width_(std::clamp(head.label_columns, kMinLabelColumns, kMaxLabelColumns)),
       has_benchmark_(has_benchmark(head.queries.front())),
       has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())) {
   for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
@@ -144,12 +146,11 @@ struct SimTable::Cells {
 };
 
 std::string SimTable::line(const Cells& cells) const {
-  std::string text =
-      fmt::format("{:>12}  {:<{}}  {:>10}  {:<6}  {:>7}", cells.size, cells.algorithm, label_width_,
-                  cells.chunk, cells.protocol, cells.time);
-  if (has_benchmark_) text += fmt::format(" {:>6}  {:>7}", cells.error, cells.benchmark);
-  text += fmt::format("  {:>6}  {:>6}  {:>6}", cells.algbw, cells.busbw, cells.share);
-  if (has_nccl_) text += fmt::format("  {:>7}", cells.speedup);
+  std::string text = fmt::format("{:>12}  {:<{}} {:>10} {:<6} {:>7}", cells.size, cells.algorithm,
+                                 label_width_, cells.chunk, cells.protocol, cells.time);
+  if (has_benchmark_) text += fmt::format(" {:>6} {:>7}", cells.error, cells.benchmark);
+  text += fmt::format("  {:>6}  {:>6} {:>6}", cells.algbw, cells.busbw, cells.share);
+  if (has_nccl_) text += fmt::format(" {:>7}", cells.speedup);
   return text + fmt::format("  {:<8}", cells.links);
 }
 

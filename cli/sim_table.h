@@ -38,8 +38,8 @@ class SimTable {
 
   const Console& console_;
   std::size_t label_width_;
-  bool has_benchmark_;  ///< columns of what a benchmark prints, and of errors
-  bool has_nccl_;       ///< a column of the speed-up over NCCL
+  bool has_benchmark_;               ///< columns of what a benchmark prints, and of errors
+  bool has_nccl_;                    ///< a column of the speed-up over NCCL
   std::vector<std::int64_t> sizes_;  ///< of the questions, in their order
   std::size_t answered_ = 0;
   std::vector<Row> rows_;  ///< of the size that is being answered

@@ -143,7 +143,7 @@ void read_simulation(Arguments& arguments, Query& question) {
   if (takes(verb, "--no-merge")) question.merge = !arguments.flag("--no-merge");
   if (takes(verb, "--launch")) {
     question.launch = arguments.choice_among("--launch", all_launch_modes());
-    question.against_nccl = true;
+    question.against_nccl = !arguments.flag("--no-nccl");
   }
   if (takes(verb, "--chunk")) question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--engine")) {

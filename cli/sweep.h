@@ -29,7 +29,7 @@ struct Sweep {
 int read_machine(Arguments& arguments, Query& question);
 
 /// Reads --launch, --chunk and --engine, as far as the verb takes them; notes all problems. What a
-/// benchmark would launch is compared with NCCL.
+/// benchmark would launch is compared with NCCL, unless --no-nccl is given.
 void read_simulation(Arguments& arguments, Query& question);
 
 /// The algorithms that --algorithm names, each once. A word that does not serve the collective is

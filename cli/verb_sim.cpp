@@ -92,6 +92,7 @@ const Verb& sim_verb() {
        {"--profile", "kernel"},
        {"--no-merge"},
        {"--launch", "per_gpu"},
+       {"--no-nccl"},
        {"--links", "all"},
        {"--engine", "auto"},
        {"--in-place"},

@@ -234,6 +234,7 @@ const Verb& tune_verb() {
        {"--chunk", "auto"},
        {"--profile", "kernel"},
        {"--launch", "per_gpu"},
+       {"--no-nccl"},
        {"--links", "all"},
        {"--in-place"},
        {"--output"},

@@ -14,10 +14,10 @@ namespace espalier {
 struct MeasuredRank {
   int rank = 0;
   std::int64_t process = -1;  ///< its number on that host; -1: not said
-  int group = 0;     ///< of a run whose ranks were split into groups
-  std::string host;  ///< empty: not said
-  int device = 0;    ///< its number on that host
-  std::string bus;   ///< "0000:14:00", or "0x0f" in older tables
+  int group = 0;              ///< of a run whose ranks were split into groups
+  std::string host;           ///< empty: not said
+  int device = 0;             ///< its number on that host
+  std::string bus;            ///< "0000:14:00", or "0x0f" in older tables
   std::string model;
 };
 

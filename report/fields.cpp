@@ -96,7 +96,8 @@ std::vector<ReportField<Outcome>> answer_fields() {
                     : left_out();
        }},
       {"time_s", [](Of one) { return rounded(one.report.time_s); }},
-      {"launch", [](Of one) { return or_null(simulated(one) != nullptr, to_string(one.query.launch)); }},
+      {"launch",
+       [](Of one) { return or_null(simulated(one) != nullptr, to_string(one.query.launch)); }},
       {"back_to_back_s",
        [](Of one) {
          return simulated(one) != nullptr ? rounded(simulated(one)->back_to_back_s) : Json();
@@ -104,8 +105,8 @@ std::vector<ReportField<Outcome>> answer_fields() {
       {"benchmark_s",
        [](Of one) { return one.benchmark_s > 0 ? rounded(one.benchmark_s) : Json(); }},
       {"error", error_json},
-      {"expected_error",
-       [](Of one) { return one.error ? rounded(one.error->relative) : Json(); }, false},
+      {"expected_error", [](Of one) { return one.error ? rounded(one.error->relative) : Json(); },
+       false},
       {"nccl", nccl_json},
       {"speedup",
        [](Of one) {
@@ -146,8 +147,8 @@ const std::vector<std::string_view>& table_columns() {
   static const std::vector<std::string_view> columns = {
       "topology", "gpus", "ranks", "profile", "protocol", "collective", "root", "in_place",
       "algorithm", "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s",
-      "launch", "benchmark_s", "expected_error", "speedup", "min_time_s", "max_time_s", "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s",
-      "fraction", "transfers", "wrong",
+      "launch", "benchmark_s", "expected_error", "speedup", "min_time_s", "max_time_s",
+      "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s", "fraction", "transfers", "wrong",
       // Of training.
       "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",
       "communication_s", "exposed_s", "hidden_s", "iteration_s", "samples_per_s", "efficiency",

@@ -51,8 +51,7 @@ bool keeps_library(const Outcome& outcome) {
   const double error = outcome.error ? outcome.error->relative : 0;
   const double library_s = outcome.nccl->time_s;
   const double time_s = outcome.report.time_s;
-  return time_s >= library_s ||
-         is_open(time_s, error, library_s, outcome.nccl->relative_error);
+  return time_s >= library_s || is_open(time_s, error, library_s, outcome.nccl->relative_error);
 }
 
 }  // namespace espalier

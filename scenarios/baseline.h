@@ -17,8 +17,8 @@ struct Baseline {
 };
 
 /// The question about the library: the same message on the same GPUs, under profile `nccl`, or
-/// under `ideal` for what is asked under `ideal`. Nothing where there is nothing to compare with: no
-/// machine, threads of a host, a collective that the library lacks.
+/// under `ideal` for what is asked under `ideal`. Nothing where there is nothing to compare with:
+/// no machine, threads of a host, a collective that the library lacks.
 std::optional<Query> baseline_query(const Query& query);
 
 /// How many times as fast as the library an answer is; nothing where that is not known.

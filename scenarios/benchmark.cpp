@@ -29,10 +29,10 @@ bool has_unaligned_blocks(const Outcome& outcome) {
 
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
   const SimulatedPart& simulated = *outcome.report.simulated;
-  return launched_s(used.profile().launch, outcome.query.launch,
-                    {simulated.back_to_back_s,
-                     most_gpus_of_a_host(*machine.topology, machine.placement), simulated.blocks,
-                     outcome.library_version});
+  return launched_s(
+      used.profile().launch, outcome.query.launch,
+      {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
+       simulated.blocks, outcome.library_version});
 }
 
 ExpectedError error_of(const Machine& machine, const Router& used, const LinksUsed& links,

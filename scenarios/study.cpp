@@ -386,15 +386,13 @@ std::optional<Baseline> Study::baseline(const Query& query) {
 }
 
 const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
-  const Cache::BaselineKey key{
-      &machine(asked), asked.collective, asked.root, asked.in_place, asked.size_bytes,
-      asked.library_version};
+  const Cache::BaselineKey key{&machine(asked), asked.collective, asked.root,
+                               asked.in_place,  asked.size_bytes, asked.library_version};
   const auto [known, is_new] = cache_->baselines.try_emplace(key);
   if (!is_new) return known->second;
   const Outcome outcome = ask(asked);
   if (!outcome.ran()) return known->second;
-  known->second = {outcome.report.time_s,
-                   outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
+  known->second = {outcome.report.time_s, outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
                    outcome.error->relative};
   return known->second;
 }

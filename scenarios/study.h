@@ -41,7 +41,7 @@ struct Query {
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
   bool against_nccl = false;  ///< simulations: also how long the library's own collective takes
-  RunOptions run;  ///< size_bytes is filled in from above
+  RunOptions run;             ///< size_bytes is filled in from above
 };
 
 /// The answer, or why there is none.
@@ -71,8 +71,8 @@ struct Outcome {
   /// Simulated: the time that nccl-tests would print, the mean of calls back to back. Of a log, the
   /// time that it did print. 0: not known.
   double benchmark_s = 0;
-  std::optional<ExpectedError> error;  ///< of the simulated times
-  std::optional<Baseline> nccl;        ///< where the query is against it
+  std::optional<ExpectedError> error;      ///< of the simulated times
+  std::optional<Baseline> nccl;            ///< where the query is against it
   std::shared_ptr<const Program> program;  ///< cut, as run
 
   bool ran() const { return !skipped && verified; }

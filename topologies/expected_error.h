@@ -12,8 +12,8 @@ namespace espalier {
 struct ComparedError {
   std::vector<std::string> models;  ///< beginnings of models of GPUs; "other": any
   bool in_switch = false;           ///< of programs that have ops in switches; else of all others
-  bool in_fabric = true;  ///< of programs of one host that use the GPU fabric only; else of all
-  double above_bytes = 0;           ///< of messages larger than this,
+  bool in_fabric = true;   ///< of programs of one host that use the GPU fabric only; else of all
+  double above_bytes = 0;  ///< of messages larger than this,
   double up_to_bytes = std::numeric_limits<double>::infinity();  ///< and no larger than this
   double relative = 0;   ///< the median of |simulated / measured - 1|
   std::string compared;  ///< with what

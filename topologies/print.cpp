@@ -208,6 +208,25 @@ std::string error_text(const ComparedError& row) {
   return map.text();
 }
 
+std::string errors_text(const std::vector<ComparedError>& errors) {
+  std::string text = errors.empty() ? "" : "    errors:\n";
+  for (const ComparedError& row : errors) text += fmt::format("      - {}\n", error_text(row));
+  return text;
+}
+
+/// The protocols that `base` has otherwise, or not at all.
+std::string protocols_text(const std::vector<Protocol>& all, const std::vector<Protocol>& base) {
+  std::string text;
+  for (const Protocol& protocol : all) {
+    const auto known = std::ranges::find(base, protocol.name, &Protocol::name);
+    const bool is_known = known != base.end();
+    const std::string changes = protocol_text(protocol, is_known ? *known : Protocol{});
+    if (is_known && changes.empty()) continue;
+    text += fmt::format("      {}: {{{}}}\n", yaml_quoted(protocol.name), changes);
+  }
+  return text.empty() ? text : "    protocols:\n" + text;
+}
+
 /// Where `profile` differs from `base`, which is what a reader begins with.
 std::string profile_text(const Profile& profile, const Profile& base) {
   std::string text;
@@ -252,15 +271,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     if (!map.empty()) links += fmt::format("      {}: {}\n", yaml_quoted(kind), map.text());
   }
   if (!links.empty()) text += "    links:\n" + links;
-  std::string protocols;
-  for (const Protocol& protocol : profile.protocols) {
-    const auto known = std::ranges::find(base.protocols, protocol.name, &Protocol::name);
-    const bool is_known = known != base.protocols.end();
-    const std::string changes = protocol_text(protocol, is_known ? *known : Protocol{});
-    if (is_known && changes.empty()) continue;
-    protocols += fmt::format("      {}: {{{}}}\n", yaml_quoted(protocol.name), changes);
-  }
-  if (!protocols.empty()) text += "    protocols:\n" + protocols;
+  text += protocols_text(profile.protocols, base.protocols);
   std::string switches;
   for (const auto& [model, ops] : profile.in_switch) {
     const auto known = base.in_switch.find(model);
@@ -269,11 +280,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
   }
   if (!switches.empty()) text += "    in_switch:\n" + switches;
   // A reader takes none from the base where anything is changed.
-  const bool is_changed = !text.empty() || profile.errors != base.errors;
-  if (is_changed && !profile.errors.empty()) text += "    errors:\n";
-  for (std::size_t i = 0; is_changed && i < profile.errors.size(); ++i) {
-    text += fmt::format("      - {}\n", error_text(profile.errors[i]));
-  }
+  if (!text.empty() || profile.errors != base.errors) text += errors_text(profile.errors);
   return text;
 }
 

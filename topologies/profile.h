@@ -121,7 +121,7 @@ struct Profile {
   /// Blocks that have no lane of their own share the ops of the others' lanes; otherwise a lane is
   /// one block.
   bool splits_lanes = false;
-  LaunchCosts launch;     ///< what the host does for a call, which a benchmark sees
+  LaunchCosts launch;  ///< what the host does for a call, which a benchmark sees
   int fifo_steps = 0;  ///< of a FIFO from a block to a peer (Protocol::step_bytes)
   /// Files with the steps of thread blocks are carried out as they are, by an interpreter such as
   /// MSCCL's (ir/block_program.h).
