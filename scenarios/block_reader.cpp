@@ -57,7 +57,8 @@ std::vector<Place> BlockReader::read_places(YamlMap& map, Query question, double
     const Topology* topology = load(machine, question.topology);
     std::vector<std::string> names;
     for (const YamlValue& profile : profiles) {
-      const std::string name = profile.text("profile").value_or(question.profile);
+      const std::string name =
+          machine_path(profile.text("profile").value_or(question.profile), folder_);
       if (std::ranges::count(names, name) > 0) continue;
       names.push_back(name);
       if (topology == nullptr) continue;

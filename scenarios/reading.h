@@ -62,7 +62,7 @@ inline LaunchMode read_launch_mode(const YamlValue& value) {
 /// "all" (empty), "0-3,6", or a list of numbers; a problem (and nothing) when it is neither.
 std::optional<std::vector<int>> read_gpu_set(const YamlValue& value);
 
-/// A machine as the file names it: paths of machine files count from the file's folder.
+/// A machine or a profile as the file names it: paths of their files count from the file's folder.
 std::string machine_path(const std::string& spec, const std::filesystem::path& folder);
 
 /// Runs `read`. Problems of an Error it throws that have no location of their own are at `value`.

@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "topologies/profile_file.h"
 
 namespace espalier {
 namespace {
@@ -104,7 +105,13 @@ std::string lower_case(std::string_view name) {
 }
 
 ProfileWord profile_word(std::string_view spec) {
-  const std::size_t colon = spec.find(':');
+  std::size_t colon = spec.find(':');
+  if (names_profile_file(spec)) {  // which may have a ':' in its name
+    colon = spec.rfind(':');
+    if (colon != std::string_view::npos && names_profile_file(spec.substr(colon))) {
+      colon = std::string_view::npos;
+    }
+  }
   if (colon == std::string_view::npos) return {std::string(spec), {}};
   std::string protocol = lower_case(spec.substr(colon + 1));
   if (protocol == "auto") protocol.clear();

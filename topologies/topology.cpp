@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "topologies/profile_file.h"
 #include "topologies/synonyms.h"
 
 namespace espalier {
@@ -44,16 +45,26 @@ std::optional<NodeId> Topology::find(std::string_view node_name) const {
   return std::nullopt;
 }
 
+namespace {
+
+/// The profile of that name, or of that file. Throws Error{usage} with did-you-mean, Error{input}
+/// for a file that is wrong.
+Profile find_profile(const Topology& machine, const std::string& runtime) {
+  if (names_profile_file(runtime)) return read_profile_file(runtime, machine);
+  if (const auto found = profile_here(machine, runtime); found != machine.profiles.end()) {
+    return found->second;
+  }
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : machine.profiles) names.push_back(known);
+  throw Error(ErrorKind::usage, machine.name + " has no profile " + quote(runtime),
+              did_you_mean(runtime, names, profile_synonyms()));
+}
+
+}  // namespace
+
 Profile Topology::profile(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const auto found = profile_here(*this, word.runtime);
-  if (found == profiles.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, unused] : profiles) names.push_back(known);
-    throw Error(ErrorKind::usage, name + " has no profile " + quote(word.runtime),
-                did_you_mean(word.runtime, names, profile_synonyms()));
-  }
-  const Profile& profile = found->second;
+  const Profile profile = find_profile(*this, word.runtime);
   std::vector<std::string> protocols;
   for (const Protocol& protocol : profile.protocols) protocols.push_back(protocol.name);
   if (!word.protocol.empty()) {
@@ -71,11 +82,10 @@ Profile Topology::profile(const std::string& spec) const {
 
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const auto found = profile_here(*this, word.runtime);
-  CHECK(found != profiles.end());
-  if (!word.protocol.empty() || found->second.protocols.empty()) return {spec};
+  const Profile profile = find_profile(*this, word.runtime);
+  if (!word.protocol.empty() || profile.protocols.empty()) return {spec};
   std::vector<std::string> specs;
-  for (const Protocol& protocol : found->second.protocols) {
+  for (const Protocol& protocol : profile.protocols) {
     specs.push_back(word.runtime + ":" + protocol.name);
   }
   return specs;
