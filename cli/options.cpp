@@ -55,7 +55,9 @@ const std::vector<OptionSpec>& all_options() {
        "program would have more than 500 000 ops"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N chunks"},
       {"--profile", "P", WordKind::profile, false,
-       "the runtime that moves the bytes; kernel takes the best of its protocols, kernel:ll one"},
+       "the runtime that moves the bytes; kernel takes the best of its protocols, kernel:ll one; "
+       "or "
+       "a file, as fit writes it: ./fitted.yaml, ./fitted.yaml:ll"},
       {"--no-merge", "", WordKind::flag, false,
        "refuse programs with more lanes than a GPU has blocks; they share blocks otherwise"},
       {"--engine", "E", WordKind::engine, false,
@@ -109,7 +111,8 @@ const std::vector<OptionSpec>& all_options() {
        "copies of the program side by side, each for a part of the message, in what --export "
        "writes; auto: one lane for every block of a GPU"},
       {"--output", "FILE", WordKind::file, false,
-       "write the tuning table or topology as YAML; - for standard output instead of the text"},
+       "write the tuning table, topology or profile as YAML; - for standard output instead of the "
+       "text"},
       {"--exact", "", WordKind::flag, false, "compare results exactly, however large the program"},
       {"--strict", "", WordKind::flag, false, "take warnings for failures, with exit code 1"},
       {"--seed", "N", WordKind::free, false, "seed for random sums; unless given, drawn at random"},
@@ -247,13 +250,13 @@ namespace {
 
 const Synonyms& verb_synonyms() {
   static const Synonyms synonyms = {
-      {"simulate", "sim"},  {"simulation", "sim"},  {"predict", "sim"},  {"execute", "exec"},
-      {"run-exec", "exec"}, {"execution", "exec"},  {"bench", "exec"},   {"benchmark", "exec"},
-      {"time", "exec"},     {"measure", "exec"},    {"check", "verify"}, {"validate", "verify"},
-      {"ls", "list"},       {"describe", "show"},   {"info", "show"},    {"print", "show"},
-      {"topo", "show"},     {"calibrate", "probe"}, {"survey", "probe"}, {"training", "train"},
-      {"autotune", "tune"}, {"diff", "compare"},    {"scenario", "run"}, {"study", "run"},
-      {"schedule", "plan"}, {"version", "help"},
+      {"simulate", "sim"},  {"simulation", "sim"}, {"predict", "sim"},   {"execute", "exec"},
+      {"run-exec", "exec"}, {"execution", "exec"}, {"bench", "exec"},    {"benchmark", "exec"},
+      {"time", "exec"},     {"measure", "exec"},   {"check", "verify"},  {"validate", "verify"},
+      {"ls", "list"},       {"describe", "show"},  {"info", "show"},     {"print", "show"},
+      {"topo", "show"},     {"calibrate", "fit"},  {"fitting", "fit"},   {"regress", "fit"},
+      {"survey", "probe"},  {"training", "train"}, {"autotune", "tune"}, {"diff", "compare"},
+      {"scenario", "run"},  {"study", "run"},      {"schedule", "plan"}, {"version", "help"},
   };
   return synonyms;
 }

@@ -127,8 +127,10 @@ int read_machine(Arguments& arguments, Query& question) {
     arguments.problem("no machine is given: --topology is missing", "espalier list topologies");
   }
   question.gpus = arguments.gpus("--gpus");
-  const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
-  question.relays = relays.value_or(std::vector<int>{});
+  if (takes(arguments.verb(), "--relay")) {
+    const auto relays = read_relays(arguments, machine ? &*machine : nullptr, question.gpus);
+    question.relays = relays.value_or(std::vector<int>{});
+  }
   question.links = arguments.choice_among("--links", all_link_scopes());
   question.ranks = read_ranks(arguments, question);
   if (!machine) return question.ranks;

@@ -11,6 +11,7 @@ const Verb& sim_verb();
 const Verb& exec_verb();
 const Verb& compare_verb();
 const Verb& probe_verb();
+const Verb& fit_verb();
 const Verb& tune_verb();
 const Verb& train_verb();
 const Verb& plan_verb();
@@ -23,9 +24,9 @@ const Verb& help_verb();
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {
-      &run_verb(),     &sim_verb(),   &exec_verb(),       &compare_verb(), &probe_verb(),
-      &tune_verb(),    &train_verb(), &plan_verb(),       &verify_verb(),  &show_verb(),
-      &convert_verb(), &list_verb(),  &completion_verb(), &help_verb(),
+      &run_verb(),  &sim_verb(),     &exec_verb(),  &compare_verb(),    &probe_verb(),
+      &fit_verb(),  &tune_verb(),    &train_verb(), &plan_verb(),       &verify_verb(),
+      &show_verb(), &convert_verb(), &list_verb(),  &completion_verb(), &help_verb(),
   };
   return verbs;
 }

@@ -45,7 +45,7 @@ THIRD_PARTY = {
     r"simgrid/|xbt": r"(sim|bench)/[^/]*\.(cpp|h)|tests/formats/simgrid_platform_test\.cpp",
     r"CLI/": r"cli/.*",
     r"nlohmann/": r"(scenarios|report|tests|bench)/.*|formats/json_text\.h",
-    r"Eigen/": r"(ir|exec)/.*\.cpp|tests/.*",
+    r"Eigen/": r"(ir|exec|probe)/.*\.cpp|tests/.*",
     r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h",
     r"Clp|Coin": r"planner/packing/packing_master\.cpp",
     r"pugixml": r"formats/xml_text\.h|tests/formats/.*",

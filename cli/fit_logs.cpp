@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/fit_logs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/measured_log.h"
+#include "core/units.h"
+#include "core/words.h"
+#include "formats/measured_machine.h"
+#include "planner/bounds.h"
+#include "scenarios/describe.h"
+
+namespace espalier {
+namespace {
+
+class FitLogsReader {
+ public:
+  FitLogsReader(const Console& console, const FitLogsRequest& request, const Topology& machine,
+                DiagnosticList& problems)
+      : console_(console), request_(request), machine_(machine), problems_(problems) {}
+
+  FitLogs read() {
+    std::set<std::string> seen;
+    for (const std::string& file : request_.files) {
+      if (!seen.insert(file).second) {
+        problems_.add({}, fmt::format("{} is given twice", quote(file)));
+        continue;
+      }
+      collect([&] { read_file_of(file); });
+    }
+    return std::move(logs_);
+  }
+
+ private:
+  template <class Work>
+  void collect(Work&& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      for (const Diagnostic& problem : error.diagnostics()) problems_.add(problem);
+    }
+  }
+
+  void read_file_of(const std::string& file) {
+    const MeasuredTables log = read_measured(file);
+    const std::size_t tables = logs_.tables.size();
+    const std::size_t known_problems = problems_.all().size();
+    for (const MeasuredTable& table : log.tables) {
+      collect([&] { read_table(log, table); });
+    }
+    if (logs_.tables.size() == tables && problems_.all().size() == known_problems) {
+      problems_.add({file, 0, 0}, fmt::format("there are no times {} here to fit to", wanted()),
+                    request_.in_place ? "without --in-place, times out of place count" : "");
+    }
+  }
+
+  std::string wanted() const {
+    const std::string half = request_.in_place ? "in place" : "out of place";
+    return request_.collective ? fmt::format("of {}, {},", to_string(*request_.collective), half)
+                               : half;
+  }
+
+  /// The collective of a table; nothing, and a problem or a note, where it does not count.
+  std::optional<Collective> collective_of(const MeasuredTables& log,
+                                          const MeasuredTable& table) const {
+    const std::optional<Collective> asked = request_.collective;
+    const Location where{log.file, table.line, 0};
+    if (table.collective && asked && *table.collective != *asked) {
+      if (is_named(log, *asked)) {
+        say(console_, fmt::format("note: {}:{}: a table of {} is left out: --collective chooses",
+                                  log.file, table.line, to_string(*table.collective)));
+      } else {
+        problems_.add(where,
+                      fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
+                                  to_string(*asked)),
+                      fmt::format("leave out --collective {}, or the log", to_string(*asked)));
+      }
+      return std::nullopt;
+    }
+    if (table.collective) return table.collective;
+    std::vector<std::string> fits;
+    for (const CollectiveFit& fit : table.fits) fits.emplace_back(to_string(fit.collective));
+    if (!asked) {
+      problems_.add(where, "the log does not say which collective this is",
+                    fits.empty() ? "--collective says it"
+                                 : "--collective says it; the figures fit " + join(fits, " or "));
+      return std::nullopt;
+    }
+    if (std::ranges::count(table.fits, *asked, &CollectiveFit::collective) > 0) return asked;
+    problems_.add(where, fmt::format("these figures are not those of {}", to_string(*asked)),
+                  fits.empty() ? "" : "they fit " + join(fits, " or "));
+    return std::nullopt;
+  }
+
+  static bool is_named(const MeasuredTables& log, Collective collective) {
+    return std::ranges::any_of(
+        log.tables, [&](const MeasuredTable& table) { return table.collective == collective; });
+  }
+
+  void read_table(const MeasuredTables& log, const MeasuredTable& table) {
+    const std::optional<Collective> collective = collective_of(log, table);
+    if (!collective) return;
+    if (const std::string different = different_gpus(table, machine_); !different.empty()) {
+      problems_.add({log.file, table.line, 0}, different, "--topology names the machine measured");
+      return;
+    }
+    for (const std::string& note : table.notes) say(console_, "note: " + printable(note));
+    Query question = request_.question;
+    question.collective = *collective;
+    question.in_place = request_.in_place;
+    const auto fit = std::ranges::find(table.fits, *collective, &CollectiveFit::collective);
+    const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
+    place_ranks_of(console_, table, ranks, machine_, log.file, question);
+    const MeasuredTimes times = times_of(console_, table, request_.in_place, {});
+    if (times.empty()) return;
+    for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));
+    add(log, table, question, times);
+  }
+
+  void add(const MeasuredTables& log, const MeasuredTable& table, const Query& question,
+           const MeasuredTimes& times) {
+    FitTable added{who_measured(log, table), log.file,    question.collective, 0,
+                   logs_.times.size(),       times.size()};
+    const Router router(machine_, machine_.profile("ideal"), question.links);
+    const Placement placement = place_ranks(router, question.gpus);
+    added.ranks = static_cast<int>(placement.ranks.size());
+    if (question.root >= added.ranks) {
+      problems_.add({log.file, table.line, 0},
+                    fmt::format("root {} is not one of the {} ranks", question.root, added.ranks));
+      return;
+    }
+    for (const auto& [bytes, time] : times) {
+      const auto row = std::ranges::find(table.rows, bytes, &MeasuredRow::bytes);
+      Query query = question;
+      query.size_bytes = bytes;
+      logs_.times.push_back({std::move(query), time.time_s, log.file, row->line});
+    }
+    logs_.tables.push_back(added);
+    const Bound bound = bandwidth_bound(question.collective, question.root, router, placement);
+    require_possible(added, bound);
+  }
+
+  /// Nothing is faster than full bandwidth on all links: such times are of another machine.
+  void require_possible(const FitTable& table, const Bound& bound) {
+    const MeasuredTimeOf* worst = nullptr;
+    std::size_t beaten = 0;
+    const auto algbw = [](const MeasuredTimeOf& time) {
+      return static_cast<double>(time.query.size_bytes) / time.time_s * 1e-9;
+    };
+    for (std::size_t i = table.first; i < table.first + table.count; ++i) {
+      const MeasuredTimeOf& time = logs_.times[i];
+      if (algbw(time) <= bound.algbw_gbps * (1 + kClockShare)) continue;
+      ++beaten;
+      if (worst == nullptr || algbw(time) > algbw(*worst)) worst = &time;
+    }
+    if (worst == nullptr) return;
+    problems_.add(
+        {worst->file, worst->line, 0},
+        fmt::format("{} of {} here are faster than any schedule on {}: {} moves {} GB/s (algbw), "
+                    "and its links allow {} at full bandwidth",
+                    beaten, counted(table.count, "time"), machine_.name,
+                    describe_size(worst->query.size_bytes), format_gbps(algbw(*worst)),
+                    format_gbps(bound.algbw_gbps)),
+        "--topology names the machine measured");
+  }
+
+  const Console& console_;
+  const FitLogsRequest& request_;
+  const Topology& machine_;
+  DiagnosticList& problems_;
+  FitLogs logs_;
+};
+
+}  // namespace
+
+FitLogs read_fit_logs(const Console& console, const FitLogsRequest& request,
+                      const Topology& machine, DiagnosticList& problems) {
+  FitLogs logs = FitLogsReader(console, request, machine, problems).read();
+  if (problems.empty() && logs.times.size() < kMinFitTimes) {
+    problems.add({logs.times.empty() ? request.files.front() : logs.times.front().file, 0, 0},
+                 fmt::format("there are {} to fit to, and at least {} are needed",
+                             counted(logs.times.size(), "time"), kMinFitTimes));
+  }
+  return logs;
+}
+
+}  // namespace espalier

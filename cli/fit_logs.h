@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "core/error.h"
+#include "scenarios/profile_fit.h"
+
+namespace espalier {
+
+/// What to look for in logs.
+struct FitLogsRequest {
+  std::vector<std::string> files;
+  Query question;  ///< topology, GPUs, profile and algorithm; the logs say the rest
+  std::optional<Collective> collective;  ///< of the tables that count; nothing: all
+  bool in_place = false;                 ///< the half of the tables that counts
+};
+
+/// The times of one table among all.
+struct FitTable {
+  std::string title;  ///< "FILE:LINE, all_reduce_perf, NCCL 2.21.5"
+  std::string file;
+  Collective collective = Collective::allreduce;
+  int ranks = 0;
+  std::size_t first = 0;  ///< index of its first time
+  std::size_t count = 0;
+};
+
+struct FitLogs {
+  std::vector<MeasuredTimeOf> times;  ///< by table, by size
+  std::vector<FitTable> tables;
+};
+
+/// Reads all logs. Says what is left out. `problems` gets everything because of which they cannot
+/// be used: files that are no logs, other collectives, other machines, too few times.
+FitLogs read_fit_logs(const Console& console, const FitLogsRequest& request,
+                      const Topology& machine, DiagnosticList& problems);
+
+}  // namespace espalier

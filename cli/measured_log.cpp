@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/measured_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/file.h"
+#include "formats/format.h"
+
+namespace espalier {
+namespace {
+
+/// The GPUs of the ranks of a table: host by host, where the machine has as many hosts, by the
+/// number of the device there; otherwise the first ones.
+std::vector<int> gpus_of(const MeasuredTable& table, const Topology& machine) {
+  const int gpus = static_cast<int>(machine.gpus().size());
+  const int per_host = gpus / std::max(1, machine.hosts);
+  std::vector<int> chosen;
+  std::map<std::string, int> hosts;
+  std::map<std::string, std::vector<int>> devices;
+  for (const MeasuredRank& one : table.listed) {
+    if (one.group != table.listed.front().group) continue;
+    const int host = hosts.try_emplace(one.host, static_cast<int>(hosts.size())).first->second;
+    // A process that sees one GPU only calls it device 0, whichever it is.
+    std::vector<int>& taken = devices[one.host];
+    const int device =
+        std::ranges::count(taken, one.device) > 0 ? static_cast<int>(taken.size()) : one.device;
+    taken.push_back(device);
+    chosen.push_back(host * per_host + device);
+    if (device >= per_host || host >= machine.hosts) return {};
+  }
+  std::vector<int> sorted = chosen;
+  std::ranges::sort(sorted);
+  const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end();
+  if (static_cast<int>(chosen.size()) != table.ranks || !distinct) return {};
+  return chosen;
+}
+
+}  // namespace
+
+MeasuredTables read_measured(const std::string& file) {
+  const std::string text = read_file(file);
+  const Format* format = recognise(text);
+  if (format == nullptr || format->read_tables == nullptr) {
+    throw Error(ErrorKind::input,
+                {{"", "this is no output of nccl-tests or rccl-tests", "", {file, 0, 0}}});
+  }
+  return format->read_tables({text, file});
+}
+
+void place_ranks_of(const Console& console, const MeasuredTable& table, int ranks,
+                    const Topology& machine, const std::string& file, Query& question) {
+  const int gpus = question.gpus.empty() ? static_cast<int>(machine.gpus().size())
+                                         : static_cast<int>(question.gpus.size());
+  if (ranks == 0) {
+    say(console,
+        fmt::format("note: the log does not say how many ranks there were: taken for {}", gpus));
+    return;
+  }
+  if (ranks > gpus || (!question.gpus.empty() && ranks != gpus)) {
+    const std::string what = question.gpus.empty()
+                                 ? fmt::format("{} has {} GPUs", machine.name, gpus)
+                                 : fmt::format("--gpus names {}", gpus);
+    throw Error(ErrorKind::input, {{"",
+                                    fmt::format("the log has {} ranks, but {}", ranks, what),
+                                    question.gpus.empty() ? "a cluster has more: NAME:nodes=N" : "",
+                                    {file, table.line, 0}}});
+  }
+  if (ranks == gpus || !question.gpus.empty()) return;
+  question.gpus = gpus_of(table, machine);
+  if (question.gpus.empty()) {
+    for (int rank = 0; rank < ranks; ++rank) question.gpus.push_back(rank);
+    say(console, fmt::format("note: the log has {} ranks, the machine {} GPUs: its first ones are "
+                             "taken",
+                             ranks, gpus));
+  }
+}
+
+MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool in_place,
+                       const std::vector<std::int64_t>& only) {
+  MeasuredTimes times;
+  std::size_t empty = 0, again = 0;
+  for (const MeasuredRow& row : table.rows) {
+    const std::optional<MeasuredTime>& half = in_place ? row.in_place : row.out_of_place;
+    if (!half) continue;
+    if (!only.empty() && std::ranges::count(only, row.bytes) == 0) continue;
+    if (row.bytes == 0 || half->time_s <= 0) {
+      ++empty;
+    } else if (!times.try_emplace(row.bytes, *half).second) {
+      ++again;
+    }
+  }
+  const std::string_view name = in_place ? "in place" : "out of place";
+  if (empty > 0) {
+    say(console,
+        fmt::format("note: {}: left out {} without bytes or time", name, counted(empty, "row")));
+  }
+  if (again > 0) {
+    say(console, fmt::format("note: {}: left out {} of a size that another has", name,
+                             counted(again, "row")));
+  }
+  return times;
+}
+
+std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) {
+  std::string text = fmt::format("{}:{}", log.file, table.line);
+  for (const std::string* part : {&table.test, &table.tests, &table.library}) {
+    if (!part->empty()) text += ", " + *part;
+  }
+  return printable(text) +
+         (table.iterations > 0 ? fmt::format(", mean of {} runs", table.iterations) : "");
+}
+
+void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
+                 Query& question) {
+  const std::size_t space = table.library.find(' ');
+  const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
+  question.library_version = library_version(version).value_or(0);
+  if (is_given) return;
+  const int per_process = table.ranks_per_process();
+  if (table.graph > 0) {
+    question.launch = LaunchMode::graph;
+  } else if (per_process > 0) {
+    question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
+    const int hosts = std::max(1, table.hosts());
+    if (per_process > 1 && hosts * per_process < table.ranks) {
+      say(console,
+          fmt::format("note: the log has processes of {} GPUs each: taken for one per host",
+                      per_process));
+    }
+  } else {
+    say(console, fmt::format("note: the log does not say how many processes there were: taken for "
+                             "{}, --launch says otherwise",
+                             question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/fit_logs.h"
+#include "cli/fit_table.h"
+#include "cli/sweep.h"
+#include "cli/verb.h"
+#include "formats/machine.h"
+#include "scenarios/describe.h"
+#include "scenarios/fitted_file.h"
+#include "sim/simulator.h"
+#include "topologies/profile_file.h"
+
+namespace espalier {
+
+namespace {
+
+FitLogsRequest read_request(Arguments& arguments) {
+  FitLogsRequest request;
+  request.files = arguments.positionals();
+  read_machine(arguments, request.question);
+  if (names_profile_file(request.question.profile)) {
+    arguments.problem_of("--profile", "a fit begins with a built-in profile, not with a file",
+                         "did you mean --output " + request.question.profile + "?");
+  }
+  if (arguments.given("--collective")) {
+    std::vector<std::pair<std::string, Collective>> collectives;
+    for (const CollectiveInfo& one : all_collectives()) collectives.emplace_back(one.name, one.id);
+    request.collective = arguments.choice("--collective", collectives);
+  }
+  request.in_place = arguments.flag("--in-place");
+  const std::vector<std::string> algorithms = arguments.algorithms();
+  if (algorithms.size() == 1 && algorithms.front() != "all") {
+    request.question.algorithm = algorithms.front();
+  } else {
+    arguments.problem_of("--algorithm", "one is needed: that which was measured",
+                         "auto:nccl_rings|nvls takes the fastest of several");
+  }
+  return request;
+}
+
+/// Problems of algorithms that do not serve what the logs have.
+void check_algorithms(const FitLogs& logs, const std::string& algorithm, DiagnosticList& problems) {
+  for (const FitTable& table : logs.tables) {
+    try {
+      check_algorithm(algorithm, table.collective);
+    } catch (const Error& error) {
+      for (Diagnostic problem : error.diagnostics()) {
+        if (problem.where.file.empty()) problem.where.file = table.file;
+        problems.add(std::move(problem));
+      }
+    }
+  }
+}
+
+/// Shows each pass as a bar of its own: how many there will be depends on what they find.
+class FitProgress {
+ public:
+  FitProgress(const Console& console, std::size_t times) : console_(console), times_(times) {}
+
+  void step(int pass, const Query& query) {
+    // A pass asks every time once, and then once more for every constant that it may depend on.
+    if (pass != pass_ || !progress_) progress_.emplace(console_, times_);
+    pass_ = pass;
+    progress_->step(fmt::format("pass {}: simulated {}", pass, progress_label(query)));
+  }
+
+ private:
+  const Console& console_;
+  const std::size_t times_;
+  std::optional<Progress> progress_;
+  int pass_ = 0;
+};
+
+int run_fit(Arguments& arguments, const Console& console) {
+  const FitLogsRequest request = read_request(arguments);
+  const std::string output = arguments.output("--output");
+  arguments.finish();
+
+  FitRequest asked{open_machine(request.question.topology), request.question.profile, {}};
+  DiagnosticList problems;
+  const FitLogs logs = read_fit_logs(console, request, asked.machine, problems);
+  check_algorithms(logs, request.question.algorithm, problems);
+  problems.throw_if_any();
+
+  asked.times = logs.times;
+  Simulator simulator;
+  std::optional<FitProgress> progress(std::in_place, console, asked.times.size());
+  const ProfileFit fit = fit_profile(
+      asked, simulator, [&](int pass, const Query& query) { progress->step(pass, query); });
+  progress.reset();
+
+  std::vector<std::string> sources;
+  for (const FitTable& table : logs.tables) sources.push_back(table.title);
+  const std::string file = print_fitted_profile(fit, asked, sources);
+  if (output == "-") {
+    console.out << file;
+    return 0;
+  }
+  print_fit(console, fit, asked, logs);
+  if (output.empty()) {
+    console.out << "# --output FILE writes the profile\n";
+  } else {
+    write_output(console, output, file);
+    console.out << fmt::format("# wrote {}: --profile {} uses it\n", output,
+                               names_profile_file(output) ? output : "./" + output);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Verb& fit_verb() {
+  static const Verb verb = {
+      "fit",
+      "fit the constants of a profile to measured times",
+      "Reads what nccl-tests or rccl-tests printed, simulates the same messages on the machine "
+      "that "
+      "is named, and changes the constants of the profile until the simulated times are as close "
+      "to "
+      "the measured ones as they can be: how fast links are, what a call and an op cost, how fast "
+      "a "
+      "block is. Only constants that these times determine are changed; the output names the "
+      "others. "
+      "Logs of several collectives determine more than one log. --output writes a profile, which "
+      "every --profile accepts by the name of its file. docs/fitting.md explains how it is done.",
+      {"LOG", "output of nccl-tests or rccl-tests, text or JSON", WordKind::file, 1, 100},
+      {{"--topology"},
+       {"--gpus", "all"},
+       {"--links", "all"},
+       {"--collective"},
+       {"--in-place"},
+       {"--algorithm", "nccl_rings"},
+       {"--profile", "nccl"},
+       {"--output"}},
+      {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
+        "what these logs say of NCCL on this machine"},
+       {"sim --topology dgx-a100 --algorithm nccl_rings --profile ./fitted.yaml",
+        "predict with the fitted profile"}},
+      run_fit};
+  return verb;
+}
+
+}  // namespace espalier

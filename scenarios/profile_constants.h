@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// A figure of a profile that measured times may determine.
+struct ProfileConstant {
+  /// Its keys in a file of profiles, from the outermost: {"protocols", "ll", "hop_us", "host"}.
+  std::vector<std::string> path;
+  std::string unit;        ///< as files have it: "us", "GB/s"; empty for a share
+  double scale = 1;        ///< the figure in the profile / the figure in a file: 1e-6 for "us"
+  double minimum = 0;      ///< what a file may say, in its unit; above 0
+  double maximum = 0;      ///< same
+  std::string protocol;    ///< only times under this protocol depend on it; empty: all
+  bool of_switch = false;  ///< only times of programs with ops in switches depend on it
+  /// The figure itself, which is made where the profile has it only by default.
+  std::function<double&(Profile& profile)> figure;
+
+  std::string name() const;                        ///< "protocols.ll.hop_us.host"
+  double value(Profile profile) const;             ///< in the unit of files
+  void set(Profile& profile, double value) const;  ///< same
+};
+
+/// What carried the messages that were measured.
+struct Traffic {
+  std::map<std::string, LinkClass> link_kinds;
+  std::set<std::string> protocols;
+  std::set<std::string> models;  ///< of GPUs
+  bool in_switch = false;        ///< ops in switches
+
+  /// Adds what an answer used. \pre it ran, simulated, on this machine
+  void add(const Outcome& outcome, const Topology& machine, const std::vector<NodeId>& ranks);
+};
+
+/// The constants of a profile that may be fitted to such messages: those that are above 0, in the
+/// order of a file of profiles.
+std::vector<ProfileConstant> constants_in_use(const Profile& profile, const Traffic& traffic);
+
+}  // namespace espalier

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/profile_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "core/check.h"
+#include "core/median.h"
+#include "core/words.h"
+#include "topologies/profile_file.h"
+
+namespace espalier {
+namespace {
+
+/// Slopes are those between two values of a constant that differ by this share: more than the
+/// accuracy of the simulator, less than what moves its kinks.
+constexpr double kSlopeStep = 0.01;
+
+using QuestionKey = std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string>;
+
+QuestionKey question_key(const Query& query) {
+  return {query.collective, query.root, query.in_place,
+          query.size_bytes, query.gpus, query.algorithm};
+}
+
+/// Asks the simulator what the times would be with other constants.
+class ProfileAsker {
+ public:
+  ProfileAsker(const FitRequest& request, Backend& simulator, const FitStep& on_step)
+      : request_(request),
+        simulator_(simulator),
+        on_step_(on_step),
+        word_(profile_word(request.profile)),
+        profile_(start_of(request, word_.runtime)) {
+    std::map<QuestionKey, std::size_t> known;
+    for (const MeasuredTimeOf& time : request.times) {
+      const auto [found, is_new] = known.try_emplace(question_key(time.query), questions_.size());
+      if (is_new) questions_.push_back(time.query);
+      question_of_.push_back(found->second);
+    }
+  }
+
+  const Profile& profile() const { return profile_; }
+  std::int64_t simulations() const { return simulations_; }
+
+  /// The times that a profile predicts, in seconds, and what it chooses for them.
+  std::vector<double> predict(const Profile& profile) {
+    Study study(simulator_, &simulator_);
+    begin_pass(study, profile);
+    answers_.clear();
+    std::vector<double> by_question_s;
+    for (const Query& question : questions_) {
+      answers_.push_back(ask(study, question, word_.protocol));
+      by_question_s.push_back(predicted_s(answers_.back()));
+    }
+    return by_time(by_question_s);
+  }
+
+  /// The answer for a time, where `predict` was asked last.
+  const Outcome& answer_to(std::size_t time) const { return answers_[question_of_[time]]; }
+
+  /// The same times with the algorithms, protocols and chunks that were chosen where `predict` was
+  /// asked last: a library's choice does not depend on the constants that are fitted here.
+  std::vector<double> times_s(const Profile& profile) {
+    fixed_s_ = fixed_times_s(profile, nullptr);
+    return by_time(fixed_s_);
+  }
+
+  /// d log(time) / d log(constant) for every time, where `times_s` was asked last.
+  std::vector<double> slopes(const Profile& profile, const ProfileConstant& constant) {
+    const double value = constant.value(profile);
+    const bool up = value * (1 + kSlopeStep) <= constant.maximum;
+    const double factor = up ? 1 + kSlopeStep : 1 - kSlopeStep;
+    Profile changed = profile;
+    constant.set(changed, value * factor);
+    std::vector<double> moved_s = fixed_times_s(changed, &constant);
+    for (std::size_t i = 0; i < moved_s.size(); ++i) {
+      moved_s[i] = std::log(moved_s[i] / fixed_s_[i]) / std::log(factor);
+    }
+    return by_time(moved_s);
+  }
+
+ private:
+  /// The profile named, all its protocols open.
+  static Profile start_of(const FitRequest& request, const std::string& runtime) {
+    if (names_profile_file(runtime)) {
+      throw Error(ErrorKind::usage, fmt::format("profile {} is a file", quote(runtime)),
+                  "a fit begins with a built-in profile, or with one of the machine's own");
+    }
+    static_cast<void>(request.machine.profile(request.profile));  // throws if there is none
+    return request.machine.profiles.at(runtime);
+  }
+
+  /// The machine with another profile in place of that of the same name.
+  Topology machine_with(const Profile& profile) const {
+    Topology machine = request_.machine;
+    machine.profiles[word_.runtime] = profile;
+    return machine;
+  }
+
+  void begin_pass(Study& study, const Profile& profile) {
+    ++pass_;
+    study.know_machine(questions_.front().topology, machine_with(profile));
+  }
+
+  std::vector<double> by_time(const std::vector<double>& by_question) const {
+    std::vector<double> all;
+    for (const std::size_t question : question_of_) all.push_back(by_question[question]);
+    return all;
+  }
+
+  Outcome ask(Study& study, Query query, const std::string& protocol) {
+    if (on_step_) on_step_(pass_, query);
+    ++simulations_;
+    query.profile = word_.runtime + (protocol.empty() ? "" : ":" + protocol);
+    query.judge = false;
+    Outcome outcome = study.ask(query);
+    if (outcome.skipped) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{} is not possible here: {}", query.algorithm, *outcome.skipped),
+                  outcome.instead);
+    }
+    if (!outcome.verified) throw Error(ErrorKind::unsupported, outcome.problems);
+    return outcome;
+  }
+
+  /// Of every question, with what was chosen for it. Where `constant` does not matter, the time
+  /// without its change.
+  std::vector<double> fixed_times_s(const Profile& profile, const ProfileConstant* constant) {
+    Study study(simulator_, &simulator_);
+    begin_pass(study, profile);
+    std::vector<double> all;
+    for (std::size_t i = 0; i < questions_.size(); ++i) {
+      const Outcome& answer = answers_[i];
+      if (constant != nullptr && !matters(*constant, answer)) {
+        all.push_back(fixed_s_[i]);
+        continue;
+      }
+      Query query = questions_[i];
+      if (!answer.chosen.empty()) query.algorithm = answer.chosen;
+      query.chunk_bytes = answer.chunk_bytes;
+      all.push_back(predicted_s(ask(study, query, answer.protocol)));
+    }
+    return all;
+  }
+
+  static bool matters(const ProfileConstant& constant, const Outcome& answer) {
+    if (!constant.protocol.empty() && constant.protocol != answer.protocol) return false;
+    return !constant.of_switch || std::ranges::any_of(answer.program->ops, &Op::in_switch);
+  }
+
+  const FitRequest& request_;
+  Backend& simulator_;
+  const FitStep& on_step_;
+  const ProfileWord word_;
+  const Profile profile_;                 ///< with the constants as they are
+  std::vector<Query> questions_;          ///< each once
+  std::vector<std::size_t> question_of_;  ///< by time
+  std::vector<Outcome> answers_;          ///< by question, where `predict` was asked last
+  std::vector<double> fixed_s_;           ///< by question, where `times_s` was asked last
+  std::int64_t simulations_ = 0;
+  int pass_ = 0;
+};
+
+/// The digits that are worth writing: intervals are wider.
+double four_digits(double value) {
+  return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr);
+}
+
+Profile with_values(Profile profile, const std::vector<ProfileConstant>& constants,
+                    const std::vector<double>& values) {
+  for (std::size_t i = 0; i < constants.size(); ++i) constants[i].set(profile, values[i]);
+  return profile;
+}
+
+/// The constants that the messages make use of, for the profile as it is.
+std::vector<ProfileConstant> candidates(const FitRequest& request, const ProfileAsker& asker) {
+  Traffic traffic;
+  for (std::size_t time = 0; time < request.times.size(); ++time) {
+    traffic.add(asker.answer_to(time), request.machine,
+                chosen_gpus(request.machine, request.times[time].query.gpus));
+  }
+  return constants_in_use(asker.profile(), traffic);
+}
+
+LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
+                    const std::vector<ProfileConstant>& constants) {
+  LeastSquaresProblem problem;
+  for (const ProfileConstant& constant : constants) {
+    problem.start.push_back(constant.value(asker.profile()));
+    problem.lower.push_back(constant.minimum);
+    problem.upper.push_back(constant.maximum);
+  }
+  problem.errors = [&](const std::vector<double>& values) {
+    std::vector<double> errors = asker.times_s(with_values(asker.profile(), constants, values));
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      errors[i] = std::log(errors[i] / request.times[i].time_s);
+    }
+    return errors;
+  };
+  problem.slopes = [&](const std::vector<double>& values, std::size_t index) {
+    return asker.slopes(with_values(asker.profile(), constants, values), constants[index]);
+  };
+  return least_squares(problem);
+}
+
+}  // namespace
+
+const std::vector<SizeBand>& size_bands() {
+  constexpr std::int64_t kKib = 1024, kMib = kKib * kKib;
+  static const std::vector<SizeBand> bands = {
+      {32 * kKib, "up to 32 KiB"},
+      {kMib, "up to 1 MiB"},
+      {16 * kMib, "up to 16 MiB"},
+      {std::numeric_limits<std::int64_t>::max(), "above"},
+  };
+  return bands;
+}
+
+std::vector<BandErrors> band_errors(const std::vector<FittedTime>& times) {
+  std::vector<BandErrors> all;
+  std::int64_t above_bytes = -1;
+  for (const SizeBand& band : size_bands()) {
+    std::vector<double> before, after;
+    for (const FittedTime& time : times) {
+      const std::int64_t bytes = time.measured.query.size_bytes;
+      if (bytes <= above_bytes || bytes > band.up_to_bytes) continue;
+      before.push_back(std::abs(time.error_before()));
+      after.push_back(std::abs(time.error_after()));
+    }
+    above_bytes = band.up_to_bytes;
+    if (!after.empty()) all.push_back({&band, after.size(), median(before), median(after)});
+  }
+  return all;
+}
+
+double predicted_s(const Outcome& outcome) { return outcome.report.time_s; }
+
+ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step) {
+  CHECK(request.times.size() >= kMinFitTimes);
+  ProfileAsker asker(request, simulator, on_step);
+  const std::vector<double> before_s = asker.predict(asker.profile());
+  const std::vector<ProfileConstant> constants = candidates(request, asker);
+  if (constants.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("profile {} has no constant that these times could depend on",
+                            quote(request.profile)));
+  }
+  const LeastSquaresFit found = fit(request, asker, constants);
+
+  ProfileFit result;
+  result.profile = asker.profile();
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    FittedValue fitted = found.values[i];
+    if (fitted.determined == Determined::yes) fitted.value = four_digits(fitted.value);
+    result.constants.push_back({constants[i], constants[i].value(asker.profile()), fitted});
+    if (result.constants.back().is_changed()) constants[i].set(result.profile, fitted.value);
+  }
+  const std::vector<double> after_s = asker.predict(result.profile);
+  for (std::size_t i = 0; i < request.times.size(); ++i) {
+    result.times.push_back(
+        {request.times[i], asker.answer_to(i).protocol, before_s[i], after_s[i]});
+  }
+  result.scatter = found.scatter;
+  result.simulations = asker.simulations();
+  return result;
+}
+
+}  // namespace espalier

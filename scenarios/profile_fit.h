@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "probe/least_squares.h"
+#include "scenarios/profile_constants.h"
+#include "scenarios/study.h"
+
+// Fits the constants of a profile to measured times: docs/fitting.md.
+
+namespace espalier {
+
+/// A measured time and the question that it answers.
+struct MeasuredTimeOf {
+  Query query;  ///< of FitRequest::machine; its profile is that of the request
+  double time_s = 0;
+  std::string file;
+  int line = 0;  ///< 0: not known
+};
+
+/// What is to be fitted: times that were measured on one machine.
+struct FitRequest {
+  Topology machine;
+  std::string profile;  ///< as `Topology::profile` takes it; a protocol that it names is kept
+  std::vector<MeasuredTimeOf> times;
+};
+
+/// A constant and what the times say about it.
+struct FittedConstant {
+  ProfileConstant constant;
+  double before = 0;  ///< in the unit of files, as is `fitted`
+  FittedValue fitted;
+
+  bool is_changed() const {
+    return fitted.determined == Determined::yes || fitted.determined == Determined::at_limit;
+  }
+};
+
+/// A measured time and what is simulated for it.
+struct FittedTime {
+  MeasuredTimeOf measured;
+  std::string protocol;  ///< simulated after the fit; empty where the profile has none
+  double before_s = 0;   ///< simulated with the constants as they were
+  double after_s = 0;    ///< and as they are fitted
+
+  /// What the simulation is off by, as a share of what was measured: 0.1 is 10 % too long.
+  double error_before() const { return before_s / measured.time_s - 1; }
+  double error_after() const { return after_s / measured.time_s - 1; }
+};
+
+struct ProfileFit {
+  std::vector<FittedConstant> constants;  ///< all that were candidates
+  std::vector<FittedTime> times;          ///< in the order of the request
+  Profile profile;                        ///< with the fitted constants
+  double scatter = 0;                     ///< LeastSquaresFit::scatter
+  std::int64_t simulations = 0;
+};
+
+/// What a simulation says that a benchmark prints for a question, such as the time of nccl-tests.
+/// \pre the outcome ran, simulated
+double predicted_s(const Outcome& outcome);
+
+/// Told of what is simulated next: the number of the pass over all times, from 1, and the question.
+using FitStep = std::function<void(int pass, const Query& query)>;
+
+/// Fits the constants that the times determine; the others keep their values. Deterministic.
+/// Throws what `Study::ask` throws, Error{usage} for a profile from a file, and Error{unsupported}
+/// where an algorithm does not apply or its program is refused. \pre there are at least
+/// kMinFitTimes times
+ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step = {});
+
+/// Messages of similar size, whose errors are summed up together: up to so many bytes.
+struct SizeBand {
+  std::int64_t up_to_bytes = 0;
+  std::string_view title;  ///< "up to 32 KiB"
+};
+/// Small messages, whose launch counts; up to 1 MiB and up to 16 MiB, where protocols change; and
+/// the rest, where bandwidth decides.
+const std::vector<SizeBand>& size_bands();
+
+/// The errors of the times of a band.
+struct BandErrors {
+  const SizeBand* band = nullptr;
+  std::size_t times = 0;
+  double median_before = 0;  ///< of the errors' sizes: 0.1 is 10 %
+  double median_after = 0;
+};
+/// Of the bands that have times.
+std::vector<BandErrors> band_errors(const std::vector<FittedTime>& times);
+
+/// Fewer times determine nothing: see kMinSpare.
+inline constexpr std::size_t kMinFitTimes = kMinSpare + 1;
+
+}  // namespace espalier
