@@ -33,6 +33,11 @@ constexpr int kMaxSteps = 20;
 constexpr double kMaxDamping = 1e4;
 /// A measurement that decides a constant alone has no error of its own; it counts this many times.
 constexpr double kLeastFreedom = 0.1;
+/// A constant that does not matter lowers the sum of squares by less than this many times the
+/// variance in 99.9 % of cases: the quantile of chi squared with one degree of freedom.
+constexpr double kSureGain = 10.8;
+/// However many errors are far off, intervals stay finite.
+constexpr double kLeastShare = 0.1;
 /// Two constants whose effects agree to this correlation cannot be told apart.
 constexpr double kConfounded = 0.9;
 
@@ -65,18 +70,15 @@ class Fitter {
       : problem_(problem), constants_(problem.start), found_(problem.start.size()) {}
 
   LeastSquaresFit run() {
-    errors_ = problem_.errors(constants_);
+    errors_ = ask(constants_);
     for (std::size_t index = 0; index < constants_.size(); ++index) active_.push_back(index);
     take_slopes();
     while (drop_uncertain(kAssumedScatter)) {
     }
     settle();
-    // Near its best values, a model may depend on other constants than it did at the start, and it
-    // is known by how much the measurements scatter.
-    if (!readmit()) return result();
-    while (drop_uncertain(std::nullopt)) {
+    // Only now is it known what the measurements are off by, and with it what else they determine.
+    while (add_one()) {
     }
-    settle();
     return result();
   }
 
@@ -90,19 +92,41 @@ class Fitter {
     } while (fix_at_limits() || drop_uncertain(std::nullopt));
   }
 
-  /// Puts back what was too uncertain. False when nothing was.
-  bool readmit() {
-    std::vector<std::size_t> active;
+  /// Takes in the first constant with which the errors become so much smaller that it must be
+  /// another one than it was. False when there is none.
+  bool add_one() {
     for (std::size_t index = 0; index < constants_.size(); ++index) {
       const Determined state = found_[index].determined;
       const bool was_dropped = state == Determined::uncertain || state == Determined::confounded;
-      if (was_dropped || std::ranges::count(active_, index) > 0) active.push_back(index);
-      if (was_dropped) found_[index] = {};
+      if (was_dropped && add(index)) return true;
     }
-    if (active.size() == active_.size()) return false;
-    active_ = std::move(active);
-    take_slopes();
-    return true;
+    return false;
+  }
+
+  bool add(std::size_t index) {
+    const Fitter before = *this;
+    const double scatter = scatter_of(errors_, active_.size());
+    active_.insert(std::ranges::lower_bound(active_, index), index);
+    found_[index] = {};
+    if (active_.size() + kMinSpare <= rows()) {
+      approach();
+      const double gain = huber_loss(before.errors_, scatter) - huber_loss(errors_, scatter);
+      if (gain > kSureGain * scatter * scatter) {
+        settle();
+        if (std::ranges::count(active_, index) > 0) return true;
+      }
+    }
+    restore(before);
+    return false;
+  }
+
+  /// \pre `before` is of the same problem
+  void restore(const Fitter& before) {
+    constants_ = before.constants_;
+    found_ = before.found_;
+    active_ = before.active_;
+    slopes_ = before.slopes_;
+    errors_ = before.errors_;
   }
 
   /// Keeps these columns of what is fitted.
@@ -125,8 +149,13 @@ class Fitter {
     keep(kept);
   }
 
-  /// \pre the errors are those of `constants_`
+  std::vector<double> ask(const std::vector<double>& constants) {
+    asked_ = constants;
+    return problem_.errors(constants);
+  }
+
   void take_slopes() {
+    if (asked_ != constants_) errors_ = ask(constants_);
     slopes_.resize(static_cast<Eigen::Index>(rows()), static_cast<Eigen::Index>(active_.size()));
     for (std::size_t column = 0; column < active_.size(); ++column) {
       const std::vector<double> slopes = problem_.slopes(constants_, active_[column]);
@@ -171,7 +200,18 @@ class Fitter {
       const double alone = error / std::max(1 - leverage, kLeastFreedom);
       variances(row) = std::max(alone * alone, kLeastScatter * kLeastScatter);
     }
-    return inverse * (slopes.transpose() * variances.asDiagonal() * slopes) * inverse;
+    const double sharper = weights.mean() / share_within(scatter);
+    return sharper * sharper *
+           (inverse * (slopes.transpose() * variances.asDiagonal() * slopes) * inverse);
+  }
+
+  /// The share of errors that count in proportion: what others say of a constant does not change
+  /// with it (Huber's asymptotic variance has the derivative of the loss's slope here, not
+  /// weights).
+  double share_within(double scatter) const {
+    const auto within = std::ranges::count_if(
+        errors_, [&](double error) { return huber_weight(error, scatter) == 1; });
+    return std::max(kLeastShare, static_cast<double>(within) / static_cast<double>(rows()));
   }
 
   /// Half of the widths of the 95 % intervals of those logarithms.
@@ -246,7 +286,7 @@ class Fitter {
     const bool moved = constants_[index] != problem_.start[index];
     constants_[index] = problem_.start[index];
     drop(column);
-    if (moved) errors_ = problem_.errors(constants_);
+    if (moved) errors_ = ask(constants_);
   }
 
   /// The constant with the same effect as that of `column`, if there is one.
@@ -299,7 +339,7 @@ class Fitter {
       length = std::max(length, std::abs(std::log(moved[index] / constants_[index])));
     }
     if (length < kShortestStep) return true;  // there already
-    const std::vector<double> errors_there = problem_.errors(moved);
+    const std::vector<double> errors_there = ask(moved);
     if (huber_loss(errors_there, scatter) >= huber_loss(errors_, scatter)) return false;
     constants_ = moved;
     errors_ = errors_there;
@@ -347,6 +387,7 @@ class Fitter {
   const LeastSquaresProblem& problem_;
   std::vector<double> constants_;
   std::vector<FittedValue> found_;
+  std::vector<double> asked_;        ///< constants whose errors were asked last
   std::vector<double> errors_;       ///< with `constants_`
   std::vector<std::size_t> active_;  ///< constants that are being fitted
   Eigen::MatrixXd slopes_;           ///< of the active ones, where slopes were taken last

@@ -31,6 +31,7 @@ struct Wanted {
       wrong = wrong || !gpus;
     }
     profile = map.get("profile").text("profile");
+    if (profile) profile = machine_path(*profile, folder);
     if (const auto spec = map.get("algorithm").text("algorithm")) {
       algorithm = in_folder(*spec, folder.string());
     }

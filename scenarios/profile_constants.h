@@ -40,8 +40,8 @@ struct Traffic {
   void add(const Outcome& outcome, const Topology& machine, const std::vector<NodeId>& ranks);
 };
 
-/// The constants of a profile that may be fitted to such messages: those that are above 0, in the
-/// order of a file of profiles.
+/// The constants of a profile that may be fitted to such messages: those that are above 0. Of
+/// several with the same effect the first should be fitted.
 std::vector<ProfileConstant> constants_in_use(const Profile& profile, const Traffic& traffic);
 
 }  // namespace espalier

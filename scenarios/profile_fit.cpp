@@ -67,25 +67,34 @@ class ProfileAsker {
   /// The answer for a time, where `predict` was asked last.
   const Outcome& answer_to(std::size_t time) const { return answers_[question_of_[time]]; }
 
-  /// The same times with the algorithms, protocols and chunks that were chosen where `predict` was
-  /// asked last: a library's choice does not depend on the constants that are fitted here.
+  /// The same times with the algorithms and protocols that were chosen where `predict` was asked
+  /// last: a library's choice does not depend on the constants that are fitted here.
   std::vector<double> times_s(const Profile& profile) {
-    fixed_s_ = fixed_times_s(profile, nullptr);
+    Study study(simulator_, &simulator_);
+    begin_pass(study, profile);
+    fixed_s_.clear();
+    chunk_bytes_.clear();
+    for (std::size_t i = 0; i < questions_.size(); ++i) {
+      const Outcome answer = ask(study, with_choices(i), answers_[i].protocol);
+      fixed_s_.push_back(predicted_s(answer));
+      chunk_bytes_.push_back(answer.chunk_bytes);
+    }
     return by_time(fixed_s_);
   }
 
-  /// d log(time) / d log(constant) for every time, where `times_s` was asked last.
+  /// d log(time) / d log(constant) for every time, where `times_s` was asked last: between a little
+  /// less and a little more, because constants that are about to matter have a slope on one side.
   std::vector<double> slopes(const Profile& profile, const ProfileConstant& constant) {
     const double value = constant.value(profile);
-    const bool up = value * (1 + kSlopeStep) <= constant.maximum;
-    const double factor = up ? 1 + kSlopeStep : 1 - kSlopeStep;
-    Profile changed = profile;
-    constant.set(changed, value * factor);
-    std::vector<double> moved_s = fixed_times_s(changed, &constant);
-    for (std::size_t i = 0; i < moved_s.size(); ++i) {
-      moved_s[i] = std::log(moved_s[i] / fixed_s_[i]) / std::log(factor);
+    const double up = std::min(value * (1 + kSlopeStep), constant.maximum);
+    const double down = std::max(value / (1 + kSlopeStep), constant.minimum);
+    const std::vector<double> more_s = moved_times_s(profile, constant, up);
+    const std::vector<double> less_s = moved_times_s(profile, constant, down);
+    std::vector<double> by_question;
+    for (std::size_t i = 0; i < more_s.size(); ++i) {
+      by_question.push_back(std::log(more_s[i] / less_s[i]) / std::log(up / down));
     }
-    return by_time(moved_s);
+    return by_time(by_question);
   }
 
  private:
@@ -132,22 +141,27 @@ class ProfileAsker {
     return outcome;
   }
 
-  /// Of every question, with what was chosen for it. Where `constant` does not matter, the time
-  /// without its change.
-  std::vector<double> fixed_times_s(const Profile& profile, const ProfileConstant* constant) {
+  Query with_choices(std::size_t question) const {
+    Query query = questions_[question];
+    if (!answers_[question].chosen.empty()) query.algorithm = answers_[question].chosen;
+    return query;
+  }
+
+  /// Of every question, with the chunks that were best without the change.
+  std::vector<double> moved_times_s(Profile profile, const ProfileConstant& constant,
+                                    double value) {
+    constant.set(profile, value);
     Study study(simulator_, &simulator_);
     begin_pass(study, profile);
     std::vector<double> all;
     for (std::size_t i = 0; i < questions_.size(); ++i) {
-      const Outcome& answer = answers_[i];
-      if (constant != nullptr && !matters(*constant, answer)) {
+      if (!matters(constant, answers_[i])) {
         all.push_back(fixed_s_[i]);
         continue;
       }
-      Query query = questions_[i];
-      if (!answer.chosen.empty()) query.algorithm = answer.chosen;
-      query.chunk_bytes = answer.chunk_bytes;
-      all.push_back(predicted_s(ask(study, query, answer.protocol)));
+      Query query = with_choices(i);
+      query.chunk_bytes = chunk_bytes_[i];
+      all.push_back(predicted_s(ask(study, query, answers_[i].protocol)));
     }
     return all;
   }
@@ -161,11 +175,12 @@ class ProfileAsker {
   Backend& simulator_;
   const FitStep& on_step_;
   const ProfileWord word_;
-  const Profile profile_;                 ///< with the constants as they are
-  std::vector<Query> questions_;          ///< each once
-  std::vector<std::size_t> question_of_;  ///< by time
-  std::vector<Outcome> answers_;          ///< by question, where `predict` was asked last
-  std::vector<double> fixed_s_;           ///< by question, where `times_s` was asked last
+  const Profile profile_;                  ///< with the constants as they are
+  std::vector<Query> questions_;           ///< each once
+  std::vector<std::size_t> question_of_;   ///< by time
+  std::vector<Outcome> answers_;           ///< by question, where `predict` was asked last
+  std::vector<double> fixed_s_;            ///< by question, where `times_s` was asked last
+  std::vector<std::int64_t> chunk_bytes_;  ///< the same
   std::int64_t simulations_ = 0;
   int pass_ = 0;
 };

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits of a model whose answer is known: a time of a start-up and a rate.
+#include "probe/least_squares.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace espalier {
+namespace {
+
+/// time = start-up (us) + MB / rate (MB/us) + other, for messages of 2^0 to 2^(n - 1) KB.
+struct Line {
+  std::vector<double> measured;
+  std::vector<double> mb;
+  int asked = 0;
+
+  static double time(const std::vector<double>& constants, double mb) {
+    const double other = constants.size() > 2 ? constants[2] : 0;
+    return constants[0] + mb / constants[1] + other;
+  }
+
+  Line(int count, const std::vector<double>& truth, double noise, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> deviation(0, noise);
+    for (int i = 0; i < count; ++i) {
+      mb.push_back(1e-3 * std::exp2(i));
+      measured.push_back(time(truth, mb.back()) * std::exp(deviation(random)));
+    }
+  }
+
+  LeastSquaresProblem problem(const std::vector<double>& start) {
+    LeastSquaresProblem made;
+    made.start = start;
+    made.lower.assign(start.size(), 1e-6);
+    made.upper.assign(start.size(), 1e6);
+    made.errors = [this](const std::vector<double>& constants) {
+      ++asked;
+      std::vector<double> errors;
+      for (std::size_t i = 0; i < mb.size(); ++i) {
+        errors.push_back(std::log(time(constants, mb[i]) / measured[i]));
+      }
+      return errors;
+    };
+    // d log(t) / d log(c) = c / t dt/dc: dt/dc is 1, -mb / rate^2 and 1.
+    made.slopes = [this](const std::vector<double>& constants, std::size_t index) {
+      std::vector<double> slopes;
+      for (const double size : mb) {
+        const double part = index == 1 ? -size / constants[1] : constants[index];
+        slopes.push_back(part / time(constants, size));
+      }
+      return slopes;
+    };
+    return made;
+  }
+};
+
+void expect_within(const FittedValue& found, double truth) {
+  EXPECT_EQ(found.determined, Determined::yes);
+  EXPECT_LE(found.low, truth);
+  EXPECT_GE(found.high, truth);
+}
+
+TEST(LeastSquares, FindsTheConstantsWithoutNoise) {
+  Line line(20, {10, 0.2}, 0, 1);
+  const LeastSquaresFit fit = least_squares(line.problem({4, 0.5}));
+  ASSERT_EQ(fit.values.size(), 2U);
+  EXPECT_NEAR(fit.values[0].value, 10, 0.01);
+  EXPECT_NEAR(fit.values[1].value, 0.2, 0.0002);
+  EXPECT_LT(line.asked, 25);
+  for (const double error : fit.errors) EXPECT_NEAR(error, 0, 1e-3);
+}
+
+TEST(LeastSquares, HasTheTruthInItsIntervalsAsOftenAsItSays) {
+  // 95 % of 400 intervals, give or take three standard deviations of a count: 380 +- 13.
+  int inside = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    Line line(24, {10, 0.2}, 0.05, seed);
+    const LeastSquaresFit fit = least_squares(line.problem({8, 0.25}));
+    for (const auto& [index, truth] : {std::pair{0, 10.0}, std::pair{1, 0.2}}) {
+      const FittedValue& found = fit.values[static_cast<std::size_t>(index)];
+      inside += found.determined == Determined::yes && found.low <= truth && truth <= found.high;
+    }
+  }
+  EXPECT_GE(inside, 367) << "of 400, seeds 1 to 200";
+}
+
+TEST(LeastSquares, IsNotMovedByAFewTimesThatAreFarOff) {
+  Line line(24, {10, 0.2}, 0.02, 7);
+  line.measured[3] *= 3;
+  line.measured[20] *= 0.4;
+  const LeastSquaresFit fit = least_squares(line.problem({4, 0.5}));
+  EXPECT_NEAR(fit.values[0].value, 10, 0.4);
+  EXPECT_NEAR(fit.values[1].value, 0.2, 0.008);
+}
+
+TEST(LeastSquares, KeepsWhatTheTimesDoNotDependOn) {
+  Line line(6, {10, 0.2}, 0.01, 3);  // up to 32 KB: 0.16 us of 10
+  const LeastSquaresFit fit = least_squares(line.problem({8, 0.25}));
+  expect_within(fit.values[0], 10);
+  EXPECT_EQ(fit.values[1].determined, Determined::uncertain);
+  EXPECT_EQ(fit.values[1].value, 0.25);
+
+  LeastSquaresProblem deaf = line.problem({8, 0.25});
+  deaf.slopes = [slopes = deaf.slopes](const std::vector<double>& constants, std::size_t index) {
+    std::vector<double> all = slopes(constants, index);
+    if (index == 1) all.assign(all.size(), 0);
+    return all;
+  };
+  EXPECT_EQ(least_squares(deaf).values[1].determined, Determined::no_effect);
+}
+
+TEST(LeastSquares, FitsTheFirstOfTwoConstantsWithTheSameEffect) {
+  // 10 us are the sum of two; nothing tells how much belongs to either.
+  Line line(20, {8, 0.2, 2}, 0.01, 5);
+  const LeastSquaresFit fit = least_squares(line.problem({4, 0.3, 2.5}));
+  expect_within(fit.values[0], 10 - 2.5);
+  EXPECT_EQ(fit.values[2].determined, Determined::confounded);
+  ASSERT_TRUE(fit.values[2].confounded_with);
+  EXPECT_EQ(*fit.values[2].confounded_with, 0U);
+  EXPECT_EQ(fit.values[2].value, 2.5);
+}
+
+TEST(LeastSquares, StopsAtLimits) {
+  Line line(20, {10, 0.2}, 0.01, 9);
+  LeastSquaresProblem problem = line.problem({4, 0.15});
+  problem.upper[1] = 0.18;
+  const LeastSquaresFit fit = least_squares(problem);
+  EXPECT_EQ(fit.values[1].determined, Determined::at_limit);
+  EXPECT_EQ(fit.values[1].value, 0.18);
+}
+
+TEST(LeastSquares, FitsNoMoreThanThereAreTimesFor) {
+  Line line(4, {10, 0.2}, 0, 1);
+  line.mb = {0.001, 1, 10, 100};
+  for (std::size_t i = 0; i < 4; ++i) line.measured[i] = Line::time({10, 0.2}, line.mb[i]);
+  const LeastSquaresFit fit = least_squares(line.problem({8, 0.2}));
+  int determined = 0;
+  for (const FittedValue& value : fit.values) determined += value.determined == Determined::yes;
+  EXPECT_EQ(determined, 1);  // 4 times - 3 spare ones
+}
+
+TEST(LeastSquares, HasStudentsQuantiles) {
+  // Tables of Student's distribution, 0.975: 3.182 (3), 2.571 (5), 2.228 (10), 2.042 (30), 1.960.
+  EXPECT_NEAR(student_quantile(3), 3.182, 0.005);
+  EXPECT_NEAR(student_quantile(5), 2.571, 0.001);
+  EXPECT_NEAR(student_quantile(10), 2.228, 0.001);
+  EXPECT_NEAR(student_quantile(30), 2.042, 0.001);
+  EXPECT_NEAR(student_quantile(1e9), 1.960, 0.001);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits of profiles: to times that the simulator made up under a profile with other constants, which
+// must be found again, and to published times, which must help to predict others.
+#include "scenarios/profile_fit.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+
+#include "core/file.h"
+#include "formats/format.h"
+#include "formats/measured_tables.h"
+#include "scenarios/fitted_file.h"
+#include "sim/simulator.h"
+#include "tests/error_of.h"
+#include "topologies/load.h"
+#include "topologies/profile_file.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kKib = 1024;
+constexpr std::int64_t kMib = kKib * kKib;
+
+Query rings(const std::string& topology, Collective collective, std::int64_t size_bytes) {
+  Query query;
+  query.topology = topology;
+  query.profile = "nccl";
+  query.collective = collective;
+  query.algorithm = "nccl_rings";
+  query.size_bytes = size_bytes;
+  query.judge = false;
+  return query;
+}
+
+/// What the simulator says of a machine, with noise, as if it had been measured.
+struct MadeUp {
+  FitRequest request;
+
+  /// `change` makes the true profile of the one that the fit begins with.
+  MadeUp(const std::string& topology, const std::string& profile,
+         const std::function<void(Profile&)>& change, unsigned seed) {
+    std::cout << "seed " << seed << '\n';
+    random.seed(seed);
+    request.machine = load_topology(topology);
+    request.profile = profile;
+    truth = request.machine;
+    change(truth.profiles.at(profile_word(profile).runtime));
+  }
+
+  void measure(Collective collective, std::int64_t from_bytes, std::int64_t to_bytes,
+               double noise = 0.01) {
+    Simulator simulator;
+    Study study(simulator, &simulator);
+    study.know_machine(request.machine.name, truth);
+    std::normal_distribution<double> deviation(0, noise);
+    for (std::int64_t bytes = from_bytes; bytes <= to_bytes; bytes *= 4) {
+      Query query = rings(request.machine.name, collective, bytes);
+      query.profile = request.profile;
+      query.gpus = gpus;
+      const double time_s = predicted_s(study.ask(query)) * std::exp(deviation(random));
+      request.times.push_back({query, time_s, "made_up.log", 0});
+    }
+  }
+
+  ProfileFit fit() const {
+    Simulator simulator;
+    return fit_profile(request, simulator);
+  }
+
+  Topology truth;
+  std::vector<int> gpus;
+  std::mt19937 random;
+};
+
+const FittedConstant& constant(const ProfileFit& fit, const std::string& name) {
+  for (const FittedConstant& one : fit.constants) {
+    if (one.constant.name() == name) return one;
+  }
+  ADD_FAILURE() << "no constant " << name;
+  return fit.constants.front();
+}
+
+void expect_found(const ProfileFit& fit, const std::string& name, double truth) {
+  const FittedConstant& one = constant(fit, name);
+  EXPECT_EQ(one.fitted.determined, Determined::yes) << name;
+  EXPECT_LE(one.fitted.low, truth) << name;
+  EXPECT_GE(one.fitted.high, truth) << name;
+  EXPECT_NEAR(one.fitted.value, truth, 0.1 * truth) << name;
+}
+
+void expect_kept(const ProfileFit& fit, const std::string& name) {
+  const FittedConstant& one = constant(fit, name);
+  EXPECT_FALSE(one.is_changed()) << name;
+  EXPECT_EQ(one.fitted.value, one.before) << name;
+  EXPECT_NE(why_kept(one, fit.constants), "") << name;
+}
+
+Protocol& protocol(Profile& profile, const std::string& name) {
+  return *std::ranges::find(profile.protocols, name, &Protocol::name);
+}
+
+TEST(ProfileFit, FindsBandwidthCallAndHopsOfAMachineThatWasMadeUp) {
+  MadeUp made(
+      "dgx-a100", "nccl:ll",
+      [](Profile& profile) {
+        profile.links["nvlink3"].efficiency = 0.66;
+        profile.call_overhead_s = 9e-6;
+        protocol(profile, "ll").hop_s[LinkClass::gpu_fabric] = 0.9e-6;
+      },
+      11);
+  // Hops and calls can be told apart because these have 14 hops and 7.
+  made.measure(Collective::allreduce, kKib, 1024 * kMib);
+  made.measure(Collective::allgather, kKib, 1024 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "call_overhead_us", 9);
+  expect_found(fit, "protocols.ll.hop_us.gpu_fabric", 0.9);
+  for (const FittedTime& time : fit.times) EXPECT_LT(std::abs(time.error_after()), 0.05);
+  EXPECT_LT(fit.scatter, 0.02);
+}
+
+TEST(ProfileFit, FindsTheBandwidthOfLinksFromLargeMessagesAndKeepsTheRest) {
+  MadeUp made(
+      "dgx-a100", "nccl:simple",
+      [](Profile& profile) { profile.links["nvlink3"].efficiency = 0.66; }, 12);
+  made.measure(Collective::allreduce, 128 * kMib, 8192 * kMib);
+  made.measure(Collective::broadcast, 128 * kMib, 8192 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "links.nvlink3.efficiency", 0.66);
+  expect_kept(fit, "call_overhead_us");
+  expect_kept(fit, "protocols.simple.block_gbps.a100");
+}
+
+TEST(ProfileFit, FindsTheCallFromSmallMessagesAndSaysWhatItCannotBeToldFrom) {
+  MadeUp made(
+      "dgx-a100", "nccl:ll", [](Profile& profile) { profile.call_overhead_s = 12e-6; }, 13);
+  made.measure(Collective::allreduce, 8, 32 * kKib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "call_overhead_us", 12);
+  expect_kept(fit, "links.nvlink3.efficiency");
+  const FittedConstant& hop = constant(fit, "protocols.ll.hop_us.gpu_fabric");
+  expect_kept(fit, "protocols.ll.hop_us.gpu_fabric");
+  EXPECT_EQ(why_kept(hop, fit.constants), "it cannot be told from call_overhead_us");
+}
+
+TEST(ProfileFit, FindsTheRateOfABlock) {
+  // 8 blocks at 5 GB/s are slower than the links of a GPU; the 32 of the profile would not be.
+  MadeUp made(
+      "dgx-a100", "nccl:ll128",
+      [](Profile& profile) {
+        protocol(profile, "ll128").block_gbps = {{"other", 5}};
+      },
+      14);
+  made.request.machine.profiles["nccl"].blocks = made.truth.profiles["nccl"].blocks = 8;
+  made.measure(Collective::allreduce, kMib, 1024 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "protocols.ll128.block_gbps.a100", 5);
+  EXPECT_EQ(protocol(const_cast<Profile&>(fit.profile), "ll128").block_gbps.at("other"), 7.6);
+}
+
+TEST(ProfileFit, FindsTheBandwidthOfANetwork) {
+  MadeUp made(
+      "dgx-a100:nodes=2", "nccl:simple",
+      [](Profile& profile) { profile.links["ib_hdr"].efficiency = 0.6; }, 15);
+  made.gpus = {0, 8};  // one of each node
+  made.measure(Collective::allreduce, kMib, 4096 * kMib);
+  made.measure(Collective::broadcast, kMib, 4096 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "links.ib_hdr.efficiency", 0.6);
+  expect_kept(fit, "links.pcie4x16.efficiency");
+}
+
+TEST(ProfileFit, FindsWhatOpsInSwitchesCost) {
+  MadeUp made(
+      "dgx-h100", "nccl",
+      [](Profile& profile) {
+        profile.in_switch["h100"].wire = 1.4;
+        profile.in_switch["h100"].call_s = 50e-6;
+      },
+      16);
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  study.know_machine("dgx-h100", made.truth);
+  for (std::int64_t bytes = 8 * kMib; bytes <= 2048 * kMib; bytes *= 2) {
+    Query query = rings("dgx-h100", Collective::allreduce, bytes);
+    query.algorithm = "nvls";
+    made.request.times.push_back({query, predicted_s(study.ask(query)), "made_up.log", 0});
+  }
+  const ProfileFit fit = made.fit();
+  for (const FittedTime& time : fit.times) EXPECT_LT(std::abs(time.error_after()), 0.03);
+  // The sum of both calls is what shows: 50 + 5.5 us.
+  EXPECT_NEAR(constant(fit, "in_switch.h100.call_us").fitted.value +
+                  constant(fit, "call_overhead_us").fitted.value,
+              55.5, 5);
+}
+
+TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
+  MadeUp made(
+      "dgx-a100", "nccl",
+      [](Profile& profile) {
+        profile.links["nvlink3"].efficiency = 0.66;
+        profile.call_overhead_s = 9e-6;
+      },
+      17);
+  made.measure(Collective::allreduce, kKib, 1024 * kMib);
+  made.measure(Collective::allgather, kKib, 1024 * kMib);
+  const ProfileFit fit = made.fit();
+  const std::string file = print_fitted_profile(fit, made.request, {"a \"log\""});
+  EXPECT_THAT(file, HasSubstr("like: nccl\n"));
+  EXPECT_THAT(file, HasSubstr("  # fitted on made_up.log, interval "));
+  const Profile read = parse_profile(file, "fitted.yaml", made.request.machine);
+  const Profile before = made.request.machine.profiles.at("nccl");
+  EXPECT_NE(read.call_overhead_s, before.call_overhead_s);
+  EXPECT_NE(read.links.at("nvlink3").efficiency, before.links.at("nvlink3").efficiency);
+  EXPECT_DOUBLE_EQ(read.call_overhead_s, fit.profile.call_overhead_s);
+  Topology machine = made.request.machine;
+  machine.profiles["nccl"] = read;
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  study.know_machine("dgx-a100", machine);
+  for (const FittedTime& time : fit.times) {
+    EXPECT_NEAR(predicted_s(study.ask(time.measured.query)), time.after_s, 1e-9 * time.after_s);
+  }
+}
+
+TEST(ProfileFit, IsTheSameEveryTime) {
+  MadeUp made(
+      "dgx-a100", "nccl", [](Profile& profile) { profile.call_overhead_s = 9e-6; }, 18);
+  made.measure(Collective::allreduce, kKib, 64 * kMib);
+  const auto file = [&] { return print_fitted_profile(made.fit(), made.request, {}); };
+  EXPECT_EQ(file(), file());
+}
+
+TEST(ProfileFit, RefusesProfilesFromFilesAndAlgorithmsThatDoNotApply) {
+  MadeUp made(
+      "dgx-a100", "nccl", [](Profile&) {}, 19);
+  made.measure(Collective::allreduce, kKib, 64 * kKib);
+  MadeUp of_file = made;
+  of_file.request.profile = "./fitted.yaml";
+  EXPECT_THAT(error_of([&] { of_file.fit(); }, ErrorKind::usage),
+              HasSubstr("profile './fitted.yaml' is a file"));
+  for (MeasuredTimeOf& time : made.request.times) time.query.algorithm = "nvls";
+  EXPECT_THAT(error_of([&] { made.fit(); }, ErrorKind::unsupported),
+              HasSubstr("nvls is not possible here"));
+}
+
+/// Published times of 8 A100: see the head of each file.
+std::vector<MeasuredTimeOf> published(const std::string& test, Collective collective) {
+  const std::string file = fmt::format("{}/a100x8_{}.txt", ESPALIER_MEASURED, test);
+  const std::string text = read_file(file);
+  const MeasuredTables log = recognise(text)->read_tables({text, file});
+  std::vector<MeasuredTimeOf> times;
+  for (const MeasuredRow& row : log.tables.at(0).rows) {
+    times.push_back(
+        {rings("dgx-a100", collective, row.bytes), row.out_of_place->time_s, file, row.line});
+  }
+  return times;
+}
+
+/// The mean size of the errors' logarithms: 0.1 is about 10 %.
+double mean_error(const std::vector<MeasuredTimeOf>& times, const Profile& profile) {
+  Topology machine = load_topology("dgx-a100");
+  machine.profiles["nccl"] = profile;
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  study.know_machine("dgx-a100", machine);
+  double sum = 0;
+  for (const MeasuredTimeOf& time : times) {
+    sum += std::abs(std::log(predicted_s(study.ask(time.query)) / time.time_s));
+  }
+  return sum / static_cast<double>(times.size());
+}
+
+/// What fitting to all-reduce alone does for other collectives.
+void expect_others_better(const Profile& before, double at_most) {
+  Topology machine = load_topology("dgx-a100");
+  machine.profiles["nccl"] = before;
+  const FitRequest request{machine, "nccl", published("all_reduce", Collective::allreduce)};
+  Simulator simulator;
+  const ProfileFit fit = fit_profile(request, simulator);
+  const std::pair<const char*, Collective> others[] = {{"all_gather", Collective::allgather},
+                                                       {"broadcast", Collective::broadcast}};
+  for (const auto& [test, collective] : others) {
+    const std::vector<MeasuredTimeOf> times = published(test, collective);
+    const double unfitted = mean_error(times, before), fitted = mean_error(times, fit.profile);
+    std::cout << fmt::format("{}: mean error {:.3f} before, {:.3f} after the fit\n", test, unfitted,
+                             fitted);
+    EXPECT_LT(fitted, at_most * unfitted) << test;
+  }
+}
+
+TEST(ProfileFit, LearnsFromOneCollectiveHowLongOthersTake) {
+  expect_others_better(load_topology("dgx-a100").profiles.at("nccl"), 0.8);
+}
+
+TEST(ProfileFit, LearnsTheSameWhenItBeginsWithWrongConstants) {
+  Profile wrong = load_topology("dgx-a100").profiles.at("nccl");
+  wrong.links["nvlink3"].efficiency = 0.5;
+  wrong.call_overhead_s = 2e-6;
+  expect_others_better(wrong, 0.8);
+}
+
+}  // namespace
+}  // namespace espalier
