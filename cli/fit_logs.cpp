@@ -159,11 +159,11 @@ class FitLogsReader {
     if (worst == nullptr) return;
     problems_.add(
         {worst->file, worst->line, 0},
-        fmt::format("{} of {} here are faster than any schedule on {}: {} moves {} GB/s (algbw), "
-                    "and its links allow {} at full bandwidth",
+        fmt::format("{} of {} of this table cannot be of {}, whose links allow {} GB/s (algbw) at "
+                    "full bandwidth: {} moves {}",
                     beaten, counted(table.count, "time"), machine_.name,
-                    describe_size(worst->query.size_bytes), format_gbps(algbw(*worst)),
-                    format_gbps(bound.algbw_gbps)),
+                    format_gbps(bound.algbw_gbps), describe_size(worst->query.size_bytes),
+                    format_gbps(algbw(*worst))),
         "--topology names the machine measured");
   }
 

@@ -23,7 +23,7 @@ struct FitLogsRequest {
 /// The times of one table among all.
 struct FitTable {
   std::string title;  ///< "FILE:LINE, all_reduce_perf, NCCL 2.21.5"
-  std::string file;
+  Location where;
   Collective collective = Collective::allreduce;
   int ranks = 0;
   std::size_t first = 0;  ///< index of its first time

@@ -48,7 +48,7 @@ void check_algorithms(const FitLogs& logs, const std::string& algorithm, Diagnos
       check_algorithm(algorithm, table.collective);
     } catch (const Error& error) {
       for (Diagnostic problem : error.diagnostics()) {
-        if (problem.where.file.empty()) problem.where.file = table.file;
+        if (problem.where.file.empty()) problem.where = table.where;
         problems.add(std::move(problem));
       }
     }

@@ -26,9 +26,10 @@ std::string only_name(const YamlValue& profiles) {
   if (profiles.kind() != YamlValue::Kind::map) return {};  // whoever reads it says so
   const auto entries = YamlMap(profiles, "'profiles'").entries();
   if (entries.size() == 1) return entries.front().first;
-  profiles.problem(
-      fmt::format("a file that is named as a profile has one, and this one has {}", entries.size()),
-      "put each profile into a file of its own, or all of them into a machine's file");
+  profiles.problem(fmt::format("a file that is named in place of a profile must have exactly one, "
+                               "not {}",
+                               entries.size()),
+                   "several profiles belong into files of their own, or into a machine's file");
   return {};
 }
 

@@ -110,19 +110,20 @@ Protocol& protocol(Profile& profile, const std::string& name) {
 
 TEST(ProfileFit, FindsBandwidthCallAndHopsOfAMachineThatWasMadeUp) {
   MadeUp made(
-      "dgx-a100", "nccl:ll",
+      "dgx-a100", "nccl:simple",
       [](Profile& profile) {
         profile.links["nvlink3"].efficiency = 0.66;
         profile.call_overhead_s = 9e-6;
-        protocol(profile, "ll").hop_s[LinkClass::gpu_fabric] = 0.9e-6;
+        protocol(profile, "simple").hop_s[LinkClass::gpu_fabric] = 4.5e-6;
       },
       11);
   // Hops and calls can be told apart because these have 14 hops and 7.
   made.measure(Collective::allreduce, kKib, 1024 * kMib);
   made.measure(Collective::allgather, kKib, 1024 * kMib);
   const ProfileFit fit = made.fit();
+  expect_found(fit, "links.nvlink3.efficiency", 0.66);
   expect_found(fit, "call_overhead_us", 9);
-  expect_found(fit, "protocols.ll.hop_us.gpu_fabric", 0.9);
+  expect_found(fit, "protocols.simple.hop_us.gpu_fabric", 4.5);
   for (const FittedTime& time : fit.times) EXPECT_LT(std::abs(time.error_after()), 0.05);
   EXPECT_LT(fit.scatter, 0.02);
 }
