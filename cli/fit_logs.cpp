@@ -122,7 +122,8 @@ class FitLogsReader {
 
   void add(const MeasuredTables& log, const MeasuredTable& table, const Query& question,
            const MeasuredTimes& times) {
-    FitTable added{who_measured(log, table), log.file,    question.collective, 0,
+    FitTable added{who_measured(log, table), {log.file, table.line, 0},
+                   question.collective,      0,
                    logs_.times.size(),       times.size()};
     const Router router(machine_, machine_.profile("ideal"), question.links);
     const Placement placement = place_ranks(router, question.gpus);
@@ -181,8 +182,8 @@ FitLogs read_fit_logs(const Console& console, const FitLogsRequest& request,
   FitLogs logs = FitLogsReader(console, request, machine, problems).read();
   if (problems.empty() && logs.times.size() < kMinFitTimes) {
     problems.add({logs.times.empty() ? request.files.front() : logs.times.front().file, 0, 0},
-                 fmt::format("there are {} to fit to, and at least {} are needed",
-                             counted(logs.times.size(), "time"), kMinFitTimes));
+                 fmt::format("a fit needs at least {} times {}, and the logs have {}", kMinFitTimes,
+                             request.in_place ? "in place" : "out of place", logs.times.size()));
   }
   return logs;
 }
