@@ -73,6 +73,7 @@ inline constexpr int kMaxQuadraticRanks = 2048;
 struct LibraryCall {
   std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, none left open
   std::string protocol;                            ///< of the library's profile
+  int version = 0;                                 ///< of the library: see `library_version`
   BlockUse blocks;
 };
 

@@ -10,6 +10,8 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kOpen = -1;
+/// What `library_version` makes of "2.0".
+constexpr int kVersion2 = 2000;
 /// A message whose size nobody gave.
 constexpr double kUsualBytes = 1 << 30;
 
@@ -56,6 +58,7 @@ std::optional<std::string> why_not(const BuildRequest& request) {
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
+  made.version = kVersion2 + static_cast<int>(request.parameter("version"));
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
     return made;

@@ -114,6 +114,7 @@ class FitLogsReader {
     const auto fit = std::ranges::find(table.fits, *collective, &CollectiveFit::collective);
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(console_, table, ranks, machine_, log.file, question);
+    read_launch(console_, table, request_.has_launch, question);
     const MeasuredTimes times = times_of(console_, table, request_.in_place, {});
     if (times.empty()) return;
     for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));

@@ -18,6 +18,7 @@ struct FitLogsRequest {
   Query question;  ///< topology, GPUs, profile and algorithm; the logs say the rest
   std::optional<Collective> collective;  ///< of the tables that count; nothing: all
   bool in_place = false;                 ///< the half of the tables that counts
+  bool has_launch = false;  ///< the question says how calls are launched, whatever logs say
 };
 
 /// The times of one table among all.

@@ -35,8 +35,8 @@ MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool 
 /// "FILE:LINE, all_reduce_perf, NCCL 2.27.7, mean of 20 runs".
 std::string who_measured(const MeasuredTables& log, const MeasuredTable& table);
 
-/// How the log's calls were launched, unless an option `is_given` that says so, and by which version
-/// of the library, as far as the log tells. Says what had to be guessed.
+/// How the log's calls were launched, unless an option `is_given` that says so, and by which
+/// version of the library, as far as the log tells. Says what had to be guessed.
 void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
                  Query& question);
 

@@ -31,12 +31,14 @@ FitLogsRequest read_request(Arguments& arguments) {
     request.collective = arguments.choice("--collective", collectives);
   }
   request.in_place = arguments.flag("--in-place");
+  request.has_launch = arguments.given("--launch");
+  request.question.launch = arguments.choice_among("--launch", all_launch_modes());
   const std::vector<std::string> algorithms = arguments.algorithms();
   if (algorithms.size() == 1 && algorithms.front() != "all") {
     request.question.algorithm = algorithms.front();
   } else {
     arguments.problem_of("--algorithm", "one is needed: that which was measured",
-                         "auto:nccl_rings|nvls takes the fastest of several");
+                         "nccl is what NCCL chooses by itself");
   }
   return request;
 }
@@ -132,12 +134,13 @@ const Verb& fit_verb() {
        {"--links", "all"},
        {"--collective"},
        {"--in-place"},
-       {"--algorithm", "nccl_rings"},
+       {"--algorithm", "nccl"},
        {"--profile", "nccl"},
+       {"--launch", "per_gpu"},
        {"--output"}},
       {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
         "what these logs say of NCCL on this machine"},
-       {"sim --topology dgx-a100 --algorithm nccl_rings --profile ./fitted.yaml",
+       {"sim --topology dgx-a100 --algorithm nccl --profile ./fitted.yaml",
         "predict with the fitted profile"}},
       run_fit};
   return verb;

@@ -10,22 +10,19 @@
 namespace espalier {
 namespace {
 
-/// The algorithm that stands for the library: NCCL as it chooses by itself, or, where the catalogue
-/// has no such algorithm, the rings that NCCL finds.
-std::string_view baseline_algorithm() {
-  return find_algorithm("nccl") != nullptr ? "nccl" : "nccl_rings";
-}
+/// The library: NCCL as it chooses by itself.
+constexpr std::string_view kBaseline = "nccl";
 
 }  // namespace
 
 std::optional<Query> baseline_query(const Query& query) {
   const std::string runtime = profile_word(query.profile).runtime;
-  const Algorithm* algorithm = find_algorithm(baseline_algorithm());
+  const Algorithm* algorithm = find_algorithm(kBaseline);
   const bool has_collective =
       algorithm != nullptr && std::ranges::count(algorithm->collectives, query.collective) > 0;
   if (query.topology.empty() || runtime == "host" || !has_collective) return std::nullopt;
   Query asked = query;
-  asked.profile = runtime == "ideal" ? runtime : "nccl";
+  asked.profile = runtime;  // which says what the library runs under (Profile::library)
   asked.algorithm = algorithm->name;
   asked.chunk_bytes.reset();
   asked.relays.clear();

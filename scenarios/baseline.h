@@ -16,9 +16,8 @@ struct Baseline {
   double relative_error = 0;  ///< expected of its time
 };
 
-/// The question about the library: the same message on the same GPUs, under profile `nccl`, or
-/// under `ideal` for what is asked under `ideal`. Nothing where there is nothing to compare with:
-/// no machine, threads of a host, a collective that the library lacks.
+/// The question about the library: the same message on the same GPUs. Nothing where there is
+/// nothing to compare with: no machine, threads of a host, a collective that the library lacks.
 std::optional<Query> baseline_query(const Query& query);
 
 /// How many times as fast as the library an answer is; nothing where that is not known.

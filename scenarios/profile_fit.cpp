@@ -257,7 +257,7 @@ std::vector<BandErrors> band_errors(const std::vector<FittedTime>& times) {
   return all;
 }
 
-double predicted_s(const Outcome& outcome) { return outcome.report.time_s; }
+double predicted_s(const Outcome& outcome) { return outcome.benchmark_s; }
 
 ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step) {
   CHECK(request.times.size() >= kMinFitTimes);

@@ -14,6 +14,7 @@
 #include "core/check.h"
 #include "core/words.h"
 #include "formats/machine.h"
+#include "nccl/version.h"
 #include "run/blocks.h"
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
@@ -21,6 +22,7 @@
 #include "scenarios/interpreted.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
+#include "topologies/launch_costs.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 
@@ -233,10 +235,15 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return std::nullopt;
   AlgorithmChoice asked = choice(query.algorithm);
   const ProfileWord word = profile_word(query.profile);
-  if (!word.protocol.empty() && !asked.parameters.contains("proto")) {
+  const auto force = [&](const std::string& parameter, const std::string& value) {
+    if (value.empty() || asked.parameters.contains(parameter)) return;
     const std::string separator = asked.parameters.empty() ? ":" : ",";
-    asked = choice(spec_of(asked) + separator + "proto=" + word.protocol);
-  }
+    asked = choice(spec_of(asked) + separator + parameter + "=" + value);
+  };
+  force("proto", word.protocol);
+  // The nearest version whose rules are known.
+  const int version = std::clamp(query.library_version, 2000 + kOldestNccl, 2000 + kNewestNccl);
+  force("version", query.library_version == 0 ? "" : version_text(version));
   const BuildRequest request = request_for(query, machine);
   if (unsupported(asked, request)) return std::nullopt;
   const LibraryCall call = library_call(asked, request);
@@ -249,6 +256,7 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
     concrete.profile += ":" + call.protocol;
   }
   concrete.chunk_bytes = 0;
+  concrete.library_version = call.version;
   const bool is_same = concrete.algorithm == query.algorithm && concrete.profile == query.profile;
   return is_same ? std::nullopt : std::optional(concrete);
 }
