@@ -55,9 +55,9 @@ const std::vector<OptionSpec>& all_options() {
        "program would have more than 500 000 ops"},
       {"--chunks", "N", WordKind::free, false, "cut the longest transfer into N chunks"},
       {"--profile", "P", WordKind::profile, false,
-       "the runtime that moves the bytes; kernel takes the best of its protocols, kernel:ll one; "
-       "or "
-       "a file, as fit writes it: ./fitted.yaml, ./fitted.yaml:ll"},
+       "the runtime that moves the bytes, or a file that fit wrote (./fitted.yaml); kernel takes "
+       "the "
+       "best of its protocols, kernel:ll one"},
       {"--no-merge", "", WordKind::flag, false,
        "refuse programs with more lanes than a GPU has blocks; they share blocks otherwise"},
       {"--engine", "E", WordKind::engine, false,

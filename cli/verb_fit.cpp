@@ -140,8 +140,8 @@ const Verb& fit_verb() {
        {"--output"}},
       {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
         "what these logs say of NCCL on this machine"},
-       {"sim --topology dgx-a100 --algorithm nccl --profile ./fitted.yaml",
-        "predict with the fitted profile"}},
+       {"fit h100.log --topology dgx-h100 --gpus 0-3 --launch single",
+        "a log that does not say that one process drove all GPUs"}},
       run_fit};
   return verb;
 }

@@ -28,14 +28,18 @@ constexpr double kMedianToDeviation = 1.4826;
 /// No step changes a constant by more than this factor: slopes are those of a model with kinks.
 constexpr double kLongestStep = 2;
 /// Steps shorter than this, relatively, are below what any measurement resolves.
-constexpr double kShortestStep = 1e-3;
+constexpr double kShortestStep = 3e-3;
 constexpr int kMaxSteps = 20;
-constexpr double kMaxDamping = 1e4;
+constexpr double kMaxDamping = 1e2;
+/// A step that lowers the loss by less than this share is the last one.
+constexpr double kLeastGain = 1e-3;
 /// A measurement that decides a constant alone has no error of its own; it counts this many times.
 constexpr double kLeastFreedom = 0.1;
 /// A constant that does not matter lowers the sum of squares by less than this many times the
 /// variance in 99.9 % of cases: the quantile of chi squared with one degree of freedom.
 constexpr double kSureGain = 10.8;
+/// What cannot be told apart at all gets an interval that is much too wide, and no infinite one.
+constexpr double kRidge = 1e-12;
 /// However many errors are far off, intervals stay finite.
 constexpr double kLeastShare = 0.1;
 /// Two constants whose effects agree to this correlation cannot be told apart.
@@ -98,9 +102,25 @@ class Fitter {
     for (std::size_t index = 0; index < constants_.size(); ++index) {
       const Determined state = found_[index].determined;
       const bool was_dropped = state == Determined::uncertain || state == Determined::confounded;
-      if (was_dropped && add(index)) return true;
+      if (was_dropped && may_gain(index) && add(index)) return true;
     }
     return false;
+  }
+
+  /// Whether the errors would become so much smaller if slopes did not change. Asking is cheap.
+  bool may_gain(std::size_t index) {
+    if (asked_ != constants_) errors_ = ask(constants_);
+    const std::vector<double> slopes = problem_.slopes(constants_, index);
+    const Eigen::Index row_count = slopes_.rows();
+    Eigen::MatrixXd all(row_count, slopes_.cols() + 1);
+    all << slopes_, Eigen::Map<const Eigen::VectorXd>(slopes.data(), row_count);
+    const double scatter = scatter_of(errors_, active_.size());
+    const Eigen::VectorXd weights = this->weights(scatter);
+    const Eigen::Map<const Eigen::VectorXd> errors(errors_.data(), row_count);
+    Eigen::MatrixXd normal = all.transpose() * weights.asDiagonal() * all;
+    normal.diagonal().array() += kRidge * normal.trace() + std::numeric_limits<double>::min();
+    const Eigen::VectorXd down = all.transpose() * weights.asDiagonal() * errors;
+    return down.dot(normal.ldlt().solve(down)) > kSureGain * scatter * scatter;
   }
 
   bool add(std::size_t index) {
@@ -186,8 +206,7 @@ class Fitter {
     const double scatter = scatter_of(errors_, 0);
     const Eigen::VectorXd weights = this->weights(scatter);
     Eigen::MatrixXd normal = slopes.transpose() * weights.asDiagonal() * slopes;
-    // What cannot be told apart at all gets an interval that is much too wide, and no infinite one.
-    const double ridge = 1e-12 * normal.trace() + std::numeric_limits<double>::min();
+    const double ridge = kRidge * normal.trace() + std::numeric_limits<double>::min();
     normal.diagonal().array() += ridge;
     const Eigen::MatrixXd inverse =
         normal.ldlt().solve(Eigen::MatrixXd::Identity(normal.rows(), normal.cols()));
@@ -312,8 +331,10 @@ class Fitter {
       take_slopes();
       const double scatter = scatter_of(errors_, active_.size());
       double length = 0;
+      const double loss = huber_loss(errors_, scatter);
       while (damping <= kMaxDamping && !try_step(scatter, damping, length)) damping *= 10;
       if (damping > kMaxDamping || length < kShortestStep) return;
+      if (huber_loss(errors_, scatter) > (1 - kLeastGain) * loss) return;
       damping = std::max(damping / 10, 1e-9);
     }
   }
