@@ -12,7 +12,7 @@ ExpectedError expected_error(const std::vector<ComparedError>& errors, const Com
       return start == "other" || what.model.starts_with(start);
     });
     return is_model && row.in_switch == what.in_switch && (what.in_fabric || !row.in_fabric) &&
-           what.bytes > row.above_bytes && what.bytes <= row.up_to_bytes;
+           (row.above_bytes <= 0 || what.bytes > row.above_bytes) && what.bytes <= row.up_to_bytes;
   };
   const auto found = std::ranges::find_if(errors, fits);
   if (found == errors.end()) {

@@ -235,14 +235,17 @@ TEST(App, TheFastestIsExplainedWhereItIsMarked) {
 }
 
 TEST(App, WhatCannotBeToldFromTheFastestIsMarked) {
-  // Two channels are a little faster than one, by less than what is expected to be off.
-  const std::string shown = run({"sim", "--topology", "full:n=4", "--size", "1MiB", "--algorithm",
-                                 "ring", "ring:directions=2", "direct", "--chunk", "0"})
+  // 6.8 and 7.0 us differ by less than the 6 % that small messages were off on these GPUs.
+  const std::string shown = run({"sim", "--topology", "dgx-a100", "--size", "8KiB", "--algorithm",
+                                 "all_pairs", "blink", "ring"})
                                 .out;
-  EXPECT_NE(shown.find("+-30 %"), std::string::npos) << shown;
-  EXPECT_NE(shown.find("# +-30 %: estimate: "), std::string::npos) << shown;
-  EXPECT_NE(shown.find("  ~\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\n# +-6 %: the fastest with MSCCL++'s kernels"), std::string::npos)
+      << shown;
+  const std::size_t first = shown.find("  ~\n");
+  EXPECT_NE(first, std::string::npos) << shown;
+  EXPECT_NE(shown.find("  ~\n", first + 1), std::string::npos) << shown;
   EXPECT_NE(shown.find("\n# ~ may be the fastest: "), std::string::npos) << shown;
+  EXPECT_EQ(shown.find('*'), std::string::npos) << shown;
 }
 
 TEST(App, TablesSayWhatABenchmarkPrintsAndHowFastNcclIs) {
@@ -254,7 +257,7 @@ TEST(App, TablesSayWhatABenchmarkPrintsAndHowFastNcclIs) {
   EXPECT_NE(single.out.find(", launch single\n"), std::string::npos) << single.out;
   EXPECT_NE(single.out.find(" bench "), std::string::npos) << single.out;
   EXPECT_NE(single.out.find(" vs nccl "), std::string::npos) << single.out;
-  EXPECT_NE(single.out.find("launched by one process for all GPUs"), std::string::npos);
+  EXPECT_NE(single.out.find("launched by one process"), std::string::npos);
   EXPECT_EQ(shown("per_gpu", "ideal").out.find("bench"), std::string::npos);
   const Result wrong = shown("both", "nccl");
   EXPECT_EQ(wrong.code, 2);
@@ -263,11 +266,10 @@ TEST(App, TablesSayWhatABenchmarkPrintsAndHowFastNcclIs) {
 
 TEST(App, TunePrintsWhereToKeepNccl) {
   const Result done = run({"tune", "--topology", "dgx-a100", "--size", "1KiB,64MiB", "--algorithm",
-                           "all_pairs", "ring", "--links", "fabric"});
+                           "ring", "--profile", "nccl"});
   EXPECT_EQ(done.code, 0) << done.err;
-  // All pairs are two hops where rings are fourteen; a ring under `kernel` is about NCCL's.
-  EXPECT_NE(done.out.find("# Keep NCCL for 64 MiB: nothing is faster than nccl"), std::string::npos)
-      << done.out;
+  // A ring under NCCL's own profile is one of NCCL's rings.
+  EXPECT_NE(done.out.find("# Keep NCCL for "), std::string::npos) << done.out;
 }
 
 TEST(App, APlanThatWasSavedIsAnAlgorithm) {
