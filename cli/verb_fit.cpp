@@ -8,6 +8,8 @@
 #include "cli/sweep.h"
 #include "cli/verb.h"
 #include "formats/machine.h"
+#include "run/launch.h"
+#include "scenarios/chooser.h"
 #include "scenarios/describe.h"
 #include "scenarios/fitted_file.h"
 #include "sim/simulator.h"

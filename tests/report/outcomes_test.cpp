@@ -27,17 +27,43 @@ TEST(Report, HasTheKeysOfTheSchemaInOrder) {
       {"sim", "--topology", "full:n=3", "--algorithm", "ring", "--size", "3MB", "--json", "-"}));
   std::vector<std::string> keys;
   for (const auto& [key, value] : report.items()) keys.push_back(key);
-  EXPECT_EQ(
-      keys,
-      (std::vector<std::string>{
-          "schema",         "topology",    "collective", "algorithm",     "profile",
-          "protocol",       "links_scope", "gpus",       "ranks",         "root",
-          "in_place",       "dtype",       "op",         "iters",         "size_bytes",
-          "chunk_bytes",    "backend",     "engine",     "time_s",        "launch",
-          "back_to_back_s", "benchmark_s", "error",      "min_time_s",    "max_time_s",
-          "algbw_gbps",     "busbw_gbps",  "transfers",  "verified",      "order_consistent",
-          "wrong",          "bound",       "links",      "critical_path", "critical_path_steps",
-          "wall_s"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema",
+                                            "topology",
+                                            "collective",
+                                            "algorithm",
+                                            "profile",
+                                            "protocol",
+                                            "links_scope",
+                                            "gpus",
+                                            "ranks",
+                                            "root",
+                                            "in_place",
+                                            "dtype",
+                                            "op",
+                                            "iters",
+                                            "size_bytes",
+                                            "chunk_bytes",
+                                            "backend",
+                                            "engine",
+                                            "time_s",
+                                            "launch",
+                                            "back_to_back_s",
+                                            "benchmark_s",
+                                            "error",
+                                            "nccl",
+                                            "min_time_s",
+                                            "max_time_s",
+                                            "algbw_gbps",
+                                            "busbw_gbps",
+                                            "transfers",
+                                            "verified",
+                                            "order_consistent",
+                                            "wrong",
+                                            "bound",
+                                            "links",
+                                            "critical_path",
+                                            "critical_path_steps",
+                                            "wall_s"}));
 }
 
 TEST(Report, SimulationsAreTheSameByteForByte) {
