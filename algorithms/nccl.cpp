@@ -55,6 +55,13 @@ std::optional<std::string> why_not(const BuildRequest& request) {
   return choice.why_not;
 }
 
+/// Sends and receives have the channels of every peer, of which several may share a block.
+int launched(const NcclChoice& choice) {
+  if (choice.algorithm != NcclAlgorithm::p2p) return choice.work.channels;
+  const int peers = std::max(1, choice.machine.ranks - 1);
+  return std::min(nccl_p2p_blocks(choice.graph), choice.work.channels * peers);
+}
+
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
@@ -74,7 +81,8 @@ LibraryCall call_library(const BuildRequest& request) {
   const double lanes_of_block = choice.algorithm == NcclAlgorithm::tree ? 2 : 1;
   made.blocks = {.one_per_lane = true,
                  .rate = choice.work.threads / lanes_of_block / choice.work.most_threads,
-                 .slices_per_op = choice.work.slices};
+                 .slices_per_op = choice.work.slices,
+                 .launched = launched(choice)};
   return made;
 }
 

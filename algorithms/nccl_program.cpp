@@ -20,6 +20,8 @@ namespace {
 /// A chunk has about so many units, so that the shorter ones of the last round come out right.
 constexpr double kUnitsOfChunk = 32;
 constexpr double kMostUnits = 1 << 20;
+/// What divides exactly must not look a little too large.
+constexpr double kAlmostOne = 1 - 1e-4;
 /// An element has at least so many bytes.
 constexpr double kElementBytes = 4;
 
@@ -33,7 +35,9 @@ class Rounds {
     const double parts = static_cast<double>(channels_) * shares;
     const double chunks = work.chunk_bytes > 0 ? std::ceil(bytes / work.chunk_bytes) : 0;
     const double wanted = kUnitsOfChunk * std::max(parts, chunks);
-    const double most = std::min(kMostUnits / shares, std::ceil(bytes / kElementBytes));
+    // Every rank's share has a unit, be it a part of an element: blocks go through all steps.
+    const double most =
+        std::max(parts, std::min(kMostUnits / shares, std::ceil(bytes / kElementBytes)));
     units_ = static_cast<std::int64_t>(std::max(1.0, std::min(wanted, most)));
     const double unit_bytes = std::max(bytes, 1.0) / static_cast<double>(units_);
     const auto in_units = [&](double of_bytes) {
@@ -56,8 +60,13 @@ class Rounds {
       std::int64_t length = full_;
       if (rest < full_ * parts) {
         const double bytes = static_cast<double>(rest) * unit_bytes_ / static_cast<double>(parts);
-        const double aligned = std::ceil(bytes / align_bytes_ * (1 - 1e-9)) * align_bytes_;
-        const auto rounded = static_cast<std::int64_t>(std::ceil(aligned / unit_bytes_ - 1e-6));
+        // What leaves most ranks' shares empty is divided among all: they are passed on all the
+        // same.
+        const bool is_rounded = static_cast<double>(rest) * unit_bytes_ >= shares_ * align_bytes_;
+        const double aligned =
+            is_rounded ? std::ceil(bytes / align_bytes_ * kAlmostOne) * align_bytes_ : bytes;
+        const auto rounded =
+            static_cast<std::int64_t>(std::ceil(aligned / unit_bytes_ * kAlmostOne));
         length = std::clamp<std::int64_t>(rounded, (rest + parts - 1) / parts, full_);
       }
       for (int channel = 0; channel < channels_; ++channel) {
@@ -323,8 +332,7 @@ Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
   const int parts = choice.work.channels;
   const bool by_block = request.collective != Collective::sendrecv;
   Builder builder("nccl", request.contract(by_block ? n * parts : parts));
-  int blocks = 1;
-  while (blocks < nccl_blocks(choice.graph)) blocks *= 2;
+  const int blocks = nccl_p2p_blocks(choice.graph);
   const int local_lane = blocks;
   const auto send = [&](const Slice& to, const Slice& from, int distance) {
     for (int part = 0; part < parts; ++part) {

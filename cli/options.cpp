@@ -123,6 +123,10 @@ const std::vector<OptionSpec>& all_options() {
        "instead of the text"},
       {"--csv", "FILE", WordKind::file, false,
        "write the rows as CSV; - for standard output instead of the text"},
+      {"--validation", "FILE", WordKind::file, false,
+       "write Markdown tables of simulated times beside the measured ones that studies state; - "
+       "for "
+       "standard output"},
       {"--claims", "FILE", WordKind::file, false,
        "write a Markdown table of the papers' claims and their verdicts; - for standard output"},
       {"--trace", "FILE", WordKind::file, false,

@@ -13,6 +13,7 @@
 #include "core/words.h"
 #include "report/expectations.h"
 #include "report/results.h"
+#include "report/validation.h"
 #include "scenarios/scenario_sweep.h"
 
 namespace espalier {
@@ -101,12 +102,13 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
   const std::string claims = arguments.output("--claims");
+  const std::string validation = arguments.output("--validation");
   ScenarioOptions options;
   options.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
   options.journal = read_journal_name(arguments);
   options.keep_details = !json.empty();
   ScenarioView view;
-  view.print = json != "-" && csv != "-" && claims != "-";
+  view.print = json != "-" && csv != "-" && claims != "-" && validation != "-";
   view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {
@@ -124,6 +126,9 @@ int run_run(Arguments& arguments, const Console& console) {
   if (!json.empty()) write_output(console, json, results_json(results));
   if (!csv.empty()) write_output(console, csv, results_csv(results));
   if (!claims.empty()) write_output(console, claims, claims_markdown(results.judged));
+  if (!validation.empty()) {
+    write_output(console, validation, validation_markdown(results.validated));
+  }
   if (!results.all_right()) return 1;
   results.unanswered.throw_if_any(ErrorKind::unsupported);
   return 0;
@@ -143,7 +148,13 @@ const Verb& run_verb() {
       "with --resume, an interrupted run continues where it stopped.",
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
-      {{"--jobs", "0"}, {"--resume"}, {"--show-links", "16"}, {"--json"}, {"--csv"}, {"--claims"}},
+      {{"--jobs", "0"},
+       {"--resume"},
+       {"--show-links", "16"},
+       {"--json"},
+       {"--csv"},
+       {"--claims"},
+       {"--validation"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"},
        {"run my_sweep.yaml --resume sweep.jsonl",

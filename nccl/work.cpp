@@ -81,16 +81,13 @@ double ring_chunk(Collective collective, NcclProtocol protocol, int version) {
 
 NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
                   const NcclMachine& machine, const NcclGraph& graph) {
-  // A power of two of blocks, each of which serves up to eight pairs.
-  int blocks = 1;
-  while (blocks < nccl_blocks(graph)) blocks *= 2;
   NcclWork work;
   const bool is_pair = collective == Collective::sendrecv;
   const int peers = is_pair ? 1 : std::max(1, machine.ranks - 1);
   const double per_peer = bytes / (is_pair                              ? 1
                                    : collective == Collective::alltoall ? machine.ranks * 1.0
                                                                         : peers);
-  const int most = std::max(1, blocks / (is_pair ? 1 : machine.ranks));
+  const int most = std::max(1, nccl_p2p_blocks(graph) / (is_pair ? 1 : machine.ranks));
   work.channels = std::clamp(static_cast<int>(per_peer / kLeastPart), 1, most);
   work.chunk_bytes = protocol == NcclProtocol::ll ? kLlStep
                      : graph.is_nvlink()          ? kSimpleStep
@@ -99,6 +96,12 @@ NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
 }
 
 }  // namespace
+
+int nccl_p2p_blocks(const NcclGraph& graph) {
+  int blocks = 1;
+  while (blocks < nccl_blocks(graph)) blocks *= 2;
+  return blocks;
+}
 
 int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
                       int version) {

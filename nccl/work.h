@@ -25,6 +25,9 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
                    int version);
 
+/// The blocks that serve sends and receives: a power of two.
+int nccl_p2p_blocks(const NcclGraph& graph);
+
 /// The threads that a block of an algorithm and protocol has at most.
 int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
                       int version);

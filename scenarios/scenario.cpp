@@ -69,11 +69,44 @@ std::optional<ScenarioExecution> read_execution(const YamlValue& value, Collecti
   return execution;
 }
 
+/// Sizes and microseconds.
+std::optional<MeasuredSeries> read_measured(const YamlValue& value) {
+  if (!value.present()) return std::nullopt;
+  MeasuredSeries series;
+  YamlMap map(value, "'measured'");
+  series.source = map.need("source").text("source of measured times").value_or("");
+  series.fitted = map.text("fitted");
+  YamlMap times(map.need("us"), "measured times");
+  map.finish();
+  for (const auto& [size, time] : times.entries()) {
+    const auto bytes = parse_bytes(size);
+    const auto us = time.number("a measured time");
+    if (!bytes || *bytes <= 0) {
+      times.key_problem(size, fmt::format("{} is not a size", quote(size)), "such as 64MiB");
+    } else if (us && !(*us > 0)) {
+      time.problem("a measured time must be more than 0 us");
+    } else if (us) {
+      series.time_s[*bytes] = *us * 1e-6;
+    }
+  }
+  return series;
+}
+
 CollectiveStudy read_collectives(YamlMap& map, BlockReader& reader) {
   CollectiveStudy study;
   const Query question = read_question(map, reader);
   const YamlValue root = map.get("root");
-  const auto sizes = reader.read_sizes(map.need("sizes"), "sizes");
+  study.measured = read_measured(map.get("measured"));
+  std::vector<std::int64_t> sizes;
+  if (study.measured) {
+    for (const auto& [bytes, unused] : study.measured->time_s) sizes.push_back(bytes);
+    if (const YamlValue given = map.get("sizes"); given.present()) {
+      given.problem("the sizes of a block with measured times are those that were measured",
+                    "leave out 'sizes'");
+    }
+  } else {
+    sizes = reader.read_sizes(map.need("sizes"), "sizes");
+  }
   const auto algorithms =
       reader.read_algorithms(map.get("algorithms"), question.collective,
                              Study::applicable(question.collective), serves(question.collective));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,12 +23,20 @@ struct ScenarioExecution {
   std::string algorithm;  ///< empty: the fastest of each table
 };
 
+/// Times that somebody measured, with which the simulated ones of a block are compared.
+struct MeasuredSeries {
+  std::string source;
+  std::string fitted;                     ///< what was fitted on these times; empty: nothing
+  std::map<std::int64_t, double> time_s;  ///< by size in bytes
+};
+
 /// How fast are collectives?
 struct CollectiveStudy {
   /// One table per machine, set of GPUs and profile, in file order; each holds every size
   /// (ascending as given) with every algorithm. `algorithms: all` is already replaced. Never empty.
   std::vector<std::vector<Query>> tables;
   std::optional<ScenarioExecution> execute;
+  std::optional<MeasuredSeries> measured;  ///< of the sizes that are asked
 };
 
 /// How long does an iteration of training take?

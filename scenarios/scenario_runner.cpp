@@ -108,6 +108,7 @@ class Runner {
       if (best == nullptr) note_unanswered(block, tables.back().skipped, results.unanswered);
     }
     std::vector<Judged> judged = judge_block(scenario.name, block, tables);
+    if (study.measured) validate(block, *study.measured, tables, results.validated);
     for (std::size_t table = 0; table < tables.size(); ++table) {
       for (Outcome& outcome : tables[table].outcomes) drop_details(outcome.report);
       tables[table].label({scenario.name, block.title});
@@ -116,6 +117,16 @@ class Runner {
       results.answers.add(std::move(executed[table]));
     }
     return judged;
+  }
+
+  static void validate(const ScenarioBlock& block, const MeasuredSeries& measured,
+                       const std::vector<Answers>& tables, std::vector<ValidatedTime>& validated) {
+    for (const Answers& answers : tables) {
+      for (const Outcome& outcome : answers.outcomes) {
+        validated.push_back({block.title, outcome.query, measured.source, measured.fitted,
+                             outcome.benchmark_s, measured.time_s.at(outcome.query.size_bytes)});
+      }
+    }
   }
 
   std::vector<Judged> ask(const Scenario& scenario, const ScenarioBlock& block,
@@ -201,6 +212,7 @@ void ScenarioResults::add(ScenarioResults more) {
   answers.add(std::move(more.answers));
   std::ranges::move(more.trained, std::back_inserter(trained));
   std::ranges::move(more.judged, std::back_inserter(judged));
+  std::ranges::move(more.validated, std::back_inserter(validated));
   for (const Diagnostic& one : more.unanswered.all()) unanswered.add(one);
 }
 

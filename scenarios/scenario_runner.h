@@ -28,12 +28,26 @@ struct ScenarioOptions {
   bool keep_details = true;  ///< links and critical paths of all outcomes, which take memory
 };
 
+/// A simulated time beside the measured one of a block (MeasuredSeries).
+struct ValidatedTime {
+  std::string block;  ///< its title
+  Query query;
+  std::string source;
+  std::string fitted;
+  double predicted_s = 0;  ///< what a benchmark prints: Outcome::benchmark_s
+  double measured_s = 0;
+
+  /// What the prediction is off by, as a share of what was measured: 0.1 is 10 % too long.
+  double error() const { return predicted_s / measured_s - 1; }
+};
+
 /// What scenarios found out.
 struct ScenarioResults {
   Answers answers;
   std::vector<TrainingOutcome> trained;
   std::vector<Judged> judged;
-  DiagnosticList unanswered;  ///< why no algorithm applied to a table
+  std::vector<ValidatedTime> validated;  ///< in the order of blocks, tables and questions
+  DiagnosticList unanswered;             ///< why no algorithm applied to a table
 
   void add(TrainingAnswers more);
   void add(ScenarioResults more);

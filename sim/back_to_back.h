@@ -20,6 +20,9 @@ namespace espalier {
 ///
 ///     P >= call_overhead_s + b(g) - a(g)    for all g.
 ///
+/// Lanes that do not depend on each other, such as the channels of a ring, may be shifted against
+/// each other: that holds for each group of lanes by itself.
+///
 /// A link that a call keeps busy for t needs P >= t. The least P that meets both is returned. It is
 /// never more than the time of a call by itself. For a ring, whose GPUs are busy from beginning to
 /// end, it is that time; in a chain, it is the time without the way to the last GPU.

@@ -42,6 +42,7 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
     const int in_use = lanes == 0 || !profile.splits_lanes ? std::min(lanes, blocks) : blocks;
     most_in_use_ = std::max(most_in_use_, in_use);
   }
+  if (use.launched > 0) most_in_use_ = use.launched;
   if (use.one_per_lane) return;
   std::vector<std::map<std::uint16_t, Lane>> lanes(is_host_.size());
   for (const Op& op : program.ops) {

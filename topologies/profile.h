@@ -97,6 +97,7 @@ struct BlockUse {
   bool one_per_lane = false;  ///< each lane is a block of its own, however many there are
   double rate = 1;  ///< share of a block's rate that it reaches: it has fewer threads than others
   int slices_per_op = 0;  ///< instead of Protocol::slices_per_op; 0: that
+  int launched = 0;       ///< blocks that a GPU launches; 0: as many as its lanes have
 };
 
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.

@@ -269,7 +269,8 @@ MeasuredTable table_to_write() {
   table.average_busbw_gbps = 220.20096;  // (293.60128 + 146.80064) / 2
   table.out_of_bounds = 3;
   for (int i = 0; i < 8; ++i) {
-    table.listed.push_back({i, 0, i < 4 ? "alpha" : "beta", i % 4, "", "h100"});
+    table.listed.push_back(
+        {.rank = i, .host = i < 4 ? "alpha" : "beta", .device = i % 4, .bus = "", .model = "h100"});
   }
   for (const std::int64_t bytes : {16 << 20, 32 << 20}) {
     MeasuredRow& row = table.rows.emplace_back();

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "core/median.h"
+#include "core/units.h"
+#include "core/words.h"
+#include "run/launch.h"
+#include "scenarios/profile_fit.h"
+
+namespace espalier {
+namespace {
+
+/// Those of one block, machine and algorithm: neighbours.
+std::vector<std::span<const ValidatedTime>> series_of(const std::vector<ValidatedTime>& times) {
+  std::vector<std::span<const ValidatedTime>> all;
+  std::size_t first = 0;
+  for (std::size_t i = 1; i <= times.size(); ++i) {
+    const bool is_same = i < times.size() && times[i].block == times[first].block &&
+                         times[i].query.topology == times[first].query.topology &&
+                         times[i].query.profile == times[first].query.profile &&
+                         times[i].query.algorithm == times[first].query.algorithm;
+    if (is_same) continue;
+    if (i > first) all.push_back(std::span(times).subspan(first, i - first));
+    first = i;
+  }
+  return all;
+}
+
+/// "3.1 (6.2)": median and largest, in percent; empty without points.
+std::string band_text(std::span<const ValidatedTime> times, std::int64_t above_bytes,
+                      std::int64_t up_to_bytes) {
+  std::vector<double> errors;
+  for (const ValidatedTime& time : times) {
+    const std::int64_t bytes = time.query.size_bytes;
+    if (bytes > above_bytes && bytes <= up_to_bytes) errors.push_back(std::abs(time.error()));
+  }
+  if (errors.empty()) return "";
+  const double largest = *std::ranges::max_element(errors);
+  return fmt::format("{:.1f} ({:.1f})", 100 * median(errors), 100 * largest);
+}
+
+std::string points_text(std::span<const ValidatedTime> times) {
+  std::vector<std::string> points;
+  for (const ValidatedTime& time : times) {
+    points.push_back(fmt::format("{} {:.4g} / {:.4g} ({:+.0f} %)",
+                                 format_bytes(time.query.size_bytes), time.predicted_s * 1e6,
+                                 time.measured_s * 1e6, 100 * time.error()));
+  }
+  return join(points, "; ");
+}
+
+}  // namespace
+
+std::string validation_markdown(const std::vector<ValidatedTime>& times) {
+  std::string text = "| what | machine | algorithm | launch |";
+  for (const SizeBand& band : size_bands()) text += fmt::format(" {} |", band.title);
+  text += " fitted on these | source |\n|---|---|---|---|";
+  for (std::size_t i = 0; i < size_bands().size(); ++i) text += "---|";
+  text += "---|---|\n";
+  std::string all = "\n";
+  for (const std::span<const ValidatedTime> series : series_of(times)) {
+    const ValidatedTime& first = series.front();
+    text += fmt::format("| {} | `{}` | `{}` | {} |", first.block, first.query.topology,
+                        first.query.algorithm, to_string(first.query.launch));
+    std::int64_t above_bytes = 0;
+    for (const SizeBand& band : size_bands()) {
+      text += fmt::format(" {} |", band_text(series, above_bytes, band.up_to_bytes));
+      above_bytes = band.up_to_bytes;
+    }
+    text +=
+        fmt::format(" {} | {} |\n", first.fitted.empty() ? "nothing" : first.fitted, first.source);
+    all += fmt::format("- {}: {}\n", first.block, points_text(series));
+  }
+  return text + all;
+}
+
+}  // namespace espalier
