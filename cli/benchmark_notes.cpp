@@ -62,15 +62,13 @@ void print_error_sources(const Console& console, const std::vector<Outcome>& out
 
 void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> algorithms;
-  std::string profile;
   for (const Outcome& outcome : outcomes) {
     if (!outcome.nccl) continue;
     add_once(algorithms, outcome.nccl->algorithm);
-    profile = baseline_query(outcome.query)->profile;
   }
   if (algorithms.empty()) return;
-  console.out << wrap(fmt::format("vs nccl: how many times as fast as {} under profile {}",
-                                  join(algorithms, ", "), profile),
+  console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL, which chooses {}",
+                                  join(algorithms, ", ")),
                       console.width, "# ");
 }
 

@@ -324,6 +324,23 @@ TEST(App, TableOfClaimsIsFresh) {
   EXPECT_EQ(read_file(path), fresh) << "ESPALIER_UPDATE=1 writes it";
 }
 
+TEST(App, TablesOfMeasuredTimesAreFresh) {
+  const Result result = run({"run", "validation", "--validation", "-"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/docs/validation.md";
+  const std::string page = read_file(path);
+  const std::string begin = "<!-- written by espalier run validation --validation -->\n";
+  const std::string end = "<!-- end -->\n";
+  const std::size_t first = page.find(begin);
+  const std::size_t last = page.find(end);
+  ASSERT_NE(first, std::string::npos);
+  ASSERT_NE(last, std::string::npos);
+  const std::string fresh = page.substr(0, first + begin.size()) + result.out + page.substr(last);
+  const char* update = std::getenv("ESPALIER_UPDATE");
+  if (update != nullptr && std::string_view(update) == "1") write_file(path, fresh);
+  EXPECT_EQ(read_file(path), fresh) << "ESPALIER_UPDATE=1 writes it";
+}
+
 /// The papers' claims by letter; a page that drops one says less than it seems to.
 TEST(App, EveryClaimHasARowAndEveryRowAVerdict) {
   const std::string page = read_file(std::string(ESPALIER_SOURCE_DIR) + "/docs/claims.md");
