@@ -13,7 +13,7 @@ constexpr std::int64_t kOpen = -1;
 /// What `library_version` makes of "2.0".
 constexpr int kVersion2 = 2000;
 /// A message whose size nobody gave.
-constexpr double kUsualBytes = 1 << 30;
+constexpr double kUsualBytes = 1 << 20;
 
 double bytes_of(const BuildRequest& request) {
   return request.size_bytes > 0 ? static_cast<double>(request.size_bytes) : kUsualBytes;

@@ -82,8 +82,8 @@ void require_connected(const Machine& machine, const Query& query) {
 }
 
 BuildRequest request_for(const Query& query, const Machine& machine) {
-  BuildRequest request = request_for(query.collective, query.root, query.in_place, *machine.router,
-                                     machine.placement);
+  BuildRequest request =
+      request_for(query.collective, query.root, query.in_place, *machine.router, machine.placement);
   request.size_bytes = query.size_bytes;
   return request;
 }

@@ -307,32 +307,35 @@ void Study::require_room(const Query& query) {
   backend_.require_room(*prepared.whole, {machine.router.get(), machine.placement}, options);
 }
 
+bool Study::simulates(const Query& query) const {
+  return simulator_ != nullptr && !query.topology.empty();
+}
+
+/// The question that is left when libraries, choosers and simulations have decided what the query
+/// leaves open; nothing where it leaves nothing open, or nothing applies.
+std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
+  if (auto decided = decided_by_library(query, machine)) return decided;
+  if (is_chooser(query.algorithm)) return resolve(query);
+  const AlgorithmChoice& asked = choice(query.algorithm);
+  const bool is_open = !open_parameters(asked).empty() || is_portfolio(asked);
+  return simulates(query) && is_open ? resolve(query) : std::nullopt;
+}
+
 Outcome Study::ask(const Query& query) {
   Machine& machine = this->machine(query);
   Outcome outcome;
   outcome.query = query;
   outcome.backend = backend_.name();
   outcome.ranks = machine.ranks();
-  const bool simulates = simulator_ != nullptr && !query.topology.empty();
-  const bool chooses = is_chooser(query.algorithm);
-  if (const std::optional<Query> decided = decided_by_library(query, machine)) {
+  if (const std::optional<Query> decided = decide(query, machine)) {
     outcome = ask(*decided);
     outcome.query = query;
     outcome.chosen = decided->algorithm;
     return outcome;
   }
-  if (chooses || (simulates && (!open_parameters(choice(query.algorithm)).empty() ||
-                                is_portfolio(choice(query.algorithm))))) {
-    if (const std::optional<Query> concrete = resolve(query)) {
-      outcome = ask(*concrete);
-      outcome.query = query;
-      outcome.chosen = concrete->algorithm;
-      return outcome;
-    }
-    if (chooses) {
-      outcome.skipped = "none of the algorithms is possible here";
-      return outcome;
-    }
+  if (is_chooser(query.algorithm)) {
+    outcome.skipped = "none of the algorithms is possible here";
+    return outcome;
   }
   const BlockProgram* const blocks = interpreted_blocks(query, machine);
   if (blocks != nullptr) {
@@ -354,7 +357,7 @@ Outcome Study::ask(const Query& query) {
   if (program == nullptr) return outcome;
   std::size_t runtime = 0;
   const bool may_be_stuck = machine.router->profile().fifo_steps > 0;
-  if (simulates && (may_be_stuck || !machine.other_runtimes.empty())) {
+  if (simulates(query) && (may_be_stuck || !machine.other_runtimes.empty())) {
     const Prediction prediction = predict(query);
     outcome.skipped = prediction.skipped;
     if (outcome.skipped) return outcome;
@@ -370,6 +373,14 @@ Outcome Study::ask(const Query& query) {
   options.blocks = prepared.blocks;
   if (!put_on_blocks(query, target, options, outcome)) return outcome;
   outcome.report = backend_.run(*outcome.program, target, options);
+  rate(query, machine, router, prepared, outcome);
+  return outcome;
+}
+
+/// What follows from the report: what a benchmark prints, how far off it may be, how near the
+/// bound, and how NCCL compares.
+void Study::rate(const Query& query, Machine& machine, const Router& router,
+                 const Prepared& prepared, Outcome& outcome) {
   if (outcome.report.simulated) {
     outcome.library_version = query.library_version;
     outcome.benchmark_s = benchmark_of(machine, router, outcome);
@@ -378,7 +389,6 @@ Outcome Study::ask(const Query& query) {
   if (query.judge) judge(query, machine, prepared, outcome);
   // Another question: what was prepared for this one may be forgotten.
   if (query.against_nccl && outcome.report.simulated) outcome.nccl = baseline(query);
-  return outcome;
 }
 
 /// Once for a message. What the library cannot do here has no time.

@@ -173,6 +173,10 @@ class Study {
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);
+  bool simulates(const Query& query) const;
+  std::optional<Query> decide(const Query& query, const Machine& machine);
+  void rate(const Query& query, Machine& machine, const Router& router, const Prepared& prepared,
+            Outcome& outcome);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
   /// What simulations of a program with one protocol say of it with others.
   struct Met {

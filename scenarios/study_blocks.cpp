@@ -39,7 +39,7 @@ Outcome Study::ask_blocks(const Query& query, const BlockProgram& blocks, Machin
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   outcome.report = backend_.run_blocks(*program, blocks, target, options);
-  if (query.judge) judge(query, machine, prepared, outcome);
+  rate(query, machine, router, prepared, outcome);
   return outcome;
 }
 

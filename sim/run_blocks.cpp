@@ -131,7 +131,12 @@ RunReport simulate_blocks(const Program& program, const BlockProgram& blocks, co
   simulated.engine = std::string(engine.name());
   simulated.work = by_simgrid ? 0 : classes.work();
   simulated.links = std::move(run.links);
+  for (const std::vector<BlockProgram::Block>& gpu : blocks.gpus) {
+    simulated.blocks = std::max(simulated.blocks, static_cast<int>(gpu.size()));
+  }
   report.time_s = call_s(target, options) + run.time_s;
+  // Every thread block takes part from beginning to end.
+  simulated.back_to_back_s = report.time_s;
   if (options.limits && report.time_s > options.limits->time_s) simulated.end = SimEnd::too_slow;
   report.message_bytes = options.size_bytes;
   report.transfers = run.transfers;

@@ -40,10 +40,12 @@ const Synonyms& figure_synonyms() {
 
 const Synonyms& profile_synonyms() {
   static const Synonyms synonyms = {
-      {"mscclpp", "kernel"},   {"msccl", "kernel"},       {"kernels", "kernel"},
-      {"graph", "cuda_graph"}, {"threads", "host"},       {"ce", "copy_engine"},
-      {"dma", "copy_engine"},  {"memcpy", "copy_engine"}, {"cudaMemcpyPeer", "copy_engine"},
-      {"theory", "ideal"},     {"theoretical", "ideal"},  {"peak", "ideal"},
+      {"mscclpp", "kernel"},     {"kernels", "kernel"},
+      {"graph", "cuda_graph"},   {"threads", "host"},
+      {"ce", "copy_engine"},     {"dma", "copy_engine"},
+      {"memcpy", "copy_engine"}, {"cudaMemcpyPeer", "copy_engine"},
+      {"theory", "ideal"},       {"theoretical", "ideal"},
+      {"peak", "ideal"},
   };
   return synonyms;
 }

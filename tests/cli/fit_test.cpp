@@ -28,7 +28,7 @@ TEST_F(Fit, WritesAProfileThatOtherVerbsTake) {
   EXPECT_THAT(fitted.out, HasSubstr("# wrote " + profile + ": --profile " + profile + " uses it"));
   EXPECT_THAT(read_file(profile), HasSubstr("schema: espalier.profiles/1\n"));
   const std::vector<std::string> question = {"--topology", "dgx-a100", "--algorithm",
-                                             "nccl_rings", "--size",   "1KiB"};
+                                             "nccl",       "--size",   "1KiB"};
   for (const std::string& named : {profile, profile + ":ll"}) {
     std::vector<std::string> words = {"sim", "--profile", named};
     words.insert(words.end(), question.begin(), question.end());
@@ -37,9 +37,10 @@ TEST_F(Fit, WritesAProfileThatOtherVerbsTake) {
     EXPECT_THAT(done.out, HasSubstr("# profile " + named + ", links all"));
   }
   const Spoken compared = run({"compare", "--measured", kLog, "--topology", "dgx-a100",
-                               "--algorithm", "nccl_rings", "--profile", profile});
+                               "--algorithm", "nccl", "--profile", profile});
   EXPECT_EQ(compared.code, 0) << compared.err;
-  EXPECT_THAT(compared.out, HasSubstr("# predicted: simulated, profile " + profile + "; measured"));
+  EXPECT_THAT(compared.out, HasSubstr("# predicted: simulated, profile " + profile +
+                                      ", launch single; measured"));
 }
 
 TEST_F(Fit, IsNamedInScenariosFromTheirFolder) {

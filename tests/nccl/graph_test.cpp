@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NCCL's search finds on machines whose logs are public, and what follows from its tables
-// (NVIDIA/nccl src/graph/search.cc, topo.h).
+// (NVIDIA/nccl src/graph/search.cc).
 #include "nccl/graph.h"
 
 #include <fmt/format.h>

@@ -55,6 +55,10 @@ Topology faster(Topology topology, double k) {
     profile.staging_overhead_s /= k;
     profile.message_s /= k;
     for (auto& [kind, link] : profile.links) link.overhead_s /= k;
+    for (auto& [model, costs] : profile.in_switch) {
+      costs.call_s /= k;
+      costs.slice_s /= k;
+    }
     for (Protocol& protocol : profile.protocols) {
       protocol.call_s /= k;
       protocol.min_op_s /= k;
@@ -138,12 +142,19 @@ std::optional<Program> program_for(const Question& question, const Setting& sett
 
 constexpr std::size_t kMaxSimGridOps = 2000;
 
-RunReport simulated(const Program& program, const Question& question, const Setting& setting) {
+/// Nothing where FIFOs fill up: that is said instead (docs/topologies.md).
+std::optional<RunReport> simulated(const Program& program, const Question& question,
+                                   const Setting& setting) {
   RunOptions options;
   options.size_bytes = question.bytes;
   // SimGrid takes minutes for the largest.
   options.engine = program.ops.size() > kMaxSimGridOps ? SimEngine::classes : question.engine;
-  return Simulator().run(program, setting.target, options);
+  try {
+    return Simulator().run(program, setting.target, options);
+  } catch (const Error& error) {
+    EXPECT_GT(setting.router.profile().fifo_steps, 0) << error.what();
+    return std::nullopt;
+  }
 }
 
 const std::vector<std::string>& machines() {
@@ -180,10 +191,13 @@ TEST(Scaling, AFasterMachineIsFasterByThatFactor) {
     // good plans.
     const std::optional<Program> program = program_for(question, slow);
     if (!program) continue;
+    const auto slow_report = simulated(*program, question, slow);
+    const auto fast_report = simulated(*program, question, fast);
+    ASSERT_EQ(slow_report.has_value(), fast_report.has_value());
+    if (!slow_report) continue;
     ++answered;
-    const double slow_s = simulated(*program, question, slow).time_s;
-    const double fast_s = simulated(*program, question, fast).time_s;
-    EXPECT_NEAR(slow_s, fast_s * k, kAccuracy * slow_s);
+    const double slow_s = slow_report->time_s;
+    EXPECT_NEAR(slow_s, fast_report->time_s * k, kAccuracy * slow_s);
   }
   EXPECT_GT(answered, 30);
 }
@@ -199,10 +213,12 @@ TEST(Scaling, NothingBeatsTheBound) {
     const Setting setting(question, topology);
     const std::optional<Program> program = program_for(question, setting);
     if (!program) continue;
+    const std::optional<RunReport> found = simulated(*program, question, setting);
+    if (!found) continue;
+    const RunReport& report = *found;
     ++answered;
     const Bound bound = bandwidth_bound(question.collective, root_of(question), setting.router,
                                         setting.target.placement, {question.algorithm->uses_hosts});
-    const RunReport report = simulated(*program, question, setting);
     EXPECT_LE(report.algbw_gbps(), bound.algbw_gbps * (1 + kAccuracy));
     const TimeBound time = time_bound(question.collective, root_of(question), setting.router,
                                       setting.target.placement);

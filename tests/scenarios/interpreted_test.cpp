@@ -40,7 +40,8 @@ TEST_F(InterpretedTest, TakesTheProtocolOfTheFile) {
 TEST_F(InterpretedTest, PredictsWhatItAnswers) {
   for (const std::int64_t size_bytes : {1 << 10, 1 << 20, 100}) {
     const Query asked = ring("LL", size_bytes, 2);
-    EXPECT_EQ(study_.predict(asked).best.time_s, study_.ask(asked).report.time_s) << size_bytes;
+    const double time_s = study_.ask(asked).report.time_s;
+    EXPECT_NEAR(study_.predict(asked).best.time_s, time_s, 1e-9 * time_s) << size_bytes;
   }
 }
 
@@ -51,7 +52,7 @@ TEST_F(InterpretedTest, RunsTheLibrarysOwnAlgorithmWhereTheFileDoesNotServe) {
   EXPECT_EQ(
       outcome.program_note,
       "not used for 100B, without a word from the runtime: 25 elements are no multiple of its "
-      "8 chunks ('nchunksperloop'). The library's own algorithm runs instead, here nccl_rings "
+      "8 chunks ('nchunksperloop'). The library's own algorithm runs instead, here nccl "
       "under profile nccl");
   const Outcome own = study_.ask(by_library(asked));
   EXPECT_TRUE(own.ran());

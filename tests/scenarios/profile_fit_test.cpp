@@ -260,8 +260,10 @@ std::vector<MeasuredTimeOf> published(const std::string& test, Collective collec
   const MeasuredTables log = recognise(text)->read_tables({text, file});
   std::vector<MeasuredTimeOf> times;
   for (const MeasuredRow& row : log.tables.at(0).rows) {
-    times.push_back(
-        {rings("dgx-a100", collective, row.bytes), row.out_of_place->time_s, file, row.line});
+    Query query = rings("dgx-a100", collective, row.bytes);
+    query.algorithm = "nccl:version=2.10";
+    query.launch = LaunchMode::single;
+    times.push_back({query, row.out_of_place->time_s, file, row.line});
   }
   return times;
 }
@@ -298,11 +300,8 @@ void expect_others_better(const Profile& before, double at_most) {
   }
 }
 
+/// The constants as they are were fitted on these logs, so that there is little to learn.
 TEST(ProfileFit, LearnsFromOneCollectiveHowLongOthersTake) {
-  expect_others_better(load_topology("dgx-a100").profiles.at("nccl"), 0.8);
-}
-
-TEST(ProfileFit, LearnsTheSameWhenItBeginsWithWrongConstants) {
   Profile wrong = load_topology("dgx-a100").profiles.at("nccl");
   wrong.links["nvlink3"].efficiency = 0.5;
   wrong.call_overhead_s = 2e-6;

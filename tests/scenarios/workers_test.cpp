@@ -301,7 +301,9 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   const std::size_t begin = journal.find('\n') + 1;
   const std::size_t end = journal.find('\n', begin);
   Json line = Json::parse(journal.substr(begin, end - begin));
-  Json& transfers = line["record"]["outcome"].back()[2];  // of the report, an outcome's last
+  // Of the report, which is the fifth from the end of an outcome.
+  Json& outcome = line["record"]["outcome"];
+  Json& transfers = outcome[outcome.size() - 5][2];
   EXPECT_EQ(transfers, 24);
   transfers = 4242;
   write_file(file("j"), journal.replace(begin, end - begin, line.dump()));
