@@ -72,7 +72,8 @@ int count_nodes(const Router& router, const Placement& placement) {
     first_of_host.try_emplace(placement.machine_of_rank[rank], placement.ranks[rank]);
   }
   std::vector<NodeId> heads;
-  for (const auto& [unused, gpu] : first_of_host) {
+  for (const auto& first : first_of_host) {
+    const NodeId gpu = first.second;
     const bool is_joined = std::ranges::any_of(heads, [&](NodeId head) {
       const Route* route = router.route(head, gpu);
       return route != nullptr && route->kind == RouteKind::gpu_fabric;

@@ -19,10 +19,10 @@ std::map<std::string, Profile>::const_iterator profile_here(const Topology& mach
   const auto named = machine.profiles.find(name);
   if (named == machine.profiles.end()) return named;
   const std::vector<NodeId> gpus = machine.gpus();
-  for (const auto& [model, stand_in] : named->second.on_models) {
+  for (const auto& row : named->second.on_models) {
     const bool are_such = std::ranges::all_of(
-        gpus, [&](NodeId gpu) { return machine.node(gpu).model.starts_with(model); });
-    const auto other = machine.profiles.find(stand_in);
+        gpus, [&](NodeId gpu) { return machine.node(gpu).model.starts_with(row.first); });
+    const auto other = machine.profiles.find(row.second);
     if (are_such && !gpus.empty() && other != machine.profiles.end()) return other;
   }
   return named;
