@@ -13,7 +13,7 @@ constexpr std::int64_t kOpen = -1;
 /// What `library_version` makes of "2.0".
 constexpr int kVersion2 = 2000;
 /// A message whose size nobody gave.
-constexpr double kUsualBytes = 1 << 20;
+constexpr double kUsualBytes = 64 * 1024;
 
 double bytes_of(const BuildRequest& request) {
   return request.size_bytes > 0 ? static_cast<double>(request.size_bytes) : kUsualBytes;
@@ -68,6 +68,9 @@ LibraryCall call_library(const BuildRequest& request) {
   made.version = kVersion2 + static_cast<int>(request.parameter("version"));
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
+    made.parameters["algo"] = static_cast<std::int64_t>(NcclAlgorithm::ring);
+    made.parameters["proto"] = static_cast<std::int64_t>(NcclProtocol::simple);
+    made.parameters["channels"] = 1;
     return made;
   }
   const NcclChoice choice = choice_of(request);

@@ -43,9 +43,10 @@ Json error_json(const Outcome& one) {
 
 Json nccl_json(const Outcome& one) {
   if (!one.nccl) return left_out();
+  const std::optional<double> speedup = speedup_of(one);
   return {{"algorithm", one.nccl->algorithm},
           {"time_s", rounded(one.nccl->time_s)},
-          {"speedup", rounded(*speedup_of(one))}};
+          {"speedup", speedup ? rounded(*speedup) : Json()}};
 }
 
 /// What was asked.

@@ -59,6 +59,10 @@ std::vector<Case> all_cases() {
 
 /// The algorithm with its defaults, and with each parameter at a few other values.
 std::vector<std::string> variants(const Algorithm& algorithm) {
+  if (algorithm.call != nullptr) {  // the choice is tested elsewhere: these are its programs
+    return {algorithm.name, algorithm.name + ":algo=tree,channels=2",
+            algorithm.name + ":proto=simple,channels=3"};
+  }
   std::vector<std::string> specs = {algorithm.name};
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
     for (const std::int64_t value :
