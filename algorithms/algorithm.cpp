@@ -39,9 +39,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 
 /// The value that a word stands for; of a version with three parts ("2.18.3") the first two count.
 std::optional<std::int64_t> parse_word(const AlgorithmParameter& parameter, std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(text);
   const std::size_t dot = lower.find('.');
   const std::size_t second = dot == std::string::npos ? dot : lower.find('.', dot + 1);
   for (const AlgorithmParameter::Word& word : parameter.words) {

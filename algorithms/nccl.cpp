@@ -10,8 +10,6 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kOpen = -1;
-/// What `library_version` makes of "2.0".
-constexpr int kVersion2 = 2000;
 /// A message whose size nobody gave.
 constexpr double kUsualBytes = 64 * 1024;
 
@@ -65,7 +63,7 @@ int launched(const NcclChoice& choice) {
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
-  made.version = kVersion2 + static_cast<int>(request.parameter("version"));
+  made.version = nccl_library_version(static_cast<int>(request.parameter("version")));
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
     made.parameters["algo"] = static_cast<std::int64_t>(NcclAlgorithm::ring);

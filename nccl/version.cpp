@@ -1,47 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/version.h"
 
-namespace espalier {
+#include <algorithm>
+#include <array>
+#include <cstddef>
 
-std::string_view to_string(NcclAlgorithm algorithm) {
-  switch (algorithm) {
-    case NcclAlgorithm::ring:
-      return "ring";
-    case NcclAlgorithm::tree:
-      return "tree";
-    case NcclAlgorithm::collnet_direct:
-      return "collnet_direct";
-    case NcclAlgorithm::collnet_chain:
-      return "collnet_chain";
-    case NcclAlgorithm::nvls:
-      return "nvls";
-    case NcclAlgorithm::nvls_tree:
-      return "nvls_tree";
-    case NcclAlgorithm::pat:
-      return "pat";
-    case NcclAlgorithm::p2p:
-      return "p2p";
-  }
-  return "";
+#include "core/check.h"
+
+namespace espalier {
+namespace {
+
+struct KnownAlgorithm {
+  NcclAlgorithm id;
+  std::string_view name;
+  int first_version;
+};
+constexpr std::array kAlgorithms = {
+    KnownAlgorithm{NcclAlgorithm::ring, "ring", kOldestNccl},
+    KnownAlgorithm{NcclAlgorithm::tree, "tree", kOldestNccl},
+    KnownAlgorithm{NcclAlgorithm::collnet_direct, "collnet_direct", 14},
+    KnownAlgorithm{NcclAlgorithm::collnet_chain, "collnet_chain", 14},
+    KnownAlgorithm{NcclAlgorithm::nvls, "nvls", 17},
+    KnownAlgorithm{NcclAlgorithm::nvls_tree, "nvls_tree", 18},
+    KnownAlgorithm{NcclAlgorithm::pat, "pat", 23},
+    KnownAlgorithm{NcclAlgorithm::p2p, "p2p", kOldestNccl}};
+
+const KnownAlgorithm& known(NcclAlgorithm algorithm) {
+  const auto index = static_cast<std::size_t>(algorithm);
+  CHECK(index < kAlgorithms.size() && kAlgorithms[index].id == algorithm);
+  return kAlgorithms[index];
 }
 
+}  // namespace
+
+std::string_view to_string(NcclAlgorithm algorithm) { return known(algorithm).name; }
+
 std::string_view to_string(NcclProtocol protocol) {
-  switch (protocol) {
-    case NcclProtocol::ll:
-      return "ll";
-    case NcclProtocol::ll128:
-      return "ll128";
-    case NcclProtocol::simple:
-      return "simple";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 3> kNames = {"ll", "ll128", "simple"};
+  return kNames[static_cast<std::size_t>(protocol)];
 }
 
 const std::vector<NcclAlgorithm>& all_nccl_algorithms() {
-  static const std::vector<NcclAlgorithm> all = {
-      NcclAlgorithm::ring,          NcclAlgorithm::tree, NcclAlgorithm::collnet_direct,
-      NcclAlgorithm::collnet_chain, NcclAlgorithm::nvls, NcclAlgorithm::nvls_tree,
-      NcclAlgorithm::pat,           NcclAlgorithm::p2p};
+  static const std::vector<NcclAlgorithm> all = [] {
+    std::vector<NcclAlgorithm> ids;
+    for (const KnownAlgorithm& one : kAlgorithms) ids.push_back(one.id);
+    return ids;
+  }();
   return all;
 }
 
@@ -51,20 +55,12 @@ const std::vector<NcclProtocol>& all_nccl_protocols() {
   return all;
 }
 
-int first_version_of(NcclAlgorithm algorithm) {
-  switch (algorithm) {
-    case NcclAlgorithm::collnet_direct:
-    case NcclAlgorithm::collnet_chain:
-      return 14;
-    case NcclAlgorithm::nvls:
-      return 17;
-    case NcclAlgorithm::nvls_tree:
-      return 18;
-    case NcclAlgorithm::pat:
-      return 23;
-    default:
-      return kOldestNccl;
-  }
+int first_version_of(NcclAlgorithm algorithm) { return known(algorithm).first_version; }
+
+int nccl_library_version(int minor) { return 2000 + minor; }
+
+int nearest_nccl(int version) {
+  return std::clamp(version, nccl_library_version(kOldestNccl), nccl_library_version(kNewestNccl));
 }
 
 }  // namespace espalier

@@ -33,6 +33,11 @@ std::string_view to_string(NcclProtocol protocol);
 const std::vector<NcclAlgorithm>& all_nccl_algorithms();
 const std::vector<NcclProtocol>& all_nccl_protocols();
 
+/// What `library_version` makes of "2.MINOR".
+int nccl_library_version(int minor);
+/// Of the versions whose rules are known, the nearest to one that `library_version` made.
+int nearest_nccl(int version);
+
 /// The minor number of the first version that has the algorithm.
 int first_version_of(NcclAlgorithm algorithm);
 

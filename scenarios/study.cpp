@@ -241,9 +241,8 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
     asked = choice(spec_of(asked) + separator + parameter + "=" + value);
   };
   force("proto", word.protocol);
-  // The nearest version whose rules are known.
-  const int version = std::clamp(query.library_version, 2000 + kOldestNccl, 2000 + kNewestNccl);
-  force("version", query.library_version == 0 ? "" : version_text(version));
+  force("version",
+        query.library_version == 0 ? "" : version_text(nearest_nccl(query.library_version)));
   const BuildRequest request = request_for(query, machine);
   if (unsupported(asked, request)) return std::nullopt;
   const LibraryCall call = library_call(asked, request);
