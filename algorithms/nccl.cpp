@@ -2,6 +2,7 @@
 // NCCL's own choice for this machine, collective and size, as the program that its kernels carry
 // out: the room nccl/ has its rules, nccl_program.cpp the programs. On GPUs of AMD it stands for
 // RCCL, whose search for rings and tuner are NCCL's with other constants.
+#include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
@@ -60,6 +61,21 @@ int launched(const NcclChoice& choice) {
   return std::min(nccl_p2p_blocks(choice.graph), choice.work.channels * peers);
 }
 
+/// Those among which a block's threads are divided.
+int lanes_of_a_block(const NcclChoice& choice) {
+  switch (choice.algorithm) {
+    case NcclAlgorithm::tree:  // both directions
+      return 2;
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+    case NcclAlgorithm::collnet_direct:
+    case NcclAlgorithm::collnet_chain:
+      return choice.machine.nodes > 1 ? kNcclStages : 1;
+    default:
+      return 1;
+  }
+}
+
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
@@ -78,11 +94,13 @@ LibraryCall call_library(const BuildRequest& request) {
   made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
   made.parameters["channels"] = choice.work.channels;
   made.parameters["threads"] = choice.work.threads;
-  // A tree's block has half of its threads for each direction.
-  const double lanes_of_block = choice.algorithm == NcclAlgorithm::tree ? 2 : 1;
+  const double lanes_of_block = lanes_of_a_block(choice);
+  // Ops in switches are cut by the profile where the program is not.
+  const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
   made.blocks = {.one_per_lane = true,
                  .rate = choice.work.threads / lanes_of_block / choice.work.most_threads,
                  .slices_per_op = choice.work.slices,
+                 .ops_are_slices = is_cut,
                  .launched = launched(choice)};
   return made;
 }
@@ -115,7 +133,7 @@ std::vector<AlgorithmParameter> parameters() {
       {"version", "whose rules hold: 2.4 to 2.30", kNewestNccl, kOldestNccl, kNewestNccl},
       {"algo", "as NCCL_ALGO: ring, tree, nvls, ...; left out: NCCL's choice", kOpen, kOpen, last},
       {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
-      {"channels", "as NCCL_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
+      {"channels", "as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
       {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640}};
   all[0].words = versions();
   all[1].words = words_of(all_nccl_algorithms());

@@ -1,90 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's kernels do, block by block (NVIDIA/nccl src/device/*.h). A round moves one chunk of
-// every channel (and of every rank's share in it); the last round has shorter ones. A block is
-// sequential: it goes on to the next round when it has done its part of this one.
+// What NCCL's kernels do, block by block (NVIDIA/nccl src/device/*.h), in rounds (nccl_rounds.h). A
+// block is sequential: it goes on to the next round when it has done its part of this one.
 #include "algorithms/nccl_program.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 #include <map>
 
 #include "algorithms/double_binary_tree.h"
+#include "algorithms/nccl_across_nodes.h"
+#include "algorithms/nccl_rounds.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 
 namespace espalier {
 namespace {
-
-/// A chunk has about so many units, so that the shorter ones of the last round come out right.
-constexpr double kUnitsOfChunk = 32;
-constexpr double kMostUnits = 1 << 20;
-/// What divides exactly must not look a little too large.
-constexpr double kAlmostOne = 1 - 1e-4;
-/// An element has at least so many bytes.
-constexpr double kElementBytes = 4;
-
-/// How a stretch of the message (all of it, or a rank's block) is divided among channels and
-/// rounds.
-class Rounds {
- public:
-  /// `bytes` of the stretch; `shares` of a channel's chunk in a round, one for every rank or 1.
-  Rounds(double bytes, const NcclWork& work, int shares)
-      : channels_(work.channels), shares_(shares) {
-    const double parts = static_cast<double>(channels_) * shares;
-    const double chunks = work.chunk_bytes > 0 ? std::ceil(bytes / work.chunk_bytes) : 0;
-    const double wanted = kUnitsOfChunk * std::max(parts, chunks);
-    // Every rank's share has a unit, be it a part of an element: blocks go through all steps.
-    const double most =
-        std::max(parts, std::min(kMostUnits / shares, std::ceil(bytes / kElementBytes)));
-    units_ = static_cast<std::int64_t>(std::max(1.0, std::min(wanted, most)));
-    const double unit_bytes = std::max(bytes, 1.0) / static_cast<double>(units_);
-    const auto in_units = [&](double of_bytes) {
-      return std::max<std::int64_t>(1, std::llround(of_bytes / unit_bytes));
-    };
-    full_ = work.chunk_bytes > 0 ? in_units(work.chunk_bytes) : units_;
-    align_bytes_ = work.align_bytes;
-    unit_bytes_ = unit_bytes;
-  }
-
-  std::int64_t units() const { return units_; }
-
-  /// Calls visit(channel, first, length) for every round and channel: of the round's units, from
-  /// `first` on each share has `length`, until the stretch is at its end.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    const std::int64_t parts = static_cast<std::int64_t>(channels_) * shares_;
-    for (std::int64_t position = 0; position < units_;) {
-      const std::int64_t rest = units_ - position;
-      std::int64_t length = full_;
-      if (rest < full_ * parts) {
-        const double bytes = static_cast<double>(rest) * unit_bytes_ / static_cast<double>(parts);
-        // What leaves most ranks' shares empty is divided among all: they are passed on all the
-        // same.
-        const bool is_rounded = static_cast<double>(rest) * unit_bytes_ >= shares_ * align_bytes_;
-        const double aligned =
-            is_rounded ? std::ceil(bytes / align_bytes_ * kAlmostOne) * align_bytes_ : bytes;
-        const auto rounded =
-            static_cast<std::int64_t>(std::ceil(aligned / unit_bytes_ * kAlmostOne));
-        length = std::clamp<std::int64_t>(rounded, (rest + parts - 1) / parts, full_);
-      }
-      for (int channel = 0; channel < channels_; ++channel) {
-        const std::int64_t first = position + channel * shares_ * length;
-        if (first < units_) visit(channel, first, length);
-      }
-      position += parts * length;
-    }
-  }
-
- private:
-  int channels_;
-  std::int64_t shares_;
-  std::int64_t units_ = 1;
-  std::int64_t full_ = 1;
-  double align_bytes_ = 1;
-  double unit_bytes_ = 1;
-};
 
 /// The order that a channel goes round.
 const Ring& ring_of(const NcclGraph& graph, int channel) {
@@ -96,7 +25,7 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
                         request.collective == Collective::reducescatter;
   const bool is_allreduce = request.collective == Collective::allreduce;
   const int n = request.ranks;
-  const Rounds rounds(by_block ? bytes / n : bytes, choice.work, is_allreduce ? n : 1);
+  const NcclRounds rounds(by_block ? bytes / n : bytes, choice.work, is_allreduce ? n : 1);
   const std::int64_t units = rounds.units();
   const std::int64_t all = by_block ? n * units : units;
   Builder builder("nccl", request.contract(all));
@@ -147,21 +76,19 @@ RankTree rank_tree(const std::vector<std::vector<int>>& chains, int half) {
 
 /// The ranks of every node in the order in which a ring passes them, those before the first node's
 /// last.
-std::vector<std::vector<int>> chains_of(const BuildRequest& request, const NcclMachine& machine,
-                                        const Ring& ring) {
+std::vector<std::vector<int>> chains_of(const NcclMachine& machine, const Ring& ring) {
   std::vector<std::vector<int>> chains;
   if (machine.nodes == 1) return {ring.order};
-  std::map<int, std::size_t> of_host;
-  const std::vector<int>& host = request.placement->machine_of_rank;
+  std::map<int, std::size_t> chain_of_node;
   // From where a new node begins, so that no node's ranks are torn apart.
   std::size_t start = 0;
   const std::size_t n = ring.order.size();
-  const auto host_at = [&](std::size_t at) {
-    return host[static_cast<std::size_t>(ring.order[at % n])];
+  const auto node_at = [&](std::size_t at) {
+    return machine.node_of_rank[static_cast<std::size_t>(ring.order[at % n])];
   };
-  while (start < n && host_at(start) == host_at(start + n - 1)) ++start;
+  while (start < n && node_at(start) == node_at(start + n - 1)) ++start;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto [known, is_new] = of_host.try_emplace(host_at(start + i), chains.size());
+    const auto [known, is_new] = chain_of_node.try_emplace(node_at(start + i), chains.size());
     if (is_new) chains.emplace_back();
     chains[known->second].push_back(ring.order[(start + i) % n]);
   }
@@ -228,12 +155,12 @@ class TreeRound {
 };
 
 Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  const Rounds rounds(bytes, choice.work, 1);
+  const NcclRounds rounds(bytes, choice.work, 1);
   Builder builder("nccl", request.contract(rounds.units()));
   const int channels = choice.work.channels;
   std::vector<RankTree> trees;
   for (int channel = 0; channel < channels; ++channel) {
-    const auto chains = chains_of(request, choice.machine, ring_of(choice.graph, channel));
+    const auto chains = chains_of(choice.machine, ring_of(choice.graph, channel));
     trees.push_back(rank_tree(chains, 2 * channel < channels ? 0 : 1));
   }
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
@@ -249,7 +176,7 @@ Program tree_program(const BuildRequest& request, double bytes, const NcclChoice
 /// the same backwards. The blocks of a step may wrap around: two slices.
 class AggregatedTrees {
  public:
-  AggregatedTrees(const BuildRequest& request, const Rounds& rounds, int channels)
+  AggregatedTrees(const BuildRequest& request, const NcclRounds& rounds, int channels)
       : request_(request),
         rounds_(rounds),
         channels_(channels),
@@ -321,7 +248,7 @@ class AggregatedTrees {
   }
 
   const BuildRequest& request_;
-  const Rounds& rounds_;
+  const NcclRounds& rounds_;
   const int channels_;
   Builder builder_;
 };
@@ -333,15 +260,13 @@ Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
   const bool by_block = request.collective != Collective::sendrecv;
   Builder builder("nccl", request.contract(by_block ? n * parts : parts));
   const int blocks = nccl_p2p_blocks(choice.graph);
-  const int local_lane = blocks;
   const auto send = [&](const Slice& to, const Slice& from, int distance) {
     for (int part = 0; part < parts; ++part) {
       Slice to_part = to, from_part = from;
       to_part.begin += part;
       from_part.begin += part;
       to_part.length = from_part.length = 1;
-      const int lane = distance == 0 ? local_lane : ((distance - 1) * parts + part) % blocks;
-      builder.copy(to_part, from_part, {.lane = lane});
+      builder.copy(to_part, from_part, {.lane = (distance * parts + part) % blocks});
     }
   };
   const int root = request.root;
@@ -361,7 +286,7 @@ Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
     default: {
       std::vector<Slice> inputs;
       for (int rank = 0; rank < n; ++rank) {
-        inputs.push_back(saved_input(builder, rank, local_lane));
+        inputs.push_back(saved_input(builder, rank, blocks));
       }
       const bool is_pair = request.collective == Collective::sendrecv;
       for (int distance = is_pair ? 1 : 0; distance < (is_pair ? 2 : n); ++distance) {
@@ -377,7 +302,7 @@ Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
   return builder.finish();
 }
 
-/// In switches: as the algorithm `nvls` does.
+/// In the node's switches: as the algorithm `nvls` does.
 Program switch_program(BuildRequest request, const NcclChoice& choice) {
   request.parameters = {{"channels", choice.work.channels}};
   Program program = find_algorithm("nvls")->build(request);
@@ -394,16 +319,18 @@ Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice
     case NcclAlgorithm::tree:
       return tree_program(request, bytes, choice);
     case NcclAlgorithm::pat: {
-      const Rounds rounds(bytes / request.ranks, choice.work, 1);
+      const NcclRounds rounds(bytes / request.ranks, choice.work, 1);
       return AggregatedTrees(request, rounds, choice.work.channels).build();
     }
     case NcclAlgorithm::p2p:
       return p2p_program(request, choice);
     case NcclAlgorithm::nvls:
+      if (choice.machine.nodes == 1) return switch_program(request, choice);
+      [[fallthrough]];
     case NcclAlgorithm::nvls_tree:
     case NcclAlgorithm::collnet_direct:
     case NcclAlgorithm::collnet_chain:
-      return switch_program(request, choice);
+      return nccl_across_nodes(request, bytes, choice);
   }
   CHECK(false);
 }

@@ -14,6 +14,10 @@ constexpr double kP2pLlBytes = 16384;
 
 void choose_p2p(const NcclCall& call, NcclChoice& made) {
   made.algorithm = NcclAlgorithm::p2p;
+  if (const int first = first_version_of(NcclAlgorithm::p2p); call.version < first) {
+    made.why_not = fmt::format("sends and receives came with NCCL 2.{}", first);
+    return;
+  }
   if (call.algorithm && *call.algorithm != NcclAlgorithm::p2p) {
     made.why_not = fmt::format("NCCL makes {} of sends and receives, not of {}",
                                to_string(call.collective), to_string(*call.algorithm));
@@ -29,6 +33,18 @@ void choose_p2p(const NcclCall& call, NcclChoice& made) {
   made.protocol = call.protocol.value_or(made.protocol);
 }
 
+bool is_asked_for(const NcclCall& call, const NcclCell& cell) {
+  switch (cell.asked_for) {
+    case NcclAskedFor::never:
+      return false;
+    case NcclAskedFor::by_algorithm:
+      return call.algorithm.has_value();
+    case NcclAskedFor::by_either:
+      return call.algorithm || call.protocol;
+  }
+  return false;
+}
+
 void choose_cell(const NcclCall& call, NcclChoice& made) {
   if (call.algorithm == NcclAlgorithm::p2p) {
     made.why_not =
@@ -37,25 +53,42 @@ void choose_cell(const NcclCall& call, NcclChoice& made) {
   }
   made.cells = nccl_cells(call.collective, call.bytes, made.machine, made.graph, call.version);
   const NcclCell* best = nullptr;
-  std::string reason;
+  const NcclCell* ruled_out = nullptr;
   for (const NcclCell& cell : made.cells) {
     if (call.algorithm && cell.algorithm != *call.algorithm) continue;
     if (call.protocol && cell.protocol != *call.protocol) continue;
-    // Before 2.5 sizes decide, but the environment may ask for the others.
-    const bool is_forced = call.version < 5 && cell.why_not.starts_with("beyond");
-    if (!cell.why_not.empty() && !(is_forced && (call.algorithm || call.protocol))) {
-      reason = fmt::format("{} with {}: {}", to_string(cell.algorithm), to_string(cell.protocol),
-                           cell.why_not);
+    if (!cell.why_not.empty() && !is_asked_for(call, cell)) {
+      // The first: rings are what others would be instead of.
+      const bool is_first = ruled_out == nullptr || ruled_out->why_not == kSimpleOnly;
+      if (is_first) ruled_out = &cell;
       continue;
     }
     if (best == nullptr || cell.time_s < best->time_s) best = &cell;
   }
   if (best == nullptr) {
-    made.why_not = fmt::format("NCCL 2.{} can't: {}", call.version, reason);
+    made.why_not = fmt::format("NCCL 2.{} can't: {} with {}: {}", call.version,
+                               to_string(ruled_out->algorithm), to_string(ruled_out->protocol),
+                               ruled_out->why_not);
     return;
   }
   made.algorithm = best->algorithm;
   made.protocol = best->protocol;
+}
+
+/// What NCCL does not take of the numbers asked for.
+std::string why_not_forced(const NcclCall& call, const NcclChoice& choice) {
+  constexpr int kWarp = 32;
+  if (call.channels > nccl_most_channels(call.version)) {
+    return fmt::format("NCCL 2.{} has {} channels at most", call.version,
+                       nccl_most_channels(call.version));
+  }
+  const int least = choice.protocol == NcclProtocol::ll128 ? 5 * kWarp : 2 * kWarp;
+  const int most = choice.work.most_threads;
+  const bool is_possible =
+      call.threads % kWarp == 0 && call.threads >= least && call.threads <= most;
+  if (call.threads == 0 || is_possible) return {};
+  return fmt::format("NCCL's blocks have multiples of {} threads, from {} to {} with {}", kWarp,
+                     least, most, to_string(choice.protocol));
 }
 
 std::string size_text(double bytes) {
@@ -65,6 +98,14 @@ std::string size_text(double bytes) {
                      : bytes >= 1024     ? "KiB"
                                          : "B";
   return fmt::format("{:.4g} {}", bytes / std::pow(2, exponent), unit);
+}
+
+/// Whether an algorithm is ruled out for one reason, which the line of its last protocol says.
+bool is_told_by_another(const std::vector<NcclCell>& cells, const NcclCell& cell) {
+  return std::ranges::any_of(cells, [&](const NcclCell& other) {
+    return other.algorithm == cell.algorithm && other.protocol > cell.protocol &&
+           other.why_not == cell.why_not;
+  });
 }
 
 }  // namespace
@@ -90,6 +131,7 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
   if (!made.why_not.empty()) return made;
   made.work = nccl_work(call.collective, call.bytes, made.algorithm, made.protocol, made.machine,
                         made.graph, call.version);
+  made.why_not = why_not_forced(call, made);
   if (call.channels > 0) made.work.channels = call.channels;
   if (call.threads > 0) made.work.threads = call.threads;
   return made;
@@ -119,7 +161,7 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
     const bool is_chosen = choice.why_not.empty() && cell.algorithm == choice.algorithm &&
                            cell.protocol == choice.protocol;
     if (is_ruled_out && !is_chosen) {
-      if (cell.why_not == "Simple only") continue;
+      if (cell.why_not == kSimpleOnly || is_told_by_another(choice.cells, cell)) continue;
       text += fmt::format("  {:<15} {:<7} {}\n", to_string(cell.algorithm),
                           to_string(cell.protocol), cell.why_not);
     } else if (has_table) {

@@ -20,7 +20,8 @@ struct NcclCall {
   Collective collective = Collective::allreduce;
   double bytes = 0;  ///< the whole buffer, as nccl-tests counts it
   int version = kNewestNccl;
-  /// What the environment forces: NCCL_ALGO, NCCL_PROTO, NCCL_NCHANNELS, NCCL_NTHREADS.
+  /// What the environment forces: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS and
+  /// NCCL_MAX_NCHANNELS, NCCL_NTHREADS.
   std::optional<NcclAlgorithm> algorithm = {};
   std::optional<NcclProtocol> protocol = {};
   int channels = 0;  ///< 0: NCCL's own number

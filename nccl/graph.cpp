@@ -216,17 +216,18 @@ void search_rates(const NcclMachine& machine, const Room& inside, int version, N
   }
 }
 
-/// Every port carries what its GPU is head of once more than the rest: n + 1 shares.
+/// Every port carries what its GPU is head of once more than the rest: n + 1 shares of n heads, of
+/// which there are no more than channels.
 void search_nvls(const NcclMachine& machine, const Router& counted, const Placement& node,
                  int version, NcclGraph& graph) {
   if (!machine.switches_combine || version < 17 || node.ranks.size() < 2) return;
   const auto [port_gbps, unused] = fabric_of_least(counted, machine, node.ranks, version);
-  const auto heads = static_cast<double>(node.ranks.size());
+  const int heads = std::min(static_cast<int>(node.ranks.size()), kMaxNcclChannels);
   double most_gbps = port_gbps / (heads + 1);
   if (machine.nodes > 1) most_gbps = std::min(most_gbps, machine.nics_gbps / heads);
   for (const double rate_gbps : rates(machine, version)) {
     if (rate_gbps > most_gbps * (1 + kTolerance)) continue;
-    graph.nvls_channels = std::min(static_cast<int>(heads), kMaxNcclChannels);
+    graph.nvls_channels = heads;
     graph.nvls_rate_gbps = rate_gbps;
     return;
   }

@@ -26,8 +26,10 @@ struct NcclGraph {
   bool is_nvlink() const { return kind == RingKind::direct || kind == RingKind::switched; }
 };
 
-/// Channels (blocks) of a GPU at most.
+/// Channels (blocks) of a GPU at most, as the search makes them.
 inline constexpr int kMaxNcclChannels = 32;
+/// As many as may be asked for (MAXCHANNELS of src/include/device.h).
+inline int nccl_most_channels(int version) { return version >= 26 ? 64 : 32; }
 
 /// Kernels' blocks: every channel of the graph twice.
 int nccl_blocks(const NcclGraph& graph);

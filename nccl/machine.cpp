@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -65,38 +66,50 @@ bool reaches_nic(const Topology& machine, NodeId gpu) {
   return false;
 }
 
-/// Nodes in NCCL's sense: hosts, joined where a GPU fabric joins their GPUs.
-int count_nodes(const Router& router, const Placement& placement) {
-  std::map<int, NodeId> first_of_host;
-  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
-    first_of_host.try_emplace(placement.machine_of_rank[rank], placement.ranks[rank]);
-  }
+/// Nodes in NCCL's sense: hosts, joined where a GPU fabric joins their GPUs. By rank, in the order
+/// of first ranks.
+std::vector<int> nodes_of_ranks(const Router& router, const Placement& placement) {
+  std::map<int, int> node_of_host;
   std::vector<NodeId> heads;
-  for (const auto& first : first_of_host) {
-    const NodeId gpu = first.second;
-    const bool is_joined = std::ranges::any_of(heads, [&](NodeId head) {
-      const Route* route = router.route(head, gpu);
-      return route != nullptr && route->kind == RouteKind::gpu_fabric;
-    });
-    if (!is_joined) heads.push_back(gpu);
+  std::vector<int> nodes;
+  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+    const NodeId gpu = placement.ranks[rank];
+    const auto [known, is_new] = node_of_host.try_emplace(placement.machine_of_rank[rank], 0);
+    if (is_new) {
+      const auto joined = std::ranges::find_if(heads, [&](NodeId head) {
+        const Route* route = router.route(head, gpu);
+        return route != nullptr && route->kind == RouteKind::gpu_fabric;
+      });
+      known->second = static_cast<int>(joined - heads.begin());
+      if (joined == heads.end()) heads.push_back(gpu);
+    }
+    nodes.push_back(known->second);
   }
-  return std::max<int>(1, static_cast<int>(heads.size()));
+  return nodes;
 }
 
+/// Those that the first node's ranks send over: of eight NICs, one GPU uses that nearest to it.
 void find_nics(const Router& router, const Placement& placement, NcclMachine& machine) {
   const Topology& topology = router.topology();
-  const int host = placement.machine_of_rank.front();
-  for (LinkId id = 0; id < static_cast<LinkId>(topology.links.size()); ++id) {
-    const Link& link = topology.link(id);
-    if (link.link_class != LinkClass::network) continue;
-    for (const NodeId end : {link.a, link.b}) {
-      const Node& node = topology.node(end);
-      // A link between hosts without NICs is one, too.
-      if (node.host != host || node.kind == NodeKind::fabric) continue;
+  const auto away = std::ranges::find_if(machine.node_of_rank, [](int node) { return node != 0; });
+  const NodeId peer =
+      placement.ranks[static_cast<std::size_t>(away - machine.node_of_rank.begin())];
+  std::set<std::pair<LinkId, NodeId>> seen;
+  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+    if (machine.node_of_rank[rank] != 0) continue;
+    const Route* route = router.route(placement.ranks[rank], peer);
+    if (route == nullptr) continue;
+    for (const Hop& hop : route->hops) {
+      const Link& link = topology.link(hop.link);
+      if (link.link_class != LinkClass::network) continue;
+      const NodeId end = hop.forward ? link.a : link.b;
+      // The first one: a link between hosts without NICs is one, too.
+      if (!seen.insert({hop.link, end}).second) break;
       double gbps = link.gbps * link.count;
       for (const Link& other : topology.links) {
         const bool is_bus = other.link_class == LinkClass::host &&
-                            (other.a == end || other.b == end) && node.kind == NodeKind::nic;
+                            (other.a == end || other.b == end) &&
+                            topology.node(end).kind == NodeKind::nic;
         // NCCL counts 12 of the 15.75 GB/s of PCIe 3 (src/graph/topo.h: PCI_BW), others in
         // proportion.
         if (is_bus) gbps = std::min(gbps, other.gbps * other.count * 12 / 15.75);
@@ -104,6 +117,7 @@ void find_nics(const Router& router, const Placement& placement, NcclMachine& ma
       ++machine.nics;
       machine.nics_gbps += gbps;
       machine.nic_gbps = machine.nics == 1 ? gbps : std::min(machine.nic_gbps, gbps);
+      break;
     }
   }
 }
@@ -147,7 +161,8 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
   const Topology& topology = router.topology();
   NcclMachine machine;
   machine.ranks = static_cast<int>(placement.ranks.size());
-  machine.nodes = count_nodes(router, placement);
+  machine.node_of_rank = nodes_of_ranks(router, placement);
+  for (const int node : machine.node_of_rank) machine.nodes = std::max(machine.nodes, node + 1);
   machine.ranks_per_node = std::max(1, machine.ranks / machine.nodes);
   machine.cpu = cpu_of(topology);
   for (const NodeId gpu : placement.ranks) {
@@ -162,8 +177,13 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
   machine.era = era_of(machine.capability);
   if (machine.nodes > 1) {
     find_nics(router, placement, machine);
-    machine.near_nics = std::ranges::all_of(placement.ranks,
-                                            [&](NodeId gpu) { return reaches_nic(topology, gpu); });
+    std::set<int> nodes_with_nics;
+    for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+      const bool is_near = reaches_nic(topology, placement.ranks[rank]);
+      if (is_near) nodes_with_nics.insert(machine.node_of_rank[rank]);
+      machine.near_nics = machine.near_nics && is_near;
+    }
+    machine.shared_near_nics = static_cast<int>(nodes_with_nics.size()) == machine.nodes;
   }
   for (const Node& node : topology.nodes) {
     if (!node.combines) continue;

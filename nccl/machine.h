@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "topologies/placement.h"
 
@@ -16,7 +17,8 @@ enum class NcclCpu : std::uint8_t { intel, amd, other };
 /// src/graph/topo.cc, paths.cc).
 struct NcclMachine {
   int ranks = 1;
-  int nodes = 1;           ///< hosts, or GPU fabrics that join several of them (MNNVL)
+  int nodes = 1;  ///< hosts, or GPU fabrics that join several of them (MNNVL)
+  std::vector<int> node_of_rank;
   int ranks_per_node = 1;  ///< the average, rounded down
   int capability = 0;      ///< least compute capability of the GPUs: 70, 80, 90; 80 where unknown
   bool is_amd = false;
@@ -24,11 +26,13 @@ struct NcclMachine {
   NcclGpuEra era = NcclGpuEra::ampere;
   NcclCpu cpu = NcclCpu::intel;
   bool near_nics = true;          ///< no CPU between any GPU and its nearest NIC (path PXB)
+  bool shared_near_nics = true;   ///< or one of its node's GPUs has such a NIC (path PXN)
   bool switches_combine = false;  ///< NVSwitches that add up and multicast: NVLS
   bool network_combines = false;  ///< a switch of the network that adds up: collnet
-  double nics_gbps = 0;  ///< of the node's NICs together, one direction; 0 without a network
-  double nic_gbps = 0;   ///< of one
-  int nics = 0;          ///< of a node
+  /// Of the NICs nearest to the first node's ranks together, one direction; 0 without a network.
+  double nics_gbps = 0;
+  double nic_gbps = 0;  ///< of one
+  int nics = 0;         ///< how many
 };
 
 NcclMachine nccl_machine(const Router& router, const Placement& placement);

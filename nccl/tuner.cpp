@@ -153,6 +153,11 @@ std::size_t row_of(Collective collective) {
   }
 }
 
+/// Steps of LL inside nodes, where there are several.
+constexpr double kLlBetweenNodes = 1.8;
+
+constexpr std::string_view kOffByDefault = "off unless NCCL_COLLNET_ENABLE=1";
+
 class Tuner {
  public:
   Tuner(Collective collective, double bytes, const NcclMachine& machine, const NcclGraph& graph,
@@ -167,7 +172,8 @@ class Tuner {
   NcclCell cell(NcclAlgorithm algorithm, NcclProtocol protocol) const {
     NcclCell made{algorithm, protocol, latency_us(algorithm, protocol) * 1e-6,
                   0,         kNever,   why_not(algorithm, protocol)};
-    if (!made.why_not.empty()) return made;
+    if (made.why_not == kOffByDefault) made.asked_for = NcclAskedFor::by_algorithm;
+    if (!made.why_not.empty() && made.asked_for == NcclAskedFor::never) return made;
     made.gbps = gbps(algorithm, protocol);
     if (algorithm == NcclAlgorithm::tree) made.gbps *= tree_factor(protocol, bytes_, version_);
     made.time_s = made.latency_s + bytes_ / (made.gbps * 1e9);
@@ -186,7 +192,7 @@ class Tuner {
       return fmt::format("since 2.{}", first);
     }
     const bool simple_only = algorithm != NcclAlgorithm::ring && algorithm != NcclAlgorithm::tree;
-    if (simple_only && protocol != NcclProtocol::simple) return "Simple only";
+    if (simple_only && protocol != NcclProtocol::simple) return std::string(kSimpleOnly);
     if (protocol == NcclProtocol::ll128) {
       if (auto reason = why_no_ll128(); !reason.empty()) return reason;
     }
@@ -200,9 +206,23 @@ class Tuner {
         machine_.ranks_per_node > 1) {
       return "needs NVLink in the node";
     }
-    if (nodes() > 1 && !machine_.near_nics) return "a CPU lies between GPUs and NICs";
+    const bool by_neighbor = machine_.capability >= 90 && machine_.shared_near_nics;
+    if (nodes() > 1 && !machine_.near_nics && !by_neighbor) {
+      return "a CPU lies between GPUs and NICs";
+    }
     if (!machine_.alike && machine_.capability < 90) return "GPUs differ";
     return {};
+  }
+
+  std::string why_no_nvls() const {
+    if (graph_.nvls_channels == 0) return "no NVSwitch combines";
+    if (is_rooted()) return "not for rooted collectives";
+    return machine_.ranks_per_node <= 2 ? "needs three GPUs of a node" : "";
+  }
+
+  std::string why_no_collnet() const {
+    return machine_.network_combines ? std::string(kOffByDefault)
+                                     : "no switch of the network combines";
   }
 
   std::string why_no_algorithm(NcclAlgorithm algorithm) const {
@@ -211,19 +231,15 @@ class Tuner {
         return is_allreduce() ? "" : "allreduce only";
       case NcclAlgorithm::collnet_direct:
       case NcclAlgorithm::collnet_chain:
-        return machine_.network_combines ? "off unless NCCL_COLLNET_ENABLE=1"
-                                         : "no switch of the network combines";
+        if (!is_allreduce()) return "allreduce only";
+        return nodes() == 1 ? "between nodes only" : why_no_collnet();
       case NcclAlgorithm::nvls:
-        if (graph_.nvls_channels == 0) return "no NVSwitch combines";
-        if (is_rooted()) return "not for rooted collectives";
-        if (n() <= 2) return "needs three GPUs";
-        if (nodes() > 1 && !machine_.network_combines) {
-          return "no switch of the network combines";
-        }
+        if (const std::string why = why_no_nvls(); !why.empty()) return why;
         if (!is_allreduce() && nodes() > 1) return "allreduce only between nodes";
-        return !is_allreduce() && version_ < 19 ? "allreduce only" : "";
+        if (!is_allreduce() && version_ < 19) return "allreduce only";
+        return nodes() == 1 ? "" : why_no_collnet();
       case NcclAlgorithm::nvls_tree:
-        if (graph_.nvls_channels == 0) return "no NVSwitch combines";
+        if (const std::string why = why_no_nvls(); !why.empty()) return why;
         if (!is_allreduce()) return "allreduce only";
         return nodes() == 1 ? "between nodes only" : "";
       case NcclAlgorithm::pat:
@@ -242,7 +258,8 @@ class Tuner {
         return ring_latency_us(protocol);
       case NcclAlgorithm::tree:
         return of(base_us(algorithm, version_), protocol) +
-               2 * ((per_node - 1) * of(tree_hop_us(inside_, version_), protocol) +
+               2 * ((per_node - 1) * ll_factor(protocol) *
+                        of(tree_hop_us(inside_, version_), protocol) +
                     levels() * of(tree_hop_us(network, version_), protocol));
       case NcclAlgorithm::collnet_direct:
         return 31 + 2 * (std::min(1.0, per_node - 1) * 3.7 + (per_node - 1) * 0.4);
@@ -260,6 +277,13 @@ class Tuner {
     return 0;
   }
 
+  /// Of hops inside nodes.
+  double ll_factor(NcclProtocol protocol) const {
+    const bool is_slower =
+        nodes() > 1 && protocol == NcclProtocol::ll && version_ >= 8 && version_ < 18;
+    return is_slower ? kLlBetweenNodes : 1;
+  }
+
   double ring_latency_us(NcclProtocol protocol) const {
     const double base = of(base_us(NcclAlgorithm::ring, version_), protocol);
     double inside_us = of(ring_hop_us(inside_, version_), protocol);
@@ -273,21 +297,35 @@ class Tuner {
     }
     const int rounds = is_allreduce() ? 2 : 1;
     const double hops = rounds * (n() - 1);
-    const double network_hops = rounds * (nodes() - 1);
+    // 2.10 and before: as many as nodes are left and entered. Between, the first version is not
+    // known: at 2.17 it is so.
+    const bool counts_all = is_allreduce() && nodes() > 1 && version_ >= 12;
+    const double network_hops = counts_all ? 2 * nodes() : rounds * (nodes() - 1);
     if (nodes() > 1 && version_ >= 18) {  // what a post to the network costs, at least
       const double post_us = machine_.cpu == NcclCpu::amd ? 2 : 1;
       inside_us = std::max(inside_us, post_us * (protocol == NcclProtocol::simple ? 3 : 1));
     }
+    inside_us *= ll_factor(protocol);
     double latency = base + (hops - network_hops) * inside_us + network_hops * network_us;
-    if (nodes() > 1 && version_ >= 8 && is_allreduce() && protocol == NcclProtocol::simple) {
-      latency *= machine_.capability < 80 ? 1.9 : 1.4;
-    }
-    return latency;
+    const bool has_plateau = nodes() > 1 && version_ >= 8 && is_allreduce() &&
+                             protocol == NcclProtocol::simple && is_on_plateau();
+    return has_plateau ? latency * plateau() : latency;
+  }
+
+  /// Where rings between nodes take longer than their hops.
+  bool is_on_plateau() const {
+    if (version_ < 18) return bytes_ >= n() / 16.0 * 65536;
+    return bytes_ / (static_cast<double>(nccl_blocks(graph_)) * n()) >= 64;
+  }
+  double plateau() const {
+    if (version_ < 18) return machine_.capability < 90 ? 1.9 : 1.5;
+    return machine_.capability < 80 ? 1.9 : 1.4;
   }
 
   double graph_gbps() const {
     const double gbps = graph_.gbps();
-    return version_ < 18 && machine_.capability >= 80 ? std::min(gbps, 235.0) : gbps;
+    if (version_ >= 18 || machine_.capability < 80) return gbps;
+    return std::min(gbps, machine_.capability < 90 ? 235.0 : 370.0);
   }
 
   double gbps(NcclAlgorithm algorithm, NcclProtocol protocol) const {
@@ -314,7 +352,8 @@ class Tuner {
     const int channels = graph_.channels;
     if (protocol == NcclProtocol::simple) return all;
     if (protocol == NcclProtocol::ll) {
-      const bool wide = version_ >= 7 && !is_allreduce() && nodes() == 1;
+      const bool is_half = is_allreduce() || collective_ == Collective::reduce;
+      const bool wide = version_ >= 7 && !is_half && nodes() == 1;
       const double share = version_ >= 21 ? all / 2 : wide ? all / 3 : all / 4;
       return version_ < 8 ? share : std::min(ll_most(machine_, version_), share);
     }
@@ -324,7 +363,9 @@ class Tuner {
     if (version_ < 7) return std::min(all * 120 / 128, kMost[row]);
     const double of_channel = version_ < 10 ? (version_ == 8 && row == 4 ? 16.9 : kOfChannel[row])
                                             : ring_ll128_of_channel(machine_, version_);
-    return std::min(0.92 * all, channels * of_channel);
+    // GPUs that send and receive over their NIC alike lose more.
+    const bool is_alone = version_ >= 10 && nodes() > 1 && machine_.ranks_per_node < 2;
+    return std::min((is_alone ? 0.7 : 0.92) * all, channels * of_channel);
   }
 
   double tree_gbps(NcclProtocol protocol) const {
@@ -341,7 +382,8 @@ class Tuner {
       bulk = version_ < 7 ? bulk / 3 : bulk / 3.8;
       if (version_ >= 8) bulk = std::min(bulk, ll_most(machine_, version_));
     } else if (protocol == NcclProtocol::ll128) {
-      const double share = version_ >= 21 && nodes() > 1 ? 15.0 / 16 : 7.0 / 9;
+      const double between_nodes = version_ < 8 ? 0.915 : 120.0 / 128;
+      const double share = version_ >= 7 && nodes() > 1 ? between_nodes : 7.0 / 9;
       bulk *= share;
       if (version_ >= 10) {
         bulk = std::min(bulk, graph_.channels * tree_ll128_of_channel(machine_, version_));
@@ -355,6 +397,7 @@ class Tuner {
 
   double nvls_gbps() const {
     const double all = graph_.nvls_channels * graph_.nvls_rate_gbps;
+    if (version_ < 18) return graph_gbps() * 0.75;
     if (version_ < 23) return all * 5 / 6;
     const double efficiency = machine_.era == NcclGpuEra::blackwell ? 0.74 : 0.85;
     const double ranks = machine_.ranks_per_node;
@@ -379,7 +422,9 @@ void choose_as_rccl(double bytes, std::vector<NcclCell>& cells) {
   const auto protocol = bytes < kRcclLlBytes ? NcclProtocol::ll : NcclProtocol::simple;
   for (NcclCell& cell : cells) {
     if (!cell.why_not.empty() || cell.algorithm != NcclAlgorithm::ring) continue;
-    if (cell.protocol != protocol) cell.time_s += 1;
+    if (cell.protocol == protocol) continue;
+    cell.why_not = "RCCL: LL for less than 512 KiB";
+    cell.asked_for = NcclAskedFor::by_either;
   }
 }
 
@@ -416,11 +461,9 @@ void choose_without_table(Collective collective, double bytes, const NcclMachine
     const bool is_other_protocol = cell.protocol != protocol;
     cell.time_s = (is_other_algorithm ? 2 : 0) + (is_other_protocol ? 1 : 0);
     cell.gbps = 0;
-    if (is_other_algorithm) {
-      cell.why_not = "beyond the size of that algorithm";
-    } else if (is_other_protocol) {
-      cell.why_not = "beyond the size of that protocol";
-    }
+    if (!is_other_algorithm && !is_other_protocol) continue;
+    cell.why_not = "not at this size";
+    cell.asked_for = NcclAskedFor::by_either;
   }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/collective.h"
@@ -9,6 +11,13 @@
 #include "nccl/version.h"
 
 namespace espalier {
+
+/// Of what is ruled out: whether the environment may ask for it all the same, by the algorithm or
+/// by either of algorithm and protocol.
+enum class NcclAskedFor : std::uint8_t { never, by_algorithm, by_either };
+
+/// Why algorithms have no other protocol.
+inline constexpr std::string_view kSimpleOnly = "Simple only";
 
 /// One cell of the table that NCCL's tuner fills: latency + bytes / bandwidth, the least of which
 /// it takes (NVIDIA/nccl src/graph/tuning.cc, src/enqueue.cc).
@@ -19,6 +28,7 @@ struct NcclCell {
   double gbps = 0;      ///< of the whole buffer, at the size asked about; 0 where it is ruled out
   double time_s = 0;    ///< what the tuner expects; infinite where it is ruled out
   std::string why_not;  ///< why it is ruled out; empty otherwise
+  NcclAskedFor asked_for = NcclAskedFor::never;
 };
 
 /// Every cell for a message of `bytes` (the whole buffer: of an allgather that of all ranks), the

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace espalier {
 namespace {
@@ -21,6 +22,10 @@ constexpr double kLeastTraffic = 16 * kKib;
 
 /// Peers send at least this much on a channel.
 constexpr double kLeastPart = 64 * kKib;
+
+bool is_collnet(NcclAlgorithm algorithm) {
+  return algorithm == NcclAlgorithm::collnet_direct || algorithm == NcclAlgorithm::collnet_chain;
+}
 
 bool is_allreduce(Collective collective) { return collective == Collective::allreduce; }
 
@@ -70,6 +75,37 @@ double tree_chunk(double bytes, NcclProtocol protocol, const NcclMachine& machin
   const double steps = 1 + levels + 0.1 * per_node;
   shrink(64 * steps / per_node, 128);
   shrink(16 * steps / per_node, 32);
+  return chunk;
+}
+
+/// Of an algorithm whose heads each have a share of a channel's chunk, and combine across nodes.
+double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& machine,
+                    int channels) {
+  struct Rule {
+    double rounds;     ///< with less for each of these, chunks are halved,
+    double least_kib;  ///< but no further
+  };
+  const bool is_chain = algorithm == NcclAlgorithm::collnet_chain;
+  const double heads = is_chain ? 1 : machine.ranks_per_node;
+  double chunk = kSimpleStep;
+  std::vector<Rule> rules;
+  switch (algorithm) {
+    case NcclAlgorithm::nvls_tree:
+      rules = {{32, 256}, {16, 128}, {4, 64}, {1, 32}};
+      break;
+    case NcclAlgorithm::nvls:
+      chunk = 128 * kKib;
+      rules = {{64, 64}, {8, 32}, {2, 16}};
+      break;
+    default: {
+      const double depth = is_chain ? machine.ranks_per_node : 2;
+      if (is_chain) chunk = 256 * kKib;
+      rules = {{64 * depth, 128}, {8 * depth, 64}, {(is_chain ? 1 : 8) * depth, 32}};
+    }
+  }
+  for (const auto& [rounds, least_kib] : rules) {
+    while (bytes < rounds * channels * heads * chunk && chunk > least_kib * kKib) chunk /= 2;
+  }
   return chunk;
 }
 
@@ -125,6 +161,9 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
   if (algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree) {
     const bool is_blackwell = machine.era == NcclGpuEra::blackwell;
     work.channels = is_blackwell ? (machine.nodes > 1 ? 32 : 24) : 16;
+    if (machine.nodes > 1) {
+      work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels);
+    }
     return work;
   }
   if (version < 5 && protocol == NcclProtocol::simple) {
@@ -137,13 +176,15 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     const double most = std::ceil(traffic / kLeastTraffic);
     work.channels = std::max(1, std::min(work.channels, static_cast<int>(std::min(most, 1e6))));
   }
-  if (algorithm == NcclAlgorithm::tree) {
+  if (is_collnet(algorithm)) {
+    work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels);
+  } else if (algorithm == NcclAlgorithm::tree) {
     work.chunk_bytes = tree_chunk(bytes, protocol, machine, work.channels);
   } else {
     work.chunk_bytes = ring_chunk(collective, protocol, version);
   }
   const bool is_bulk = protocol == NcclProtocol::simple;
-  if (is_bulk) work.slices = info(collective).rooted || algorithm == NcclAlgorithm::tree ? 1 : 2;
+  if (is_bulk) work.slices = !info(collective).rooted && algorithm == NcclAlgorithm::ring ? 2 : 1;
   if (!is_bulk && version < 20) {
     work.align_bytes = work.threads * (protocol == NcclProtocol::ll ? 8.0 : 30.0);
   } else if (!is_bulk) {

@@ -39,6 +39,7 @@ class BlockMap {
   int slices_per_op(const Protocol& protocol) const {
     return use_.slices_per_op > 0 ? use_.slices_per_op : protocol.slices_per_op;
   }
+  bool ops_are_slices() const { return use_.ops_are_slices; }
   /// The block, numbered through all places, that a lane shares with others; or kNone.
   std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
   std::size_t shared_blocks() const { return shared_blocks_; }

@@ -242,7 +242,10 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
 /// are.
 void Dispatcher::begin_in_switch(OpId id, const Op& op) {
   const auto [node, costs] = machine_.switch_of(op);
-  const double bytes = bytes_of(op) * costs->wire_of(bytes_of(op));
+  const bool is_slice = blocks_.ops_are_slices();
+  const double wire = is_slice ? costs->wire_of_slice(bytes_of(op)) : costs->wire_of(bytes_of(op));
+  const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(bytes_of(op));
+  const double bytes = bytes_of(op) * wire;
   const std::span<const Operand> sources = program_.sources_of(op);
   const bool reads = sources.size() > 1 || sources[0].place != op.at;
   const bool stores = op.copy_count > 0 || op.dst.place != op.at;
@@ -266,7 +269,7 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
   }
   progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { ++history_.transfers; });
-  const double latency_s = costs->fixed_s(bytes_of(op)) + (profile_.gets_wait ? way_here_s : 0);
+  const double latency_s = fixed_s + (profile_.gets_wait ? way_here_s : 0);
   const auto flow = [&](const std::vector<const Path*>& paths) {
     for (const Path* path : paths) {
       resources_.insert(resources_.end(), path->resources.begin(), path->resources.end());

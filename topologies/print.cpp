@@ -157,6 +157,7 @@ std::string switch_ops_text(const SwitchOps& ops) {
     entry.add_if("below_kib", cut.below_bytes / kKib);
     entry.add("kib", cut.bytes / kKib);
     entry.add_if("wire", cut.wire);
+    entry.add_if("fill_us", cut.fill_s * 1e6);
     slices.push_back(entry.text());
   }
   map.add("slices", fmt::format("[{}]", join(slices, ", ")));

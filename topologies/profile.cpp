@@ -58,12 +58,19 @@ void Profile::forget_blocks() {
 double SwitchOps::fixed_s(double bytes) const {
   const Slices* const cut = slices_for(bytes);
   if (cut == nullptr || cut->bytes <= 0) return slice_s;
-  return slice_s * std::max(1.0, std::ceil(bytes / cut->bytes * (1 - kTolerance)));
+  const double slices = std::max(1.0, std::ceil(bytes / cut->bytes * (1 - kTolerance)));
+  return cut->fill_s + slice_s * slices;
 }
 
 double SwitchOps::wire_of(double bytes) const {
   const Slices* const cut = slices_for(bytes);
   return cut == nullptr || cut->wire <= 0 ? wire : cut->wire;
+}
+
+double SwitchOps::wire_of_slice(double bytes) const {
+  const auto found = std::ranges::find_if(
+      slices, [&](const Slices& one) { return bytes <= one.bytes * (1 + kTolerance); });
+  return found == slices.end() || found->wire <= 0 ? wire : found->wire;
 }
 
 const SwitchOps::Slices* SwitchOps::slices_for(double bytes) const {

@@ -73,6 +73,7 @@ struct SwitchOps {
     double below_bytes = 0;  ///< of ops that move less than this; 0: of all others
     double bytes = 0;        ///< of a slice
     double wire = 0;         ///< SwitchOps::wire of these; 0: that
+    double fill_s = 0;       ///< of an op: until its first slice has passed all buffers on its way
     bool operator==(const Slices&) const = default;
   };
   /// Bytes that keep links busy for every byte of data, where those of other ops are 1: switches
@@ -85,6 +86,8 @@ struct SwitchOps {
   /// For an op of `bytes`: what it costs beside its bytes, and what these are on the wire.
   double fixed_s(double bytes) const;
   double wire_of(double bytes) const;
+  /// The same of a slice of `bytes`, as those have it that are cut into such slices.
+  double wire_of_slice(double bytes) const;
 
   bool operator==(const SwitchOps&) const = default;
 
@@ -96,8 +99,9 @@ struct SwitchOps {
 struct BlockUse {
   bool one_per_lane = false;  ///< each lane is a block of its own, however many there are
   double rate = 1;  ///< share of a block's rate that it reaches: it has fewer threads than others
-  int slices_per_op = 0;  ///< instead of Protocol::slices_per_op; 0: that
-  int launched = 0;       ///< blocks that a GPU launches; 0: as many as its lanes have
+  int slices_per_op = 0;        ///< instead of Protocol::slices_per_op; 0: that
+  bool ops_are_slices = false;  ///< ops in switches are not cut further (SwitchOps::slices)
+  int launched = 0;             ///< blocks that a GPU launches; 0: as many as its lanes have
 };
 
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.

@@ -124,6 +124,7 @@ void read_switch_ops(const YamlValue& value, Profile& profile) {
       cut.bytes = kKib * read_figure(entry, "kib", kKibibytes, 0);
       cut.below_bytes = kKib * read_figure(entry, "below_kib", kKibibytes, 0);
       cut.wire = read_figure(entry, "wire", kWire, 0);
+      cut.fill_s = read_seconds(entry, "fill_us", 0);
       entry.finish();
       const bool is_open = cut.below_bytes <= 0;
       if (ops.slices.size() > 1 && (previous <= 0 || (!is_open && cut.below_bytes <= previous))) {

@@ -200,6 +200,60 @@ TEST(NcclChoice, MakesAlltoallOfSendsAndReceives) {
   EXPECT_EQ(wrong.why_not, "NCCL makes alltoall of sends and receives, not of ring");
 }
 
+/// Between nodes, with the constants of src/graph/tuning.cc: hops of an allreduce over a network
+/// are as many as nodes twice (since 2.12), LL is slower inside nodes up to 2.17, and large
+/// messages meet a plateau: 65536 / 16 bytes for every rank up to 2.17, 64 bytes for every rank and
+/// channel after.
+TEST(NcclChoice, CountsHopsBetweenNodesAsTheLibraryDoes) {
+  const Chooser two("dgx-a100:nodes=2");
+  const auto latency_us = [&](NcclProtocol protocol, double bytes, int version) {
+    const NcclChoice choice =
+        two.choose({Collective::allreduce, bytes, version, NcclAlgorithm::ring, protocol});
+    return two.cell(choice, NcclAlgorithm::ring, protocol).latency_s * 1e6;
+  };
+  // 30 hops; 2.10: 2 of them over the network; 2.17: 4.
+  EXPECT_NEAR(latency_us(NcclProtocol::ll, 8, 10), 3.6 + 28 * 1.8 * 0.47 + 2 * 2.7, 1e-9);
+  EXPECT_NEAR(latency_us(NcclProtocol::ll, 8, 17), 3.6 + 26 * 1.8 * 0.47 + 4 * 2.7, 1e-9);
+  // AMD hosts: a post costs 2 us.
+  EXPECT_NEAR(latency_us(NcclProtocol::ll, 8, 21), 6.6 + 26 * 2.0 + 4 * 2.7, 1e-9);
+  EXPECT_NEAR(latency_us(NcclProtocol::simple, 60e3, 17), 8.4 + 26 * 3.4 + 4 * 9.6, 1e-9);
+  EXPECT_NEAR(latency_us(NcclProtocol::simple, 70e3, 17), 1.9 * (8.4 + 26 * 3.4 + 4 * 9.6), 1e-9);
+  EXPECT_NEAR(latency_us(NcclProtocol::simple, 70e3, 27), 1.4 * (8.4 + 26 * 6 + 4 * 14), 1e-9);
+}
+
+TEST(NcclChoice, CountsTheNicsThatRanksUse) {
+  const Topology topology = load_topology("dgx-a100:nodes=2");
+  const Router router(topology, topology.profile("nccl"));
+  EXPECT_EQ(nccl_machine(router, place_ranks(router, {})).nics, 8);
+  const NcclMachine single = nccl_machine(router, place_ranks(router, {0, 8}));
+  EXPECT_EQ(single.nics, 1);
+  EXPECT_NEAR(single.nics_gbps, 24, 1);
+  EXPECT_EQ(single.node_of_rank, (std::vector<int>{0, 1}));
+}
+
+/// 72 ports of 18 x 40.1 GB/s carry one share more than there are heads, of which there are 32: 20
+/// GB/s is the first rate of the table with 33 x 20 < 722.
+TEST(NcclChoice, HasNoMoreHeadsThanChannels) {
+  const Topology topology = load_topology("gb200-nvl72");
+  const Router router(topology, topology.profile("nccl"));
+  const NcclChoice choice =
+      nccl_choice({Collective::allreduce, 64 * kMib, 28}, router, place_ranks(router, {}));
+  EXPECT_EQ(choice.algorithm, NcclAlgorithm::nvls);
+  EXPECT_EQ(choice.graph.nvls_channels, 32);
+  EXPECT_EQ(choice.graph.nvls_rate_gbps, 20);
+}
+
+TEST(NcclChoice, LetsReduceHaveAQuarterUnderLl) {
+  const Chooser a100("dgx-a100");
+  const auto ll_gbps = [&](Collective collective) {
+    const NcclChoice choice = a100.choose({collective, kMib, 10, {}, NcclProtocol::ll});
+    return a100.cell(choice, NcclAlgorithm::ring, NcclProtocol::ll).gbps;
+  };
+  // 235 GB/s at most; a quarter, a third.
+  EXPECT_NEAR(ll_gbps(Collective::reduce), 235 / 4.0, 1e-9);
+  EXPECT_NEAR(ll_gbps(Collective::broadcast), 235 / 3.0, 1e-9);
+}
+
 TEST(NcclChoice, ExplainsItsTable) {
   const Chooser h100("dgx-h100");
   const NcclCall call{Collective::allreduce, 64 * kMib, 27};

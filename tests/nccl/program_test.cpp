@@ -132,6 +132,96 @@ TEST(NcclPrograms, OfRingsTakeWhatTheirClosedFormSays) {
   }
 }
 
+double time_us(const std::string& spec, const Topology& topology, Collective collective,
+               std::int64_t bytes) {
+  const Router router(topology, topology.profile("nccl:simple"));
+  const Placement placement = place_ranks(router, {});
+  const auto built = build_for(spec, router, placement, collective, bytes);
+  EXPECT_TRUE(built) << spec;
+  if (!built) return 0;
+  RunOptions options;
+  options.size_bytes = bytes;
+  options.blocks = built->call.blocks;
+  Simulator simulator;
+  return simulator.run(built->program, {&router, placement}, options).time_s * 1e6;
+}
+
+/// The slowest stage decides, as all of them overlap. A port carries the message and its own share
+/// once more, 9/8 S, at 0.82 x 450 GB/s / 1.139; a NIC carries up half of its eighth of the message
+/// and down the other half, S / 8, at 48 GB/s. What a round costs beside its bytes is hidden but
+/// for the block's own 3.5 us.
+TEST(NcclPrograms, OfNvlsTreesOverlapTheirStages) {
+  const Topology topology = load_topology("dgx-h100:nodes=2");
+  const double bytes = 1 << 30;
+  const double port_us = 9.0 / 8 * bytes / (0.82 * 450e3 / 1.139);
+  const double nic_us = bytes / 8 / 48e3;
+  ASSERT_GT(port_us, nic_us);
+  const double rounds = bytes / (16 * 8 * 256.0 * 1024);
+  const double time =
+      time_us("nccl:algo=nvls_tree", topology, Collective::allreduce, std::int64_t{1} << 30);
+  EXPECT_GT(time, port_us);
+  EXPECT_LT(time, port_us + rounds * 3.5 + 0.2 * port_us);
+}
+
+/// With a switch of the network that adds up, heads need no tree: every NIC carries its eighth of
+/// the message once in either direction.
+TEST(NcclPrograms, OfCollnetNeedASwitchOfTheNetworkAndTheirName) {
+  Topology topology = load_topology("dgx-h100:nodes=4");
+  for (Node& node : topology.nodes) node.combines = node.combines || node.kind == NodeKind::fabric;
+  const Router router(topology, topology.profile("nccl"));
+  const Placement placement = place_ranks(router, {});
+  for (const char* spec : {"nccl:algo=collnet_direct", "nccl:algo=collnet_chain", "nccl:algo=nvls",
+                           "nccl:algo=nvls_tree"}) {
+    for (const std::int64_t size : {4, 1000, 3 << 20, 100'000'000}) {
+      for (const bool in_place : {false, true}) {
+        const auto built =
+            build_for(spec, router, placement, Collective::allreduce, size, in_place);
+        ASSERT_TRUE(built) << spec;
+        const Verification verification = verify(built->program);
+        EXPECT_TRUE(verification.ok())
+            << spec << " of " << size << ": " << verification.problems.front().message;
+      }
+    }
+  }
+  // NCCL_COLLNET_ENABLE is off by default: nobody gets it without asking.
+  BuildRequest request = request_for(Collective::allreduce, 0, false, router, placement);
+  request.size_bytes = 1 << 30;
+  const AlgorithmChoice choice = parse_algorithm("nccl");
+  EXPECT_EQ(library_call(choice, request).parameters.at("algo"),
+            static_cast<std::int64_t>(NcclAlgorithm::nvls_tree));
+}
+
+/// Each rank sends 7/8 of the message to the others, over ports of 231 GB/s; what it keeps is
+/// copied by as many blocks as there are for a peer, at the same time.
+TEST(NcclPrograms, OfAlltoallsAreAsFastAsPorts) {
+  const double bytes = 1 << 30;
+  const double port_us = 7.0 / 8 * bytes / 231e3;
+  EXPECT_NEAR(
+      time_us("nccl", load_topology("dgx-a100"), Collective::alltoall, std::int64_t{1} << 30) /
+          port_us,
+      1, 0.04);
+}
+
+TEST(NcclChoices, RefuseWhatNcclDoesNotTake) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("nccl"));
+  const Placement placement = place_ranks(router, {});
+  const auto why_not = [&](const char* spec, Collective collective) {
+    BuildRequest request = request_for(collective, 0, false, router, placement);
+    request.size_bytes = 1 << 20;
+    return unsupported(parse_algorithm(spec), request).value_or("");
+  };
+  EXPECT_EQ(why_not("nccl:threads=33,proto=simple", Collective::allreduce),
+            "NCCL's blocks have multiples of 32 threads, from 64 to 512 with simple");
+  EXPECT_EQ(why_not("nccl:threads=128,proto=ll128", Collective::allreduce),
+            "NCCL's blocks have multiples of 32 threads, from 160 to 640 with ll128");
+  EXPECT_EQ(why_not("nccl:channels=33,version=2.18", Collective::allreduce),
+            "NCCL 2.18 has 32 channels at most");
+  EXPECT_EQ(why_not("nccl:version=2.6", Collective::alltoall),
+            "sends and receives came with NCCL 2.7");
+  EXPECT_EQ(why_not("nccl:threads=256,channels=32", Collective::allreduce), "");
+}
+
 TEST(NcclChoices, AreReadByWordsAndVersions) {
   const AlgorithmChoice choice = parse_algorithm("nccl:version=2.18.3,algo=NVLS_tree,proto=LL128");
   EXPECT_EQ(choice.parameters.at("version"), 18);
