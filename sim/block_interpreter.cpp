@@ -108,8 +108,8 @@ void BlockInterpreter::connect() {
     block.send_hold_s = path.overhead_s;
     block.landing_s = path.latency_s;
     block.resources = path.resources;
-    machine_.use_block(block.gpu, static_cast<std::uint16_t>(block.number), 1,
-                       path.narrowest_bytes_per_s, block.resources);
+    block.alone = machine_.block(block.gpu, static_cast<std::uint16_t>(block.number), 1,
+                                 path.narrowest_bytes_per_s);
     machine_.use_sender(block.gpu, block.resources);
     const auto receiver = receivers.find({block.gpu, peer, block.program->channel});
     if (receiver == receivers.end()) continue;
@@ -216,12 +216,13 @@ bool BlockInterpreter::send(std::size_t id, Ticks wait) {
                             : 0;
   const double own_s = std::max(hold_s(block, block.send_hold_s) - pass_s, 0.0);
   machine_.count(block.resources, bytes * plan_.repeated(loops_));
+  if (block.alone != kNoResource) machine_.count(block.alone, bytes * plan_.repeated(loops_));
   ++transfers_;
   const Ticks latency = wait + unit_.from_s(own_s);
-  const bool moves = bytes > 0 && !block.resources.empty();
+  const bool moves = bytes > 0 && (!block.resources.empty() || block.alone != kNoResource);
   if (latency.value <= 0 && !moves) return true;
   block.is_sending = true;
-  engine_.start(block.resources, latency, bytes, static_cast<FlowToken>(id));
+  engine_.start(block.resources, block.alone, latency, bytes, static_cast<FlowToken>(id));
   return false;
 }
 

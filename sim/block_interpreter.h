@@ -78,6 +78,7 @@ class BlockInterpreter {
     Lacks lacks = Lacks::nothing;
     std::vector<std::int64_t> loops_done;  ///< by step
     std::vector<ResourceId> resources;     ///< what sending uses
+    ResourceId alone = kNoResource;        ///< and nobody else does
     double send_hold_s = 0;
     double landing_s = 0;
     double receive_hold_s = 0;

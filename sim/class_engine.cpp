@@ -28,13 +28,13 @@ void ClassEngine::begin(const Expectation&) {
   ended_.clear();
 }
 
-void ClassEngine::start(std::span<const ResourceId> resources, Ticks latency, double bytes,
-                        FlowToken token) {
-  const bool moves = bytes > 0 && !resources.empty();
+void ClassEngine::start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
+                        double bytes, FlowToken token) {
+  const bool moves = bytes > 0 && (!resources.empty() || alone != kNoResource);
   CHECK(latency.value > 0 || moves);
   ClassId id = kNoClass;
   if (moves) {
-    id = max_min_.class_of(resources);
+    id = max_min_.class_of(resources, alone);
     if (id == classes_.size()) classes_.emplace_back();
   }
   const Ended flow{started_++, token};

@@ -18,7 +18,8 @@ struct EngineLimits {
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Made for many flows in flight: flows of one class (over the same resources) have one rate, so
+/// Made for many flows in flight: flows of one class (over the same resources, beside those that
+/// each has alone, which are alike) have one rate, so
 /// the engine keeps for every class what a flow that was always there would have received, and
 /// where on that scale each flow ends. That a flow starts or ends costs the logarithm of their
 /// number, and rates are solved for once per instant, class by class.
@@ -37,7 +38,8 @@ class ClassEngine final : public FlowEngine {
   ResourceId add_resource(double bytes_per_tick) override {
     return max_min_.add_resource(bytes_per_tick);
   }
-  void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
+  using FlowEngine::start;
+  void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
              FlowToken token) override;
   Ticks now() const override { return now_; }
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;

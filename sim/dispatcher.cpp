@@ -204,8 +204,8 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    machine_.use_block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate, resources_);
-    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, bytes_of(op));
+    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, bytes_of(op),
+               machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate));
     return;
   }
   const double overhead_s = is_read ? profile_.reduce_overhead_s : fixed_s(op);
@@ -217,6 +217,9 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
   for (const Transfer& transfer : transfers_) {
     links_bytes_per_s += transfer.path->narrowest_bytes_per_s;
   }
+  const ResourceId block =
+      machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), links_bytes_per_s);
+  const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
   progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
@@ -229,10 +232,10 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
-    machine_.use_block(op.at, op.lane, blocks_.rate(op.at, op.lane), links_bytes_per_s, resources_);
     machine_.use_sender(from, resources_);
+    if (!is_alone && block != kNoResource) resources_.push_back(block);
     const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
-    begin_flow(id, latency_s, bytes_of(op));
+    begin_flow(id, latency_s, bytes_of(op), is_alone ? block : kNoResource);
     begin_message(id, *path, latency_s);
   }
 }
@@ -324,12 +327,15 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
   if (!is_moving(id)) end_hold(id);
 }
 
-void Dispatcher::begin_flow(OpId id, double latency_s, double bytes) {
+/// `alone`: what no other flow uses meanwhile.
+void Dispatcher::begin_flow(OpId id, double latency_s, double bytes, ResourceId alone) {
   machine_.count(resources_, bytes);
+  if (alone != kNoResource) machine_.count(alone, bytes);
   const Ticks latency = wait_ + unit_.from_s(std::max(latency_s, 0.0));
-  if (latency.value <= 0 && (bytes <= 0 || resources_.empty())) return;
+  const bool moves = bytes > 0 && (!resources_.empty() || alone != kNoResource);
+  if (latency.value <= 0 && !moves) return;
   ++progress_[id].flows_in_flight;
-  engine_.start(resources_, latency, bytes, id);
+  engine_.start(resources_, alone, latency, bytes, id);
 }
 
 /// NICs take the message, out and in, while its bytes move.

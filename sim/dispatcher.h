@@ -87,7 +87,7 @@ class Dispatcher {
   void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
   bool reduces_separately(const Op& op) const;
-  void begin_flow(OpId id, double latency_s, double bytes);
+  void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void end_hold(OpId id);
   void await_landings(OpId id);

@@ -15,6 +15,7 @@ namespace espalier {
 /// Something flows share: a direction of a link, a memory, a reduction unit. Valid for one
 /// simulation.
 using ResourceId = std::uint32_t;
+inline constexpr ResourceId kNoResource = ~ResourceId{0};
 /// Whose flow it is; the engine hands it back.
 using FlowToken = std::uint32_t;
 
@@ -51,10 +52,14 @@ class FlowEngine {
   /// \pre bytes_per_tick > 0.
   virtual ResourceId add_resource(double bytes_per_tick) = 0;
 
-  /// Starts a flow now. A resource listed k times carries the bytes k times. \pre
-  /// \pre latency > 0, or bytes > 0 and `resources` is not empty: it must take time.
-  virtual void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
-                     FlowToken token) = 0;
+  /// Starts a flow now. A resource listed k times carries the bytes k times. `alone`: another one,
+  /// which no other flow uses while this one moves, such as the block that carries it out; or
+  /// kNoResource. \pre latency > 0, or bytes > 0 and there is a resource: it must take time.
+  virtual void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
+                     double bytes, FlowToken token) = 0;
+  void start(std::span<const ResourceId> resources, Ticks latency, double bytes, FlowToken token) {
+    start(resources, kNoResource, latency, bytes, token);
+  }
 
   /// Since `begin`.
   virtual Ticks now() const = 0;

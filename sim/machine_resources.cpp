@@ -24,12 +24,12 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       router_(*target.router),
       unit_(unit),
       engine_(engine),
-      by_hop_(2 * router_.topology().links.size(), kNone),
-      memory_(router_.topology().nodes.size(), kNone),
-      reduction_(router_.topology().nodes.size(), kNone),
-      access_(router_.topology().nodes.size(), kNone),
-      senders_(router_.topology().nodes.size(), kNone),
-      messages_(router_.topology().nodes.size(), kNone) {}
+      by_hop_(2 * router_.topology().links.size(), kNoResource),
+      memory_(router_.topology().nodes.size(), kNoResource),
+      reduction_(router_.topology().nodes.size(), kNoResource),
+      access_(router_.topology().nodes.size(), kNoResource),
+      senders_(router_.topology().nodes.size(), kNoResource),
+      messages_(router_.topology().nodes.size(), kNoResource) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, target_.placement, place);
@@ -52,9 +52,9 @@ ResourceId MachineResources::of_hop(const Hop& hop) {
   const Link& link = machine.link(hop.link);
   const bool forward = hop.forward || link.duplex != Duplex::full;
   ResourceId& id = by_hop_[2 * hop.link + (forward ? 0 : 1)];
-  if (id != kNone) return id;
+  if (id != kNoResource) return id;
   if (link.duplex == Duplex::shared) {
-    const auto [known, is_new] = media_.try_emplace(link.medium, kNone);
+    const auto [known, is_new] = media_.try_emplace(link.medium, kNoResource);
     if (is_new) {
       known->second =
           make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link), true);
@@ -124,7 +124,7 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
                                 std::vector<ResourceId>& resources) {
   if (gbps <= 0) return;
   ResourceId& id = by_node[node];
-  if (id == kNone) id = make(router_.topology().node(node).name + what, gbps, false);
+  if (id == kNoResource) id = make(router_.topology().node(node).name + what, gbps, false);
   resources.insert(resources.end(), times, id);
 }
 
@@ -136,7 +136,7 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
   if (part.memory.empty()) return;
   const double shared_gbps = router_.topology().memories.at(part.memory).*gbps;
   if (shared_gbps <= 0) return;
-  const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNone);
+  const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (is_new) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
     found->second = make(host + part.memory + what, shared_gbps, false);
@@ -167,19 +167,18 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
   use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
 }
 
-void MachineResources::use_block(PlaceId place, std::uint16_t lane, double blocks,
-                                 double links_bytes_per_s, std::vector<ResourceId>& resources) {
+ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,
+                                   double links_bytes_per_s) {
   const Protocol& protocol = router_.profile().protocol;
-  if (protocol.block_gbps.empty() || blocks <= 0) return;
+  if (protocol.block_gbps.empty() || blocks <= 0) return kNoResource;
   const Node& node = router_.topology().node(node_of(place));
-  if (node.kind != NodeKind::gpu) return;
+  if (node.kind != NodeKind::gpu) return kNoResource;
   const double gbps = figure_of(protocol.block_gbps, node.model) * blocks;
-  if (gbps <= 0) return;
-  if (links_bytes_per_s <= gbps * kBytesPerGigabyte) return;
+  if (gbps <= 0 || links_bytes_per_s <= gbps * kBytesPerGigabyte) return kNoResource;
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
-  const auto [known, is_new] = blocks_.try_emplace(key, kNone);
+  const auto [known, is_new] = blocks_.try_emplace(key, kNoResource);
   if (is_new) known->second = make(fmt::format("{} block {}", node.name, lane), gbps, false);
-  resources.push_back(known->second);
+  return known->second;
 }
 
 void MachineResources::use_sender(PlaceId from, std::vector<ResourceId>& resources) {

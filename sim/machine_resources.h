@@ -53,10 +53,9 @@ class MachineResources {
   /// Same for what kernels of `place` can read and write, when the profile models memory.
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
 
-  /// Appends the block, or the blocks, that carry out an op at `place`, unless its links are no
+  /// The block, or the blocks, that carry out an op at `place`; kNoResource where its links are no
   /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
-  void use_block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s,
-                 std::vector<ResourceId>& resources);
+  ResourceId block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
   void use_sender(PlaceId from, std::vector<ResourceId>& resources);
   /// What takes messages at a NIC, one after the other: a message is as many bytes there.
@@ -69,6 +68,7 @@ class MachineResources {
 
   /// A flow of `bytes` over `resources` was started.
   void count(const std::vector<ResourceId>& resources, double bytes);
+  void count(ResourceId resource, double bytes) { resources_[resource].bytes += bytes; }
 
   /// Everything that carried bytes, the busiest first.
   std::vector<LinkUse> report(double time_s) const;
@@ -80,7 +80,6 @@ class MachineResources {
     double bytes = 0;
     bool is_link = false;  ///< or else memory or arithmetic of a node
   };
-  static constexpr ResourceId kNone = ~ResourceId{0};
 
   NodeId node_of(PlaceId place) const;
   Path made_of(const Route& route);

@@ -2,7 +2,7 @@
 #include "sim/max_min.h"
 
 #include <algorithm>
-
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,48 +18,63 @@ const double kRounding = std::ldexp(1.0, -48);
 
 }  // namespace
 
-std::size_t MaxMin::ListHash::operator()(const std::vector<ResourceId>& list) const {
-  std::uint64_t hash = list.size();
-  for (const ResourceId id : list) hash = mix64(hash ^ id);
+std::size_t MaxMin::KeyHash::operator()(const Key& key) const {
+  std::uint64_t hash = mix64(key.resources.size() ^ std::bit_cast<std::uint64_t>(key.alone));
+  for (const ResourceId id : key.resources) hash = mix64(hash ^ id);
   return hash;
 }
 
 ResourceId MaxMin::add_resource(double bytes_per_tick) {
   CHECK(bytes_per_tick > 0);
-  Resource resource;
-  resource.bytes_per_tick = bytes_per_tick;
-  resources_.push_back(std::move(resource));
-  return static_cast<ResourceId>(resources_.size() - 1);
+  given_.push_back(static_cast<std::uint32_t>(resources_.size()));
+  resources_.emplace_back().bytes_per_tick = bytes_per_tick;
+  return static_cast<ResourceId>(given_.size() - 1);
 }
 
-ClassId MaxMin::class_of(std::span<const ResourceId> resources) {
-  CHECK(!resources.empty());
-  list_.assign(resources.begin(), resources.end());
-  std::ranges::sort(list_);
+ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone) {
+  const bool has_own = alone != kNoResource;
+  CHECK(has_own || !resources.empty());
+  key_.resources.assign(resources.begin(), resources.end());
+  std::ranges::sort(key_.resources);
+  key_.alone = has_own ? resources_[given_[alone]].bytes_per_tick : 0;
   const auto [known, is_new] =
-      by_resources_.try_emplace(list_, static_cast<ClassId>(classes_.size()));
+      by_resources_.try_emplace(key_, static_cast<ClassId>(classes_.size()));
   if (!is_new) return known->second;
   Class made;
   made.first_use = static_cast<std::uint32_t>(uses_.size());
-  for (const ResourceId id : list_) {
-    CHECK(id < resources_.size());
-    if (made.use_count > 0 && uses_.back().resource == id) {
+  made.has_own = has_own;
+  for (const ResourceId id : key_.resources) {
+    CHECK(id < given_.size());
+    if (made.use_count > 0 && uses_.back().resource == given_[id]) {
       ++uses_.back().times;
     } else {
-      uses_.push_back({id, 1, 0});
+      uses_.push_back({given_[id], 1, 0});
       ++made.use_count;
     }
   }
+  if (has_own) {
+    uses_.push_back({static_cast<std::uint32_t>(resources_.size()), 1, 0});
+    ++made.use_count;
+    resources_.emplace_back().part = key_.alone;
+  }
   classes_.push_back(made);
+  rates_.push_back(0);
+  flows_.push_back(0);
+  states_.push_back(State::settled);
   return known->second;
 }
 
 void MaxMin::change(ClassId id, int by) {
   Class& one = classes_[id];
-  CHECK(by > 0 || one.flows > 0);
-  if (one.flows == 0) join(id);
-  one.flows += static_cast<std::uint32_t>(by);
-  if (one.flows == 0) leave(id);
+  std::uint32_t& flows = flows_[id];
+  CHECK(by > 0 || flows > 0);
+  if (flows == 0) join(id);
+  flows += static_cast<std::uint32_t>(by);
+  if (one.has_own) {
+    Resource& own = resources_[uses(one).back().resource];
+    own.bytes_per_tick = own.part * flows;
+  }
+  if (flows == 0) leave(id);
   if (!one.is_touched) touched_.push_back(id);
   one.is_touched = true;
 }
@@ -69,7 +84,7 @@ void MaxMin::join(ClassId id) {
   for (std::uint32_t use = one.first_use; use < one.first_use + one.use_count; ++use) {
     std::vector<User>& users = resources_[uses_[use].resource].users;
     uses_[use].position = static_cast<std::uint32_t>(users.size());
-    users.push_back({id, use});
+    users.push_back({id, use, static_cast<double>(uses_[use].times)});
   }
 }
 
@@ -83,7 +98,7 @@ void MaxMin::leave(ClassId id) {
 }
 
 std::span<const ClassId> MaxMin::solve() {
-  for (const ClassId id : open_) classes_[id].is_open = false;
+  for (const ClassId id : open_) states_[id] = State::settled;
   for (const ResourceId id : concerned_) resources_[id].is_concerned = false;
   open_.clear();
   concerned_.clear();
@@ -101,8 +116,8 @@ void MaxMin::open_changed() {
     Class& one = classes_[id];
     one.is_touched = false;
     // As many end as begin: nothing changes for anybody.
-    if (one.flows == one.solved_flows) continue;
-    one.solved_flows = one.flows;
+    if (flows_[id] == one.solved_flows) continue;
+    one.solved_flows = flows_[id];
     open(id);
   }
   touched_.clear();
@@ -118,13 +133,12 @@ void MaxMin::open_changed() {
 
 /// Notes a class, if it has flows, to be solved for, and its resources.
 void MaxMin::open(ClassId id) {
-  Class& one = classes_[id];
-  if (one.is_open) return;
-  if (one.flows > 0) {
-    one.is_open = true;
+  if (states_[id] != State::settled) return;
+  if (flows_[id] > 0) {
+    states_[id] = State::open;
     open_.push_back(id);
   }
-  for (const Use& use : uses(one)) {
+  for (const Use& use : uses(classes_[id])) {
     Resource& resource = resources_[use.resource];
     if (resource.is_concerned) continue;
     resource.is_concerned = true;
@@ -134,22 +148,23 @@ void MaxMin::open(ClassId id) {
 
 /// What classes that are not open take of the resources concerned is not to be had.
 void MaxMin::set_aside_settled() {
-  for (const ClassId id : open_) classes_[id].has_rate = false;
+  for (const ClassId id : open_) states_[id] = State::open;
   for (const ResourceId id : concerned_) {
     Resource& resource = resources_[id];
-    resource.left = resource.bytes_per_tick;
-    resource.weight = 0;
-    resource.level = std::numeric_limits<double>::infinity();
+    double left = resource.bytes_per_tick;
+    double open_weight = 0;
+    std::size_t settled = 0;
     for (const User& user : resource.users) {
-      const Class& one = classes_[user.id];
-      const std::uint64_t weight = std::uint64_t{one.flows} * uses_[user.use].times;
-      if (one.is_open) {
-        resource.weight += weight;
-      } else {
-        resource.left -= static_cast<double>(weight) * one.rate;
-      }
+      const double weight = flows_[user.id] * user.times;
+      const bool is_settled = states_[user.id] == State::settled;
+      settled += is_settled ? 1 : 0;
+      open_weight += is_settled ? 0 : weight;
+      left -= is_settled ? weight * rates_[user.id] : 0;
     }
-    resource.left = std::max(resource.left, 0.0);
+    resource.left = std::max(left, 0.0);
+    resource.weight = open_weight;
+    resource.has_settled = settled > 0;
+    resource.level = std::numeric_limits<double>::infinity();
     work_ += static_cast<std::int64_t>(resource.users.size());
   }
 }
@@ -161,9 +176,7 @@ void MaxMin::fill() {
   const auto is_above = [](const Level& a, const Level& b) {
     return a.rate != b.rate ? a.rate > b.rate : a.resource > b.resource;
   };
-  const auto level_of = [](const Resource& resource) {
-    return resource.left / static_cast<double>(resource.weight);
-  };
+  const auto level_of = [](const Resource& resource) { return resource.left / resource.weight; };
   set_aside_settled();
   levels_.clear();
   for (const ResourceId id : concerned_) {
@@ -184,21 +197,20 @@ void MaxMin::fill() {
     }
     resource.level = lowest.rate;
     for (const User& user : resource.users) {
-      if (classes_[user.id].is_open && !classes_[user.id].has_rate) fix(user.id, lowest);
+      if (states_[user.id] == State::open) fix(user.id, lowest);
     }
     work_ += static_cast<std::int64_t>(resource.users.size());
   }
 }
 
 void MaxMin::fix(ClassId id, const Level& level) {
-  Class& one = classes_[id];
-  one.has_rate = true;
-  one.rate = level.rate;
-  one.bottleneck = level.resource;
-  for (const Use& use : uses(one)) {
+  states_[id] = State::filled;
+  rates_[id] = level.rate;
+  classes_[id].bottleneck = level.resource;
+  for (const Use& use : uses(classes_[id])) {
     Resource& resource = resources_[use.resource];
-    const std::uint64_t weight = std::uint64_t{one.flows} * use.times;
-    resource.left -= static_cast<double>(weight) * level.rate;
+    const double weight = flows_[id] * static_cast<double>(use.times);
+    resource.left -= weight * level.rate;
     resource.weight -= weight;
   }
 }
@@ -211,15 +223,18 @@ bool MaxMin::open_unsettled() {
   for (std::size_t i = 0; i < concerned; ++i) {
     const ResourceId id = concerned_[i];
     const Resource& resource = resources_[id];
+    if (!resource.has_settled) continue;
     double fastest = 0;
-    for (const User& user : resource.users) fastest = std::max(fastest, classes_[user.id].rate);
+    for (const User& user : resource.users) fastest = std::max(fastest, rates_[user.id]);
     const bool is_full = resource.left <= resource.bytes_per_tick * kRounding;
     const double minimum = is_full ? fastest * (1 - kRounding) : fastest * 2;
     const double maximum = resource.level * (1 + kRounding);
     for (const User& user : resource.users) {
-      const Class& one = classes_[user.id];
-      if (one.is_open) continue;
-      if (one.rate > maximum || (one.bottleneck == id && one.rate < minimum)) open(user.id);
+      if (states_[user.id] != State::settled) continue;
+      const double rate = rates_[user.id];
+      const bool is_unsettled =
+          rate > maximum || (rate < minimum && classes_[user.id].bottleneck == id);
+      if (is_unsettled) open(user.id);
     }
     work_ += static_cast<std::int64_t>(resource.users.size());
   }

@@ -25,17 +25,18 @@ class MaxMin {
   ResourceId add_resource(double bytes_per_tick);
 
   /// The class of flows over these resources, in whatever order; one listed k times carries the
-  /// bytes k times. \pre not empty.
-  ClassId class_of(std::span<const ResourceId> resources);
+  /// bytes k times. `alone`: one that no other flow of any class uses at the same time, or
+  /// kNoResource; flows are of one class when the capacities of these are equal. \pre there is one.
+  ClassId class_of(std::span<const ResourceId> resources, ResourceId alone = kNoResource);
   std::size_t classes() const { return classes_.size(); }
 
   /// A flow of the class begins to move, or ends.
   void add(ClassId id) { change(id, 1); }
   void remove(ClassId id) { change(id, -1); }
-  std::uint32_t flows(ClassId id) const { return classes_[id].flows; }
+  std::uint32_t flows(ClassId id) const { return flows_[id]; }
 
   /// Bytes per tick of each flow of the class, as of the last `solve`.
-  double rate(ClassId id) const { return classes_[id].rate; }
+  double rate(ClassId id) const { return rates_[id]; }
 
   /// Makes rates agree with the flows there are. The classes with flows whose rates may have
   /// changed, valid until the next call; in an order that depends on the calls before only.
@@ -53,32 +54,41 @@ class MaxMin {
   struct Class {
     std::uint32_t first_use = 0;
     std::uint32_t use_count = 0;
-    std::uint32_t flows = 0;
     std::uint32_t solved_flows = 0;  ///< those the rate was found for
     bool is_touched = false;         ///< listed in touched_
-    bool is_open = false;            ///< listed in open_
-    bool has_rate = false;           ///< in the filling under way
-    double rate = 0;
-    ResourceId bottleneck = 0;  ///< where the rate was found
+    bool has_own = false;            ///< its last use is a resource of its own, one part per flow
+    ResourceId bottleneck = 0;       ///< where the rate was found
   };
+  /// `open` classes are listed in open_; the filling under way has found the rates of those that
+  /// are `filled`.
+  enum class State : std::uint8_t { settled, open, filled };
   struct User {
     ClassId id = 0;
     std::uint32_t use = 0;
+    double times = 0;
   };
   struct Resource {
     double bytes_per_tick = 0;
+    double part = 0;            ///< of a class's own: what each flow has alone
     std::vector<User> users;    ///< classes with flows
     bool is_concerned = false;  ///< listed in concerned_
+    bool has_settled = false;   ///< among the users
     double left = 0;            ///< bytes per tick not given to flows yet
-    std::uint64_t weight = 0;   ///< how often flows without a rate use it
+    double weight = 0;          ///< how often flows without a rate use it: a whole number
     double level = 0;           ///< what it gave to open classes that have it as bottleneck
   };
   struct Level {
     double rate = 0;
     ResourceId resource = 0;
   };
-  struct ListHash {
-    std::size_t operator()(const std::vector<ResourceId>& list) const;
+  /// Resources in order, and the capacity of the one that a flow has alone, or 0.
+  struct Key {
+    std::vector<ResourceId> resources;
+    double alone = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
   };
 
   std::span<Use> uses(const Class& one) { return {uses_.data() + one.first_use, one.use_count}; }
@@ -92,11 +102,16 @@ class MaxMin {
   void fix(ClassId id, const Level& level);
   bool open_unsettled();
 
-  std::vector<Resource> resources_;
+  std::vector<Resource> resources_;   ///< and those of classes
+  std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
   std::vector<Class> classes_;
+  // By class: what solving looks at again and again.
+  std::vector<double> rates_;
+  std::vector<std::uint32_t> flows_;
+  std::vector<State> states_;
   std::vector<Use> uses_;  ///< of all classes
-  std::unordered_map<std::vector<ResourceId>, ClassId, ListHash> by_resources_;
-  std::vector<ResourceId> list_;       ///< scratch of class_of
+  std::unordered_map<Key, ClassId, KeyHash> by_resources_;
+  Key key_;                            ///< scratch of class_of
   std::vector<ClassId> touched_;       ///< their flows changed since the last solve
   std::vector<ClassId> open_;          ///< classes the latest solve found rates for
   std::vector<ResourceId> concerned_;  ///< resources where rates changed

@@ -220,26 +220,29 @@ ResourceId SimGridEngine::add_resource(double bytes_per_tick) {
   return static_cast<ResourceId>(impl.used++);
 }
 
-void SimGridEngine::start(std::span<const ResourceId> resources, Ticks latency, double bytes,
-                          FlowToken token) {
+void SimGridEngine::start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
+                          double bytes, FlowToken token) {
   Impl& impl = *impl_;
   std::vector<SimGridLink*>& links = impl.routes->links;
   links.clear();
   std::uint64_t payload = 0;
   std::uint32_t private_link = kNoPrivateLink;
-  if (bytes > 0 && !resources.empty()) {
+  const bool has_alone = alone != kNoResource;
+  if (bytes > 0 && (has_alone || !resources.empty())) {
     // When a flow's latency is over, SimGrid 3.32 looks for the links whose shares change beginning
     // at the flow's first link, and looks no further if that link is already known to change: the
     // flow's other links are then shared without it, beyond their capacity. A first link that no
     // other flow has is never known already. A flow of one link has no others.
-    if (latency.value > 0 && resources.size() > 1) {
+    if (latency.value > 0 && resources.size() + (has_alone ? 1 : 0) > 1) {
       private_link = impl.take_private_link();
       links.push_back(impl.private_links[private_link]);
     }
-    for (const ResourceId resource : resources) {
+    const auto add = [&](ResourceId resource) {
       CHECK(resource < impl.used);
       links.push_back(impl.link_impls[resource]);
-    }
+    };
+    std::ranges::for_each(resources, add);
+    if (has_alone) add(alone);
     payload = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(bytes * impl.byte_scale)));
   }
   CHECK(latency.value > 0 || payload > 0);

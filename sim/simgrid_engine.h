@@ -33,7 +33,8 @@ class SimGridEngine final : public FlowEngine {
   std::string_view name() const override { return "simgrid"; }
   void begin(const Expectation& expected) override;
   ResourceId add_resource(double bytes_per_tick) override;
-  void start(std::span<const ResourceId> resources, Ticks latency, double bytes,
+  using FlowEngine::start;
+  void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
              FlowToken token) override;
   Ticks now() const override;
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;

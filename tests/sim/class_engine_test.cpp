@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -65,11 +66,20 @@ TEST(MaxMin, EveryClassHasABottleneckAndNoLinkIsAboveItsCapacity) {
       capacities.push_back(std::uniform_real_distribution<double>(1, 100)(random));
       max_min.add_resource(capacities.back());
     }
+    // What each flow of a class has alone, if anything.
+    const std::vector<double> own = {0.5, 5, 20};
+    for (const double capacity : own) max_min.add_resource(capacity);
     std::vector<std::vector<ResourceId>> routes;
+    std::vector<double> most;  // by class: for a flow
     for (int i = 0; i < 40; ++i) {
       std::vector<ResourceId> route(1 + random() % 4);
       for (ResourceId& id : route) id = static_cast<ResourceId>(random() % capacities.size());
-      if (max_min.class_of(route) == routes.size()) routes.push_back(route);
+      const std::size_t alone = random() % (own.size() + 1);
+      const bool has_own = alone < own.size();
+      const auto own_id = static_cast<ResourceId>(capacities.size() + alone);
+      if (max_min.class_of(route, has_own ? own_id : kNoResource) != routes.size()) continue;
+      routes.push_back(route);
+      most.push_back(has_own ? own[alone] : std::numeric_limits<double>::infinity());
     }
     for (int step = 0; step < 200; ++step) {
       const auto changed = static_cast<ClassId>(random() % routes.size());
@@ -90,6 +100,8 @@ TEST(MaxMin, EveryClassHasABottleneckAndNoLinkIsAboveItsCapacity) {
       for (std::size_t i = 0; i < used.size(); ++i) ASSERT_LE(used[i], capacities[i] * (1 + 1e-12));
       for (ClassId id = 0; id < routes.size(); ++id) {
         if (max_min.flows(id) == 0) continue;
+        ASSERT_LE(max_min.rate(id), most[id]);
+        if (max_min.rate(id) >= most[id] * (1 - 1e-12)) continue;
         ASSERT_TRUE(
             std::ranges::any_of(routes[id],
                                 [&](ResourceId resource) {

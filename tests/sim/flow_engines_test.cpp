@@ -22,6 +22,7 @@ struct Flow {
   std::vector<ResourceId> resources;
   double latency_s = 0;
   double bytes = 0;
+  ResourceId alone = kNoResource;
 };
 
 /// Starts all flows at date 0 and answers when each ends, ticks being seconds. The engine is told
@@ -33,6 +34,7 @@ std::vector<double> end_times(FlowEngine& engine, const std::vector<double>& cap
     expected->largest_bytes = std::max(expected->largest_bytes, flow.bytes);
     double alone_s = flow.latency_s;
     for (const ResourceId id : flow.resources) alone_s += flow.bytes / capacities[id];
+    if (flow.alone != kNoResource) alone_s += flow.bytes / capacities[flow.alone];
     expected->time = expected->time + Ticks{alone_s * expectation};
   }
   std::vector<double> ends(flows.size(), -1);
@@ -40,7 +42,8 @@ std::vector<double> end_times(FlowEngine& engine, const std::vector<double>& cap
     engine.begin(*expected);
     for (const double capacity : capacities) engine.add_resource(capacity);
     for (FlowToken i = 0; i < flows.size(); ++i) {
-      engine.start(flows[i].resources, Ticks{flows[i].latency_s}, flows[i].bytes, i);
+      const Flow& flow = flows[i];
+      engine.start(flow.resources, flow.alone, Ticks{flow.latency_s}, flow.bytes, i);
     }
     expected = engine.run([&](FlowToken flow) { ends[flow] = engine.now().value; });
   }
@@ -130,6 +133,16 @@ TEST_P(FlowEngines, AResourceListedTwiceCarriesTheBytesTwice) {
   // Rates are equal: 2x + x = 10. Flow 1 ends at 10 / (10/3) = 3; flow 0 then has 20 - 10 left at
   // 5/s: 3 + 2 = 5.
   expect_times(times({10}, {{{0, 0}, 0, 20}, {{0}, 0, 10}}), {5, 3});
+}
+
+TEST_P(FlowEngines, WhatFlowsHaveAloneLimitsEachOfThem) {
+  // Three flows over a link of 10/s, each with something of its own: two of 2/s, one of 20/s. The
+  // two get 2/s each, the third what is left, 6/s: it ends at 12 / 6 = 2. Nothing else limits the
+  // two then, which go on at 2/s.
+  const std::vector<Flow> flows = {{{0}, 0, 8, 1}, {{0}, 0, 8, 2}, {{0}, 0, 12, 3}, {{}, 0, 5, 4}};
+  expect_times(times({10, 2, 2, 20, 2.5}, flows), {4, 4, 2, 2});
+  // A link of 3/s is less than both: 1.5/s for either.
+  expect_times(times({3, 2, 2}, {{{0}, 0, 6, 1}, {{0}, 0, 6, 2}}), {4, 4});
 }
 
 TEST_P(FlowEngines, FractionsOfBytesCount) {
