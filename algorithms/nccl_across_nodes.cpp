@@ -81,7 +81,7 @@ class AcrossNodes {
   /// The ranks of a node, the head first.
   static std::vector<int> around(const std::vector<int>& ranks, int head) {
     std::vector<int> order = ranks;
-    std::ranges::rotate(order, order.begin() + head);
+    std::rotate(order.begin(), order.begin() + head, order.end());  // clang 14 lacks ranges::rotate
     return order;
   }
 

@@ -244,7 +244,9 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
 /// flows at the same time. Each port carries its share once, however many operands or copies there
 /// are.
 void Dispatcher::begin_in_switch(OpId id, const Op& op) {
-  const auto [node, costs] = machine_.switch_of(op);
+  const SwitchUse use = machine_.switch_of(op);
+  const NodeId node = use.node;
+  const SwitchOps* const costs = use.costs;
   const bool is_slice = blocks_.ops_are_slices();
   const double wire = is_slice ? costs->wire_of_slice(bytes_of(op)) : costs->wire_of(bytes_of(op));
   const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(bytes_of(op));
