@@ -18,6 +18,8 @@
 namespace espalier {
 namespace {
 
+using testing::HasSubstr;
+
 Topology read(const std::string& text, const Topology* as = nullptr) {
   const Format* format = recognise(text);
   if (format == nullptr || format->name != "smi-topology") {
@@ -66,7 +68,7 @@ TEST(SmiTopology, HasNvlinksSwitchesAndSockets) {
   EXPECT_EQ(above(machine, "nic_mlx5_0"), "pcie0");
   EXPECT_EQ(above(machine, "gpu2"), "cpu1");
   EXPECT_EQ(machine.node(*machine.find("gpu3")).numa, 1);
-  EXPECT_THAT(machine.notes, testing::Contains(testing::HasSubstr("taken for v100")));
+  EXPECT_THAT(machine.notes, testing::Contains(HasSubstr("taken for v100")));
   const Topology p3 = load_topology("p3.8xlarge");
   EXPECT_EQ(read(kSquare, &p3).node(0).model, p3.node(p3.gpus()[0]).model);
 }
@@ -92,14 +94,80 @@ TEST(SmiTopology, ReadsRocmTables) {
   EXPECT_EQ(links_between(machine, "gpu0", "gpu1"), 1);
 }
 
+/// Cards are called after their drivers, buses and ports, or as an administrator likes.
+TEST(SmiTopology, CardsHaveNamesOfAllKinds) {
+  const Topology machine = read(
+      "\tGPU0\tGPU1\trdmap79s0\troceP1p1s0\tib0\tmlx5_bond_0\tCPU Affinity\tNUMA Affinity\n"
+      "GPU0\t X \tNV18\tPIX\tNODE\tSYS\tSYS\t0-31,64-95\t0\t\tN/A\n"
+      "GPU1\tNV18\t X \tSYS\tSYS\tPIX\tNODE\t32-63\t1\t\tN/A\n"
+      "rdmap79s0\tPIX\tSYS\t X \tNODE\tSYS\tSYS\n"
+      "roceP1p1s0\tNODE\tSYS\tNODE\t X \tSYS\tSYS\n"
+      "ib0\tSYS\tPIX\tSYS\tSYS\t X \tNODE\n"
+      "mlx5_bond_0\tSYS\tNODE\tSYS\tSYS\tNODE\t X \n");
+  EXPECT_EQ(above(machine, "nic_rdmap79s0"), "pcie0");
+  EXPECT_EQ(above(machine, "gpu0"), "pcie0");
+  EXPECT_EQ(above(machine, "nic_roceP1p1s0"), "cpu0");
+  EXPECT_EQ(above(machine, "nic_ib0"), "pcie1");
+  EXPECT_EQ(above(machine, "gpu1"), "pcie1");
+  EXPECT_EQ(machine.node(*machine.find("nic_mlx5_bond_0")).numa, 1);
+}
+
+/// mx-smi has the NUMA node first.
+TEST(SmiTopology, ReadsTablesOfMxSmi) {
+  const Topology machine = read(
+      "        GPU0    GPU1    GPU2    Node Affinity  CPU Affinity\n"
+      "GPU0    X       MX      SYS     0              0-31,64-95\n"
+      "GPU1    MX      X       SYS     0              0-31,64-95\n"
+      "GPU2    SYS     SYS     X       1              32-63,96-127\n");
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu1"), 1);
+  EXPECT_EQ(machine.node(*machine.find("gpu1")).numa, 0);
+  EXPECT_EQ(machine.node(*machine.find("gpu2")).numa, 1);
+}
+
+/// Words of any length: a regular expression would need a stack as deep.
+TEST(SmiTopology, LongWordsAreNothingSpecial) {
+  const std::string ones(400'000, '1');
+  EXPECT_THAT(errors("GPU0 GPU1\nGPU" + ones + "\n"), HasSubstr("GPU0 is in the header, but"));
+  const std::string rocm = "Link Type between two GPUs\nGPU0 GPU1\nGPU[";
+  EXPECT_THAT(errors(rocm + "0] " + ones + "\n"), HasSubstr("no table of GPUs was found"));
+  EXPECT_THAT(errors(rocm + ones + "] Numa Node: " + ones), HasSubstr("no table of GPUs was"));
+  std::string glued = "GPU0 GPU1\n";
+  for (int i = 0; i < 100'000; ++i) glued += "GPU0NV1";
+  EXPECT_THAT(errors(glued), HasSubstr("topo.txt:2: error: GPU0: 'GPU0' is no way between"));
+}
+
+TEST(SmiTopology, SaysWhatIsWrongInAHeader) {
+  EXPECT_EQ(errors("\tGPU0\tGPU1\tGPU1\tCPU Affinity\n"),
+            "topo.txt:1: error: GPU1 is in the header twice");
+  EXPECT_EQ(errors("\tGPU0\tGPU1\ta:b\tCPU Affinity\n"),
+            "topo.txt:1: error: 'a:b' in the header is no name of a device");
+  EXPECT_EQ(errors("GPU0\tX\tNV1\n"), "error: not known as a table");
+}
+
 TEST(SmiTopology, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(
       errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\nGPU1\tNV1\tX\n"),
       "topo.txt:3: error: GPU0 and GPU1 reach each other in different ways, here and on line 2");
   EXPECT_EQ(errors("\tGPU0\tGPU1\nGPU0\tX\tNVL\nGPU1\tNV1\n"),
             "topo.txt:2: error: GPU0: 'NVL' is no way between two devices\n"
-            "topo.txt:3: error: GPU1 has 1 cells, but there are 2 devices");
-  EXPECT_THAT(errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\n"), testing::HasSubstr("GPU1 is in the header"));
+            "topo.txt:3: error: GPU1 has 1 cell, but there are 2 devices");
+  EXPECT_THAT(errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\n"), HasSubstr("GPU1 is in the header"));
+}
+
+TEST(SmiTopology, MoreCellsThanDevicesAreAnError) {
+  EXPECT_EQ(errors("\tGPU0\tGPU1\nGPU0\tX\tNV2\tSYS\t0-31\t0\nGPU1\tNV2\tX\tSYS\t0-31\t0\n"),
+            "topo.txt:2: error: GPU0 has more cells than the header has devices, 2\n"
+            "topo.txt:3: error: GPU1 has more cells than the header has devices, 2");
+}
+
+TEST(SmiTopology, TheFirstOfSeveralTablesCounts) {
+  const std::string legend = "\nLegend:\n\n  X    = Self\n\nnode2:\n";
+  const Topology machine = read("\nnode1:\n" + std::string(kSquare) + legend +
+                                "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n" + legend +
+                                "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n");
+  EXPECT_EQ(machine.gpus().size(), 4U);
+  EXPECT_EQ(machine.notes.front(),
+            "there are 3 tables of GPUs, on lines 3 and 18, ...; that on line 3 counts");
 }
 
 TEST(SmiTopology, PublicTextsAreReadAsExpected) {
