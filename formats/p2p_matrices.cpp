@@ -11,8 +11,8 @@
 namespace espalier {
 namespace {
 
-constexpr std::size_t kMaxGpus = 256;
 constexpr std::size_t kMaxMatrices = 1000;
+constexpr std::size_t kLongestTitle = 200;
 constexpr double kLargest = 1e5;  ///< GB/s or us
 
 using Words = std::vector<std::string_view>;
@@ -25,9 +25,26 @@ bool contains(std::string_view text, std::string_view part) {
 std::size_t columns_of(const Words& words, std::size_t first) {
   if (words.size() <= first) return 0;
   for (std::size_t i = first; i < words.size(); ++i) {
-    if (!parse_whole(words[i], 0, kMaxGpus)) return 0;
+    if (!parse_whole(words[i], 0, kMostP2pGpus)) return 0;
   }
   return words.size() - first;
+}
+
+/// Whether one of nvbandwidth's tests measures pairs of GPUs: others have one row, for all GPUs or
+/// the host, whatever the title says of rows.
+bool measures_pairs(std::string_view test) {
+  constexpr std::string_view kPairs = "device_to_device_";
+  const std::size_t at = test.find(kPairs);
+  if (at == std::string_view::npos) return false;
+  const std::string_view what = test.substr(at + kPairs.size());
+  return what.starts_with("memcpy") || what.starts_with("bidirectional_memcpy") ||
+         what.starts_with("latency");
+}
+
+/// "Running device_to_device_memcpy_read_ce.": the name; empty for other lines.
+std::string_view test_of(const Words& words) {
+  if (words.size() != 2 || words[0] != "Running" || !words[1].ends_with(".")) return {};
+  return words[1].substr(0, words[1].size() - 1);
 }
 
 class Reader {
@@ -60,12 +77,16 @@ class Reader {
     const std::size_t columns = has_corner ? columns_of(words, 1) : columns_of(words, 0);
     if (is_titled && columns > 0) {
       begin(words, has_corner, columns);
-    } else if (contains(line, "Matrix") || contains(line, "bandwidth (GB/s)")) {
-      title_ = std::string(line.substr(0, 200));
+    } else if (contains(line, "Matrix")) {
+      title_ = std::string(line.substr(0, kLongestTitle));
+      test_.clear();
+    } else if (contains(line, "(column)")) {
+      title_ = std::string(line.substr(0, kLongestTitle));
     } else if (line.starts_with("Device")) {
       read_device(line, words);
-    } else if (!words.empty() && words[0] == "Running") {
-      running_ = std::string(line.substr(0, 200));
+    } else if (const std::string_view test = test_of(words); !test.empty()) {
+      test_ = std::string(test.substr(0, kLongestTitle));
+      title_.clear();
     }
   }
 
@@ -73,9 +94,10 @@ class Reader {
   /// "Device 0: NVIDIA H100 80GB HBM3 (00000000:4e:00)" of nvbandwidth.
   void read_device(std::string_view line, const Words& words) {
     if (line.starts_with("Device=") && words.size() == 5) {
-      const auto a = parse_whole(words[0].substr(7), 0, kMaxGpus);
-      const auto b = words[4].starts_with("Device=") ? parse_whole(words[4].substr(7), 0, kMaxGpus)
-                                                     : std::nullopt;
+      const auto a = parse_whole(words[0].substr(7), 0, kMostP2pGpus);
+      const auto b = words[4].starts_with("Device=")
+                         ? parse_whole(words[4].substr(7), 0, kMostP2pGpus)
+                         : std::nullopt;
       if (a && b && (words[1] == "CAN" || words[1] == "CANNOT")) {
         read_.maps[{static_cast<int>(*a), static_cast<int>(*b)}] = words[1] == "CAN";
       }
@@ -84,7 +106,7 @@ class Reader {
     if (words.size() < 3) return;
     std::string_view number = words[1];
     if (number.ends_with(",") || number.ends_with(":")) number.remove_suffix(1);
-    const auto device = parse_whole(number, 0, kMaxGpus);
+    const auto device = parse_whole(number, 0, kMostP2pGpus);
     if (!device) return;
     const auto begin = static_cast<std::size_t>(words[2].data() - line.data());
     std::string_view name = line.substr(begin);
@@ -93,39 +115,29 @@ class Reader {
   }
 
   void begin(const Words& words, bool has_corner, std::size_t columns) {
-    if (columns > kMaxGpus || read_.matrices.size() >= kMaxMatrices) {
-      problem(line_, fmt::format("more than {} GPUs or {} tables", kMaxGpus, kMaxMatrices));
+    if (columns > kMostP2pGpus || read_.matrices.size() >= kMaxMatrices) {
+      problem(line_, fmt::format("more than {} GPUs or {} tables", kMostP2pGpus, kMaxMatrices));
       throw Error(ErrorKind::input, problems_.all());
     }
+    auto matrix = matrix_titled(title_, test_);
+    // The latency test prints the times of the CPU below those of GPUs, under one title.
+    if (!matrix || (has_corner && words[0] == "CPU")) return title_.clear();
+    matrix_ = std::move(*matrix);
+    matrix_.line = line_;
     for (std::size_t i = 0; i < columns; ++i) {
       const std::string_view word = words[i + (has_corner ? 1 : 0)];
-      if (parse_whole(word, 0, kMaxGpus) == static_cast<std::int64_t>(i)) continue;
+      if (parse_whole(word, 0, kMostP2pGpus) == static_cast<std::int64_t>(i)) continue;
       problem(line_, fmt::format("column {} is numbered {}", i, quote(word)));
       break;
     }
-    matrix_ = {};
-    matrix_.title = title_;
-    matrix_.line = line_;
-    const std::string all = running_ + " " + title_;
-    if (contains(title_, "Latency") || contains(title_, "(us)")) {
-      matrix_.what = P2pMatrix::What::latency;
-    } else if (contains(title_, "Connectivity")) {
-      matrix_.what = P2pMatrix::What::connectivity;
-    }
-    matrix_.both_directions = contains(title_, "Bidirectional") || contains(title_, "<->");
-    matrix_.by_peer_access = !contains(title_, "P2P=Disabled");
-    matrix_.is_read = contains(title_, "Reads") || contains(all, "memcpy_read");
-    // Rows of nvbandwidth that are no GPUs, and CPU times of the latency test.
-    is_of_pairs_ = !(has_corner && words[0] == "CPU") && !contains(title_, "CPU(row)") &&
-                   !contains(title_, "Host") && !contains(title_, "NUMA");
     columns_ = columns;
   }
 
   /// Whether the line is a row; what is none ends the matrix.
   bool read_row(const Words& words) {
-    const auto row = words.empty() ? std::nullopt : parse_whole(words[0], 0, kMaxGpus);
+    const auto row = words.empty() ? std::nullopt : parse_whole(words[0], 0, kMostP2pGpus);
     const std::size_t at = matrix_.cells.size();
-    if (!row || (is_of_pairs_ && at == columns_)) {
+    if (!row || at == columns_) {
       finish();
       return false;
     }
@@ -142,10 +154,8 @@ class Reader {
     for (std::size_t i = 0; i < std::min(columns_, words.size() - 1); ++i) {
       const std::string_view word = words[i + 1];
       if (word == "N/A") continue;
-      const auto figure = parse_figure(word);
-      if (figure && figure->value >= 0 && figure->value <= kLargest) {
-        cells[i] = figure->value;
-      } else {
+      cells[i] = parse_p2p_rate(word);
+      if (!cells[i]) {
         problem(line_, fmt::format("row {}, column {} of {}: {} is no rate", at, i,
                                    quote(matrix_.title), quote(word)));
       }
@@ -156,16 +166,13 @@ class Reader {
 
   void finish() {
     if (columns_ == 0) return;
-    if (is_of_pairs_) {
-      if (matrix_.cells.size() < columns_) {
-        problem(matrix_.line, fmt::format("{} has {} columns: row {} is missing",
-                                          quote(matrix_.title), columns_, matrix_.cells.size()));
-      }
-      read_.matrices.push_back(std::move(matrix_));
+    if (matrix_.cells.size() < columns_) {
+      problem(matrix_.line, fmt::format("{} has {} columns: row {} is missing",
+                                        quote(matrix_.title), columns_, matrix_.cells.size()));
     }
+    read_.matrices.push_back(std::move(matrix_));
     matrix_ = {};
     columns_ = 0;
-    // The latency test prints two tables below one title.
   }
 
   std::string_view text_;
@@ -174,12 +181,42 @@ class Reader {
   P2pText read_;
   P2pMatrix matrix_;         ///< at hand
   std::size_t columns_ = 0;  ///< of it; 0: there is none
-  bool is_of_pairs_ = true;
-  std::string title_, running_;
+  std::string title_;
+  std::string test_;  ///< of nvbandwidth; empty: none was named
   int line_ = 0;
 };
 
 }  // namespace
+
+std::optional<P2pMatrix> matrix_titled(const std::string& title, std::string_view test) {
+  const bool is_of_pairs = !test.empty() ? measures_pairs(test)
+                           : contains(title, "(column)")
+                               ? contains(title, "GPU(row)") && contains(title, "GPU(column)")
+                               : contains(title, "Matrix");
+  for (const std::string_view part : {" Read1 ", " Read2 ", " Write1 ", " Write2 "}) {
+    if (contains(title, part)) return std::nullopt;
+  }
+  if (!is_of_pairs) return std::nullopt;
+  P2pMatrix matrix;
+  matrix.title = title;
+  if (contains(title, "Latency") || contains(title, "(us)") || contains(title, "(ns)")) {
+    matrix.what = P2pMatrix::What::latency;
+  } else if (contains(title, "Connectivity")) {
+    matrix.what = P2pMatrix::What::connectivity;
+  }
+  // Old versions of nvbandwidth have an arrow one way above sums of both.
+  matrix.both_directions =
+      contains(title, "Bidirectional") || contains(title, "<->") || contains(test, "bidirectional");
+  matrix.by_peer_access = !contains(title, "P2P=Disabled");
+  matrix.is_read = contains(title, "Reads") || contains(test, "memcpy_read");
+  return matrix;
+}
+
+std::optional<double> parse_p2p_rate(std::string_view word) {
+  const auto figure = parse_figure(word);
+  if (!figure || figure->value < 0 || figure->value > kLargest) return std::nullopt;
+  return figure->value;
+}
 
 P2pText read_p2p_text(std::string_view text, const std::string& file, DiagnosticList& problems) {
   return Reader(text, file, problems).read();

@@ -144,6 +144,16 @@ P2pRates rates_of(const P2pText& text, const MachineText& given) {
   return rates;
 }
 
+bool is_json(std::string_view text) { return trim(text.substr(0, 4096)).starts_with('{'); }
+
+P2pText read_text(const MachineText& given) {
+  if (is_json(given.text)) return read_p2p_json(given.text, given.file);
+  DiagnosticList problems;
+  P2pText text = read_p2p_text(given.text, given.file, problems);
+  problems.throw_if_any();
+  return text;
+}
+
 Topology read(const MachineText& given) {
   if (given.text.size() > kMaxBytes) {
     throw Error(ErrorKind::input,
@@ -153,9 +163,7 @@ Topology read(const MachineText& given) {
                   "",
                   {given.file, 0, 0}}});
   }
-  DiagnosticList problems;
-  const P2pText text = read_p2p_text(given.text, given.file, problems);
-  problems.throw_if_any();
+  const P2pText text = read_text(given);
   const P2pRates rates = rates_of(text, given);
   Topology machine;
   if (given.as == nullptr) {
@@ -183,8 +191,8 @@ Topology read(const MachineText& given) {
 
 bool looks_like_rates(std::string_view text) {
   const std::string_view head = text.substr(0, std::min<std::size_t>(text.size(), 200'000));
-  for (const std::string_view mark : {"Bandwidth Matrix (GB/s)", "Matrix (GB/s)",
-                                      "GPU(column) bandwidth (GB/s)", "P2P Connectivity Matrix"}) {
+  if (is_json(head)) return head.find("\"nvbandwidth\"") != std::string_view::npos;
+  for (const std::string_view mark : {"Matrix (GB/s)", "GPU(column)", "P2P Connectivity Matrix"}) {
     if (head.find(mark) != std::string_view::npos) return true;
   }
   return false;

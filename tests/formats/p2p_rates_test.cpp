@@ -157,6 +157,70 @@ TEST(P2pRates, ReadNvbandwidth) {
   EXPECT_TRUE(machine.node(*machine.find("nvswitch")).combines);
 }
 
+std::string measured(const std::string& test, const std::string& title, const std::string& rows) {
+  return "Running " + test + ".\n" + title + "\n           0         1\n" + rows + "\nSUM " + test +
+         " 1\n\n";
+}
+
+/// Most of its tests are about no pairs: they have one row, some below a title that says GPU(row).
+TEST(P2pRates, OnlyPairsOfNvbandwidthCount) {
+  const std::string pairs = " 0       N/A    390.00\n 1    390.00       N/A\n";
+  const std::string text =
+      measured("host_to_device_memcpy_ce", "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)",
+               " 0     55.36     55\n") +
+      measured("device_local_copy", "memcpy local GPU(column) bandwidth (GB/s)",
+               " 0   1251.00   1251\n") +
+      measured("all_to_one_write_ce", "memcpy CE All Gpus -> GPU(column) total bandwidth (GB/s)",
+               " 0    177.69    177.63\n") +
+      measured("one_to_all_write_sm", "memcpy SM GPU(row) -> GPU(column) bandwidth (GB/s)",
+               " 0    177.69    177.63\n") +
+      measured("device_to_device_latency_sm",
+               "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)",
+               " 0       N/A    725.25\n 1    725.25       N/A\n") +
+      measured("device_to_device_memcpy_read_ce",
+               "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)", pairs) +
+      "NOTE: The reported results may not reflect the full capabilities of the platform.\n";
+  const Topology machine = read(text);
+  EXPECT_EQ(machine.gpus().size(), 2U);
+  EXPECT_DOUBLE_EQ(link_between(machine, "gpu0", "gpu1").measured_gbps, 390);
+  EXPECT_THAT(machine.notes, Contains(HasSubstr("latencies are not taken over")));
+}
+
+/// Early versions have an arrow one way above sums of both directions, later ones the parts, too.
+TEST(P2pRates, SumsOfBothDirectionsAreHalved) {
+  const std::string sums = " 0       N/A    300.00\n 1    310.00       N/A\n";
+  const std::string parts = " 0       N/A    155.00\n 1    155.00       N/A\n";
+  const std::string test = "device_to_device_bidirectional_memcpy_read_sm";
+  for (const std::string& text :
+       {measured(test, "memcpy SM GPU(row) -> GPU(column) bandwidth (GB/s)", sums),
+        measured(test, "memcpy SM CPU(row) <-> GPU(column) Read1 bandwidth (GB/s)", parts) +
+            measured(test, "memcpy SM CPU(row) <-> GPU(column) Read2 bandwidth (GB/s)", parts) +
+            measured(test, "memcpy SM CPU(row) <-> GPU(column) Total bandwidth (GB/s)", sums)}) {
+    const Topology machine = read(text);
+    EXPECT_DOUBLE_EQ(link_between(machine, "gpu0", "gpu1").measured_gbps, 150);
+    EXPECT_THAT(machine.notes, Contains(HasSubstr("half of each is taken")));
+  }
+}
+
+/// Of a test that has the parts of a sum, the matrix has three times as many rows.
+TEST(P2pRates, ReadNvbandwidthsJson) {
+  const std::string both = R"json({"nvbandwidth": {"CUDA Runtime Version": 12080, "testcases": [
+    {"name": "device_local_copy", "status": "Passed", "sum": 1.0,
+     "bandwidth_description": "memcpy local GPU(column) bandwidth (GB/s)",
+     "bandwidth_matrix": [["1251", "1251"]]},
+    {"name": "device_to_device_memcpy_read_sm", "status": "Waived"},
+    {"name": "device_to_device_bidirectional_memcpy_read_ce", "status": "Passed",
+     "bandwidth_description": "memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)",
+     "bandwidth_matrix": [["N/A", "150"], ["150", "N/A"], ["N/A", "150"], ["150", "N/A"],
+                          ["N/A", "310"], ["300", "N/A"]]})json";
+  EXPECT_DOUBLE_EQ(link_between(read(both + "]}}"), "gpu0", "gpu1").measured_gbps, 150);
+  const std::string one = both + R"json(,
+    {"name": "device_to_device_memcpy_write_ce", "status": "Passed",
+     "bandwidth_description": "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)",
+     "bandwidth_matrix": [["N/A", "196.76"], ["196.5", "N/A"]]}]}})json";
+  EXPECT_DOUBLE_EQ(link_between(read(one), "gpu0", "gpu1").measured_gbps, 196.5);
+}
+
 TEST(P2pRates, SayWhatIsWrongAndWhere) {
   const std::string title = "Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)";
   EXPECT_EQ(errors(title + "\n D\\D 0 1 2\n 0 900 48 nan\n 1 48 900\n 3 24 24 -900\n"),
