@@ -55,12 +55,9 @@ class Reader {
                                         element_name(node), element_name(node.parent()))});
   }
 
+  /// The least that may be is as good as any where there is a problem.
   int need_whole(pugi::xml_node node, const char* name, const XmlRange& range) {
-    const double value = xml_.need_number(node, name, range).value_or(range.low);
-    if (value == static_cast<double>(static_cast<int>(value))) return static_cast<int>(value);
-    xml_.problem(node, fmt::format("'{}' of {} must be a whole number, not {}", name,
-                                   element_name(node), quote(attribute(node, name))));
-    return static_cast<int>(range.low);
+    return xml_.need_whole(node, name, range).value_or(static_cast<int>(range.low));
   }
 
   void read_graph(pugi::xml_node node) {

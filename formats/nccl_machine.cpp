@@ -79,22 +79,33 @@ class MachineMaker {
     }
   }
 
+  /// Cards with several GPUs or ports, whose way up limits these together, are switches. A GPU that
+  /// is alone on its card stands for the card.
   void add_switches() {
     pci_node_.assign(system_.pcis.size(), -1);
     std::map<int, int> of_host;
     for (std::size_t i = 0; i < system_.pcis.size(); ++i) {
       const NcclSystem::Pci& pci = system_.pcis[i];
-      const bool has_nets =
-          std::ranges::count(system_.nets, static_cast<int>(i), &NcclSystem::Net::pci) > 0;
-      if (!pci.is_switch && !has_nets) continue;
+      const auto at = static_cast<int>(i);
+      const auto nets = std::ranges::count(system_.nets, at, &NcclSystem::Net::pci);
+      const auto gpus = std::ranges::count(system_.gpus, at, &NcclSystem::Gpu::pci);
+      if (!pci.is_switch && nets == 0 && gpus < 2) continue;
       const int host = host_of(pci.cpu);
       pci_node_[i] = add_node(fmt::format("pci{}", of_host[host]++), NodeKind::pcie_switch, host,
                               numa_of(pci.cpu));
     }
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      pci_node_[static_cast<std::size_t>(system_.gpus[g].pci)] = gpus_[g];
+      NodeId& card = pci_node_[static_cast<std::size_t>(system_.gpus[g].pci)];
+      if (card < 0) {
+        card = gpus_[g];
+      } else {
+        add_link(machine_, gpus_[g], card, on_card(), 0);
+      }
     }
   }
+
+  /// What joins a card with its GPUs and ports does not limit them.
+  static LinkRate on_card() { return nccl_pcie_rate(64, 16); }
 
   void add_pcie() {
     for (std::size_t i = 0; i < system_.pcis.size(); ++i) {
@@ -115,10 +126,9 @@ class MachineMaker {
       const int host = host_of(net.cpu);
       const NodeId nic =
           add_node(fmt::format("nic{}", of_host[host]++), NodeKind::nic, host, numa_of(net.cpu));
-      // Behind a card, whose way up limits its ports together; what joins card and port does not.
       const NodeId at = net.pci < 0 ? cpus_[static_cast<std::size_t>(net.cpu)]
                                     : pci_node_[static_cast<std::size_t>(net.pci)];
-      add_link(machine_, nic, at, nccl_pcie_rate(64, 16), 0);
+      add_link(machine_, nic, at, on_card(), 0);
       add_link(machine_, nic, network, nccl_network_rate(net), 1.3);
     }
   }

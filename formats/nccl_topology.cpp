@@ -20,6 +20,9 @@ namespace {
 
 constexpr XmlRange kIds{-1, 1e6};
 constexpr XmlRange kCounts{1, 1000};
+constexpr XmlRange kWidths{0, 64};
+/// What Linux says of lanes that it does not know.
+constexpr std::string_view kUnknownWidth = "255";
 /// Mbit/s; NCCL takes 0 and less as 10 Gbit/s.
 constexpr XmlRange kSpeeds{-1, 1e9};
 
@@ -43,6 +46,7 @@ class Reader {
                    "take a dump that NCCL writes while a job runs (NCCL_TOPO_DUMP_FILE)");
     }
     xml_.problems().throw_if_any();
+    note_guesses();
     Topology machine = nccl_machine(system_, given_.file, given_.as);
     machine.notes.insert(machine.notes.begin(), notes_.begin(), notes_.end());
     const std::vector<Diagnostic> wrong = check_topology(machine);
@@ -51,9 +55,27 @@ class Reader {
   }
 
  private:
+  void note(pugi::xml_node node, const std::string& text) {
+    notes_.push_back(fmt::format("{}:{}: {}", given_.file, xml_.where(node).line, text));
+  }
   void unknown(pugi::xml_node node) {
-    notes_.push_back(fmt::format("{}:{}: {} in {} is not read", given_.file, xml_.where(node).line,
-                                 element_name(node), element_name(node.parent())));
+    note(node,
+         fmt::format("{} in {} is not read", element_name(node), element_name(node.parent())));
+  }
+
+  void note_guesses() {
+    if (unknown_speeds_ > 0) {
+      note(first_unknown_speed_,
+           fmt::format(
+               "no known speed or width of its link{}: 16 lanes of the third generation "
+               "are taken for what is not known",
+               unknown_speeds_ > 1 ? ", nor of " + counted(unknown_speeds_ - 1, "other") : ""));
+    }
+    // In files that NCCL is given, no GPU has one.
+    if (ranks_.empty()) return;
+    for (const pugi::xml_node node : without_rank_) {
+      note(node, "<gpu> has no rank, as others have; NCCL would leave it out");
+    }
   }
 
   void read_system(pugi::xml_node system) {
@@ -86,10 +108,10 @@ class Reader {
 
   void read_cpu(pugi::xml_node node) {
     NcclSystem::Cpu cpu;
-    cpu.numa = static_cast<int>(xml_.need_number(node, "numaid", kIds).value_or(0));
+    cpu.numa = xml_.need_whole(node, "numaid", kIds).value_or(0);
     cpu.arch = attribute(node, "arch");
     cpu.vendor = attribute(node, "vendor");
-    cpu.model = static_cast<int>(xml_.number(node, "modelid", {0, 1e6}, 0));
+    cpu.model = xml_.whole(node, "modelid", {0, 1e6}, 0);
     const std::string hash = attribute(node, "host_hash");
     const auto known = std::ranges::find(hashes_, hash);
     cpu.host = static_cast<int>(known - hashes_.begin());
@@ -123,7 +145,14 @@ class Reader {
     const std::string vendor = lower_case(attribute(node, "vendor"));
     if (!vendor.empty()) pci.device = vendor + ":" + lower_case(attribute(node, "device"));
     const int id = static_cast<int>(system_.pcis.size());
-    const bool has_cards = !node.child("gpu").empty() || !node.child("nic").empty();
+    const auto gpus = static_cast<std::size_t>(
+        std::ranges::distance(node.children("gpu").begin(), node.children("gpu").end()));
+    if (gpus > 1) {
+      note(node, fmt::format("the card has {}, which share its link; each has the NVLinks that it "
+                             "lists",
+                             counted(gpus, "GPU")));
+    }
+    const bool has_cards = gpus > 0 || !node.child("nic").empty();
     pci.is_switch = !node.child("pci").empty();
     system_.pcis.push_back(pci);
     for (const pugi::xml_node child : node.children()) {
@@ -156,15 +185,15 @@ class Reader {
     if (!node.child("gpu").empty() || !first->second.child("gpu").empty()) {
       xml_.problem(node, fmt::format("busid {} is given twice, first on line {}", bus_id, line));
     } else {
-      notes_.push_back(fmt::format("{}:{}: busid {} is given twice, first on line {}", given_.file,
-                                   xml_.where(node).line, bus_id, line));
+      note(node, fmt::format("busid {} is given twice, first on line {}", bus_id, line));
     }
   }
 
   /// As NCCL does: what is not known is 16 lanes of the third generation.
   void read_speed(pugi::xml_node node, NcclSystem::Pci& pci) {
     const std::string speed = attribute(node, "link_speed");
-    if (!speed.empty()) {
+    const bool has_speed = !speed.empty() && !lower_case(speed).starts_with("unknown");
+    if (has_speed) {
       const auto gtps = parse_number(speed.substr(0, speed.find(' ')));
       if (gtps && *gtps > 0 && *gtps <= 256) {
         pci.lane_gtps = *gtps;
@@ -174,28 +203,37 @@ class Reader {
                                        quote(speed)));
       }
     }
-    const double width = xml_.number(node, "link_width", {0, 64}, 0);
-    if (width > 0) pci.width = static_cast<int>(width);
+    const int width = attribute(node, "link_width") == kUnknownWidth
+                          ? 0
+                          : xml_.whole(node, "link_width", kWidths, 0);
+    if (width > 0) pci.width = width;
+    if ((!has_speed || width == 0) && unknown_speeds_++ == 0) first_unknown_speed_ = node;
+  }
+
+  void check_rank(pugi::xml_node node) {
+    const int rank = xml_.whole(node, "rank", kIds, -1);
+    if (rank < 0) {
+      without_rank_.push_back(node);
+    } else if (!ranks_.insert(rank).second) {
+      xml_.problem(node, fmt::format("rank {} is given twice", rank));
+    }
   }
 
   void read_gpu(pugi::xml_node node, int pci) {
     NcclSystem::Gpu gpu;
     gpu.pci = pci;
-    gpu.dev = static_cast<int>(xml_.need_number(node, "dev", kIds).value_or(0));
+    gpu.dev = xml_.need_whole(node, "dev", kIds).value_or(0);
     gpu.gcn = attribute(node, "gcn");
     gpu.device = system_.pcis[static_cast<std::size_t>(pci)].device;
-    gpu.sm = static_cast<int>(xml_.number(node, "sm", {0, 10000}, 0));
-    const double rank = xml_.number(node, "rank", kIds, -1);
-    if (rank >= 0 && !ranks_.insert(static_cast<int>(rank)).second) {
-      xml_.problem(node, fmt::format("rank {} is given twice", rank));
-    }
+    gpu.sm = xml_.whole(node, "sm", {0, 10000}, 0);
+    check_rank(node);
     for (const pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
       if (name == "nvlink" || name == "xgmi") {
         read_link(child, system_.pcis[static_cast<std::size_t>(pci)].bus_id, gpu);
       } else if (name == "c2c") {
-        const double count = xml_.number(child, "count", kCounts, 1);
+        const int count = xml_.whole(child, "count", kCounts, 1);
         gpu.c2c_gbps += count * xml_.need_number(child, "bw", {1, 1e8}).value_or(0) / 1000;
       } else {
         unknown(child);
@@ -207,7 +245,7 @@ class Reader {
 
   void read_link(pugi::xml_node node, const std::string& own, NcclSystem::Gpu& gpu) {
     const std::string target = lower_case(xml_.need(node, "target").value_or(""));
-    const auto count = xml_.need_number(node, "count", kCounts);
+    const auto count = xml_.need_whole(node, "count", kCounts);
     const std::string target_class = lower_case(attribute(node, "tclass"));
     if (!target.empty() && target.find(':') == std::string::npos) {
       xml_.problem(node,
@@ -218,11 +256,10 @@ class Reader {
     }
     if (!count || target.empty()) return;
     if (target == own) {
-      notes_.push_back(fmt::format("{}:{}: the link leads to its own GPU, {}, and is left out",
-                                   given_.file, xml_.where(node).line, own));
+      note(node, fmt::format("the link leads to its own GPU, {}, and is left out", own));
       return;
     }
-    NcclSystem::NvLink link{target, static_cast<int>(*count), NcclSystem::NvLink::To::gpu};
+    NcclSystem::NvLink link{target, *count, NcclSystem::NvLink::To::gpu};
     const bool is_hidden = target.starts_with("fffffff:");
     if (target_class.starts_with("0x068001")) {
       link.to = NcclSystem::NvLink::To::cpu;
@@ -270,6 +307,12 @@ class Reader {
       sorted.push_back(system_.gpus[i]);
       nodes.push_back(gpu_nodes_[i]);
     }
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (key(order[i]) != key(order[i - 1]) || sorted[i].is_guess) continue;
+      note(nodes[i], fmt::format("dev {} is given twice, first on line {}; the GPUs are numbered "
+                                 "as they stand",
+                                 sorted[i].dev, xml_.where(nodes[i - 1]).line));
+    }
     system_.gpus = std::move(sorted);
     gpu_nodes_ = std::move(nodes);
   }
@@ -311,6 +354,9 @@ class Reader {
   std::vector<std::string> hashes_;        ///< by host
   std::map<std::pair<int, std::string>, pugi::xml_node> bus_ids_;
   std::set<int> ranks_;
+  std::vector<pugi::xml_node> without_rank_;
+  std::size_t unknown_speeds_ = 0;  ///< of <pci>
+  pugi::xml_node first_unknown_speed_;
   std::vector<std::string> notes_;
 };
 

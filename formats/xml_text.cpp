@@ -176,4 +176,19 @@ double XmlText::number(pugi::xml_node node, const char* name, const XmlRange& ra
   return need_number(node, name, range).value_or(absent);
 }
 
+std::optional<int> XmlText::need_whole(pugi::xml_node node, const char* name,
+                                       const XmlRange& range) {
+  const auto value = need_number(node, name, range);
+  if (!value) return std::nullopt;
+  if (*value == std::floor(*value)) return static_cast<int>(*value);
+  problem(node, fmt::format("'{}' of {} must be a whole number, not {}", name, element_name(node),
+                            quote(attribute(node, name))));
+  return std::nullopt;
+}
+
+int XmlText::whole(pugi::xml_node node, const char* name, const XmlRange& range, int absent) {
+  if (attribute(node, name).empty()) return absent;
+  return need_whole(node, name, range).value_or(absent);
+}
+
 }  // namespace espalier

@@ -39,6 +39,9 @@ class XmlText {
   /// also when it is not there, `number` then has `absent`.
   std::optional<double> need_number(pugi::xml_node node, const char* name, const XmlRange& range);
   double number(pugi::xml_node node, const char* name, const XmlRange& range, double absent);
+  /// The same for whole numbers. \pre an int holds the range
+  std::optional<int> need_whole(pugi::xml_node node, const char* name, const XmlRange& range);
+  int whole(pugi::xml_node node, const char* name, const XmlRange& range, int absent);
 
  private:
   std::string text_;

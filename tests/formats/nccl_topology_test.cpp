@@ -91,8 +91,12 @@ TEST(NcclTopology, HasTheRatesThatNcclCounts) {
   EXPECT_NEAR(gbps(machine, "pci1", "pci0"), 6, 0.05);   // eight lanes, for both ports together
   EXPECT_NEAR(gbps(machine, "nic0", "network"), 12.5 * 0.76, 1e-9);
   EXPECT_NEAR(gbps(machine, "cpu0", "cpu1"), 10, 0.05);  // Skylake
-  EXPECT_THAT(machine.notes, testing::ElementsAre(testing::HasSubstr(
-                                 "1 NVLink lead to GPUs that the file does not have")));
+  EXPECT_THAT(
+      machine.notes,
+      testing::ElementsAre(
+          "topo.xml:10: no known speed or width of its link: 16 lanes of the third generation are "
+          "taken for what is not known",
+          testing::HasSubstr("1 NVLink lead to GPUs that the file does not have")));
 }
 
 TEST(NcclTopology, IsAMachineAsAnyOther) {
@@ -115,7 +119,9 @@ TEST(NcclTopology, PartialFilesAreFilledIn) {
   text += "</cpu></system>";
   const Topology alone = read(text);
   EXPECT_EQ(alone.gpus().size(), 8U);
-  EXPECT_THAT(alone.notes, testing::ElementsAre(testing::HasSubstr("PCI class alone")));
+  EXPECT_THAT(alone.notes,
+              testing::ElementsAre(testing::HasSubstr("of its link, nor of 7 others: 16 lanes"),
+                                   testing::HasSubstr("PCI class alone")));
   const Topology four = load_topology("p3.8xlarge");
   EXPECT_THAT(error_of([&] { read(text, &four); }, ErrorKind::usage),
               testing::HasSubstr("has 4 GPUs, but the file has 8 GPUs"));
@@ -145,6 +151,58 @@ TEST(NcclTopology, HiddenSwitchesAndAmdLinks) {
            ":00.0\" count=\"1\"/>";
   };
   EXPECT_NEAR(gbps(machine_of(card(0, amd(1)) + card(1, amd(0))), "gpu0", "gpu1"), 48, 1e-9);
+}
+
+/// Attributes of a card, and what it holds: the speed of its link in words, or GPUs.
+std::string card(int n, const std::string& link, const std::string& inside) {
+  const std::string bus = "0000:0" + std::to_string(n) + ":00.0";
+  return "<pci busid=\"" + bus + "\" class=\"0x030200\" " + link + ">" + inside + "</pci>\n";
+}
+std::string of_cpu(const std::string& cards) {
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\">\n" + cards + "</cpu></system>";
+}
+
+/// Linux says "Unknown" and 255 where it does not know, old versions "Unknown speed".
+TEST(NcclTopology, WhatIsNotKnownOfALinkIsTheThirdGeneration) {
+  const Topology machine = read(of_cpu(
+      card(1, R"(link_speed="Unknown" link_width="0")", R"(<gpu dev="0" sm="80"/>)") +
+      card(2, R"(link_speed="Unknown speed" link_width="8")", R"(<gpu dev="1" sm="80"/>)") +
+      card(3, R"(link_speed="16.0 GT/s PCIe" link_width="255")", R"(<gpu dev="2" sm="80"/>)") +
+      card(4, R"(link_speed="16.0 GT/s PCIe" link_width="16")", R"(<gpu dev="3" sm="80"/>)")));
+  EXPECT_NEAR(gbps(machine, "gpu0", "cpu0"), 12, 0.05);
+  EXPECT_NEAR(gbps(machine, "gpu1", "cpu0"), 6, 0.05);
+  EXPECT_NEAR(gbps(machine, "gpu2", "cpu0"), 24, 0.1);
+  EXPECT_NEAR(gbps(machine, "gpu3", "cpu0"), 24, 0.1);
+  EXPECT_THAT(machine.notes, testing::ElementsAre(testing::HasSubstr(
+                                 "topo.xml:2: no known speed or width of its link, nor of 2 ")));
+}
+
+TEST(NcclTopology, NotesDevicesGivenTwiceAndRanksThatAreMissing) {
+  const std::string link = R"(link_speed="16.0 GT/s PCIe" link_width="16")";
+  const std::string first = card(1, link, R"(<gpu dev="0" sm="80" rank="0"/>)");
+  EXPECT_THAT(read(of_cpu(first + card(2, link, R"(<gpu dev="0" sm="80"/>)"))).notes,
+              testing::ElementsAre("topo.xml:3: dev 0 is given twice, first on line 2; the GPUs "
+                                   "are numbered as they stand",
+                                   "topo.xml:3: <gpu> has no rank, as others have; NCCL would "
+                                   "leave it out"));
+  // Files that are given to NCCL have no ranks.
+  EXPECT_TRUE(read(of_cpu(card(1, link, R"(<gpu dev="0" sm="80"/>)"))).notes.empty());
+}
+
+/// A GPU that is two for CUDA, with a port of the network: 48 GB/s for all three together.
+TEST(NcclTopology, GpusOfACardShareItsLink) {
+  const Topology machine = read(of_cpu(
+      card(1, R"(link_speed="32.0 GT/s PCIe" link_width="16")",
+           R"(<gpu dev="0" sm="100" rank="0"/><gpu dev="1" sm="100" rank="1"/>)"
+           R"(<nic><net name="mlx5_0" dev="0" speed="400000"/></nic>)") +
+      card(2, R"(link_speed="32.0 GT/s PCIe" link_width="16")", R"(<gpu dev="2" sm="100"/>)")));
+  EXPECT_NEAR(gbps(machine, "pci0", "cpu0"), 48, 0.2);
+  for (const char* const on_card : {"gpu0", "gpu1", "nic0"}) {
+    EXPECT_GT(gbps(machine, on_card, "pci0"), 90) << on_card;
+  }
+  EXPECT_THAT(machine.notes, testing::Contains(testing::HasSubstr(
+                                 "topo.xml:2: the card has 2 GPUs, which share its link")));
+  EXPECT_NEAR(gbps(machine, "gpu2", "cpu0"), 48, 0.2);
 }
 
 TEST(NcclTopology, SaysWhatIsWrongAndWhere) {
