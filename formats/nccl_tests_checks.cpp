@@ -295,6 +295,24 @@ void check_average(MeasuredTable& table) {
       *table.average_busbw_gbps, format_gbps(mean)));
 }
 
+/// nccl-tests counts the checks that failed, each of which found a wrong value at least.
+void check_wrong(MeasuredTable& table) {
+  if (!table.out_of_bounds) return;
+  const auto failed = static_cast<double>(*table.out_of_bounds);
+  const std::optional<double> wrong = table.wrong();
+  if (failed > wrong.value_or(0)) {
+    table.notes.push_back(
+        fmt::format("{} failed as the text says ('Out of bounds values'), but its rows have {}",
+                    counted(static_cast<std::size_t>(*table.out_of_bounds), "check"),
+                    wrong ? counted(static_cast<std::size_t>(*wrong), "wrong value")
+                          : "no number of wrong values"));
+  } else if (failed == 0 && wrong.value_or(0) > 0) {
+    table.notes.push_back(
+        "no check failed as the text says ('Out of bounds values : 0'), but its "
+        "rows have wrong values");
+  }
+}
+
 void check_halves(MeasuredTable& table) {
   const auto both = std::ranges::count_if(
       table.rows, [](const MeasuredRow& row) { return row.out_of_place && row.in_place; });
@@ -317,6 +335,7 @@ void check_table(MeasuredTable& table, double unit_s) {
   check_busbw(table, halves);
   check_halves(table);
   check_average(table);
+  check_wrong(table);
 }
 
 }  // namespace espalier

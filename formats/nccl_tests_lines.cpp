@@ -134,17 +134,38 @@ bool fill_row(MeasuredRow& row, const std::vector<Cell>& cells, const NcclTestsC
   return true;
 }
 
-/// Where a size, a number of elements and a type follow each other.
-std::optional<std::size_t> row_begin(const std::vector<std::string_view>& words) {
+/// Where a row begins in a line: "[1,0]<stdout>:1048576 262144 float".
+struct RowBegin {
+  std::size_t type = 0;  ///< the word
+  std::int64_t bytes = 0;
+  std::int64_t count = 0;
+};
+
+/// Where a size, a number of elements and a word that may be a type follow each other, and
+/// `is_row` says so.
+template <class IsRow>
+std::optional<RowBegin> find_row(const std::vector<std::string_view>& words, const IsRow& is_row) {
   for (std::size_t i = 2; i < words.size(); ++i) {
-    if (!begins_with_letter(words[i]) || bytes_of_type(words[i]) == 0) continue;
-    std::string_view bytes = words[i - 2];
+    if (!begins_with_letter(words[i])) continue;
+    std::string_view size = words[i - 2];
     // A prefix of the launcher may touch a long size: "[1,0]<stdout>:137438953472".
-    const std::size_t colon = bytes.find_last_of(":>|");
-    if (colon != std::string_view::npos) bytes.remove_prefix(colon + 1);
-    if (parse_whole(bytes, 0, kLargestSize) && parse_whole(words[i - 1], 0, kLargestSize)) return i;
+    const std::size_t colon = size.find_last_of(":>|");
+    if (colon != std::string_view::npos) size.remove_prefix(colon + 1);
+    const auto bytes = parse_whole(size, 0, kLargestSize);
+    const auto count = parse_whole(words[i - 1], 0, kLargestSize);
+    if (bytes && count && is_row(words[i], *bytes, *count)) return RowBegin{i, *bytes, *count};
   }
   return std::nullopt;
+}
+
+bool is_type(std::string_view word, std::int64_t, std::int64_t) { return bytes_of_type(word) > 0; }
+
+/// "floatnode1:4711:4711": other output has begun in the middle of a row. Its figures must fit, as
+/// any line may have two numbers and a word like this.
+bool is_torn_type(std::string_view word, std::int64_t bytes, std::int64_t count) {
+  return bytes > 0 && count > 0 && std::ranges::any_of(kTypes, [&](const Type& type) {
+           return word.starts_with(type.name) && bytes % (count * type.bytes) == 0;
+         });
 }
 
 }  // namespace
@@ -165,17 +186,19 @@ std::optional<NcclTestsColumns> parse_columns(const std::vector<std::string_view
 
 std::optional<NcclTestsRow> parse_row(const std::vector<std::string_view>& words,
                                       const NcclTestsColumns& columns) {
-  const auto type = row_begin(words);
-  if (!type) return std::nullopt;
   NcclTestsRow read;
+  const auto begin = find_row(words, is_type);
+  if (!begin) {
+    const auto torn = columns.of_group > 0 ? find_row(words, is_torn_type) : std::nullopt;
+    if (!torn) return std::nullopt;
+    read.torn = fmt::format("{} stands where a type should", quote(words[torn->type]));
+    return read;
+  }
   MeasuredRow& row = read.row;
-  std::string_view bytes = words[*type - 2];
-  const std::size_t colon = bytes.find_last_of(":>|");
-  if (colon != std::string_view::npos) bytes.remove_prefix(colon + 1);
-  row.bytes = *parse_whole(bytes, 0, kLargestSize);
-  row.count = *parse_whole(words[*type - 1], 0, kLargestSize);
-  row.type = words[*type];
-  std::size_t next = *type + 1;
+  row.bytes = begin->bytes;
+  row.count = begin->count;
+  row.type = words[begin->type];
+  std::size_t next = begin->type + 1;
   if (next < words.size() && begins_with_letter(words[next]) && words[next] != "N/A") {
     row.redop = words[next++];
   }

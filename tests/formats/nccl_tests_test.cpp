@@ -93,6 +93,23 @@ TEST(NcclTests, ReadsATableOfToday) {
   EXPECT_THAT(table.notes, IsEmpty());
 }
 
+TEST(NcclTests, ComparesFailedChecksWithWrongValues) {
+  const auto notes = [](const std::string& bounds) {
+    return only(std::string(kToday) + kRows + "# Out of bounds values : " + bounds + "\n").notes;
+  };
+  EXPECT_THAT(notes("2 FAILED"), IsEmpty());  // two checks found three wrong values
+  EXPECT_THAT(notes("12 FAILED"),
+              ElementsAre("12 checks failed as the text says ('Out of bounds values'), but its "
+                          "rows have 3 wrong values"));
+  EXPECT_THAT(notes("0 OK"), ElementsAre(HasSubstr("no check failed as the text says")));
+  const std::string uncounted =
+      "  33554432  8388608 float  sum   -1  200.0 167.77 251.66    N/A  400.0  83.89 125.83    "
+      "N/A\n";
+  EXPECT_THAT(only(kToday + uncounted + "# Out of bounds values : 1 FAILED\n").notes,
+              ElementsAre("1 check failed as the text says ('Out of bounds values'), but its rows "
+                          "have no number of wrong values"));
+}
+
 TEST(NcclTests, SeesFiguresThatDisagree) {
   const std::string log = std::string(kToday) +
                           "  16777216  4194304 float  sum   -1  100.0 167.77 251.66 0\n"
