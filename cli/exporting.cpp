@@ -61,6 +61,18 @@ void finish_writing(const Console& console, const ExportTarget& target, const Wr
                            target.format == nullptr ? "Espalier" : target.format->title));
 }
 
+/// As other formats, it is read back before anything is written.
+Written written_as_yaml(const Topology& machine) {
+  Written written{print_topology(machine), {}};
+  try {
+    parse_topology(written.text, machine.name);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported, fmt::format("YAML can't say what {} is: {}", machine.name,
+                                                    error.diagnostics().front().message));
+  }
+  return written;
+}
+
 const std::string& algorithm_of(const Outcome& outcome) {
   return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
 }
@@ -202,9 +214,9 @@ Written export_for_machine(const Console& console, const ExportTarget& target,
 }
 
 void export_machine(const Console& console, const ExportTarget& target, const Topology& machine) {
-  finish_writing(console, target,
-                 target.format == nullptr ? Written{print_topology(machine), {}}
-                                          : target.format->write_machine(machine));
+  finish_writing(
+      console, target,
+      target.format == nullptr ? written_as_yaml(machine) : target.format->write_machine(machine));
 }
 
 TimesOfWritten time_written(Study& study, const Query& query, const Written& written,

@@ -33,6 +33,9 @@ MachineFilePtr read_machine(std::string_view yaml, const std::string& file,
 MachineFilePtr catalogue_machine(const std::string& name, DiagnosticList& problems,
                                  std::vector<std::string> chain = {});
 
+/// What the name of a machine in a file can't have: it stands in words such as "NAME:nodes=2".
+inline constexpr std::string_view kNotInNames = ":/ \t\n";
+
 /// Names of the catalogue, sorted.
 const std::vector<std::string>& catalogue_names();
 

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/check.h"
+#include "core/error.h"
 #include "core/words.h"
 #include "core/yaml.h"
 #include "topologies/load.h"
+#include "topologies/machine_file.h"
 
 namespace espalier {
 
@@ -327,11 +330,26 @@ std::string profiles_text(const Topology& machine) {
   return text;
 }
 
+/// The name as a file may have it: that of a path without its folders, "NAME-nodes=2".
+std::string name_in_file(const std::string& name) {
+  std::string valid = name.substr(name.rfind('/') + 1);
+  for (char& c : valid) {
+    if (kNotInNames.find(c) != std::string_view::npos) c = '-';
+  }
+  return valid.empty() ? "machine" : valid;
+}
+
 }  // namespace
 
 std::string print_topology(const Topology& machine) {
-  CHECK(machine.hosts == 1);
-  std::string text = "schema: espalier.topology/1\nname: " + yaml_quoted(machine.name) + "\n";
+  if (machine.hosts != 1) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} has {} hosts, and YAML lists the nodes and links of one",
+                            machine.name, machine.hosts),
+                "write one host, and repeat it with 'cluster' in the file");
+  }
+  std::string text =
+      "schema: espalier.topology/1\nname: " + yaml_quoted(name_in_file(machine.name)) + "\n";
   if (!machine.title.empty()) text += "title: " + yaml_quoted(machine.title) + "\n";
   const auto section = [&](std::string_view name, const std::string& content) {
     if (!content.empty()) text += fmt::format("{}:\n{}", name, content);

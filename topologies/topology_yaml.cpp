@@ -67,7 +67,7 @@ class MachineReader {
     const YamlValue name = map.need("name");
     if (const auto text = name.text("'name'")) {
       machine.name = *text;
-      if (text->empty() || text->find_first_of(":/ \t\n") != std::string::npos) {
+      if (text->empty() || text->find_first_of(kNotInNames) != std::string::npos) {
         name.problem(quote(*text) + " is not a valid name for a machine",
                      "leave out ':', '/' and spaces");
       }

@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "tests/error_of.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -100,6 +101,24 @@ profiles:
   EXPECT_EQ(machine.memories.at("the ram").reduce_gbps, 9);
   EXPECT_EQ(machine.memories.at("rom").reduce_gbps, 0);
   expect_same(parse_topology(print_topology(machine), "printed.yaml"), machine);
+}
+
+TEST(PrintTopology, GivesMachinesNamesThatFilesMayHave) {
+  Topology machine = load_topology("ring:n=3");
+  const auto name_of = [&](const char* name) {
+    machine.name = name;
+    return parse_topology(print_topology(machine), "printed.yaml").name;
+  };
+  EXPECT_EQ(name_of("ring:n=3"), "ring-n=3");
+  EXPECT_EQ(name_of("../a folder/topo 2.txt:without=gpu0"), "topo-2.txt-without=gpu0");
+  EXPECT_EQ(name_of("folder/"), "machine");
+}
+
+TEST(PrintTopology, RefusesSeveralHosts) {
+  EXPECT_EQ(
+      error_of([] { print_topology(load_topology("dgx-a100:nodes=2")); }, ErrorKind::unsupported),
+      "error: dgx-a100:nodes=2 has 2 hosts, and YAML lists the nodes and links of one\n"
+      "  help: write one host, and repeat it with 'cluster' in the file");
 }
 
 }  // namespace
