@@ -48,6 +48,7 @@ class Judge {
         judge_order(first_of(contracts));
       }
     }
+    note_early_accesses();
     if (problems.empty()) note_relaxed_signals(contracts);
     note_oddities();
     for (Diagnostic& problem : problems) problem.where = {file_, 0, 0};
@@ -90,16 +91,19 @@ class Judge {
                        counted(ops, "op"), plan_.protocol);
   }
 
+  /// "gpu 0, threadblock 0, op 3 (put)".
+  std::string name(const MscclppOpPlace& place) const {
+    const Plan::Op& outer = plan_.gpus[static_cast<std::size_t>(place.gpu)]
+                                .blocks[static_cast<std::size_t>(place.block)]
+                                .ops[static_cast<std::size_t>(place.op)];
+    const Plan::Op& op =
+        place.inner < 0 ? outer : outer.body[static_cast<std::size_t>(place.inner)];
+    return fmt::format("{} ({})", describe(place), op.type->name);
+  }
+
   void name(std::vector<Diagnostic>& problems) const {
     name_ops(problems, [&](OpId id) {
-      if (id >= run_.moves.size()) return std::string("an op");
-      const MscclppOpPlace& place = run_.moves[id].place;
-      const Plan::Op& outer = plan_.gpus[static_cast<std::size_t>(place.gpu)]
-                                  .blocks[static_cast<std::size_t>(place.block)]
-                                  .ops[static_cast<std::size_t>(place.op)];
-      const Plan::Op& op =
-          place.inner < 0 ? outer : outer.body[static_cast<std::size_t>(place.inner)];
-      return fmt::format("{} ({})", describe(place), op.type->name);
+      return id < run_.moves.size() ? name(run_.moves[id].place) : std::string("an op");
     });
   }
 
@@ -220,6 +224,22 @@ class Judge {
       return;
     }
     report(only(verify(*as_is).problems, {"R7", "R8"}, false));
+  }
+
+  void note_early_accesses() {
+    if (run_.early_accesses.empty()) return;
+    const MscclppEarlyAccess& first = run_.early_accesses.front();
+    std::vector<MscclppOpPlace> places;
+    for (const MscclppEarlyAccess& access : run_.early_accesses) {
+      if (places.empty() || places.back() != access.place) places.push_back(access.place);
+    }
+    const std::size_t more = places.size() - 1;
+    warn(fmt::format(
+        "{} {} the {} of gpu {} before anything has come from there, so that gpu {} "
+        "may not have begun and may still be using it{}",
+        name(first.place), first.writes ? "writes to" : "reads",
+        first.buffer == Plan::Buffer::input ? "input" : "output", first.rank, first.rank,
+        more == 0 ? "" : fmt::format(", and {} like it", counted(more, "more op"))));
   }
 
   /// Memory models promise nothing of what relaxed signals announce: says what would go wrong if

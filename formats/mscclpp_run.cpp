@@ -101,13 +101,15 @@ class Runner {
       for (std::size_t number = 0; number < blocks_.size(); ++number) {
         const Block& block = blocks_[number];
         if (block.ops.empty() || block.ops[0].place.gpu != static_cast<int>(gpu)) continue;
-        for (const auto& [other, move] : snapshot(static_cast<int>(number))) open.push_back(move);
+        for (const auto& [other, move] : snapshot(static_cast<int>(number)).moves) {
+          open.push_back(move);
+        }
       }
       Knowledge together;
       for (const auto& [key, counter] : counters_) {
         if (std::get<0>(key) == static_cast<int>(gpu)) counter.learn_together(together);
       }
-      for (const auto& [other, move] : together) open.push_back(move);
+      for (const auto& [other, move] : together.moves) open.push_back(move);
       std::vector<bool> is_known(moves.size(), false);
       while (!open.empty()) {
         const std::uint32_t id = open.back();
@@ -146,7 +148,7 @@ class Runner {
     std::size_t next = 0;
     std::size_t part = 0;  ///< channels or semaphores of the next op that it has got
     std::uint32_t last = kNoMove;
-    Knowledge known;  ///< of other thread blocks, since `last`
+    Knowledge known;  ///< of other thread blocks, since `last`; GPUs that have begun, ever
     bool arrived = false;
   };
   /// GPU, type of channel (or kSemaphore) and number.
@@ -191,6 +193,8 @@ class Runner {
       for (std::size_t b = 0; b < gpu.blocks.size(); ++b) {
         const int number = static_cast<int>(blocks_.size());
         Block block;
+        block.known.begun.resize(plan_.gpus.size(), false);
+        block.known.begun[g] = true;
         for_each_op(gpu.blocks[b], static_cast<int>(g), static_cast<int>(b),
                     [&](const Plan::Op& op, const MscclppOpPlace& place) {
                       if (op.type->kind != Kind::pipeline) block.ops.push_back({&op, place});
@@ -242,7 +246,7 @@ class Runner {
   Knowledge snapshot(int number) const {
     const Block& block = blocks_[static_cast<std::size_t>(number)];
     Knowledge known = block.known;
-    if (block.last != kNoMove) known[number] = block.last;
+    if (block.last != kNoMove) known.moves[number] = block.last;
     return known;
   }
 
@@ -280,7 +284,12 @@ class Runner {
       }
       Knowledge none;
       counter.acquire(number, orders(*step.op) ? block.known : none);
-      block.known.erase(number);
+      block.known.moves.erase(number);
+      if (step.op->type->kind != Kind::wait) continue;
+      // Whichever signal it was, only the GPU at the other end sends any on this channel.
+      const int channel = std::get<2>(keys[block.part]);
+      block.known.begun[static_cast<std::size_t>(
+          end_of(step.place.gpu, step.op->channel_type, channel).gpu)] = true;
     }
     return true;
   }
@@ -298,7 +307,7 @@ class Runner {
     for (const int other : barrier.here) {
       Block& there = blocks_[static_cast<std::size_t>(other)];
       add(there.known, barrier.known);
-      there.known.erase(other);
+      there.known.moves.erase(other);
       there.arrived = other != number;
       if (other != number) woken_.push_back(other);
     }
@@ -367,16 +376,31 @@ class Runner {
 
   void add_move(Block& block, MscclppMove& made) {
     made.after.clear();
-    for (const auto& [other, move] : block.known) made.after.push_back(move);
-    block.known.clear();
+    for (const auto& [other, move] : block.known.moves) made.after.push_back(move);
+    block.known.moves.clear();
     block.last = static_cast<std::uint32_t>(result_.moves.size());
+    note_early_access(block, made);
     result_.moves.push_back(made);
+  }
+
+  /// Scratch belongs to the plan. Inputs and outputs are their GPU's until it begins.
+  void note_early_access(const Block& block, const MscclppMove& move) {
+    for (const auto* operands : {&move.targets, &move.sources}) {
+      for (const MscclppOperand& operand : *operands) {
+        if (operand.buffer == Plan::Buffer::scratch) continue;
+        if (block.known.begun[static_cast<std::size_t>(operand.rank)]) continue;
+        result_.early_accesses.push_back(
+            {move.place, operand.rank, operand.buffer, operands == &move.targets});
+      }
+    }
   }
 
   void put_packets(const MscclppOperand& where, std::int64_t length, std::uint32_t move) {
     const auto gpu = static_cast<std::size_t>(where.rank);
     if (where.buffer != Plan::Buffer::scratch) return;
     packets_[gpu].write(where.begin, where.begin + length, move);
+    const MscclppOpPlace& place = result_.moves[move].place;
+    begun_before_[move] = blocks_[static_cast<std::size_t>(number_of(place))].known.begun;
     wake(packet_readers_[gpu]);
   }
 
@@ -394,7 +418,7 @@ class Runner {
     for (const std::uint32_t move : writers) {
       const MscclppOpPlace& place = result_.moves[move].place;
       const int writer = number_of(place);
-      if (writer != number) add(block.known, {{writer, move}});
+      if (writer != number) add(block.known, {{{writer, move}}, begun_before_.at(move)});
     }
     return true;
   }
@@ -470,6 +494,7 @@ class Runner {
   std::map<std::pair<int, int>, Barrier> barriers_;
   std::vector<MscclppPackets> packets_;
   std::vector<std::vector<int>> packet_readers_;
+  std::map<std::uint32_t, std::vector<bool>> begun_before_;  ///< moves that write packets
   std::vector<int> woken_;
   MscclppRun result_;
 };

@@ -26,6 +26,14 @@ struct MscclppMove {
   std::vector<std::uint32_t> after;  ///< moves of other thread blocks that happen before
 };
 
+/// An op that uses another GPU's input or output before anything has come from that GPU.
+struct MscclppEarlyAccess {
+  MscclppOpPlace place;
+  int rank = 0;  ///< whose buffer it is
+  MscclppPlan::Buffer buffer = MscclppPlan::Buffer::input;
+  bool writes = false;
+};
+
 /// What a plan does when it is carried out: its data movements in an order that its signals,
 /// semaphores, barriers and packets allow, each with what certainly happened before it, whatever
 /// the order of everything else.
@@ -34,7 +42,8 @@ struct MscclppRun {
   std::vector<MscclppMove> moves;
   std::vector<Diagnostic> stuck;       ///< thread blocks that never end, and what they wait for
   std::vector<Diagnostic> early_ends;  ///< GPUs that may end before their results have come
-  std::int64_t lost_signals = 0;       ///< that nobody waits for
+  std::vector<MscclppEarlyAccess> early_accesses;
+  std::int64_t lost_signals = 0;  ///< that nobody waits for
 };
 
 /// Whether relaxed signals and waits order data as the others do.

@@ -13,14 +13,23 @@
 
 namespace espalier {
 
-/// The last move of each thread block that is known to have happened, by thread block.
-using MscclppKnowledge = std::map<int, std::uint32_t>;
+/// What is known to have happened.
+struct MscclppKnowledge {
+  std::map<int, std::uint32_t> moves;  ///< the last one of each thread block
+  std::vector<bool> begun;             ///< GPUs that have begun to carry out the plan
+};
+
+inline void add(std::vector<bool>& begun, const std::vector<bool>& more) {
+  if (begun.size() < more.size()) begun.resize(more.size(), false);
+  for (std::size_t gpu = 0; gpu < more.size(); ++gpu) begun[gpu] = begun[gpu] || more[gpu];
+}
 
 inline void add(MscclppKnowledge& known, const MscclppKnowledge& more) {
-  for (const auto& [block, move] : more) {
-    const auto [entry, is_new] = known.try_emplace(block, move);
+  for (const auto& [block, move] : more.moves) {
+    const auto [entry, is_new] = known.moves.try_emplace(block, move);
     if (!is_new) entry->second = std::max(entry->second, move);
   }
+  add(known.begun, more.begun);
 }
 
 /// A counting semaphore: releases end acquires, in any order.

@@ -277,6 +277,52 @@ TEST(Mscclpp, RelaxedSignalsThatDataDependOnAreWarnedOf) {
               ElementsAre(HasSubstr("threadblock 0, op 5 (re): reads r1.tmp[0]")));
 }
 
+/// A GPU that has not begun may still be making its input, or be using its output.
+TEST(Mscclpp, BuffersOfGpusThatMayNotHaveBegunAreWarnedOf) {
+  json early = pair();
+  for (int g = 0; g < 2; ++g)
+    ops_of(early, g).erase(ops_of(early, g).begin(), ops_of(early, g).begin() + 3);
+  EXPECT_TRUE(read(early).has_program);
+  EXPECT_THAT(notes_of(read(early)),
+              ElementsAre("warning: gpu 0, threadblock 0, op 0 (put) writes to the output of gpu 1 "
+                          "before anything has come from there, so that gpu 1 may not have begun "
+                          "and may still be using it, and 1 more op like it"));
+  // One side that greets is not enough for the other.
+  json half = pair();
+  ops_of(half, 0).erase(1);
+  ops_of(half, 1).erase(0);
+  EXPECT_THAT(notes_of(read(half)),
+              ElementsAre(HasSubstr("warning: gpu 0, threadblock 0, op 2 (put) writes to the ")));
+}
+
+TEST(Mscclpp, WhatHasComeFromAGpuShowsThatItHasBegun) {
+  // Packets in scratch, which is the plan's own, and then the other's output.
+  std::vector<std::vector<std::vector<json>>> packets;
+  for (int g = 0; g < 2; ++g) {
+    packets.push_back({{data("ppkt", {local("i", 0)}, {remote(kScratch, 0)}),
+                        data("upkt", {local("s", 0)}, {local("o", 1 - g)}), nop(),
+                        data("put", {local("i", 0)}, {remote(kOutput, g)}), nop(),
+                        control("signal"), control("wait")}});
+    packets.back()[0].insert(packets.back()[0].begin(),
+                             data("copy", {local("i", 0)}, {local("o", g)}));
+  }
+  json all = plan("allgather", false, {1, 2, 1}, packets);
+  all["protocol"] = "LL";
+  EXPECT_THAT(said(all), Not(HasSubstr("before anything has come")));
+  // What one thread block has seen, the next one knows behind a barrier.
+  const json barrier = {{"name", "barrier"}, {"barrier_id", 0}, {"num_threadblocks", 2}};
+  const auto two = [&](const json& between) {
+    std::vector<std::vector<std::vector<json>>> blocks;
+    for (int g = 0; g < 2; ++g) {
+      blocks.push_back({{control("rlxsignal"), control("rlxwait"), between},
+                        {between, data("put", {local("o", g)}, {remote(kOutput, g)}), nop(),
+                         control("signal"), control("wait")}});
+    }
+    return plan("allgather", true, {1, 2, 0}, blocks);
+  };
+  EXPECT_THAT(said(two(barrier)), Not(HasSubstr("before anything has come")));
+}
+
 TEST(Mscclpp, ScratchMayHoldAnyChunkInTurn) {
   // Both chunks of the sum pass through the one chunk of scratch.
   const auto blocks = [](bool ordered) {
