@@ -24,6 +24,12 @@ struct ForeignNote {
 /// "note: ..." or "warning: ...", printable.
 std::string render(const ForeignNote& note);
 
+/// Adds to the first of the problems that the file does not name its root, and that `root` is the
+/// one for which the least is wrong.
+void name_best_root(int root, std::vector<Diagnostic>& problems);
+/// Its chunks change their positions in the message, which units of a program can't.
+ForeignNote note_moved_chunks();
+
 /// A program in another program's file: what it does when the runtime it was written for carries it
 /// out.
 struct ForeignProgram {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "formats/msccl_algo.h"
 #include "ir/program.h"
@@ -24,10 +24,17 @@ class MscclBuffers {
   MscclBuffers(const MscclAlgo& algo, const Contract& contract);
 
   Operand operand(int gpu, const MscclAlgo::Reference& reference) const;
+  /// Whether NCCL's call gives every caller the buffer. What a reduction does not leave a result
+  /// on has no output, and what a broadcast does not come from no input, unless it is in place.
+  bool is_given(int gpu, char buffer) const;
+  /// "s[1] of gpu 2": a slice as the file calls it.
+  std::string name(const Slice& slice) const;
   /// Units of scratch that the buffers take; behind them is room for more.
   std::int64_t scratch(int gpu) const;
 
  private:
+  Region region(int gpu, char buffer) const;
+
   const MscclAlgo& algo_;
   Contract contract_;
 };

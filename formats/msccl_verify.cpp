@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,41 @@ namespace espalier {
 namespace {
 
 using Kind = MscclAlgo::Kind;
+
+/// In order of the file, the first few, and how many more there are.
+void limit(std::vector<Diagnostic>& problems) {
+  std::ranges::stable_sort(problems, {},
+                           [](const Diagnostic& problem) { return problem.where.line; });
+  const auto most = static_cast<std::size_t>(VerifyOptions().max_per_rule);
+  if (problems.size() <= most) return;
+  const std::size_t more = problems.size() - most + 1;
+  problems.resize(most);
+  problems.back() = {problems.back().rule, fmt::format("and {} more of this kind", more), {}, {}};
+}
+
+/// Steps that use a buffer which a caller may leave out: NCCL takes NULL for the result of a
+/// reduction anywhere but at its root.
+std::vector<Diagnostic> find_missing_buffers(const MscclSteps& steps, const MscclBuffers& buffers,
+                                             const Contract& contract) {
+  std::vector<Diagnostic> problems;
+  for (int id = 0; id < steps.count(); ++id) {
+    const MscclAlgo::Step& step = steps.step(id);
+    const int gpu = steps.ids[static_cast<std::size_t>(id)].gpu;
+    const auto look = [&](const MscclAlgo::Reference& reference, const char* does) {
+      if (buffers.is_given(gpu, reference.buffer)) return;
+      problems.push_back(
+          {"R1",
+           fmt::format("{}: {} '{}', but only rank {} of a {} has an {}", steps.name(id), does,
+                       reference.buffer, contract.root, to_string(contract.collective),
+                       reference.buffer == 'i' ? "input" : "output"),
+           "scratch ('s')",
+           {{}, step.line, 0}});
+    };
+    if (reads_source(step.kind)) look(step.src, "reads");
+    if (stores(step.kind)) look(step.dst, "writes");
+  }
+  return problems;
+}
 
 /// How much work looking for another collective may be: steps looked at.
 constexpr std::int64_t kMostLookedAt = 4'000'000;
@@ -32,6 +68,7 @@ class StepsAsOps {
   }
 
   const Program& program() const { return program_; }
+  const MscclBuffers& buffers() const { return buffers_; }
   int step_of(OpId op) const { return step_of_[op]; }
 
  private:
@@ -130,7 +167,12 @@ Verification check(const MscclSteps& steps, const Contract& contract) {
   VerifyOptions options;
   options.equal_units = true;
   Verification verification = verify(built.program(), options);
-  name_ops(verification.problems, [&](OpId op) { return steps.name(built.step_of(op)); });
+  use_foreign_names(verification.problems,
+                    {[&](OpId op) { return steps.name(built.step_of(op)); },
+                     [&](const Slice& slice) { return built.buffers().name(slice); }});
+  std::vector<Diagnostic> missing = find_missing_buffers(steps, built.buffers(), contract);
+  limit(missing);
+  verification.problems.insert(verification.problems.begin(), missing.begin(), missing.end());
   return verification;
 }
 
@@ -138,15 +180,27 @@ bool is_possible(const Contract& contract) {
   return !info(contract.collective).blocked || contract.units % contract.ranks == 0;
 }
 
-/// Rules of which a wrong label breaks some: what is defined at first, and what results are.
+/// Rules of which a wrong label breaks some: what there is, what is defined at first, and what
+/// results are.
 bool is_about_data(const Diagnostic& problem) {
-  return problem.rule == "R5" || problem.rule == "R7" || problem.rule == "R8";
+  return problem.rule == "R1" || problem.rule == "R5" || problem.rule == "R7" ||
+         problem.rule == "R8";
 }
 
-/// Broadcasts and reductions do not say which rank is their root.
-std::vector<int> roots_of(Collective collective, int ranks) {
+/// Broadcasts and reductions do not say which rank is their root. Those that only send or only
+/// receive come first: it is one of them where anything is wrong with all.
+std::vector<int> roots_of(Collective collective, const MscclAlgo& algo) {
   std::vector<int> roots;
-  for (int root = 0; root < (info(collective).rooted ? ranks : 1); ++root) roots.push_back(root);
+  for (int root = 0; root < (info(collective).rooted ? algo.ranks() : 1); ++root) {
+    roots.push_back(root);
+  }
+  // Clang 14, which builds the fuzz targets, does not take that of std::ranges.
+  std::stable_partition(roots.begin(), roots.end(), [&](int root) {
+    const auto& blocks = algo.gpus[static_cast<std::size_t>(root)].blocks;
+    return std::ranges::none_of(blocks, [&](const MscclAlgo::Block& block) {
+      return (collective == Collective::reduce ? block.send : block.recv) >= 0;
+    });
+  });
   return roots;
 }
 
@@ -161,7 +215,7 @@ std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labe
                         [](const CollectiveInfo& one) { return !one.rooted; });
   for (const CollectiveInfo& collective : collectives) {
     if (is_label_known && collective.id == labelled.collective) continue;
-    for (const int root : roots_of(collective.id, labelled.ranks)) {
+    for (const int root : roots_of(collective.id, steps.algo)) {
       Contract other = labelled;
       other.collective = collective.id;
       other.root = root;
@@ -171,6 +225,13 @@ std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labe
     }
   }
   return std::nullopt;
+}
+
+/// The same for a reduction that leaves its result everywhere.
+std::optional<Contract> as_allreduce(const MscclSteps& steps, Contract contract) {
+  contract.collective = Collective::allreduce;
+  contract.root = 0;
+  return check(steps, contract).ok() ? std::optional(contract) : std::nullopt;
 }
 
 /// What the runtime makes something else of than the file says.
@@ -218,28 +279,21 @@ void find_misread(const MscclSteps& steps, std::vector<Diagnostic>& problems) {
   }
 }
 
-/// In order of the file, the first few, and how many more there are.
-void limit(std::vector<Diagnostic>& problems) {
-  std::ranges::stable_sort(problems, {},
-                           [](const Diagnostic& problem) { return problem.where.line; });
-  const auto most = static_cast<std::size_t>(VerifyOptions().max_per_rule);
-  if (problems.size() <= most) return;
-  const std::size_t more = problems.size() - most + 1;
-  problems.resize(most);
-  problems.back() = {"R3", fmt::format("and {} more of this kind", more), {}, {}};
-}
-
-/// Under the label, with the root that fits.
+/// Under the label, with the root that fits, or else with the one that fits best.
 MscclVerdict check_labelled(const MscclSteps& steps, Contract contract) {
-  MscclVerdict best;
-  for (const int root : roots_of(contract.collective, contract.ranks)) {
+  std::optional<MscclVerdict> best;
+  for (const int root : roots_of(contract.collective, steps.algo)) {
     contract.root = root;
     Verification verification = check(steps, contract);
-    const bool is_right = verification.ok();
-    if (root == 0 || is_right) best = {std::move(verification), contract};
-    if (is_right) break;
+    const bool is_better =
+        !best || verification.problems.size() < best->verification.problems.size();
+    if (is_better) best = {std::move(verification), contract};
+    if (best->verification.ok()) return *best;
   }
-  return best;
+  if (info(contract.collective).rooted) {
+    name_best_root(best->contract->root, best->verification.problems);
+  }
+  return *best;
 }
 
 /// Steps that do no collective of ours are still to be free of races and deadlocks.
@@ -285,8 +339,11 @@ MscclVerdict verify_msccl(const MscclSteps& steps, bool in_place) {
     return verdict;
   }
   verdict = check_labelled(steps, contract);
-  if (problems.empty() || !std::ranges::all_of(problems, is_about_data)) return verdict;
-  if (const auto other = find_other(steps, contract)) {
+  if (!std::ranges::all_of(problems, is_about_data)) return verdict;
+  // An allreduce is a reduction to every rank, which overwrites buffers that are not its to write.
+  if (problems.empty() && contract.collective != Collective::reduce) return verdict;
+  const auto other = problems.empty() ? as_allreduce(steps, contract) : find_other(steps, contract);
+  if (other) {
     problems.insert(
         problems.begin(),
         Diagnostic{

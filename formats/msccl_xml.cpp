@@ -105,9 +105,7 @@ ForeignProgram read(const FormatText& given) {
   }
   auto program = msccl_program(steps, *verdict.contract, fifos.least_slots);
   if (!program) {
-    foreign.notes.push_back(
-        {"it takes chunks to other positions of the message, which only messages do that divide "
-         "evenly: it can be verified, but not simulated"});
+    foreign.notes.push_back(note_moved_chunks());
     return foreign;
   }
   foreign.program = std::move(*program);

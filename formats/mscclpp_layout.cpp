@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/words.h"
+#include "formats/op_names.h"
 
 namespace espalier {
 namespace {
@@ -116,6 +117,17 @@ void write_ops(const MscclppRun& run, const std::function<void(const MscclppMove
     program.dependencies.insert(program.dependencies.end(), move.after.begin(), move.after.end());
     program.ops.push_back(op);
   }
+}
+
+/// With scratch as the plan has it, and inputs and outputs where `places` has them.
+void write_where_it_is(const MscclppRun& run, const Contract& places, Program& program) {
+  write_ops(
+      run, [](const MscclppMove&) {},
+      [&](const MscclppOperand& given) {
+        return given.buffer == Plan::Buffer::scratch ? operand(given.rank, Buffer::tmp, given.begin)
+                                                     : locate_user_buffer(given, places);
+      },
+      program);
 }
 
 /// Which shift of the scratch of a GPU each of its chunks was last written with. A unit at k with
@@ -268,6 +280,14 @@ MscclppLayout lay_out(const MscclppPlan& plan, const MscclppRun& run, const Cont
   return Layout(plan, run, contract).lay_out();
 }
 
+Program lay_out_equal(const MscclppPlan& plan, const MscclppRun& run, const Contract& contract) {
+  Program program;
+  program.name = plan.name;
+  program.contract = contract;
+  write_where_it_is(run, contract, program);
+  return program;
+}
+
 std::optional<Program> lay_out_as_is(const MscclppPlan& plan, const MscclppRun& run,
                                      const std::optional<Contract>& contract) {
   const std::int64_t units =
@@ -279,15 +299,26 @@ std::optional<Program> lay_out_as_is(const MscclppPlan& plan, const MscclppRun& 
   program.name = plan.name;
   // An alltoall of one unit for each rank: a block has one unit, and all buffers have `ranks`.
   program.contract = {Collective::alltoall, static_cast<int>(ranks), 0, ranks, plan.in_place};
-  const Contract& places = contract ? *contract : program.contract;
-  write_ops(
-      run, [](const MscclppMove&) {},
-      [&](const MscclppOperand& given) {
-        return given.buffer == Plan::Buffer::scratch ? operand(given.rank, Buffer::tmp, given.begin)
-                                                     : locate_user_buffer(given, places);
-      },
-      program);
+  const Contract places = contract ? *contract : program.contract;
+  write_where_it_is(run, places, program);
   return program;
+}
+
+std::string mscclpp_name(const Slice& slice, const std::optional<Contract>& contract,
+                         std::int64_t split) {
+  Plan::Buffer buffer = Plan::Buffer::scratch;
+  std::int64_t begin = slice.begin;
+  if (slice.buffer != Buffer::tmp) {
+    // In place, the larger one of input and output is all of the buffer.
+    const bool in_place = contract && contract->in_place;
+    const Region in = in_place ? input_region(*contract, slice.place) : Region{};
+    const Region out = in_place ? output_region(*contract, slice.place) : Region{};
+    const bool is_input = slice.buffer == Buffer::in || in.units > out.units;
+    buffer = is_input ? Plan::Buffer::input : Plan::Buffer::output;
+    begin -= is_input ? in.begin : out.begin;
+  }
+  const std::int64_t end = begin + slice.length;
+  return foreign_slice(letter_of(buffer), begin / split, (end + split - 1) / split, slice.place);
 }
 
 }  // namespace espalier

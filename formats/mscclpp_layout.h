@@ -28,6 +28,9 @@ struct MscclppLayout {
   bool scratch_is_shared = false;  ///< one chunk of scratch stands in several places of `program`
 };
 MscclppLayout lay_out(const MscclppPlan& plan, const MscclppRun& run, const Contract& contract);
+/// With scratch where the plan has it: right where units are equally large, as its chunks are
+/// (VerifyOptions::equal_units).
+Program lay_out_equal(const MscclppPlan& plan, const MscclppRun& run, const Contract& contract);
 
 /// The same moves under a contract that promises something else, for which buffers are where the
 /// plan has them and every unit is a block: order and races are those of the plan itself, results
@@ -35,5 +38,10 @@ MscclppLayout lay_out(const MscclppPlan& plan, const MscclppRun& run, const Cont
 /// one, they begin at its start. Nothing when it would be too large.
 std::optional<Program> lay_out_as_is(const MscclppPlan& plan, const MscclppRun& run,
                                      const std::optional<Contract>& contract);
+
+/// What a plan calls a slice of a program that `lay_out_equal` or `lay_out_as_is` made of it:
+/// "s[1] of gpu 2", in chunks of `split` units.
+std::string mscclpp_name(const Slice& slice, const std::optional<Contract>& contract,
+                         std::int64_t split);
 
 }  // namespace espalier

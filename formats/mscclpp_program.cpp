@@ -58,6 +58,13 @@ class Judge {
   }
 
  private:
+  /// What there is to say of the plan under a contract.
+  struct Verdict {
+    Contract contract;
+    Verification verification;
+    std::optional<Program> program;  ///< nothing where it is wrong, or moves chunks elsewhere
+  };
+
   static std::optional<Contract> first_of(const MscclppContracts& contracts) {
     if (contracts.labelled) return contracts.labelled;
     if (!contracts.others.empty()) return contracts.others.front();
@@ -101,14 +108,18 @@ class Judge {
     return fmt::format("{} ({})", describe(place), op.type->name);
   }
 
-  void name(std::vector<Diagnostic>& problems) const {
-    name_ops(problems, [&](OpId id) {
-      return id < run_.moves.size() ? name(run_.moves[id].place) : std::string("an op");
-    });
+  /// `contract`: says where inputs and outputs are in their buffer in place.
+  void use_names(std::vector<Diagnostic>& problems, const std::optional<Contract>& contract) const {
+    use_foreign_names(
+        problems, {[&](OpId id) {
+                     return id < run_.moves.size() ? name(run_.moves[id].place)
+                                                   : std::string("an op");
+                   },
+                   [&](const Slice& slice) { return mscclpp_name(slice, contract, run_.split); }});
   }
 
-  void report(std::vector<Diagnostic> problems) {
-    name(problems);
+  void report(std::vector<Diagnostic> problems, const std::optional<Contract>& contract) {
+    use_names(problems, contract);
     std::vector<Diagnostic>& all = made_.verification.problems;
     all.insert(all.end(), problems.begin(), problems.end());
   }
@@ -122,89 +133,92 @@ class Judge {
   }
 
   /// Takes over what was found, apart from the problems.
-  void adopt(const Verification& found) {
-    made_.verification.order_consistent = found.order_consistent;
-    made_.verification.combines_in_switch = found.combines_in_switch;
-    made_.verification.proof = found.proof;
+  void adopt(Verdict verdict) {
+    made_.verification.order_consistent = verdict.verification.order_consistent;
+    made_.verification.combines_in_switch = verdict.verification.combines_in_switch;
+    made_.verification.proof = verdict.verification.proof;
+    made_.has_program = verdict.program.has_value();
+    if (verdict.program) made_.program = std::move(*verdict.program);
+    if (verdict.verification.ok() && !made_.has_program) made_.notes.push_back(note_moved_chunks());
   }
 
-  void judge_collective(Contract contract, const std::vector<Contract>& others) {
+  Verdict check(const Contract& contract) const {
+    Verdict verdict{contract, {}, {}};
     MscclppLayout layout = lay_out(plan_, run_, contract);
-    Verification found = verify(layout.program);
-    if (info(contract.collective).rooted) find_root(layout, found);
-    std::vector<Diagnostic> problems = found.problems;
-    if (layout.scratch_is_shared) {
-      if (const auto as_is = lay_out_as_is(plan_, run_, contract)) {
-        problems = only(problems, {"R6"}, false);
-        const auto races = only(verify(*as_is).problems, {"R6"}, true);
-        problems.insert(problems.end(), races.begin(), races.end());
-      } else {
-        warn(
-            "chunks of scratch that hold different parts of the message in turn are too many for "
-            "races between these to be looked for");
+    verdict.verification = verify(layout.program);
+    if (verdict.verification.ok()) verdict.program = std::move(layout.program);
+    if (verdict.program && !layout.scratch_is_shared) return verdict;
+    verdict.verification = verify(lay_out_equal(plan_, run_, contract), {.equal_units = true});
+    return verdict;
+  }
+
+  /// A plan does not name its root: it is the one for which the plan is right, or least wrong.
+  Verdict check_roots(Contract contract) const {
+    Verdict best = check(contract);
+    const int roots =
+        info(contract.collective).rooted ? std::min(contract.ranks, kMaxRootsTried) : 1;
+    for (contract.root = 1; contract.root < roots && !best.verification.ok(); ++contract.root) {
+      Verdict verdict = check(contract);
+      if (verdict.verification.problems.size() < best.verification.problems.size()) {
+        best = std::move(verdict);
       }
     }
-    const bool only_results =
-        !problems.empty() && std::ranges::all_of(problems, [](const Diagnostic& problem) {
-          return problem.rule == "R7" || problem.rule == "R4";
-        });
-    if (only_results) say_what_it_is(others, problems);
-    report(std::move(problems));
-    adopt(found);
-    made_.has_program = true;
-    made_.program = std::move(layout.program);
+    return best;
   }
 
-  /// A plan does not name its root: it is the one for which it is right.
-  void find_root(MscclppLayout& layout, Verification& found) {
-    const int ranks = std::min(layout.program.ranks(), kMaxRootsTried);
-    for (int root = 1; root < ranks && !found.ok(); ++root) {
-      Contract contract = layout.program.contract;
-      contract.root = root;
-      MscclppLayout other = lay_out(plan_, run_, contract);
-      Verification now = verify(other.program);
-      if (!now.ok()) continue;
-      layout = std::move(other);
-      found = std::move(now);
+  void name_root(int root, std::vector<Diagnostic>& problems) {
+    name_best_root(root, problems);
+    if (!problems.empty()) return;
+    made_.notes.push_back({fmt::format(
+        "the plan does not name its root: rank {} is the one for which it is right", root)});
+  }
+
+  void judge_collective(const Contract& contract, const std::vector<Contract>& others) {
+    Verdict verdict = check_roots(contract);
+    std::vector<Diagnostic> problems = verdict.verification.problems;
+    const bool is_right = problems.empty();
+    if (info(contract.collective).rooted) name_root(verdict.contract.root, problems);
+    // An allreduce is a reduction to every rank, which overwrites buffers that are not its to
+    // write.
+    const bool only_results = std::ranges::all_of(problems, [](const Diagnostic& problem) {
+      return problem.rule == "R1" || problem.rule == "R5" || problem.rule == "R7" ||
+             problem.rule == "R8";
+    });
+    if (only_results && (!is_right || contract.collective == Collective::reduce)) {
+      say_what_it_is(others, is_right, problems);
     }
-    if (found.ok()) {
-      made_.notes.push_back(
-          {fmt::format("the plan does not name its root: rank {} is the one for "
-                       "which it is right",
-                       layout.program.contract.root)});
-    }
+    report(std::move(problems), verdict.contract);
+    adopt(std::move(verdict));
   }
 
   /// "labelled allgather, but does an alltoall", where another collective's contract is kept.
-  void say_what_it_is(const std::vector<Contract>& others, std::vector<Diagnostic>& problems) {
+  /// `is_right`: the labelled one is, too.
+  void say_what_it_is(const std::vector<Contract>& others, bool is_right,
+                      std::vector<Diagnostic>& problems) const {
     if (run_.moves.size() > kMaxMovesTriedAgain || plan_.gpus.size() > kMaxGpusTriedAgain) return;
-    for (Contract contract : others) {
-      const int roots =
-          info(contract.collective).rooted ? std::min(contract.ranks, kMaxRootsTried) : 1;
-      for (contract.root = 0; contract.root < roots; ++contract.root) {
-        if (!verify(lay_out(plan_, run_, contract).program).ok()) continue;
-        problems.insert(problems.begin(),
-                        Diagnostic{"R7",
-                                   fmt::format("the plan is labelled {}, but what it does is {}{}",
-                                               plan_.collective, to_string(contract.collective),
-                                               info(contract.collective).rooted
-                                                   ? fmt::format(" with root {}", contract.root)
-                                                   : ""),
-                                   "correct 'collective', or the plan",
-                                   {}});
-        return;
-      }
+    for (const Contract& other : others) {
+      if (is_right && other.collective != Collective::allreduce) continue;
+      const Verdict verdict = check_roots(other);
+      if (!verdict.verification.ok()) continue;
+      const Contract& contract = verdict.contract;
+      problems.insert(problems.begin(),
+                      Diagnostic{"R7",
+                                 fmt::format("the plan is labelled {}, but what it does is {}{}",
+                                             plan_.collective, to_string(contract.collective),
+                                             info(contract.collective).rooted
+                                                 ? fmt::format(" with root {}", contract.root)
+                                                 : ""),
+                                 "correct 'collective', or the plan",
+                                 {}});
+      return;
     }
   }
 
   /// MSCCL++ promises nothing of a plan labelled sendrecv; ours sends to the next rank.
   void judge_exchange(const Contract& contract) {
-    MscclppLayout layout = lay_out(plan_, run_, contract);
-    const Verification found = verify(layout.program);
-    if (found.ok() && !layout.scratch_is_shared) {
-      adopt(found);
-      made_.has_program = true;
-      made_.program = std::move(layout.program);
+    Verdict verdict = check(contract);
+    if (verdict.verification.ok()) {
+      adopt(std::move(verdict));
       return;
     }
     made_.notes.push_back(
@@ -223,7 +237,7 @@ class Judge {
            {}});
       return;
     }
-    report(only(verify(*as_is).problems, {"R7", "R8"}, false));
+    report(only(verify(*as_is).problems, {"R7", "R8"}, false), contract);
   }
 
   void note_early_accesses() {
@@ -265,7 +279,7 @@ class Judge {
         return;
       }
       problems = only(verify(*as_is).problems, {"R6"}, true);
-      name(problems);
+      use_names(problems, contract);
     }
     problems.insert(problems.end(), apart.early_ends.begin(), apart.early_ends.end());
     if (problems.empty()) return;

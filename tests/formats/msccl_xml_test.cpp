@@ -212,6 +212,40 @@ TEST(MscclXml, RootsAreFound) {
   EXPECT_TRUE(MscclMachine(text).is_right(1, 1, 3));
 }
 
+/// NCCL's callers may leave out the output of all ranks but the root.
+TEST(MscclXml, ReductionsDoNotWriteWhatOnlyTheRootHas) {
+  const auto gpu = [](int own, const std::string& steps) {
+    return block(0, 1 - own, 1 - own, 0, steps);
+  };
+  const auto reduction = [&](const std::string& theirs) {
+    return read(algo("reduce", 1, false, {gpu(0, step(0, "rrc", "i0", "o0")), gpu(1, theirs)}, 1));
+  };
+  EXPECT_EQ(problems(reduction(step(0, "s", "i0", "o0"))), "");
+  EXPECT_EQ(problems(reduction(step(0, "cpy", "i0", "s0") + step(1, "s", "s0", "o0"))), "");
+  EXPECT_THAT(problems(reduction(step(0, "cpy", "i0", "o0") + step(1, "s", "o0", "o0"))),
+              HasSubstr("gpu 1, thread block 0, step 0 (cpy): writes 'o', but only rank 0 of a "
+                        "reduce has an output [R1]"));
+}
+
+/// It overwrites inputs that a reduction in place leaves alone.
+TEST(MscclXml, AnAllreduceIsNoReduction) {
+  std::string text = halves();
+  text.replace(text.find("allreduce"), 9, "reduce");
+  EXPECT_THAT(problems(read(text)), HasSubstr("labelled reduce, but what it does is allreduce"));
+}
+
+/// The rank that only sends is where a broadcast comes from.
+TEST(MscclXml, WhatIsWrongIsSaidForTheRootThatFitsBest) {
+  const ForeignProgram foreign =
+      read(algo("broadcast", 1, false,
+                {block(0, -1, 1, 0, step(0, "r", "i0", "s0")),
+                 block(0, 0, -1, 0, step(0, "s", "i0", "o0") + step(1, "cpy", "i0", "o0"))},
+                1));
+  EXPECT_EQ(problems(foreign),
+            "error: rank 0's result unit 0 (o[0] of gpu 0) is never written [R7]\n"
+            "  help: the file does not name its root: for rank 1, the least is wrong\n");
+}
+
 TEST(MscclXml, RacesAndSilentStepsAreFound) {
   // The copy does not wait until the chunk it copies has come.
   const auto gpu = [&](int own, bool waits, int is_awaited) {

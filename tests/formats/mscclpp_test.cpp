@@ -274,7 +274,7 @@ TEST(Mscclpp, RelaxedSignalsThatDataDependOnAreWarnedOf) {
   };
   EXPECT_THAT(notes_of(read(third("signal", "wait"))), ElementsAre());
   EXPECT_THAT(notes_of(read(third("rlxsignal", "rlxwait"))),
-              ElementsAre(HasSubstr("threadblock 0, op 5 (re): reads r1.tmp[0]")));
+              ElementsAre(HasSubstr("threadblock 0, op 5 (re): reads s[0] of gpu 1")));
 }
 
 /// A GPU that has not begun may still be making its input, or be using its output.
@@ -348,6 +348,56 @@ TEST(Mscclpp, ScratchMayHoldAnyChunkInTurn) {
   };
   EXPECT_TRUE(read(blocks(true)).has_program) << said(blocks(true));
   EXPECT_THAT(said(blocks(false)), HasSubstr("[R6]"));
+}
+
+/// Chunks are equally large, so a sum may be made at another place of the message.
+TEST(Mscclpp, ChunksMayMoveWithinTheMessage) {
+  const auto blocks = [](int last) {
+    std::vector<std::vector<std::vector<json>>> made;
+    for (int g = 0; g < 2; ++g) {
+      const int peer = 1 - g;
+      made.push_back(
+          {{control("rlxsignal"), control("rlxwait"), nop(),
+            // What the other is to add goes to where its own sum will be in the end.
+            data("put", {local("i", peer)}, {remote(kOutput, g)}), nop(), control("signal"),
+            control("wait"), nop(), data("re", {local("i", g), local("o", peer)}, {local("o", g)}),
+            nop(), control("signal"), control("wait"), nop(),
+            data("put", {local("o", g)}, {remote(kOutput, last == 0 ? g : peer)}), nop(),
+            control("signal"), control("wait")}});
+    }
+    return plan("allreduce", false, {2, 2, 0}, made);
+  };
+  const ForeignProgram right = read(blocks(0));
+  EXPECT_TRUE(right.verification.ok()) << said(blocks(0));
+  EXPECT_FALSE(right.has_program);
+  EXPECT_THAT(notes_of(right),
+              ElementsAre(HasSubstr("note: it takes chunks to other positions of the message")));
+  // Where the sum is wrong, that is what is said.
+  EXPECT_THAT(said(blocks(1)), HasSubstr("[R6]"));
+  EXPECT_THAT(said(blocks(1)), Not(HasSubstr("[R4]")));
+}
+
+/// An allreduce overwrites what a reduction leaves alone.
+TEST(Mscclpp, AnAllreduceIsNoReduction) {
+  json all = pair("reduce");
+  for (int g = 0; g < 2; ++g) {
+    all["gpus"][static_cast<std::size_t>(g)]["input_chunks"] = 2;
+    ops_of(all, g)[3] =
+        data("rres", {local("o", g), remote(kOutput, g)}, {local("o", g), remote(kOutput, g)});
+  }
+  EXPECT_THAT(said(all), HasSubstr("labelled reduce, but what it does is allreduce"));
+}
+
+TEST(Mscclpp, WhatIsWrongIsSaidForTheRootThatFitsBest) {
+  json broadcast =
+      plan("broadcast", false, {2, 2, 0},
+           {{{control("rlxsignal"), control("wait")}},
+            {{control("rlxwait"), nop(), data("copy", {local("i", 0, 2)}, {local("o", 0, 2)}),
+              data("put", {local("i", 0)}, {remote(kOutput, 0)}), nop(), control("signal")}}});
+  const std::string text = said(broadcast);
+  EXPECT_THAT(text, HasSubstr("rank 0's result unit 1 (o[1] of gpu 0) is never written [R7]"));
+  EXPECT_THAT(text, HasSubstr("the file does not name its root: for rank 1, the least is wrong"));
+  EXPECT_THAT(text, Not(HasSubstr("[R1]")));
 }
 
 TEST(Mscclpp, PutsThroughPortChannelsGoOnUntilTheyAreFlushed) {
