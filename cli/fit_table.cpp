@@ -78,10 +78,12 @@ void print_bands(const Console& console, std::string_view of,
                  const std::vector<FittedTime>& times) {
   Columns columns("lrrr");
   columns.add({std::string(of), "times", "before(%)", "fitted(%)"});
-  for (const BandErrors& band : band_errors(times)) {
-    columns.add({"  " + std::string(band.band->title), fmt::format("{}", band.times),
-                 fmt::format("{:.1f}", 100 * band.median_before),
-                 fmt::format("{:.1f}", 100 * band.median_after)});
+  const std::vector<BandDeviations> before = fitted_bands(times, &FittedTime::error_before);
+  const std::vector<BandDeviations> after = fitted_bands(times, &FittedTime::error_after);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    columns.add({"  " + std::string(after[i].band->title), fmt::format("{}", after[i].times),
+                 fmt::format("{:.1f}", 100 * before[i].median),
+                 fmt::format("{:.1f}", 100 * after[i].median)});
   }
   console.out << columns.render("# ") << "#\n";
 }

@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
-#include "core/median.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "run/launch.h"
-#include "scenarios/profile_fit.h"
+#include "topologies/expected_error.h"
 
 namespace espalier {
 namespace {
@@ -32,17 +30,21 @@ std::vector<std::span<const ValidatedTime>> series_of(const std::vector<Validate
   return all;
 }
 
-/// "3.1 (6.2)": median and largest, in percent; empty without points.
-std::string band_text(std::span<const ValidatedTime> times, std::int64_t above_bytes,
-                      std::int64_t up_to_bytes) {
-  std::vector<double> errors;
+/// By band, " 3.1 (6.2) |": median and largest, in percent; empty without points.
+std::string bands_text(std::span<const ValidatedTime> times) {
+  std::vector<Deviation> deviations;
   for (const ValidatedTime& time : times) {
-    const std::int64_t bytes = time.query.size_bytes;
-    if (bytes > above_bytes && bytes <= up_to_bytes) errors.push_back(std::abs(time.error()));
+    deviations.push_back({time.query.size_bytes, time.error()});
   }
-  if (errors.empty()) return "";
-  const double largest = *std::ranges::max_element(errors);
-  return fmt::format("{:.1f} ({:.1f})", 100 * median(errors), 100 * largest);
+  const std::vector<BandDeviations> known = by_band(deviations);
+  std::string text;
+  for (const SizeBand& band : size_bands()) {
+    const auto found = std::ranges::find(known, &band, &BandDeviations::band);
+    text += found == known.end()
+                ? "  |"
+                : fmt::format(" {:.1f} ({:.1f}) |", 100 * found->median, 100 * found->largest);
+  }
+  return text;
 }
 
 std::string points_text(std::span<const ValidatedTime> times) {
@@ -68,11 +70,7 @@ std::string validation_markdown(const std::vector<ValidatedTime>& times) {
     const ValidatedTime& first = series.front();
     text += fmt::format("| {} | `{}` | `{}` | {} |", first.block, first.query.topology,
                         first.query.algorithm, to_string(first.query.launch));
-    std::int64_t above_bytes = 0;
-    for (const SizeBand& band : size_bands()) {
-      text += fmt::format(" {} |", band_text(series, above_bytes, band.up_to_bytes));
-      above_bytes = band.up_to_bytes;
-    }
+    text += bands_text(series);
     text +=
         fmt::format(" {} | {} |\n", first.fitted.empty() ? "nothing" : first.fitted, first.source);
     all += fmt::format("- {}: {}\n", first.block, points_text(series));

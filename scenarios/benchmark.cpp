@@ -45,11 +45,9 @@ ExpectedError error_of(const Machine& machine, const Router& used, const LinksUs
                     outcome.ranks, kVectorBytes),
         kUnalignedError);
   }
-  const std::vector<int>& hosts = machine.placement.machine_of_rank;
-  const bool is_one_host = std::set<int>(hosts.begin(), hosts.end()).size() <= 1;
   Compared what;
   what.in_switch = links.in_switch;
-  what.in_fabric = is_one_host && !links.over_host;
+  what.in_fabric = links.scope == LinkScope::fabric;
   what.bytes = static_cast<double>(outcome.report.message_bytes);
   std::set<std::string> models;
   for (const NodeId gpu : machine.placement.ranks) models.insert(machine.topology->node(gpu).model);

@@ -65,10 +65,9 @@ std::string comment_of(const FittedConstant& constant, const std::string& like,
 /// How far simulated times are from the measured ones, as comments.
 std::string errors_comment(const ProfileFit& fit) {
   std::string text = "# errors: medians of the times simulated with these figures\n";
-  for (const BandErrors& band : band_errors(fit.times)) {
-    text +=
-        fmt::format("#   {}: {:.1f} % ({}; {:.1f} % before)\n", band.band->title,
-                    100 * band.median_after, counted(band.times, "time"), 100 * band.median_before);
+  for (const BandDeviations& band : fitted_bands(fit.times, &FittedTime::error_after)) {
+    text += fmt::format("#   {}: {:.1f} % ({})\n", band.band->title, 100 * band.median,
+                        counted(band.times, "time"));
   }
   return text;
 }

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "core/check.h"
-#include "core/median.h"
 #include "core/words.h"
 #include "topologies/profile_file.h"
 
@@ -229,32 +227,13 @@ LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
 
 }  // namespace
 
-const std::vector<SizeBand>& size_bands() {
-  constexpr std::int64_t kKib = 1024, kMib = kKib * kKib;
-  static const std::vector<SizeBand> bands = {
-      {32 * kKib, "up to 32 KiB"},
-      {kMib, "up to 1 MiB"},
-      {16 * kMib, "up to 16 MiB"},
-      {std::numeric_limits<std::int64_t>::max(), "above"},
-  };
-  return bands;
-}
-
-std::vector<BandErrors> band_errors(const std::vector<FittedTime>& times) {
-  std::vector<BandErrors> all;
-  std::int64_t above_bytes = -1;
-  for (const SizeBand& band : size_bands()) {
-    std::vector<double> before, after;
-    for (const FittedTime& time : times) {
-      const std::int64_t bytes = time.measured.query.size_bytes;
-      if (bytes <= above_bytes || bytes > band.up_to_bytes) continue;
-      before.push_back(std::abs(time.error_before()));
-      after.push_back(std::abs(time.error_after()));
-    }
-    above_bytes = band.up_to_bytes;
-    if (!after.empty()) all.push_back({&band, after.size(), median(before), median(after)});
+std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
+                                         double (FittedTime::*error)() const) {
+  std::vector<Deviation> deviations;
+  for (const FittedTime& time : times) {
+    deviations.push_back({time.measured.query.size_bytes, (time.*error)()});
   }
-  return all;
+  return by_band(deviations);
 }
 
 double predicted_s(const Outcome& outcome) { return outcome.benchmark_s; }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "probe/least_squares.h"
@@ -75,24 +74,10 @@ using FitStep = std::function<void(int pass, const Query& query)>;
 /// kMinFitTimes times
 ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step = {});
 
-/// Messages of similar size, whose errors are summed up together: up to so many bytes.
-struct SizeBand {
-  std::int64_t up_to_bytes = 0;
-  std::string_view title;  ///< "up to 32 KiB"
-};
-/// Small messages, whose launch counts; up to 1 MiB and up to 16 MiB, where protocols change; and
-/// the rest, where bandwidth decides.
-const std::vector<SizeBand>& size_bands();
-
-/// The errors of the times of a band.
-struct BandErrors {
-  const SizeBand* band = nullptr;
-  std::size_t times = 0;
-  double median_before = 0;  ///< of the errors' sizes: 0.1 is 10 %
-  double median_after = 0;
-};
-/// Of the bands that have times.
-std::vector<BandErrors> band_errors(const std::vector<FittedTime>& times);
+/// By how much the simulation is off by size, before or after the fit:
+/// `fitted_bands(times, &FittedTime::error_after)`.
+std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
+                                         double (FittedTime::*error)() const);
 
 /// Fewer times determine nothing: see kMinSpare.
 inline constexpr std::size_t kMinFitTimes = kMinSpare + 1;

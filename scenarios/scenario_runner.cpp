@@ -124,7 +124,8 @@ class Runner {
     for (const Answers& answers : tables) {
       for (const Outcome& outcome : answers.outcomes) {
         validated.push_back({block.title, outcome.query, measured.source, measured.fitted,
-                             outcome.benchmark_s, measured.time_s.at(outcome.query.size_bytes)});
+                             outcome.benchmark_s, measured.time_s.at(outcome.query.size_bytes),
+                             outcome.error});
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct ValidatedTime {
   std::string fitted;
   double predicted_s = 0;  ///< what a benchmark prints: Outcome::benchmark_s
   double measured_s = 0;
+  std::optional<ExpectedError> expected = {};  ///< what the profile says of such times
 
   /// What the prediction is off by, as a share of what was measured: 0.1 is 10 % too long.
   double error() const { return predicted_s / measured_s - 1; }

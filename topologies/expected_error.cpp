@@ -2,9 +2,39 @@
 #include "topologies/expected_error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "core/median.h"
+
 namespace espalier {
+
+const std::vector<SizeBand>& size_bands() {
+  constexpr std::int64_t kKib = 1024, kMib = kKib * kKib;
+  static const std::vector<SizeBand> bands = {
+      {32 * kKib, "up to 32 KiB"},
+      {kMib, "up to 1 MiB"},
+      {16 * kMib, "up to 16 MiB"},
+      {std::numeric_limits<std::int64_t>::max(), "above"},
+  };
+  return bands;
+}
+
+std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations) {
+  std::vector<BandDeviations> all;
+  std::int64_t above_bytes = -1;
+  for (const SizeBand& band : size_bands()) {
+    std::vector<double> sizes;
+    for (const Deviation& one : deviations) {
+      if (one.bytes <= above_bytes || one.bytes > band.up_to_bytes) continue;
+      sizes.push_back(std::abs(one.relative));
+    }
+    above_bytes = band.up_to_bytes;
+    if (sizes.empty()) continue;
+    all.push_back({&band, sizes.size(), median(sizes), *std::ranges::max_element(sizes)});
+  }
+  return all;
+}
 
 ExpectedError expected_error(const std::vector<ComparedError>& errors, const Compared& what) {
   const auto fits = [&](const ComparedError& row) {

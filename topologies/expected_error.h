@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -8,12 +10,37 @@
 
 namespace espalier {
 
-/// How far simulated times were from measured ones: a row of a profile's `errors`.
+/// Messages of similar size, whose deviations are summed up together: up to so many bytes.
+struct SizeBand {
+  std::int64_t up_to_bytes = 0;
+  std::string_view title;  ///< "up to 32 KiB", which is also its name in `errors` of a profile
+};
+/// Small messages, whose launch counts; up to 1 MiB and up to 16 MiB, where protocols change; and
+/// the rest, where bandwidth decides. In ascending order.
+const std::vector<SizeBand>& size_bands();
+
+/// A time that was simulated and measured.
+struct Deviation {
+  std::int64_t bytes = 0;  ///< of the message
+  double relative = 0;     ///< simulated / measured - 1
+};
+/// The deviations of a band.
+struct BandDeviations {
+  const SizeBand* band = nullptr;
+  std::size_t times = 0;
+  double median = 0;   ///< of the deviations' sizes: 0.1 is 10 %
+  double largest = 0;  ///< same
+};
+/// Of the bands that have times.
+std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations);
+
+/// How far simulated times were from measured ones: a row of a profile's `errors`, or what it says
+/// of one band.
 struct ComparedError {
   std::vector<std::string> models;  ///< beginnings of models of GPUs; "other": any
   bool in_switch = false;           ///< of programs that have ops in switches; else of all others
-  bool in_fabric = true;   ///< of programs of one host that use the GPU fabric only; else of all
-  double above_bytes = 0;  ///< of messages larger than this,
+  bool in_fabric = true;            ///< of programs that use the GPU fabric only; else of all
+  double above_bytes = 0;           ///< of messages larger than this,
   double up_to_bytes = std::numeric_limits<double>::infinity();  ///< and no larger than this
   double relative = 0;   ///< the median of |simulated / measured - 1|
   std::string compared;  ///< with what
@@ -35,7 +62,7 @@ inline constexpr double kUncomparedError = 0.3;
 struct Compared {
   std::string_view model;  ///< of its GPUs
   bool in_switch = false;  ///< the program has ops in switches
-  bool in_fabric = true;   ///< it is of one host and uses its GPU fabric only
+  bool in_fabric = true;   ///< it uses the GPU fabric only
   double bytes = 0;        ///< of the message
 };
 

@@ -178,11 +178,41 @@ void read_launch(const YamlValue& value, Profile& profile) {
   launch.finish();
 }
 
+/// "percent: 5" of all messages between two sizes, or of some bands of these sizes.
+void read_percent(YamlMap& row, const ComparedError& all_sizes,
+                  std::vector<ComparedError>& errors) {
+  const YamlValue percent = row.need("percent");
+  if (percent.kind() != YamlValue::Kind::map) {
+    errors.push_back(all_sizes);
+    errors.back().relative = read_figure(row, "percent", kPercent, 0) / 100;
+    return;
+  }
+  YamlMap bands(percent, "'percent'");
+  double above_bytes = 0;
+  for (const SizeBand& band : size_bands()) {
+    const bool is_last = &band == &size_bands().back();
+    ComparedError of_band = all_sizes;
+    of_band.above_bytes = std::max(all_sizes.above_bytes, above_bytes);
+    above_bytes = static_cast<double>(band.up_to_bytes);
+    if (!is_last) of_band.up_to_bytes = std::min(all_sizes.up_to_bytes, above_bytes);
+    const std::string title(band.title);
+    const YamlValue value = bands.get(title);
+    if (!value.present()) continue;
+    of_band.relative = read_figure(bands, title, kPercent, 0) / 100;
+    if (of_band.above_bytes >= of_band.up_to_bytes) {
+      value.problem(fmt::format("there are no messages {} between 'above_kib' and 'up_to_kib'",
+                                quote(band.title)));
+    }
+    errors.push_back(std::move(of_band));
+  }
+  bands.finish();
+}
+
 void read_errors(const YamlValue& value, Profile& profile) {
   constexpr double kKib = 1024;
   for (const YamlValue& one : value.one_or_more()) {
     YamlMap map(one, fmt::format("an error of profile {}", quote(profile.name)));
-    ComparedError& row = profile.errors.emplace_back();
+    ComparedError row;
     for (const YamlValue& model : map.need("gpus").one_or_more()) {
       row.models.push_back(model.text("a GPU model").value_or(""));
     }
@@ -190,14 +220,13 @@ void read_errors(const YamlValue& value, Profile& profile) {
     row.in_fabric = read_choice(map, "links", {"fabric", "all"}, 0) == 0;
     row.above_bytes = kKib * read_figure(map, "above_kib", kKibibytes, 0);
     row.up_to_bytes = kKib * read_figure(map, "up_to_kib", kKibibytes, row.up_to_bytes / kKib);
-    map.need("percent");
-    row.relative = read_figure(map, "percent", kPercent, 0) / 100;
     map.need("compared");
     row.compared = map.text("compared", "");
-    map.finish();
     if (row.above_bytes >= row.up_to_bytes) {
       one.problem("'above_kib' must be less than 'up_to_kib'");
     }
+    read_percent(map, row, profile.errors);
+    map.finish();
   }
 }
 

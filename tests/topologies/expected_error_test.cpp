@@ -58,6 +58,40 @@ TEST(ExpectedErrors, OfChangedFiguresAreNotThoseOfTheBase) {
   EXPECT_EQ(machine.profiles.at("kernel").errors, built_in_profiles().profiles.at("kernel").errors);
 }
 
+TEST(ExpectedErrors, MayBeStatedByBandsOfSizes) {
+  const Topology machine = parse_topology(
+      machine_with("  mine: {like: nccl, errors: [{gpus: a100, above_kib: 4, compared: x, percent: "
+                   "{up to 32 KiB: 5, up to 16 MiB: 7, above: 3}}]}\n"),
+      "f");
+  const auto percent = [&](double kib) {
+    const Compared what{.model = "a100-sxm4", .bytes = kib * 1024};
+    const ExpectedError error = expected_error(machine.profiles.at("mine").errors, what);
+    return error.is_estimate ? -1 : 100 * error.relative;
+  };
+  EXPECT_DOUBLE_EQ(percent(4), -1);  // nothing was compared up to here
+  EXPECT_DOUBLE_EQ(percent(5), 5);
+  EXPECT_DOUBLE_EQ(percent(32), 5);
+  EXPECT_DOUBLE_EQ(percent(33), -1);  // of this band nothing is stated
+  EXPECT_DOUBLE_EQ(percent(1024), -1);
+  EXPECT_DOUBLE_EQ(percent(1025), 7);
+  EXPECT_DOUBLE_EQ(percent(16384), 7);
+  EXPECT_DOUBLE_EQ(percent(16385), 3);
+  EXPECT_DOUBLE_EQ(percent(1e9), 3);
+}
+
+TEST(ExpectedErrors, OfABandAreMedians) {
+  // 16 KiB: 1, 2 and 9 %, of either sign; 64 MiB: 3 and 5 %.
+  const std::vector<BandDeviations> bands =
+      by_band({{16384, -0.02}, {16384, 0.01}, {64 << 20, 0.03}, {16384, 0.09}, {64 << 20, -0.05}});
+  ASSERT_EQ(bands.size(), 2u);
+  EXPECT_EQ(bands[0].band->title, "up to 32 KiB");
+  EXPECT_EQ(bands[0].times, 3u);
+  EXPECT_DOUBLE_EQ(bands[0].median, 0.02);
+  EXPECT_DOUBLE_EQ(bands[0].largest, 0.09);
+  EXPECT_EQ(bands[1].band->title, "above");
+  EXPECT_DOUBLE_EQ(bands[1].median, 0.04);
+}
+
 TEST(ExpectedErrors, AreWrittenWithTheMachine) {
   Topology machine = parse_topology(
       machine_with("  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
@@ -74,7 +108,9 @@ TEST(ExpectedErrors, AllThatIsWrongWithThemIsSaid) {
       [&] {
         parse_topology(machine_with("  mine:\n    errors:\n      - {gpus: a100, percent: -3}\n"
                                     "      - {gpus: a100, percent: 3, compared: x, above_kib: 64, "
-                                    "up_to_kib: 32, links: some}\n"),
+                                    "up_to_kib: 32, links: some}\n"
+                                    "      - {gpus: a100, compared: x, up_to_kib: 32, "
+                                    "percent: {above: 3, up to 1 TiB: 4}}\n"),
                        "f");
       },
       ErrorKind::input);
@@ -82,6 +118,8 @@ TEST(ExpectedErrors, AllThatIsWrongWithThemIsSaid) {
   EXPECT_NE(text.find("compared"), std::string::npos) << text;
   EXPECT_NE(text.find("'above_kib' must be less than 'up_to_kib'"), std::string::npos) << text;
   EXPECT_NE(text.find("unknown links 'some'"), std::string::npos) << text;
+  EXPECT_NE(text.find("no messages 'above' between"), std::string::npos) << text;
+  EXPECT_NE(text.find("'up to 1 TiB'"), std::string::npos) << text;
 }
 
 }  // namespace
