@@ -14,6 +14,8 @@ constexpr std::array kGpus = {NcclGpu{"gk210", 37, "", "0x10de:0x102d", "0x03020
                               NcclGpu{"v100-sxm2", 70, "", "0x10de:0x1db1", "0x030200"},
                               NcclGpu{"v100-sxm2", 70, "", "0x10de:0x1db5", "0x030200"},
                               NcclGpu{"v100-sxm3", 70, "", "0x10de:0x1db8", "0x030200"},
+                              NcclGpu{"v100-pcie", 70, "", "0x10de:0x1db4", "0x030200"},
+                              NcclGpu{"v100-pcie", 70, "", "0x10de:0x1db6", "0x030200"},
                               NcclGpu{"a100-sxm4", 80, "", "0x10de:0x20b2", "0x030200"},
                               NcclGpu{"a100-sxm4", 80, "", "0x10de:0x20b0", "0x030200"},
                               NcclGpu{"h100-sxm5", 90, "", "0x10de:0x2330", "0x030200"},
