@@ -60,6 +60,15 @@ void print_error_sources(const Console& console, const std::vector<Outcome>& out
   for (const std::string& source : sources) console.out << wrap(source, console.width, "# ");
 }
 
+void print_measured_note(const Console& console, const MeasuredSeries& measured) {
+  console.out << wrap(fmt::format("measured: {}; error: how far the simulated benchmark is from it",
+                                  measured.source),
+                      console.width, "# ");
+  if (measured.fitted.empty()) return;
+  console.out << wrap(fmt::format("fitted on these times: {}", measured.fitted), console.width,
+                      "# ");
+}
+
 void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> algorithms;
   for (const Outcome& outcome : outcomes) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "scenarios/study.h"
+#include "scenarios/scenario.h"
 
 namespace espalier {
 
@@ -23,6 +23,9 @@ void print_benchmark_notes(const Console& console, const std::vector<Outcome>& o
 
 /// What the expected errors are known from, each once.
 void print_error_sources(const Console& console, const std::vector<Outcome>& outcomes);
+
+/// Where measured times are from, and what stands in the column of errors.
+void print_measured_note(const Console& console, const MeasuredSeries& measured);
 
 /// What "vs nccl" compares with. Nothing where no answer has it.
 void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes);

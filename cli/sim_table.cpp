@@ -41,7 +41,7 @@ std::string decimal_bytes(double bytes) {
 }
 
 /// Narrower labels of algorithms make no narrower column, and wider ones only their own row wider:
-/// with all columns, a table is then 120 columns wide.
+/// with all columns but those of measured times, a table is then 120 columns wide.
 constexpr std::size_t kMinLabelColumns = 9;
 constexpr std::size_t kMaxLabelColumns = 23;
 
@@ -117,7 +117,8 @@ SimTable::SimTable(const Console& console, const TableHead& head)
     : console_(console),
       label_width_(std::clamp(head.label_columns, kMinLabelColumns, kMaxLabelColumns)),
       has_benchmark_(has_benchmark(head.queries.front())),
-      has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())) {
+      has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())),
+      measured_(head.measured) {
   for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
   const Query& first = head.queries.front();
   const CollectiveInfo& collective = info(first.collective);
@@ -138,6 +139,8 @@ struct SimTable::Cells {
   std::string time = {};
   std::string error = {};
   std::string benchmark = {};
+  std::string measured = {};
+  std::string off = {};  ///< the simulated time from the measured one
   std::string algbw = {};
   std::string busbw = {};
   std::string share = {};
@@ -149,18 +152,22 @@ std::string SimTable::line(const Cells& cells) const {
   std::string text = fmt::format("{:>12}  {:<{}} {:>10} {:<6} {:>7}", cells.size, cells.algorithm,
                                  label_width_, cells.chunk, cells.protocol, cells.time);
   if (has_benchmark_) text += fmt::format(" {:>6} {:>7}", cells.error, cells.benchmark);
+  if (measured_ != nullptr) text += fmt::format(" {:>8} {:>6}", cells.measured, cells.off);
   text += fmt::format("  {:>6}  {:>6} {:>6}", cells.algbw, cells.busbw, cells.share);
   if (has_nccl_) text += fmt::format(" {:>7}", cells.speedup);
   return text + fmt::format("  {:<8}", cells.links);
 }
 
 void SimTable::column_names() const {
-  console_.out << header_line(line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench",
-                                    "algbw", "busbw", "%bound", "vs nccl", "links"}))
+  console_.out << header_line(
+                      line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench",
+                            "measured", "error", "algbw", "busbw", "%bound", "vs nccl", "links"}))
                << header_line(line({.size = "(B)",
                                     .chunk = "(B)",
                                     .time = "(us)",
                                     .benchmark = "(us)",
+                                    .measured = "(us)",
+                                    .off = "(%)",
                                     .algbw = "(GB/s)",
                                     .busbw = "(GB/s)"}));
 }
@@ -171,7 +178,7 @@ void SimTable::add(const Outcome& outcome) {
     const std::optional<double> speedup = speedup_of(outcome);
     const double error = outcome.error ? outcome.error->relative : 0;
     const auto microseconds = [](double time_s) { return fit_number(time_s * 1e6, 7); };
-    const Cells cells = {
+    Cells cells = {
         .size = fmt::format("{}", report.message_bytes),
         .algorithm = algorithm_label(outcome),
         .chunk = outcome.chunk_bytes == 0 ? "-" : fmt::format("{}", outcome.chunk_bytes),
@@ -184,6 +191,11 @@ void SimTable::add(const Outcome& outcome) {
         .share = outcome.fraction > 0 ? fmt::format("{:.1f}", 100 * outcome.fraction) : "-",
         .speedup = speedup ? speedup_text(*speedup) : "-",
         .links = links_used(outcome)};
+    if (measured_ != nullptr) {
+      const double measured_s = measured_->time_s.at(outcome.query.size_bytes);
+      cells.measured = microseconds(measured_s);
+      cells.off = fmt::format("{:+.1f}", 100 * (outcome.benchmark_s / measured_s - 1));
+    }
     rows_.push_back({report.time_s, error, line(cells)});
   }
   const std::size_t next = ++answered_;
@@ -223,6 +235,7 @@ void SimTable::finish(const Answers& answers) {
   }
   print_average(console_, answers.outcomes);
   if (has_benchmark_) print_benchmark_notes(console_, answers.outcomes);
+  if (measured_ != nullptr) print_measured_note(console_, *measured_);
   if (has_nccl_) print_nccl_note(console_, answers.outcomes);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);

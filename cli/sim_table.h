@@ -15,7 +15,7 @@ namespace espalier {
 /// nothing is said of benchmarks and errors.
 class SimTable {
  public:
-  /// Prints what stands above the table. The console must outlive it.
+  /// Prints what stands above the table. The console and what was measured must outlive it.
   SimTable(const Console& console, const TableHead& head);
 
   /// The next answer, in the order of the questions.
@@ -40,6 +40,7 @@ class SimTable {
   std::size_t label_width_;
   bool has_benchmark_;               ///< columns of what a benchmark prints, and of errors
   bool has_nccl_;                    ///< a column of the speed-up over NCCL
+  const MeasuredSeries* measured_;   ///< columns of what was measured; null: none
   std::vector<std::int64_t> sizes_;  ///< of the questions, in their order
   std::size_t answered_ = 0;
   std::vector<Row> rows_;  ///< of the size that is being answered

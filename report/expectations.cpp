@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/words.h"
+#include "report/markdown.h"
 #include "report/objects.h"
 
 namespace espalier {
@@ -96,16 +97,6 @@ void add_result(const ExpectedOrder& expected, const Judgement& judgement, Json&
   json["ours"] = number(judgement.ours);
 }
 
-/// Text in a cell of a Markdown table.
-std::string cell(const std::string& text) {
-  std::string escaped;
-  for (const char c : trim(text)) {
-    if (c == '|' || c == '\\') escaped += '\\';
-    escaped += c == '\n' ? ' ' : c;
-  }
-  return escaped;
-}
-
 }  // namespace
 
 JudgedText text_of(const Judged& judged) {
@@ -141,10 +132,11 @@ std::string claims_markdown(const std::vector<Judged>& judged) {
       "|---|---|---|---|---|---|---|---|\n";
   for (const Judged* one : claims) {
     const ExpectedResult& expectation = one->expectation;
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | `{}` |\n", cell(expectation.claim),
-                        cell(expectation.title), paper_text(expectation),
-                        cell(ours_text(one->judgement)), cell(wanted(expectation)),
-                        verdict_of(*one), cell(expectation.note), cell(one->scenario));
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | `{}` |\n",
+                        markdown_cell(expectation.claim), markdown_cell(expectation.title),
+                        paper_text(expectation), markdown_cell(ours_text(one->judgement)),
+                        markdown_cell(wanted(expectation)), verdict_of(*one),
+                        markdown_cell(expectation.note), markdown_cell(one->scenario));
   }
   return text;
 }

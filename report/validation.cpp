@@ -8,6 +8,7 @@
 
 #include "core/units.h"
 #include "core/words.h"
+#include "report/markdown.h"
 #include "run/launch.h"
 #include "topologies/expected_error.h"
 
@@ -68,11 +69,13 @@ std::string validation_markdown(const std::vector<ValidatedTime>& times) {
   std::string all = "\n";
   for (const std::span<const ValidatedTime> series : series_of(times)) {
     const ValidatedTime& first = series.front();
-    text += fmt::format("| {} | `{}` | `{}` | {} |", first.block, first.query.topology,
-                        first.query.algorithm, to_string(first.query.launch));
+    text += fmt::format("| {} | `{}` | `{}` | {} |", markdown_cell(first.block),
+                        markdown_cell(first.query.topology), markdown_cell(first.query.algorithm),
+                        to_string(first.query.launch));
     text += bands_text(series);
     text +=
-        fmt::format(" {} | {} |\n", first.fitted.empty() ? "nothing" : first.fitted, first.source);
+        fmt::format(" {} | {} |\n", first.fitted.empty() ? "nothing" : markdown_cell(first.fitted),
+                    markdown_cell(first.source));
     all += fmt::format("- {}: {}\n", first.block, points_text(series));
   }
   return text + all;

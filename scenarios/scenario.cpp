@@ -69,26 +69,44 @@ std::optional<ScenarioExecution> read_execution(const YamlValue& value, Collecti
   return execution;
 }
 
-/// Sizes and microseconds.
+/// Sizes and microseconds, each size once however it is written.
+std::map<std::int64_t, double> read_times(const YamlValue& value) {
+  std::map<std::int64_t, double> time_s;
+  std::map<std::int64_t, std::string> written;
+  YamlMap times(value, "measured times");
+  const auto entries = times.entries();
+  if (value.kind() == YamlValue::Kind::map && entries.empty()) {
+    value.problem("'us' of 'measured' needs at least one size", "such as {1MiB: 89.15}");
+  }
+  for (const auto& [size, time] : entries) {
+    const auto bytes = parse_bytes(size);
+    const auto us = time.number("a measured time");
+    if (!bytes || *bytes <= 0) {
+      times.key_problem(size, fmt::format("{} is not a size", quote(size)), "such as 64MiB");
+      continue;
+    }
+    if (const auto [known, is_new] = written.emplace(*bytes, size); !is_new) {
+      times.key_problem(size, fmt::format("{} is the same size as {}, which has a time already",
+                                          quote(size), quote(known->second)));
+      continue;
+    }
+    if (us && !(*us > 0)) {
+      time.problem("a measured time must be more than 0 us");
+    } else if (us) {
+      time_s[*bytes] = *us * 1e-6;
+    }
+  }
+  return time_s;
+}
+
 std::optional<MeasuredSeries> read_measured(const YamlValue& value) {
   if (!value.present()) return std::nullopt;
   MeasuredSeries series;
   YamlMap map(value, "'measured'");
   series.source = map.need("source").text("source of measured times").value_or("");
   series.fitted = map.text("fitted");
-  YamlMap times(map.need("us"), "measured times");
+  series.time_s = read_times(map.need("us"));
   map.finish();
-  for (const auto& [size, time] : times.entries()) {
-    const auto bytes = parse_bytes(size);
-    const auto us = time.number("a measured time");
-    if (!bytes || *bytes <= 0) {
-      times.key_problem(size, fmt::format("{} is not a size", quote(size)), "such as 64MiB");
-    } else if (us && !(*us > 0)) {
-      time.problem("a measured time must be more than 0 us");
-    } else if (us) {
-      series.time_s[*bytes] = *us * 1e-6;
-    }
-  }
   return series;
 }
 

@@ -101,7 +101,7 @@ class Runner {
     std::vector<Answers> tables;
     std::vector<Answers> executed;
     for (const std::vector<Query>& queries : study.tables) {
-      tables.push_back(ask(queries));
+      tables.push_back(ask(queries, study.measured));
       const Outcome* best = tables.back().best();
       const bool executes = study.execute && best != nullptr;
       executed.push_back(executes ? execute(*study.execute, *best) : Answers{});
@@ -151,9 +151,10 @@ class Runner {
     return judged;
   }
 
-  Answers ask(const std::vector<Query>& queries) {
+  Answers ask(const std::vector<Query>& queries, const std::optional<MeasuredSeries>& measured) {
     Study& study = sweep_.study();
-    observer_.table_begins({queries, study.ranks(queries.front()), widest_label(study, queries)});
+    observer_.table_begins({queries, study.ranks(queries.front()), widest_label(study, queries),
+                            measured ? &*measured : nullptr});
     Answers answers = ask_table(
         queries, [&](const Query& query) { return sweep_.ask(query, progress_); },
         observer_.answered);

@@ -61,7 +61,8 @@ struct ScenarioResults {
 struct TableHead {
   const std::vector<Query>& queries;
   int ranks = 0;
-  std::size_t label_columns = 0;  ///< that the widest label of an algorithm may take
+  std::size_t label_columns = 0;             ///< that the widest label of an algorithm may take
+  const MeasuredSeries* measured = nullptr;  ///< beside the answers; null: nothing was measured
 };
 
 /// Who is told what happens while scenarios run, in this order; everything may be left as it is.

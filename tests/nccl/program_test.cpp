@@ -220,35 +220,34 @@ TEST(NcclChoices, RefuseWhatNcclDoesNotTake) {
   EXPECT_EQ(why_not("nccl:version=2.6", Collective::alltoall),
             "sends and receives came with NCCL 2.7");
   EXPECT_EQ(why_not("nccl:threads=256,channels=32", Collective::allreduce), "");
+}
 
-  /// A hop through shared memory costs NCCL what its tuner counts for one over PCIe, 1.0 us under
-  /// LL, or as long as its wires where these are longer: 2 x 0.5 us within a socket, 0.3 us more
-  /// between two. A ring of four on two sockets goes round twice but for two hops, every other one
-  /// of which is between sockets: 5.5 + 6.6 + 3 x 1.0 + 3 x 1.3 = 19.0 us.
-  TEST(NcclPrograms, PayOneHopThroughHostMemory) {
-    const Topology topology = load_topology("v100-pcie");
-    const Router router(topology, topology.profile("nccl:ll"));
-    const Placement placement = place_ranks(router, {});
-    const auto built = build_for("nccl:version=2.26", router, placement, Collective::allreduce, 8);
-    ASSERT_TRUE(built);
-    RunOptions options;
-    options.size_bytes = 8;
-    options.blocks = built->call.blocks;
-    Simulator simulator;
-    const double time_us =
-        simulator.run(built->program, {&router, placement}, options).time_s * 1e6;
-    EXPECT_NEAR(time_us, 19.0, 0.1);
-  }
+/// A hop through shared memory costs NCCL what its tuner counts for one over PCIe, 1.0 us under
+/// LL, or as long as its wires where these are longer: 2 x 0.5 us within a socket, 0.3 us more
+/// between two. A ring of four on two sockets goes round twice but for two hops, every other one
+/// of which is between sockets: 5.5 + 6.6 + 3 x 1.0 + 3 x 1.3 = 19.0 us.
+TEST(NcclPrograms, PayOneHopThroughHostMemory) {
+  const Topology topology = load_topology("v100-pcie");
+  const Router router(topology, topology.profile("nccl:ll"));
+  const Placement placement = place_ranks(router, {});
+  const auto built = build_for("nccl:version=2.26", router, placement, Collective::allreduce, 8);
+  ASSERT_TRUE(built);
+  RunOptions options;
+  options.size_bytes = 8;
+  options.blocks = built->call.blocks;
+  Simulator simulator;
+  const double time_us = simulator.run(built->program, {&router, placement}, options).time_s * 1e6;
+  EXPECT_NEAR(time_us, 19.0, 0.1);
+}
 
-  TEST(NcclChoices, AreReadByWordsAndVersions) {
-    const AlgorithmChoice choice =
-        parse_algorithm("nccl:version=2.18.3,algo=NVLS_tree,proto=LL128");
-    EXPECT_EQ(choice.parameters.at("version"), 18);
-    EXPECT_EQ(spec_of(choice), "nccl:algo=nvls_tree,proto=ll128,version=2.18");
-    EXPECT_EQ(spec_of(parse_algorithm(spec_of(choice))), spec_of(choice));
-    EXPECT_THROW(parse_algorithm("nccl:algo=rings"), Error);
-    EXPECT_THROW(parse_algorithm("nccl:version=2.3"), Error);
-  }
+TEST(NcclChoices, AreReadByWordsAndVersions) {
+  const AlgorithmChoice choice = parse_algorithm("nccl:version=2.18.3,algo=NVLS_tree,proto=LL128");
+  EXPECT_EQ(choice.parameters.at("version"), 18);
+  EXPECT_EQ(spec_of(choice), "nccl:algo=nvls_tree,proto=ll128,version=2.18");
+  EXPECT_EQ(spec_of(parse_algorithm(spec_of(choice))), spec_of(choice));
+  EXPECT_THROW(parse_algorithm("nccl:algo=rings"), Error);
+  EXPECT_THROW(parse_algorithm("nccl:version=2.3"), Error);
+}
 
 }  // namespace
 }  // namespace espalier
