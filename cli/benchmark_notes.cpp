@@ -6,14 +6,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/algorithm.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/words.h"
+#include "topologies/launch_costs.h"
 
 namespace espalier {
 namespace {
 
 void add_once(std::vector<std::string>& all, std::string one) {
   if (std::ranges::count(all, one) == 0) all.push_back(std::move(one));
+}
+
+/// What of the library's choice decides most: its algorithm and protocol. Reports have all of it.
+std::string short_choice(const Outcome& outcome) {
+  if (!outcome.nccl) return "";
+  AlgorithmChoice choice = parse_algorithm(outcome.nccl->algorithm);
+  std::erase_if(choice.parameters, [](const auto& parameter) {
+    return parameter.first != "algo" && parameter.first != "proto";
+  });
+  return spec_of(choice);
 }
 
 std::string_view launched_by(LaunchMode mode) {
@@ -70,14 +83,15 @@ void print_measured_note(const Console& console, const MeasuredSeries& measured)
 }
 
 void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> algorithms;
-  for (const Outcome& outcome : outcomes) {
-    if (!outcome.nccl) continue;
-    add_once(algorithms, outcome.nccl->algorithm);
+  const auto compared = std::ranges::find_if(
+      outcomes, [](const Outcome& outcome) { return outcome.nccl.has_value(); });
+  if (compared == outcomes.end()) return;
+  std::vector<std::string> choices;
+  for (const auto& [choice, sizes] : size_stretches(outcomes, short_choice)) {
+    choices.push_back(fmt::format("{} for {}", choice, sizes));
   }
-  if (algorithms.empty()) return;
-  console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL, which chooses {}",
-                                  join(algorithms, ", ")),
+  console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL {}, which chooses {}",
+                                  version_text(compared->nccl->version), join(choices, ", ")),
                       console.width, "# ");
 }
 

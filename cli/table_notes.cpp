@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 
 #include "algorithms/algorithm.h"
 #include "cli/text.h"
@@ -90,6 +92,30 @@ void print_table_notes(const Console& console, const std::vector<TrainingOutcome
     }
   }
   for (const std::string& line : lines) console.out << wrap(line, console.width, "# ");
+}
+
+std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
+                                        const std::function<std::string(const Outcome&)>& what) {
+  std::map<std::int64_t, std::string> what_of_size;
+  for (const Outcome& outcome : outcomes) {
+    what_of_size.try_emplace(outcome.query.size_bytes, what(outcome));
+  }
+  std::vector<SizeStretch> stretches;
+  const std::string* before = nullptr;
+  std::string first;
+  for (const auto& [bytes, said] : what_of_size) {
+    const std::string size = describe_size(bytes);
+    if (said.empty()) {
+      // Ends the stretch before it.
+    } else if (before != nullptr && *before == said) {
+      stretches.back().sizes = fmt::format("{} to {}", first, size);
+    } else {
+      first = size;
+      stretches.push_back({said, size});
+    }
+    before = &said;
+  }
+  return stretches;
 }
 
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,16 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
                        ShownChoice shown = ShownChoice::in_label);
 /// The notes of iterations of training, each once.
 void print_table_notes(const Console& console, const std::vector<TrainingOutcome>& outcomes);
+
+/// A stretch of neighbouring sizes of a table of which the same is to be said.
+struct SizeStretch {
+  std::string what;
+  std::string sizes;  ///< "1KiB to 1MiB"
+};
+/// Stretches of the sizes of a table in ascending order. Of outcomes of one size the first counts,
+/// and sizes of which `what` is empty are in none.
+std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
+                                        const std::function<std::string(const Outcome&)>& what);
 
 /// "# Not here: ring: no route ...". Refused programs are left to `Refusals`.
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped);

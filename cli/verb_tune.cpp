@@ -8,6 +8,7 @@
 #include "algorithms/program_file.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/table_notes.h"
 #include "cli/text.h"
 #include "cli/tune_files.h"
 #include "cli/verb.h"
@@ -81,29 +82,13 @@ void print_front(const Console& console, const Tuning& tuning) {
 
 /// For which sizes nothing is faster than NCCL by more than the expected error.
 void print_kept(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> stretches;  // of neighbouring sizes
-  const Outcome* first = nullptr;
-  const Outcome* last = nullptr;
-  const auto end_stretch = [&] {
-    if (first == nullptr) return;
-    std::string text = describe_size(first->report.message_bytes);
-    if (last != first) text += " to " + describe_size(last->report.message_bytes);
-    stretches.push_back(std::move(text));
-    first = nullptr;
-  };
-  for (const Outcome& outcome : outcomes) {
-    if (!keeps_library(outcome)) {
-      end_stretch();
-      continue;
-    }
-    if (first == nullptr) first = &outcome;
-    last = &outcome;
-  }
-  end_stretch();
-  if (stretches.empty()) return;
-  console.out << wrap(fmt::format("Keep NCCL for {}: nothing is faster than {} by more than the "
-                                  "expected error",
-                                  join(stretches, ", "), last->nccl->algorithm),
+  std::vector<std::string> kept;
+  const auto keeps = [](const Outcome& one) { return keeps_library(one) ? "keep" : ""; };
+  for (const SizeStretch& one : size_stretches(outcomes, keeps)) kept.push_back(one.sizes);
+  if (kept.empty()) return;
+  console.out << wrap(fmt::format("Keep NCCL for {}: nothing is faster by more than the expected "
+                                  "error",
+                                  join(kept, ", ")),
                       console.width, "# ");
 }
 

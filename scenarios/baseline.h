@@ -9,10 +9,12 @@ namespace espalier {
 struct Query;
 struct Outcome;
 
-/// What a question's answer is compared with: the library's own collective.
+/// What answers to a question are compared with, whatever algorithm they name: the library's own
+/// collective, of the version that the question is about.
 struct Baseline {
   double time_s = 0;          ///< of one call by itself
   std::string algorithm;      ///< as asked for, or as chosen
+  int version = 0;            ///< of the library: see `library_version`
   double relative_error = 0;  ///< expected of its time
 };
 

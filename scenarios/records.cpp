@@ -83,8 +83,8 @@ auto members(Is<ExpectedError> auto& error) {
   return std::tie(relative, from, is_estimate);
 }
 auto members(Is<Baseline> auto& baseline) {
-  auto& [time_s, algorithm, relative_error] = baseline;
-  return std::tie(time_s, algorithm, relative_error);
+  auto& [time_s, algorithm, version, relative_error] = baseline;
+  return std::tie(time_s, algorithm, version, relative_error);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;

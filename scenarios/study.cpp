@@ -320,14 +320,22 @@ std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
   return simulates(query) && is_open ? resolve(query) : std::nullopt;
 }
 
+/// NCCL is asked about the question as a whole: what decides the rest of it, such as a version of
+/// NCCL itself, is what is compared.
 Outcome Study::ask(const Query& query) {
+  Outcome outcome = answer(query);
+  if (query.against_nccl && outcome.report.simulated) outcome.nccl = baseline(query);
+  return outcome;
+}
+
+Outcome Study::answer(const Query& query) {
   Machine& machine = this->machine(query);
   Outcome outcome;
   outcome.query = query;
   outcome.backend = backend_.name();
   outcome.ranks = machine.ranks();
   if (const std::optional<Query> decided = decide(query, machine)) {
-    outcome = ask(*decided);
+    outcome = answer(*decided);
     outcome.query = query;
     outcome.chosen = decided->algorithm;
     return outcome;
@@ -376,8 +384,8 @@ Outcome Study::ask(const Query& query) {
   return outcome;
 }
 
-/// What follows from the report: what a benchmark prints, how far off it may be, how near the
-/// bound, and how NCCL compares.
+/// What follows from the report: what a benchmark prints, how far off it may be, and how near the
+/// bound.
 void Study::rate(const Query& query, Machine& machine, const Router& router,
                  const Prepared& prepared, Outcome& outcome) {
   if (outcome.report.simulated) {
@@ -386,8 +394,6 @@ void Study::rate(const Query& query, Machine& machine, const Router& router,
     outcome.error = error_of(machine, router, prepared.links, outcome);
   }
   if (query.judge) judge(query, machine, prepared, outcome);
-  // Another question: what was prepared for this one may be forgotten.
-  if (query.against_nccl && outcome.report.simulated) outcome.nccl = baseline(query);
 }
 
 /// Once for a message. What the library cannot do here has no time.
@@ -410,7 +416,7 @@ const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
   const Outcome outcome = ask(asked);
   if (!outcome.ran()) return known->second;
   known->second = {outcome.report.time_s, outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
-                   outcome.error->relative};
+                   outcome.library_version, outcome.error->relative};
   return known->second;
 }
 

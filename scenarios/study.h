@@ -170,6 +170,7 @@ class Study {
   struct Prepared;
   struct Cut;
 
+  Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   std::optional<Query> resolve(const Query& query);

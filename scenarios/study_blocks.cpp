@@ -44,7 +44,7 @@ Outcome Study::ask_blocks(const Query& query, const BlockProgram& blocks, Machin
 }
 
 Outcome Study::ask_library(const Query& query, const std::string& why) {
-  Outcome outcome = ask(by_library(query));
+  Outcome outcome = answer(by_library(query));
   const std::string note = library_note(query, why);
   outcome.query = query;
   outcome.program_note = note;

@@ -127,11 +127,29 @@ TEST_F(AgainstNccl, SaysHowManyTimesAsFast) {
   EXPECT_EQ(speedup_of(study_.ask(same)), 1.0);
 }
 
+TEST_F(AgainstNccl, ComparesAllVersionsWithTheOneOfTheQuestion) {
+  Query query = with(question("dgx-a100", Collective::allreduce, "kernel"), "nccl", 16 * kMib);
+  const Outcome newest = study_.ask(query);
+  const Outcome old = study_.ask(with(query, "nccl:version=2.4", 16 * kMib));
+  ASSERT_GT(old.report.time_s, 1.1 * newest.report.time_s);
+  query.against_nccl = true;
+  const Outcome row = study_.ask(with(query, "nccl:version=2.4", 16 * kMib));
+  EXPECT_EQ(row.report.time_s, old.report.time_s);
+  EXPECT_EQ(row.nccl->time_s, newest.report.time_s);
+  EXPECT_EQ(row.nccl->version, newest.library_version);
+  EXPECT_EQ(*speedup_of(row), newest.report.time_s / old.report.time_s);
+  EXPECT_EQ(study_.ask(with(query, "nccl:proto=ll", 16 * kMib)).nccl->time_s, newest.report.time_s);
+  query.library_version = 2004;  // of a log, say
+  const Outcome of_log = study_.ask(with(query, "nccl:version=2.30", 16 * kMib));
+  EXPECT_EQ(of_log.nccl->time_s, old.report.time_s);
+  EXPECT_EQ(of_log.nccl->version, 2004);
+}
+
 TEST(IsOpen, UntilTheDifferenceIsMoreThanTheLargerError) {
   EXPECT_TRUE(is_open(100, 0.03, 106, 0.07));   // 6 of 7
   EXPECT_TRUE(is_open(106, 0.03, 100, 0.07));   // either way
   EXPECT_FALSE(is_open(100, 0.03, 106, 0.05));  // 6 of 5
-  EXPECT_FALSE(is_open(100, 0, 100, 0));        // exact times: the first one is the fastest
+  EXPECT_FALSE(is_open(100, 0, 100, 0));  // exact times: the first one is the fastest
 }
 
 TEST(KeepsLibrary, UnlessAnAnswerIsFasterByMoreThanTheError) {
@@ -139,7 +157,7 @@ TEST(KeepsLibrary, UnlessAnAnswerIsFasterByMoreThanTheError) {
   outcome.report.time_s = 100;
   outcome.error = ExpectedError{0.07, "", false};
   EXPECT_FALSE(keeps_library(outcome));  // nothing is known of it
-  outcome.nccl = Baseline{106, "nccl", 0.03};
+  outcome.nccl = Baseline{106, "nccl", 2030, 0.03};
   EXPECT_TRUE(keeps_library(outcome));  // 6 % of 7 %
   outcome.nccl->time_s = 110;
   EXPECT_FALSE(keeps_library(outcome));
