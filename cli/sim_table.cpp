@@ -232,7 +232,7 @@ void SimTable::finish(const Answers& answers) {
   if (has_mark_) console_.out << "# * is the fastest\n";
   if (has_open_) {
     console_.out
-        << "# ~ may be the fastest: their times differ by less than the expected error\n";
+        << "# ~ may be the fastest: their times differ by less than both errors combined\n";
   }
   print_average(console_, answers.outcomes);
   if (has_benchmark_) print_benchmark_notes(console_, answers.outcomes);

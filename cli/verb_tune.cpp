@@ -80,14 +80,14 @@ void print_front(const Console& console, const Tuning& tuning) {
   }
 }
 
-/// For which sizes nothing is faster than NCCL by more than the expected error.
+/// For which sizes nothing is faster than NCCL by more than the expected errors.
 void print_kept(const Console& console, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> kept;
   const auto keeps = [](const Outcome& one) { return keeps_library(one) ? "keep" : ""; };
   for (const SizeStretch& one : size_stretches(outcomes, keeps)) kept.push_back(one.sizes);
   if (kept.empty()) return;
-  console.out << wrap(fmt::format("Keep NCCL for {}: nothing is faster by more than the expected "
-                                  "error",
+  console.out << wrap(fmt::format("Keep NCCL for {}: nothing is faster by more than both errors "
+                                  "combined",
                                   join(kept, ", ")),
                       console.width, "# ");
 }
@@ -202,8 +202,8 @@ const Verb& tune_verb() {
       "find the fastest algorithm and chunk size for every message size",
       "Simulates the algorithms, each with several values of its parameters, and shows which one "
       "to use for which size, and which are good for small messages, for large messages or for "
-      "both; and for which sizes to keep NCCL, because nothing is faster by more than the expected "
-      "error. "
+      "both; and for which sizes to keep NCCL, because nothing is faster by more than both "
+      "expected errors combined. "
       "--output writes the choices as a table for `--algorithm tuned:FILE` in `sim`, `exec` and "
       "scenarios; `--algorithm auto` makes the same choice without a file. docs/tuning.md "
       "describes "

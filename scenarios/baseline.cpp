@@ -40,7 +40,7 @@ std::optional<double> speedup_of(const Outcome& outcome) {
 }
 
 bool is_open(double a_s, double a_error, double b_s, double b_error) {
-  return std::abs(a_s - b_s) < std::max(a_error, b_error) * std::min(a_s, b_s);
+  return std::abs(a_s - b_s) < std::hypot(a_error, b_error) * std::min(a_s, b_s);
 }
 
 bool keeps_library(const Outcome& outcome) {

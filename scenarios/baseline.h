@@ -25,8 +25,8 @@ std::optional<Query> baseline_query(const Query& query);
 /// How many times as fast as the library an answer is; nothing where that is not known.
 std::optional<double> speedup_of(const Outcome& outcome);
 
-/// Whether two times cannot be told apart: they differ by less than the larger of their expected
-/// relative errors.
+/// Whether two times cannot be told apart: they differ by less than their expected relative errors
+/// combined, the root of the sum of their squares.
 bool is_open(double a_s, double a_error, double b_s, double b_error);
 
 /// Whether the library had better be kept for a message: the answer is not faster by more than the

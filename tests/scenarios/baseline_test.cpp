@@ -145,10 +145,11 @@ TEST_F(AgainstNccl, ComparesAllVersionsWithTheOneOfTheQuestion) {
   EXPECT_EQ(of_log.nccl->version, 2004);
 }
 
-TEST(IsOpen, UntilTheDifferenceIsMoreThanTheLargerError) {
-  EXPECT_TRUE(is_open(100, 0.03, 106, 0.07));   // 6 of 7
-  EXPECT_TRUE(is_open(106, 0.03, 100, 0.07));   // either way
-  EXPECT_FALSE(is_open(100, 0.03, 106, 0.05));  // 6 of 5
+TEST(IsOpen, UntilTheDifferenceIsMoreThanBothErrorsCombined) {
+  // sqrt(0.03^2 + 0.04^2) = 0.05
+  EXPECT_TRUE(is_open(100, 0.03, 104.9, 0.04));
+  EXPECT_TRUE(is_open(104.9, 0.03, 100, 0.04));  // either way
+  EXPECT_FALSE(is_open(100, 0.03, 105.1, 0.04));
   EXPECT_FALSE(is_open(100, 0, 100, 0));  // exact times: the first one is the fastest
 }
 
@@ -157,9 +158,9 @@ TEST(KeepsLibrary, UnlessAnAnswerIsFasterByMoreThanTheError) {
   outcome.report.time_s = 100;
   outcome.error = ExpectedError{0.07, "", false};
   EXPECT_FALSE(keeps_library(outcome));  // nothing is known of it
-  outcome.nccl = Baseline{106, "nccl", 2030, 0.03};
-  EXPECT_TRUE(keeps_library(outcome));  // 6 % of 7 %
-  outcome.nccl->time_s = 110;
+  outcome.nccl = Baseline{107.5, "nccl", 2030, 0.03};
+  EXPECT_TRUE(keeps_library(outcome));  // 7.5 % of sqrt(7^2 + 3^2) = 7.6 %
+  outcome.nccl->time_s = 107.7;
   EXPECT_FALSE(keeps_library(outcome));
   outcome.nccl->time_s = 50;
   EXPECT_TRUE(keeps_library(outcome));  // far faster
