@@ -4,7 +4,6 @@
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
-#include "core/words.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
 #include "sim/simulator.h"
@@ -19,16 +18,24 @@ std::string trace_of(Study& study, const Outcome& outcome) {
   return trace_json(study.ask(query));
 }
 
-/// What libraries decide, once for every size.
-void print_explanations(const Console& console, Study& study, const std::vector<Query>& queries) {
+/// What libraries decide about the questions, into the outcomes and, where `text` is not null, as
+/// text: also where they can do nothing, and there is no outcome.
+void explain(const Console& console, Study& study, const std::vector<Query>& queries,
+             std::ostream* text, Answers& answers) {
+  bool is_any = false;
   for (const Query& query : queries) {
-    const std::string text = study.explain(query);
-    if (text.empty()) continue;
-    console.out << "#\n";
-    for (const std::string& line : split(text, '\n')) {
-      if (!line.empty()) console.out << "# " << line << '\n';
-    }
+    const std::vector<std::string> lines = study.explain(query);
+    if (lines.empty()) continue;
+    is_any = true;
+    if (text == nullptr) continue;
+    *text << "#\n";
+    for (const std::string& line : lines) *text << "# " << line << '\n';
   }
+  for (Outcome& outcome : answers.outcomes) outcome.explanation = study.explain(outcome.query);
+  if (is_any) return;
+  say(console,
+      "note: --explain has nothing to explain: none of the algorithms named is a library that "
+      "decides by itself, as nccl does");
 }
 
 int run_sim(Arguments& arguments, const Console& console) {
@@ -45,8 +52,11 @@ int run_sim(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
-  const Answers answers = simulate_table(console, study, sweep.queries(), print);
-  if (print && explains) print_explanations(console, study, sweep.queries());
+  Answers answers = simulate_table(console, study, sweep.queries(), print);
+  if (explains) {
+    std::ostream* const text = print ? &console.out : json == "-" ? nullptr : &console.err;
+    explain(console, study, sweep.queries(), text, answers);
+  }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   const Outcome* best = answers.best();
   if (print && best != nullptr) {

@@ -111,6 +111,7 @@ std::vector<ReportField<Outcome>> answer_fields() {
       {"expected_error", [](Of one) { return one.error ? rounded(one.error->relative) : Json(); },
        false},
       {"nccl", nccl_json},
+      {"explain", [](Of one) { return if_any(!one.explanation.empty(), one.explanation); }},
       {"speedup",
        [](Of one) {
          const std::optional<double> speedup = speedup_of(one);

@@ -67,12 +67,13 @@ auto members(Is<RunReport> auto& report) {
   auto& [time_s, message_bytes, transfers, timeline, wall_s, simulated, executed] = report;
   return std::tie(time_s, message_bytes, transfers, wall_s, simulated, executed);
 }
-// Who reads a record knows the question, and who asked it; programs are as long as timelines.
+// Who reads a record knows the question, and who asked it; programs are as long as timelines, and
+// explanations are not an answer's own.
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, protocol, ranks, chunk_bytes,
          chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
          bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s, error,
-         nccl, program] = outcome;
+         nccl, explanation, program] = outcome;
   return std::tie(backend, skipped, instead, chosen, protocol, ranks, chunk_bytes, chunk_note,
                   program_note, verified, order_consistent, problems, bound_links, bound_helpers,
                   bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s,

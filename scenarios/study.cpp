@@ -168,12 +168,26 @@ const AlgorithmChoice& Study::choice(const std::string& algorithm) {
   return cache_->choice(algorithm);
 }
 
-std::string Study::explain(const Query& query) {
-  if (is_chooser(query.algorithm)) return {};
-  const AlgorithmChoice& asked = choice(query.algorithm);
-  if (!is_library(asked)) return {};
+std::vector<std::string> Study::explain(const Query& query) {
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return {};
   const BuildRequest request = request_for(query, machine(query));
-  return espalier::explain(asked, request);
+  std::vector<std::string> lines = split(espalier::explain(library_choice(query), request), '\n');
+  std::erase(lines, "");
+  return lines;
+}
+
+/// A library with what the query says of it elsewhere than in its parameters.
+AlgorithmChoice Study::library_choice(const Query& query) {
+  AlgorithmChoice asked = choice(query.algorithm);
+  const auto force = [&](const std::string& parameter, const std::string& value) {
+    if (value.empty() || asked.parameters.contains(parameter)) return;
+    const std::string separator = asked.parameters.empty() ? ":" : ",";
+    asked = choice(spec_of(asked) + separator + parameter + "=" + value);
+  };
+  force("proto", profile_word(query.profile).protocol);
+  force("version",
+        query.library_version == 0 ? "" : version_text(nearest_nccl(query.library_version)));
+  return asked;
 }
 
 void Study::know_program(const std::string& name, std::shared_ptr<const ProgramFile> file) {
@@ -233,16 +247,8 @@ std::optional<Query> Study::resolve(const Query& query) {
 /// under. Nothing where the query says all that already, names no library, or one that can't.
 std::optional<Query> Study::decided_by_library(const Query& query, const Machine& machine) {
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return std::nullopt;
-  AlgorithmChoice asked = choice(query.algorithm);
+  const AlgorithmChoice asked = library_choice(query);
   const ProfileWord word = profile_word(query.profile);
-  const auto force = [&](const std::string& parameter, const std::string& value) {
-    if (value.empty() || asked.parameters.contains(parameter)) return;
-    const std::string separator = asked.parameters.empty() ? ":" : ",";
-    asked = choice(spec_of(asked) + separator + parameter + "=" + value);
-  };
-  force("proto", word.protocol);
-  force("version",
-        query.library_version == 0 ? "" : version_text(nearest_nccl(query.library_version)));
   const BuildRequest request = request_for(query, machine);
   if (unsupported(asked, request)) return std::nullopt;
   const LibraryCall call = library_call(asked, request);

@@ -71,8 +71,10 @@ struct Outcome {
   /// Simulated: the time that nccl-tests would print, the mean of calls back to back. Of a log, the
   /// time that it did print. 0: not known.
   double benchmark_s = 0;
-  std::optional<ExpectedError> error;      ///< of the simulated times
-  std::optional<Baseline> nccl;            ///< where the query is against it
+  std::optional<ExpectedError> error;  ///< of the simulated times
+  std::optional<Baseline> nccl;        ///< where the query is against it
+  /// Why a library decides so (Study::explain), for whoever shows the outcome; `ask` fills in none.
+  std::vector<std::string> explanation;
   std::shared_ptr<const Program> program;  ///< cut, as run
 
   bool ran() const { return !skipped && verified; }
@@ -141,9 +143,9 @@ class Study {
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
-  /// Why a library decides as it does about a query that names one (Algorithm::explain), in lines
-  /// of text; empty for all others, and where the library can do nothing.
-  std::string explain(const Query& query);
+  /// Why a library decides as it does about a query that names one (Algorithm::explain), line by
+  /// line; empty for all others.
+  std::vector<std::string> explain(const Query& query);
 
   /// The table of "tuned:FILE", read once; null for other queries. Throws what `read_tuning` does,
   /// and Error{usage} when it is for another number of ranks.
@@ -178,6 +180,7 @@ class Study {
   std::optional<Query> decide(const Query& query, const Machine& machine);
   void rate(const Query& query, Machine& machine, const Router& router, const Prepared& prepared,
             Outcome& outcome);
+  AlgorithmChoice library_choice(const Query& query);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
   /// What simulations of a program with one protocol say of it with others.
   struct Met {

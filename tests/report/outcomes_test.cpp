@@ -119,6 +119,21 @@ TEST(Report, FilesAndTablesGoTogether) {
   std::remove(file.c_str());
 }
 
+TEST(Report, HasTheExplanationThatTablesPrint) {
+  const std::vector<std::string> words = {"sim",       "--topology", "dgx-a100", "--algorithm",
+                                          "nccl",      "ring",       "--size",   "64KiB",
+                                          "--no-nccl", "--explain"};
+  std::vector<std::string> json = words;
+  json.insert(json.end(), {"--json", "-"});
+  const Json reports = Json::parse(stdout_of(json));
+  ASSERT_EQ(reports.size(), 2u);
+  std::string text = "#\n";
+  for (const Json& line : reports[0]["explain"]) text += "# " + line.get<std::string>() + "\n";
+  EXPECT_NE(text.find("NCCL"), std::string::npos);
+  EXPECT_NE(stdout_of(words).find(text), std::string::npos);
+  EXPECT_FALSE(reports[1].contains("explain"));  // of a ring
+}
+
 TEST(Trace, LanesAreOneOpAtATime) {
   const Json trace =
       Json::parse(stdout_of({"sim", "--topology", "ring:n=4,gbps=10,latency_us=1", "--profile",
