@@ -65,6 +65,14 @@ std::string written_value(const AlgorithmParameter& parameter, std::int64_t valu
   return fmt::format("{}", value);
 }
 
+/// "k=2", or "algo" alone where the default is none of the values that can be written.
+std::string default_of(const AlgorithmParameter& parameter) {
+  const bool is_word = std::ranges::count(parameter.words, parameter.default_value,
+                                          &AlgorithmParameter::Word::value) > 0;
+  if (!parameter.words.empty() && !is_word) return parameter.name;
+  return fmt::format("{}={}", parameter.name, written_value(parameter, parameter.default_value));
+}
+
 /// Reads one "name=value" of `choice.algorithm` into it; adds what is wrong to `problems`.
 void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticList& problems) {
   const Algorithm& algorithm = *choice.algorithm;
@@ -83,10 +91,8 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   const std::optional<std::int64_t> value = word ? word : parse_integer(written);
   if (!value || *value < parameter->minimum || *value > parameter->maximum) {
     problems.add({}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
-                 fmt::format("{}={}: {} ({})", name,
-                             parameter->words.empty() ? fmt::format("{}", parameter->default_value)
-                                                      : parameter->words.back().name,
-                             values_of(*parameter), parameter->meaning));
+                 fmt::format("{}: {} ({})", default_of(*parameter), values_of(*parameter),
+                             parameter->meaning));
     return;
   }
   if (!choice.parameters.emplace(name, *value).second) {

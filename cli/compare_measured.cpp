@@ -108,7 +108,7 @@ class LogComparison {
     const std::vector<Query> queries = sweep.queries();
     if (print_ && has_printed_) console_.out << '\n';
     Refusals refusals(console_);
-    CompareTable shown(console_, question.topology, widest_label(study_, queries),
+    CompareTable shown(console_, question.topology, head_of(study_, queries),
                        who_measured(log, table));
     Progress progress(console_, queries.size());
     Outcome predicted;

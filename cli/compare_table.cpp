@@ -47,7 +47,7 @@ std::string line(const Cells& cells, std::size_t width, bool has_nccl) {
 }
 
 void print_header(const Console& console, const Comparison& first, std::string_view where,
-                  std::string measured_by, std::size_t width) {
+                  std::string_view profile, std::string measured_by, std::size_t width) {
   const Query& query = first.measured.query;
   if (measured_by.empty()) {
     measured_by =
@@ -56,8 +56,7 @@ void print_header(const Console& console, const Comparison& first, std::string_v
   console.out << fmt::format(
       "# compared {} on {}, {}\n"
       "# predicted: simulated, profile {}{}; measured: {}\n#\n",
-      to_string(query.collective), where, query.in_place ? "in place" : "out of place",
-      query.profile,
+      to_string(query.collective), where, query.in_place ? "in place" : "out of place", profile,
       first.measured.benchmark_s > 0 ? fmt::format(", launch {}", to_string(query.launch)) : "",
       measured_by);
   const std::vector<std::string>& notes = first.measured.report.executed->notes;
@@ -108,15 +107,17 @@ std::string percent(std::optional<double> error) {
 
 }  // namespace
 
-CompareTable::CompareTable(const Console& console, std::string where, std::size_t label_columns,
+CompareTable::CompareTable(const Console& console, std::string where, const TableHead& head,
                            std::string measured_by)
     : console_(console),
       where_(std::move(where)),
       measured_by_(std::move(measured_by)),
-      width_(std::max(kMinColumns, label_columns)) {}
+      profile_(head.profile),
+      width_(std::max(kMinColumns, head.label_columns)) {}
 
 void CompareTable::add(const Comparison& row) {
-  if (!std::exchange(has_header_, true)) print_header(console_, row, where_, measured_by_, width_);
+  if (!std::exchange(has_header_, true))
+    print_header(console_, row, where_, profile_, measured_by_, width_);
   print_row(console_, row, width_);
   Outcome kept = row.predicted;
   kept.report = {};
@@ -131,6 +132,7 @@ void CompareTable::finish(const Comparisons& comparisons) {
   }
   print_error_sources(console_, predicted_);
   print_nccl_note(console_, predicted_);
+  print_profile_notes(console_, predicted_, profile_);
   print_table_notes(console_, comparisons.measured.outcomes);
 }
 

@@ -118,14 +118,15 @@ SimTable::SimTable(const Console& console, const TableHead& head)
       label_width_(std::clamp(head.label_columns, kMinLabelColumns, kMaxLabelColumns)),
       has_benchmark_(has_benchmark(head.queries.front())),
       has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())),
-      measured_(head.measured) {
+      measured_(head.measured),
+      profile_(head.profile) {
   for (const Query& query : head.queries) sizes_.push_back(query.size_bytes);
   const Query& first = head.queries.front();
   const CollectiveInfo& collective = info(first.collective);
   console_.out << fmt::format(
       "# simulated {}{} on {}\n# profile {}, links {}, {}{}\n#\n", collective.name,
       collective.rooted ? fmt::format(" (root {})", first.root) : "",
-      describe_ranks(first, head.ranks), first.profile, to_string(first.links),
+      describe_ranks(first, head.ranks), head.profile, to_string(first.links),
       first.in_place ? "in place" : "out of place",
       has_benchmark_ ? fmt::format(", launch {}", to_string(first.launch)) : "");
 }
@@ -238,6 +239,7 @@ void SimTable::finish(const Answers& answers) {
   if (has_benchmark_) print_benchmark_notes(console_, answers.outcomes);
   if (measured_ != nullptr) print_measured_note(console_, *measured_);
   if (has_nccl_) print_nccl_note(console_, answers.outcomes);
+  print_profile_notes(console_, answers.outcomes, profile_);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);
   console_.out << std::flush;
@@ -246,10 +248,10 @@ void SimTable::finish(const Answers& answers) {
 Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
                        bool print) {
   study.machine(queries.front());  // a machine that can't be asked about has no table
-  const std::size_t columns = widest_label(study, queries);
+  const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
-  if (print) table.emplace(console, TableHead{queries, study.ranks(queries.front()), columns});
+  if (print) table.emplace(console, head);
   Progress progress(console, queries.size());
   const auto ask = [&](const Query& query) {
     progress.step(progress_label(query));

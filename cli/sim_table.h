@@ -41,6 +41,7 @@ class SimTable {
   bool has_benchmark_;               ///< columns of what a benchmark prints, and of errors
   bool has_nccl_;                    ///< a column of the speed-up over NCCL
   const MeasuredSeries* measured_;   ///< columns of what was measured; null: none
+  std::string profile_;              ///< of the head
   std::vector<std::int64_t> sizes_;  ///< of the questions, in their order
   std::size_t answered_ = 0;
   std::vector<Row> rows_;  ///< of the size that is being answered

@@ -10,6 +10,7 @@
 #include "algorithms/algorithm.h"
 #include "cli/text.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
 
@@ -92,6 +93,21 @@ void print_table_notes(const Console& console, const std::vector<TrainingOutcome
     }
   }
   for (const std::string& line : lines) console.out << wrap(line, console.width, "# ");
+}
+
+void print_profile_notes(const Console& console, const std::vector<Outcome>& outcomes,
+                         const std::string& head_profile) {
+  std::map<std::string, std::vector<std::string>> algorithms_under;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.profile == profile_word(head_profile).runtime) continue;
+    std::vector<std::string>& algorithms = algorithms_under[outcome.profile];
+    const std::string& algorithm = outcome.query.algorithm;
+    if (std::ranges::count(algorithms, algorithm) == 0) algorithms.push_back(algorithm);
+  }
+  for (const auto& [profile, algorithms] : algorithms_under) {
+    console.out << wrap(fmt::format("Under profile {}: {}", profile, join(algorithms, ", ")),
+                        console.width, "# ");
+  }
 }
 
 std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,

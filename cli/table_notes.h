@@ -22,6 +22,10 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
 /// The notes of iterations of training, each once.
 void print_table_notes(const Console& console, const std::vector<TrainingOutcome>& outcomes);
 
+/// Which algorithms ran under another profile than the one in the table's head.
+void print_profile_notes(const Console& console, const std::vector<Outcome>& outcomes,
+                         const std::string& head_profile);
+
 /// A stretch of neighbouring sizes of a table of which the same is to be said.
 struct SizeStretch {
   std::string what;

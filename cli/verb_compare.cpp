@@ -34,7 +34,7 @@ std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
 Comparisons compare(const Console& console, Study& predicting, Study& measuring,
                     const std::vector<Query>& queries, const std::string& where, bool print) {
   Refusals refusals(console);
-  CompareTable table(console, where, widest_label(predicting, queries));
+  CompareTable table(console, where, head_of(predicting, queries));
   Progress progress(console, 2 * queries.size());
   const auto predict = [&](const Query& query) {
     progress.step("simulated " + progress_label(query));

@@ -63,6 +63,12 @@ std::vector<ReportField<Outcome>> question_fields() {
       {"algorithm", [](Of one) { return Json(one.query.algorithm); }},
       {"chosen", [](Of one) { return if_not_empty(one.chosen); }},
       {"profile", [](Of one) { return or_null(has_machine(one), one.query.profile); }},
+      {"ran_under",
+       [](Of one) {
+         const bool is_other =
+             has_machine(one) && one.profile != profile_word(one.query.profile).runtime;
+         return if_any(is_other, one.profile);
+       }},
       {"protocol", [](Of one) { return if_not_empty(one.protocol); }},
       {"links_scope", [](Of one) { return or_null(has_machine(one), to_string(one.query.links)); }},
       {"gpus", [](Of one) { return gpu_numbers(one.query, one.ranks); }},

@@ -83,6 +83,15 @@ std::string proof_of(const Bound& bound) {
   return bound.kind == "lp" ? "linear programming" : "a " + bound.kind;
 }
 
+std::string table_profile(Study& study, const std::vector<Query>& queries) {
+  const std::string& named = queries.front().profile;
+  const std::string first = study.profile(queries.front());
+  const bool is_named = first == profile_word(named).runtime;
+  const bool is_same = std::ranges::all_of(
+      queries, [&](const Query& query) { return study.profile(query) == first; });
+  return is_same && !is_named ? first : named;
+}
+
 std::size_t widest_label(Study& study, const std::vector<Query>& queries) {
   std::size_t widest = 0;
   for (const Query& query : queries) widest = std::max(widest, label_columns(study, query));

@@ -21,6 +21,10 @@ std::string algorithm_label(const Outcome& outcome);
 /// How a bound is proved: "a cut", "a partition", "linear programming".
 std::string proof_of(const Bound& bound);
 
+/// The profile in the head of a table: the one that its queries name, or the one of a library if
+/// all of them run under it. \pre there is a query, and all name the same profile
+std::string table_profile(Study& study, const std::vector<Query>& queries);
+
 /// Columns that the labels of the queries' outcomes may take. Throws what `Study::tuning_table`
 /// throws.
 std::size_t widest_label(Study& study, const std::vector<Query>& queries);

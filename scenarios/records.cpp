@@ -70,14 +70,14 @@ auto members(Is<RunReport> auto& report) {
 // Who reads a record knows the question, and who asked it; programs are as long as timelines, and
 // explanations are not an answer's own.
 auto members(Is<Outcome> auto& outcome) {
-  auto& [query, asked_by, backend, skipped, instead, chosen, protocol, ranks, chunk_bytes,
+  auto& [query, asked_by, backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
          chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
          bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s, error,
          nccl, explanation, program] = outcome;
-  return std::tie(backend, skipped, instead, chosen, protocol, ranks, chunk_bytes, chunk_note,
-                  program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-                  bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s,
-                  error, nccl);
+  return std::tie(backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
+                  chunk_note, program_note, verified, order_consistent, problems, bound_links,
+                  bound_helpers, bound_relays, bound, time_bound, fraction, report, library_version,
+                  benchmark_s, error, nccl);
 }
 auto members(Is<ExpectedError> auto& error) {
   auto& [relative, from, is_estimate] = error;

@@ -153,8 +153,7 @@ class Runner {
 
   Answers ask(const std::vector<Query>& queries, const std::optional<MeasuredSeries>& measured) {
     Study& study = sweep_.study();
-    observer_.table_begins({queries, study.ranks(queries.front()), widest_label(study, queries),
-                            measured ? &*measured : nullptr});
+    observer_.table_begins(head_of(study, queries, measured ? &*measured : nullptr));
     Answers answers = ask_table(
         queries, [&](const Query& query) { return sweep_.ask(query, progress_); },
         observer_.answered);
@@ -204,6 +203,11 @@ class Runner {
 };
 
 }  // namespace
+
+TableHead head_of(Study& study, const std::vector<Query>& queries, const MeasuredSeries* measured) {
+  return {queries, study.ranks(queries.front()), widest_label(study, queries), measured,
+          table_profile(study, queries)};
+}
 
 void ScenarioResults::add(TrainingAnswers more) {
   std::ranges::move(more.outcomes, std::back_inserter(trained));

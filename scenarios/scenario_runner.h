@@ -63,7 +63,11 @@ struct TableHead {
   int ranks = 0;
   std::size_t label_columns = 0;             ///< that the widest label of an algorithm may take
   const MeasuredSeries* measured = nullptr;  ///< beside the answers; null: nothing was measured
+  std::string profile = {};                  ///< see table_profile
 };
+/// \pre there is a query. Throws what `Study::ranks` and `widest_label` throw.
+TableHead head_of(Study& study, const std::vector<Query>& queries,
+                  const MeasuredSeries* measured = nullptr);
 
 /// Who is told what happens while scenarios run, in this order; everything may be left as it is.
 struct ScenarioObserver {

@@ -176,6 +176,13 @@ std::vector<std::string> Study::explain(const Query& query) {
   return lines;
 }
 
+std::string Study::profile(const Query& query) {
+  const std::string named = profile_word(query.profile).runtime;
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return named;
+  const std::string library = topology(query)->profile(query.profile).library;
+  return library.empty() ? named : library;
+}
+
 /// A library with what the query says of it elsewhere than in its parameters.
 AlgorithmChoice Study::library_choice(const Query& query) {
   AlgorithmChoice asked = choice(query.algorithm);
@@ -248,14 +255,12 @@ std::optional<Query> Study::resolve(const Query& query) {
 std::optional<Query> Study::decided_by_library(const Query& query, const Machine& machine) {
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return std::nullopt;
   const AlgorithmChoice asked = library_choice(query);
-  const ProfileWord word = profile_word(query.profile);
   const BuildRequest request = request_for(query, machine);
   if (unsupported(asked, request)) return std::nullopt;
   const LibraryCall call = library_call(asked, request);
   Query concrete = query;
   concrete.algorithm = spec_of(decided(asked, call));
-  const std::string& library = machine.router->profile().library;
-  concrete.profile = library.empty() ? word.runtime : library;
+  concrete.profile = profile(query);
   const Profile runtime = machine.topology->profile(concrete.profile);
   if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
     concrete.profile += ":" + call.protocol;
@@ -339,6 +344,7 @@ Outcome Study::answer(const Query& query) {
   Outcome outcome;
   outcome.query = query;
   outcome.backend = backend_.name();
+  outcome.profile = profile_word(query.profile).runtime;
   outcome.ranks = machine.ranks();
   if (const std::optional<Query> decided = decide(query, machine)) {
     outcome = answer(*decided);

@@ -52,6 +52,7 @@ struct Outcome {
   std::optional<std::string> skipped;  ///< why the algorithm does not apply here
   std::string instead;                 ///< if skipped because of routes or peers: what is possible
   std::string chosen;                  ///< the algorithm, where the query left some of it open
+  std::string profile;                 ///< under which it ran: the query's, or a library's own
   std::string protocol;                ///< of the profile; empty where that has none
   int ranks = 0;
   std::int64_t chunk_bytes = 0;  ///< used; 0: not cut
@@ -142,6 +143,10 @@ class Study {
   /// A lower bound on the time of a query from earlier predictions for other sizes: a larger
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
+
+  /// The profile, without its protocol, under which a query runs as far as is known before it is
+  /// asked: the one that it names, or the one of the library that it names.
+  std::string profile(const Query& query);
 
   /// Why a library decides as it does about a query that names one (Algorithm::explain), line by
   /// line; empty for all others.

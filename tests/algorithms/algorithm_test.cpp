@@ -83,6 +83,15 @@ TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
                 "error: knomial: k cannot be 'x'" + range,
                 "error: knomial: k cannot be ''" + range,
             }));
+  // What has no default shows none.
+  EXPECT_EQ(problems_of("nccl:proto=foo,threads=-1"),
+            (std::vector<std::string>{
+                "error: nccl: proto cannot be 'foo'\n  help: proto: one of ll, ll128, simple (as "
+                "NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice)",
+                "error: nccl: threads cannot be '-1'\n  help: threads=0: a whole number from 0 to "
+                "640 (as NCCL_NTHREADS; 0: NCCL's choice)"}));
+  EXPECT_NE(problems_of("nccl:version=3").at(0).find("help: version=2.30: one of"),
+            std::string::npos);
   EXPECT_EQ(problems_of("pipelined_chain:k=2"),
             std::vector<std::string>{
                 "error: pipelined_chain has no parameter 'k'\n  help: it takes none"});
