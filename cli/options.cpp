@@ -86,6 +86,11 @@ const std::vector<OptionSpec>& all_options() {
       {"--jobs", "N", WordKind::free, false, "number of worker processes; 0: one per processor"},
       {"--resume", "FILE", WordKind::file, false,
        "append answers to FILE as they are found, and reuse those it already has"},
+      {"--shard", "I/N", WordKind::free, false,
+       "answer part I of N of the questions into the file of --resume, and print no tables: for "
+       "several computers"},
+      {"--merge", "FILE...", WordKind::file, true,
+       "take answers from these files, which runs with --resume wrote"},
       {"--show-links", "N", WordKind::free, false, "draw the N busiest links (of the fastest run)"},
       {"--critical-path", "", WordKind::flag, false, "print the critical path of the fastest run"},
       {"--explain", "", WordKind::flag, false,

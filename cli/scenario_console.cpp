@@ -109,6 +109,10 @@ void ScenarioConsole::observe_blocks(ScenarioObserver& observer) {
   observer.begins = [this](std::size_t questions, std::size_t known) {
     progress_.emplace(console_, questions, known);
   };
+  observer.damaged = [this](const Diagnostic& line) {
+    say(console_,
+        fmt::format("warning: {}:{}: {}", line.where.file, line.where.line, line.message));
+  };
   observer.waiting = [this](std::string_view label) { progress_->resume(label); };
   observer.received = [this](std::string_view label) { progress_->step(label); };
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "backends.h"
 #include "cli/arguments.h"
@@ -19,6 +21,9 @@
 namespace espalier {
 
 namespace {
+
+/// More parts than this are a typing error.
+constexpr std::size_t kMaxShards = 1'000'000;
 
 struct ScenarioFile {
   std::string name;  ///< its path, or a built-in name
@@ -71,6 +76,43 @@ std::string read_journal_name(Arguments& arguments) {
   return {};
 }
 
+/// "2/8", counted from 1; none: all in one.
+std::optional<Shard> read_shard(Arguments& arguments, const std::string& journal) {
+  if (!arguments.given("--shard")) return std::nullopt;
+  const std::string text = arguments.text("--shard");
+  std::size_t number = 0;
+  std::size_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [slash, first_error] = std::from_chars(text.data(), end, number);
+  bool is_read = first_error == std::errc() && slash != end && *slash == '/';
+  if (is_read) {
+    const auto [last, second_error] = std::from_chars(slash + 1, end, count);
+    is_read = second_error == std::errc() && last == end;
+  }
+  if (!is_read || number < 1 || number > count || count > kMaxShards) {
+    arguments.problem_of("--shard", fmt::format("{} is no part of a whole", quote(text)),
+                         fmt::format("1/4 to 4/4 are the parts of four; up to {}", kMaxShards));
+    return std::nullopt;
+  }
+  if (journal.empty()) {
+    arguments.problem_of("--shard", "there is nowhere to keep its answers",
+                         fmt::format("--resume answers.{}.jsonl", number));
+  }
+  return Shard{number - 1, count};
+}
+
+/// Prints what became of it, to whoever waits for the shards.
+int run_shard(const std::vector<Scenario>& scenarios, const SweepOptions& options,
+              const Console& console) {
+  ScenarioConsole shown(console, {.print = false});
+  const ShardResults results =
+      answer_shard(scenarios, scenario_backends(), options, shown.observer());
+  say(console, fmt::format("{} of {} questions are answered in {}; {} are left to other shards",
+                           results.questions - results.left, results.questions, options.journal,
+                           results.left));
+  return 0;
+}
+
 /// All of them, read before the first one runs: a mistake shows at once.
 std::vector<Scenario> read_scenarios(const std::vector<ScenarioFile>& files) {
   std::vector<Scenario> scenarios;
@@ -104,8 +146,19 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string claims = arguments.output("--claims");
   const std::string validation = arguments.output("--validation");
   ScenarioOptions options;
-  options.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
-  options.journal = read_journal_name(arguments);
+  SweepOptions& sweep = options.sweep;
+  sweep.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
+  sweep.journal = read_journal_name(arguments);
+  sweep.merged = arguments.words("--merge");
+  const std::optional<Shard> shard = read_shard(arguments, sweep.journal);
+  if (shard) {
+    sweep.shard = *shard;
+    for (const char* output : {"--json", "--csv", "--claims", "--validation"}) {
+      if (!arguments.given(output)) continue;
+      arguments.problem_of(output, "one shard has no results of its own",
+                           "run all shards and then the whole with --merge");
+    }
+  }
   options.keep_details = !json.empty();
   ScenarioView view;
   view.print = json != "-" && csv != "-" && claims != "-" && validation != "-";
@@ -119,7 +172,8 @@ int run_run(Arguments& arguments, const Console& console) {
   arguments.finish();
   const std::vector<Scenario> scenarios = read_scenarios(files);
 
-  const Farewell on_interrupt(farewell(arguments, options.journal));
+  const Farewell on_interrupt(farewell(arguments, sweep.journal));
+  if (shard) return run_shard(scenarios, sweep, console);
   ScenarioConsole shown(console, view);
   const ScenarioResults results =
       run_scenarios(scenarios, scenario_backends(), options, shown.observer());
@@ -150,6 +204,8 @@ const Verb& run_verb() {
        1, 1'000'000},
       {{"--jobs", "0"},
        {"--resume"},
+       {"--shard"},
+       {"--merge"},
        {"--show-links", "16"},
        {"--json"},
        {"--csv"},
@@ -158,7 +214,10 @@ const Verb& run_verb() {
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"},
        {"run my_sweep.yaml --resume sweep.jsonl",
-        "a long study that can be interrupted and resumed"}},
+        "a long study that can be interrupted and resumed"},
+       {"run my_sweep.yaml --shard 2/8 --resume answers.2.jsonl",
+        "the second of eight parts, each on a computer of its own"},
+       {"run my_sweep.yaml --merge answers.*.jsonl", "and the tables of all parts"}},
       run_run};
   return verb;
 }

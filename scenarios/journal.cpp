@@ -22,7 +22,7 @@ namespace espalier {
 namespace {
 
 const Json& head() {
-  static const Json head = {{"schema", "espalier.journal/1"}};
+  static const Json head = {{"schema", "espalier.journal/2"}};
   return head;
 }
 
@@ -31,16 +31,56 @@ const Json& head() {
   throw Error(kind, fmt::format("cannot keep answers in {}: {}", quote(path), why), help);
 }
 
+Diagnostic damaged_line(const std::string& path, int line) {
+  return {"",
+          "this line is damaged: its answer is found again",
+          "delete the line to be rid of this warning",
+          {path, line, 0}};
+}
+
 [[noreturn]] void not_a_journal(const std::string& path) {
-  refuse(path, ErrorKind::input, "it is not a journal",
+  refuse(path, ErrorKind::input, "it is not a journal of this version",
          "give --resume a file of its own; it is created if it does not exist");
 }
 
-[[noreturn]] void wrong_line(const std::string& path, int line) {
-  throw Error(ErrorKind::input, {{"",
-                                  "this line is not an answer of a journal",
-                                  "delete the line; the answer will be found again",
-                                  {path, line, 0}}});
+/// What a record's line ends with.
+std::string checksum_of(const Json& key, const Json& record) {
+  return fingerprint(one_line(key) + one_line(record));
+}
+
+/// Its last line, where that was cut short, is not looked at.
+struct WholeLines {
+  std::vector<Diagnostic> damaged;
+  off_t bytes = 0;
+};
+
+WholeLines read_lines(const std::string& path, const Journal::Visit& visit) {
+  std::ifstream text(path, std::ios::binary);
+  std::string line;
+  WholeLines read;
+  for (int number = 1; std::getline(text, line); ++number) {
+    if (text.eof()) {  // there is no line end
+      if (number == 1 && !(one_line(head()) + "\n").starts_with(line)) not_a_journal(path);
+      break;
+    }
+    const Json json = Json::parse(line, nullptr, false);
+    if (number == 1) {
+      if (!(json == head())) not_a_journal(path);  // what is no JSON is not unequal either
+    } else {
+      try {
+        const Json& key = json.at("key");
+        const Json& record = json.at("record");
+        if (json.at("check") != checksum_of(key, record)) throw NoRecord("checksum");
+        visit(key, record);
+      } catch (const Json::exception&) {
+        read.damaged.push_back(damaged_line(path, number));
+      } catch (const NoRecord&) {
+        read.damaged.push_back(damaged_line(path, number));
+      }
+    }
+    read.bytes += static_cast<off_t>(line.size()) + 1;
+  }
+  return read;
 }
 
 }  // namespace
@@ -59,29 +99,21 @@ Journal::Journal(std::string path) : path_(std::move(path)) {
 
 Journal::~Journal() { close(file_); }
 
-void Journal::read(const std::function<void(const Json& key, const Json& record)>& visit) {
-  std::ifstream text(path_, std::ios::binary);
-  std::string line;
-  off_t complete = 0;  // bytes of whole lines
-  for (int number = 1; std::getline(text, line); ++number) {
-    if (text.eof()) {  // there is no line end: it was cut short
-      if (number == 1 && !(one_line(head()) + "\n").starts_with(line)) not_a_journal(path_);
-      break;
-    }
-    const Json json = Json::parse(line, nullptr, false);
-    if (number == 1) {
-      if (!(json == head())) not_a_journal(path_);  // what is no JSON is not unequal either
-    } else {
-      try {
-        visit(json.at("key"), json.at("record"));
-      } catch (const Json::exception&) {
-        wrong_line(path_, number);
-      }
-    }
-    complete += static_cast<off_t>(line.size()) + 1;
+std::vector<Diagnostic> Journal::read(const Visit& visit) {
+  WholeLines read = read_lines(path_, visit);
+  if (ftruncate(file_, read.bytes) != 0) refuse(path_, ErrorKind::input, std::strerror(errno));
+  if (read.bytes == 0) append(head());
+  return std::move(read.damaged);
+}
+
+std::vector<Diagnostic> Journal::read_only(const std::string& path, const Visit& visit) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::input, fmt::format("there is no journal {}", quote(path)));
   }
-  if (ftruncate(file_, complete) != 0) refuse(path_, ErrorKind::input, std::strerror(errno));
-  if (complete == 0) append(head());
+  const WholeLines read = read_lines(path, visit);
+  if (read.bytes == 0) not_a_journal(path);
+  return read.damaged;
 }
 
 void Journal::append(const Json& json) {
@@ -96,7 +128,7 @@ void Journal::append(const Json& json) {
 }
 
 void Journal::note(const Json& key, const Json& record) {
-  append({{"key", key}, {"record", record}});
+  append({{"key", key}, {"record", record}, {"check", checksum_of(key, record)}});
 }
 
 }  // namespace espalier

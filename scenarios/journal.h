@@ -3,15 +3,21 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "scenarios/records.h"
 
 namespace espalier {
 
-/// What an interrupted sweep had found out: a file of records by key, a line of JSON each, written
-/// as they come. A last line that was cut short is dropped.
+/// What an interrupted sweep had found out: a file of records by key, a line of JSON each with a
+/// checksum, written as they come. A last line that was cut short is dropped, and lines that are
+/// damaged are left out and named.
 class Journal {
  public:
+  /// Called with every record, in the order of their writing; says that one is none by throwing
+  /// NoRecord or a nlohmann::json::exception.
+  using Visit = std::function<void(const Json& key, const Json& record)>;
+
   /// Opens the file, or makes it. Throws Error{input} when it can't, when it is no regular file or
   /// not a journal, and when another process is writing it.
   explicit Journal(std::string path);
@@ -19,9 +25,11 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  /// Calls `visit` for every record, in the order of their writing. Throws Error{input} with its
-  /// line for what is no record, which `visit` says by throwing a nlohmann::json::exception.
-  void read(const std::function<void(const Json& key, const Json& record)>& visit);
+  /// The lines that are damaged. Throws Error{input} when the file is no journal.
+  std::vector<Diagnostic> read(const Visit& visit);
+
+  /// Reads one that is not to be written. Throws Error{input} when there is none.
+  static std::vector<Diagnostic> read_only(const std::string& path, const Visit& visit);
 
   /// Throws Error{runtime} when it can't be written. \pre was read
   void note(const Json& key, const Json& record);

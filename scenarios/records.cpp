@@ -204,15 +204,10 @@ void read_answer(const Json& record, Answer& outcome) {
     throw Error(kind, std::move(diagnostics));
   }
   read(record.at(kOutcome), outcome);
-}
-
-/// 64-bit FNV-1a, in hexadecimal digits.
-std::string fingerprint(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  }
-  return fmt::format("{:016x}", hash);
+  const RunReport& report = outcome.report;
+  const bool is_possible = std::isfinite(report.time_s) && report.time_s >= 0 &&
+                           report.message_bytes >= 0 && report.transfers >= 0;
+  if (!is_possible) throw NoRecord("figures that cannot be");
 }
 
 /// With the lines that messages name.
@@ -236,6 +231,14 @@ Json record_of(const Error& error) {
 void read_record(const Json& record, Outcome& outcome) { read_answer(record, outcome); }
 
 void read_record(const Json& record, TrainingOutcome& outcome) { read_answer(record, outcome); }
+
+std::string fingerprint(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char byte : text) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  }
+  return fmt::format("{:016x}", hash);
+}
 
 std::string one_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -22,13 +24,22 @@ Json record_of(const Outcome& outcome);
 Json record_of(const TrainingOutcome& outcome);
 Json record_of(const Error& error);
 
+/// Text that is no record, or one that says what cannot be.
+class NoRecord : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Reads a record back into `outcome`, whose query is kept. Throws the Error that the record
-/// holds, if it holds one, and nlohmann::json::exception if the text is not a record.
+/// holds, if it holds one, and NoRecord or nlohmann::json::exception if the text is not a record.
 void read_record(const Json& record, Outcome& outcome);
 void read_record(const Json& record, TrainingOutcome& outcome);
 
 /// A record or key as one line, whatever bytes names have.
 std::string one_line(const Json& json);
+
+/// 64-bit FNV-1a, in hexadecimal digits.
+std::string fingerprint(std::string_view text);
 
 /// Makes keys of questions: all that an answer depends on, which is the question, what the files
 /// say that it names, and this program.

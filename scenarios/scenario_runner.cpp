@@ -69,6 +69,11 @@ void note_unanswered(const ScenarioBlock& block, const std::vector<Skipped>& ski
   }
 }
 
+void begin(const ScenarioSweep& sweep, const ScenarioObserver& observer) {
+  for (const Diagnostic& line : sweep.damaged()) observer.damaged(line);
+  observer.begins(sweep.questions(), sweep.known());
+}
+
 class Runner {
  public:
   Runner(const std::vector<Scenario>& scenarios, const ScenarioBackends& backends,
@@ -76,9 +81,17 @@ class Runner {
       : options_(options),
         observer_(observer),
         simulator_(backends.make_simulator()),
-        sweep_(scenarios, *simulator_, options.jobs, options.journal),
+        sweep_(scenarios, *simulator_, options.sweep),
         executors_(make_executors(scenarios, backends.make_executor)) {
-    observer_.begins(sweep_.questions(), sweep_.known());
+    begin(sweep_, observer_);
+    const bool is_merge = !options.sweep.merged.empty() && options.sweep.journal.empty();
+    if (const std::size_t open = sweep_.questions() - sweep_.known(); is_merge && open > 0) {
+      throw Error(ErrorKind::input,
+                  fmt::format("{} of {} questions have no answer in these journals", open,
+                              sweep_.questions()),
+                  "run the shards that are missing, or name a journal with --resume to answer them "
+                  "now");
+    }
   }
 
   ScenarioResults run(const Scenario& scenario) {
@@ -224,6 +237,15 @@ void ScenarioResults::add(ScenarioResults more) {
 
 bool ScenarioResults::all_right() const {
   return answers.all_right() && std::ranges::all_of(judged, &Judged::as_expected);
+}
+
+ShardResults answer_shard(const std::vector<Scenario>& scenarios, const ScenarioBackends& backends,
+                          const SweepOptions& options, const ScenarioObserver& observer) {
+  const std::unique_ptr<Backend> simulator = backends.make_simulator();
+  ScenarioSweep sweep(scenarios, *simulator, options);
+  begin(sweep, observer);
+  sweep.answer_shard({observer.waiting, observer.received});
+  return {sweep.questions(), sweep.left_to_others()};
 }
 
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/judged.h"
+#include "scenarios/sweep_options.h"
 
 namespace espalier {
 
@@ -24,8 +25,7 @@ struct ScenarioBackends {
 };
 
 struct ScenarioOptions {
-  int jobs = 0;              ///< worker processes; 0: one for each processor
-  std::string journal{};     ///< a file that keeps answers, and is asked first; empty: none
+  SweepOptions sweep{};
   bool keep_details = true;  ///< links and critical paths of all outcomes, which take memory
 };
 
@@ -73,6 +73,8 @@ TableHead head_of(Study& study, const std::vector<Query>& queries,
 struct ScenarioObserver {
   std::function<void(std::size_t questions, std::size_t known)> begins = [](std::size_t,
                                                                             std::size_t) {};
+  /// A line of a journal is damaged.
+  std::function<void(const Diagnostic&)> damaged = [](const Diagnostic&) {};
   std::function<void(const Scenario&)> scenario_begins = [](const Scenario&) {};
   std::function<void(const ScenarioBlock&)> block_begins = [](const ScenarioBlock&) {};
 
@@ -100,9 +102,21 @@ struct ScenarioObserver {
   std::function<void(std::string_view label)> received = [](std::string_view) {};
 };
 
+/// What became of a shard.
+struct ShardResults {
+  std::size_t questions = 0;  ///< of all shards
+  std::size_t left = 0;       ///< to other shards
+};
+
+/// Answers the questions of one shard into the journal, and prints, executes and judges nothing.
+/// Throws what `ScenarioSweep` throws. \pre there is a journal
+ShardResults answer_shard(const std::vector<Scenario>& scenarios, const ScenarioBackends& backends,
+                          const SweepOptions& options, const ScenarioObserver& observer = {});
+
 /// Asks everything that the scenarios ask, executes what they execute, and judges the answers.
 /// Throws Error{input} at the line that names an unknown back end, and what `ScenarioSweep` throws.
-/// That something is not possible on a machine is an answer.
+/// That something is not possible on a machine is an answer. Where journals are merged that lack
+/// answers, and there is none to keep them: Error{input}.
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
                               const ScenarioBackends& backends, const ScenarioOptions& options = {},
                               const ScenarioObserver& observer = {});

@@ -41,8 +41,8 @@ std::string label_of(const std::variant<Query, TrainingQuery>& query) {
 
 }  // namespace
 
-ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator, int jobs,
-                             const std::string& journal)
+ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator,
+                             const SweepOptions& options)
     : simulator_(simulator), study_(simulator, &simulator) {
   for (const Scenario& scenario : scenarios) {
     for (const ScenarioBlock& block : scenario.blocks) {
@@ -50,25 +50,45 @@ ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& si
     }
   }
   load_sources();
-  if (!journal.empty()) {
-    journal_ = std::make_unique<Journal>(journal);
-    read_journal();
-  }
-  std::size_t open = 0;
-  for (std::size_t number = 0; number < questions_.size(); ++number) {
-    const Question& question = questions_[number];
-    if (question.is_answered || question.same_as) continue;
-    groups_[question.group].open.push_back(number);
-    ++open;
-  }
-  if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const auto useful = static_cast<int>(std::clamp<std::size_t>(open, 1, kMaxJobs));
+  const bool has_journals = !options.journal.empty() || !options.merged.empty();
+  if (!options.journal.empty()) journal_ = std::make_unique<Journal>(options.journal);
+  if (has_journals) read_journals(options.merged);
+  share_out(options.shard);
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = options.jobs == 0 ? processors : options.jobs;
+  const auto useful = static_cast<int>(std::clamp<std::size_t>(mine_.size(), 1, kMaxJobs));
   group_of_worker_.resize(static_cast<std::size_t>(std::min(jobs, useful)));
   workers_ = std::make_unique<WorkerPool>(
       std::min(jobs, useful), [this](std::size_t number) { return work(questions_.at(number)); });
   workers_->begin(
       [this](std::size_t worker) { return next_for(worker); },
       [this](std::size_t number, const std::string& record) { receive(number, record); });
+}
+
+/// Question by question: sizes of one algorithm take very different times.
+void ScenarioSweep::share_out(const Shard& shard) {
+  std::size_t counted = 0;
+  for (std::size_t number = 0; number < questions_.size(); ++number) {
+    const Question& question = questions_[number];
+    if (question.same_as) continue;
+    const bool is_mine = counted++ % shard.count == shard.index;
+    if (question.is_answered) continue;
+    if (is_mine) {
+      groups_[question.group].open.push_back(number);
+      mine_.push_back(number);
+    } else {
+      ++left_to_others_;
+    }
+  }
+}
+
+void ScenarioSweep::answer_shard(const SweepProgress& progress) {
+  std::exception_ptr first_error;
+  for (const std::size_t number : mine_) {
+    await(number, label_of(questions_[number].query), progress);
+    if (questions_[number].error && !first_error) first_error = questions_[number].error;
+  }
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 void ScenarioSweep::add(const CollectiveStudy& study) {
@@ -120,7 +140,7 @@ void ScenarioSweep::load_sources() {
   }
 }
 
-void ScenarioSweep::read_journal() {
+void ScenarioSweep::read_journals(const std::vector<std::string>& merged) {
   QuestionKeys keys(study_);
   std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t number = 0; number < questions_.size(); ++number) {
@@ -131,10 +151,14 @@ void ScenarioSweep::read_journal() {
     question.same_as = known->second;
     questions_[known->second].is_asked_twice = true;
   }
-  journal_->read([&](const Json& key, const Json& record) {
+  const auto visit = [&](const Json& key, const Json& record) {
     const auto known = by_key.find(one_line(key));
     if (known != by_key.end()) answer(questions_[known->second], record);
-  });
+  };
+  if (journal_) damaged_ = journal_->read(visit);
+  for (const std::string& path : merged) {
+    for (Diagnostic& line : Journal::read_only(path, visit)) damaged_.push_back(std::move(line));
+  }
   for (const Question& question : questions_) {
     known_ += (question.same_as ? questions_[*question.same_as] : question).is_answered ? 1 : 0;
   }
@@ -213,18 +237,23 @@ void ScenarioSweep::answer(Question& question, const Json& record) {
   question.is_answered = true;
 }
 
+void ScenarioSweep::await(std::size_t number, std::string_view label,
+                          const SweepProgress& progress) {
+  while (!questions_[number].is_answered) {
+    progress.waiting(label);
+    workers_->wait(number);
+    for (const std::size_t one : received_) progress.received(label_of(questions_[one].query));
+    received_.clear();
+  }
+}
+
 template <class Answer>
 Answer ScenarioSweep::next(std::string_view label, const SweepProgress& progress) {
   CHECK(asked_ < questions_.size());
   const Question& asked = questions_[asked_++];
   const std::size_t number = asked.same_as.value_or(asked_ - 1);
   Question& question = questions_[number];
-  while (!question.is_answered) {
-    progress.waiting(label);
-    workers_->wait(number);
-    for (const std::size_t one : received_) progress.received(label_of(questions_[one].query));
-    received_.clear();
-  }
+  await(number, label, progress);
   if (question.error) std::rethrow_exception(question.error);
   auto& outcome = std::get<Answer>(question.outcome);
   return question.is_asked_twice ? outcome : std::move(outcome);

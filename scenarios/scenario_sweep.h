@@ -16,6 +16,7 @@
 #include "scenarios/journal.h"
 #include "scenarios/records.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep_options.h"
 #include "scenarios/workers.h"
 
 namespace espalier {
@@ -36,19 +37,25 @@ struct SweepProgress {
 /// rest. What is not possible, and GPUs that are not connected, are answers like others.
 class ScenarioSweep {
  public:
-  /// `jobs` workers, 0: one for each processor. With a journal, what it knows is not asked again,
-  /// and what is found out is noted as it comes in. Machines and tables are read here, once. The
-  /// simulator is borrowed; workers use copies. Throws what reading a journal throws, and
-  /// Error{runtime} when a worker can't be made.
-  ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator, int jobs,
-                const std::string& journal);
+  /// What a journal knows is not asked again, and what is found out is noted as it comes in.
+  /// Machines and tables are read here, once. The simulator is borrowed; workers use copies. Throws
+  /// what reading a journal throws, and Error{runtime} when a worker can't be made.
+  ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator,
+                const SweepOptions& options);
 
   /// The answers, in the order of the questions of the scenarios, blocks and tables, once each.
   /// Throws what asking threw.
   Outcome ask(const Query& query, const SweepProgress& progress);
   TrainingOutcome train(const TrainingQuery& query, const SweepProgress& progress);
 
+  /// Answers all questions of the shard. Throws what asking threw first, when all is done.
+  void answer_shard(const SweepProgress& progress);
+
   std::size_t questions() const { return questions_.size(); }
+  /// Those that nothing has answered yet, nor will any worker: other shards'.
+  std::size_t left_to_others() const { return left_to_others_; }
+  /// Lines of journals that could not be used.
+  const std::vector<Diagnostic>& damaged() const { return damaged_; }
   /// What the journal knew.
   std::size_t known() const { return known_; }
 
@@ -75,11 +82,13 @@ class ScenarioSweep {
   void add(const CollectiveStudy& study);
   void add(const TrainingStudy& study);
   void load_sources();
-  void read_journal();
+  void read_journals(const std::vector<std::string>& merged);
+  void share_out(const Shard& shard);
   std::optional<std::size_t> next_for(std::size_t worker);
   std::string work(const Question& question);
   void receive(std::size_t number, const std::string& answer);
   static void answer(Question& question, const Json& record);
+  void await(std::size_t number, std::string_view label, const SweepProgress& progress);
   template <class Answer>
   Answer next(std::string_view label, const SweepProgress& progress);
 
@@ -91,6 +100,9 @@ class ScenarioSweep {
   std::vector<std::optional<std::size_t>> group_of_worker_;
   std::size_t asked_ = 0;
   std::size_t known_ = 0;
+  std::size_t left_to_others_ = 0;
+  std::vector<Diagnostic> damaged_;
+  std::vector<std::size_t> mine_;      ///< open ones of the shard, in order
   std::vector<std::size_t> received_;  ///< since they were last shown
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<WorkerPool> workers_;

@@ -58,8 +58,8 @@ void Profile::forget_blocks() {
 double SwitchOps::fixed_s(double bytes) const {
   const Slices* const cut = slices_for(bytes);
   if (cut == nullptr || cut->bytes <= 0) return slice_s;
-  const double slices = std::max(1.0, std::ceil(bytes / cut->bytes * (1 - kTolerance)));
-  return cut->fill_s + slice_s * slices;
+  const double count = std::max(1.0, std::ceil(bytes / cut->bytes * (1 - kTolerance)));
+  return cut->fill_s + slice_s * count;
 }
 
 double SwitchOps::wire_of(double bytes) const {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Worker processes, and the journal of what they found out.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -157,23 +160,60 @@ TEST_F(JournalFile, LeavesOtherFilesAlone) {
     write_file(path(), text);
     EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
               "error: cannot keep answers in '" + path() +
-                  "': it is not a journal\n  help: give --resume a file of its own; it is created "
+                  "': it is not a journal of this version\n  help: give --resume a file of its "
+                  "own; it is created "
                   "if it does not exist")
         << text;
     EXPECT_EQ(read_file(path()), text);
   }
 }
 
-TEST_F(JournalFile, NamesTheLineThatIsNoRecord) {
+/// Where lines of a journal are damaged, and how many records are left.
+std::pair<std::vector<int>, std::size_t> damaged_lines(const std::string& path) {
+  std::pair<std::vector<int>, std::size_t> found;
+  const auto count = [&](const Json&, const Json&) { ++found.second; };
+  for (const Diagnostic& line : Journal(path).read(count)) {
+    EXPECT_EQ(line.where.file, path);
+    EXPECT_EQ(line.message, "this line is damaged: its answer is found again");
+    found.first.push_back(line.where.line);
+  }
+  return found;
+}
+
+TEST_F(JournalFile, LeavesOutLinesThatAreDamaged) {
   note_in(path(), 1, "one");
   const std::string whole = read_file(path());
-  for (const char* line : {"", "{", "[]", "{\"key\":1}", "{\"record\":1}"}) {
-    write_file(path(), whole + line + "\n" + whole);
-    EXPECT_EQ(error_of([&] { records_in(path()); }, ErrorKind::input),
-              path() +
-                  ":3: error: this line is not an answer of a journal\n"
-                  "  help: delete the line; the answer will be found again")
-        << line;
+  const std::string record = whole.substr(whole.find('\n') + 1);
+  for (const char* line :
+       {"", "{", "[]", "{\"key\":1}", "{\"record\":1}", "{\"key\":1,\"record\":\"one\"}"}) {
+    write_file(path(), whole + line + "\n" + record);
+    EXPECT_EQ(damaged_lines(path()), std::pair(std::vector{3}, std::size_t{2})) << line;
+  }
+}
+
+/// Whichever byte of a record is changed, it is one no more.
+TEST_F(JournalFile, KnowsEveryChangedByte) {
+  note_in(path(), {{"size", 1}}, {{"time", 0.125}});
+  const std::string whole = read_file(path());
+  for (std::size_t at = whole.find('\n') + 1; at + 1 < whole.size(); ++at) {
+    for (const char other : {'0', '7', 'e', ' ', '\xff'}) {
+      if (whole[at] == other) continue;
+      std::string changed = whole;
+      changed[at] = other;
+      write_file(path(), changed);
+      EXPECT_EQ(damaged_lines(path()), std::pair(std::vector{2}, std::size_t{0}))
+          << at << " " << changed;
+    }
+  }
+}
+
+TEST(OutcomeRecord, HasNoFiguresThatCannotBe) {
+  Outcome outcome;
+  for (const double time_s : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    outcome.report.time_s = time_s;
+    const Json record = record_of(outcome);
+    Outcome read;
+    EXPECT_ANY_THROW(read_record(record, read)) << time_s;
   }
 }
 
@@ -306,8 +346,61 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   Json& transfers = outcome[outcome.size() - 5][2];
   EXPECT_EQ(transfers, 24);
   transfers = 4242;
-  write_file(file("j"), journal.replace(begin, end - begin, line.dump()));
+  line["check"] = fingerprint(one_line(line["key"]) + one_line(line["record"]));
+  write_file(file("j"), std::string(journal).replace(begin, end - begin, line.dump()));
   EXPECT_NE(json_of({"--resume", file("j")}).find("\"transfers\": 4242"), std::string::npos);
+}
+
+TEST_F(Run, AsksAgainWhereALineIsDamaged) {
+  const std::string before = json_of({"--resume", file("j"), "--jobs", "1"});
+  std::string journal = read_file(file("j"));
+  const std::size_t digit = journal.find_first_of("123456789", journal.find("\"outcome\""));
+  journal[digit] = journal[digit] == '9' ? '8' : '9';
+  write_file(file("j"), journal);
+  const Spoken spoken = run({"run", scenario(), "--resume", file("j"), "--csv", "-"});
+  EXPECT_EQ(spoken.code, 0);
+  EXPECT_THAT(spoken.err,
+              testing::HasSubstr("j:2: this line is damaged: its answer is found again"));
+  EXPECT_EQ(json_of({"--resume", file("j")}), before);
+}
+
+TEST_F(Run, SaysTheSameInOnePieceAsInShards) {
+  for (const int count : {1, 3, 100}) {
+    std::vector<std::string> merge = {"run", scenario(), "--merge"};
+    for (int shard = 1; shard <= count; ++shard) {
+      const std::string journal = file(fmt::format("{}_of_{}", shard, count));
+      const Spoken spoken = run({"run", scenario(), "--shard", fmt::format("{}/{}", shard, count),
+                                 "--resume", journal, "--jobs", "1"});
+      EXPECT_EQ(spoken.code, 0) << spoken.err;
+      EXPECT_EQ(spoken.out, "");
+      merge.push_back(journal);
+    }
+    EXPECT_EQ(run(merge).out, run({"run", scenario()}).out) << count;
+    std::vector<std::string> more(merge.begin() + 2, merge.end());
+    EXPECT_EQ(json_of(more), json_of({})) << count;
+  }
+}
+
+TEST_F(Run, SaysWhatShardsAreMissingFor) {
+  EXPECT_EQ(run({"run", scenario(), "--shard", "2/3", "--resume", file("two")}).code, 0);
+  const Spoken missing = run({"run", scenario(), "--merge", file("two")});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_EQ(missing.err,
+            "error: 25 of 38 questions have no answer in these journals\n"
+            "  help: run the shards that are missing, or name a journal with --resume to answer "
+            "them now\n");
+  EXPECT_EQ(run({"run", scenario(), "--merge", file("two"), "--resume", file("all")}).code, 0);
+  EXPECT_EQ(run({"run", scenario(), "--merge", file("nothing")}).err,
+            "error: there is no journal '" + file("nothing") + "'\n");
+  for (const char* wrong : {"0/3", "4/3", "1", "1/", "/3", "a/b", "1/3x", "-1/3", "1/0"}) {
+    const Spoken spoken = run({"run", scenario(), "--shard", wrong, "--resume", file("other")});
+    EXPECT_EQ(spoken.code, 2) << wrong;
+    EXPECT_THAT(spoken.err, testing::HasSubstr("is no part of a whole")) << wrong;
+  }
+  EXPECT_THAT(run({"run", scenario(), "--shard", "1/3"}).err,
+              testing::HasSubstr("--shard: there is nowhere to keep its answers"));
+  EXPECT_THAT(run({"run", scenario(), "--shard", "1/3", "--resume", file("r"), "--csv", "-"}).err,
+              testing::HasSubstr("--csv: one shard has no results of its own"));
 }
 
 TEST_F(Run, AsksAgainWhereAProgramHasChanged) {
