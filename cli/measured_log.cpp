@@ -117,7 +117,9 @@ void read_launch(const Console& console, const MeasuredTable& table, bool is_giv
                  Query& question) {
   const std::size_t space = table.library.find(' ');
   const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
-  question.library_version = library_version(version).value_or(0);
+  if (question.library_version == 0) {
+    question.library_version = library_version(version).value_or(0);
+  }
   if (is_given) return;
   const int per_process = table.ranks_per_process();
   if (table.graph > 0) {

@@ -36,7 +36,8 @@ MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool 
 std::string who_measured(const MeasuredTables& log, const MeasuredTable& table);
 
 /// How the log's calls were launched, unless an option `is_given` that says so, and by which
-/// version of the library, as far as the log tells. Says what had to be guessed.
+/// version of the library, unless the question has one, as far as the log tells. Says what had to
+/// be guessed.
 void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
                  Query& question);
 

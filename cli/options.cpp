@@ -66,6 +66,12 @@ const std::vector<OptionSpec>& all_options() {
        "how a benchmark launches calls: one process for all GPUs of a host, a process per GPU, or "
        "a "
        "CUDA graph"},
+      {"--nccl-version", "V", WordKind::free, false,
+       "the NCCL that was measured, 2.18 or 2.18.3, whatever the log says; of a version whose "
+       "rules "
+       "are not known, the nearest"},
+      {"--plot", "FILE", WordKind::file, false,
+       "write a picture (SVG) of simulated / measured times by size, a series for each table"},
       {"--no-nccl", "", WordKind::flag, false, "do not ask how fast NCCL is, which takes a while"},
       {"--links", "SCOPE", WordKind::links, false,
        "links to use: all, the GPU fabric alone, or all with detours through NICs within a host"},

@@ -140,6 +140,17 @@ int read_machine(Arguments& arguments, Query& question) {
   return gpus ? static_cast<int>(gpus->size()) : 0;
 }
 
+int read_nccl_version(Arguments& arguments) {
+  if (!arguments.given("--nccl-version")) return 0;
+  const std::string word = arguments.text("--nccl-version");
+  const std::optional<int> version = library_version(word);
+  if (!version) {
+    arguments.problem_of("--nccl-version", quote(word) + " is no version of NCCL",
+                         "such as 2.18 or 2.18.3");
+  }
+  return version.value_or(0);
+}
+
 void read_simulation(Arguments& arguments, Query& question) {
   const Verb& verb = arguments.verb();
   if (takes(verb, "--no-merge")) question.merge = !arguments.flag("--no-merge");
@@ -147,6 +158,7 @@ void read_simulation(Arguments& arguments, Query& question) {
     question.launch = arguments.choice_among("--launch", all_launch_modes());
     question.against_nccl = !arguments.flag("--no-nccl");
   }
+  if (takes(verb, "--nccl-version")) question.library_version = read_nccl_version(arguments);
   if (takes(verb, "--chunk")) question.chunk_bytes = arguments.chunk("--chunk");
   if (takes(verb, "--engine")) {
     question.run.engine = arguments.choice_among("--engine", all_sim_engines());

@@ -28,8 +28,11 @@ struct Sweep {
 /// notes all problems. Returns how many ranks there are, 0 where a problem hides it.
 int read_machine(Arguments& arguments, Query& question);
 
-/// Reads --launch, --chunk and --engine, as far as the verb takes them; notes all problems. What a
-/// benchmark would launch is compared with NCCL, unless --no-nccl is given.
+/// What --nccl-version says, as `library_version` answers; 0 where it is not given.
+int read_nccl_version(Arguments& arguments);
+
+/// Reads --launch, --nccl-version, --chunk and --engine, as far as the verb takes them; notes all
+/// problems. What a benchmark would launch is compared with NCCL, unless --no-nccl is given.
 void read_simulation(Arguments& arguments, Query& question);
 
 /// The algorithms that --algorithm names, each once. A word that does not serve the collective is

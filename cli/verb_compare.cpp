@@ -150,6 +150,7 @@ const Verb& compare_verb() {
        {"--profile", "kernel"},
        {"--no-merge"},
        {"--launch", "per_gpu"},
+       {"--nccl-version"},
        {"--no-nccl"},
        {"--links", "all"},
        {"--in-place"},

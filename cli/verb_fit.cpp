@@ -7,7 +7,9 @@
 #include "cli/fit_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
+#include "core/words.h"
 #include "formats/machine.h"
+#include "report/ratio_plot.h"
 #include "run/launch.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
@@ -23,10 +25,6 @@ FitLogsRequest read_request(Arguments& arguments) {
   FitLogsRequest request;
   request.files = arguments.positionals();
   read_machine(arguments, request.question);
-  if (names_profile_file(request.question.profile)) {
-    arguments.problem_of("--profile", "a fit begins with a built-in profile, not with a file",
-                         "did you mean --output " + request.question.profile + "?");
-  }
   if (arguments.given("--collective")) {
     std::vector<std::pair<std::string, Collective>> collectives;
     for (const CollectiveInfo& one : all_collectives()) collectives.emplace_back(one.name, one.id);
@@ -35,6 +33,7 @@ FitLogsRequest read_request(Arguments& arguments) {
   request.in_place = arguments.flag("--in-place");
   request.has_launch = arguments.given("--launch");
   request.question.launch = arguments.choice_among("--launch", all_launch_modes());
+  request.question.library_version = read_nccl_version(arguments);
   const std::vector<std::string> algorithms = arguments.algorithms();
   if (algorithms.size() == 1 && algorithms.front() != "all") {
     request.question.algorithm = algorithms.front();
@@ -78,9 +77,28 @@ class FitProgress {
   int pass_ = 0;
 };
 
+/// Simulated / measured by size, a series for each table.
+RatioPlot plot_of(const ProfileFit& fit, const FitRequest& request, const FitLogs& logs) {
+  RatioPlot plot;
+  plot.title = fmt::format("Profile {} fitted to {} measured on {}", printable(request.profile),
+                           counted(fit.times.size(), "time"), request.machine.name);
+  plot.size_label = "size of the message (logarithmic)";
+  plot.ratio_label = "simulated / measured time (logarithmic)";
+  for (const FitTable& table : logs.tables) {
+    RatioSeries& series = plot.series.emplace_back();
+    series.label = fmt::format("{}: {}", to_string(table.collective), table.title);
+    for (std::size_t i = table.first; i < table.first + table.count; ++i) {
+      const FittedTime& time = fit.times[i];
+      series.points.emplace_back(time.measured.query.size_bytes, 1 + time.error_after());
+    }
+  }
+  return plot;
+}
+
 int run_fit(Arguments& arguments, const Console& console) {
   const FitLogsRequest request = read_request(arguments);
   const std::string output = arguments.output("--output");
+  const std::string plot = arguments.output("--plot");
   arguments.finish();
 
   FitRequest asked{open_machine(request.question.topology), request.question.profile, {}};
@@ -99,6 +117,8 @@ int run_fit(Arguments& arguments, const Console& console) {
   std::vector<std::string> sources;
   for (const FitTable& table : logs.tables) sources.push_back(table.title);
   const std::string file = print_fitted_profile(fit, asked, sources);
+  if (!plot.empty()) write_output(console, plot, ratio_plot_svg(plot_of(fit, asked, logs)));
+  if (plot == "-") return 0;
   if (output == "-") {
     console.out << file;
     return 0;
@@ -126,10 +146,12 @@ const Verb& fit_verb() {
       "to "
       "the measured ones as they can be: how fast links are, what a call and an op cost, how fast "
       "a "
-      "block is. Only constants that these times determine are changed; the output names the "
+      "block is, how long a launch holds up the host. Only constants that these times determine "
+      "are changed; the output names the "
       "others. "
       "Logs of several collectives determine more than one log. --output writes a profile, which "
-      "every --profile accepts by the name of its file. docs/fitting.md explains how it is done.",
+      "every --profile accepts by the name of its file, --profile of another fit too. "
+      "docs/fitting.md explains how it is done.",
       {"LOG", "output of nccl-tests or rccl-tests, text or JSON", WordKind::file, 1, 100},
       {{"--topology"},
        {"--gpus", "all"},
@@ -139,11 +161,16 @@ const Verb& fit_verb() {
        {"--algorithm", "nccl"},
        {"--profile", "nccl"},
        {"--launch", "per_gpu"},
-       {"--output"}},
+       {"--nccl-version"},
+       {"--output"},
+       {"--plot"}},
       {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
         "what these logs say of NCCL on this machine"},
-       {"fit h100.log --topology dgx-h100 --gpus 0-3 --launch single",
-        "a log that does not say that one process drove all GPUs"}},
+       {"fit h100.log --topology dgx-h100 --gpus 0-3 --launch single --nccl-version 2.21",
+        "a log that says neither that one process drove all GPUs nor which NCCL that was"},
+       {"fit later.log --topology dgx-a100 --profile ./fitted.yaml --output fitted.yaml --plot "
+        "fit.svg",
+        "begins where another fit has ended, and draws how well times are met"}},
       run_fit};
   return verb;
 }

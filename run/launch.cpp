@@ -37,18 +37,18 @@ int most_gpus_of_a_host(const Topology& topology, const Placement& placement) {
   return most;
 }
 
+const LaunchCost* launch_cost(const LaunchCosts& costs, LaunchMode mode, int version) {
+  if (mode == LaunchMode::per_gpu && costs.per_gpu) return &*costs.per_gpu;
+  if (mode == LaunchMode::single && !costs.single.empty()) return &costs.single_of(version);
+  return nullptr;
+}
+
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls) {
-  const auto of_call_s = [&](const LaunchCost& cost) {
-    return cost.call_s + calls.blocks * cost.block_s;
-  };
-  if (mode == LaunchMode::per_gpu && costs.per_gpu) {
-    return std::max(calls.gpu_s, of_call_s(*costs.per_gpu));
-  }
-  if (mode == LaunchMode::single && !costs.single.empty()) {
-    const LaunchCost& cost = costs.single_of(calls.library_version);
-    return std::hypot(calls.gpu_s, calls.gpus_per_process * of_call_s(cost));
-  }
-  return calls.gpu_s;
+  const LaunchCost* const cost = launch_cost(costs, mode, calls.library_version);
+  if (cost == nullptr) return calls.gpu_s;
+  const double of_call_s = cost->call_s + calls.blocks * cost->block_s;
+  return mode == LaunchMode::per_gpu ? std::max(calls.gpu_s, of_call_s)
+                                     : std::hypot(calls.gpu_s, calls.gpus_per_process * of_call_s);
 }
 
 }  // namespace espalier

@@ -21,6 +21,10 @@ const std::vector<LaunchMode>& all_launch_modes();
 /// Ranks and relays on the host that has most of them.
 int most_gpus_of_a_host(const Topology& topology, const Placement& placement);
 
+/// What a call costs the host that launches it like this, by a version of the library as
+/// `library_version` answers. Null: nothing is known, or a graph has it done.
+const LaunchCost* launch_cost(const LaunchCosts& costs, LaunchMode mode, int version);
+
 /// What the calls of a benchmark are made of.
 struct LaunchedCalls {
   double gpu_s = 0;          ///< from one call to the next, as far as GPUs are concerned

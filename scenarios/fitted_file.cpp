@@ -4,41 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
+#include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/words.h"
 #include "core/yaml.h"
+#include "topologies/profile_file.h"
 
 namespace espalier {
 namespace {
 
-/// A map of YAML, keys in the order in which they come.
-struct FigureTree {
-  std::string figure;  ///< with its comment; empty: a map
-  std::vector<std::pair<std::string, std::unique_ptr<FigureTree>>> children;
-
-  FigureTree& child(const std::string& key) {
-    const auto known = std::ranges::find_if(children, [&](auto& one) { return one.first == key; });
-    if (known != children.end()) return *known->second;
-    return *children.emplace_back(key, std::make_unique<FigureTree>()).second;
-  }
-};
-
-std::string key_text(const std::string& key) {
-  const bool is_plain = !key.empty() && std::ranges::all_of(key, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-  return is_plain && (key[0] < '0' || key[0] > '9') ? key : yaml_quoted(key);
-}
-
-void print_tree(const FigureTree& tree, std::size_t indent, std::string& text) {
-  for (const auto& [key, child] : tree.children) {
-    text += fmt::format("{:{}}{}:{}\n", "", indent, key_text(key), child->figure);
-    print_tree(*child, indent + 2, text);
-  }
-}
+constexpr std::size_t kIndent = 4;    // of the keys of a profile
+constexpr double kErrorSteps = 1000;  // errors are rounded up to 0.1 %
 
 /// "a.log, b.log and 2 more", without their folders.
 std::string short_files(const std::vector<FittedTime>& times) {
@@ -54,22 +35,79 @@ std::string short_files(const std::vector<FittedTime>& times) {
   return join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-std::string comment_of(const FittedConstant& constant, const std::string& like,
-                       const std::string& files) {
+/// "nvlink3", as it is written in YAML.
+std::string key_text(const std::string& key) {
+  const bool is_plain = !key.empty() && std::ranges::all_of(key, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  return is_plain && (key[0] < '0' || key[0] > '9') ? key : yaml_quoted(key);
+}
+
+/// What the comment about a constant says, whose keys after the first `written` stand in one line.
+std::string comment_of(const FittedConstant& constant, std::size_t written,
+                       const std::string& start, const std::string& files) {
   const std::string interval = constant.fitted.determined == Determined::at_limit
                                    ? "the limit of what is possible"
                                    : "interval " + interval_text(constant);
-  return fmt::format("  # fitted on {}, {}; {}: {:.4g}", files, interval, like, constant.before);
+  const std::vector<std::string>& path = constant.constant.path;
+  const std::vector<std::string> rest(path.begin() + static_cast<std::ptrdiff_t>(written),
+                                      path.end());
+  return fmt::format(
+      "# {}fitted on {}, {}; {}: {:.4g}",
+      rest.empty() ? "" : join(rest, ".") + " " + fmt::format("{:.4g}: ", constant.fitted.value),
+      files, interval, start, constant.before);
 }
 
-/// How far simulated times are from the measured ones, as comments.
-std::string errors_comment(const ProfileFit& fit) {
-  std::string text = "# errors: medians of the times simulated with these figures\n";
-  for (const BandDeviations& band : fitted_bands(fit.times, &FittedTime::error_after)) {
-    text += fmt::format("#   {}: {:.1f} % ({})\n", band.band->title, 100 * band.median,
-                        counted(band.times, "time"));
+/// The lines of a profile, with a comment above each line that has figures which were fitted. A
+/// line has a key of the profile, or, further to the right, one within such a key.
+std::string with_comments(const std::string& lines, const ProfileFit& fit,
+                          const std::string& start) {
+  const std::string files = short_files(fit.times);
+  std::string text, section;
+  for (const std::string& line : split(lines, '\n')) {
+    if (line.empty()) continue;
+    const std::size_t indent = line.find_first_not_of(' ');
+    const std::string_view words = std::string_view(line).substr(indent);
+    const bool is_outer = indent == kIndent;
+    if (is_outer) section = words.substr(0, words.find(':'));
+    const bool opens = words.ends_with(':');  // what is meant comes further below
+    for (const FittedConstant& constant : fit.constants) {
+      const std::vector<std::string>& path = constant.constant.path;
+      if (opens || !constant.is_changed() || path.front() != section) continue;
+      if (!is_outer && !words.starts_with(yaml_quoted(path[1]) + ":")) continue;
+      text += fmt::format("{:{}}{}\n", "", indent,
+                          comment_of(constant, is_outer ? 1 : 2, start, files));
+    }
+    text += line + "\n";
   }
   return text;
+}
+
+/// How far the times are from those simulated with the fitted figures: a row for each band of sizes
+/// of the times that have GPUs, links and ops in common.
+std::vector<ComparedError> fitted_errors(const ProfileFit& fit) {
+  using Kind = std::tuple<std::set<std::string>, bool, bool>;
+  std::map<Kind, std::vector<FittedTime>> by_kind;
+  for (const FittedTime& time : fit.times) {
+    const Traffic& used = time.traffic;
+    by_kind[{used.models, used.in_switch, used.in_fabric()}].push_back(time);
+  }
+  std::vector<ComparedError> rows;
+  for (const auto& [kind, times] : by_kind) {
+    const auto& [models, in_switch, in_fabric] = kind;
+    for (const BandDeviations& band : fitted_bands(times, &FittedTime::error_after)) {
+      ComparedError row;
+      row.models.assign(models.begin(), models.end());
+      if (models.empty()) row.models = {"other"};
+      row.in_switch = in_switch;
+      row.in_fabric = in_fabric;
+      row.relative = std::ceil(band.median * kErrorSteps) / kErrorSteps;
+      row.compared = fmt::format("{} of these sizes, on which it was fitted: {}",
+                                 counted(band.times, "time"), short_files(times));
+      rows.push_back(restricted_to(std::move(row), *band.band));
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -94,26 +132,25 @@ std::string why_kept(const FittedConstant& constant, const std::vector<FittedCon
 
 std::string print_fitted_profile(const ProfileFit& fit, const FitRequest& request,
                                  const std::vector<std::string>& sources) {
-  const std::string like = profile_word(request.profile).runtime;
-  const std::string files = short_files(fit.times);
-  std::string text = "# Written by espalier fit.\n" + errors_comment(fit);
-  text += "schema: espalier.profiles/1\nsources:\n";
+  const std::string start = profile_word(request.profile).runtime;
+  // A file is not referred to: it may be the very one that is written.
+  const std::string like = names_profile_file(start) ? fit.profile.like : start;
+  std::string text = "# Written by espalier fit.\nschema: espalier.profiles/1\nsources:\n";
   for (const std::string& source : sources) {
     text += fmt::format("  - {}\n", yaml_quoted(source));
   }
-  text += fmt::format(
-      "profiles:\n  fitted:\n    like: {}\n    title: {}\n", key_text(like),
-      yaml_quoted(fmt::format("{}, fitted on {} measured on {}", like,
-                              counted(fit.times.size(), "time"), request.machine.name)));
-  FigureTree tree;
-  for (const FittedConstant& constant : fit.constants) {
-    if (!constant.is_changed()) continue;
-    FigureTree* at = &tree;
-    for (const std::string& key : constant.constant.path) at = &at->child(key);
-    at->figure = fmt::format(" {:.4g}", constant.fitted.value) + comment_of(constant, like, files);
+  if (names_profile_file(start)) {
+    text += fmt::format("  - {}\n", yaml_quoted(start + ", for what has no comment below"));
   }
-  print_tree(tree, 4, text);
-  return text;
+  text += "profiles:\n  fitted:\n";
+  if (!like.empty()) text += fmt::format("{:{}}like: {}\n", "", kIndent, key_text(like));
+  Profile written = fit.profile;
+  written.title = fmt::format("{}, fitted on {} measured on {}", printable(start),
+                              counted(fit.times.size(), "time"), request.machine.name);
+  written.errors = fitted_errors(fit);
+  const auto base = request.machine.profiles.find(like);
+  const Profile known = base == request.machine.profiles.end() ? Profile{} : base->second;
+  return text + with_comments(print_profile(written, known), fit, printable(start));
 }
 
 }  // namespace espalier

@@ -9,8 +9,8 @@
 namespace espalier {
 
 /// A fit as a file of profiles that `parse_profile` reads: what was fitted, beside the profile that
-/// it is like, and as comments where each figure comes from and how well the times are met. Figures
-/// have four digits. `sources`: what was measured, a line each.
+/// it is like, comments that say where each figure comes from, and as its errors how well the times
+/// are met. Figures have four digits. `sources`: what was measured, a line each.
 std::string print_fitted_profile(const ProfileFit& fit, const FitRequest& request,
                                  const std::vector<std::string>& sources);
 

@@ -40,6 +40,52 @@ Protocol& protocol_of(Profile& profile, const std::string& name) {
 }
 
 using Constants = std::vector<ProfileConstant>;
+using Concerns = std::function<bool(const Outcome& answer)>;
+
+Concerns answers_under(const std::string& protocol) {
+  return [protocol](const Outcome& answer) { return answer.protocol == protocol; };
+}
+
+bool has_ops_in_switches(const Outcome& answer) {
+  return std::ranges::any_of(answer.program->ops, &Op::in_switch);
+}
+
+/// The cost of a launch in a profile, by its `since`. \pre it has one
+LaunchCost& cost_since(Profile& profile, LaunchMode mode, int since) {
+  if (mode == LaunchMode::per_gpu) return profile.launch.per_gpu.value();
+  const auto found = std::ranges::find(profile.launch.single, since, &LaunchCost::since);
+  CHECK(found != profile.launch.single.end());
+  return *found;
+}
+
+/// Before what a call costs GPUs: hosts differ more. With a process for every GPU they show where
+/// the host is slower than its GPU, and with graphs never.
+void add_launches(const Profile& profile, const Traffic& traffic, Constants& constants) {
+  const std::pair<const char*, double LaunchCost::*> figures[] = {
+      {"call_us", &LaunchCost::call_s}, {"block_us", &LaunchCost::block_s}};
+  std::set<std::pair<LaunchMode, int>> known;  // several versions may share a cost
+  for (const auto& [mode, version] : traffic.launches) {
+    const LaunchCost* const cost = launch_cost(profile.launch, mode, version);
+    if (cost == nullptr || !known.emplace(mode, cost->since).second) continue;
+    std::vector<std::string> place = {"launch", std::string(to_string(mode))};
+    if (mode == LaunchMode::single) place.push_back(version_text(cost->since));
+    for (const auto& [key, figure] : figures) {
+      std::vector<std::string> path = place;
+      path.emplace_back(key);
+      ProfileConstant constant = microseconds(
+          path, [mode = mode, since = cost->since, figure = figure](Profile& changed) -> double& {
+            return cost_since(changed, mode, since).*figure;
+          });
+      constant.concerns = [costs = profile.launch, mode = mode,
+                           since = cost->since](const Outcome& answer) {
+        return answer.query.launch == mode &&
+               launch_cost(costs, mode, answer.library_version)->since == since;
+      };
+      constant.of_launch = true;
+      constants.push_back(std::move(constant));
+    }
+  }
+}
 
 void add_call(const Profile&, const Traffic&, Constants& constants) {
   constants.push_back(microseconds(
@@ -91,7 +137,7 @@ void add_hops(const Profile&, const Traffic& traffic, Constants& constants) {
                        [protocol, one](Profile& profile) -> double& {
                          return protocol_of(profile, protocol).hop_s[one];
                        }));
-      constants.back().protocol = protocol;
+      constants.back().concerns = answers_under(protocol);
     }
   }
 }
@@ -120,7 +166,7 @@ void add_block_rates(const Profile& profile, const Traffic& traffic, Constants& 
       constant.unit = "GB/s";
       constant.minimum = kMinGbps;
       constant.maximum = kMaxGbps;
-      constant.protocol = protocol;
+      constant.concerns = answers_under(protocol);
       constant.figure = [protocol, key, gbps](Profile& changed) -> double& {
         auto& rates = protocol_of(changed, protocol).block_gbps;
         return rates.try_emplace(key, gbps).first->second;
@@ -158,7 +204,7 @@ void add_switch_ops(const Profile& profile, const Traffic& traffic, Constants& c
           return changed.in_switch[key].slice_s;
         })};
     for (ProfileConstant& cost : costs) {
-      cost.of_switch = true;
+      cost.concerns = has_ops_in_switches;
       constants.push_back(std::move(cost));
     }
   }
@@ -167,6 +213,7 @@ void add_switch_ops(const Profile& profile, const Traffic& traffic, Constants& c
 /// What may be fitted, one row for each kind of constant.
 using AddConstants = void (*)(const Profile& profile, const Traffic& traffic, Constants& constants);
 constexpr AddConstants kKinds[] = {
+    add_launches,      // of the modes and versions in use
     add_call,          // of a collective
     add_efficiencies,  // of each kind of link in use
     add_overheads,     // of a transfer, where there are no protocols
@@ -200,7 +247,13 @@ void Traffic::add(const Outcome& outcome, const Topology& machine,
   for (const NodeId rank : ranks) {
     if (!machine.node(rank).model.empty()) models.insert(machine.node(rank).model);
   }
-  in_switch = in_switch || std::ranges::any_of(outcome.program->ops, &Op::in_switch);
+  in_switch = in_switch || has_ops_in_switches(outcome);
+  launches.emplace(outcome.query.launch, outcome.library_version);
+}
+
+bool Traffic::in_fabric() const {
+  return std::ranges::all_of(link_kinds,
+                             [](const auto& kind) { return kind.second == LinkClass::gpu_fabric; });
 }
 
 std::vector<ProfileConstant> constants_in_use(const Profile& profile, const Traffic& traffic) {

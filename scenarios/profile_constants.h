@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenarios/study.h"
@@ -15,12 +16,13 @@ namespace espalier {
 struct ProfileConstant {
   /// Its keys in a file of profiles, from the outermost: {"protocols", "ll", "hop_us", "host"}.
   std::vector<std::string> path;
-  std::string unit;        ///< as files have it: "us", "GB/s"; empty for a share
-  double scale = 1;        ///< the figure in the profile / the figure in a file: 1e-6 for "us"
-  double minimum = 0;      ///< what a file may say, in its unit; above 0
-  double maximum = 0;      ///< same
-  std::string protocol;    ///< only times under this protocol depend on it; empty: all
-  bool of_switch = false;  ///< only times of programs with ops in switches depend on it
+  std::string unit;    ///< as files have it: "us", "GB/s"; empty for a share
+  double scale = 1;    ///< the figure in the profile / the figure in a file: 1e-6 for "us"
+  double minimum = 0;  ///< what a file may say, in its unit; above 0
+  double maximum = 0;  ///< same
+  /// Whether the time of an answer may depend on it. Not set: that of any.
+  std::function<bool(const Outcome& answer)> concerns;
+  bool of_launch = false;  ///< of hosts that launch calls: simulations do not depend on it
   /// The figure itself, which is made where the profile has it only by default.
   std::function<double&(Profile& profile)> figure;
 
@@ -35,7 +37,11 @@ struct Traffic {
   std::set<std::string> protocols;
   std::set<std::string> models;  ///< of GPUs
   bool in_switch = false;        ///< ops in switches
+  /// How calls were launched, and by which version of the library (Outcome::library_version).
+  std::set<std::pair<LaunchMode, int>> launches;
 
+  /// Whether nothing but the GPU fabric carried anything.
+  bool in_fabric() const;
   /// Adds what an answer used. \pre it ran, simulated, on this machine
   void add(const Outcome& outcome, const Topology& machine, const std::vector<NodeId>& ranks);
 };

@@ -13,6 +13,8 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "run/launch.h"
+#include "topologies/placement.h"
 #include "topologies/profile_file.h"
 
 namespace espalier {
@@ -22,11 +24,12 @@ namespace {
 /// accuracy of the simulator, less than what moves its kinks.
 constexpr double kSlopeStep = 0.01;
 
-using QuestionKey = std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string>;
+using QuestionKey =
+    std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string, LaunchMode, int>;
 
 QuestionKey question_key(const Query& query) {
-  return {query.collective, query.root, query.in_place,
-          query.size_bytes, query.gpus, query.algorithm};
+  return {query.collective, query.root,      query.in_place, query.size_bytes,
+          query.gpus,       query.algorithm, query.launch,   query.library_version};
 }
 
 /// Asks the simulator what the times would be with other constants.
@@ -37,11 +40,12 @@ class ProfileAsker {
         simulator_(simulator),
         on_step_(on_step),
         word_(profile_word(request.profile)),
-        profile_(start_of(request, word_.runtime)) {
+        profile_(start_of(request, word_.runtime)),
+        runtime_(names_profile_file(word_.runtime) ? kOfFile : word_.runtime) {
     std::map<QuestionKey, std::size_t> known;
     for (const MeasuredTimeOf& time : request.times) {
       const auto [found, is_new] = known.try_emplace(question_key(time.query), questions_.size());
-      if (is_new) questions_.push_back(time.query);
+      if (is_new) add_question(time.query);
       question_of_.push_back(found->second);
     }
   }
@@ -75,6 +79,9 @@ class ProfileAsker {
     for (std::size_t i = 0; i < questions_.size(); ++i) {
       const Outcome answer = ask(study, with_choices(i), answers_[i].protocol);
       fixed_s_.push_back(predicted_s(answer));
+      calls_[i].gpu_s = answer.report.simulated->back_to_back_s;
+      calls_[i].blocks = answer.report.simulated->blocks;
+      calls_[i].library_version = answer.library_version;
       chunk_bytes_.push_back(answer.chunk_bytes);
     }
     return by_time(fixed_s_);
@@ -96,20 +103,28 @@ class ProfileAsker {
   }
 
  private:
+  /// What a profile from a file is called on the machine that is asked.
+  static constexpr const char* kOfFile = "fitted";
+
   /// The profile named, all its protocols open.
   static Profile start_of(const FitRequest& request, const std::string& runtime) {
-    if (names_profile_file(runtime)) {
-      throw Error(ErrorKind::usage, fmt::format("profile {} is a file", quote(runtime)),
-                  "a fit begins with a built-in profile, or with one of the machine's own");
-    }
     static_cast<void>(request.machine.profile(request.profile));  // throws if there is none
+    if (names_profile_file(runtime)) return read_profile_file(runtime, request.machine);
     return request.machine.profiles.at(runtime);
+  }
+
+  void add_question(const Query& query) {
+    const Topology& machine = request_.machine;
+    const Router router(machine, machine.profile("ideal"), query.links);
+    questions_.push_back(query);
+    LaunchedCalls& calls = calls_.emplace_back();
+    calls.gpus_per_process = most_gpus_of_a_host(machine, place_ranks(router, query.gpus));
   }
 
   /// The machine with another profile in place of that of the same name.
   Topology machine_with(const Profile& profile) const {
     Topology machine = request_.machine;
-    machine.profiles[word_.runtime] = profile;
+    machine.profiles[runtime_] = profile;
     return machine;
   }
 
@@ -127,7 +142,7 @@ class ProfileAsker {
   Outcome ask(Study& study, Query query, const std::string& protocol) {
     if (on_step_) on_step_(pass_, query);
     ++simulations_;
-    query.profile = word_.runtime + (protocol.empty() ? "" : ":" + protocol);
+    query.profile = runtime_ + (protocol.empty() ? "" : ":" + protocol);
     query.judge = false;
     Outcome outcome = study.ask(query);
     if (outcome.skipped) {
@@ -149,11 +164,12 @@ class ProfileAsker {
   std::vector<double> moved_times_s(Profile profile, const ProfileConstant& constant,
                                     double value) {
     constant.set(profile, value);
+    if (constant.of_launch) return launched_times_s(profile.launch);
     Study study(simulator_, &simulator_);
     begin_pass(study, profile);
     std::vector<double> all;
     for (std::size_t i = 0; i < questions_.size(); ++i) {
-      if (!matters(constant, answers_[i])) {
+      if (constant.concerns && !constant.concerns(answers_[i])) {
         all.push_back(fixed_s_[i]);
         continue;
       }
@@ -164,9 +180,13 @@ class ProfileAsker {
     return all;
   }
 
-  static bool matters(const ProfileConstant& constant, const Outcome& answer) {
-    if (!constant.protocol.empty() && constant.protocol != answer.protocol) return false;
-    return !constant.of_switch || std::ranges::any_of(answer.program->ops, &Op::in_switch);
+  /// Of every question, if calls were launched at other costs.
+  std::vector<double> launched_times_s(const LaunchCosts& costs) const {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < questions_.size(); ++i) {
+      all.push_back(launched_s(costs, questions_[i].launch, calls_[i]));
+    }
+    return all;
   }
 
   const FitRequest& request_;
@@ -174,8 +194,10 @@ class ProfileAsker {
   const FitStep& on_step_;
   const ProfileWord word_;
   const Profile profile_;                  ///< with the constants as they are
+  const std::string runtime_;              ///< its name on the machine that is asked
   std::vector<Query> questions_;           ///< each once
   std::vector<std::size_t> question_of_;   ///< by time
+  std::vector<LaunchedCalls> calls_;       ///< by question, where `times_s` was asked last
   std::vector<Outcome> answers_;           ///< by question, where `predict` was asked last
   std::vector<double> fixed_s_;            ///< by question, where `times_s` was asked last
   std::vector<std::int64_t> chunk_bytes_;  ///< the same
@@ -194,12 +216,18 @@ Profile with_values(Profile profile, const std::vector<ProfileConstant>& constan
   return profile;
 }
 
+/// Adds what the answer to a time used.
+void add_traffic(const FitRequest& request, const ProfileAsker& asker, std::size_t time,
+                 Traffic& traffic) {
+  traffic.add(asker.answer_to(time), request.machine,
+              chosen_gpus(request.machine, request.times[time].query.gpus));
+}
+
 /// The constants that the messages make use of, for the profile as it is.
 std::vector<ProfileConstant> candidates(const FitRequest& request, const ProfileAsker& asker) {
   Traffic traffic;
   for (std::size_t time = 0; time < request.times.size(); ++time) {
-    traffic.add(asker.answer_to(time), request.machine,
-                chosen_gpus(request.machine, request.times[time].query.gpus));
+    add_traffic(request, asker, time, traffic);
   }
   return constants_in_use(asker.profile(), traffic);
 }
@@ -260,8 +288,9 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
   }
   const std::vector<double> after_s = asker.predict(result.profile);
   for (std::size_t i = 0; i < request.times.size(); ++i) {
-    result.times.push_back(
-        {request.times[i], asker.answer_to(i).protocol, before_s[i], after_s[i]});
+    FittedTime& time = result.times.emplace_back(
+        FittedTime{request.times[i], asker.answer_to(i).protocol, {}, before_s[i], after_s[i]});
+    add_traffic(request, asker, i, time.traffic);
   }
   result.scatter = found.scatter;
   result.simulations = asker.simulations();

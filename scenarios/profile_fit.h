@@ -45,6 +45,7 @@ struct FittedConstant {
 struct FittedTime {
   MeasuredTimeOf measured;
   std::string protocol;  ///< simulated after the fit; empty where the profile has none
+  Traffic traffic;       ///< of that simulation
   double before_s = 0;   ///< simulated with the constants as they were
   double after_s = 0;    ///< and as they are fitted
 
@@ -69,7 +70,7 @@ double predicted_s(const Outcome& outcome);
 using FitStep = std::function<void(int pass, const Query& query)>;
 
 /// Fits the constants that the times determine; the others keep their values. Deterministic.
-/// Throws what `Study::ask` throws, Error{usage} for a profile from a file, and Error{unsupported}
+/// Throws what `Study::ask` throws, what reading a profile's file throws, and Error{unsupported}
 /// where an algorithm does not apply or its program is refused. \pre there are at least
 /// kMinFitTimes times
 ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step = {});

@@ -11,29 +11,37 @@ namespace espalier {
 
 const std::vector<SizeBand>& size_bands() {
   constexpr std::int64_t kKib = 1024, kMib = kKib * kKib;
+  constexpr std::int64_t kSmall = 32 * kKib, kMiddle = kMib, kLarge = 16 * kMib;
   static const std::vector<SizeBand> bands = {
-      {32 * kKib, "up to 32 KiB"},
-      {kMib, "up to 1 MiB"},
-      {16 * kMib, "up to 16 MiB"},
-      {std::numeric_limits<std::int64_t>::max(), "above"},
+      {0, kSmall, "up to 32 KiB"},
+      {kSmall, kMiddle, "up to 1 MiB"},
+      {kMiddle, kLarge, "up to 16 MiB"},
+      {kLarge, std::numeric_limits<std::int64_t>::max(), "above"},
   };
   return bands;
 }
 
 std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations) {
   std::vector<BandDeviations> all;
-  std::int64_t above_bytes = -1;
   for (const SizeBand& band : size_bands()) {
     std::vector<double> sizes;
     for (const Deviation& one : deviations) {
-      if (one.bytes <= above_bytes || one.bytes > band.up_to_bytes) continue;
+      const bool is_above = one.bytes > band.above_bytes || band.above_bytes == 0;
+      if (!is_above || one.bytes > band.up_to_bytes) continue;
       sizes.push_back(std::abs(one.relative));
     }
-    above_bytes = band.up_to_bytes;
     if (sizes.empty()) continue;
     all.push_back({&band, sizes.size(), median(sizes), *std::ranges::max_element(sizes)});
   }
   return all;
+}
+
+ComparedError restricted_to(ComparedError row, const SizeBand& band) {
+  row.above_bytes = std::max(row.above_bytes, static_cast<double>(band.above_bytes));
+  if (&band != &size_bands().back()) {
+    row.up_to_bytes = std::min(row.up_to_bytes, static_cast<double>(band.up_to_bytes));
+  }
+  return row;
 }
 
 ExpectedError expected_error(const std::vector<ComparedError>& errors, const Compared& what) {

@@ -10,8 +10,10 @@
 
 namespace espalier {
 
-/// Messages of similar size, whose deviations are summed up together: up to so many bytes.
+/// Messages of similar size, whose deviations are summed up together: of more than so many bytes,
+/// and of no more than so many.
 struct SizeBand {
+  std::int64_t above_bytes = 0;
   std::int64_t up_to_bytes = 0;
   std::string_view title;  ///< "up to 32 KiB", which is also its name in `errors` of a profile
 };
@@ -46,6 +48,10 @@ struct ComparedError {
   std::string compared;  ///< with what
   bool operator==(const ComparedError&) const = default;
 };
+
+/// What a row says of a band: of its sizes, those that are the row's. None, where `above_bytes` is
+/// `up_to_bytes` or more.
+ComparedError restricted_to(ComparedError row, const SizeBand& band);
 
 /// By how much a simulated time is expected to be off.
 struct ExpectedError {

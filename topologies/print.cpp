@@ -14,6 +14,7 @@
 #include "core/yaml.h"
 #include "topologies/load.h"
 #include "topologies/machine_file.h"
+#include "topologies/profile_file.h"
 
 namespace espalier {
 
@@ -231,8 +232,60 @@ std::string protocols_text(const std::vector<Protocol>& all, const std::vector<P
   return text.empty() ? text : "    protocols:\n" + text;
 }
 
-/// Where `profile` differs from `base`, which is what a reader begins with.
-std::string profile_text(const Profile& profile, const Profile& base) {
+/// Kinds that the built-in table has not, or has in another class.
+std::string link_kinds_text(const Topology& machine) {
+  std::map<std::string, LinkClass> kinds;
+  for (const Link& link : machine.links) kinds.emplace(link.kind, link.link_class);
+  std::string text;
+  for (const auto& [kind, link_class] : kinds) {
+    const auto& known = built_in_profiles().link_kinds;
+    const auto found = known.find(kind);
+    if (found != known.end() && found->second.link_class == link_class) continue;
+    text += fmt::format("  {}: {{class: {}}}\n", yaml_quoted(kind), to_string(link_class));
+  }
+  return text;
+}
+
+std::string memories_text(const Topology& machine) {
+  std::string text;
+  for (const auto& [name, memory] : machine.memories) {
+    FlowMap map;
+    map.add("gbps", memory.gbps);
+    map.add_if("reduce_gbps", memory.reduce_gbps);
+    text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
+  }
+  return text;
+}
+
+std::string profiles_text(const Topology& machine) {
+  std::string text;
+  for (const auto& [name, profile] : machine.profiles) {
+    const auto& known = built_in_profiles().profiles;
+    const auto base = known.find(name);
+    const bool built_in = base != known.end();
+    // What has lost its protocols can't be told as changes.
+    const bool is_bare = built_in && profile.protocols.empty() && !base->second.protocols.empty();
+    const std::string changes =
+        is_bare ? "    like: ideal\n" + print_profile(profile, known.at("ideal"))
+                : print_profile(profile, built_in ? base->second : Profile{});
+    if (changes.empty() && built_in) continue;
+    text += fmt::format("  {}:{}\n{}", yaml_quoted(name), changes.empty() ? " {}" : "", changes);
+  }
+  return text;
+}
+
+/// The name as a file may have it: that of a path without its folders, "NAME-nodes=2".
+std::string name_in_file(const std::string& name) {
+  std::string valid = name.substr(name.rfind('/') + 1);
+  for (char& c : valid) {
+    if (kNotInNames.find(c) != std::string_view::npos) c = '-';
+  }
+  return valid.empty() ? "machine" : valid;
+}
+
+}  // namespace
+
+std::string print_profile(const Profile& profile, const Profile& base) {
   std::string text;
   const auto line = [&](std::string_view key, std::string_view value) {
     text += fmt::format("    {}: {}\n", key, value);
@@ -248,6 +301,7 @@ std::string profile_text(const Profile& profile, const Profile& base) {
     line("models_memory", profile.models_memory ? "true" : "false");
   }
   if (profile.reduction != base.reduction) line("reduction", name_of(profile.reduction));
+  if (profile.library != base.library) line("library", yaml_quoted(profile.library));
   if (profile.gets_wait != base.gets_wait) line("gets_wait", profile.gets_wait ? "true" : "false");
   micros("call_overhead_us", profile.call_overhead_s, base.call_overhead_s);
   micros("local_overhead_us", profile.local_overhead_s, base.local_overhead_s);
@@ -287,59 +341,6 @@ std::string profile_text(const Profile& profile, const Profile& base) {
   if (!text.empty() || profile.errors != base.errors) text += errors_text(profile.errors);
   return text;
 }
-
-/// Kinds that the built-in table has not, or has in another class.
-std::string link_kinds_text(const Topology& machine) {
-  std::map<std::string, LinkClass> kinds;
-  for (const Link& link : machine.links) kinds.emplace(link.kind, link.link_class);
-  std::string text;
-  for (const auto& [kind, link_class] : kinds) {
-    const auto& known = built_in_profiles().link_kinds;
-    const auto found = known.find(kind);
-    if (found != known.end() && found->second.link_class == link_class) continue;
-    text += fmt::format("  {}: {{class: {}}}\n", yaml_quoted(kind), to_string(link_class));
-  }
-  return text;
-}
-
-std::string memories_text(const Topology& machine) {
-  std::string text;
-  for (const auto& [name, memory] : machine.memories) {
-    FlowMap map;
-    map.add("gbps", memory.gbps);
-    map.add_if("reduce_gbps", memory.reduce_gbps);
-    text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
-  }
-  return text;
-}
-
-std::string profiles_text(const Topology& machine) {
-  std::string text;
-  for (const auto& [name, profile] : machine.profiles) {
-    const auto& known = built_in_profiles().profiles;
-    const auto base = known.find(name);
-    const bool built_in = base != known.end();
-    // What has lost its protocols can't be told as changes.
-    const bool is_bare = built_in && profile.protocols.empty() && !base->second.protocols.empty();
-    const std::string changes = is_bare
-                                    ? "    like: ideal\n" + profile_text(profile, known.at("ideal"))
-                                    : profile_text(profile, built_in ? base->second : Profile{});
-    if (changes.empty() && built_in) continue;
-    text += fmt::format("  {}:{}\n{}", yaml_quoted(name), changes.empty() ? " {}" : "", changes);
-  }
-  return text;
-}
-
-/// The name as a file may have it: that of a path without its folders, "NAME-nodes=2".
-std::string name_in_file(const std::string& name) {
-  std::string valid = name.substr(name.rfind('/') + 1);
-  for (char& c : valid) {
-    if (kNotInNames.find(c) != std::string_view::npos) c = '-';
-  }
-  return valid.empty() ? "machine" : valid;
-}
-
-}  // namespace
 
 std::string print_topology(const Topology& machine) {
   if (machine.hosts != 1) {

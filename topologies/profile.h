@@ -108,6 +108,7 @@ struct BlockUse {
 struct Profile {
   std::string name;            ///< "ideal", "kernel:ll", or the user's
   std::string title;           ///< one line about it
+  std::string like;            ///< the profile that it began with; empty: none
   bool uses_measured = false;  ///< Link::measured_gbps, if known, overrides `efficiency`
   bool models_memory = false;  ///< node memory bandwidth is contended for
   ReductionMode reduction = ReductionMode::free;

@@ -18,7 +18,11 @@ bool names_profile_file(std::string_view spec);
 /// problem and its line (docs/topologies.md).
 Profile parse_profile(std::string_view yaml, const std::string& file, const Topology& machine);
 
-/// The same for a file. Throws Error{input} also when it can't be read.
+/// Where a profile differs from another one, as YAML: lines for an entry of `profiles` that is like
+/// that one, indented by four.
+std::string print_profile(const Profile& profile, const Profile& base);
+
+/// The same as `parse_profile` for a file. Throws Error{input} also when it can't be read.
 Profile read_profile_file(const std::string& path, const Topology& machine);
 
 }  // namespace espalier

@@ -188,13 +188,8 @@ void read_percent(YamlMap& row, const ComparedError& all_sizes,
     return;
   }
   YamlMap bands(percent, "'percent'");
-  double above_bytes = 0;
   for (const SizeBand& band : size_bands()) {
-    const bool is_last = &band == &size_bands().back();
-    ComparedError of_band = all_sizes;
-    of_band.above_bytes = std::max(all_sizes.above_bytes, above_bytes);
-    above_bytes = static_cast<double>(band.up_to_bytes);
-    if (!is_last) of_band.up_to_bytes = std::min(all_sizes.up_to_bytes, above_bytes);
+    ComparedError of_band = restricted_to(all_sizes, band);
     const std::string title(band.title);
     const YamlValue value = bands.get(title);
     if (!value.present()) continue;
@@ -249,6 +244,7 @@ void read_base(YamlMap& map, const std::map<std::string, Profile>& known, Profil
   const std::string name = profile.name;
   profile = base->second;
   profile.name = name;
+  profile.like = *like;
   profile.on_models.clear();
 }
 

@@ -19,6 +19,7 @@
 #include "scenarios/fitted_file.h"
 #include "sim/simulator.h"
 #include "tests/error_of.h"
+#include "tests/temp_file.h"
 #include "topologies/load.h"
 #include "topologies/profile_file.h"
 
@@ -66,6 +67,8 @@ struct MadeUp {
       Query query = rings(request.machine.name, collective, bytes);
       query.profile = request.profile;
       query.gpus = gpus;
+      query.algorithm = algorithm;
+      query.launch = launch;
       const double time_s = predicted_s(study.ask(query)) * std::exp(deviation(random));
       request.times.push_back({query, time_s, "made_up.log", 0});
     }
@@ -78,6 +81,8 @@ struct MadeUp {
 
   Topology truth;
   std::vector<int> gpus;
+  std::string algorithm = "nccl_rings";
+  LaunchMode launch = LaunchMode::per_gpu;
   std::mt19937 random;
 };
 
@@ -152,6 +157,44 @@ TEST(ProfileFit, FindsTheCallFromSmallMessagesAndSaysWhatItCannotBeToldFrom) {
   EXPECT_EQ(why_kept(hop, fit.constants), "it cannot be told from call_overhead_us");
 }
 
+TEST(ProfileFit, FindsWhatALaunchCostsTheHostOfAllGpus) {
+  MadeUp made(
+      "dgx-a100", "nccl",
+      [](Profile& profile) {
+        LaunchCost& cost = profile.launch.single.back();  // since 2.18
+        cost.call_s = 6e-6;
+        cost.block_s = 0.4e-6;
+      },
+      20);
+  // NCCL uses 1 channel for 8 bytes and 24 from some MiB on, which tells both figures apart; graphs
+  // have no launches, which tells them apart from the call on the GPUs.
+  made.algorithm = "nccl:version=2.21";
+  made.launch = LaunchMode::single;
+  made.measure(Collective::allreduce, 8, 32 * kMib);
+  made.launch = LaunchMode::graph;
+  made.measure(Collective::allreduce, 8, 32 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "launch.single.2.18.call_us", 6);
+  expect_found(fit, "launch.single.2.18.block_us", 0.4);
+  EXPECT_NEAR(constant(fit, "call_overhead_us").fitted.value, 5.5, 0.5);
+  const std::string file = print_fitted_profile(fit, made.request, {"a log"});
+  const Profile read = parse_profile(file, "fitted.yaml", made.request.machine);
+  EXPECT_EQ(read.launch, fit.profile.launch);  // those of other versions, too
+}
+
+TEST(ProfileFit, FindsWhatALaunchCostsAHostThatIsSlowerThanItsGpu) {
+  MadeUp made(
+      "dgx-a100", "nccl", [](Profile& profile) { profile.launch.per_gpu->call_s = 60e-6; }, 21);
+  // Below the 18 us of the shortest call on a GPU no time would depend on it at the start.
+  made.request.machine.profiles.at("nccl").launch.per_gpu->call_s = 30e-6;
+  made.algorithm = "nccl:version=2.21";
+  made.measure(Collective::allreduce, 8, 1024 * kMib);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "launch.per_gpu.call_us", 60);
+  expect_kept(fit, "launch.per_gpu.block_us");
+  expect_kept(fit, "call_overhead_us");
+}
+
 TEST(ProfileFit, FindsTheRateOfABlock) {
   // 8 blocks at 5 GB/s are slower than the links of a GPU; the 32 of the profile would not be.
   MadeUp made(
@@ -216,12 +259,24 @@ TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
   const ProfileFit fit = made.fit();
   const std::string file = print_fitted_profile(fit, made.request, {"a \"log\""});
   EXPECT_THAT(file, HasSubstr("like: nccl\n"));
-  EXPECT_THAT(file, HasSubstr("  # fitted on made_up.log, interval "));
+  EXPECT_THAT(file, HasSubstr("\n    # fitted on made_up.log, interval "));
+  EXPECT_THAT(file, HasSubstr("\n      # efficiency "));
   const Profile read = parse_profile(file, "fitted.yaml", made.request.machine);
   const Profile before = made.request.machine.profiles.at("nccl");
   EXPECT_NE(read.call_overhead_s, before.call_overhead_s);
   EXPECT_NE(read.links.at("nvlink3").efficiency, before.links.at("nvlink3").efficiency);
   EXPECT_DOUBLE_EQ(read.call_overhead_s, fit.profile.call_overhead_s);
+  // Sizes from 1 KiB to 1 GiB are of all bands; all these times are of one kind.
+  const std::vector<BandDeviations> bands = fitted_bands(fit.times, &FittedTime::error_after);
+  ASSERT_EQ(read.errors.size(), size_bands().size());
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    const ComparedError& row = read.errors[i];
+    EXPECT_EQ(row.models, std::vector<std::string>{"a100-sxm4"});
+    EXPECT_TRUE(row.in_fabric);
+    EXPECT_GE(row.relative, bands[i].median);
+    EXPECT_LE(row.relative, bands[i].median + 0.001);  // rounded up to 0.1 %
+    EXPECT_THAT(row.compared, HasSubstr("fitted: made_up.log"));
+  }
   Topology machine = made.request.machine;
   machine.profiles["nccl"] = read;
   Simulator simulator;
@@ -240,14 +295,39 @@ TEST(ProfileFit, IsTheSameEveryTime) {
   EXPECT_EQ(file(), file());
 }
 
-TEST(ProfileFit, RefusesProfilesFromFilesAndAlgorithmsThatDoNotApply) {
+TEST(ProfileFit, BeginsWithAProfileFromAFile) {
+  MadeUp made(
+      "dgx-a100", "nccl:simple",
+      [](Profile& profile) {
+        profile.links["nvlink3"].efficiency = 0.66;
+        profile.fifo_steps = 6;
+        protocol(profile, "ll").slice_bytes = 16 * kKib;
+      },
+      22);
+  made.measure(Collective::allreduce, 128 * kMib, 8192 * kMib);
+  made.measure(Collective::broadcast, 128 * kMib, 8192 * kMib);
+  const std::string start = temp_file("start.yaml");
+  write_file(start,
+             "{schema: espalier.profiles/1, profiles: {x: {like: nccl, fifo_steps: 6, protocols: "
+             "{ll: {slice_kib: 16}}, links: {nvlink3: {efficiency: 0.5}}}}}\n");
+  made.request.profile = start + ":simple";
+  const ProfileFit fit = made.fit();
+  EXPECT_EQ(constant(fit, "links.nvlink3.efficiency").before, 0.5);
+  expect_found(fit, "links.nvlink3.efficiency", 0.66);
+  // What the file changes is written again, and the file itself is not needed to read it.
+  const std::string file = print_fitted_profile(fit, made.request, {});
+  EXPECT_THAT(file, HasSubstr("like: nccl\n"));
+  EXPECT_THAT(file, HasSubstr(start + ": 0.5\n"));
+  const Profile read = parse_profile(file, "fitted.yaml", made.request.machine);
+  EXPECT_EQ(read.fifo_steps, 6);
+  EXPECT_EQ(protocol(const_cast<Profile&>(read), "ll").slice_bytes, 16 * kKib);
+  EXPECT_DOUBLE_EQ(read.links.at("nvlink3").efficiency, fit.profile.links.at("nvlink3").efficiency);
+}
+
+TEST(ProfileFit, RefusesAlgorithmsThatDoNotApply) {
   MadeUp made(
       "dgx-a100", "nccl", [](Profile&) {}, 19);
   made.measure(Collective::allreduce, kKib, 64 * kKib);
-  MadeUp of_file = made;
-  of_file.request.profile = "./fitted.yaml";
-  EXPECT_THAT(error_of([&] { of_file.fit(); }, ErrorKind::usage),
-              HasSubstr("profile './fitted.yaml' is a file"));
   for (MeasuredTimeOf& time : made.request.times) time.query.algorithm = "nvls";
   EXPECT_THAT(error_of([&] { made.fit(); }, ErrorKind::unsupported),
               HasSubstr("nvls is not possible here"));
