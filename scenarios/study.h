@@ -177,6 +177,7 @@ class Study {
   struct Prepared;
   struct Cut;
 
+  // How a question is answered (study.cpp).
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
@@ -185,8 +186,21 @@ class Study {
   std::optional<Query> decide(const Query& query, const Machine& machine);
   void rate(const Query& query, Machine& machine, const Router& router, const Prepared& prepared,
             Outcome& outcome);
+  const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
+  bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
+                     Outcome& outcome);
+  void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
+  const std::string& possible_instead(const Query& query, const Machine& machine);
+  struct Limits;
+  const Limits& limits(const Query& query, Machine& machine, const Prepared& prepared);
+
+  // What libraries decide (study_library.cpp).
   AlgorithmChoice library_choice(const Query& query);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
+  std::optional<Baseline> baseline(const Query& query);
+  const std::optional<Baseline>& baseline_of(const Query& asked);
+
+  // What the simulator is asked before (study_predictions.cpp).
   /// What simulations of a program with one protocol say of it with others.
   struct Met {
     double busy_s = 0;  ///< of its busiest link
@@ -196,24 +210,17 @@ class Study {
   Prediction simulate(const Query& query, Machine& machine);
   Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
                       double at_most_s, Met& met);
+  Prediction predict_portfolio(const Query& query);
+  Prediction weigh(const Query& query, Machine& machine);
+  std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
+
+  // What thread blocks that an interpreter carries out need (study_blocks.cpp).
   const BlockProgram* interpreted_blocks(const Query& query, const Machine& machine);
   Outcome ask_blocks(const Query& query, const BlockProgram& blocks, Machine& machine,
                      Prepared& prepared, Outcome outcome);
   Outcome ask_library(const Query& query, const std::string& why);
   Prediction simulate_blocks(const Query& query, const BlockProgram& blocks, Machine& machine,
                              const Prepared& prepared);
-  Prediction predict_portfolio(const Query& query);
-  Prediction weigh(const Query& query, Machine& machine);
-  std::optional<Baseline> baseline(const Query& query);
-  const std::optional<Baseline>& baseline_of(const Query& asked);
-  const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
-  bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
-                     Outcome& outcome);
-  void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
-  std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
-  const std::string& possible_instead(const Query& query, const Machine& machine);
-  struct Limits;
-  const Limits& limits(const Query& query, Machine& machine, const Prepared& prepared);
 
   Backend& backend_;
   Backend* simulator_;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study asks of libraries that decide by themselves (Algorithm::call): for questions that
+// name one, and for those that are compared with one.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/words.h"
+#include "nccl/version.h"
+#include "scenarios/baseline.h"
+#include "scenarios/buildable.h"
+#include "scenarios/chooser.h"
+#include "scenarios/study.h"
+#include "scenarios/study_cache.h"
+#include "topologies/launch_costs.h"
+
+namespace espalier {
+
+std::vector<std::string> Study::explain(const Query& query) {
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return {};
+  const BuildRequest request = request_for(query, machine(query));
+  std::vector<std::string> lines = split(espalier::explain(library_choice(query), request), '\n');
+  std::erase(lines, "");
+  return lines;
+}
+
+std::string Study::profile(const Query& query) {
+  const std::string named = profile_word(query.profile).runtime;
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return named;
+  const std::string library = topology(query)->profile(query.profile).library;
+  return library.empty() ? named : library;
+}
+
+/// A library with what the query says of it elsewhere than in its parameters.
+AlgorithmChoice Study::library_choice(const Query& query) {
+  AlgorithmChoice asked = choice(query.algorithm);
+  const auto force = [&](const std::string& parameter, const std::string& value) {
+    if (value.empty() || asked.parameters.contains(parameter)) return;
+    const std::string separator = asked.parameters.empty() ? ":" : ",";
+    asked = choice(spec_of(asked) + separator + parameter + "=" + value);
+  };
+  force("proto", profile_word(query.profile).protocol);
+  force("version",
+        query.library_version == 0 ? "" : version_text(nearest_nccl(query.library_version)));
+  return asked;
+}
+
+/// What a library decides about the query: its choice in full, under the profile that it runs
+/// under. Nothing where the query says all that already, names no library, or one that can't.
+std::optional<Query> Study::decided_by_library(const Query& query, const Machine& machine) {
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return std::nullopt;
+  const AlgorithmChoice asked = library_choice(query);
+  const BuildRequest request = request_for(query, machine);
+  if (unsupported(asked, request)) return std::nullopt;
+  const LibraryCall call = library_call(asked, request);
+  Query concrete = query;
+  concrete.algorithm = spec_of(decided(asked, call));
+  concrete.profile = profile(query);
+  const Profile runtime = machine.topology->profile(concrete.profile);
+  if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
+    concrete.profile += ":" + call.protocol;
+  }
+  concrete.chunk_bytes = 0;
+  concrete.library_version = call.version;
+  const bool is_same = concrete.algorithm == query.algorithm && concrete.profile == query.profile;
+  return is_same ? std::nullopt : std::optional(concrete);
+}
+
+/// Once for a message. What the library cannot do here has no time.
+std::optional<Baseline> Study::baseline(const Query& query) {
+  const std::optional<Query> asked = baseline_query(query);
+  if (!asked) return std::nullopt;
+  try {
+    return baseline_of(*asked);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return std::nullopt;
+  }
+}
+
+const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
+  const Cache::BaselineKey key{&machine(asked), asked.collective, asked.root,
+                               asked.in_place,  asked.size_bytes, asked.library_version};
+  const auto [known, is_new] = cache_->baselines.try_emplace(key);
+  if (!is_new) return known->second;
+  const Outcome outcome = ask(asked);
+  if (!outcome.ran()) return known->second;
+  known->second = {outcome.report.time_s, outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
+                   outcome.library_version, outcome.error->relative};
+  return known->second;
+}
+
+}  // namespace espalier

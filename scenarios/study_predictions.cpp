@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study asks the simulator before a question is answered: chunk sizes, protocols, weighed
+// parameters, the best of the catalogue.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "run/blocks.h"
+#include "scenarios/interpreted.h"
+#include "scenarios/study.h"
+#include "scenarios/study_cache.h"
+#include "scenarios/tuner.h"
+
+namespace espalier {
+namespace {
+
+/// Programs with many more lanes than the profile has blocks are not weighed against others: lanes
+/// that share a block wait for each other.
+constexpr int kMaxLanesPerBlock = 3;
+
+constexpr double kAnyTime = std::numeric_limits<double>::infinity();
+
+/// Plans that take no more than this many times the time of the best are tried in all their forms.
+constexpr double kNearBest = 1.25;
+
+bool crowds_blocks(const Program& program, const Profile& profile) {
+  if (profile.blocks == 0) return false;
+  return std::ranges::max(moving_lanes(program)) > kMaxLanesPerBlock * profile.blocks;
+}
+
+/// Pieces of an executing back end when no machine is named that could be simulated.
+constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
+
+}  // namespace
+
+/// Those that can carry out a program: protocols that the machine's GPUs and links have.
+std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared& prepared) const {
+  std::vector<std::size_t> usable = {0};
+  for (std::size_t other = 1; other <= machine.other_runtimes.size(); ++other) {
+    const Profile& profile = machine.runtime(other).profile();
+    if (prepared.links.over_host && !profile.protocol.over_host_links) continue;
+    if (prepared.links.in_switch && profile.in_switch.empty()) continue;
+    usable.push_back(other);
+  }
+  return usable;
+}
+
+/// As it is: weighed parameters left open have their defaults. Under every runtime that can be the
+/// fastest one: links carry the same under all of them, times the bytes on the wire.
+Prediction Study::simulate(const Query& query, Machine& machine) {
+  const BlockProgram* const blocks = interpreted_blocks(query, machine);
+  if (blocks != nullptr && why_not_used(*blocks, machine, query)) {
+    Prediction own = predict(by_library(query));
+    own.algorithm = query.algorithm;
+    own.runtime = 0;
+    return own;
+  }
+  Prepared& prepared = prepare(query, machine);
+  if (prepared.skipped) return {prepared.skipped};
+  if (prepared.is_wrong()) {
+    const Diagnostic& problem = prepared.uncut.verification->problems.front();
+    return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
+                        problem.where.file, problem.where.line)};
+  }
+  if (blocks != nullptr) return simulate_blocks(query, *blocks, machine, prepared);
+  Met met;
+  Prediction best = simulate(query, machine, prepared, 0, kAnyTime, met);
+  const double wire = machine.router->profile().protocol.wire;
+  for (const std::size_t runtime : runtimes(machine, prepared)) {
+    const Profile& profile = machine.runtime(runtime).profile();
+    const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
+    if (runtime == 0 || least_s >= best.best.time_s) continue;
+    Met unused;
+    const Prediction other = simulate(query, machine, prepared, runtime, best.best.time_s, unused);
+    if (shorter(other.best.time_s, best.best.time_s)) best = other;
+  }
+  if (std::isinf(best.best.time_s)) {
+    best.skipped = met.stuck;
+  }
+  return best;
+}
+
+Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepared,
+                           std::size_t runtime, double at_most_s, Met& met) {
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  options.blocks = prepared.blocks;
+  options.timeline = false;
+  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const Target target{&machine.runtime(runtime), machine.placement};
+  const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
+    options.limits = limits;
+    const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
+    RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
+    for (const LinkUse& link : report.simulated->links) {
+      if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
+    }
+    if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
+    return report;
+  };
+  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {
+    return {
+        {},
+        query.algorithm,
+        runtime,
+        search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_, at_most_s},
+                     with_pieces)};
+  }
+  const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
+  const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
+  const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
+  const bool is_done = report.simulated->end == SimEnd::finished;
+  const double time_s = is_done ? report.time_s : std::numeric_limits<double>::infinity();
+  return {{},
+          query.algorithm,
+          runtime,
+          {is_cut ? asked_bytes : 0, {}, time_s, is_done ? report.algbw_gbps() : 0}};
+}
+
+/// The plan itself and the rest of the catalogue: the fastest.
+Prediction Study::predict_portfolio(const Query& query) {
+  AlgorithmChoice itself = choice(query.algorithm);
+  itself.parameters[std::string(kPlanItself)] = 1;
+  std::vector<std::string> candidates = {spec_of(itself)};
+  for (const std::string& name : applicable(query.collective)) {
+    // A library is not in the portfolio, but what it is compared with.
+    if (name != itself.algorithm->name && !is_library(choice(name))) candidates.push_back(name);
+  }
+  const auto best = choose_algorithm(*this, query, candidates);
+  if (best) return best->prediction;
+  Query asked = query;
+  asked.algorithm = candidates.front();
+  return predict(asked);
+}
+
+/// What plans there are, and then how those near the best are written: both matter, and a plan that
+/// is a little slower as it is usually written may be the fastest when it is written otherwise.
+/// Values that make the same program are tried once.
+Prediction Study::weigh(const Query& query, Machine& machine) {
+  AlgorithmChoice choice = this->choice(query.algorithm);
+  const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
+  for (const AlgorithmParameter* parameter : open) {
+    choice.parameters[parameter->name] = parameter->default_value;
+  }
+  std::vector<std::shared_ptr<const Program>> tried;
+  std::optional<Prediction> best;
+  const auto time_of = [&](const AlgorithmChoice& one) {
+    Query asked = query;
+    asked.algorithm = spec_of(one);
+    const Prepared& prepared = prepare(asked, machine);
+    const auto is_same = [&](const auto& program) {
+      return same_program(*program, *prepared.whole);
+    };
+    if (prepared.whole && std::ranges::any_of(tried, is_same)) return kAnyTime;
+    const bool is_crowded = prepared.whole && !tried.empty() &&
+                            crowds_blocks(*prepared.whole, machine.router->profile());
+    if (is_crowded) return kAnyTime;
+    if (prepared.whole) tried.push_back(prepared.whole);
+    const Prediction made = predict(asked);
+    const bool is_better =
+        !made.skipped && (!best || best->skipped || shorter(made.best.time_s, best->best.time_s));
+    if (!best || is_better) best = made;
+    return made.skipped ? kAnyTime : made.best.time_s;
+  };
+  // One after the other, those before at their best.
+  std::vector<std::pair<double, AlgorithmChoice>> plans = {{time_of(choice), choice}};
+  for (const AlgorithmParameter* parameter : open) {
+    if (!parameter->of_plan) continue;
+    const AlgorithmChoice base =
+        std::ranges::min_element(plans, {}, [](const auto& one) { return one.first; })->second;
+    for (const std::int64_t value : parameter->tried) {
+      AlgorithmChoice other = base;
+      other.parameters[parameter->name] = value;
+      plans.emplace_back(time_of(other), other);
+    }
+  }
+  const double best_s = best->best.time_s;
+  for (const auto& [time_s, plan] : plans) {
+    if (time_s > kNearBest * best_s) continue;
+    for (const AlgorithmParameter* parameter : open) {
+      if (parameter->of_plan) continue;
+      for (const std::int64_t value : parameter->tried) {
+        AlgorithmChoice other = plan;
+        other.parameters[parameter->name] = value;
+        time_of(other);
+      }
+    }
+  }
+  return *best;
+}
+
+Prediction Study::predict(const Query& query) {
+  CHECK(simulator_ != nullptr && !query.topology.empty());
+  Machine& machine = this->machine(query);
+  if (const std::optional<Query> decided = decided_by_library(query, machine)) {
+    Prediction made = predict(*decided);
+    made.algorithm = query.algorithm;
+    return made;
+  }
+  auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
+  if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
+  const AlgorithmChoice& asked = choice(query.algorithm);
+  const bool is_open = !open_parameters(asked).empty();
+  const Prediction made = is_portfolio(asked) ? predict_portfolio(query)
+                          : is_open           ? weigh(query, machine)
+                                              : simulate(query, machine);
+  return known.emplace(query.size_bytes, made).first->second;
+}
+
+double Study::shortest_time_s(const Query& query) {
+  const auto known =
+      cache_->predictions.find({cache_->program_key(query, machine(query)), query.chunk_bytes});
+  double least_s = 0;
+  if (known == cache_->predictions.end()) return least_s;
+  for (const auto& [size_bytes, prediction] : known->second) {
+    const double share = size_bytes <= query.size_bytes ? 1
+                                                        : static_cast<double>(query.size_bytes) /
+                                                              static_cast<double>(size_bytes);
+    least_s = std::max(least_s, prediction.best.time_s * share);
+  }
+  return least_s;
+}
+
+std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
+  if (query.chunk_bytes) return *query.chunk_bytes;
+  if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
+  if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
+  const auto ops = static_cast<std::int64_t>(prepared.whole->ops.size());
+  if (2 * ops * kWorkPerOp > search_work_) {
+    outcome.chunk_note =
+        chunk_note_too_costly(largest_piece_bytes(*prepared.whole, query.size_bytes) / 2);
+    return 0;
+  }
+  const Prediction prediction = predict(query);
+  outcome.chunk_note = prediction.best.note;
+  return prediction.best.chunk_bytes;
+}
+
+}  // namespace espalier
