@@ -39,6 +39,17 @@ std::atomic<bool> unfinished = false;
   throw Error(kind, std::string("can't ") + what + " " + quote(path) + ": " + reason);
 }
 
+/// Editors and shells of Windows write byte order marks.
+std::string as_utf8(std::string content, const std::string& path) {
+  if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff")) {
+    throw Error(ErrorKind::input, "can't read " + quote(path) + ": its text is UTF-16",
+                "save it as UTF-8: iconv -f UTF-16 -t UTF-8");
+  }
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (content.starts_with(kMark)) content.erase(0, kMark.size());
+  return content;
+}
+
 std::string system_reason() { return std::strerror(errno); }
 
 std::string read_all(std::FILE* file, const std::string& path) {
@@ -133,10 +144,10 @@ bool is_always_full(int descriptor) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  if (path == "-") return read_all(stdin, "standard input");
+  if (path == "-") return as_utf8(read_all(stdin, "standard input"), "standard input");
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail("read", path, system_reason());
-  return read_all(file.get(), path);
+  return as_utf8(read_all(file.get(), path), path);
 }
 
 void write_file(const std::string& path, std::string_view content) {

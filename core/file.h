@@ -6,8 +6,8 @@
 
 namespace espalier {
 
-/// The whole file ("-" is standard input). Throws Error{input} when it can't be read or is larger
-/// than 1 GiB.
+/// The whole file ("-" is standard input), without the byte order mark of UTF-8. Throws Error{input}
+/// when it can't be read, is UTF-16 or is larger than 1 GiB.
 std::string read_file(const std::string& path);
 
 /// Writes to a temporary beside `path` and renames it, so that a reader, a crash or Ctrl-C never

@@ -8,6 +8,24 @@
 #include "core/words.h"
 
 namespace espalier {
+namespace {
+
+/// Whether a line of the text begins so.
+bool has_line(std::string_view text, std::string_view begins) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (trim(text.substr(at, end - at)).starts_with(begins)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool may_be(OwnForm own, std::string_view text, std::string_view file) {
+  if (own == OwnForm::program) return file.ends_with(".esp") || has_line(text, "program ");
+  return file.ends_with(".yaml") || file.ends_with(".yml") || has_line(text, "schema:");
+}
+
+}  // namespace
 
 std::string render(const ForeignNote& note) {
   const bool is_warning = note.severity == ForeignNote::Severity::warning;
@@ -34,7 +52,7 @@ const Format* recognise(std::string_view text) {
   return found == all_formats().end() ? nullptr : *found;
 }
 
-const Format* recognise_foreign(std::string_view text, const std::string& file) {
+const Format* recognise_foreign(std::string_view text, const std::string& file, OwnForm own) {
   if (const Format* format = recognise(text)) return format;
   const std::string_view beginning = trim(text);
   const auto refuse = [&](const std::string& message, const std::string& suggestion) {
@@ -42,15 +60,17 @@ const Format* recognise_foreign(std::string_view text, const std::string& file) 
   };
   if (beginning.empty()) refuse("the file is empty", "");
   const bool is_json = beginning.front() == '{' || beginning.front() == '[';
-  if (is_json || beginning.front() == '<') {
-    std::vector<std::string> names;
-    for (const Format* format : all_formats()) {
-      if (format->recognises != nullptr) names.push_back(format->name);
-    }
-    refuse(fmt::format("this is {}, but in none of the formats that are read",
-                       is_json ? "JSON" : "XML"),
-           join(names, ", "));
+  const bool is_xml = beginning.front() == '<';
+  if (!is_json && !is_xml && may_be(own, text, file)) return nullptr;
+  std::vector<std::string> names;
+  if (!is_json && !is_xml) names = {"esp", "yaml"};
+  for (const Format* format : all_formats()) {
+    if (format->recognises != nullptr) names.push_back(format->name);
   }
+  refuse(is_json  ? "this is JSON, but in none of the formats that are read"
+         : is_xml ? "this is XML, but in none of the formats that are read"
+                  : "this is in none of the formats that are read",
+         join(names, ", "));
   return nullptr;
 }
 

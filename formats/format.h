@@ -69,8 +69,13 @@ struct Format {
 const std::vector<const Format*>& all_formats();
 /// The format of a text, or null.
 const Format* recognise(std::string_view text);
-/// The same for a text that may otherwise be in a form of our own (YAML, .esp). Throws Error{input}
-/// for one that can't be: it is empty, or XML or JSON of another kind.
-const Format* recognise_foreign(std::string_view text, const std::string& file);
+/// What a text may be that is in no format of others: a program in the text form, or a machine as
+/// YAML.
+enum class OwnForm : std::uint8_t { program, machine };
+/// The same for a text that may otherwise be in a form of our own; null for that. Throws
+/// Error{input} for one that can't be: it is empty, XML or JSON of another kind, or has no line
+/// that such a text begins with, unless the file's name says that it is one.
+const Format* recognise_foreign(std::string_view text, const std::string& file,
+                                OwnForm own = OwnForm::program);
 
 }  // namespace espalier

@@ -14,7 +14,7 @@ namespace {
 
 std::optional<Topology> read_foreign(const std::string& text, const std::string& file,
                                      const std::string& as) {
-  const Format* format = recognise_foreign(text, file);
+  const Format* format = recognise_foreign(text, file, OwnForm::machine);
   if (format == nullptr || format->read_machine == nullptr) return std::nullopt;
   std::optional<Topology> filling;
   if (!as.empty()) filling = load_topology(as);

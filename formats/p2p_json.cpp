@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `nvbandwidth -j` writes (its json_output.cpp): for each test a matrix of texts, "396.76" or
+// What `nvbandwidth -j` writes: for each test a matrix of texts, "396.76" or
 // "N/A". It has no lines of rows, so that messages name tests by their number.
 #include <fmt/format.h>
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxGpus = 256;
+/// In place of a GPU's links.
+constexpr std::string_view kNoneIsUp = "Unable to retrieve NVLink information as all links";
 
 struct SmiGpu {
   std::string name;
@@ -185,8 +187,9 @@ class Reader {
 bool looks_like_links(std::string_view text) {
   const std::string_view head = text.substr(0, std::min<std::size_t>(text.size(), 20'000));
   const bool has_gpu = head.starts_with("GPU 0: ") || head.find("\nGPU 0: ") != head.npos;
-  return has_gpu && head.find("Link 0: ") != head.npos &&
-         (head.find(" GB/s") != head.npos || head.find("nactive") != head.npos);
+  const bool has_links = head.find("Link 0: ") != head.npos &&
+                         (head.find(" GB/s") != head.npos || head.find("nactive") != head.npos);
+  return has_gpu && (has_links || head.find(kNoneIsUp) != head.npos);
 }
 
 }  // namespace

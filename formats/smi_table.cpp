@@ -94,8 +94,11 @@ Words devices_of(const Words& words) {
   if (words.empty() || !is_gpu_name(words[0])) return {};
   const auto end = std::ranges::find_if(words, is_other_column);
   Words devices(words.begin(), end);
-  // Without other columns, a second word tells a header from a sentence.
-  const bool is_header = end != words.end() || devices.size() == 1 || is_gpu_name(devices[1]) ||
+  // Sentences may begin with a GPU, too.
+  const bool has_affinity = std::any_of(end, words.end(), [](std::string_view word) {
+    return word.find("Affinity") != std::string_view::npos;
+  });
+  const bool is_header = has_affinity || devices.size() == 1 || is_gpu_name(devices[1]) ||
                          devices[1].starts_with("NIC") || devices[1].starts_with("mlx");
   const bool has_cell =
       std::ranges::any_of(devices, [](std::string_view word) { return cell_of(word).has_value(); });

@@ -48,6 +48,18 @@ TEST_F(FileTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(file_count(), 1u);  // no temporary is left
 }
 
+TEST_F(FileTest, ReadsTextOfOtherSystems) {
+  write_file(path("a"), "\xef\xbb\xbfline\n");
+  EXPECT_EQ(read_file(path("a")), "line\n");
+  for (const char* const mark : {"\xff\xfe", "\xfe\xff"}) {
+    write_file(path("a"), mark + std::string("l\0i\0", 4));
+    EXPECT_EQ(message_of([&] { read_file(path("a")); }),
+              "error: can't read '" + path("a") +
+                  "': its text is UTF-16\n"
+                  "  help: save it as UTF-8: iconv -f UTF-16 -t UTF-8");
+  }
+}
+
 TEST_F(FileTest, KnowsBeforehandWhetherItCanWrite) {
   EXPECT_NO_THROW(require_writable(path("new")));
   EXPECT_NO_THROW(require_writable("-"));

@@ -132,6 +132,19 @@ TEST(SmiNvlink, ComparesTheLinksOfAMachine) {
   EXPECT_THAT(read(links(8, 12), "dgx1-v100").notes, Contains(HasSubstr("is it this machine?")));
 }
 
+/// Newer versions do not list links where none is up.
+TEST(SmiNvlink, KnowsGpusWithoutAny) {
+  std::string text;
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    text += "GPU " + std::to_string(gpu) + ": Tesla V100-SXM2-16GB (UUID: GPU-1)\n" +
+            "Unable to retrieve NVLink information as all links are inActive\n";
+  }
+  const Topology machine = read(text, "p3.8xlarge");
+  EXPECT_EQ(links_between(machine, "gpu0", "gpu3"), 0);
+  EXPECT_THAT(machine.notes, Contains("gpu3: none of its 5 links is up"));
+  EXPECT_THAT(errors(text), HasSubstr("but not where they lead"));
+}
+
 TEST(SmiNvlink, KnowsWhereLinksOfTwoGpusLead) {
   const Topology two = read(links(2, 4));
   EXPECT_EQ(links_between(two, "gpu0", "gpu1"), 4);
