@@ -185,6 +185,7 @@ void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
       if (there != host) joined[std::max(there, host)] = std::min(there, host);
     }
   }
+  options.host_of_rank.clear();
   for (const NodeId gpu : gpus) {
     options.host_of_rank.push_back(first_of(machine.node(gpu).host));
   }

@@ -95,6 +95,7 @@ int convert_program(Arguments& arguments, const Console& console, const std::str
     options.protocol = file->foreign->protocol;
     options.min_bytes = file->foreign->min_bytes;
     options.max_bytes = file->foreign->max_bytes;
+    options.host_of_rank = file->foreign->host_of_rank;
   }
   if (machine) add_machine(arguments, *machine, file->program, options);
   arguments.finish();

@@ -46,6 +46,7 @@ struct ForeignProgram {
   std::string protocol;
   std::int64_t min_bytes = 0;
   std::int64_t max_bytes = -1;
+  std::vector<int> host_of_rank;  ///< which ranks share a computer; empty: it does not say
   /// How the runtime's thread blocks carry it out; null where that is not known.
   std::shared_ptr<const BlockProgram> blocks;
   std::vector<ForeignNote> notes;

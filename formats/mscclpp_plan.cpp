@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace espalier {
 namespace {
@@ -179,6 +180,42 @@ std::vector<std::vector<MscclppEnd>> other_ends(const MscclppPlan& plan,
     }
   }
   return ends;
+}
+
+MscclppHosts hosts_of(const MscclppPlan& plan) {
+  MscclppHosts hosts;
+  std::vector<int>& host = hosts.of_rank;
+  host.resize(plan.gpus.size());
+  std::iota(host.begin(), host.end(), 0);
+  // The host's number is that of its first GPU.
+  const auto join = [&](int a, int b) {
+    const int first =
+        std::min(host[static_cast<std::size_t>(a)], host[static_cast<std::size_t>(b)]);
+    const int other =
+        std::max(host[static_cast<std::size_t>(a)], host[static_cast<std::size_t>(b)]);
+    if (first != other) std::ranges::replace(host, other, first);
+  };
+  const auto peers = [&](int gpu, MscclppPlan::Channel channel) -> const std::vector<int>& {
+    return plan.gpus[static_cast<std::size_t>(gpu)].peers[static_cast<std::size_t>(channel)];
+  };
+  const int gpus = static_cast<int>(plan.gpus.size());
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    for (const int peer : peers(gpu, MscclppPlan::Channel::memory)) join(gpu, peer);
+    for (const auto& group : plan.gpus[static_cast<std::size_t>(gpu)].groups) {
+      for (const int rank : group.ranks) join(gpu, rank);
+    }
+  }
+  bool leads_out = false;
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    for (const int peer : peers(gpu, MscclppPlan::Channel::port)) {
+      const bool is_same =
+          host[static_cast<std::size_t>(gpu)] == host[static_cast<std::size_t>(peer)];
+      leads_out |= !is_same;
+      if (is_same && hosts.same.first == hosts.same.second) hosts.same = {gpu, peer};
+    }
+  }
+  if (!leads_out) host.clear();
+  return hosts;
 }
 
 }  // namespace espalier

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -157,5 +158,14 @@ struct MscclppEnd {
 /// By GPU and channel of the type.
 std::vector<std::vector<MscclppEnd>> other_ends(const MscclppPlan& plan,
                                                 MscclppPlan::Channel channel);
+
+/// Which GPUs share a computer: memory channels and switches join those that do, port channels lead
+/// to others.
+struct MscclppHosts {
+  std::vector<int> of_rank;  ///< empty where no port channel leads out of a computer
+  /// Two GPUs that a port channel joins although they share a computer; equal: there are none.
+  std::pair<int, int> same{0, 0};
+};
+MscclppHosts hosts_of(const MscclppPlan& plan);
 
 }  // namespace espalier

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/words.h"
@@ -34,6 +35,10 @@ class Judge {
   ForeignProgram judge() {
     const MscclppContracts contracts = mscclpp_contracts(plan_, run_.split);
     made_.facts = facts();
+    made_.protocol = plan_.protocol;
+    made_.min_bytes = clamped(plan_.min_bytes);
+    if (plan_.max_bytes != ~std::uint64_t{0}) made_.max_bytes = clamped(plan_.max_bytes);
+    judge_hosts();
     made_.verification.problems = check_mscclpp_limits(plan_);
     std::vector<Diagnostic>& problems = made_.verification.problems;
     problems.insert(problems.end(), run_.stuck.begin(), run_.stuck.end());
@@ -69,6 +74,23 @@ class Judge {
     if (contracts.labelled) return contracts.labelled;
     if (!contracts.others.empty()) return contracts.others.front();
     return {};
+  }
+
+  static std::int64_t clamped(std::uint64_t bytes) {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return static_cast<std::int64_t>(std::min(bytes, kMost));
+  }
+
+  void judge_hosts() {
+    MscclppHosts hosts = hosts_of(plan_);
+    made_.host_of_rank = std::move(hosts.of_rank);
+    const auto& [gpu, peer] = hosts.same;
+    if (gpu == peer) return;
+    made_.notes.push_back({fmt::format(
+        "a port channel joins gpus {} and {}, which memory channels join, too: they are "
+        "taken to share a computer, and to use memory channels where the plan is "
+        "written again",
+        gpu, peer)});
   }
 
   void say_misfit(const MscclppContracts& contracts) {

@@ -117,6 +117,16 @@ json pair(const char* collective = "allgather") {
   return plan(collective, true, {1, 2, 0}, blocks);
 }
 
+/// The same plan with port channels in place of memory channels.
+json through_ports(const json& plan) {
+  std::string text = plan.dump();
+  for (std::size_t at = text.find("\"memory\""); at != std::string::npos;
+       at = text.find("\"memory\"", at)) {
+    text.replace(at, 8, "\"port\"");
+  }
+  return json::parse(text);
+}
+
 json& ops_of(json& plan, int gpu, int block = 0) {
   return plan["gpus"][static_cast<std::size_t>(gpu)]["threadblocks"]
              [static_cast<std::size_t>(block)]["ops"];
@@ -415,12 +425,7 @@ TEST(Mscclpp, PutsThroughPortChannelsGoOnUntilTheyAreFlushed) {
       made.push_back({ops});
     }
     json all = plan("allreduce", true, {1, 1, 1}, made);
-    std::string text = all.dump();
-    for (std::size_t at = text.find("\"memory\""); at != std::string::npos;
-         at = text.find("\"memory\"", at)) {
-      text.replace(at, 8, "\"port\"");
-    }
-    all = json::parse(text);
+    all = through_ports(all);
     for (int g = 0; g < 2; ++g) ops_of(all, g).back().erase("channel_type");
     return all;
   };
@@ -429,6 +434,37 @@ TEST(Mscclpp, PutsThroughPortChannelsGoOnUntilTheyAreFlushed) {
   EXPECT_THAT(said(blocks(false)),
               HasSubstr("op 3 (re) may overtake a pws of its threadblock, which may go on: a flush "
                         "must stand between them"));
+}
+
+TEST(Mscclpp, PortChannelsLeadToOtherComputers) {
+  json all = pair();
+  EXPECT_THAT(read(all).host_of_rank, ElementsAre());
+  json ports = through_ports(all);
+  for (int g = 0; g < 2; ++g) ops_of(ports, g)[3]["channel_ids"] = {0};
+  const ForeignProgram apart = read(ports);
+  EXPECT_THAT(apart.host_of_rank, ElementsAre(0, 1));
+  // Written again, they are the same.
+  WritingOptions options;
+  options.host_of_rank = apart.host_of_rank;
+  const Written written = mscclpp_format().write_program(apart.program, options);
+  EXPECT_THAT(written.text, Not(HasSubstr("\"memory\"")));
+  // Both to one GPU: it is near.
+  all["gpus"][0]["channels"].push_back({{"channel_type", "port"}, {"connected_to", {1}}});
+  all["gpus"][1]["channels"].push_back({{"channel_type", "port"}, {"connected_to", {0}}});
+  EXPECT_THAT(read(all).host_of_rank, ElementsAre());
+  EXPECT_THAT(notes_of(read(all)),
+              ElementsAre(HasSubstr("note: a port channel joins gpus 0 and 1, which memory ")));
+}
+
+TEST(Mscclpp, ProtocolAndSizesAreKept) {
+  json all = pair();
+  all["min_message_size"] = 1024;
+  all["max_message_size"] = 1048576;
+  const ForeignProgram foreign = read(all);
+  EXPECT_EQ(foreign.protocol, "Simple");
+  EXPECT_EQ(foreign.min_bytes, 1024);
+  EXPECT_EQ(foreign.max_bytes, 1048576);
+  EXPECT_EQ(read(pair()).max_bytes, -1);
 }
 
 TEST(Mscclpp, LimitsOfTheExecutorAreNamed) {
