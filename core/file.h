@@ -6,7 +6,7 @@
 
 namespace espalier {
 
-/// The whole file ("-" is standard input), without the byte order mark of UTF-8. Throws Error{input}
+/// The whole file ("-" is standard input) without the byte order mark of UTF-8. Throws Error{input}
 /// when it can't be read, is UTF-16 or is larger than 1 GiB.
 std::string read_file(const std::string& path);
 
