@@ -73,8 +73,18 @@ struct Study::Prepared {
   LinksUsed links;
   std::int64_t longest_transfer = 0;
   BlockUse blocks;
-  Cut uncut;   ///< the whole program
-  Cut latest;  ///< as it was cut last
+  /// The fastest way of simulating it that was tried for a message, so that who asks for that need
+  /// not simulate again.
+  struct Simulated {
+    std::int64_t size_bytes = 0;
+    Chunking chunking;
+    std::size_t runtime = 0;
+    RunReport report;
+  };
+  std::optional<Simulated> fastest;
+  Chunking chosen;  ///< for the question that is being answered
+  Cut uncut;        ///< the whole program
+  Cut latest;       ///< as it was cut last
   Chunking latest_chunking;
 
   /// A program from a file that the verifier refuses: nothing more is to be done with it.
@@ -87,6 +97,12 @@ struct Study::Prepared {
       latest_chunking = chunking;
     }
     return latest;
+  }
+
+  void keep_if_fastest(Simulated made) {
+    const bool is_better = !fastest || fastest->size_bytes != made.size_bytes ||
+                           made.report.time_s < fastest->report.time_s;
+    if (is_better) fastest = std::move(made);
   }
 
   /// {1, kMaxUnits} whenever nothing has to be cut.

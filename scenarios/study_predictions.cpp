@@ -102,6 +102,9 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
       if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
     }
     if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
+    if (report.simulated->end == SimEnd::finished) {
+      prepared.keep_if_fastest({query.size_bytes, chunking, runtime, report});
+    }
     return report;
   };
   if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {

@@ -21,7 +21,10 @@ std::string what_it_waited_for(const Program& program, const OpHistory& history,
   if (landed_last || std::ranges::count(program.dependencies_of(op), cause) > 0) {
     return "data of op " + std::to_string(cause);
   }
-  return "lane " + std::to_string(op.lane) + " of " + place_name(program, op.at);
+  const std::string place = place_name(program, op.at);
+  // Lanes may share blocks.
+  if (program.ops[cause].lane != op.lane) return "a block of " + place;
+  return "lane " + std::to_string(op.lane) + " of " + place;
 }
 
 }  // namespace

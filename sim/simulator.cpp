@@ -145,10 +145,12 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
 /// (docs/decisions/0006-two-flow-engines.md).
 constexpr std::size_t kMaxSimGridLanes = 16;
 
+bool automatic_by_classes(const OpGraph& graph) { return graph.lanes() > kMaxSimGridLanes; }
+
 bool by_classes(const RunOptions& options, const OpGraph& graph) {
   const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
   if (choice != SimEngine::automatic) return choice == SimEngine::classes;
-  return graph.lanes() > kMaxSimGridLanes;
+  return automatic_by_classes(graph);
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {
@@ -198,6 +200,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
+  simulated.is_automatic = by_classes(options, graph) == automatic_by_classes(graph);
   simulated.back_to_back_s = outcome.back_to_back_s;
   simulated.blocks = blocks.most_in_use();
   simulated.links = std::move(outcome.links);
