@@ -109,15 +109,17 @@ std::vector<MscclStepsWriter::Done> MscclStepsWriter::conflicts(int gpu,
   return before;
 }
 
-/// A sum that was passed on and is overwritten before anybody else reads it need not be stored.
+/// A sum that was passed on and is overwritten before anybody else reads it need not be stored: by
+/// the same thread block, since another one would go on waiting for it, and no data would say why.
 /// `before`: what the step that writes `dst` conflicts with.
-void MscclStepsWriter::forget_overwritten(int gpu, const Part& part, const Slice& dst,
+void MscclStepsWriter::forget_overwritten(const Place& at, const Part& part, const Slice& dst,
                                           const std::vector<Done>& before) {
   const bool reads_it =
       part.kind == Kind::re || (reads_source(part.kind) && overlap(part.src, dst));
   if (!stores(part.kind) || reads_it || before.size() != 1) return;
-  MscclAlgo::Step& last = algo_.gpus[static_cast<std::size_t>(gpu)]
-                              .blocks[static_cast<std::size_t>(before.front().block)]
+  if (before.front().block != at.block) return;
+  MscclAlgo::Step& last = algo_.gpus[static_cast<std::size_t>(at.gpu)]
+                              .blocks[static_cast<std::size_t>(at.block)]
                               .steps[static_cast<std::size_t>(before.front().step)];
   const MscclAlgo::Reference to = reference(dst);
   const bool is_same = last.dst.buffer == to.buffer && last.dst.offset == to.offset &&
@@ -199,7 +201,7 @@ void MscclStepsWriter::append(std::size_t id, const std::vector<Part>& parts, co
   auto& steps = algo_.gpus[gpu].blocks[block].steps;
   const std::vector<Done> before = conflicts(at.gpu, parts, dst);
   const std::vector<Done> waits = needed(at, before);
-  forget_overwritten(at.gpu, parts.front(), dst, before);
+  forget_overwritten(at, parts.front(), dst, before);
   if (waits.empty() && joined_to_last(at, parts.front().kind, parts.front().src)) {
     steps_.emplace_back(at, static_cast<int>(steps.size()) - 1);
     return;

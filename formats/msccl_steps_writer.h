@@ -49,7 +49,7 @@ class MscclStepsWriter {
   void pack_scratch();
   std::vector<Done> conflicts(int gpu, const std::vector<Part>& parts, const Slice& dst);
   std::vector<Done> needed(const Place& at, const std::vector<Done>& before);
-  void forget_overwritten(int gpu, const Part& part, const Slice& dst,
+  void forget_overwritten(const Place& at, const Part& part, const Slice& dst,
                           const std::vector<Done>& before);
   void keep_apart(const Part& part, const Slice& dst, bool follows,
                   std::vector<MscclAlgo::Step>& steps) const;
