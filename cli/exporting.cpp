@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "algorithms/program_file.h"
+#include "cli/programs.h"
 #include "cli/text.h"
 #include "core/units.h"
 #include "core/words.h"
@@ -223,10 +224,12 @@ void export_machine(const Console& console, const ExportTarget& target, const To
 TimesOfWritten time_written(Study& study, const Query& query, const Written& written,
                             double before_s) {
   Query after = query;
-  after.algorithm = "./what is written";
+  // A study takes one name for one program.
+  after.algorithm = fmt::format("./what is written ({:x})", std::hash<std::string>()(written.text));
   after.chunk_bytes.reset();
   after.judge = false;
   study.know_program(after.algorithm, program_file_of(written.text, after.algorithm));
+  keep_protocol(study, after);
   const Outcome outcome = study.ask(after);
   if (outcome.skipped) return {after.size_bytes, before_s, 0, *outcome.skipped};
   if (!outcome.verified) return {after.size_bytes, before_s, 0, outcome.problems.front().message};

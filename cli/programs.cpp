@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "algorithms/program_file.h"
+#include "core/units.h"
+#include "core/words.h"
 #include "formats/machine.h"
 #include "ir/chunk.h"
 #include "scenarios/buildable.h"
@@ -52,6 +55,23 @@ BuildRequest build_request(const AlgorithmChoice& choice, Collective collective,
   blind.in_place = in_place;
   blind.host_of_rank.assign(static_cast<std::size_t>(blind.ranks), 0);
   return blind;
+}
+
+/// Of the file that a query's algorithm is, in another program's format; null where it is none.
+const ForeignProgram* foreign_of(Study& study, const Query& query) {
+  if (is_chooser(query.algorithm)) return nullptr;
+  const auto& file = study.choice(query.algorithm).file;
+  return file && file->foreign ? &*file->foreign : nullptr;
+}
+
+/// "messages from 1KiB up to 1MiB", or nothing where it is for all.
+std::string range_of(const ForeignProgram& foreign) {
+  constexpr std::int64_t kAnySize = std::int64_t{1} << 40;  // as writers of MSCCL's files have it
+  const bool has_most = foreign.max_bytes >= 0 && foreign.max_bytes < kAnySize;
+  if (foreign.min_bytes == 0 && !has_most) return {};
+  return fmt::format("messages{}{}",
+                     foreign.min_bytes == 0 ? "" : " from " + describe_size(foreign.min_bytes),
+                     has_most ? " up to " + describe_size(foreign.max_bytes) : "");
 }
 
 }  // namespace
@@ -161,6 +181,47 @@ Program build_program(const AlgorithmChoice& choice, Collective collective,
   // With a byte per unit, sizes are units.
   const double piece = static_cast<double>(longest) / static_cast<double>(request.chunks);
   return chunk(program, plan_chunking(program, static_cast<double>(program.contract.units), piece));
+}
+
+void keep_protocol(Study& study, Query& query) {
+  const ForeignProgram* const foreign = foreign_of(study, query);
+  const ProfileWord word = profile_word(query.profile);
+  if (foreign == nullptr || query.topology.empty() || !word.protocol.empty()) return;
+  const Machine& machine = study.machine(query);
+  // Interpreters do so by themselves.
+  if (machine.router->profile().interprets) return;
+  const std::string protocol = lower_case(foreign->protocol);
+  for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
+    if (protocol.empty() || machine.runtime(runtime).profile().protocol.name != protocol) continue;
+    query.profile = word.runtime + ":" + protocol;
+    return;
+  }
+}
+
+std::vector<std::string> sizes_not_meant(Study& study, const std::vector<Query>& queries) {
+  std::map<std::string, std::vector<std::string>> sizes;
+  for (const Query& query : queries) {
+    const ForeignProgram* const foreign = foreign_of(study, query);
+    if (foreign == nullptr) continue;
+    const bool is_meant = query.size_bytes >= foreign->min_bytes &&
+                          (foreign->max_bytes < 0 || query.size_bytes <= foreign->max_bytes);
+    if (!is_meant) sizes[query.algorithm].push_back(describe_size(query.size_bytes));
+  }
+  std::vector<std::string> all;
+  for (const auto& [algorithm, beyond] : sizes) {
+    all.push_back(fmt::format("{} is for {}: its runtime would not use it for {}", algorithm,
+                              range_of(*study.choice(algorithm).file->foreign),
+                              join(beyond, ", ")));
+  }
+  return all;
+}
+
+std::string beside_program(const ForeignProgram& foreign) {
+  std::vector<std::string> parts;
+  if (!foreign.protocol.empty()) parts.push_back("protocol " + foreign.protocol);
+  if (const std::string range = range_of(foreign); !range.empty()) parts.push_back(range);
+  if (!foreign.host_of_rank.empty()) parts.emplace_back("which ranks share a computer");
+  return join(parts, ", ");
 }
 
 }  // namespace espalier

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "formats/foreign_program.h"
 #include "ir/program.h"
 #include "scenarios/study.h"
 
@@ -61,5 +62,15 @@ std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collecti
 /// nothing.
 Program build_program(const AlgorithmChoice& choice, Collective collective,
                       const ProgramRequest& request);
+
+/// Asks under the protocol that the file of the query's algorithm is for, where the query names
+/// none and its profile has that on this machine.
+void keep_protocol(Study& study, Query& query);
+
+/// One sentence for each file that is not meant for some of the sizes asked for.
+std::vector<std::string> sizes_not_meant(Study& study, const std::vector<Query>& queries);
+
+/// "protocol LL, messages from 1KiB up to 1MiB": what a file says beside its program.
+std::string beside_program(const ForeignProgram& foreign);
 
 }  // namespace espalier

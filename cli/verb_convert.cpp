@@ -7,6 +7,7 @@
 
 #include "algorithms/program_file.h"
 #include "cli/exporting.h"
+#include "cli/programs.h"
 #include "cli/text.h"
 #include "cli/verb.h"
 #include "core/file.h"
@@ -100,6 +101,11 @@ int convert_program(Arguments& arguments, const Console& console, const std::str
   if (machine) add_machine(arguments, *machine, file->program, options);
   arguments.finish();
   const Written written = export_program(console, target, instances(file->program, count), options);
+  if (target.format == nullptr && file->foreign) {
+    if (const std::string lost = beside_program(*file->foreign); !lost.empty()) {
+      say(console, "note: the text form does not say this of the file: " + printable(lost));
+    }
+  }
   if (machine) {
     say_times_there(console, target, *machine, size_bytes, file->program, written);
   } else if (written.is_reshaped) {

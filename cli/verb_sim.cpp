@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
+#include "cli/programs.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -52,10 +53,15 @@ int run_sim(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
-  Answers answers = simulate_table(console, study, sweep.queries(), print);
+  std::vector<Query> queries = sweep.queries();
+  for (Query& query : queries) keep_protocol(study, query);
+  Answers answers = simulate_table(console, study, queries, print);
   if (explains) {
     std::ostream* const text = print ? &console.out : json == "-" ? nullptr : &console.err;
-    explain(console, study, sweep.queries(), text, answers);
+    explain(console, study, queries, text, answers);
+  }
+  for (const std::string& note : sizes_not_meant(study, queries)) {
+    say(console, "note: " + printable(note));
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   const Outcome* best = answers.best();
