@@ -49,9 +49,9 @@ struct File {
 std::vector<File> selectors(const std::vector<File>& files, const TuningTable& table,
                             const ExportTarget& folder) {
   const bool is_own = folder.format == nullptr;
-  std::string list = fmt::format("# {} on {}, {} ranks: sizes in bytes, file, algorithm, us{}\n",
-                                 to_string(table.collective), table.machine, table.ranks,
-                                 is_own ? "" : ", us as it is written");
+  std::string list =
+      fmt::format("# {} on {}, {} ranks{}{}\n", to_string(table.collective), table.machine,
+                  table.ranks, kChoicesColumns, is_own ? "" : ", us as it is written");
   const auto after = [&](const File& file) {
     if (is_own) return std::string();
     return file.time_s > 0 ? fmt::format(" {:.2f}", file.time_s * 1e6) : std::string(" -");
@@ -86,10 +86,11 @@ TunerFormat read_tuner_format(Arguments& arguments) {
   return {true, name == word ? std::string(kNewest) : word.substr(name.size() + 1)};
 }
 
-bool is_of_nccl(std::string_view algorithm, int nodes) {
+bool is_of_nccl(std::string_view algorithm, int nodes, const TunerFormat& format) {
   const auto known = nccl_names().find(algorithm);
   // Across computers NCCL's NVLS is another algorithm, with trees or with the network's switches.
-  return known != nccl_names().end() && (known->second != "nvls" || nodes == 1);
+  return known != nccl_names().end() && (known->second != "nvls" || nodes == 1) &&
+         nccl_has(known->second, format.nccl_version);
 }
 
 std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const TunerFormat& format) {

@@ -22,13 +22,16 @@ struct TunerFormat {
 /// Reads --format; notes problems.
 TunerFormat read_tuner_format(Arguments& arguments);
 
-/// Whether NCCL has such an algorithm, by what `tune` calls it: "nccl_rings", "double_binary_tree".
-/// `nodes`: computers.
-bool is_of_nccl(std::string_view algorithm, int nodes);
+/// Whether that version of NCCL has such an algorithm, by what `tune` calls it: "nccl_rings",
+/// "double_binary_tree". `nodes`: computers.
+bool is_of_nccl(std::string_view algorithm, int nodes, const TunerFormat& format);
 
 /// The choices as rows for NCCL's tuner plugin. \pre every algorithm is NCCL's. Throws what
 /// `tuner_csv` throws, and Error{unsupported} for protocols that NCCL does not have.
 std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const TunerFormat& format);
+
+/// The end of the first line of choices.txt, which lists what was exported.
+inline constexpr std::string_view kChoicesColumns = ": sizes in bytes, file, algorithm, us";
 
 /// Writes the program of every row of a table into a folder, made if need be, with a list that says
 /// which is for which sizes; for MSCCL in the form that its runtime reads. Nothing is written

@@ -140,15 +140,16 @@ int count_nodes(const Machine& machine) {
   return static_cast<int>(nodes.size());
 }
 
-/// Leaves what NCCL has; of algorithms named, none may be missing there.
-void keep_nccl(Study& study, const Sweep& sweep, std::vector<std::string>& candidates) {
+/// Leaves what that version of NCCL has; of algorithms named, none may be missing there.
+void keep_nccl(Study& study, const Sweep& sweep, const TunerFormat& format,
+               std::vector<std::string>& candidates) {
   const int nodes = count_nodes(study.machine(sweep.question));
   DiagnosticList missing;
   std::erase_if(candidates, [&](const std::string& candidate) {
-    if (is_of_nccl(candidate, nodes)) return false;
+    if (is_of_nccl(candidate, nodes, format)) return false;
     const bool is_variant = candidate.find(':') != std::string::npos;
     if (!sweep.all_algorithms && !is_variant) {
-      missing.add({}, fmt::format("NCCL has no {}", candidate),
+      missing.add({}, fmt::format("NCCL {} has no {}", format.nccl_version, candidate),
                   "nccl_rings, double_binary_tree or nvls");
     }
     return true;
@@ -170,7 +171,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   Answers answers;
   if (format.is_csv) {
     if (!arguments.given("--profile")) sweep.question.profile = "nccl";
-    keep_nccl(study, sweep, candidates);
+    keep_nccl(study, sweep, format, candidates);
   }
   refuse_wrong(console, study, sweep, candidates, answers);
   if (candidates.empty()) return conclude(answers, false);

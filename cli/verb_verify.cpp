@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 #include "algorithms/program_file.h"
 #include "cli/programs.h"
 #include "cli/text.h"
+#include "cli/tune_files.h"
 #include "cli/verb.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "formats/format.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -118,6 +121,16 @@ Verdict judge_file(const std::string& file, const std::optional<Machine>& machin
   return verdict;
 }
 
+/// What `tune --export` writes beside programs: choices.txt, and msccl_algos.xml, which MSCCL's
+/// runtime reads.
+bool is_list_of_programs(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;
+  const std::string text = read_file(file);
+  return trim(text).starts_with("<msccl_algos>") ||
+         text.substr(0, text.find('\n')).find(kChoicesColumns) != std::string::npos;
+}
+
 /// Makes problems of warnings.
 void take_strictly(Verdict& verdict) {
   std::vector<Diagnostic>& problems = verdict.verification.problems;
@@ -225,6 +238,11 @@ int run_verify(Arguments& arguments, const Console& console) {
 
   std::vector<Verdict> verdicts;
   for (const std::string& file : arguments.positionals()) {
+    if (is_list_of_programs(file)) {
+      say(console, fmt::format("skipped {}: a list of programs, which are files of their own",
+                               printable(file)));
+      continue;
+    }
     verdicts.push_back(judge_file(file, request.machine, options));
   }
   DiagnosticList impossible;

@@ -355,6 +355,12 @@ class Parser {
 
 }  // namespace
 
+bool nccl_has(std::string_view algorithm, const std::string& nccl_version) {
+  const int minor = minor_of(nccl_version);
+  const Algorithm* known = find_algorithm(algorithm);
+  return known != nullptr && known->minor <= minor;
+}
+
 std::string tuner_csv(const std::vector<TunerRow>& rows, const std::string& nccl_version) {
   Checker(rows, nccl_version).check();
   std::string text = fmt::format(

@@ -32,6 +32,10 @@ struct TunerRow {
 /// when the version is none.
 std::string tuner_csv(const std::vector<TunerRow>& rows, const std::string& nccl_version);
 
+/// Whether a version of NCCL has an algorithm of a name that rows may have. Throws Error{usage}
+/// when the version is none.
+bool nccl_has(std::string_view algorithm, const std::string& nccl_version);
+
 struct TunerFile {
   std::vector<TunerRow> rows;      ///< in the order of the file: the first that applies counts
   std::vector<std::string> notes;  ///< what the plugin makes of a line that its author may not know
