@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <set>
 
 #include "core/words.h"
@@ -18,10 +20,36 @@ constexpr std::size_t kMaxBytes = 64 << 20;
 constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxProblems = 50;
 
+/// Goes over a text and counts its lines, which the parser does not tell. All copies count as one.
+class Counting {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Counting(const char* at, int* line) : at_(at), line_(line) {}
+  reference operator*() const { return *at_; }
+  Counting& operator++() {
+    if (*at_ == '\n') ++*line_;
+    ++at_;
+    return *this;
+  }
+  bool operator==(const Counting& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  int* line_;
+};
+
 /// Follows the parser through the text: where it is, and which keys each open object has had.
 class Tracker {
  public:
-  explicit Tracker(JsonText::Describe describe) : describe_(describe) {}
+  Tracker(JsonText::Describe describe, JsonLines* lines) : describe_(describe), lines_(lines) {}
+
+  /// Of what the parser has read.
+  int line = 1;
 
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
@@ -30,7 +58,7 @@ class Tracker {
       case Event::key:
         key_ = parsed.get<std::string>();
         if (!too_deep_ && !open_.back().keys.insert(key_).second) {
-          twice.push_back({where(), key_});
+          twice.push_back({where(), key_, line});
         }
         break;
       case Event::object_start:
@@ -61,6 +89,7 @@ class Tracker {
   struct Twice {
     std::string where;
     std::string key;
+    int line = 0;
   };
   std::vector<Twice> twice;
 
@@ -87,9 +116,11 @@ class Tracker {
     }
     count_element();
     open_.push_back(std::move(frame));
+    if (lines_ != nullptr && !is_array) lines_->try_emplace(where(), line);
   }
 
   JsonText::Describe describe_;
+  JsonLines* lines_;
   std::vector<Frame> open_;
   std::string key_;
   bool too_deep_ = false;
@@ -115,7 +146,8 @@ std::string reason(const json::exception& error) {
 
 json parse(std::string_view text, const std::string& file, Tracker& tracker) {
   try {
-    return json::parse(text.begin(), text.end(), std::ref(tracker));
+    return json::parse(Counting(text.data(), &tracker.line),
+                       Counting(text.data() + text.size(), &tracker.line), std::ref(tracker));
   } catch (const json::parse_error& error) {
     throw Error(ErrorKind::input, {{"", fmt::format("this is no JSON: {}", reason(error)), "",
                                     place_of(text, error.byte, file)}});
@@ -126,7 +158,7 @@ json parse(std::string_view text, const std::string& file, Tracker& tracker) {
                   fmt::format("{}{}'{}' is out of range: no number is so large", where,
                               where.empty() ? "" : ": ", printable(tracker.key())),
                   "",
-                  {file, 0, 0}}});
+                  {file, tracker.line, 0}}});
   }
 }
 
@@ -139,31 +171,32 @@ std::string shown(const json& value) {
   return value.dump();
 }
 
-json parse_json(std::string_view text, const std::string& file, JsonText::Describe describe) {
+json parse_json(std::string_view text, const std::string& file, JsonText::Describe describe,
+                JsonLines* lines) {
   DiagnosticList problems;
-  const auto add = [&](const std::string& where, const std::string& message) {
+  const auto add = [&](const std::string& where, const std::string& message, int line = 0) {
     if (problems.all().size() >= kMaxProblems) return;
-    problems.add({file, 0, 0}, where.empty() ? message : where + ": " + message);
+    problems.add({file, line, 0}, where.empty() ? message : where + ": " + message);
   };
   if (text.size() > kMaxBytes) {
     add("", fmt::format("the file has {} bytes, but at most {} are read", text.size(), kMaxBytes));
     problems.throw_if_any();
   }
-  Tracker tracker(describe);
+  Tracker tracker(describe, lines);
   json root = parse(text, file, tracker);
   if (tracker.too_deep()) {
     add("",
         fmt::format("objects and lists stand within each other on more than {} levels", kMaxDepth));
   }
-  for (const auto& [where, key] : tracker.twice) {
-    add(where, fmt::format("the key {} is given twice", quote(key)));
+  for (const auto& [where, key, line] : tracker.twice) {
+    add(where, fmt::format("the key {} is given twice", quote(key)), line);
   }
   problems.throw_if_any();
   return root;
 }
 
 JsonText::JsonText(std::string_view text, std::string file, Describe describe)
-    : file_(std::move(file)), root_(parse_json(text, file_, describe)) {
+    : file_(std::move(file)), root_(parse_json(text, file_, describe, &lines_)) {
   if (!root_.is_object()) {
     problem("", fmt::format("the file holds {}, not an object", shown(root_)));
   }
@@ -177,8 +210,17 @@ void JsonText::problem(const std::string& where, const std::string& message,
     problems_.add({file_, 0, 0}, "there are more problems than these");
     return;
   }
-  problems_.add({file_, 0, 0}, where.empty() ? message : where + ": " + message,
+  problems_.add({file_, line_of(where), 0}, where.empty() ? message : where + ": " + message,
                 std::move(suggestion));
+}
+
+int JsonText::line_of(std::string_view where) const {
+  for (std::string name(where);;) {
+    if (const auto known = lines_.find(name); known != lines_.end()) return known->second;
+    const std::size_t comma = name.rfind(", ");
+    if (name.empty()) return 0;
+    name.resize(comma == std::string::npos ? 0 : comma);
+  }
 }
 
 const json* JsonText::member(const json& object, const char* key, const std::string& where) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
@@ -18,6 +19,9 @@ struct JsonStep {
   std::string key;  ///< of the member, or of the array that `index` counts in
   int index = -1;
 };
+
+/// Lines on which objects begin, by what describes them.
+using JsonLines = std::unordered_map<std::string, int>;
 
 /// A JSON text that others wrote: one object, read within limits of size and depth, without keys
 /// given twice and numbers that can't be held. Problems are collected; they name a value by the
@@ -33,6 +37,8 @@ class JsonText {
   const nlohmann::json& root() const { return root_; }
   DiagnosticList& problems() { return problems_; }
   const std::string& file() const { return file_; }
+  /// The line on which an object begins that `where` describes, or the nearest one around it.
+  int line_of(std::string_view where) const;
 
   /// "<where>: <message>"; nothing before the message where `where` is empty.
   void problem(const std::string& where, const std::string& message, std::string suggestion = {});
@@ -69,14 +75,16 @@ class JsonText {
                                        const std::string& where, std::int64_t low,
                                        std::int64_t high);
   std::string file_;
+  JsonLines lines_;
   nlohmann::json root_;
   DiagnosticList problems_;
 };
 
 /// A JSON text that others wrote, read within limits of size and depth. Throws Error{input} when it
-/// is none, has keys twice, or numbers that can't be held. Private to the room.
+/// is none, has keys twice, or numbers that can't be held. `lines`: gets those of all objects.
+/// Private to the room.
 nlohmann::json parse_json(std::string_view text, const std::string& file,
-                          JsonText::Describe describe);
+                          JsonText::Describe describe, JsonLines* lines = nullptr);
 
 /// "a list", "the text 'two'", "true", "4.5": a value, for messages.
 std::string shown(const nlohmann::json& value);

@@ -116,6 +116,7 @@ void write_ops(const MscclppRun& run, const std::function<void(const MscclppMove
     op.dep_count = static_cast<std::uint32_t>(move.after.size());
     program.dependencies.insert(program.dependencies.end(), move.after.begin(), move.after.end());
     program.ops.push_back(op);
+    program.lines.push_back(move.line);
   }
 }
 

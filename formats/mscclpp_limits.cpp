@@ -25,32 +25,34 @@ class Limits {
       }
     }
     if (plan_.threads > 1024) {
-      exceed("the plan", static_cast<std::size_t>(plan_.threads), "threads of a threadblock", 1024);
+      exceed("the plan", plan_.line, static_cast<std::size_t>(plan_.threads),
+             "threads of a threadblock", 1024);
     }
     return std::move(problems_);
   }
 
  private:
-  void exceed(const std::string& who, std::size_t count, std::string_view what, int most) {
+  void exceed(const std::string& who, int line, std::size_t count, std::string_view what,
+              int most) {
     if (count <= static_cast<std::size_t>(most)) return;
     problems_.push_back({"limit",
                          fmt::format("{}: it has {} {}, but the executor of MSCCL++ takes at most "
                                      "{}",
                                      who, count, what, most),
                          "",
-                         {}});
+                         {{}, line, 0}});
   }
 
   void check_block(int gpu, int number, const Plan::ThreadBlock& block) {
     const std::string who = fmt::format("gpu {}, threadblock {}", gpu, number);
     std::size_t ops = block.ops.size();
     for (const Plan::Op& op : block.ops) ops += op.body.size();
-    exceed(who, ops, "ops", kMscclppOps);
+    exceed(who, block.line, ops, "ops", kMscclppOps);
     for (const auto type : {Plan::Channel::memory, Plan::Channel::port, Plan::Channel::group}) {
       const auto t = static_cast<std::size_t>(type);
-      exceed(who, static_cast<std::size_t>(block.channels[t]),
+      exceed(who, block.line, static_cast<std::size_t>(block.channels[t]),
              fmt::format("{} channels", name_of(type)), kMscclppChannels);
-      exceed(who, static_cast<std::size_t>(block.remote_buffers[t]),
+      exceed(who, block.line, static_cast<std::size_t>(block.remote_buffers[t]),
              fmt::format("remote buffers for {} channels", name_of(type)), kMscclppChannels);
     }
     for (std::size_t k = 0; k < block.ops.size(); ++k) {
@@ -65,14 +67,14 @@ class Limits {
 
   void check_op(const MscclppOpPlace& place, const Plan::Op& op) {
     const std::string who = fmt::format("{} ({})", describe(place), op.type->name);
-    exceed(who, op.channels.size(), "channels", kMscclppOpChannels);
-    exceed(who, op.sources.size(), "sources", kMscclppOpBuffers);
-    exceed(who, op.targets.size(), "destinations", kMscclppOpBuffers);
-    exceed(who, op.semaphores.size(), "semaphores", kMscclppOpSemaphores);
-    exceed(who, op.body.size(), "ops in its pipeline", kMscclppPipelineOps);
+    exceed(who, op.line, op.channels.size(), "channels", kMscclppOpChannels);
+    exceed(who, op.line, op.sources.size(), "sources", kMscclppOpBuffers);
+    exceed(who, op.line, op.targets.size(), "destinations", kMscclppOpBuffers);
+    exceed(who, op.line, op.semaphores.size(), "semaphores", kMscclppOpSemaphores);
+    exceed(who, op.line, op.body.size(), "ops in its pipeline", kMscclppPipelineOps);
     if (op.type->kind == Kind::barrier) {
-      exceed(who, static_cast<std::size_t>(op.barrier) + 1, "as its barrier's number, from 1 on,",
-             kMscclppBarriers);
+      exceed(who, op.line, static_cast<std::size_t>(op.barrier) + 1,
+             "as its barrier's number, from 1 on,", kMscclppBarriers);
     }
   }
 

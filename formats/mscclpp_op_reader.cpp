@@ -80,6 +80,7 @@ std::vector<Plan::Op> MscclppOpReader::read_ops(const json& holder, const std::s
   for (std::size_t k = 0; k < list->size(); ++k) {
     const std::string name = fmt::format("{}, {}op {}", where, inner ? "inner " : "", k);
     Plan::Op op;
+    op.line = json_.line_of(name);
     if (json_.is_object((*list)[k], name)) read_op((*list)[k], name, inner, op);
     ops.push_back(std::move(op));
   }

@@ -82,12 +82,14 @@ struct MscclppPlan {
     std::int64_t unit_bytes = 0;   ///< of a pipeline
     std::int64_t unit_chunks = 0;  ///< of a pipeline
     std::vector<Op> body;          ///< of a pipeline
+    int line = 0;                  ///< of the file
   };
 
   struct ThreadBlock {
     std::vector<Op> ops;
     std::array<int, 4> channels{};        ///< how many it has, by Channel
     std::array<int, 4> remote_buffers{};  ///< how many it refers to, by Channel
+    int line = 0;                         ///< of the file
   };
 
   struct SwitchChannel {
@@ -114,6 +116,7 @@ struct MscclppPlan {
   std::uint64_t min_bytes = 0;
   std::uint64_t max_bytes = ~std::uint64_t{0};
   std::vector<Gpu> gpus;
+  int line = 0;  ///< of the file
 };
 
 /// All names of ops that the reader of 2026 knows.

@@ -56,7 +56,10 @@ class Judge {
     note_early_accesses();
     if (problems.empty()) note_relaxed_signals(contracts);
     note_oddities();
-    for (Diagnostic& problem : problems) problem.where = {file_, 0, 0};
+    for (Diagnostic& problem : problems) {
+      problem.where.file = file_;
+      if (problem.where.line == 0) problem.where.line = plan_.line;
+    }
     made_.has_program &= made_.verification.ok();
     if (!made_.has_program) made_.program = {};
     return std::move(made_);
@@ -161,6 +164,8 @@ class Judge {
     made_.verification.proof = verdict.verification.proof;
     made_.has_program = verdict.program.has_value();
     if (verdict.program) made_.program = std::move(*verdict.program);
+    const int line = plan_.line;
+    made_.program.header_lines = {line, line, line, line, line, line, line};
     if (verdict.verification.ok() && !made_.has_program) made_.notes.push_back(note_moved_chunks());
   }
 

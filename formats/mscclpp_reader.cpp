@@ -67,6 +67,7 @@ class Reader {
 
   void read_header() {
     const json& root = json_.root();
+    plan_.line = json_.line_of("");
     plan_.name = json_.word(root, "name", "").value_or("");
     plan_.collective = json_.word(root, "collective", "").value_or("");
     plan_.protocol = json_.word(root, "protocol", "").value_or("");
@@ -236,6 +237,7 @@ class Reader {
       read.channels[type] = static_cast<int>(tables.channels[type].size());
       read.remote_buffers[type] = static_cast<int>(tables.buffers[type].size());
     }
+    read.line = json_.line_of(where);
     read.ops = ops_.read(block, gpu, tables, where);
     words_.note_unread(block, "a threadblock", {"id", "ops", "channels", "remote_buffer_refs"});
   }

@@ -136,7 +136,7 @@ class Runner {
                      "waits for that",
                      gpu, describe(move.place)),
          fmt::format("a signal behind it, and a wait on gpu {}", gpu),
-         {}});
+         {{}, move.line, 0}});
   }
 
   struct Step {
@@ -339,6 +339,7 @@ class Runner {
     if (op.type->source_packets && !take_packets(number, block, step, length)) return false;
     MscclppMove made;
     made.place = step.place;
+    made.line = op.line;
     made.length = length;
     const auto emit = [&](std::vector<MscclppOperand> sources, std::vector<MscclppOperand> targets,
                           bool in_switch) {
@@ -437,8 +438,10 @@ class Runner {
   void explain(const Block& block) {
     const Step& step = block.ops[block.next];
     const Plan::Op& op = *step.op;
-    Diagnostic found{
-        "deadlock", fmt::format("{} ({}): ", describe(step.place), op.type->name), "", {}};
+    Diagnostic found{"deadlock",
+                     fmt::format("{} ({}): ", describe(step.place), op.type->name),
+                     "",
+                     {{}, op.line, 0}};
     if (op.type->kind == Kind::wait) {
       explain_wait(step, op.channels[block.part], found);
     } else if (op.type->kind == Kind::sem_acquire) {

@@ -19,6 +19,7 @@ struct MscclppOperand {
 /// One data movement of a plan: a combine of sources into a target, or in a switch into several.
 struct MscclppMove {
   MscclppOpPlace place;  ///< the op that does it; its thread block is the lane
+  int line = 0;          ///< of that op in the file
   std::vector<MscclppOperand> sources;
   std::vector<MscclppOperand> targets;
   std::int64_t length = 0;
