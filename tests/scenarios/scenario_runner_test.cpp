@@ -58,8 +58,8 @@ TEST(ScenarioRunner, TellsWhatHappensInOrder) {
   observer.scenario_ends = [&](const Scenario&, const ScenarioResults&) {
     events.emplace_back("end");
   };
-  const ScenarioResults results =
-      run_scenarios({scenario("{size: 4KiB}")}, scenario_backends(), {.jobs = 1}, observer);
+  const ScenarioResults results = run_scenarios({scenario("{size: 4KiB}")}, scenario_backends(),
+                                                {.sweep = {.jobs = 1}}, observer);
   EXPECT_THAT(events, ElementsAre("begins 4 0", "mine", "A block", "table of 4", "ring",
                                   "halving_doubling", "ring", "halving_doubling", "best ring",
                                   "executed 0 0", "judged 1", "end"));
@@ -84,7 +84,8 @@ TEST(ScenarioRunner, ABackEndThatIsNotHereIsAnAnswer) {
   backends.make_executor = [](const std::string&) -> std::unique_ptr<Backend> {
     throw Error(ErrorKind::unsupported, "no threads today");
   };
-  const ScenarioResults results = run_scenarios({scenario("{size: 4KiB}")}, backends, {.jobs = 1});
+  const ScenarioResults results =
+      run_scenarios({scenario("{size: 4KiB}")}, backends, {.sweep = {.jobs = 1}});
   EXPECT_EQ(results.answers.outcomes.size(), 4U);
   ASSERT_EQ(results.answers.skipped.size(), 1U);
   EXPECT_EQ(results.answers.skipped[0].reason, "no threads today");
