@@ -26,10 +26,11 @@ struct Span {
   }
 };
 
-/// Lanes of all places in groups that do not depend on each other, such as the channels of a ring.
+/// Lanes of all places, those that share a block as one, in groups that do not depend on each
+/// other, such as the channels of a ring.
 class LaneGroups {
  public:
-  explicit LaneGroups(const Program& program) {
+  LaneGroups(const Program& program, const BlockMap& blocks) : blocks_(blocks) {
     for (const Op& op : program.ops) {
       const std::size_t lane = index(op);
       for (const OpId earlier : program.dependencies_of(op)) {
@@ -43,7 +44,8 @@ class LaneGroups {
 
  private:
   std::size_t index(const Op& op) {
-    const std::uint64_t key = static_cast<std::uint64_t>(op.at) << 16 | op.lane;
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(op.at) << 16 | blocks_.lane_on_block(op.at, op.lane);
     const auto [known, is_new] = lanes_.try_emplace(key, parents_.size());
     if (is_new) parents_.push_back(known->second);
     return known->second;
@@ -53,15 +55,16 @@ class LaneGroups {
     return lane;
   }
 
+  const BlockMap& blocks_;
   std::unordered_map<std::uint64_t, std::size_t> lanes_;
   std::vector<std::size_t> parents_;
 };
 
 }  // namespace
 
-double back_to_back_s(const Program& program, const OpHistory& history,
+double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s) {
-  LaneGroups groups(program);
+  LaneGroups groups(program, blocks);
   std::map<std::pair<PlaceId, std::size_t>, Span> spans;  // by place and group
   for (OpId id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];

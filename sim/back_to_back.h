@@ -5,6 +5,7 @@
 
 #include "ir/program.h"
 #include "run/report.h"
+#include "sim/block_map.h"
 #include "sim/op_history.h"
 
 namespace espalier {
@@ -20,8 +21,8 @@ namespace espalier {
 ///
 ///     P >= call_overhead_s + b(g) - a(g)    for all g.
 ///
-/// Lanes that do not depend on each other, such as the channels of a ring, may be shifted against
-/// each other: that holds for each group of lanes by itself.
+/// Lanes that neither depend on each other nor share a block, such as the channels of a ring, may
+/// be shifted against each other: that holds for each group of lanes by itself.
 ///
 /// A link that a call keeps busy for t needs P >= t. The least P that meets both is returned. It is
 /// never more than the time of a call by itself. For a ring, whose GPUs are busy from beginning to
@@ -31,7 +32,7 @@ namespace espalier {
 /// link has time for both; buffers are taken to have room for a call that runs ahead; and ops that
 /// waited for others within a call may wait less in the long run, which would make P shorter.
 /// Host memories launch nothing: only links count there.
-double back_to_back_s(const Program& program, const OpHistory& history,
+double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 
 }  // namespace espalier

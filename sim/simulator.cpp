@@ -135,9 +135,9 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   // The engine knows nothing of the way of the last results.
   if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
   outcome.links = machine.report(outcome.time_s);
-  outcome.back_to_back_s = options.is_call
-                               ? back_to_back_s(program, outcome.history, outcome.links, overhead_s)
-                               : outcome.time_s;
+  outcome.back_to_back_s =
+      options.is_call ? back_to_back_s(program, blocks, outcome.history, outcome.links, overhead_s)
+                      : outcome.time_s;
   return outcome;
 }
 
