@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cli/text.h"
@@ -46,8 +47,8 @@ struct File {
 };
 
 /// For MSCCL: msccl_algos, which its runtime reads; for everybody: a list.
-std::vector<File> selectors(const std::vector<File>& files, const TuningTable& table,
-                            const ExportTarget& folder) {
+std::vector<File> selectors(const std::vector<File>& files, const std::vector<TuningRow>& rows,
+                            const TuningTable& table, const ExportTarget& folder) {
   const bool is_own = folder.format == nullptr;
   std::string list =
       fmt::format("# {} on {}, {} ranks{}{}\n", to_string(table.collective), table.machine,
@@ -59,7 +60,7 @@ std::vector<File> selectors(const std::vector<File>& files, const TuningTable& t
   std::string config = "<msccl_algos>\n";
   std::int64_t from = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const TuningRow& row = table.rows[i];
+    const TuningRow& row = rows[i];
     list += fmt::format("{} {} {} {} {:.2f}{}\n", from, row.up_to_bytes, files[i].name,
                         row.algorithm, row.time_s * 1e6, after(files[i]));
     config += fmt::format("  <load path=\"{}\" minbytes=\"{}\" maxbytes=\"{}\"/>\n", files[i].name,
@@ -71,6 +72,105 @@ std::vector<File> selectors(const std::vector<File>& files, const TuningTable& t
   if (is_msccl) made.push_back({"msccl_algos.xml", config + "</msccl_algos>\n"});
   return made;
 }
+
+/// What is written for messages of one size.
+struct WrittenChoice {
+  Outcome outcome;
+  std::string algorithm;  ///< as it was a candidate
+  std::string text;       ///< for messages of any size
+  TimesOfWritten times;
+  std::string instead_of;  ///< the choice before it is written, where that is another one
+};
+
+/// Writes candidates and chooses among what was written.
+class ChoiceWriter {
+ public:
+  ChoiceWriter(const ExportTarget& folder, Study& study) : folder_(folder), study_(study) {}
+
+  /// Nothing, and problems, where nothing can be written.
+  std::optional<WrittenChoice> best(const Outcome& choice, const std::vector<FrontPoint>& front,
+                                    DiagnosticList& impossible) {
+    std::vector<Diagnostic> why_not;
+    std::optional<WrittenChoice> best = try_writing(choice, why_not);
+    for (const Outcome& other : others(choice, front)) {
+      // Hardly anything takes less time as it is written than before.
+      if (best && other.report.time_s >= best->times.after_s) break;
+      std::vector<Diagnostic> unused;
+      std::optional<WrittenChoice> made = try_writing(other, unused);
+      if (!made || !made->times.why_not.empty()) continue;
+      if (best && made->times.after_s >= best->times.after_s * kClearly) continue;
+      made->instead_of = choice.query.algorithm;
+      best = std::move(made);
+    }
+    for (const Diagnostic& problem : why_not) {
+      if (best) break;
+      impossible.add({},
+                     fmt::format("up to {}, {}: {}", describe_size(choice.query.size_bytes),
+                                 choice.query.algorithm, problem.message),
+                     problem.suggestion);
+    }
+    return best;
+  }
+
+  /// For messages of some sizes.
+  Written write(const Outcome& choice, std::int64_t from, std::int64_t up_to) {
+    WritingOptions options = writing_options(study_.machine(choice.query));
+    options.protocol = choice.protocol;
+    options.min_bytes = from;
+    options.max_bytes = up_to;
+    return write_for_machine(*whole_program(study_, choice), folder_, study_.machine(choice.query),
+                             options);
+  }
+
+ private:
+  static constexpr double kClearly = 0.999;  ///< below this, another choice is faster
+
+  /// The other candidates for the same size, the fastest before they are written first. In our own
+  /// format programs are as they were.
+  std::vector<Outcome> others(const Outcome& choice, const std::vector<FrontPoint>& front) {
+    std::vector<Outcome> found;
+    for (const FrontPoint& point : front) {
+      if (folder_.format == nullptr || point.algorithm == choice.query.algorithm) continue;
+      Query query = choice.query;
+      query.algorithm = point.algorithm;
+      query.chunk_bytes.reset();
+      query.judge = query.against_nccl = false;
+      Outcome outcome = study_.ask(query);
+      if (outcome.ran()) found.push_back(std::move(outcome));
+    }
+    std::ranges::stable_sort(found, {},
+                             [](const Outcome& outcome) { return outcome.report.time_s; });
+    return found;
+  }
+
+  std::optional<WrittenChoice> try_writing(const Outcome& choice,
+                                           std::vector<Diagnostic>& why_not) {
+    try {
+      const Written& written = for_any_size(choice);
+      const double before_s = choice.report.time_s;
+      const TimesOfWritten times = folder_.format == nullptr
+                                       ? TimesOfWritten{choice.query.size_bytes, before_s, 0, {}}
+                                       : time_written(study_, choice.query, written, before_s);
+      return WrittenChoice{choice, choice.query.algorithm, written.text, times, {}};
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      why_not = error.diagnostics();
+      return std::nullopt;
+    }
+  }
+
+  /// Most sizes have the programs of others.
+  const Written& for_any_size(const Outcome& choice) {
+    const auto key = std::pair(print_program(*whole_program(study_, choice)), choice.protocol);
+    const auto known = written_.find(key);
+    return known != written_.end() ? known->second
+                                   : written_.emplace(key, write(choice, 0, -1)).first->second;
+  }
+
+  const ExportTarget& folder_;
+  Study& study_;
+  std::map<std::pair<std::string, std::string>, Written> written_;  ///< by program and protocol
+};
 
 }  // namespace
 
@@ -126,47 +226,41 @@ std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const Tu
 }
 
 void export_choices(const Console& console, const ExportTarget& folder, Study& study,
-                    const TuningTable& table, const std::vector<Outcome>& choices) {
-  const std::string extension = folder.format == nullptr ? ".esp" : folder.format->extension;
-  std::vector<File> files;
-  std::set<std::string> notes;
+                    const Tuning& tuning, const std::vector<Outcome>& choices) {
+  const TuningTable& table = tuning.table;
+  ChoiceWriter writer(folder, study);
+  std::vector<WrittenChoice> made;
   DiagnosticList impossible;
-  std::int64_t from = 0;
-  for (const TuningRow& row : table.rows) {
-    const auto choice = std::ranges::find_if(
-        choices, [&](const Outcome& one) { return one.query.size_bytes == row.up_to_bytes; });
-    WritingOptions options = writing_options(study.machine(choice->query));
-    options.protocol = choice->protocol;
-    options.min_bytes = from;
-    options.max_bytes = row.up_to_bytes;
-    const auto program = whole_program(study, *choice);
-    try {
-      const Written written =
-          write_for_machine(*program, folder, study.machine(choice->query), options);
-      files.push_back({file_name(row, from, table.collective, extension), written.text});
-      if (folder.format != nullptr) {
-        Query query = choice->query;
-        query.size_bytes = row.up_to_bytes;
-        const TimesOfWritten times = time_written(study, query, written, choice->report.time_s);
-        files.back().time_s = times.after_s;
-        notes.insert(fmt::format("{}: {}", files.back().name, describe(times)));
-      }
-      for (const std::string& note : written.notes) {
-        notes.insert(fmt::format("{}: {}", files.back().name, note));
-      }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-      for (const Diagnostic& problem : error.diagnostics()) {
-        impossible.add({},
-                       fmt::format("up to {}, {}: {}", describe_size(row.up_to_bytes),
-                                   row.algorithm, problem.message),
-                       problem.suggestion);
-      }
-    }
-    from = row.up_to_bytes + 1;
+  for (const Outcome& choice : choices) {
+    if (!choice.ran()) continue;
+    std::optional<WrittenChoice> best = writer.best(choice, tuning.front, impossible);
+    if (!best) continue;
+    // Neighbours for which the same is written are one range.
+    if (!made.empty() && made.back().text == best->text) made.pop_back();
+    made.push_back(std::move(*best));
   }
   impossible.throw_if_any(ErrorKind::unsupported);
-  const std::vector<File> lists = selectors(files, table, folder);
+  const std::string extension = folder.format == nullptr ? ".esp" : folder.format->extension;
+  std::vector<File> files;
+  std::vector<TuningRow> rows;
+  std::set<std::string> notes;
+  std::int64_t from = 0;
+  for (const WrittenChoice& choice : made) {
+    rows.push_back({choice.outcome.query.size_bytes, choice.algorithm, 0, choice.times.before_s});
+    const Written written = writer.write(choice.outcome, from, rows.back().up_to_bytes);
+    files.push_back({file_name(rows.back(), from, table.collective, extension), written.text,
+                     choice.times.after_s});
+    const auto note = [&](const std::string& text) {
+      notes.insert(fmt::format("{}: {}", files.back().name, text));
+    };
+    if (folder.format != nullptr) note(describe(choice.times));
+    if (!choice.instead_of.empty()) {
+      note(fmt::format("in place of {}, which is faster before it is written", choice.instead_of));
+    }
+    for (const std::string& text : written.notes) note(text);
+    from = rows.back().up_to_bytes + 1;
+  }
+  const std::vector<File> lists = selectors(files, rows, table, folder);
   files.insert(files.end(), lists.begin(), lists.end());
   std::error_code failed;
   std::filesystem::create_directories(folder.path, failed);

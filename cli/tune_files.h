@@ -33,10 +33,12 @@ std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const Tu
 /// The end of the first line of choices.txt, which lists what was exported.
 inline constexpr std::string_view kChoicesColumns = ": sizes in bytes, file, algorithm, us";
 
-/// Writes the program of every row of a table into a folder, made if need be, with a list that says
-/// which is for which sizes; for MSCCL in the form that its runtime reads. Nothing is written
-/// unless all of it can be.
+/// Writes a program for every range of sizes into a folder, made if need be, with a list that says
+/// which is for which sizes; for MSCCL in the form that its runtime reads. In another program's
+/// format, the choice is made anew: by the time of programs as they are written. Sizes for which
+/// the same is written are one range. Nothing is written unless something can be for every size.
+/// `choices`: by size, those of `tuning`.
 void export_choices(const Console& console, const ExportTarget& folder, Study& study,
-                    const TuningTable& table, const std::vector<Outcome>& choices);
+                    const Tuning& tuning, const std::vector<Outcome>& choices);
 
 }  // namespace espalier

@@ -189,7 +189,7 @@ int run_tune(Arguments& arguments, const Console& console) {
     write_output(console, output, table_text(tuning.table, output));
   }
   if (!folder.path.empty()) {
-    export_choices(console, folder, study, tuning.table, answers.outcomes);
+    export_choices(console, folder, study, tuning, answers.outcomes);
   }
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
   return conclude(answers, false);
