@@ -69,6 +69,11 @@ struct BuildRequest {
 inline constexpr int kMaxLinearRanks = 1 << 18;
 inline constexpr int kMaxQuadraticRanks = 2048;
 
+/// Parameters that algorithms which stand for a library have: which of its algorithms it takes, and
+/// whose rules hold.
+inline constexpr const char* kLibraryAlgorithm = "algo";
+inline constexpr const char* kLibraryVersion = "version";
+
 /// What a library does with a message of one size.
 struct LibraryCall {
   std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, none left open

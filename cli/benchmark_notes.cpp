@@ -24,7 +24,7 @@ std::string short_choice(const Outcome& outcome) {
   if (!outcome.nccl) return "";
   AlgorithmChoice choice = parse_algorithm(outcome.nccl->algorithm);
   std::erase_if(choice.parameters, [](const auto& parameter) {
-    return parameter.first != "algo" && parameter.first != "proto";
+    return parameter.first != kLibraryAlgorithm && parameter.first != "proto";
   });
   return spec_of(choice);
 }

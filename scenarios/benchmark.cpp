@@ -25,7 +25,42 @@ bool has_unaligned_blocks(const Outcome& outcome) {
          outcome.report.message_bytes % (kVectorBytes * outcome.ranks) != 0;
 }
 
+/// Those of a library's parameters that have other values in `choice` than it chooses by itself.
+/// What follows from one of them is not counted as forced.
+std::vector<std::string> forced_parameters(const AlgorithmChoice& choice,
+                                           const BuildRequest& request) {
+  std::vector<std::string> forced;
+  if (!is_library(choice) || request.ranks == 1) return forced;
+  AlgorithmChoice open = choice;
+  for (const std::string& parameter : forcible_parameters(choice)) open.parameters.erase(parameter);
+  std::map<std::string, std::int64_t> chosen = library_call(open, request).parameters;
+  for (const std::string& parameter : forcible_parameters(choice)) {
+    const auto taken = choice.parameters.find(parameter);
+    if (taken == choice.parameters.end() || taken->second == chosen.at(parameter)) continue;
+    forced.push_back(parameter);
+    open.parameters[parameter] = taken->second;
+    chosen = library_call(open, request).parameters;
+  }
+  return forced;
+}
+
 }  // namespace
+
+std::string compared_name(AlgorithmChoice choice) {
+  std::erase_if(choice.parameters, [&](const auto& parameter) {
+    return !is_library(choice) || parameter.first != kLibraryAlgorithm;
+  });
+  return spec_of(choice);
+}
+
+std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice) {
+  std::vector<std::string> names;
+  if (!is_library(choice)) return names;
+  for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
+    if (parameter.name != kLibraryVersion) names.push_back(parameter.name);
+  }
+  return names;
+}
 
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
   const SimulatedPart& simulated = *outcome.report.simulated;
@@ -35,8 +70,8 @@ double benchmark_of(const Machine& machine, const Router& used, const Outcome& o
        simulated.blocks, outcome.library_version});
 }
 
-ExpectedError error_of(const Machine& machine, const Router& used, const LinksUsed& links,
-                       const Outcome& outcome) {
+ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,
+                       const LinksUsed& links, const Outcome& outcome) {
   const Profile& profile = used.profile();
   if (!profile.protocols.empty() && has_unaligned_blocks(outcome)) {
     return estimated_error(
@@ -46,6 +81,9 @@ ExpectedError error_of(const Machine& machine, const Router& used, const LinksUs
         kUnalignedError);
   }
   Compared what;
+  what.collective = to_string(outcome.query.collective);
+  what.algorithm = compared_name(choice);
+  what.ranks = outcome.ranks;
   what.in_switch = links.in_switch;
   what.in_fabric = links.scope == LinkScope::fabric;
   what.bytes = static_cast<double>(outcome.report.message_bytes);
@@ -54,7 +92,12 @@ ExpectedError error_of(const Machine& machine, const Router& used, const LinksUs
   std::optional<ExpectedError> worst;
   for (const std::string& model : models) {
     what.model = model;
+    what.forced.clear();
     ExpectedError error = expected_error(profile.errors, what);
+    if (!error.is_estimate) {  // asking the library once more takes a while on large machines
+      what.forced = forced_parameters(choice, request_for(outcome.query, machine));
+      error = expected_error(profile.errors, what);
+    }
     if (!worst || error.relative > worst->relative) worst = std::move(error);
   }
   return *worst;

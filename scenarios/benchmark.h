@@ -12,8 +12,16 @@ namespace espalier {
 /// `used` is the runtime that carried it out. \pre the outcome has been simulated
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome);
 
-/// By how much the simulated time is expected to be off.
-ExpectedError error_of(const Machine& machine, const Router& used, const LinksUsed& links,
-                       const Outcome& outcome);
+/// By how much the simulated time is expected to be off. `choice` is the outcome's algorithm with
+/// nothing left open.
+ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,
+                       const LinksUsed& links, const Outcome& outcome);
+
+/// What rows of errors call an algorithm: "ring"; of a library, with the algorithm that it chose,
+/// "nccl:algo=ring".
+std::string compared_name(AlgorithmChoice choice);
+
+/// The parameters of a library that may be forced: all but its version.
+std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice);
 
 }  // namespace espalier

@@ -13,6 +13,8 @@
 
 #include "core/words.h"
 #include "core/yaml.h"
+#include "scenarios/benchmark.h"
+#include "scenarios/chooser.h"
 #include "topologies/profile_file.h"
 
 namespace espalier {
@@ -83,9 +85,36 @@ std::string with_comments(const std::string& lines, const ProfileFit& fit,
   return text;
 }
 
+std::vector<std::string> listed(const std::set<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+
+/// A row about such times: their collectives and algorithms, what of a library's choice the fit
+/// forced, and as few ranks as they had.
+ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machine) {
+  std::set<std::string> collectives, algorithms, forced;
+  ComparedError row;
+  for (const FittedTime& time : times) {
+    const Query& query = time.measured.query;
+    collectives.emplace(to_string(query.collective));
+    algorithms.insert(compared_name(parse_algorithm(time.algorithm)));
+    const int ranks = static_cast<int>(chosen_gpus(machine, query.gpus).size());
+    row.min_ranks = std::min(row.min_ranks, ranks);
+    if (is_chooser(query.algorithm)) continue;
+    const AlgorithmChoice asked = parse_algorithm(query.algorithm);
+    for (const std::string& parameter : forcible_parameters(asked)) {
+      if (asked.parameters.contains(parameter)) forced.insert(parameter);
+    }
+  }
+  row.collectives = listed(collectives);
+  row.algorithms = listed(algorithms);
+  row.forced = listed(forced);
+  return row;
+}
+
 /// How far the times are from those simulated with the fitted figures: a row for each band of sizes
 /// of the times that have GPUs, links and ops in common.
-std::vector<ComparedError> fitted_errors(const ProfileFit& fit) {
+std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& machine) {
   using Kind = std::tuple<std::set<std::string>, bool, bool>;
   std::map<Kind, std::vector<FittedTime>> by_kind;
   for (const FittedTime& time : fit.times) {
@@ -95,10 +124,10 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit) {
   std::vector<ComparedError> rows;
   for (const auto& [kind, times] : by_kind) {
     const auto& [models, in_switch, in_fabric] = kind;
+    const ComparedError common = row_of(times, machine);
     for (const BandDeviations& band : fitted_bands(times, &FittedTime::error_after)) {
-      ComparedError row;
-      row.models.assign(models.begin(), models.end());
-      if (models.empty()) row.models = {"other"};
+      ComparedError row = common;
+      row.models = models.empty() ? std::vector<std::string>{"other"} : listed(models);
       row.in_switch = in_switch;
       row.in_fabric = in_fabric;
       row.relative = std::ceil(band.median * kErrorSteps) / kErrorSteps;
@@ -147,7 +176,7 @@ std::string print_fitted_profile(const ProfileFit& fit, const FitRequest& reques
   Profile written = fit.profile;
   written.title = fmt::format("{}, fitted on {} measured on {}", printable(start),
                               counted(fit.times.size(), "time"), request.machine.name);
-  written.errors = fitted_errors(fit);
+  written.errors = fitted_errors(fit, request.machine);
   const auto base = request.machine.profiles.find(like);
   const Profile known = base == request.machine.profiles.end() ? Profile{} : base->second;
   return text + with_comments(print_profile(written, known), fit, printable(start));

@@ -288,8 +288,14 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
   }
   const std::vector<double> after_s = asker.predict(result.profile);
   for (std::size_t i = 0; i < request.times.size(); ++i) {
+    const Outcome& answer = asker.answer_to(i);
     FittedTime& time = result.times.emplace_back(
-        FittedTime{request.times[i], asker.answer_to(i).protocol, {}, before_s[i], after_s[i]});
+        FittedTime{request.times[i],
+                   answer.protocol,
+                   answer.chosen.empty() ? answer.query.algorithm : answer.chosen,
+                   {},
+                   before_s[i],
+                   after_s[i]});
     add_traffic(request, asker, i, time.traffic);
   }
   result.scatter = found.scatter;

@@ -336,7 +336,7 @@ void Study::rate(const Query& query, Machine& machine, const Router& router,
   if (outcome.report.simulated) {
     outcome.library_version = query.library_version;
     outcome.benchmark_s = benchmark_of(machine, router, outcome);
-    outcome.error = error_of(machine, router, prepared.links, outcome);
+    outcome.error = error_of(machine, router, prepared.choice, prepared.links, outcome);
   }
   if (query.judge) judge(query, machine, prepared, outcome);
 }

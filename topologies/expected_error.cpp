@@ -8,6 +8,30 @@
 #include "core/median.h"
 
 namespace espalier {
+namespace {
+
+/// Whether a row is about messages that such GPUs, links and ops move.
+bool fits_message(const ComparedError& row, const Compared& what) {
+  const bool is_model = std::ranges::any_of(row.models, [&](const std::string& start) {
+    return start == "other" || what.model.starts_with(start);
+  });
+  return is_model && row.in_switch == what.in_switch && (what.in_fabric || !row.in_fabric) &&
+         (row.above_bytes <= 0 || what.bytes > row.above_bytes) && what.bytes <= row.up_to_bytes;
+}
+
+/// Whether a row is about what is done with them.
+bool fits_call(const ComparedError& row, const Compared& what) {
+  const auto lists = [](const std::vector<std::string>& all, std::string_view one) {
+    return all.empty() || std::ranges::find(all, one) != all.end();
+  };
+  const bool may_be_forced = std::ranges::all_of(what.forced, [&](const std::string& parameter) {
+    return std::ranges::find(row.forced, parameter) != row.forced.end();
+  });
+  return lists(row.collectives, what.collective) && lists(row.algorithms, what.algorithm) &&
+         may_be_forced && what.ranks >= row.min_ranks;
+}
+
+}  // namespace
 
 const std::vector<SizeBand>& size_bands() {
   constexpr std::int64_t kKib = 1024, kMib = kKib * kKib;
@@ -45,18 +69,18 @@ ComparedError restricted_to(ComparedError row, const SizeBand& band) {
 }
 
 ExpectedError expected_error(const std::vector<ComparedError>& errors, const Compared& what) {
-  const auto fits = [&](const ComparedError& row) {
-    const bool is_model = std::ranges::any_of(row.models, [&](const std::string& start) {
-      return start == "other" || what.model.starts_with(start);
-    });
-    return is_model && row.in_switch == what.in_switch && (what.in_fabric || !row.in_fabric) &&
-           (row.above_bytes <= 0 || what.bytes > row.above_bytes) && what.bytes <= row.up_to_bytes;
-  };
-  const auto found = std::ranges::find_if(errors, fits);
-  if (found == errors.end()) {
+  bool has_such_messages = false;
+  for (const ComparedError& row : errors) {
+    if (!fits_message(row, what)) continue;
+    if (fits_call(row, what)) return {row.relative, row.compared, false};
+    has_such_messages = true;
+  }
+  if (!has_such_messages) {
     return estimated_error("no measured times of such GPUs, links, ops and sizes were compared");
   }
-  return {found->relative, found->compared, false};
+  return estimated_error(
+      "measured times of such GPUs, links, ops and sizes were compared, but of other collectives, "
+      "algorithms or numbers of ranks, or of a library that chose by itself");
 }
 
 ExpectedError estimated_error(std::string why, double relative) {

@@ -36,13 +36,22 @@ struct BandDeviations {
 /// Of the bands that have times.
 std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations);
 
+/// Of fewer ranks nothing says that others behave as they do: two have one peer each, and one moves
+/// nothing.
+inline constexpr int kLeastComparedRanks = 3;
+
 /// How far simulated times were from measured ones: a row of a profile's `errors`, or what it says
 /// of one band.
 struct ComparedError {
-  std::vector<std::string> models;  ///< beginnings of models of GPUs; "other": any
-  bool in_switch = false;           ///< of programs that have ops in switches; else of all others
-  bool in_fabric = true;            ///< of programs that use the GPU fabric only; else of all
-  double above_bytes = 0;           ///< of messages larger than this,
+  std::vector<std::string> models;       ///< beginnings of models of GPUs; "other": any
+  std::vector<std::string> collectives;  ///< by name; empty: any
+  std::vector<std::string> algorithms;   ///< as `Compared::algorithm`; empty: any
+  /// What of a library's choice may have been forced, by parameter; of others, nothing was.
+  std::vector<std::string> forced;
+  int min_ranks = kLeastComparedRanks;
+  bool in_switch = false;  ///< of programs that have ops in switches; else of all others
+  bool in_fabric = true;   ///< of programs that use the GPU fabric only; else of all
+  double above_bytes = 0;  ///< of messages larger than this,
   double up_to_bytes = std::numeric_limits<double>::infinity();  ///< and no larger than this
   double relative = 0;   ///< the median of |simulated / measured - 1|
   std::string compared;  ///< with what
@@ -66,7 +75,13 @@ inline constexpr double kUncomparedError = 0.3;
 
 /// What a simulated time is of.
 struct Compared {
-  std::string_view model;  ///< of its GPUs
+  std::string_view model;       ///< of its GPUs
+  std::string_view collective;  ///< its name
+  /// "ring"; of a library, which algorithm it chose: "nccl:algo=ring".
+  std::string algorithm;
+  /// The parameters of a library that have other values than it would have chosen.
+  std::vector<std::string> forced;
+  int ranks = kLeastComparedRanks;
   bool in_switch = false;  ///< the program has ops in switches
   bool in_fabric = true;   ///< it uses the GPU fabric only
   double bytes = 0;        ///< of the message

@@ -198,12 +198,20 @@ std::string launch_text(const LaunchCosts& costs) {
   return map.text();
 }
 
+std::string quoted_list(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(yaml_quoted(word));
+  return fmt::format("[{}]", join(quoted, ", "));
+}
+
 std::string error_text(const ComparedError& row) {
   constexpr double kKib = 1024;
   FlowMap map;
-  std::vector<std::string> models;
-  for (const std::string& model : row.models) models.push_back(yaml_quoted(model));
-  map.add("gpus", fmt::format("[{}]", join(models, ", ")));
+  map.add("gpus", quoted_list(row.models));
+  if (!row.collectives.empty()) map.add("collectives", quoted_list(row.collectives));
+  if (!row.algorithms.empty()) map.add("algorithms", quoted_list(row.algorithms));
+  if (!row.forced.empty()) map.add("forced", quoted_list(row.forced));
+  if (row.min_ranks != kLeastComparedRanks) map.add("min_ranks", row.min_ranks);
   if (row.in_switch) map.add("in_switch", "true");
   if (!row.in_fabric) map.add("links", "all");
   map.add_if("above_kib", row.above_bytes / kKib);

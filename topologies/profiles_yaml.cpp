@@ -203,14 +203,26 @@ void read_percent(YamlMap& row, const ComparedError& all_sizes,
   bands.finish();
 }
 
+/// One or several; none where the key is absent.
+std::vector<std::string> read_words(YamlMap& map, const std::string& key, std::string_view what) {
+  std::vector<std::string> words;
+  for (const YamlValue& word : map.get(key).one_or_more()) {
+    words.push_back(word.text(what).value_or(""));
+  }
+  return words;
+}
+
 void read_errors(const YamlValue& value, Profile& profile) {
   constexpr double kKib = 1024;
   for (const YamlValue& one : value.one_or_more()) {
     YamlMap map(one, fmt::format("an error of profile {}", quote(profile.name)));
     ComparedError row;
-    for (const YamlValue& model : map.need("gpus").one_or_more()) {
-      row.models.push_back(model.text("a GPU model").value_or(""));
-    }
+    map.need("gpus");
+    row.models = read_words(map, "gpus", "a GPU model");
+    row.collectives = read_words(map, "collectives", "a collective");
+    row.algorithms = read_words(map, "algorithms", "an algorithm");
+    row.forced = read_words(map, "forced", "a parameter");
+    row.min_ranks = read_whole(map, "min_ranks", kCount, row.min_ranks);
     row.in_switch = map.boolean("in_switch", false);
     row.in_fabric = read_choice(map, "links", {"fabric", "all"}, 0) == 0;
     row.above_bytes = kKib * read_figure(map, "above_kib", kKibibytes, 0);

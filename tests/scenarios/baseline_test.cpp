@@ -16,6 +16,16 @@ constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
 class Benchmark : public StudyFixture {
  protected:
+  /// What is expected of NCCL, some of whose choice may be forced, with 1 MiB.
+  ExpectedError expected(const std::string& machine, const std::string& algorithm,
+                         const std::vector<int>& gpus = {},
+                         Collective collective = Collective::allreduce) {
+    Query query = with(question(machine, collective, "nccl"), algorithm, kMib);
+    query.gpus = gpus;
+    query.judge = false;
+    return study_.ask(query).error.value();
+  }
+
   Outcome ask(const std::string& machine, const std::string& profile, LaunchMode launch,
               Collective collective = Collective::allreduce, std::int64_t bytes = kMib,
               int version = 0) {
@@ -62,17 +72,40 @@ TEST_F(Benchmark, IsNotKnownOfTheory) {
 }
 
 TEST_F(Benchmark, ErrorsAreThoseOfWhatWasCompared) {
-  const Outcome compared = ask("dgx-a100", "nccl", LaunchMode::graph);
-  EXPECT_FALSE(compared.error->is_estimate);
-  EXPECT_GT(compared.error->relative, 0);
-  EXPECT_LT(compared.error->relative, kUncomparedError);
+  const ExpectedError compared = expected("dgx-a100", "nccl");
+  EXPECT_FALSE(compared.is_estimate);
+  EXPECT_GT(compared.relative, 0);
+  EXPECT_LT(compared.relative, kUncomparedError);
   // Two hosts, and GPUs of which no log was compared.
-  EXPECT_TRUE(ask("dgx-a100:nodes=2", "nccl", LaunchMode::graph).error->is_estimate);
-  EXPECT_TRUE(ask("mi250", "nccl", LaunchMode::graph).error->is_estimate);
+  EXPECT_TRUE(expected("dgx-a100:nodes=2", "nccl").is_estimate);
+  EXPECT_TRUE(expected("mi250", "nccl").is_estimate);
+}
+
+TEST_F(Benchmark, ErrorsOfCallsThatWereNotComparedAreEstimates) {
+  // Forced to what NCCL chooses there anyway, and an older version.
+  for (const char* const algorithm :
+       {"nccl:algo=ring", "nccl:proto=ll,algo=ring", "nccl:version=2.10", "nccl:threads=512"}) {
+    EXPECT_FALSE(expected("dgx-a100", algorithm).is_estimate) << algorithm;
+  }
+  EXPECT_FALSE(expected("dgx-a100", "nccl", {0, 1, 2}).is_estimate);
+  EXPECT_FALSE(expected("dgx-a100", "nccl", {}, Collective::broadcast).is_estimate);
+  for (const char* const algorithm : {"nccl:algo=tree", "nccl:threads=64", "nccl:channels=1",
+                                      "nccl:proto=simple", "ring", "nccl_rings"}) {
+    EXPECT_TRUE(expected("dgx-a100", algorithm).is_estimate) << algorithm;
+  }
+  for (const Collective collective : {Collective::alltoall, Collective::reduce}) {
+    EXPECT_TRUE(expected("dgx-a100", "nccl", {}, collective).is_estimate) << to_string(collective);
+  }
+  EXPECT_TRUE(expected("dgx-a100", "nccl", {0, 1}).is_estimate);
+  EXPECT_TRUE(expected("dgx-a100", "nccl", {0}).is_estimate);
+  // Theory holds for anything.
+  Query query = with(question("dgx-a100", Collective::alltoall, "ideal"), "nccl:channels=2", kMib);
+  query.gpus = {0, 1};
+  EXPECT_EQ(study_.ask(query).error->relative, 0);
 }
 
 TEST_F(Benchmark, BlocksThatAreNoMultiplesOf16BytesHaveWideErrors) {
-  Query query = with(question("dgx-a100", Collective::allgather, "nccl"), "nccl_rings", 3 * kMib);
+  Query query = with(question("dgx-a100", Collective::allgather, "nccl"), "nccl", 3 * kMib);
   query.gpus = {0, 1, 2};
   EXPECT_FALSE(study_.ask(query).error->is_estimate);  // 1 MiB each
   query.size_bytes = kMib;                             // 349525 bytes and a third

@@ -29,6 +29,37 @@ TEST(ExpectedErrors, AreThoseOfTheFirstRowThatFits) {
   EXPECT_EQ(expected_error(kRows, {.model = "h100", .bytes = 8}).from, "anything");
 }
 
+TEST(ExpectedErrors, AreOfTheCallsThatWereCompared) {
+  const std::vector<ComparedError> rows = {{.models = {"a100"},
+                                            .collectives = {"allreduce", "allgather"},
+                                            .algorithms = {"nccl:algo=ring"},
+                                            .forced = {"algo"},
+                                            .relative = 0.05,
+                                            .compared = "logs"}};
+  const Compared compared{.model = "a100-sxm4",
+                          .collective = "allgather",
+                          .algorithm = "nccl:algo=ring",
+                          .forced = {"algo"},
+                          .ranks = 3};
+  EXPECT_EQ(expected_error(rows, compared).from, "logs");
+  std::vector<Compared> others(5, compared);
+  others[0].collective = "alltoall";
+  others[1].algorithm = "nccl:algo=tree";
+  others[2].algorithm = "ring";  // one of ours is none of the library's
+  others[3].forced = {"algo", "channels"};
+  others[4].ranks = 2;
+  for (const Compared& other : others) {
+    const ExpectedError error = expected_error(rows, other);
+    EXPECT_TRUE(error.is_estimate);
+    EXPECT_NE(error.from.find("but of other collectives, algorithms"), std::string::npos)
+        << error.from;
+  }
+  // A row that names neither is about all of them, but only of three ranks or more.
+  EXPECT_EQ(expected_error(kRows, {.model = "a800", .collective = "alltoall", .bytes = 1e6}).from,
+            "large");
+  EXPECT_TRUE(expected_error(kRows, {.model = "a800", .ranks = 2, .bytes = 1e6}).is_estimate);
+}
+
 TEST(ExpectedErrors, AreEstimatesWhereNothingWasCompared) {
   const ExpectedError error = expected_error({}, {.model = "a100", .bytes = 8});
   EXPECT_TRUE(error.is_estimate);
@@ -95,11 +126,18 @@ TEST(ExpectedErrors, OfABandAreMedians) {
 TEST(ExpectedErrors, AreWrittenWithTheMachine) {
   Topology machine = parse_topology(
       machine_with("  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
-                   "links: all, up_to_kib: 64, percent: 4.5, compared: \"our: own\"}], "
+                   "collectives: [reduce, scatter], algorithms: \"nccl:algo=tree\", forced: "
+                   "[algo, proto], min_ranks: 2, links: all, up_to_kib: 64, percent: 4.5, "
+                   "compared: \"our: own\"}], "
                    "launch: {single: [{since: \"2.8\", call_us: 2, block_us: 0.5}]}}\n"),
       "f");
   const Topology again = parse_topology(print_topology(machine), "printed");
   EXPECT_EQ(again.profiles.at("kernel").errors, machine.profiles.at("kernel").errors);
+  const ComparedError& row = again.profiles.at("kernel").errors.at(0);
+  EXPECT_EQ(row.collectives, (std::vector<std::string>{"reduce", "scatter"}));
+  EXPECT_EQ(row.algorithms, std::vector<std::string>{"nccl:algo=tree"});
+  EXPECT_EQ(row.forced, (std::vector<std::string>{"algo", "proto"}));
+  EXPECT_EQ(row.min_ranks, 2);
   EXPECT_EQ(again.profiles.at("kernel").launch, machine.profiles.at("kernel").launch);
 }
 
