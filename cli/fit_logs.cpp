@@ -114,18 +114,24 @@ class FitLogsReader {
     const auto fit = std::ranges::find(table.fits, *collective, &CollectiveFit::collective);
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(console_, table, ranks, machine_, log.file, question);
-    read_launch(console_, table, request_.has_launch, question);
+    const bool launch_assumed = read_launch(console_, table, request_.has_launch, question);
     const MeasuredTimes times = times_of(console_, table, request_.in_place, {});
     if (times.empty()) return;
     for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));
-    add(log, table, question, times);
+    FitTable added;
+    added.names_version = question.library_version != 0;
+    added.launch_assumed = launch_assumed;
+    add(log, table, question, times, added);
   }
 
+  /// The times of a table, of whose `FitTable` all else is filled in.
   void add(const MeasuredTables& log, const MeasuredTable& table, const Query& question,
-           const MeasuredTimes& times) {
-    FitTable added{who_measured(log, table), {log.file, table.line, 0},
-                   question.collective,      0,
-                   logs_.times.size(),       times.size()};
+           const MeasuredTimes& times, FitTable added) {
+    added.title = who_measured(log, table);
+    added.where = {log.file, table.line, 0};
+    added.collective = question.collective;
+    added.first = logs_.times.size();
+    added.count = times.size();
     const Router router(machine_, machine_.profile("ideal"), question.links);
     const Placement placement = place_ranks(router, question.gpus);
     added.ranks = static_cast<int>(placement.ranks.size());

@@ -29,6 +29,8 @@ struct FitTable {
   int ranks = 0;
   std::size_t first = 0;  ///< index of its first time
   std::size_t count = 0;
+  bool names_version = false;   ///< the log, or an option, says which version of the library it was
+  bool launch_assumed = false;  ///< neither says how calls were launched
 };
 
 struct FitLogs {

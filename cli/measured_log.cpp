@@ -8,6 +8,8 @@
 
 #include "core/file.h"
 #include "formats/format.h"
+#include "nccl/version.h"
+#include "topologies/launch_costs.h"
 
 namespace espalier {
 namespace {
@@ -113,30 +115,44 @@ std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) 
          (table.iterations > 0 ? fmt::format(", mean of {} runs", table.iterations) : "");
 }
 
-void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
+void say_version(const Console& console, int version) {
+  if (version == 0 || nearest_nccl(version) == version) return;
+  say(console, fmt::format("note: the rules of NCCL {} are not known: those of {} are used",
+                           version_text(version), version_text(nearest_nccl(version))));
+}
+
+bool read_launch(const Console& console, const MeasuredTable& table, bool is_given,
                  Query& question) {
   const std::size_t space = table.library.find(' ');
   const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
   if (question.library_version == 0) {
     question.library_version = library_version(version).value_or(0);
   }
-  if (is_given) return;
+  if (question.library_version == 0) {
+    say(console, fmt::format("note: the log does not name its NCCL: taken for {}; --nccl-version "
+                             "or a version of --algorithm says otherwise",
+                             version_text(nccl_library_version(kNewestNccl))));
+  }
+  say_version(console, question.library_version);
+  if (is_given) return false;
   const int per_process = table.ranks_per_process();
   if (table.graph > 0) {
     question.launch = LaunchMode::graph;
-  } else if (per_process > 0) {
-    question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
-    const int hosts = std::max(1, table.hosts());
-    if (per_process > 1 && hosts * per_process < table.ranks) {
-      say(console,
-          fmt::format("note: the log has processes of {} GPUs each: taken for one per host",
-                      per_process));
-    }
-  } else {
+    return false;
+  }
+  if (per_process == 0) {
     say(console, fmt::format("note: the log does not say how many processes there were: taken for "
                              "{}, --launch says otherwise",
                              question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
+    return true;
   }
+  question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
+  const int hosts = std::max(1, table.hosts());
+  if (per_process > 1 && hosts * per_process < table.ranks) {
+    say(console, fmt::format("note: the log has processes of {} GPUs each: taken for one per host",
+                             per_process));
+  }
+  return false;
 }
 
 }  // namespace espalier

@@ -35,10 +35,13 @@ MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool 
 /// "FILE:LINE, all_reduce_perf, NCCL 2.27.7, mean of 20 runs".
 std::string who_measured(const MeasuredTables& log, const MeasuredTable& table);
 
+/// Says so where the rules of such a version of NCCL (see `library_version`) are not known.
+void say_version(const Console& console, int version);
+
 /// How the log's calls were launched, unless an option `is_given` that says so, and by which
 /// version of the library, unless the question has one, as far as the log tells. Says what had to
-/// be guessed.
-void read_launch(const Console& console, const MeasuredTable& table, bool is_given,
+/// be guessed. Returns whether the launch was.
+bool read_launch(const Console& console, const MeasuredTable& table, bool is_given,
                  Query& question);
 
 }  // namespace espalier

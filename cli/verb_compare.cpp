@@ -5,6 +5,7 @@
 
 #include "cli/compare_measured.h"
 #include "cli/compare_table.h"
+#include "cli/measured_log.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -68,6 +69,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   }
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
   arguments.finish();
+  say_version(console, sweep.question.library_version);
 
   std::optional<Topology> probed;
   Query& question = sweep.question;

@@ -9,12 +9,14 @@
 #include "cli/verb.h"
 #include "core/words.h"
 #include "formats/machine.h"
+#include "nccl/version.h"
 #include "report/ratio_plot.h"
 #include "run/launch.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
 #include "scenarios/fitted_file.h"
 #include "sim/simulator.h"
+#include "topologies/launch_costs.h"
 #include "topologies/profile_file.h"
 
 namespace espalier {
@@ -95,6 +97,35 @@ RatioPlot plot_of(const ProfileFit& fit, const FitRequest& request, const FitLog
   return plot;
 }
 
+/// A table and how its calls are simulated: ", NCCL 2.30 (assumed), launch single".
+std::string source_of(const ProfileFit& fit, const FitTable& table) {
+  const FittedTime& time = fit.times[table.first];
+  const AlgorithmChoice choice = parse_algorithm(time.algorithm);
+  std::string text = table.title;
+  if (is_library(choice)) {
+    const std::string& query = time.measured.query.algorithm;
+    const bool is_known =
+        table.names_version ||
+        (!is_chooser(query) && parse_algorithm(query).parameters.contains(kLibraryVersion));
+    const int minor = static_cast<int>(choice.parameters.at(kLibraryVersion));
+    text += fmt::format(", simulated as NCCL {}{}", version_text(nccl_library_version(minor)),
+                        is_known ? "" : " (assumed)");
+  }
+  return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),
+                            table.launch_assumed ? " (assumed)" : "");
+}
+
+/// Refuses a fit that meets the times by constants that no machine has, or not at all.
+void require_met(const ProfileFit& fit, const FitLogs& logs) {
+  DiagnosticList problems;
+  for (const std::string& reason : why_not_met(fit)) {
+    problems.add(logs.tables.front().where, reason,
+                 "are times in microseconds, as nccl-tests prints them, and is --topology the "
+                 "machine measured?");
+  }
+  problems.throw_if_any();
+}
+
 int run_fit(Arguments& arguments, const Console& console) {
   const FitLogsRequest request = read_request(arguments);
   const std::string output = arguments.output("--output");
@@ -114,8 +145,11 @@ int run_fit(Arguments& arguments, const Console& console) {
       asked, simulator, [&](int pass, const Query& query) { progress->step(pass, query); });
   progress.reset();
 
+  const bool prints = plot != "-" && output != "-";
+  if (prints) print_fit(console, fit, asked, logs);
+  require_met(fit, logs);
   std::vector<std::string> sources;
-  for (const FitTable& table : logs.tables) sources.push_back(table.title);
+  for (const FitTable& table : logs.tables) sources.push_back(source_of(fit, table));
   const std::string file = print_fitted_profile(fit, asked, sources);
   if (!plot.empty()) write_output(console, plot, ratio_plot_svg(plot_of(fit, asked, logs)));
   if (plot == "-") return 0;
@@ -123,7 +157,6 @@ int run_fit(Arguments& arguments, const Console& console) {
     console.out << file;
     return 0;
   }
-  print_fit(console, fit, asked, logs);
   if (output.empty()) {
     console.out << "# --output FILE writes the profile\n";
   } else {

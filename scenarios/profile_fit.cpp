@@ -24,6 +24,10 @@ namespace {
 /// accuracy of the simulator, less than what moves its kinks.
 constexpr double kSlopeStep = 0.01;
 
+/// Where the median deviation of a band is larger after a fit, something else was measured than was
+/// simulated: estimate, several times what fits of logs that are right leave.
+constexpr double kLargestMedian = 0.5;
+
 using QuestionKey =
     std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string, LaunchMode, int>;
 
@@ -262,6 +266,22 @@ std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
     deviations.push_back({time.measured.query.size_bytes, (time.*error)()});
   }
   return by_band(deviations);
+}
+
+std::vector<std::string> why_not_met(const ProfileFit& fit) {
+  std::vector<std::string> reasons;
+  for (const FittedConstant& one : fit.constants) {
+    if (one.fitted.determined != Determined::at_limit) continue;
+    reasons.push_back(fmt::format("{} ends at {:.4g}{}{}, the limit of what is possible",
+                                  one.constant.name(), one.fitted.value,
+                                  one.constant.unit.empty() ? "" : " ", one.constant.unit));
+  }
+  for (const BandDeviations& band : fitted_bands(fit.times, &FittedTime::error_after)) {
+    if (band.median <= kLargestMedian) continue;
+    reasons.push_back(fmt::format("simulated times of messages {} are off by {:.0f} % (median)",
+                                  band.band->title, 100 * band.median));
+  }
+  return reasons;
 }
 
 double predicted_s(const Outcome& outcome) { return outcome.benchmark_s; }

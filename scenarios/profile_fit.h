@@ -63,6 +63,10 @@ struct ProfileFit {
   std::int64_t simulations = 0;
 };
 
+/// Why the times are hardly of this machine, runtime and unit: constants that end at a limit of
+/// what is possible, and bands that no constants meet. Empty where nothing speaks against it.
+std::vector<std::string> why_not_met(const ProfileFit& fit);
+
 /// What a simulation says that a benchmark prints for a question, such as the time of nccl-tests.
 /// \pre the outcome ran, simulated
 double predicted_s(const Outcome& outcome);

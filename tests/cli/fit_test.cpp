@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // fit on the command line: what it writes is taken back. Where ESPALIER_CORPUS names a folder of
 // public files, its logs are fitted, too.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/file.h"
+#include "core/words.h"
 #include "tests/cli/spoken.h"
 
 namespace espalier {
@@ -41,6 +46,54 @@ TEST_F(Fit, WritesAProfileThatOtherVerbsTake) {
   EXPECT_EQ(compared.code, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("# predicted: simulated, profile " + profile +
                                       ", launch single; measured"));
+}
+
+/// The log with all times in another unit: they are `factor` times as large.
+std::string scaled(const std::string& log, double factor) {
+  std::string text;
+  for (const std::string& line : split(log, '\n')) {
+    std::istringstream words(line);
+    std::vector<std::string> cells;
+    for (std::string word; words >> word;) cells.push_back(word);
+    if (cells.size() != 9 || cells[0] == "#") {
+      text += line + "\n";
+      continue;
+    }
+    cells[5] = fmt::format("{:.2f}", std::stod(cells[5]) * factor);
+    for (const std::size_t rate : {6, 7}) {
+      cells[rate] = fmt::format("{:.6f}", std::stod(cells[rate]) / factor);
+    }
+    text += join(cells, " ") + "\n";
+  }
+  return text;
+}
+
+TEST_F(Fit, RefusesTimesInAnotherUnit) {
+  const std::string log = file("nanoseconds.txt");
+  write_file(log, scaled(read_file(kLog), 1000));
+  const std::string profile = file("never.yaml");
+  const Spoken refused = run({"fit", log, "--topology", "dgx-a100", "--output", profile});
+  EXPECT_EQ(refused.code, 2) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("links.nvlink3.efficiency ends at 0.001, the limit of what is "
+                                     "possible"));
+  EXPECT_THAT(refused.err, HasSubstr("are times in microseconds"));
+  EXPECT_FALSE(std::filesystem::exists(profile));
+}
+
+TEST_F(Fit, SaysWhichNcclItAssumes) {
+  const std::vector<std::string> words = {"compare",    "--measured",  kLog,   "--topology",
+                                          "dgx-a100",   "--algorithm", "nccl", "--size",
+                                          "1KiB,32KiB", "--no-nccl"};
+  EXPECT_THAT(run(words).err, HasSubstr("note: the log does not name its NCCL: taken for 2.30"));
+  const auto with_version = [&](const std::string& version) {
+    std::vector<std::string> more = words;
+    more.insert(more.end(), {"--nccl-version", version});
+    return run(more).err;
+  };
+  EXPECT_THAT(with_version("2.3"),
+              HasSubstr("note: the rules of NCCL 2.3 are not known: those of 2.4 are used"));
+  EXPECT_THAT(with_version("2.31"), HasSubstr("those of 2.30 are used"));
+  EXPECT_THAT(with_version("2.30.7"), Not(HasSubstr("note: the rules")));
 }
 
 TEST_F(Fit, IsNamedInScenariosFromTheirFolder) {
