@@ -4,7 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/units.h"
 #include "core/words.h"
@@ -31,19 +36,44 @@ std::vector<std::span<const ValidatedTime>> series_of(const std::vector<Validate
   return all;
 }
 
-/// By band, " 3.1 (6.2) |": median and largest, in percent; empty without points.
+/// The largest medians, in percent and by band, that the project allows itself.
+using Limits = std::array<double, 4>;
+
+/// By runtime: tighter where more is known of it. None for one that has no limits.
+const Limits* limits_of(std::string_view runtime) {
+  static const std::map<std::string_view, Limits> limits = {
+      {"nccl", {8, 8, 7, 5}}, {"kernel", {10, 10, 8, 5}}, {"msccl", {15, 8, 6, 5}}};
+  const auto found = limits.find(runtime);
+  return found == limits.end() ? nullptr : &found->second;
+}
+
+double one_digit(double percent) { return std::round(10 * percent) / 10; }
+
+/// " 3.1 of 8 (6.2) |": median, limit and largest, in percent; a median above its limit is bold.
+std::string band_text(const BandDeviations& found, std::optional<double> limit) {
+  const double median = one_digit(100 * found.median);
+  std::string text = fmt::format("{:.1f}", median);
+  if (limit) text += fmt::format(" of {:.0f}", *limit);
+  if (limit && median > *limit) text = fmt::format("**{}**", text);
+  return fmt::format(" {} ({:.1f}) |", text, 100 * found.largest);
+}
+
+/// The cells of all bands; empty without points.
 std::string bands_text(std::span<const ValidatedTime> times) {
   std::vector<Deviation> deviations;
   for (const ValidatedTime& time : times) {
     deviations.push_back({time.query.size_bytes, time.error()});
   }
   const std::vector<BandDeviations> known = by_band(deviations);
+  const Limits* const limits = limits_of(profile_word(times.front().query.profile).runtime);
   std::string text;
-  for (const SizeBand& band : size_bands()) {
-    const auto found = std::ranges::find(known, &band, &BandDeviations::band);
-    text += found == known.end()
-                ? "  |"
-                : fmt::format(" {:.1f} ({:.1f}) |", 100 * found->median, 100 * found->largest);
+  for (std::size_t i = 0; i < size_bands().size(); ++i) {
+    const auto found = std::ranges::find(known, &size_bands()[i], &BandDeviations::band);
+    if (found == known.end()) {
+      text += "  |";
+      continue;
+    }
+    text += band_text(*found, limits == nullptr ? std::nullopt : std::optional(limits->at(i)));
   }
   return text;
 }

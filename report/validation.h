@@ -9,7 +9,8 @@
 namespace espalier {
 
 /// Simulated times beside measured ones as tables in Markdown: for every series the median and the
-/// largest deviation by size, then every point.
+/// largest deviation by size, with the limit that the project sets itself for the median, then
+/// every point.
 std::string validation_markdown(const std::vector<ValidatedTime>& times);
 
 }  // namespace espalier
