@@ -51,7 +51,7 @@ TEST(App, KnowsWhatOthersCallThings) {
   };
   EXPECT_EQ(machine("h100"), "did you mean 'dgx-h100'?");
   EXPECT_EQ(machine("a100"), "did you mean 'dgx-a100'?");
-  EXPECT_EQ(machine("v100"), "did you mean 'dgx1-v100'?");
+  EXPECT_EQ(machine("v100"), "did you mean 'dgx1-v100' or 'v100-pcie'?");
   EXPECT_EQ(machine("dgx1"), "did you mean 'dgx1-p100' or 'dgx1-v100'?");
   EXPECT_EQ(help_of_failing({"simulate"}), "did you mean 'sim'?");
   EXPECT_EQ(help_of_failing({"execute"}), "did you mean 'exec'?");

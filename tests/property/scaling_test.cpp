@@ -58,6 +58,7 @@ Topology faster(Topology topology, double k) {
     for (auto& [model, costs] : profile.in_switch) {
       costs.call_s /= k;
       costs.slice_s /= k;
+      for (SwitchOps::Slices& cut : costs.slices) cut.fill_s /= k;
     }
     for (Protocol& protocol : profile.protocols) {
       protocol.call_s /= k;

@@ -227,7 +227,7 @@ TEST(ProfileFit, FindsWhatOpsInSwitchesCost) {
       "dgx-h100", "nccl",
       [](Profile& profile) {
         profile.in_switch["h100"].wire = 1.4;
-        profile.in_switch["h100"].call_s = 50e-6;
+        profile.in_switch["h100"].call_s = 16e-6;
       },
       16);
   Simulator simulator;
@@ -240,10 +240,10 @@ TEST(ProfileFit, FindsWhatOpsInSwitchesCost) {
   }
   const ProfileFit fit = made.fit();
   for (const FittedTime& time : fit.times) EXPECT_LT(std::abs(time.error_after()), 0.03);
-  // The sum of both calls is what shows: 50 + 5.5 us.
+  // The sum of both calls is what shows: 16 + 5.5 us.
   EXPECT_NEAR(constant(fit, "in_switch.h100.call_us").fitted.value +
                   constant(fit, "call_overhead_us").fitted.value,
-              55.5, 5);
+              21.5, 3);
 }
 
 TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {

@@ -342,8 +342,8 @@ TEST_F(StudyTest, ChunksAreSearchedAsFarAsTheWorkAllows) {
   const Outcome best = study_.ask(asked);
   EXPECT_EQ(best.chunk_note, "");
   ASSERT_LT(best.chunk_bytes, 4'000'000);
-  // Seven ops whole, 14 in halves, 28 in quarters; eighths would go beyond 100 ops.
-  Study frugal(simulator_, &simulator_, 100 * kWorkPerOp);
+  // 14 ops in halves, 28 in quarters; with the 56 of eighths they would be more than 90.
+  Study frugal(simulator_, &simulator_, 90 * kWorkPerOp);
   const Outcome coarse = frugal.ask(asked);
   EXPECT_EQ(coarse.chunk_bytes, 16'000'000);
   EXPECT_EQ(coarse.chunk_note, "chunks of 8000000 bytes or less were not tried, to save time");
