@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace espalier {
 
@@ -17,6 +18,9 @@ constexpr double kSmallestPieceBytes = 4096;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
+/// Pieces are not tried of which earlier times say that they take longer than the best by more than
+/// this: it takes as long to find out as all before together.
+constexpr double kNoFaster = 1.001;
 /// So many pieces pipeline.
 constexpr int kManyPieces = 16;
 /// Pieces up to which nothing has to be fast enough to be of interest.
@@ -26,6 +30,18 @@ constexpr std::int64_t kMaxCutOps = 4'000'000;
 constexpr std::int64_t kMaxAskedOps = 500'000;
 /// Pieces of every op that may be asked for nevertheless.
 constexpr std::int64_t kMaxAskedPieces = 4;
+
+/// What twice as many pieces would take, from the times of the latest three numbers of pieces, each
+/// twice the one before: T(P) = A + B / P + C P, a pipeline's filling, which gets shorter, and the
+/// start-up of pieces, of which there are more.
+double next_time_s(double first_s, double second_s, double third_s) {
+  // In units of the latest P: T(P/2) - T(P) = B - C / 2, T(P/4) - T(P/2) = 2 B - C / 4.
+  const double later_s = second_s - third_s;
+  const double earlier_s = first_s - second_s;
+  const double per_piece_s = (earlier_s - 2 * later_s) / 0.75;  // C
+  const double filling_s = later_s + per_piece_s / 2;           // B
+  return third_s - filling_s / 2 + per_piece_s;
+}
 
 }  // namespace
 
@@ -69,9 +85,17 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   std::int64_t work_left = question.max_work;
   std::int64_t last_work = whole.simulated->work;
   int in_vain = 0;
+  std::vector<double> times_s;  // of pieces up to now, as long as all simulations ended
+  bool ended_all = true;
   for (int pieces = 2; pieces <= kMaxPieces && in_vain < 2; pieces *= 2) {
     if (longest_bytes / pieces < kSmallestPieceBytes) break;
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
+    const std::size_t known = times_s.size();
+    const bool is_on_curve = ended_all && known >= 3 && pieces > kManyPieces;
+    if (is_on_curve && next_time_s(times_s[known - 3], times_s[known - 2], times_s[known - 1]) >
+                           best.time_s * kNoFaster) {
+      break;
+    }
     // Twice as many pieces are twice as many transfers.
     std::optional<RunReport> cut;
     if (2 * last_work <= work_left) {
@@ -85,6 +109,8 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     }
     last_work = cut->simulated->work;
     work_left -= last_work;
+    ended_all = ended_all && cut->simulated->end == SimEnd::finished;
+    times_s.push_back(cut->time_s);
     const bool is_faster = cut->simulated->end == SimEnd::finished && cut->time_s < best.time_s;
     const bool is_worth_it = is_faster && cut->time_s < kWorthwhile * best.time_s;
     // While all are slower than what is of interest, nobody knows whether they get better.

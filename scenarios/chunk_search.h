@@ -45,7 +45,8 @@ struct ChunkQuestion {
 };
 
 /// The best of whole transfers, halves, quarters and so on. Ends when chunks
-/// get no better or too small, or when the work is spent. A simulation
+/// get no better, or would not by the curve through the times so far, or too small, or when the
+/// work is spent. A simulation
 /// slower than the best one is abandoned, which does not change the result. The time is infinite
 /// where none takes at most `at_most_s`.
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate);

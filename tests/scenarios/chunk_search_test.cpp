@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for the best chunk size, on made-up simulations.
+#include "scenarios/chunk_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kMessage = std::int64_t{1} << 30;
+
+/// Simulations of a pipeline, T(P) = A + B / P + C P, which remember what they were asked.
+class Pipeline {
+ public:
+  Pipeline(double a_s, double b_s, double c_s) : a_s_(a_s), b_s_(b_s), c_s_(c_s) {}
+
+  double time_s(double pieces) const { return a_s_ + b_s_ / pieces + c_s_ * pieces; }
+
+  ChunkChoice search() {
+    const ChunkQuestion question{
+        .message_bytes = kMessage, .longest_share = 1, .max_work = 1'000'000'000};
+    return search_chunk(question, [&](std::int64_t chunk_bytes, const SimLimits& limits) {
+      const double pieces =
+          chunk_bytes == 0 ? 1 : static_cast<double>(kMessage) / static_cast<double>(chunk_bytes);
+      asked_.push_back(static_cast<int>(std::lround(pieces)));
+      RunReport report;
+      SimulatedPart& simulated = report.simulated.emplace();
+      simulated.work = std::lround(100 * pieces);
+      report.time_s = time_s(pieces);
+      report.message_bytes = kMessage;
+      simulated.end = report.time_s > limits.time_s ? SimEnd::too_slow : SimEnd::finished;
+      return report;
+    });
+  }
+  const std::vector<int>& asked() const { return asked_; }
+
+ private:
+  double a_s_, b_s_, c_s_;
+  std::vector<int> asked_;
+};
+
+/// 64 pieces take 100 + 64 + 64, and 128 as the curve through 16, 32 and 64 says 100 + 32 + 128:
+/// they need not be simulated to be known as slower.
+TEST(ChunkSearch, StopsWhereTheCurveTurns) {
+  Pipeline pipeline(100, 4096, 1);
+  const ChunkChoice best = pipeline.search();
+  EXPECT_EQ(best.chunk_bytes, kMessage / 64);
+  EXPECT_DOUBLE_EQ(best.time_s, 228);
+  EXPECT_EQ(pipeline.asked(), (std::vector{1, 2, 4, 8, 16, 32, 64}));
+}
+
+/// Pieces that cost nothing get better and better, but not by much.
+TEST(ChunkSearch, GoesOnAsLongAsItIsWorthwhile) {
+  Pipeline pipeline(100, 1000, 0);
+  const ChunkChoice best = pipeline.search();
+  EXPECT_EQ(best.chunk_bytes, kMessage / 2048);
+  EXPECT_EQ(pipeline.asked().back(), 2048);
+}
+
+/// Halves that are slower than the whole are no reason to stop, and few pieces no curve.
+TEST(ChunkSearch, LooksAtSixteenPiecesAtLeast) {
+  Pipeline pipeline(100, 10, 1);
+  const ChunkChoice best = pipeline.search();
+  EXPECT_EQ(best.chunk_bytes, kMessage / 4);
+  EXPECT_GE(pipeline.asked().back(), 8);
+}
+
+}  // namespace
+}  // namespace espalier
