@@ -42,14 +42,21 @@ class Pipeline {
   std::vector<int> asked_;
 };
 
-/// 64 pieces take 100 + 64 + 64, and 128 as the curve through 16, 32 and 64 says 100 + 32 + 128:
-/// they need not be simulated to be known as slower.
+/// 32 pieces take 10000 + 128 + 32, 64 take 10000 + 64 + 64, hardly less, and 128 as the curve
+/// through 16, 32 and 64 says 10000 + 32 + 128: they need not be simulated to be known as slower.
 TEST(ChunkSearch, StopsWhereTheCurveTurns) {
-  Pipeline pipeline(100, 4096, 1);
+  Pipeline pipeline(10000, 4096, 1);
   const ChunkChoice best = pipeline.search();
   EXPECT_EQ(best.chunk_bytes, kMessage / 64);
-  EXPECT_DOUBLE_EQ(best.time_s, 228);
+  EXPECT_DOUBLE_EQ(best.time_s, 10128);
   EXPECT_EQ(pipeline.asked(), (std::vector{1, 2, 4, 8, 16, 32, 64}));
+}
+
+/// What has become much shorter once more may do so again, whatever a curve says.
+TEST(ChunkSearch, TrustsNoCurveThatIsSteep) {
+  Pipeline pipeline(100, 4096, 1);
+  EXPECT_EQ(pipeline.search().chunk_bytes, kMessage / 64);
+  EXPECT_EQ(pipeline.asked().back(), 128);
 }
 
 /// Pieces that cost nothing get better and better, but not by much.
