@@ -17,6 +17,7 @@
 #include "formats/measured_tables.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
+#include "scenarios/turns.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -111,12 +112,14 @@ class LogComparison {
     CompareTable shown(console_, question.topology, head_of(study_, queries),
                        who_measured(log, table));
     Progress progress(console_, queries.size());
+    Turns turns(queries.size());
     Outcome predicted;
     const Comparisons found = compare_table(
         queries,
         [&](const Query& query) {
           progress.step("simulated " + progress_label(query));
-          return predicted = study_.ask(query);
+          predicted = turns.take([&] { return study_.ask(query); }, Outcome{.query = query});
+          return predicted;
         },
         [&](const Query& query) { return measured_outcome(predicted, times.at(query.size_bytes)); },
         [&](const Outcome& measured, const Comparison* row) {
@@ -154,7 +157,9 @@ struct LogChoice {
 void compare_tables(LogComparison& comparison, const Console& console, const MeasuredTables& log,
                     const Sweep& sweep, const LogChoice& choice) {
   const Topology machine = open_machine(sweep.question.topology);
+  std::size_t left = log.tables.size();
   for (const MeasuredTable& table : log.tables) {
+    const TimeLimit of_table = TimeLimit::share_of_rest(left--);
     const Collective asked = sweep.question.collective;
     if (table.collective && *table.collective != asked) {
       say(console, fmt::format("note: {}:{}: a table of {} is left out: --collective chooses",
@@ -179,6 +184,7 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
       if (choice.only_in_place && !in_place) continue;
       const MeasuredTimes times = times_of(console, table, in_place, choice.only_sizes);
       if (times.empty()) continue;
+      const TimeLimit of_half = TimeLimit::share_of_rest(in_place ? 1 : 2);
       question.in_place = in_place;
       const Comparisons half = comparison.compare(log, table, question, times);
       rows.insert(rows.end(), half.rows.begin(), half.rows.end());
@@ -196,6 +202,7 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   const Sweep sweep =
       read_sweep(arguments, log ? asked_by(arguments, *log) : std::optional<Contract>());
   const std::string json = arguments.output("--json");
+  const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   const bool print = json != "-";

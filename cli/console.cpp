@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
+#include "core/activity.h"
 #include "core/file.h"
 
 namespace espalier {
@@ -17,6 +19,8 @@ namespace {
 
 constexpr int kProgressBarColumns = 24;
 constexpr auto kQuietTime = std::chrono::milliseconds(300);
+/// Of a step, before it is said what a search does in it: at the second redrawing.
+constexpr auto kPatience = std::chrono::milliseconds(1500);
 constexpr auto kRedrawPeriod = std::chrono::seconds(1);
 /// Columns of a progress line besides its label: the bar, two counts, the seconds.
 constexpr int kProgressColumns = kProgressBarColumns + 28;
@@ -119,11 +123,18 @@ void Progress::draw() {
   const auto filled = static_cast<std::size_t>(kProgressBarColumns) *
                       (std::max<std::size_t>(started_, 1) - 1) / std::max<std::size_t>(total_, 1);
   const auto step_s = std::chrono::round<std::chrono::seconds>(now - step_begin_).count();
-  console_.err << "\r\033[K"
-               << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "",
-                              kProgressBarColumns - filled, started_, total_, label_,
-                              step_s > 0 ? fmt::format(" ({} s)", step_s) : "")
-               << std::flush;
+  const std::string time = step_s > 0 ? fmt::format(" ({} s)", step_s) : "";
+  console_.err << "\r\033[K";
+  if (const auto search = now - step_begin_ < kPatience ? std::nullopt : Activity::describe()) {
+    // There is no room for both the bar and what is being done.
+    const auto room = static_cast<std::size_t>(console_.width) - time.size() - 1;
+    const std::string text = fmt::format("{}/{} {}: {}", started_, total_, label_, *search);
+    console_.err << text.substr(0, room) << time;
+  } else {
+    console_.err << fmt::format("[{:#<{}}{:.<{}}] {}/{} {}{}", "", filled, "",
+                                kProgressBarColumns - filled, started_, total_, label_, time);
+  }
+  console_.err << std::flush;
   drawn_ = true;
 }
 

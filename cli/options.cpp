@@ -89,6 +89,9 @@ const std::vector<OptionSpec>& all_options() {
       {"--no-check", "", WordKind::flag, false, "do not check the results"},
       {"--timeout", "SECONDS", WordKind::free, false,
        "report a run as stuck after this time without progress"},
+      {"--budget", "SECONDS", WordKind::free, false,
+       "stop every search after this time, with the best found so far; 0 takes what is found "
+       "first; of run: for each question"},
       {"--jobs", "N", WordKind::free, false, "number of worker processes; 0: one per processor"},
       {"--resume", "FILE", WordKind::file, false,
        "append answers to FILE as they are found, and reuse those it already has"},

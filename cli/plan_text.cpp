@@ -151,7 +151,20 @@ void print_rates(const Console& console, const Planned& planned) {
     console.out << fmt::format("# Peers: no GPU maps the memory of more GPUs than its limit; {}\n",
                                loss);
   }
-  if (!forest.note.empty()) console.out << wrap("Note: " + forest.note, console.width, "# ");
+  const bool ran_out = planned.budget && planned.budget->ran_out;
+  if (!forest.note.empty() && !ran_out) {
+    console.out << wrap("Note: " + forest.note, console.width, "# ");
+  }
+  if (ran_out) {
+    const std::string what = forest.exact_algbw == bound.exact
+                                 ? "the plan is the best there is all the same"
+                                 : fmt::format(
+                                       "{:.1f}% of the bound; more time may find a better "
+                                       "plan or a lower bound",
+                                       100 * planned.fraction);
+    console.out << wrap(fmt::format("Time ran out after {:g} s: {}", planned.budget->seconds, what),
+                        console.width, "# ");
+  }
   console.out << "#\n";
 }
 

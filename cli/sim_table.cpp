@@ -16,6 +16,7 @@
 #include "core/words.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
+#include "scenarios/turns.h"
 
 namespace espalier {
 
@@ -245,17 +246,20 @@ void SimTable::finish(const Answers& answers) {
   console_.out << std::flush;
 }
 
-Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                       bool print) {
-  study.machine(queries.front());  // a machine that can't be asked about has no table
+Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& asked,
+                       bool print, LateQuestions late) {
+  study.machine(asked.front());  // a machine that can't be asked about has no table
+  const std::vector<Query> queries = cheap_first(study, asked);
   const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, head);
   Progress progress(console, queries.size());
+  Turns turns(queries.size());
   const auto ask = [&](const Query& query) {
     progress.step(progress_label(query));
-    return study.ask(query);
+    const auto answer = [&] { return study.ask(query); };
+    return late == LateQuestions::asked ? answer() : turns.take(answer, Outcome{.query = query});
   };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();

@@ -50,10 +50,13 @@ class SimTable {
   bool has_open_ = false;  ///< rows are marked that cannot be told from the fastest
 };
 
+/// Whether questions are asked for which no time is left (see Turns).
+enum class LateQuestions : std::uint8_t { skipped, asked };
+
 /// Asks the questions of one table with a progress bar and, when `print`, prints it. Throws what
 /// `Study::machine` and `Study::ask` throw.
 Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                       bool print);
+                       bool print, LateQuestions late = LateQuestions::skipped);
 
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "cli/programs.h"
 #include "cli/table_notes.h"
@@ -90,7 +91,8 @@ void read_execution(Arguments& arguments, RunOptions& run) {
 /// Whether it is an error that an algorithm does not apply: it was named, or nothing ran at all.
 template <class AnyAnswers>
 bool is_error(const Skipped& one, const AnyAnswers& answers, bool all_algorithms) {
-  return !one.is_refused && !one.is_half && (!all_algorithms || answers.outcomes.empty());
+  return !one.is_refused && !one.is_half && !one.budget &&
+         (!all_algorithms || answers.outcomes.empty());
 }
 
 template <class AnyAnswers>
@@ -163,6 +165,12 @@ void read_simulation(Arguments& arguments, Query& question) {
   if (takes(verb, "--engine")) {
     question.run.engine = arguments.choice_among("--engine", all_sim_engines());
   }
+}
+
+double read_budget_s(Arguments& arguments) {
+  constexpr double kMaxBudget_s = 1e9;
+  return arguments.given("--budget") ? arguments.number("--budget", 0, kMaxBudget_s)
+                                     : std::numeric_limits<double>::infinity();
 }
 
 AlgorithmWords read_algorithms(Arguments& arguments, Collective collective,

@@ -35,6 +35,9 @@ int read_nccl_version(Arguments& arguments);
 /// problems. What a benchmark would launch is compared with NCCL, unless --no-nccl is given.
 void read_simulation(Arguments& arguments, Query& question);
 
+/// What --budget grants searches, in seconds; infinity where it is not given.
+double read_budget_s(Arguments& arguments);
+
 /// The algorithms that --algorithm names, each once. A word that does not serve the collective is
 /// noted as a problem.
 struct AlgorithmWords {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "algorithms/algorithm.h"
 #include "cli/text.h"
@@ -72,6 +73,28 @@ void print_chunk_notes(const Console& console, const std::vector<Outcome>& outco
   }
 }
 
+/// Whose searches were cut short, by how many answers of each.
+template <class Answer, class Name>
+void print_time_note(const Console& console, const std::vector<Answer>& outcomes,
+                     const Name& name) {
+  std::map<std::string, std::size_t> late;
+  std::optional<GrantedTime> budget;
+  for (const Answer& outcome : outcomes) {
+    if (!outcome.budget || !outcome.budget->ran_out) continue;
+    ++late[name(outcome)];
+    budget = outcome.budget;
+  }
+  if (!budget) return;
+  std::vector<std::string> names;
+  for (const auto& [algorithm, answers] : late) {
+    names.push_back(answers == 1 ? algorithm : fmt::format("{} ({} answers)", algorithm, answers));
+  }
+  console.out << wrap(fmt::format("Time ran out (--budget {:g}) for {}: more time may find better "
+                                  "answers",
+                                  budget->seconds, join(names, ", ")),
+                      console.width, "# ");
+}
+
 }  // namespace
 
 void print_table_notes(const Console& console, const std::vector<Outcome>& outcomes,
@@ -80,6 +103,7 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
   if (!parameters.empty()) console.out << "# Parameters chosen for each message:\n";
   for (const std::string& line : parameters) console.out << wrap(line, console.width, "#   ");
   print_chunk_notes(console, outcomes);
+  print_time_note(console, outcomes, [](const Outcome& one) { return one.query.algorithm; });
   for (const std::string& line : program_notes(outcomes)) {
     console.out << wrap(line, console.width, "# ");
   }
@@ -93,6 +117,8 @@ void print_table_notes(const Console& console, const std::vector<TrainingOutcome
     }
   }
   for (const std::string& line : lines) console.out << wrap(line, console.width, "# ");
+  print_time_note(console, outcomes,
+                  [](const TrainingOutcome& one) { return one.query.exchange.algorithm; });
 }
 
 void print_profile_notes(const Console& console, const std::vector<Outcome>& outcomes,
@@ -137,7 +163,8 @@ std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {
   for (const Skipped& one : skipped) {
     if (one.is_refused) continue;
-    console.out << wrap(fmt::format("Not here: {}: {}", one.algorithm, one.reason), console.width,
+    const char* const what = one.budget ? "Not asked" : "Not here";
+    console.out << wrap(fmt::format("{}: {}: {}", what, one.algorithm, one.reason), console.width,
                         "# ");
   }
 }

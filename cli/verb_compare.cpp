@@ -68,6 +68,12 @@ int run_compare(Arguments& arguments, const Console& console) {
     arguments.problem_of("--output", "nothing is probed if --topology names a machine");
   }
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
+  if (arguments.given("--budget")) {
+    arguments.problem_of("--budget",
+                         "what is run has to be what was simulated, and searches that are cut "
+                         "short need not end alike",
+                         "with --measured nothing is run");
+  }
   arguments.finish();
   say_version(console, sweep.question.library_version);
 
@@ -162,6 +168,7 @@ const Verb& compare_verb() {
        {"--warmup", "1"},
        {"--no-check"},
        {"--timeout", "60"},
+       {"--budget"},
        {"--output"},
        {"--json"},
        {"--trace"}},

@@ -8,6 +8,7 @@
 #include "cli/plan_text.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
+#include "core/time_limit.h"
 #include "core/words.h"
 #include "ir/text.h"
 #include "report/objects.h"
@@ -94,6 +95,7 @@ int run_plan(Arguments& arguments, const Console& console) {
   PlanView view;
   view.trees = static_cast<int>(arguments.integer("--show-trees", 0, 1'000'000));
   view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
+  const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
@@ -101,11 +103,15 @@ int run_plan(Arguments& arguments, const Console& console) {
   Json json = Json::array();
   DiagnosticList impossible;
   std::size_t planned = 0;
-  for (const std::string& algorithm : planners) {
+  Progress progress(console, planners.size());
+  for (std::size_t i = 0; i < planners.size(); ++i) {
     Query query = sweep.question;
-    query.algorithm = algorithm;
+    query.algorithm = planners[i];
+    progress.step(query.algorithm);
     try {
+      const TimeLimit share = TimeLimit::share_of_rest(planners.size() - i);
       const Planned plan = plan_query(study, query);
+      progress.erase();
       if (outputs.leave_text()) {
         if (planned > 0) console.out << '\n';
         print_plan(console, plan, view);
@@ -153,6 +159,7 @@ const Verb& plan_verb() {
        {"--export"},
        {"--to"},
        {"--instances", "auto"},
+       {"--budget"},
        {"--json"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",

@@ -10,6 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/process.h"
 #include "cli/scenario_console.h"
+#include "cli/sweep.h"
 #include "cli/verb.h"
 #include "core/file.h"
 #include "core/words.h"
@@ -148,6 +149,7 @@ int run_run(Arguments& arguments, const Console& console) {
   ScenarioOptions options;
   SweepOptions& sweep = options.sweep;
   sweep.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
+  sweep.budget_s = read_budget_s(arguments);
   sweep.journal = read_journal_name(arguments);
   sweep.merged = arguments.words("--merge");
   const std::optional<Shard> shard = read_shard(arguments, sweep.journal);
@@ -203,6 +205,7 @@ const Verb& run_verb() {
       {"SCENARIO...", "files, folders or names from `espalier list scenarios`", WordKind::scenario,
        1, 1'000'000},
       {{"--jobs", "0"},
+       {"--budget"},
        {"--resume"},
        {"--shard"},
        {"--merge"},

@@ -48,6 +48,7 @@ int run_sim(Arguments& arguments, const Console& console) {
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
   const ExportTarget target = read_export(arguments);
   const bool explains = arguments.flag("--explain");
+  const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
@@ -112,6 +113,7 @@ const Verb& sim_verb() {
        {"--links", "all"},
        {"--engine", "auto"},
        {"--in-place"},
+       {"--budget"},
        {"--json"},
        {"--nccl-tests"},
        {"--trace"},

@@ -13,6 +13,7 @@
 #include "report/trace.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
+#include "scenarios/turns.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -116,9 +117,11 @@ TrainingAnswers train_all(const Console& console, Study& study, Simulator& simul
   std::optional<TrainingTable> table;
   if (print) table.emplace(console, sweep);
   Progress progress(console, sweep.queries().size());
+  Turns turns(sweep.queries().size());
   const auto ask = [&](const TrainingQuery& query) {
     progress.step(progress_label(query));
-    return train(study, simulator, query);
+    return turns.take([&] { return train(study, simulator, query); },
+                      TrainingOutcome{.query = query});
   };
   TrainingAnswers answers = train_table(sweep, ask, [&](const TrainingOutcome& outcome) {
     progress.erase();
@@ -134,6 +137,7 @@ int run_train(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
   const std::string save = arguments.output("--save");
+  const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
@@ -180,8 +184,9 @@ const Verb& train_verb() {
        {"--dtype", "float"}, {"--no-overlap"},
        {"--chunk", "auto"},  {"--profile", "kernel"},
        {"--links", "all"},   {"--engine", "auto"},
-       {"--json"},           {"--trace"},
-       {"--save"},           {"--show-buckets"}},
+       {"--budget"},         {"--json"},
+       {"--trace"},          {"--save"},
+       {"--show-buckets"}},
       {{"train --model resnet50 --topology dgx1-v100 --gpu-counts 1,2,4,8",
         "how ResNet-50 scales on a DGX-1"},
        {"train --model vgg16 --topology dgx1-p100 --fusion 0,1MiB..256MiB --show-buckets",

@@ -41,9 +41,13 @@ std::vector<std::string> read_candidates(Arguments& arguments, const Sweep& swee
   return candidates;
 }
 
+/// Of the time; the rest is for what is shown of the choices.
+constexpr double kTimeToCompare = 2.0 / 3;
+
 Tuning tune_with_progress(const Console& console, Study& study, const Sweep& sweep,
                           const std::vector<std::string>& candidates) {
   Progress progress(console, candidates.size() + sweep.sizes.size());
+  const TimeLimit limit(kTimeToCompare * time_left_s());
   return tune(study, sweep.question, sweep.sizes, candidates,
               [&](const std::string& what) { progress.step(what); });
 }
@@ -74,6 +78,11 @@ void print_front(const Console& console, const Tuning& tuning) {
                  fit_number(point.algbw_gbps, 6), point.on_front ? "*" : ""});
   }
   console.out << columns.render("#   ");
+  if (!tuning.unasked.empty()) {
+    console.out << wrap(
+        fmt::format("Not asked, as there was no time left: {}", join(tuning.unasked, ", ")),
+        console.width, "# ");
+  }
   for (const auto& [algorithm, reason] : tuning.skipped) {
     console.out << wrap(fmt::format("Not possible here: {}: {}", algorithm, reason), console.width,
                         "# ");
@@ -164,6 +173,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const TunerFormat format = read_tuner_format(arguments);
   const ExportTarget folder = read_folder(arguments);
+  const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
@@ -177,7 +187,8 @@ int run_tune(Arguments& arguments, const Console& console) {
   if (candidates.empty()) return conclude(answers, false);
   const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
   const bool print = output != "-" && json != "-";
-  answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print));
+  answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print,
+                             LateQuestions::asked));
   if (print) {
     print_kept(console, answers.outcomes);
     print_front(console, tuning);
@@ -223,6 +234,7 @@ const Verb& tune_verb() {
        {"--no-nccl"},
        {"--links", "all"},
        {"--in-place"},
+       {"--budget"},
        {"--output"},
        {"--format", "yaml"},
        {"--export"},

@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "core/time_limit.h"
 #include "core/words.h"
 #include "planner/bounds/bound_judge.h"
 #include "planner/bounds/price_proof.h"
@@ -116,19 +117,20 @@ CutGraph::Cut turned(CutGraph::Cut cut) {
   return cut;
 }
 
-/// Least cuts by maximum flows. False for the collectives whose cuts no flow finds.
+/// Least cuts by maximum flows, as many as there is time for. False for the collectives whose cuts
+/// no flow finds.
 bool judge_by_flows(const CutGraph& graph, Collective collective, int root, BoundJudge& judge) {
   const int n = graph.ranks();
   const int other = root == 0 ? 1 : 0;
   switch (collective) {
     case Collective::broadcast:
     case Collective::allreduce:
-      for (int rank = 0; rank < n; ++rank) {
+      for (int rank = 0; rank < n && !is_time_up(); ++rank) {
         if (rank != root) show(graph.between(root, rank), judge);
       }
       return true;
     case Collective::reduce:
-      for (int rank = 0; rank < n; ++rank) {
+      for (int rank = 0; rank < n && !is_time_up(); ++rank) {
         if (rank != root) show(graph.between(rank, root), judge);
       }
       return true;
@@ -141,10 +143,12 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
     case Collective::allgather:
     case Collective::reducescatter: {
       CutGraph::Cut best = alone(graph, 0);
-      for (int rank = 0; rank < n; ++rank) best = least_per_rank(graph, rank, std::move(best));
+      for (int rank = 0; rank < n && !is_time_up(); ++rank) {
+        best = least_per_rank(graph, rank, std::move(best));
+      }
       show(collective == Collective::allgather ? best : turned(best), judge);
       // Whatever the set, all blocks cross: its own out of it, the others into it.
-      for (int rank = 1; graph.has_media() && rank < n; ++rank) {
+      for (int rank = 1; graph.has_media() && rank < n && !is_time_up(); ++rank) {
         const CutGraph::Cut cut = graph.around_between(0, rank);
         judge.two_way_cut(cut.inside, cut.capacity);
       }
@@ -255,12 +259,16 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
   if (n <= 1) return judge.bound();
   if (graph.direct() && graph.sites() <= SubsetCapacities::kMaxSites) {
     judge_subsets(graph, collective, root, partitions, judge);
-    if (priced) judge_by_demands(collective, root, router, placement, graph, judge);
+    if (priced && !is_time_up()) {
+      judge_by_demands(collective, root, router, placement, graph, judge);
+    }
     return judge.bound();
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMaxPricedRanks && !in_switches) judge_by_prices(router, placement, graph, judge);
+    if (n <= kMaxPricedRanks && !in_switches && !is_time_up()) {
+      judge_by_prices(router, placement, graph, judge);
+    }
     return judge.bound();
   }
   const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);
@@ -268,7 +276,9 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
     const RankSet inside = members(set, n);
     judge.cut(inside, graph.out_of(inside));
   }
-  if (priced) judge_by_demands(collective, root, router, placement, graph, judge);
+  if (priced && !is_time_up()) {
+    judge_by_demands(collective, root, router, placement, graph, judge);
+  }
   return judge.bound();
 }
 

@@ -11,6 +11,7 @@
 #include "planner/packing/spanning_tree.h"
 #include "planner/packing/spanning_trees.h"
 #include "planner/packing/whole_weights.h"
+#include "planner/trees/chains.h"
 #include "planner/trees/equal_trees.h"
 #include "planner/trees/single_tree.h"
 
@@ -30,32 +31,23 @@ WholeWeights choose_weights(const PackingProblem& problem, const TreePacking& pa
   return whole_weights(problem, portions);
 }
 
-/// The tree hung up at its centre.
-PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
-                           std::int64_t weight) {
-  PlannedTree result;
-  result.root = centre_of(tree).rank;
-  result.weight = weight;
-  std::vector<bool> placed(tree.size(), false);
-  std::vector<int> order{result.root};
-  for (std::size_t next = 0; next < order.size(); ++next) {
-    const int parent = order[next];
-    for (std::size_t i = 0; i < tree.size(); ++i) {
-      const PackedEdge& edge = tree[i];
-      if (placed[i] || (edge.from != parent && edge.to != parent)) continue;
-      placed[i] = true;
-      TreeEdge hung{parent, edge.from == parent ? edge.to : edge.from, nodes_passed(problem, edge)};
-      if (edge.from != parent) std::reverse(hung.path.begin(), hung.path.end());
-      order.push_back(hung.child);
-      result.edges.push_back(std::move(hung));
-    }
-  }
-  return result;
+/// The packing, or chains where its search ended early and these are better.
+TreePacking or_chains(const PackingProblem& problem, const Topology& topology,
+                      TreePacking packing) {
+  if (packing.is_complete) return packing;
+  std::vector<SpanningTree> chains = staggered_chains(problem, topology);
+  if (chains.empty()) return packing;
+  TreePacking even = evenly(problem, std::move(chains));
+  if (even.rate <= packing.rate) return packing;
+  even.prices = std::move(packing.prices);
+  even.limit = packing.limit;
+  even.is_complete = false;
+  return even;
 }
 
-TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
+TreePacking choose_trees(const PackingProblem& problem, const Topology& topology, TreeCount trees) {
   if (trees == TreeCount::one) return good_single_tree(problem);
-  TreePacking packing = pack_spanning_trees(problem);
+  TreePacking packing = or_chains(problem, topology, pack_spanning_trees(problem));
   auto equal = equal_trees(problem, packing, kMaxEqualTrees);
   return equal ? std::move(*equal) : packing;
 }
@@ -63,13 +55,14 @@ TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
 /// \pre the ranks are connected
 Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router& router,
                     const Placement& placement) {
-  const TreePacking packing = choose_trees(problem, trees);
+  const TreePacking packing = choose_trees(problem, router.topology(), trees);
   const WholeWeights whole = choose_weights(problem, packing);
   Forest forest;
   forest.collective = Collective::allreduce;
   for (std::size_t i = 0; i < whole.weights.size(); ++i) {
     if (whole.weights[i] == 0) continue;
-    forest.trees.push_back(hung_at_centre(problem, packing.trees[i], whole.weights[i]));
+    forest.trees.push_back(
+        hung_at(problem, packing.trees[i], centre_of(packing.trees[i]).rank, whole.weights[i]));
   }
   const Rational rate = whole.rate * problem.lower_unit;
   forest.units = whole.units;

@@ -8,17 +8,21 @@
 #include <optional>
 #include <utility>
 
+#include "core/activity.h"
 #include "core/check.h"
 #include "core/error.h"
+#include "core/time_limit.h"
 #include "planner/graph/capacity_graph.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/demand_forest.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
 #include "planner/trees/branchings.h"
+#include "planner/trees/chains.h"
 #include "planner/trees/edge_splitting.h"
 #include "planner/trees/lower_trees.h"
 #include "planner/trees/relay_roles.h"
+#include "planner/trees/single_tree.h"
 #include "planner/trees/tree_rate.h"
 
 namespace espalier {
@@ -220,6 +224,39 @@ Forest pack_divided(Collective collective, int root, const Router& router,
   return forest;
 }
 
+/// For when there is no time to find out which trees are best: chains, hung up at the roots; a tree
+/// where there are none.
+Forest pack_chains(Collective collective, int root, const Router& router,
+                   const Placement& placement) {
+  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  require_connected(problem, router, placement);
+  std::vector<SpanningTree> trees = staggered_chains(problem, router.topology());
+  if (trees.empty()) trees = good_single_tree(problem).trees;
+  Forest forest;
+  forest.collective = collective;
+  const bool rooted = info(collective).rooted;
+  // All of them from a single root, or one from every root.
+  const std::size_t count = rooted ? trees.size() : static_cast<std::size_t>(problem.ranks);
+  forest.units = static_cast<std::int64_t>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int at = rooted ? root : static_cast<int>(i);
+    forest.trees.push_back(hung_at(problem, trees[i % trees.size()], at, /*weight=*/1));
+  }
+  set_to_fullest_link(forest, router, placement);
+  forest.note = note_on_ended_search(Rational(forest.algbw_gbps), 0);
+  return forest;
+}
+
+Forest pack_in_time(Collective collective, int root, const Router& router,
+                    const Placement& placement, const PackingOptions& options) {
+  const Activity activity("packing trees");
+  try {
+    return pack_divided(collective, root, router, placement, options);
+  } catch (const OutOfTime&) {
+    return pack_chains(collective, root, router, placement);
+  }
+}
+
 bool has_shared_directions(const Router& router) {
   return std::ranges::any_of(router.topology().links, [&](const Link& link) {
     return link.duplex != Duplex::full && router.hop(link.a, link.b).has_value();
@@ -234,11 +271,11 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   const int n = static_cast<int>(placement.ranks.size());
   CHECK(root >= 0 && root < n);
   if (n == 1) return nothing_to_send(collective);
-  Forest forest = pack_divided(collective, root, router, placement, options);
+  Forest forest = pack_in_time(collective, root, router, placement, options);
   if (n > kMaxPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
     return forest;
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
-  if (has_shared_directions(router)) {
+  if (has_shared_directions(router) && !is_time_up()) {
     Forest priced = plan_demands(collective, root, problem, router, placement);
     if (priced.algbw_gbps > forest.algbw_gbps * (1 + kWorthPrices)) forest = std::move(priced);
   }

@@ -27,6 +27,9 @@ struct PackingOptions {
 /// The placement's relays take part where that helps: not always as well as they might, see
 /// relay_roles.h.
 ///
+/// Where the time is up (see TimeLimit) before it is known which trees there are: chains from host
+/// to host, hung up at the roots.
+///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.
 /// \pre `collective` is one of the four; `root` is a rank.
 Forest pack_arborescences(Collective collective, int root, const Router& router,

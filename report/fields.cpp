@@ -51,6 +51,11 @@ Json nccl_json(const Outcome& one) {
           {"speedup", speedup ? rounded(*speedup) : Json()}};
 }
 
+template <class Answer>
+Json budget_or_none(const Answer& one) {
+  return one.budget ? budget_json(*one.budget) : left_out();
+}
+
 /// What was asked.
 std::vector<ReportField<Outcome>> question_fields() {
   using Of = const Outcome&;
@@ -95,6 +100,7 @@ std::vector<ReportField<Outcome>> answer_fields() {
       {"chunk_bytes", [](Of one) { return Json(one.chunk_bytes); }},
       {"chunk_note", [](Of one) { return if_not_empty(one.chunk_note); }},
       {"program_note", [](Of one) { return if_not_empty(one.program_note); }},
+      {"budget", budget_or_none<Outcome>},
       {"backend", [](Of one) { return Json(one.backend); }},
       {"engine",
        [](Of one) { return one.report.simulated ? Json(one.report.simulated->engine) : Json(); }},
@@ -208,6 +214,7 @@ const std::vector<ReportField<TrainingOutcome>>& training_fields() {
       {"samples_per_s", [](Of one) { return rounded(one.samples_per_s()); }},
       {"efficiency", [](Of one) { return rounded(one.efficiency()); }},
       {"notes", [](Of one) { return if_any(!one.notes.empty(), one.notes); }},
+      {"budget", budget_or_none<TrainingOutcome>},
       {"transfers", [](Of one) { return Json(one.report.transfers); }},
       {"verified", [](Of) { return Json(true); }},  // otherwise it is refused
       {"order_consistent", [](Of one) { return Json(one.order_consistent); }},
@@ -237,6 +244,7 @@ const std::vector<ReportField<Skipped>>& skipped_fields() {
       {"refused", [](Of one) { return Json(one.is_refused); }},
       {"reason", [](Of one) { return Json(one.reason); }},
       {"instead", [](Of one) { return if_not_empty(one.instead); }},
+      {"budget", budget_or_none<Skipped>},
       {"skipped", [](Of one) { return Json(one.reason); }, false},
   };
   return fields;

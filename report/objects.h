@@ -28,6 +28,9 @@ Json verification_json(const std::string& program, const Verification& verificat
 /// Of a report or plan: the bound and the fraction of it that was reached.
 Json bound_json(const Bound& bound, double fraction);
 
+/// The time that was granted to searches, and whether it ran out.
+Json budget_json(const GrantedTime& budget);
+
 /// The numbers of the GPUs that are ranks, in their order.
 Json gpu_numbers(const Query& query, int ranks);
 

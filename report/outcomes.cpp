@@ -96,6 +96,10 @@ Json bound_json(const Bound& bound, double fraction) {
           {"certificate", bound.certificate}};
 }
 
+Json budget_json(const GrantedTime& budget) {
+  return {{"seconds", rounded(budget.seconds)}, {"ran_out", budget.ran_out}};
+}
+
 Json report_json(const Outcome& outcome) {
   const RunReport& report = outcome.report;
   const SimulatedPart simulated = report.simulated.value_or(SimulatedPart{});
@@ -167,10 +171,15 @@ std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcom
   for (const Outcome& outcome : outcomes) {
     if (keeps_library(outcome)) keep_nccl.push_back(outcome.report.message_bytes);
   }
-  return dump(Json{{"schema", "espalier.tune/1"},
-                   {"front", std::move(front)},
-                   {"keep_nccl", std::move(keep_nccl)},
-                   {"reports", reports_array(outcomes)}});
+  Json json = {{"schema", "espalier.tune/1"},
+               {"front", std::move(front)},
+               {"keep_nccl", std::move(keep_nccl)},
+               {"reports", reports_array(outcomes)}};
+  if (tuning.budget) {
+    json["budget"] = budget_json(*tuning.budget);
+    json["not_asked"] = tuning.unasked;
+  }
+  return dump(json);
 }
 
 }  // namespace espalier

@@ -90,6 +90,7 @@ Json plan_json(const Planned& planned) {
   json["without_peer_limits_gbps"] =
       forest.unlimited_gbps > 0 ? Json(rounded(forest.unlimited_gbps)) : Json();
   if (!forest.note.empty()) json["note"] = forest.note;
+  if (planned.budget) json["budget"] = budget_json(*planned.budget);
   json["bound"] = bound_json(planned.bound, planned.fraction);
   json["bound"]["links"] = to_string(planned.bound_links);
   if (planned.bound_in_switches) {

@@ -29,6 +29,7 @@ template <class Answer>
 Skipped skipped_of(const Query& query, const Answer& outcome) {
   Skipped one = skipped_of(query);
   one.ranks = outcome.ranks;
+  one.budget = outcome.budget;
   one.is_refused = !outcome.skipped;
   if (!one.is_refused) {
     one.reason = *outcome.skipped;

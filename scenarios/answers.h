@@ -27,6 +27,7 @@ struct Skipped {
   std::string reason;
   std::string instead;  ///< what is possible, where that is known
   AskedBy asked_by;
+  std::optional<GrantedTime> budget = {};  ///< no time was left to ask it
   bool operator==(const Skipped&) const = default;
 };
 

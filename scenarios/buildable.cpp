@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "algorithms/program_file.h"
+#include "core/activity.h"
 #include "core/error.h"
+#include "core/time_limit.h"
 #include "core/words.h"
 #include "run/routes.h"
 #include "run/switches.h"
@@ -168,6 +170,13 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);
   return built;
+}
+
+Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request) {
+  constexpr double kTimeToPlan = 2.0 / 3;
+  const Activity activity("planning");
+  const TimeLimit limit(kTimeToPlan * time_left_s());
+  return plan(choice, request);
 }
 
 std::vector<std::string> possible_algorithms(const Machine& machine, const Query& query) {

@@ -53,6 +53,10 @@ struct Built {
   /// looked at then.
   std::optional<Verification> verification;
 };
+/// What the algorithm plans, in two thirds of the time that is left (see TimeLimit): what is made
+/// of a plan needs some, too. \pre as espalier::plan
+Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request);
+
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,

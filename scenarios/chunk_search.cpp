@@ -6,7 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
+
+#include "core/activity.h"
+#include "core/time_limit.h"
 
 namespace espalier {
 
@@ -45,6 +50,29 @@ double next_time_s(double first_s, double second_s, double third_s) {
   return third_s - filling_s / 2 + per_piece_s;
 }
 
+/// How fast this computer simulates, by the clock of the time limit.
+class Pace {
+ public:
+  /// A simulation begins.
+  void begin() { left_before_s_ = time_left_s(); }
+  /// It has ended, after so much work.
+  void end(std::int64_t work) {
+    const double took_s = left_before_s_ - time_left_s();
+    if (took_s > 0 && work > 0) work_per_s_ = static_cast<double>(work) / took_s;
+  }
+  /// Work that can be done in the time that is left: any, where there is no limit or nothing has
+  /// been learnt.
+  std::int64_t work_left() const {
+    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    const double work = time_left_s() * work_per_s_;
+    return work < static_cast<double>(kAny) ? static_cast<std::int64_t>(work) : kAny;
+  }
+
+ private:
+  double left_before_s_ = 0;
+  double work_per_s_ = std::numeric_limits<double>::infinity();
+};
+
 /// Whether the curve is flat by now, and goes up from here. \pre the last time is the best
 bool has_turned(const std::vector<double>& times_s) {
   const std::size_t known = times_s.size();
@@ -59,6 +87,10 @@ bool has_turned(const std::vector<double>& times_s) {
 
 std::string chunk_note_too_costly(std::int64_t piece_bytes) {
   return fmt::format("chunks of {} bytes or less were not tried, to save time", piece_bytes);
+}
+
+std::string chunk_note_no_time(std::int64_t piece_bytes) {
+  return fmt::format("chunks of {} bytes or less were not tried: the time ran out", piece_bytes);
 }
 
 std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked) {
@@ -79,7 +111,11 @@ std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
 
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {
   const double longest_bytes = static_cast<double>(question.message_bytes) * question.longest_share;
+  const Activity activity("simulating chunk sizes");
+  Pace pace;
+  pace.begin();
   const RunReport whole = simulate(0, {.time_s = question.at_most_s});
+  pace.end(whole.simulated->work);
   ChunkChoice best{0, {}, question.at_most_s, 0};
   if (whole.simulated->end == SimEnd::finished) {
     best = {0, {}, whole.time_s, whole.algbw_gbps()};
@@ -104,14 +140,20 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
     if (ended_all && pieces > kManyPieces && has_turned(times_s)) break;
     // Twice as many pieces are twice as many transfers.
+    const std::int64_t work_in_time = is_time_up() ? 0 : pace.work_left();
+    const std::int64_t work = std::min(work_left, work_in_time);
     std::optional<RunReport> cut;
-    if (2 * last_work <= work_left) {
-      cut = simulate(piece_bytes,
-                     {.time_s = std::min(best.time_s * (1 + kSameTime), question.at_most_s),
-                      .work = work_left});
+    if (2 * last_work <= work) {
+      pace.begin();
+      cut = simulate(
+          piece_bytes,
+          {.time_s = std::min(best.time_s * (1 + kSameTime), question.at_most_s), .work = work});
+      pace.end(cut->simulated->work);
     }
     if (!cut || cut->simulated->end == SimEnd::too_costly) {
-      best.note = chunk_note_too_costly(piece_bytes);
+      const bool is_late = work_in_time < work_left;
+      if (is_late) note_cut_short();
+      best.note = is_late ? chunk_note_no_time(piece_bytes) : chunk_note_too_costly(piece_bytes);
       break;
     }
     last_work = cut->simulated->work;

@@ -25,6 +25,7 @@ inline bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime)
 
 /// Why chunks of at most this many bytes were not tried.
 std::string chunk_note_too_costly(std::int64_t piece_bytes);
+std::string chunk_note_no_time(std::int64_t piece_bytes);
 /// Pieces are larger where a program would have more ops than this. Where a chunk size was asked
 /// for, fewer: some seconds to verify and simulate, or a few pieces for every op of the uncut one.
 std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked);
@@ -46,9 +47,9 @@ struct ChunkQuestion {
 
 /// The best of whole transfers, halves, quarters and so on. Ends when chunks
 /// get no better, or would not by the curve through the times so far, or too small, or when the
-/// work is spent. A simulation
-/// slower than the best one is abandoned, which does not change the result. The time is infinite
-/// where none takes at most `at_most_s`.
+/// work is spent, or when a simulation would take longer, as those so far did, than there is time
+/// (see TimeLimit). A simulation slower than the best one is abandoned, which does not change the
+/// result. The time is infinite where none takes at most `at_most_s`.
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate);
 
 }  // namespace espalier

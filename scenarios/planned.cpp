@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "core/activity.h"
 #include "scenarios/buildable.h"
 
 namespace espalier {
@@ -42,6 +44,7 @@ Program exact_program(AlgorithmChoice choice, const BuildRequest& request, const
 }  // namespace
 
 Planned plan_query(Study& study, const Query& query) {
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   Machine& machine = study.machine(query);
   const AlgorithmChoice choice = parse_algorithm(query.algorithm);
   const BuildRequest request = request_for(query, machine);
@@ -49,7 +52,7 @@ Planned plan_query(Study& study, const Query& query) {
   Planned planned;
   planned.query = query;
   planned.machine = &machine;
-  planned.forest = plan(choice, request);
+  planned.forest = plan_in_time(choice, request);
   planned.program = build(choice, request, planned.forest);
   if (const auto reason = not_routable(planned.program, machine)) {
     throw_impossible(query, machine, *reason);
@@ -59,6 +62,7 @@ Planned plan_query(Study& study, const Query& query) {
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
   Placement counted = machine.placement;
   if (!choice.algorithm->uses_relays) counted.relays.clear();
+  const Activity activity("proving the bound");
   // Plans are made of trees and paths between GPUs.
   planned.bound =
       bandwidth_bound(query.collective, query.root, router, counted, {.in_switches = false});
@@ -69,6 +73,9 @@ Planned plan_query(Study& study, const Query& query) {
   if (std::isfinite(planned.bound.algbw_gbps)) {
     planned.fraction = planned.forest.algbw_gbps / planned.bound.algbw_gbps;
   }
+  // What the search could not prove, the bound does.
+  if (planned.forest.exact_algbw == planned.bound.exact) planned.forest.note.clear();
+  planned.budget = own.granted();
   return planned;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/time_limit.h"
 #include "planner/link_loads.h"
 #include "scenarios/study.h"
 
@@ -20,8 +21,9 @@ struct Planned {
   Bound bound;  ///< of schedules in which only GPUs (and CPUs) add up and copy, as in plans
   /// Where switches can as well, and that allows more.
   std::optional<Bound> bound_in_switches = {};
-  double fraction = 1;  ///< rate / bound; 1 where nothing has to be sent
-  Program program;      ///< uncut
+  double fraction = 1;                     ///< rate / bound; 1 where nothing has to be sent
+  std::optional<GrantedTime> budget = {};  ///< of plan and bound, where their time was limited
+  Program program;                         ///< uncut
 
   int sites() const {
     return machine->ranks() + static_cast<int>(machine->placement.relays.size());

@@ -73,16 +73,20 @@ auto members(Is<RunReport> auto& report) {
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
          chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-         bound_relays, bound, time_bound, fraction, report, library_version, benchmark_s, error,
-         nccl, explanation, program] = outcome;
+         bound_relays, bound, time_bound, fraction, budget, report, library_version, benchmark_s,
+         error, nccl, explanation, program] = outcome;
   return std::tie(backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
                   chunk_note, program_note, verified, order_consistent, problems, bound_links,
-                  bound_helpers, bound_relays, bound, time_bound, fraction, report, library_version,
-                  benchmark_s, error, nccl);
+                  bound_helpers, bound_relays, bound, time_bound, fraction, budget, report,
+                  library_version, benchmark_s, error, nccl);
 }
 auto members(Is<ExpectedError> auto& error) {
   auto& [relative, from, is_estimate] = error;
   return std::tie(relative, from, is_estimate);
+}
+auto members(Is<GrantedTime> auto& budget) {
+  auto& [seconds, ran_out] = budget;
+  return std::tie(seconds, ran_out);
 }
 auto members(Is<Baseline> auto& baseline) {
   auto& [time_s, algorithm, version, relative_error] = baseline;
@@ -99,9 +103,9 @@ auto members(Is<BucketOutcome> auto& outcome) {
 // As of an Outcome; the iteration is a program.
 auto members(Is<TrainingOutcome> auto& outcome) {
   auto& [query, asked_by, skipped, instead, problems, ranks, order_consistent, compute_s,
-         communication_s, notes, report, iteration, buckets] = outcome;
+         communication_s, notes, report, iteration, buckets, budget] = outcome;
   return std::tie(skipped, instead, problems, ranks, order_consistent, compute_s, communication_s,
-                  notes, report, buckets);
+                  notes, report, buckets, budget);
 }
 
 // Questions, which are only written: they are parts of keys.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "core/words.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
@@ -43,7 +44,7 @@ std::string label_of(const std::variant<Query, TrainingQuery>& query) {
 
 ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator,
                              const SweepOptions& options)
-    : simulator_(simulator), study_(simulator, &simulator) {
+    : simulator_(simulator), study_(simulator, &simulator), budget_s_(options.budget_s) {
   for (const Scenario& scenario : scenarios) {
     for (const ScenarioBlock& block : scenario.blocks) {
       std::visit([&](const auto& study) { add(study); }, block.study);
@@ -153,7 +154,11 @@ void ScenarioSweep::read_journals(const std::vector<std::string>& merged) {
   }
   const auto visit = [&](const Json& key, const Json& record) {
     const auto known = by_key.find(one_line(key));
-    if (known != by_key.end()) answer(questions_[known->second], record);
+    if (known == by_key.end()) return;
+    Question& question = questions_[known->second];
+    answer(question, record);
+    // What that run was granted is no matter: it was enough.
+    std::visit([](auto& outcome) { outcome.budget.reset(); }, question.outcome);
   };
   if (journal_) damaged_ = journal_->read(visit);
   for (const std::string& path : merged) {
@@ -193,6 +198,7 @@ std::optional<std::size_t> ScenarioSweep::next_for(std::size_t worker) {
 /// Done by a worker.
 std::string ScenarioSweep::work(const Question& question) {
   const bool is_collective = std::holds_alternative<Query>(question.query);
+  const TimeLimit limit(budget_s_);
   try {
     if (is_collective) return one_line(record_of(study_.ask(std::get<Query>(question.query))));
     const auto& query = std::get<TrainingQuery>(question.query);
@@ -214,7 +220,10 @@ void ScenarioSweep::receive(std::size_t number, const std::string& record) {
   Question& question = questions_[number];
   const Json json = Json::parse(record);
   answer(question, json);
-  if (journal_ && !question.error) journal_->note(question.key, json);
+  const bool is_cut_short =
+      std::visit([](const auto& outcome) { return outcome.budget && outcome.budget->ran_out; },
+                 question.outcome);
+  if (journal_ && !question.error && !is_cut_short) journal_->note(question.key, json);
   received_.push_back(number);
 }
 

@@ -94,6 +94,7 @@ class ScenarioSweep {
 
   Backend& simulator_;
   Study study_;
+  const double budget_s_;
   std::vector<Question> questions_;  ///< in the order in which they are asked
   std::vector<Group> groups_;
   std::size_t first_open_ = 0;  ///< groups before this one have nothing left

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "algorithms/program_file.h"
+#include "core/activity.h"
+#include "core/time_limit.h"
 #include "core/words.h"
 #include "formats/machine.h"
 #include "run/blocks.h"
@@ -109,9 +112,11 @@ std::vector<std::string> Study::applicable(Collective collective) {
 Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   const Cache::ProgramKey key = cache_->program_key(query, machine);
   if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
+    if (known->second.is_cut_short) note_cut_short();
     return known->second;
   }
   cache_->forget_programs_if_large();
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   Prepared made;
   made.choice = choice(query.algorithm);
   Built built =
@@ -140,6 +145,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
           protocol.name);
     }
   }
+  made.is_cut_short = own.has_cut_short();
   return cache_->programs.emplace(key, std::move(made)).first->second;
 }
 
@@ -206,9 +212,12 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   const bool relays = prepared.choice.algorithm->uses_relays;
   const Cache::BoundKey key{&machine, query.collective, query.root,  links,
                             helpers,  relays,           through_gpus};
-  if (const auto known = cache_->bounds.find(key); known != cache_->bounds.end()) {
+  const auto known = cache_->bounds.find(key);
+  if (known != cache_->bounds.end() && (!known->second.is_cut_short || is_time_up())) {
     return known->second;
   }
+  const Activity activity("proving the bound");
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   const Router* router = machine.router.get();
   if (links != query.links) {
     router = &cache_->other_routers
@@ -226,7 +235,8 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
                                     {.through_gpus = through_gpus}));
     made.times.back().wire = profile.protocol.wire / router->profile().protocol.wire;
   }
-  return cache_->bounds.emplace(key, std::move(made)).first->second;
+  made.is_cut_short = own.has_cut_short();
+  return cache_->bounds.insert_or_assign(key, std::move(made)).first->second;
 }
 
 const std::string& Study::possible_instead(const Query& query, const Machine& machine) {
@@ -263,8 +273,11 @@ std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
 /// NCCL is asked about the question as a whole: what decides the rest of it, such as a version of
 /// NCCL itself, is what is compared.
 Outcome Study::ask(const Query& query) {
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   Outcome outcome = answer(query);
-  if (query.against_nccl && outcome.report.simulated) outcome.nccl = baseline(query);
+  const bool is_compared = query.against_nccl && outcome.report.simulated;
+  if (is_compared && !is_time_up()) outcome.nccl = baseline(query);
+  if (outcome.ran()) outcome.budget = own.granted();
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "core/time_limit.h"
 #include "planner/bounds.h"
 #include "planner/time_bound.h"
 #include "run/backend.h"
@@ -67,6 +68,8 @@ struct Outcome {
   std::optional<Bound> bound;              ///< when asked to judge
   std::optional<TimeBound> time_bound;     ///< with it
   double fraction = 0;                     ///< least time / time; 0 where no time can be excluded
+  /// Where searches for it had a limited time. Of what was skipped: no time was left to ask it.
+  std::optional<GrantedTime> budget;
   RunReport report;
   int library_version = 0;  ///< whose launch costs benchmark_s has; 0: the newest
   /// Simulated: the time that nccl-tests would print, the mean of calls back to back. Of a log, the
@@ -92,6 +95,7 @@ struct Prediction {
   std::string algorithm = {};               ///< with the values that weighed parameters are best at
   std::size_t runtime = 0;                  ///< the one of the machine's that is best
   ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
+  bool is_cut_short = false;                ///< the time ran out before all was compared
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.

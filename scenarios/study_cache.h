@@ -82,9 +82,10 @@ struct Study::Prepared {
     RunReport report;
   };
   std::optional<Simulated> fastest;
-  Chunking chosen;  ///< for the question that is being answered
-  Cut uncut;        ///< the whole program
-  Cut latest;       ///< as it was cut last
+  bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
+  Chunking chosen;            ///< for the question that is being answered
+  Cut uncut;                  ///< the whole program
+  Cut latest;                 ///< as it was cut last
   Chunking latest_chunking;
 
   /// A program from a file that the verifier refuses: nothing more is to be done with it.
@@ -120,6 +121,7 @@ struct Study::Prepared {
 struct Study::Limits {
   Bound bandwidth;
   std::vector<TimeBound> times;  ///< by runtime of the machine
+  bool is_cut_short = false;     ///< the time ran out before the bandwidth's bound was known
 };
 
 struct Study::Cache {
@@ -174,7 +176,7 @@ struct Study::Cache {
     const PlanKey key{&machine, request.collective, request.root, spec_of(planned)};
     const auto known = plans.find(key);
     return known != plans.end() ? known->second
-                                : plans.emplace(key, espalier::plan(choice, request)).first->second;
+                                : plans.emplace(key, plan_in_time(choice, request)).first->second;
   }
 
   /// Called between queries, when nobody holds a reference into `programs`.

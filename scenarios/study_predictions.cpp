@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "run/blocks.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/study.h"
@@ -76,6 +77,7 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
     const Profile& profile = machine.runtime(runtime).profile();
     const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
     if (runtime == 0 || least_s >= best.best.time_s) continue;
+    if (std::isfinite(best.best.time_s) && is_time_up()) break;
     Met unused;
     const Prediction other = simulate(query, machine, prepared, runtime, best.best.time_s, unused);
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
@@ -154,6 +156,7 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
   std::vector<std::shared_ptr<const Program>> tried;
   std::optional<Prediction> best;
   const auto time_of = [&](const AlgorithmChoice& one) {
+    if (best && !best->skipped && is_time_up()) return kAnyTime;
     Query asked = query;
     asked.algorithm = spec_of(one);
     const Prepared& prepared = prepare(asked, machine);
@@ -207,12 +210,17 @@ Prediction Study::predict(const Query& query) {
     return made;
   }
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
-  if (const auto found = known.find(query.size_bytes); found != known.end()) return found->second;
+  if (const auto found = known.find(query.size_bytes); found != known.end()) {
+    if (found->second.is_cut_short) note_cut_short();
+    return found->second;
+  }
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   const AlgorithmChoice& asked = choice(query.algorithm);
   const bool is_open = !open_parameters(asked).empty();
-  const Prediction made = is_portfolio(asked) ? predict_portfolio(query)
-                          : is_open           ? weigh(query, machine)
-                                              : simulate(query, machine);
+  Prediction made = is_portfolio(asked) ? predict_portfolio(query)
+                    : is_open           ? weigh(query, machine)
+                                        : simulate(query, machine);
+  made.is_cut_short = own.has_cut_short();
   return known.emplace(query.size_bytes, made).first->second;
 }
 

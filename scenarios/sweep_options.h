@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct SweepOptions {
   Shard shard{};  ///< others' questions are left open. \pre there is a journal, or one shard
   /// Journals that are asked, too, and not written.
   std::vector<std::string> merged{};
+  /// For the searches of each question, in seconds. Answers that it cuts short are not kept in the
+  /// journal: another run may find better ones.
+  double budget_s = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace espalier

@@ -205,6 +205,7 @@ void check_exchange(const std::string& spec) {
 }
 
 TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& query) {
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   Machine& machine = study.machine(query.exchange);
   TrainingOutcome outcome;
   outcome.query = query;
@@ -217,6 +218,7 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   std::size_t ops = (1 + plan.gradients.size()) * static_cast<std::size_t>(plan.ranks);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const std::int64_t bytes = layout.bucket_bytes(i, element_bytes);
+    const TimeLimit share = TimeLimit::share_of_rest(buckets.size() - i);
     const Exchanged& exchanged = exchanges.of_size(bytes);
     if (const auto& refused = exchanged.refused) {
       outcome.skipped = refused->skipped;
@@ -251,6 +253,7 @@ TrainingOutcome train(Study& study, Backend& simulator, const TrainingQuery& que
   options.timeline = true;
   outcome.report = simulator.run(program, target, options);
   read_times(outcome);
+  outcome.budget = own.granted();
   return outcome;
 }
 

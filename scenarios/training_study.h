@@ -51,6 +51,7 @@ struct TrainingOutcome {
   RunReport report;                ///< of the iteration
   Iteration iteration;
   std::vector<BucketOutcome> buckets;
+  std::optional<GrantedTime> budget = {};  ///< as of an Outcome
 
   bool ran() const { return !skipped && problems.empty(); }
   double iteration_s() const { return report.time_s; }

@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "algorithms/program_file.h"
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "core/units.h"
+#include "scenarios/turns.h"
 
 namespace espalier {
 
@@ -148,10 +152,19 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
     order.emplace_back(study.shortest_time_s(query), i);
   }
   std::ranges::sort(order);
+  // Those that plan take long: what the others leave over is theirs.
+  if (std::isfinite(time_left_s())) {
+    std::stable_partition(order.begin(), order.end(), [&](const auto& one) {
+      return !is_costly(study, candidates[one.second]);
+    });
+  }
   std::optional<TuningChoice> best;
   std::size_t best_index = 0;
+  std::size_t left = order.size();
   for (const auto& [least_s, index] : order) {
-    if (best && shorter(best->prediction.best.time_s, least_s)) break;
+    const TimeLimit share = TimeLimit::share_of_rest(left--);
+    if (best && shorter(best->prediction.best.time_s, least_s)) continue;
+    if (best && is_time_up()) break;
     const Prediction prediction =
         study.predict(with(question, candidates[index], question.size_bytes));
     if (prediction.skipped) continue;
@@ -170,6 +183,7 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
             const std::vector<std::string>& candidates,
             const std::function<void(const std::string& what)>& on_step) {
   CHECK(!sizes.empty());
+  const TimeLimit own(std::numeric_limits<double>::infinity());
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
 
@@ -177,8 +191,21 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
   tuning.table = table_for(question, study.machine(question).ranks());
   // First of all the ends, where every candidate is compared: they rule out most of the rest.
   std::vector<FrontPoint> points;
-  for (const std::string& candidate : candidates) {
+  std::vector<std::string> compared;
+  std::vector<std::string> order = candidates;
+  if (std::isfinite(time_left_s())) {
+    std::stable_partition(order.begin(), order.end(),
+                          [&](const std::string& one) { return !is_costly(study, one); });
+  }
+  std::size_t steps = order.size() + sizes.size();
+  for (const std::string& candidate : order) {
     if (on_step) on_step(candidate);
+    const TimeLimit share = TimeLimit::share_of_rest(steps--);
+    if (!points.empty() && is_time_up()) {
+      tuning.unasked.push_back(candidate);
+      continue;
+    }
+    compared.push_back(candidate);
     const Prediction small = study.predict(with(question, candidate, sizes.front()));
     if (small.skipped) {
       tuning.skipped.emplace_back(candidate, *small.skipped);
@@ -193,12 +220,14 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
   tuning.choices.resize(sizes.size());
   for (const std::size_t i : bisection_order(sizes.size())) {
     if (on_step) on_step(format_bytes(sizes[i]));
-    const auto choice = choose_algorithm(study, with(question, {}, sizes[i]), candidates);
+    const TimeLimit share = TimeLimit::share_of_rest(steps--);
+    const auto choice = choose_algorithm(study, with(question, {}, sizes[i]), compared);
     CHECK(choice);  // What is possible does not depend on the size.
     tuning.choices[i] = {sizes[i], choice->prediction.algorithm,
                          choice->prediction.best.chunk_bytes, choice->prediction.best.time_s};
   }
   tuning.table.rows = joined(tuning.choices);
+  tuning.budget = own.granted();
   return tuning;
 }
 

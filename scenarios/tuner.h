@@ -48,12 +48,15 @@ struct Tuning {
   /// variant beats in both.
   std::vector<FrontPoint> front;
   std::vector<std::pair<std::string, std::string>> skipped;  ///< candidate and why
+  std::vector<std::string> unasked;        ///< candidates that no time was left for
+  std::optional<GrantedTime> budget = {};  ///< of all comparisons, where their time was limited
 };
 
 /// Compares all candidates at the smallest and the largest size, then chooses for every size (any
 /// order, repetitions allowed). `on_step` is told what comes next: every candidate, then
-/// every size. Throws Error{unsupported} with all reasons when no candidate
-/// applies. \pre as `choose_algorithm`; neither list is empty.
+/// every size. Where time is limited (see TimeLimit), each has its share of what is left, and
+/// candidates that get none are not compared. Throws Error{unsupported} with all reasons when no
+/// candidate applies. \pre as `choose_algorithm`; neither list is empty.
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,
             const std::vector<std::string>& candidates,
             const std::function<void(const std::string& what)>& on_step = {});

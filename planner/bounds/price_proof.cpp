@@ -123,9 +123,9 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
 
 /// What is to be said of prices that a search had when it stopped.
 std::string incompleteness(bool is_complete) {
-  return is_complete ? ""
-                     : ". The search for prices stopped when its budget of steps was spent: a "
-                       "tighter bound may exist";
+  if (is_complete) return "";
+  return fmt::format(". The search for prices stopped when {}: a tighter bound may exist",
+                     why_search_stopped());
 }
 
 /// What makes the prices of a use whole.
@@ -173,6 +173,7 @@ void judge_adoption(const Router& router, const Placement& placement,
       packing_problem(router, placement, LinkUse::both_ways, adopters, MixedSwitches::forward);
   if (!is_connected(problem)) return;
   const TreePacking packing = pack_spanning_trees(problem);
+  if (packing.prices.empty()) return;  // the time ran out before there were any
   const Rational limit = packing.limit * problem.upper_unit;
 
   const Partition partition =
@@ -240,6 +241,7 @@ void judge_by_demands(Collective collective, int root, const Router& router,
   if (!is_connected(problem)) return;
   const std::vector<Demand> demands = demands_of(collective, root, n);
   const DemandPacking packing = pack_demands(problem, demands);
+  if (packing.prices.empty()) return;
   const Integer scale = whole_scale(problem, packing.prices);
   const Rational rate = packing.limit * problem.upper_unit;
   const int blocks = info(collective).blocked ? n : 1;

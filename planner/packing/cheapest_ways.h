@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -29,9 +30,10 @@ class CheapestWays {
   };
 
   /// `through_sites`: whether ways may pass other sites. `prices`: of one use, by resource, none
-  /// negative. Of equally cheap ways the one of fewest arcs counts.
+  /// negative. Of equally cheap ways the one of fewest arcs counts. `only_to`: the vertex to which
+  /// a way is looked for, or all of them.
   CheapestWays(const PackingProblem& problem, const std::vector<Price>& prices, int source,
-               bool through_sites)
+               bool through_sites, std::optional<int> only_to = {})
       : source_(source), reach_(problem.arcs_from.size()) {
     std::vector<bool> settled(reach_.size(), false);
     std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
@@ -43,6 +45,7 @@ class CheapestWays {
       const auto from = static_cast<std::size_t>(here.vertex);
       if (settled[from]) continue;
       settled[from] = true;
+      if (here.vertex == only_to) return;
       if (!through_sites && here.vertex != source && here.vertex < problem.sites()) continue;
       for (const PackingProblem::Arc& arc : problem.arcs_from[from]) {
         Reach& known = reach_[static_cast<std::size_t>(arc.to)];

@@ -32,13 +32,13 @@ std::vector<Rational> BestPrices::rounded() const {
 }
 
 std::string note_on_ended_search(const Rational& rate, const Rational& limit) {
+  const std::string stopped = fmt::format("the search stopped when {}", why_search_stopped());
+  if (limit == 0) return stopped + ": a faster plan may exist";
   const double more = Rational(limit / rate - 1).convert_to<double>();
   if (more <= 0) return "";
   const std::string percent =
       more < 0.1 ? fmt::format("{:.2g} %", 100 * more) : fmt::format("{:.0f} %", 100 * more);
-  return fmt::format(
-      "the search stopped when its budget of steps was spent: a plan up to {} faster may exist",
-      percent);
+  return fmt::format("{}: a plan up to {} faster may exist", stopped, percent);
 }
 
 double paid_to_all(const PackingProblem& problem, const std::vector<double>& prices) {

@@ -86,8 +86,8 @@ class BestPrices {
   double limit_ = 0;
 };
 
-/// A sentence about a plan whose search was not complete: by how much a better one may surpass it.
-/// Empty where the limit is attained all the same.
+/// A sentence about a plan whose search was not complete: why, and by how much a better one may
+/// surpass it. Empty where the limit is attained all the same. `limit` 0: nothing is proved.
 std::string note_on_ended_search(const Rational& rate, const Rational& limit);
 
 /// Sum of capacity * price: what all resources together can be paid in a second.

@@ -1,21 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/packing/packing_master.h"
 
+#include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 
+#include "core/time_limit.h"
+
 namespace espalier {
+
+namespace {
+
+/// Stops the solver when the time is up: a single solution can take much longer than all that is
+/// looked at between two of them.
+class EndOfTime : public ClpEventHandler {
+ public:
+  explicit EndOfTime(const bool& is_limited) : is_limited_(is_limited) {}
+  int event(Event event) override {
+    constexpr int kGoOn = -1;
+    constexpr int kStop = 0;
+    return is_limited_ && event == endOfIteration && is_time_up() ? kStop : kGoOn;
+  }
+  ClpEventHandler* clone() const override { return new EndOfTime(*this); }
+
+ private:
+  const bool& is_limited_;
+};
+
+}  // namespace
 
 struct PackingMaster::Solver {
   ClpSimplex simplex;
+  bool is_limited = false;  ///< by the time that searches have
 };
 
 PackingMaster::PackingMaster(const std::vector<std::int64_t>& capacities)
     : solver_(std::make_unique<Solver>()) {
   ClpSimplex& simplex = solver_->simplex;
   simplex.setLogLevel(0);
+  const EndOfTime end_of_time(solver_->is_limited);
+  simplex.passInEventHandler(&end_of_time);  // which copies it
   simplex.setOptimizationDirection(-1);
   simplex.setDualTolerance(1e-9);
   simplex.setPrimalTolerance(1e-9);
@@ -55,22 +81,27 @@ void PackingMaster::set_value(int column, double value) {
 }
 
 bool PackingMaster::solve(WorkBudget& budget) {
-  ClpSimplex& simplex = solver_->simplex;
   // A step of the simplex method looks at rows and at part of the columns.
-  const std::int64_t step = simplex.numberRows() + elements_ / 4 + 1;
-  simplex.setNumberIterations(0);
-  simplex.setMaximumIterations(static_cast<int>(
-      std::clamp<std::int64_t>(budget.left() / step, 1, std::numeric_limits<int>::max())));
-  // Columns were added to a basis that stays feasible: primal simplex, keeping the factorization.
-  const bool solved = simplex.primal(0, 1 + 2) == 0 && simplex.isProvenOptimal();
-  budget.spend(simplex.numberIterations() * step);
-  has_solution_ = true;
+  const std::int64_t step = solver_->simplex.numberRows() + elements_ / 4 + 1;
+  solver_->is_limited = true;
+  const bool solved = run(std::max<std::int64_t>(budget.left() / step, 1));
+  budget.spend(solver_->simplex.numberIterations() * step);
   return solved;
 }
 
 bool PackingMaster::solve() {
-  WorkBudget unlimited(std::numeric_limits<std::int64_t>::max());
-  return solve(unlimited);
+  solver_->is_limited = false;
+  return run(std::numeric_limits<int>::max());
+}
+
+bool PackingMaster::run(std::int64_t max_steps) {
+  ClpSimplex& simplex = solver_->simplex;
+  simplex.setNumberIterations(0);
+  simplex.setMaximumIterations(
+      static_cast<int>(std::min<std::int64_t>(max_steps, std::numeric_limits<int>::max())));
+  has_solution_ = true;
+  // Columns were added to a basis that stays feasible: primal simplex, keeping the factorization.
+  return simplex.primal(0, 1 + 2) == 0 && simplex.isProvenOptimal();
 }
 
 std::vector<double> PackingMaster::prices() const {

@@ -29,7 +29,7 @@ class PackingMaster {
   /// Solves from the last basis. False when CLP gives up or the work is spent: prices and weights
   /// are then those of the last step, not the best.
   bool solve(WorkBudget& budget);
-  bool solve();  ///< however long it takes
+  bool solve();  ///< however long it takes, even if the time is up (see TimeLimit)
   // Before the first `solve`, prices and weights are 0 and the basis is empty.
 
   /// Dual prices by resource, not below 0.
@@ -41,6 +41,8 @@ class PackingMaster {
   std::vector<int> full_resources() const;
 
  private:
+  bool run(std::int64_t max_steps);
+
   struct Solver;
   std::unique_ptr<Solver> solver_;
   std::vector<double> values_;

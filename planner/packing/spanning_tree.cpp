@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -16,6 +17,27 @@ Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
     }
   }
   return loads;
+}
+
+std::vector<double> prices_of_empty(const PackingProblem& problem) {
+  std::vector<double> prices;
+  for (const auto& resource : problem.resources) {
+    prices.push_back(1 / static_cast<double>(resource.capacity));
+  }
+  return prices;
+}
+
+void raise_prices(const PackingProblem& problem, const Loads& loads, std::vector<double>& prices) {
+  const auto capacity = [&](std::size_t r) {
+    return static_cast<double>(problem.resources[r].capacity);
+  };
+  double maximum = 0;
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    maximum = std::max(maximum, static_cast<double>(loads[r]) / capacity(r));
+  }
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    prices[r] *= 1 + 0.5 * static_cast<double>(loads[r]) / capacity(r) / maximum;
+  }
 }
 
 TreeCentre centre_of(const SpanningTree& tree) {
@@ -46,6 +68,28 @@ TreeCentre centre_of(const SpanningTree& tree) {
   };
   const std::vector<int> longest = farthest(farthest(0).front());
   return {longest[longest.size() / 2], static_cast<int>(longest.size() / 2)};
+}
+
+PlannedTree hung_at(const PackingProblem& problem, const SpanningTree& tree, int root,
+                    std::int64_t weight) {
+  PlannedTree result;
+  result.root = root;
+  result.weight = weight;
+  std::vector<bool> placed(tree.size(), false);
+  std::vector<int> order{result.root};
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    const int parent = order[next];
+    for (std::size_t i = 0; i < tree.size(); ++i) {
+      const PackedEdge& edge = tree[i];
+      if (placed[i] || (edge.from != parent && edge.to != parent)) continue;
+      placed[i] = true;
+      TreeEdge hung{parent, edge.from == parent ? edge.to : edge.from, nodes_passed(problem, edge)};
+      if (edge.from != parent) std::reverse(hung.path.begin(), hung.path.end());
+      order.push_back(hung.child);
+      result.edges.push_back(std::move(hung));
+    }
+  }
+  return result;
 }
 
 }  // namespace espalier

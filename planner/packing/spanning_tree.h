@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/forest.h"
 #include "planner/packing/packing_problem.h"
 
-// One tree of a packing for allreduce. Private to the room.
+// One tree of a packing for allreduce, without a direction. Private to the room.
 
 namespace espalier {
 
@@ -17,11 +18,21 @@ using SpanningTree = std::vector<PackedEdge>;
 using Loads = std::vector<std::int64_t>;
 Loads loads_of(const PackingProblem& problem, const SpanningTree& tree);
 
+/// Multiplicative prices of a load, by which trees avoid what the ones before them use: at first
+/// the narrower a resource, the dearer; and then raised by what a tree loads, relative to its
+/// fullest resource.
+std::vector<double> prices_of_empty(const PackingProblem& problem);
+void raise_prices(const PackingProblem& problem, const Loads& loads, std::vector<double>& prices);
+
 /// The rank or relay from which the farthest is nearest, counted in edges, and how far that is.
 struct TreeCentre {
   int rank = 0;
   int height = 0;
 };
 TreeCentre centre_of(const SpanningTree& tree);
+
+/// The tree hung up at one of its ranks or relays.
+PlannedTree hung_at(const PackingProblem& problem, const SpanningTree& tree, int root,
+                    std::int64_t weight);
 
 }  // namespace espalier

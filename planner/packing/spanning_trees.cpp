@@ -143,11 +143,7 @@ class TreeSearch {
   /// Trees that avoid what the ones before them use, by multiplicative prices: a start that covers
   /// every link. Goes on to so many.
   void add_balanced_trees(int trees) {
-    if (balanced_prices_.empty()) {
-      for (std::size_t r = 0; r < problem_.resources.size(); ++r) {
-        balanced_prices_.push_back(1 / capacity(r));
-      }
-    }
+    if (balanced_prices_.empty()) balanced_prices_ = prices_of_empty(problem_);
     const std::int64_t kept_work = kept_from_balanced(max_work_);
     for (; balanced_trees_ < trees; ++balanced_trees_) {
       if (balanced_trees_ > 0 && budget_.left() <= kept_work) return;  // one tree is a packing
@@ -156,14 +152,7 @@ class TreeSearch {
           RankDistances<double>(problem_, balanced_prices_).tree(balanced_trees_ % problem_.ranks);
       note_proof(balanced_prices_, cheapest.price);
       add(cheapest.tree);
-      const Loads loads = loads_of(problem_, cheapest.tree);
-      double maximum = 0;
-      for (std::size_t r = 0; r < loads.size(); ++r) {
-        maximum = std::max(maximum, static_cast<double>(loads[r]) / capacity(r));
-      }
-      for (std::size_t r = 0; r < loads.size(); ++r) {
-        balanced_prices_[r] *= 1 + 0.5 * static_cast<double>(loads[r]) / capacity(r) / maximum;
-      }
+      raise_prices(problem_, loads_of(problem_, cheapest.tree), balanced_prices_);
     }
   }
 
@@ -375,6 +364,7 @@ void prove_packing(const PackingProblem& problem, const TreeSearch& search, Tree
 
 TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_work) {
   CHECK(problem.ranks >= 2);
+  const Activity activity("packing trees");
   TreeSearch search(problem, max_work);
   TreePacking packing;
   packing.is_complete = search.run();

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/time_limit.h"
+
 namespace espalier {
 namespace {
 
@@ -170,7 +172,7 @@ WholeWeights whole_weights(const PackingProblem& problem, const std::vector<Port
   for (std::int64_t units = kFewestUnits; units <= kMaxRoundedUnits; units *= 2) {
     WholeWeights tried = weighed(problem, portions, units);
     if (tried.rate > best.rate) best = std::move(tried);
-    if (best.rate >= good_enough) break;
+    if (best.rate >= good_enough || is_time_up()) break;
   }
   return best;
 }

@@ -245,6 +245,7 @@ class Packer {
 
 std::vector<Branching> pack_branchings(int ranks, std::vector<std::int64_t> trees,
                                        const Supply& supply, std::int64_t max_work) {
+  const Activity activity("growing trees");
   return Packer(ranks, std::move(trees), supply, max_work).run();
 }
 

@@ -127,6 +127,7 @@ class Splitter {
     }
     std::int64_t worst = 0;
     for (int rank = 0; rank < graph_.ranks; ++rank) {
+      require_time();
       worst = std::max(worst, wanted_ - flow_.run(size_, rank, wanted_));
     }
     return worst;

@@ -198,6 +198,7 @@ std::optional<TreePacking> equal_trees(const PackingProblem& problem, const Tree
     const Integer all = resource.capacity * cut_into / resource.load;
     usable[i] = all < count ? static_cast<std::int64_t>(all) : count;
   }
+  const Activity activity("making trees of one weight");
   Forests forests(problem.ranks, std::move(ends), std::move(usable), count);
   start_from(packing, count, forests);
   for (int r = 0; r < static_cast<int>(problem.resources.size()); ++r) {

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/time_limit.h"
+
 namespace espalier {
 namespace {
 
@@ -59,7 +61,7 @@ class Lowerer {
     while (is_lower) {
       is_lower = false;
       for (int rank = 0; rank < static_cast<int>(ranks_); ++rank) {
-        if ((comparisons -= per_rank) < 0) return merged();
+        if ((comparisons -= per_rank) < 0 || is_time_up()) return merged();
         is_lower = hang_higher(rank) || is_lower;
         is_lower = exchange(rank) || is_lower;
       }

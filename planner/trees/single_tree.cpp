@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/activity.h"
+#include "core/time_limit.h"
 #include "planner/packing/cheapest_tree.h"
+#include "planner/trees/chains.h"
 
 namespace espalier {
 namespace {
@@ -26,31 +27,6 @@ Rational fullest(const PackingProblem& problem, const Loads& loads) {
     if (loads[r] * wide(maximum) > loads[maximum] * wide(r)) maximum = r;
   }
   return Rational(loads[maximum], problem.resources[maximum].capacity);
-}
-
-std::vector<double> prices_of_empty(const PackingProblem& problem) {
-  std::vector<double> prices;
-  for (const auto& resource : problem.resources) {
-    prices.push_back(1 / static_cast<double>(resource.capacity));
-  }
-  return prices;
-}
-
-/// In the order of the machine's nodes; nothing where two that follow each other are not joined.
-std::optional<SpanningTree> chain(const PackingProblem& problem,
-                                  const SiteDistances<double>& distances) {
-  std::vector<int> order(static_cast<std::size_t>(problem.ranks));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {},
-                    [&](int rank) { return problem.node[static_cast<std::size_t>(rank)]; });
-  SpanningTree tree;
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    if (distances.at(order[i], order[i + 1]).arcs == SiteDistances<double>::kUnreached) {
-      return std::nullopt;
-    }
-    tree.push_back(distances.edge(order[i], order[i + 1]));
-  }
-  return tree;
 }
 
 /// The best tree so far.
@@ -78,6 +54,7 @@ class Best {
 void offer_avoiding(const PackingProblem& problem, Best& best) {
   std::vector<double> prices = prices_of_empty(problem);
   for (int round = 0; round < kAvoidingTrees; ++round) {
+    if (!best.tree().empty() && is_time_up()) return;
     const SpanningTree tree =
         RankDistances<double>(problem, prices).tree(round % problem.ranks).tree;
     best.offer(tree);
@@ -108,7 +85,7 @@ std::vector<bool> side_of(const SpanningTree& tree, std::size_t removed, int sit
 /// none does.
 bool exchange(const PackingProblem& problem, const SiteDistances<double>& distances, Best& best) {
   const SpanningTree tree = best.tree();
-  for (std::size_t removed = 0; removed < tree.size(); ++removed) {
+  for (std::size_t removed = 0; removed < tree.size() && !is_time_up(); ++removed) {
     const std::vector<bool> side = side_of(tree, removed, problem.sites());
     for (int from = 0; from < problem.ranks; ++from) {
       for (int to = 0; to < problem.ranks; ++to) {
@@ -127,11 +104,15 @@ bool exchange(const PackingProblem& problem, const SiteDistances<double>& distan
 }  // namespace
 
 TreePacking good_single_tree(const PackingProblem& problem) {
+  const Activity activity("looking for one good tree");
   const SiteDistances<double> distances(problem, prices_of_empty(problem));
   Best best(problem);
-  if (const auto tree = chain(problem, distances)) best.offer(*tree);
+  if (const auto tree = chain(problem, node_order(problem), prices_of_empty(problem)))
+    best.offer(*tree);
   offer_avoiding(problem, best);
-  for (const SpanningTree& tree : pack_spanning_trees(problem).trees) best.offer(tree);
+  if (!is_time_up()) {
+    for (const SpanningTree& tree : pack_spanning_trees(problem).trees) best.offer(tree);
+  }
   while (problem.ranks <= kMaxExchangedRanks && exchange(problem, distances, best)) {
   }
   return best.packing();

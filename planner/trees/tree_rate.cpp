@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/time_limit.h"
 #include "planner/graph/max_flow.h"
 
 namespace espalier {
@@ -79,6 +80,10 @@ TreeRate rate_into_single_ranks(const CapacityGraph& graph, const Supply& supply
 
 }  // namespace
 
+void require_time() {
+  if (is_time_up()) throw OutOfTime();
+}
+
 void require_connected(const TreeRate& rate, const CapacityGraph& graph, const Supply& supply,
                        const Router& router) {
   if (rate.capacity > 0) return;
@@ -111,6 +116,7 @@ TreeRate best_rate(const CapacityGraph& graph, const Supply& supply) {
     }
     TreeRate lower = best;
     for (int rank = 0; rank < graph.ranks; ++rank) {
+      require_time();
       const std::int64_t wanted = wanted_supply * best.capacity;
       if (flow.into(rank, wanted) == wanted) continue;
       std::vector<bool> inside(graph.node.size());
@@ -133,6 +139,7 @@ bool reaches_all(const CapacityGraph& graph, const std::vector<std::int64_t>& ar
   for (int rank = 0; rank < graph.ranks; ++rank) flow.set_supply(rank, supply[rank]);
   const std::int64_t wanted = total(supply);
   for (int rank = 0; rank < graph.ranks; ++rank) {
+    require_time();
     if (flow.into(rank, wanted) < wanted) return false;
   }
   return true;

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <thread>
 
+#include "core/activity.h"
+
 namespace espalier {
 namespace {
 
@@ -35,6 +37,21 @@ TEST(Progress, TellsOfAStepThatTakesLongAndGoesAway) {
 }
 
 TEST(Progress, IsSilentWithoutATerminal) { EXPECT_EQ(shown(false), ""); }
+
+TEST(Progress, TellsWhatASearchIsDoing) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{out, err, false, true};
+  {
+    Progress progress(console, 1);
+    progress.step("optimal");
+    const Activity activity("packing trees");
+    std::this_thread::sleep_for(2 * kLongerThanAPeriod);
+  }
+  EXPECT_THAT(err.str(), HasSubstr("[........................] 1/1 optimal (1 s)"));
+  EXPECT_THAT(err.str(), HasSubstr("\r\033[K1/1 optimal: packing trees (2 s)"));
+  EXPECT_THAT(err.str(), EndsWith("\r\033[K"));
+}
 
 TEST(Progress, LeavesTheLineToWhoErasedIt) {
   std::ostringstream out;

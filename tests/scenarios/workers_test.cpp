@@ -351,6 +351,20 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   EXPECT_NE(json_of({"--resume", file("j")}).find("\"transfers\": 4242"), std::string::npos);
 }
 
+TEST_F(Run, AsksAgainWhatWasCutShort) {
+  const Spoken hurried =
+      run({"run", scenario(), "--resume", file("j"), "--jobs", "1", "--budget", "0"});
+  EXPECT_EQ(hurried.code, 0) << hurried.err;
+  EXPECT_THAT(hurried.out, testing::HasSubstr("# Time ran out (--budget 0) for "));
+  EXPECT_THAT(hurried.out, testing::Not(testing::HasSubstr("Not asked")))
+      << "the time is that of each question";
+  // Rings take no search, so that there was time enough for them.
+  const auto kept = std::ranges::count(read_file(file("j")), '\n') - 1;
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, 4 * 4 * 2 + 3 * 2);
+  EXPECT_EQ(json_of({"--resume", file("j")}), json_of({}));
+}
+
 TEST_F(Run, AsksAgainWhereALineIsDamaged) {
   const std::string before = json_of({"--resume", file("j"), "--jobs", "1"});
   std::string journal = read_file(file("j"));

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace espalier {
+
+/// What a search is doing while the object lives, for whoever shows progress, in another thread.
+/// Activities nest: "proving the bound: packing trees". One thread at a time has any.
+class Activity {
+ public:
+  explicit Activity(std::string what);
+  ~Activity();
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+  /// Says how much of what it may cost the innermost one has cost by now, from 0 to 1.
+  static void note_part(double part);
+
+  /// What is being done, how much of its budget it has used and for how long it may still go on, as
+  /// far as that is known: "packing trees: 40 % of its budget, about 6 s left". Nothing where no
+  /// search is under way.
+  static std::optional<std::string> describe();
+
+ private:
+  std::size_t index_;
+};
+
+}  // namespace espalier
