@@ -55,6 +55,15 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
   return comparisons;
 }
 
+/// Both sides search by themselves.
+void refuse_budget(Arguments& arguments) {
+  if (!arguments.given("--budget")) return;
+  arguments.problem_of("--budget",
+                       "what is run has to be what was simulated, and searches that are cut short "
+                       "need not end alike",
+                       "with --measured nothing is run");
+}
+
 int run_compare(Arguments& arguments, const Console& console) {
   if (arguments.given("--measured")) return compare_with_log(arguments, console);
   Sweep sweep = read_sweep(arguments);
@@ -68,12 +77,7 @@ int run_compare(Arguments& arguments, const Console& console) {
     arguments.problem_of("--output", "nothing is probed if --topology names a machine");
   }
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
-  if (arguments.given("--budget")) {
-    arguments.problem_of("--budget",
-                         "what is run has to be what was simulated, and searches that are cut "
-                         "short need not end alike",
-                         "with --measured nothing is run");
-  }
+  refuse_budget(arguments);
   arguments.finish();
   say_version(console, sweep.question.library_version);
 
@@ -133,8 +137,7 @@ const Verb& compare_verb() {
       "a rank, unless "
       "--ranks or --devices is given. --trace writes the timelines of the fastest "
       "run of the largest message, predicted and measured, one below the other. The exit code is 1 "
-      "if "
-      "an element is wrong.\n\n"
+      "if an element is wrong.\n\n"
       "With --measured, nothing is run: measured times come from a log of nccl-tests or "
       "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "

@@ -50,7 +50,8 @@ std::optional<GrantedTime> TimeLimit::granted() const {
 }
 
 bool TimeLimit::is_over() {
-  is_over_ = is_over_ || (around_ != nullptr && around_->is_over()) || clock_() >= end_s_;
+  is_over_ = is_over_ || (around_ != nullptr && around_->is_over()) ||
+             (std::isfinite(end_s_) && clock_() >= end_s_);
   return is_over_;
 }
 

@@ -83,6 +83,14 @@ bool has_turned(const std::vector<double>& times_s) {
   return next_time_s(times_s[known - 3], before_s, latest_s) > latest_s * kNoFaster;
 }
 
+/// \pre the longest transfer is not worth cutting. A message that is small itself needs no
+/// explanation.
+std::string why_not_cut(const ChunkQuestion& question) {
+  const bool is_small = static_cast<double>(question.message_bytes) < 2 * kSmallestPieceBytes;
+  if (is_small || question.longest_share <= 0) return "";
+  return fmt::format("not cut: already in {:.0f} pieces", 1 / question.longest_share);
+}
+
 }  // namespace
 
 std::string chunk_note_too_costly(std::int64_t piece_bytes) {
@@ -123,11 +131,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     best.time_s = std::numeric_limits<double>::infinity();
   }
   if (longest_bytes < 2 * kSmallestPieceBytes) {
-    // A message that is small itself needs no explanation.
-    if (static_cast<double>(question.message_bytes) >= 2 * kSmallestPieceBytes &&
-        question.longest_share > 0) {
-      best.note = fmt::format("not cut: already in {:.0f} pieces", 1 / question.longest_share);
-    }
+    best.note = why_not_cut(question);
     return best;
   }
   std::int64_t work_left = question.max_work;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/demand_ways.h"
 #include "planner/packing/whole_weights.h"
@@ -283,9 +284,9 @@ class DemandSearch {
     return basis;
   }
 
-  /// Weights by column; nothing when the floating point basis is off.
+  /// Weights by column; nothing when the floating point basis is off, or the time is up.
   std::optional<std::map<int, Rational>> exact_weights(const Basis& basis) const {
-    if (!is_soluble(basis.matrix)) return std::nullopt;
+    if (!is_soluble(basis.matrix) || is_time_up()) return std::nullopt;
     std::vector<std::int64_t> capacities;
     for (const int r : basis.full) {
       capacities.push_back(problem_.resources[static_cast<std::size_t>(r)].capacity);
@@ -340,11 +341,13 @@ class DemandSearch {
   std::set<std::pair<int, ResourceLoads>> known_;
 };
 
-/// The tightest of the proofs that the search has come by.
+/// The tightest of the proofs that the search has come by; when time is up, one that does not take
+/// long.
 void prove_demand_packing(const PackingProblem& problem, const std::vector<Demand>& demands,
                           const DemandSearch& search, DemandPacking& packing) {
   constexpr double kSame = 1e-9;
   const BestPrices& best = search.best_prices();
+  if (is_time_up()) return prove_demands(problem, demands, best.rounded(), packing);
   if (const auto exact = search.exact_prices()) prove_demands(problem, demands, *exact, packing);
   const bool is_proved = !packing.prices.empty();
   if (is_proved && packing.limit.convert_to<double>() <= best.limit() * (1 + kSame)) return;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "planner/packing/cheapest_tree.h"
 #include "planner/packing/column_generation.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr GenerationEnds kTreeEnds{.missing = 1e-8, .rounds = 5000};
 constexpr std::size_t kManyTreeResources = 300;
+/// Up to these many ranks prices are made an exact proof even when the time is up.
+constexpr int kMaxRanksProvedLate = 128;
 /// What a tree loses of its value for every link that the whole message would keep busy on it, so
 /// that of optimal packings one that leaves links idle is found, and per edge of height, for a low
 /// one: far above the solver's tolerance, far below what any change of the rate could win.
@@ -59,6 +62,7 @@ class TreeSearch {
   /// Goes on to an optimum that keeps links least busy, all together, and among those to one of low
   /// trees. On direct links, where all trees have as many edges, low ones are all that is wanted.
   void prefer_light_and_low() {
+    const Activity activity("preferring low ones");
     budget_ = WorkBudget(max_work_);
     const bool passes_switches =
         problem_.arcs_from.size() > static_cast<std::size_t>(problem_.sites());
@@ -349,10 +353,15 @@ void take_roughly(const PackingProblem& problem, const TreeSearch& search, TreeP
   if (!any || even.rate > packing.rate) packing = std::move(even);
 }
 
-/// The tightest of the proofs that the search has come by.
+/// The tightest of the proofs that the search has come by. When time is up, one that does not take
+/// long to be made exact, or none.
 void prove_packing(const PackingProblem& problem, const TreeSearch& search, TreePacking& packing) {
   constexpr double kSame = 1e-9;
   const BestPrices& best = search.best_prices();
+  if (is_time_up()) {
+    if (problem.ranks <= kMaxRanksProvedLate) prove_trees(problem, best.rounded(), packing);
+    return;
+  }
   if (const auto exact = search.exact_prices()) prove_trees(problem, *exact, packing);
   const bool is_proved = !packing.prices.empty();
   if (is_proved && packing.limit.convert_to<double>() <= best.limit() * (1 + kSame)) return;

@@ -35,8 +35,10 @@ namespace espalier {
 struct TreePacking {
   std::vector<SpanningTree> trees;
   std::vector<Rational> weights;
-  Rational rate;                 ///< sum of the weights
-  std::vector<Rational> prices;  ///< of one load, by resource; the cheapest tree costs 1
+  Rational rate;  ///< sum of the weights
+  /// Of one load, by resource; the cheapest tree costs 1. Empty, and nothing proved, where the time
+  /// ran out on a large machine (see TimeLimit).
+  std::vector<Rational> prices;
   /// What the prices prove: sum of capacity * price. Equal to `rate` on machines of up to some
   /// hundred links; a little above on larger ones, which are not solved exactly. With many relays
   /// (see cheapest_tree.h) it may be too low.

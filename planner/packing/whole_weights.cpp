@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/activity.h"
 #include "core/time_limit.h"
 
 namespace espalier {
@@ -29,15 +30,13 @@ class Rounder {
  public:
   Rounder(const PackingProblem& problem, const std::vector<Portion>& portions, std::int64_t units,
           Leftover leftover)
-      : problem_(problem),
-        portions_(portions),
-        leftover_(leftover),
-        loads_(problem.resources.size(), 0) {
+      : problem_(problem), leftover_(leftover), loads_(problem.resources.size(), 0) {
     for (std::size_t i = 0; i < portions.size(); ++i) {
       const Rational exact = portions[i].share * units;
       const Integer whole = numerator(exact) / denominator(exact);
       weights_.push_back(0);
       remainders_.push_back(static_cast<double>(Rational(exact - whole)));
+      uses_.emplace_back(portions[i].loads.begin(), portions[i].loads.end());
       add(i, static_cast<std::int64_t>(whole));
       left_.try_emplace(portions[i].demand, units).first->second -= weights_[i];
       of_demand_[portions[i].demand].push_back(i);
@@ -58,7 +57,7 @@ class Rounder {
  private:
   void add(std::size_t portion, std::int64_t units) {
     weights_[portion] += units;
-    for (const auto& [resource, load] : portions_[portion].loads) {
+    for (const auto& [resource, load] : uses_[portion]) {
       loads_[static_cast<std::size_t>(resource)] += units * load;
     }
   }
@@ -67,7 +66,7 @@ class Rounder {
   double fullest(std::size_t portion) const {
     double fullest = 0;
     if (leftover_ == Leftover::nearest) return fullest;
-    for (const auto& [resource, load] : portions_[portion].loads) {
+    for (const auto& [resource, load] : uses_[portion]) {
       const auto r = static_cast<std::size_t>(resource);
       fullest = std::max(fullest, static_cast<double>(loads_[r] + load) /
                                       static_cast<double>(problem_.resources[r].capacity));
@@ -89,8 +88,8 @@ class Rounder {
   }
 
   const PackingProblem& problem_;
-  const std::vector<Portion>& portions_;
   const Leftover leftover_;
+  std::vector<std::vector<std::pair<int, std::int64_t>>> uses_;  ///< loads of the portions
   std::vector<std::int64_t> weights_;
   std::vector<double> remainders_;   ///< exact weights less those given
   std::vector<std::int64_t> loads_;  ///< by resource
@@ -136,7 +135,8 @@ WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& 
                      std::int64_t units) {
   WholeWeights result;
   for (const Leftover leftover : {Leftover::nearest, Leftover::least_full}) {
-    if (leftover == Leftover::least_full && work_of_least_full(portions) > kMaxRoundingWork) break;
+    const bool is_long = work_of_least_full(portions) > kMaxRoundingWork;
+    if (leftover == Leftover::least_full && (is_long || is_time_up())) break;
     WholeWeights tried{units, Rounder(problem, portions, units, leftover).run(), 0};
     tried.rate = units / fullest_load(problem, portions, tried.weights);
     if (tried.rate > result.rate) result = std::move(tried);
@@ -167,6 +167,7 @@ WholeWeights whole_weights(const PackingProblem& problem, const std::vector<Port
   if (exact_units <= kMaxExactUnits) {
     return weighed(problem, portions, static_cast<std::int64_t>(exact_units));
   }
+  const Activity activity("rounding weights");
   const Rational good_enough = attained_rate(problem, portions) * kLittleLost;
   WholeWeights best;
   for (std::int64_t units = kFewestUnits; units <= kMaxRoundedUnits; units *= 2) {
