@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/time_limit.h"
 #include "planner/graph/capacity_graph.h"
+#include "planner/graph/work_budget.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/demand_forest.h"
 #include "planner/packing/fullest_link.h"
@@ -38,6 +39,9 @@ constexpr std::int64_t kManyEdges = 3'000;
 constexpr double kNearOptimum = 0.985;
 /// Never more trees than these.
 constexpr std::int64_t kMaxTrees = 20'000;
+/// Arcs looked at while switches are split off (see WorkBudget): half a minute. 32 DGX H100 take
+/// most of it for an allgather, 64 would take minutes.
+constexpr std::int64_t kMaxSplittingWork = 16'000'000'000;
 
 /// A plan found by prices has to be better by this: its weights are less even.
 constexpr double kWorthPrices = 1e-6;
@@ -85,10 +89,11 @@ SizedGrid choose_grid(const CapacityGraph& graph, const Supply& roots, const Tre
 /// Returns the trees per root that are left.
 std::int64_t split_off(const CapacityGraph& graph, SizedGrid& sized, const Supply& roots,
                        const Topology& topology, std::optional<RankGraph>& ranks) {
+  WorkBudget budget(kMaxSplittingWork);
   const auto attempt = [&](std::int64_t k) {
     Supply supply = roots;
     for (std::int64_t& units : supply) units *= k;
-    ranks = split_off_switches(graph, sized.grid.arc_trees, supply, topology);
+    ranks = split_off_switches(graph, sized.grid.arc_trees, supply, topology, budget);
     return ranks.has_value();
   };
   if (attempt(sized.k)) return sized.k;
@@ -224,8 +229,8 @@ Forest pack_divided(Collective collective, int root, const Router& router,
   return forest;
 }
 
-/// For when there is no time to find out which trees are best: chains, hung up at the roots; a tree
-/// where there are none.
+/// For when it takes too long to find out which trees are best: chains, hung up at the roots; a
+/// tree where there are none.
 Forest pack_chains(Collective collective, int root, const Router& router,
                    const Placement& placement) {
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
@@ -252,7 +257,7 @@ Forest pack_in_time(Collective collective, int root, const Router& router,
   const Activity activity("packing trees");
   try {
     return pack_divided(collective, root, router, placement, options);
-  } catch (const OutOfTime&) {
+  } catch (const OutOfBudget&) {
     return pack_chains(collective, root, router, placement);
   }
 }

@@ -27,7 +27,8 @@ struct PackingOptions {
 /// The placement's relays take part where that helps: not always as well as they might, see
 /// relay_roles.h.
 ///
-/// Where the time is up (see TimeLimit) before it is known which trees there are: chains from host
+/// Where the time is up (see TimeLimit), or the work to split off switches is spent, before it is
+/// known which trees there are: chains from host
 /// to host, hung up at the roots.
 ///
 /// Throws Error{unsupported} naming a pair of ranks that no links in scope join.

@@ -37,6 +37,7 @@ void MaxFlow::find_distances(int sink) {
     const int vertex = queue_[i];
     for (int arc = first_[vertex]; arc >= 0; arc = next_[arc]) {
       const int tail = to_[arc];
+      ++looks_;
       if (left_[arc ^ 1] == 0 || distance_[tail] < far) continue;
       distance_[tail] = distance_[vertex] + 1;
       queue_.push_back(tail);
@@ -50,6 +51,7 @@ MaxFlow::Units MaxFlow::push(int vertex, int sink, Units maximum) {
   Units pushed = 0;
   for (int& arc = current_[vertex]; arc >= 0; arc = next_[arc]) {
     const int next = to_[arc];
+    ++looks_;
     if (left_[arc] == 0 || distance_[vertex] != distance_[next] + 1) continue;
     const Units part = push(next, sink, std::min(maximum - pushed, left_[arc]));
     left_[arc] -= part;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -33,6 +34,8 @@ class MaxFlow {
 
   /// The largest flow, but no more than `limit`. Every call starts from empty arcs.
   Units run(int source, int sink, Units limit = kUnlimited);
+  /// Arcs looked at since this was asked last.
+  std::int64_t take_looks() { return std::exchange(looks_, 0); }
   /// After a run that stayed below its limit: the vertices that can still be reached from the
   /// source. The arcs that leave them are a minimum cut.
   bool on_source_side(int vertex) const { return is_reached_[static_cast<std::size_t>(vertex)]; }
@@ -50,6 +53,7 @@ class MaxFlow {
   std::vector<bool> is_reached_;
   std::vector<int> at_distance_;  ///< how many vertices
   bool is_cut_off_ = false;
+  std::int64_t looks_ = 0;
   std::vector<int> queue_;
 };
 

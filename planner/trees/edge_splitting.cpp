@@ -22,10 +22,11 @@ namespace {
 class Splitter {
  public:
   Splitter(const CapacityGraph& graph, const std::vector<std::int64_t>& arc_trees,
-           const Supply& supply, const Topology& topology)
+           const Supply& supply, const Topology& topology, WorkBudget& budget)
       : graph_(graph),
         topology_(topology),
         supply_(supply),
+        budget_(budget),
         wanted_(std::accumulate(supply.begin(), supply.end(), std::int64_t{0})),
         size_(graph.vertices()),
         trees_(static_cast<std::size_t>(size_) * static_cast<std::size_t>(size_), 0),
@@ -127,8 +128,9 @@ class Splitter {
     }
     std::int64_t worst = 0;
     for (int rank = 0; rank < graph_.ranks; ++rank) {
-      require_time();
+      if (budget_.is_spent()) throw OutOfBudget();
       worst = std::max(worst, wanted_ - flow_.run(size_, rank, wanted_));
+      budget_.spend(flow_.take_looks());
     }
     return worst;
   }
@@ -311,6 +313,7 @@ class Splitter {
   const CapacityGraph& graph_;
   const Topology& topology_;
   const Supply& supply_;
+  WorkBudget& budget_;
   const std::int64_t wanted_;
   const int size_;
   std::vector<std::int64_t> trees_;  ///< by from x size + to
@@ -323,8 +326,9 @@ class Splitter {
 
 std::optional<RankGraph> split_off_switches(const CapacityGraph& graph,
                                             const std::vector<std::int64_t>& arc_trees,
-                                            const Supply& supply, const Topology& topology) {
-  return Splitter(graph, arc_trees, supply, topology).run();
+                                            const Supply& supply, const Topology& topology,
+                                            WorkBudget& budget) {
+  return Splitter(graph, arc_trees, supply, topology, budget).run();
 }
 
 }  // namespace espalier

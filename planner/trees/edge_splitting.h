@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/graph/capacity_graph.h"
+#include "planner/graph/work_budget.h"
 #include "planner/trees/tree_rate.h"
 
 namespace espalier {
@@ -42,9 +43,11 @@ class RankGraph {
 /// Bang-Jensen, Frank and Jackson (1995) prove that this ends well when as much enters every such
 /// vertex as leaves it, which holds on full-duplex machines without staging; as used by ForestColl
 /// (arXiv 2402.06787). Nothing when it gets stuck, which can happen on other machines.
+/// `budget`: of arcs looked at; throws OutOfBudget when it is spent.
 /// \pre reaches_all(graph, arc_trees, supply)
 std::optional<RankGraph> split_off_switches(const CapacityGraph& graph,
                                             const std::vector<std::int64_t>& arc_trees,
-                                            const Supply& supply, const Topology& topology);
+                                            const Supply& supply, const Topology& topology,
+                                            WorkBudget& budget);
 
 }  // namespace espalier

@@ -81,7 +81,7 @@ TreeRate rate_into_single_ranks(const CapacityGraph& graph, const Supply& supply
 }  // namespace
 
 void require_time() {
-  if (is_time_up()) throw OutOfTime();
+  if (is_time_up()) throw OutOfBudget();
 }
 
 void require_connected(const TreeRate& rate, const CapacityGraph& graph, const Supply& supply,

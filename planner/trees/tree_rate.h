@@ -10,13 +10,13 @@
 
 namespace espalier {
 
-/// Thrown where the time is up (see TimeLimit) before it is known which trees there are: there is
-/// no part of an answer.
-class OutOfTime : public std::exception {
+/// Thrown where the time is up (see TimeLimit) or the work spent (see WorkBudget) before it is
+/// known which trees there are: there is no part of an answer.
+class OutOfBudget : public std::exception {
  public:
-  const char* what() const noexcept override { return "no time left to plan trees"; }
+  const char* what() const noexcept override { return "the budget for trees is spent"; }
 };
-/// Throws it if so.
+/// Throws it if the time is up.
 void require_time();
 
 /// `supply[r]` trees are rooted at rank r; every rank must be reached by all of them. Broadcast:
@@ -32,7 +32,7 @@ struct TreeRate {
   std::vector<bool> inside;
 };
 
-/// Exact; of capacity 0 where nothing joins some ranks. Throws OutOfTime. \pre two ranks or more.
+/// Exact; of capacity 0 where nothing joins some ranks. Throws OutOfBudget. \pre two ranks or more.
 TreeRate best_rate(const CapacityGraph& graph, const Supply& supply);
 
 /// Throws Error{unsupported} naming a pair of ranks that `rate.inside` separates, when its capacity
@@ -48,16 +48,16 @@ struct TreeGrid {
 };
 
 /// The grid with k trees for every unit of supply on which nothing is lost to rounding, or nothing
-/// when k does not allow it. `rate` is best_rate of the same graph and supply. Throws OutOfTime.
+/// when k does not allow it. `rate` is best_rate of the same graph and supply. Throws OutOfBudget.
 std::optional<TreeGrid> lossless_grid(const CapacityGraph& graph, const Supply& supply,
                                       const TreeRate& rate, std::int64_t k);
 
 /// The widest trees of which every rank can be reached by k for every unit of supply, found by
-/// bisection and made exact: some arc is full. Throws OutOfTime.
+/// bisection and made exact: some arc is full. Throws OutOfBudget.
 TreeGrid widest_grid(const CapacityGraph& graph, const Supply& supply, const TreeRate& rate,
                      std::int64_t k);
 
-/// Whether every rank has a flow as large as the whole supply. Throws OutOfTime.
+/// Whether every rank has a flow as large as the whole supply. Throws OutOfBudget.
 bool reaches_all(const CapacityGraph& graph, const std::vector<std::int64_t>& arc_trees,
                  const Supply& supply);
 

@@ -17,6 +17,7 @@
 #include "planner/packing/demand_packing.h"
 #include "planner/packing/spanning_trees.h"
 #include "planner/trees/branchings.h"
+#include "planner/trees/edge_splitting.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -119,6 +120,19 @@ TEST(Budget, OneWayTreesAreCompletedWithoutAskingForRoom) {
       EXPECT_EQ(*std::ranges::max_element(used), 1);
     }
   }
+}
+
+TEST(Budget, SwitchesAreSplitOffWithinIt) {
+  const MachineForBudgets machine("dgx2");
+  const CapacityGraph graph =
+      capacity_graph(machine.router, machine.placement, MediaUse::evenly, 0, {});
+  const Supply supply(16, 1);
+  const TreeGrid grid = widest_grid(graph, supply, best_rate(graph, supply), 1);
+  WorkBudget enough(kMaxPackingWork);
+  EXPECT_TRUE(split_off_switches(graph, grid.arc_trees, supply, machine.topology, enough));
+  WorkBudget little(100);
+  EXPECT_THROW(split_off_switches(graph, grid.arc_trees, supply, machine.topology, little),
+               OutOfBudget);
 }
 
 TEST(Budget, TheNoteSaysHowMuchMayBeMissing) {
