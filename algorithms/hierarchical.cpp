@@ -61,6 +61,22 @@ std::optional<std::string> why_not(const BuildRequest& request) {
                      fewest->size(), most->size());
 }
 
+/// Groups are machines, or several of them, that have the same rails.
+std::optional<Fold> fold_machines(const BuildRequest& request, int groups) {
+  const std::vector<std::vector<int>> machines = machines_of(request);
+  const auto count = static_cast<int>(machines.size());
+  if (count % groups != 0) return std::nullopt;
+  int rank = 0;
+  for (const std::vector<int>& ranks : machines) {
+    for (const int one : ranks) {
+      if (one != rank++) return std::nullopt;
+    }
+  }
+  Fold fold{.groups = groups, .each = request.ranks / groups};
+  fold.turns.fill({.period = count, .step = count / groups});
+  return fold;
+}
+
 /// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every
 /// stage of a part has a lane, so that all parts advance together.
 class Stages {
@@ -70,17 +86,19 @@ class Stages {
         parts_(static_cast<int>(machines_.front().size())),
         part_units_(static_cast<std::int64_t>(machines_.size())),
         is_direct_(request.parameter("direct") == 1),
-        builder_("hierarchical", request.contract(parts_ * part_units_)) {}
+        builder_("hierarchical", request.contract(parts_ * part_units_), request.fold) {}
 
   Program build() {
     for (int part = 0; part < parts_; ++part) {
       for (const std::vector<int>& ranks : machines_) {
+        if (!builder_.builds(ranks.front())) continue;
         is_direct_ ? combine_directly(ranks, part) : combine_around(ranks, part);
       }
     }
     for (int part = 0; part < parts_; ++part) allreduce_rail(part);
     for (int part = 0; part < parts_; ++part) {
       for (const std::vector<int>& ranks : machines_) {
+        if (!builder_.builds(ranks.front())) continue;
         is_direct_ ? hand_out_directly(ranks, part) : hand_out_around(ranks, part);
       }
     }
@@ -169,6 +187,7 @@ const Algorithm& hierarchical_algorithm() {
       .staggered = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
+      .fold = fold_machines,
       .build = [](const BuildRequest& request) { return Stages(request).build(); }};
   return algorithm;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
 #include "cli/programs.h"
@@ -16,7 +18,12 @@ namespace {
 std::string trace_of(Study& study, const Outcome& outcome) {
   Query query = outcome.query;
   query.run.timeline = true;
-  return trace_json(study.ask(query));
+  const Outcome whole = study.ask(query);
+  if (whole.skipped) {
+    throw Error(ErrorKind::unsupported, fmt::format("there is no timeline of {}: it {}",
+                                                    query.algorithm, *whole.skipped));
+  }
+  return trace_json(whole);
 }
 
 /// What libraries decide about the questions, into the outcomes and, where `text` is not null, as

@@ -7,6 +7,7 @@
 #include "ir/findings.h"
 #include "ir/op_order.h"
 #include "ir/verify_data.h"
+#include "ir/verify_folded.h"
 #include "ir/verify_races.h"
 #include "ir/verify_structure.h"
 
@@ -19,6 +20,7 @@ constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 26;
 /// Each step needs the rules of the steps before it.
 DataVerdict check_all(const Program& program, const VerifyOptions& options, Findings& findings) {
   if (!check_contract(program, findings)) return {};
+  if (program.fold.is_folded()) return check_folded(program, findings);
   const std::int64_t block = options.equal_units ? 1 : block_units(program.contract);
   check_ops(program, block, findings);
   if (findings.any(Rule::structure) || findings.any(Rule::order)) return {};

@@ -159,11 +159,14 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
 
 /// Cuts and partitions that need no search, for machines with many ranks.
 void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
-  const auto both_sides = [&](std::vector<bool> set) {
-    judge.cut(graph.sites_of(set), graph.leaving(set));
-    if (graph.has_media()) judge.two_way_cut(graph.sites_of(set), graph.around(set));
-    set.flip();
-    judge.cut(graph.sites_of(set), graph.leaving(set));
+  // Links carry the same in both directions: as much can enter a set as can leave it.
+  const auto both_sides = [&](const std::vector<bool>& set) {
+    SiteSet inside = graph.sites_of(set);
+    const Capacity capacity = graph.leaving(set);
+    judge.cut(inside, capacity);
+    if (graph.has_media()) judge.two_way_cut(inside, graph.around(set));
+    inside.flip();
+    judge.cut(inside, capacity);
   };
   const auto by_group = [&](const std::vector<std::vector<bool>>& groups, const std::string& what) {
     std::int64_t parts = 0;

@@ -13,6 +13,8 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -156,24 +158,27 @@ class Ways {
     places_ = placement.ranks;
     places_.insert(places_.end(), placement.relays.begin(), placement.relays.end());
     if (router.scope() == LinkScope::fabric) return;
+    std::set<int> hosts;
+    for (const NodeId place : places_) hosts.insert(topology_.node(place).host);
     for (NodeId node = 0; node < static_cast<NodeId>(topology_.nodes.size()); ++node) {
-      if (topology_.node(node).kind != NodeKind::cpu) continue;
-      const int host = topology_.node(node).host;
-      const bool takes_part = std::ranges::any_of(
-          places_, [&](NodeId place) { return topology_.node(place).host == host; });
-      if (takes_part) places_.push_back(node);
+      const Node& one = topology_.node(node);
+      if (one.kind == NodeKind::cpu && hosts.contains(one.host)) places_.push_back(node);
     }
   }
 
   /// What an op in a switch costs at least instead of start-up and hops, carried out by one of the
   /// GPUs of the placement; infinite where there is none.
   double least_slice_s(const Router& router) const {
-    double least_s = kNever;
+    std::set<std::string_view> models;
+    for (const NodeId place : places_) models.insert(topology_.node(place).model);
+    std::set<bool> is_network;  // of the switches
     for (const Node& node : topology_.nodes) {
-      if (!node.combines) continue;
-      for (const NodeId place : places_) {
-        const SwitchOps* ops =
-            router.profile().switch_ops(topology_.node(place).model, node.kind == NodeKind::fabric);
+      if (node.combines) is_network.insert(node.kind == NodeKind::fabric);
+    }
+    double least_s = kNever;
+    for (const bool in_network : is_network) {
+      for (const std::string_view model : models) {
+        const SwitchOps* ops = router.profile().switch_ops(model, in_network);
         if (ops != nullptr) least_s = std::min(least_s, ops->slice_s);
       }
     }

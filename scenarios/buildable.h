@@ -54,9 +54,10 @@ struct Built {
   std::optional<Verification> verification;
 };
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
+/// `fold`: of the program, see Algorithm::fold.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan = {});
+               const MakePlan& plan = {}, const Fold& fold = {});
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
 /// them; none if there are so many ranks that this would take long.

@@ -104,7 +104,8 @@ auto members(Is<TrainingOutcome> auto& outcome) {
                   notes, report, buckets);
 }
 
-// Questions, which are only written: they are parts of keys.
+// Questions, which are only written: they are parts of keys. Answers are the same whether programs
+// are folded or not.
 
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
@@ -115,7 +116,8 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, launch, library_version, against_nccl, run] = query;
+         size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, against_nccl, run] =
+      query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
                   algorithm, size_bytes, chunk_bytes, judge, merge, launch, library_version,
                   against_nccl, run);

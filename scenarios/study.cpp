@@ -11,10 +11,12 @@
 #include "algorithms/program_file.h"
 #include "core/words.h"
 #include "formats/machine.h"
+#include "ir/unfold.h"
 #include "run/blocks.h"
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
+#include "scenarios/folding.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
@@ -114,10 +116,15 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   cache_->forget_programs_if_large();
   Prepared made;
   made.choice = choice(query.algorithm);
-  Built built =
-      build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
-        return cache_->plan(machine, made.choice, request);
-      });
+  Built built;
+  if (auto folded = build_folded(query, machine, made)) {
+    built = std::move(*folded);
+  } else {
+    built =
+        build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
+          return cache_->plan(machine, made.choice, request);
+        });
+  }
   made.skipped = std::move(built.why_not);
   made.is_unroutable = built.is_routing;
   made.instead = std::move(built.instead);
@@ -141,6 +148,26 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
     }
   }
   return cache_->programs.emplace(key, std::move(made)).first->second;
+}
+
+/// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
+/// it.
+std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
+                                         Prepared& made) {
+  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
+  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
+  const auto folding = find_folding(machine, made.choice, request_for(query, machine));
+  if (!folding) return std::nullopt;
+  Built built = build_on(machine, made.choice, query, {}, folding->fold);
+  if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
+    return std::nullopt;
+  }
+  made.may_be_cut = may_be_cut(*built.program);
+  if (!made.may_be_cut && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
+  made.rotation = folding->rotation;
+  built.notes.push_back(fmt::format("{} groups of {} behave alike: one of them is simulated",
+                                    folding->fold.groups, counted(folding->fold.each, "rank")));
+  return built;
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {
@@ -243,7 +270,8 @@ void Study::require_room(const Query& query) {
   if (prepared.skipped || prepared.is_wrong()) return;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
-  backend_.require_room(*prepared.whole, {machine.router.get(), machine.placement}, options);
+  backend_.require_room(
+      *prepared.whole, {machine.router.get(), machine.placement, prepared.rotation.get()}, options);
 }
 
 bool Study::simulates(const Query& query) const {
@@ -313,7 +341,7 @@ Outcome Study::answer(const Query& query) {
   }
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;
-  const Target target{&router, machine.placement};
+  const Target target{&router, machine.placement, prepared.rotation.get()};
   outcome.skipped = backend_.unsupported(*program, target);
   if (outcome.skipped) return outcome;
   RunOptions options = query.run;

@@ -38,6 +38,9 @@ struct Query {
   bool judge = true;                        ///< compute the machine's bound
   /// Programs with more lanes than the profile has blocks are put onto these, and not refused.
   bool merge = true;
+  /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
+  /// needs the program with all its ops.
+  bool may_fold = true;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
   bool against_nccl = false;  ///< simulations: also how long the library's own collective takes
@@ -76,7 +79,7 @@ struct Outcome {
   std::optional<Baseline> nccl;        ///< where the query is against it
   /// Why a library decides so (Study::explain), for whoever shows the outcome; `ask` fills in none.
   std::vector<std::string> explanation;
-  std::shared_ptr<const Program> program;  ///< cut, as run
+  std::shared_ptr<const Program> program;  ///< cut, as run; it may be folded
 
   bool ran() const { return !skipped && verified; }
   double busbw_gbps() const { return report.algbw_gbps() * busbw_factor(query.collective, ranks); }
@@ -109,6 +112,8 @@ struct Machine {
   }
   int ranks() const { return static_cast<int>(placement.ranks.size()); }
 };
+
+struct Built;
 
 /// Answers queries, remembering machines, programs and bounds between them so that sweeps are fast.
 class Study {
@@ -181,6 +186,7 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
+  std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
   std::optional<Query> resolve(const Query& query);
   bool simulates(const Query& query) const;
   std::optional<Query> decide(const Query& query, const Machine& machine);

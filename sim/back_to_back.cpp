@@ -74,7 +74,7 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
     own.last_s = std::max(own.last_s, history.end_s[id]);
     if (op.kind != OpKind::combine) continue;
     for_each_destination(program, op, [&](const Operand& dst) {
-      Span& there = spans[{dst.place, group}];
+      Span& there = spans[{in_first_group(program.fold, dst, op.length).place, group}];
       there.first_coming_s = std::min(there.first_coming_s, history.start_s[id]);
       there.last_s = std::max(there.last_s, history.seen_s[id]);
     });

@@ -356,7 +356,8 @@ void Dispatcher::end_hold(OpId id) {
   if (progress_[id].landing_s > 0) {
     seen = now + unit_.from_s(progress_[id].landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
-      landings_[static_cast<std::size_t>(dst.place)].push_back({id, seen, dst});
+      const Operand written = in_first_group(program_.fold, dst, op.length);
+      landings_[static_cast<std::size_t>(written.place)].push_back({id, seen, written});
     });
   }
   history_.end_s[id] = unit_.to_s(now);
@@ -371,16 +372,29 @@ void Dispatcher::end_hold(OpId id) {
     }
   }
   for (const OpId successor : graph_.successors(id)) {
-    release(successor, id, program_.ops[successor].at == op.at ? now : seen);
+    release(successor, id, is_of_one_place(id, successor) ? now : seen);
   }
   if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, now);
+}
+
+/// Whether what waits for `earlier` waits at its place: of a folded program, in its group.
+bool Dispatcher::is_of_one_place(OpId earlier, OpId later) const {
+  const Op& op = program_.ops[later];
+  if (op.at != program_.ops[earlier].at) return false;
+  if (!program_.fold.is_folded()) return true;
+  for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
+    const bool is_it = program_.dependencies[i] == earlier;
+    if (is_it && program_.fold.dependency_groups[i] != 0) return false;
+  }
+  return true;
 }
 
 /// What an op reads or overwrites has to be there.
 void Dispatcher::await_landings(OpId id) {
   const Op& op = program_.ops[id];
   if (op.kind != OpKind::combine) return;
-  const auto await = [&](const Operand& operand) {
+  const auto await = [&](const Operand& of_op) {
+    const Operand operand = in_first_group(program_.fold, of_op, op.length);
     std::vector<Landing>& landings = landings_[static_cast<std::size_t>(operand.place)];
     if (landings.empty()) return;
     std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });

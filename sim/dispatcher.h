@@ -90,6 +90,7 @@ class Dispatcher {
   void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void end_hold(OpId id);
+  bool is_of_one_place(OpId earlier, OpId later) const;
   void await_landings(OpId id);
   void release(OpId id, OpId cause, Ticks date);
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
@@ -114,7 +115,7 @@ class Dispatcher {
   struct Landing {
     OpId op = 0;
     Ticks until;
-    Operand written;  ///< as many units as its op moves
+    Operand written;  ///< as many units as its op moves; where the first group has them
   };
   std::vector<Progress> progress_;              ///< by op
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there

@@ -89,6 +89,7 @@ struct Router::Impl {
         accesses(machine.nodes.size()) {
     for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
       if (machine.node(id).combines) combining.push_back(id);
+      of_host[machine.node(id).host].push_back(id);
     }
   }
 
@@ -97,6 +98,7 @@ struct Router::Impl {
 
   const PathTree& tree(Net net, NodeId source);
   std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
+  std::optional<std::vector<Hop>> over_one_node(Net net, NodeId from, NodeId to) const;
   std::optional<std::vector<Hop>> through_cpu(NodeId from, NodeId to);
   std::optional<std::vector<Hop>> through_network(NodeId from, NodeId to);
   void list_accesses(NodeId id, AccessList& list);
@@ -118,6 +120,7 @@ struct Router::Impl {
   const LinkScope scope;
   const LinkGraph graph;
   std::vector<NodeId> combining;  ///< switches
+  std::unordered_map<int, std::vector<NodeId>> of_host;
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
@@ -141,10 +144,38 @@ std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId 
   for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
     if (edge.to == to) return std::vector<Hop>{edge.hop};
   }
+  if (auto hops = over_one_node(net, from, to)) return hops;
   const PathTree& paths = tree(net, from);
   const PathTree::End* end = paths.find(to);
   if (end == nullptr) return std::nullopt;
   return paths.path(*end);
+}
+
+/// The path of a tree from one node to another that is two hops away, again without growing it:
+/// thousands of NICs at one switch would each have a tree of thousands.
+std::optional<std::vector<Hop>> Router::Impl::over_one_node(Net net, NodeId from, NodeId to) const {
+  std::optional<std::vector<Hop>> best;
+  double best_gbps = 0;
+  std::vector<NodeId> middles;
+  for (const LinkGraph::Edge& first : graph.edges(net, from)) {
+    if (std::ranges::count(middles, first.to) > 0 || !graph.forwards(net, first.to)) continue;
+    middles.push_back(first.to);
+    // The widest of parallel links.
+    Hop in = first.hop;
+    for (const LinkGraph::Edge& other : graph.edges(net, from)) {
+      const bool is_wider = graph.capacity_gbps(other.hop.link) > graph.capacity_gbps(in.link);
+      if (other.to == first.to && is_wider) in = other.hop;
+    }
+    for (const LinkGraph::Edge& second : graph.edges(net, to)) {
+      if (second.to != first.to) continue;
+      const double gbps =
+          std::min(graph.capacity_gbps(in.link), graph.capacity_gbps(second.hop.link));
+      if (best && gbps <= best_gbps) continue;
+      best_gbps = gbps;
+      best = {in, {second.hop.link, !second.hop.forward}};
+    }
+  }
+  return best;
 }
 
 std::optional<std::vector<Hop>> Router::Impl::through_cpu(NodeId from, NodeId to) {
@@ -198,10 +229,8 @@ const AccessList& Router::Impl::access_list(NodeId id) {
                       b.all.begin(), [](const Access& x, const Access& y) { return x.at == y.at; });
   };
   std::vector<NodeId> peers;
-  for (NodeId other = 0; other < static_cast<NodeId>(topology.nodes.size()); ++other) {
-    if (node(other).host == node(id).host && node(other).kind == node(id).kind) {
-      peers.push_back(other);
-    }
+  for (const NodeId other : of_host[node(id).host]) {
+    if (node(other).kind == node(id).kind) peers.push_back(other);
   }
   for (NodeId peer : peers) list_accesses(peer, accesses[static_cast<std::size_t>(peer)]);
   for (std::size_t i = 0; i < peers.size(); ++i) {
