@@ -53,8 +53,8 @@ struct BuildRequest {
   /// See fabric_router; copies of a request share it.
   std::shared_ptr<std::optional<Router>> fabric = std::make_shared<std::optional<Router>>();
 
-  /// How ranks repeat themselves in groups, for a program of the first group's ops only; see
-  /// `foldable`. By default all ops are built.
+  /// How ranks repeat themselves in groups, for a program of the first group's ops only (`fold`).
+  /// By default all ops are built.
   Fold fold = {};
 
   /// What to tell about the program built, such as "host_share=20 has no effect: ..."; copies of a
@@ -106,7 +106,7 @@ struct Algorithm {
   /// be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
   /// How a program folds whose ranks are `groups` groups of equally many, numbered one group after
-  /// the other, on a machine on which all groups are alike (topologies/symmetry.h); nothing where
+  /// the other, on a machine on which all groups are alike (topologies/rotation.h); nothing where
   /// its groups do not do the same. `build` then respects BuildRequest::fold. Null where it never
   /// does.
   std::optional<Fold> (*fold)(const BuildRequest& request, int groups) = nullptr;

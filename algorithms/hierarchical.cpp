@@ -16,29 +16,35 @@ namespace espalier {
 
 namespace {
 
-/// Where the rank's GPU stands among the GPUs of its machine.
-std::ptrdiff_t position_of(const BuildRequest& request, int rank) {
-  const Topology& topology = request.router->topology();
-  const NodeId gpu = request.placement->ranks[static_cast<std::size_t>(rank)];
-  const auto before = topology.nodes.begin() + gpu;
-  return std::count_if(topology.nodes.begin(), before, [&](const Node& other) {
-    return other.kind == NodeKind::gpu && other.host == topology.node(gpu).host;
-  });
+/// By node: where a GPU stands among the GPUs of its machine.
+std::vector<int> positions(const Topology& topology) {
+  std::map<int, int> gpus;  // by host
+  std::vector<int> standing(topology.nodes.size(), 0);
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    const Node& one = topology.nodes[node];
+    if (one.kind == NodeKind::gpu) standing[node] = gpus[one.host]++;
+  }
+  return standing;
 }
 
 /// Rails join GPUs that stand at the same position of their machines, which share a network plane
 /// where there are several. Where machines take part with unlike positions, in the order of ranks.
 void align_rails(const BuildRequest& request, std::vector<std::vector<int>>& machines) {
   if (request.router == nullptr || request.placement == nullptr) return;
-  std::map<std::ptrdiff_t, std::size_t> rail_of;
+  const std::vector<int> standing = positions(request.router->topology());
+  const auto position_of = [&](int rank) {
+    return standing[static_cast<std::size_t>(
+        request.placement->ranks[static_cast<std::size_t>(rank)])];
+  };
+  std::map<int, std::size_t> rail_of;
   for (std::size_t i = 0; i < machines.front().size(); ++i) {
-    rail_of[position_of(request, machines.front()[i])] = i;
+    rail_of[position_of(machines.front()[i])] = i;
   }
   std::vector<std::vector<int>> aligned = machines;
   for (std::size_t machine = 1; machine < machines.size(); ++machine) {
     if (machines[machine].size() != rail_of.size()) return;
     for (const int rank : machines[machine]) {
-      const auto rail = rail_of.find(position_of(request, rank));
+      const auto rail = rail_of.find(position_of(rank));
       if (rail == rail_of.end()) return;
       aligned[machine][rail->second] = rank;
     }

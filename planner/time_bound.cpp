@@ -254,10 +254,12 @@ class Ways {
   std::vector<std::vector<Cost>> ops_;
 };
 
-/// Who needs what whom has: pairs of ranks; every pair where all combine or tell all.
+/// Who needs what whom has: pairs of ranks; every pair where all combine, or have something for
+/// all.
 std::vector<Demand> needs_of(Collective collective, int root, int ranks) {
-  if (collective != Collective::allreduce) return demands_of(collective, root, ranks);
-  return demands_of(Collective::allgather, root, ranks);
+  const bool is_all_pairs =
+      collective == Collective::allreduce || collective == Collective::alltoall;
+  return demands_of(is_all_pairs ? Collective::allgather : collective, root, ranks);
 }
 
 }  // namespace
@@ -277,15 +279,21 @@ TimeBound time_bound(Collective collective, int root, const Router& router,
   bound.ends_s = ways.ends_s();
   const auto ranks = placement.ranks.size();
   const bool is_turned = info(collective).reduces;  // as demands of reductions are
-  std::vector<std::vector<bool>> needs(ranks, std::vector<bool>(ranks, false));
+  const std::size_t sources = std::min(ranks, ways.sources());
+  std::vector<std::vector<bool>> needs(sources, std::vector<bool>(ranks, false));
+  const auto need = [&](std::size_t from, std::size_t to) {
+    if (is_turned) std::swap(from, to);
+    if (from < sources) needs[from][to] = true;
+  };
   for (const Demand& demand : needs_of(collective, root, static_cast<int>(ranks))) {
-    for (std::size_t to = 0; to < ranks; ++to) {
-      if (demand.to != kEveryRank && static_cast<std::size_t>(demand.to) != to) continue;
-      const auto from = static_cast<std::size_t>(demand.from);
-      needs[is_turned ? to : from][is_turned ? from : to] = true;
+    const auto from = static_cast<std::size_t>(demand.from);
+    if (demand.to != kEveryRank) {
+      need(from, static_cast<std::size_t>(demand.to));
+    } else if (is_turned || from < sources) {
+      for (std::size_t to = 0; to < (is_turned ? sources : ranks); ++to) need(from, to);
     }
   }
-  for (std::size_t from = 0; from < std::min(ranks, ways.sources()); ++from) {
+  for (std::size_t from = 0; from < sources; ++from) {
     const Ways::Tree tree = ways.from(from);
     for (std::size_t to = 0; to < ranks; ++to) {
       if (from == to || !needs[from][to] || !std::isfinite(tree.s[to])) continue;

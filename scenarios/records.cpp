@@ -116,8 +116,8 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, against_nccl, run] =
-      query;
+         size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, against_nccl,
+         run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
                   algorithm, size_bytes, chunk_bytes, judge, merge, launch, library_version,
                   against_nccl, run);
