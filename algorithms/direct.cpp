@@ -78,9 +78,11 @@ Contract contract_of(const BuildRequest& request) {
   return request.contract(info(request.collective).blocked ? request.ranks : 1);
 }
 
-/// Every rank begins with the next one.
+/// Every rank begins with the next one. Several ops at once that share links in changing company
+/// make roundings grow: two orders of the same ops then differ by percents, and so would a group
+/// from all.
 std::optional<Fold> fold_direct(const BuildRequest& request, int groups) {
-  if (info(request.collective).rooted) return std::nullopt;
+  if (info(request.collective).rooted || request.parameter("at_once") > 1) return std::nullopt;
   return turned_by_blocks(contract_of(request), groups);
 }
 

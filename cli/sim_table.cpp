@@ -276,7 +276,8 @@ void print_links(const Console& console, const Outcome& outcome, int maximum) {
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(maximum); ++i) {
     const LinkUse& link = links[i];
-    columns.add({link.name, bar(link.utilization, kLinkBarColumns),
+    const std::string alike = link.alike == 1 ? "" : fmt::format(" and {} alike", link.alike - 1);
+    columns.add({link.name + alike, bar(link.utilization, kLinkBarColumns),
                  fmt::format("{:.1f}%", 100 * link.utilization), decimal_bytes(link.bytes)});
   }
   console.out << columns.render("#   ");

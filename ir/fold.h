@@ -30,7 +30,7 @@ struct Fold {
   std::vector<int> dependency_groups = {};
 
   bool is_folded() const { return groups > 1; }
-  int group_of(int rank) const { return rank / each; }
+  int group_of(int rank) const { return is_folded() ? rank / each : 0; }
   /// `groups_on` may be negative.
   int wrapped(int group) const { return (group % groups + groups) % groups; }
   int rank_moved(int rank, int groups_on) const {
@@ -49,9 +49,12 @@ struct Fold {
   /// Whether its units stay together.
   bool is_moved_as_one(Buffer buffer, std::int64_t begin, std::int64_t length,
                        int groups_on) const {
-    return is_whole_periods(buffer, begin, length) ||
-           unit_moved(buffer, begin + length - 1, groups_on) ==
-               unit_moved(buffer, begin, groups_on) + length - 1;
+    const Turn& turn = turns[static_cast<std::size_t>(buffer)];
+    const auto is_in_one_period = [&](std::int64_t from) {
+      return from % turn.period + length <= turn.period;
+    };
+    return turn.step % turn.period == 0 || is_whole_periods(buffer, begin, length) ||
+           (is_in_one_period(begin) && is_in_one_period(unit_moved(buffer, begin, groups_on)));
   }
   bool operator==(const Fold&) const = default;
 

@@ -37,31 +37,52 @@ bool may_be_cut(const Program& program) {
   return true;
 }
 
+namespace {
+
+/// Without its dependencies.
+void add_moved(const Program& program, const Op& op, int group, Program& whole) {
+  const Fold& fold = program.fold;
+  Op& added = whole.ops.emplace_back(op);
+  added.at = fold.rank_moved(op.at, group);
+  added.dst = op.kind == OpKind::combine ? moved(fold, op.dst, op.length, group)
+                                         : Operand{added.at, op.dst.begin, op.dst.buffer};
+  added.src_begin = static_cast<std::uint32_t>(whole.sources.size());
+  for (std::uint32_t i = 0; i < op.src_count + op.copy_count; ++i) {
+    whole.sources.push_back(moved(fold, program.sources[op.src_begin + i], op.length, group));
+  }
+  added.dep_begin = static_cast<std::uint32_t>(whole.dependencies.size());
+  added.dep_count = 0;
+}
+
+Program without_ops(const Program& program) {
+  Program empty;
+  empty.name = program.name;
+  empty.contract = program.contract;
+  empty.vias = program.vias;
+  empty.durations_s = program.durations_s;
+  return empty;
+}
+
+}  // namespace
+
+Program op_of_group(const Program& program, OpId id, int group) {
+  Program one;
+  one.contract = program.contract;
+  one.durations_s = program.durations_s;
+  add_moved(program, program.ops[id], group, one);
+  return one;
+}
+
 Program unfold(const Program& program) {
   const Fold& fold = program.fold;
   if (!fold.is_folded()) return program;
-  Program whole = program;
-  whole.fold = {};
-  whole.ops.clear();
-  whole.sources.clear();
-  whole.dependencies.clear();
-  whole.lines.clear();
+  Program whole = without_ops(program);
   const auto groups = static_cast<OpId>(fold.groups);
   for (OpId id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
     for (int group = 0; group < fold.groups; ++group) {
-      Op& of_group = whole.ops.emplace_back(op);
-      of_group.at = fold.rank_moved(op.at, group);
-      of_group.dst = op.kind == OpKind::combine ? moved(fold, op.dst, op.length, group)
-                                                : Operand{of_group.at, op.dst.begin, op.dst.buffer};
-      of_group.src_begin = static_cast<std::uint32_t>(whole.sources.size());
-      for (const Operand& source : program.sources_of(op)) {
-        whole.sources.push_back(moved(fold, source, op.length, group));
-      }
-      for (const Operand& copy : program.copies_of(op)) {
-        whole.sources.push_back(moved(fold, copy, op.length, group));
-      }
-      of_group.dep_begin = static_cast<std::uint32_t>(whole.dependencies.size());
+      add_moved(program, op, group, whole);
+      whole.ops.back().dep_count = op.dep_count;
       for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
         const int of = fold.wrapped(group + fold.dependency_groups[i]);
         whole.dependencies.push_back(program.dependencies[i] * groups + static_cast<OpId>(of));

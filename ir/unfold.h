@@ -14,6 +14,9 @@ Fold turned_by_blocks(const Contract& contract, int groups);
 /// every group would have to begin with other pieces than the next.
 bool may_be_cut(const Program& program);
 
+/// A program of one op: that of the group so many after the first. It depends on nothing.
+Program op_of_group(const Program& program, OpId id, int group);
+
 /// All ops of a folded program: of every op those of all groups, one after the other. Every rank's
 /// lanes keep their order. A program that is not folded stays as it is.
 Program unfold(const Program& program);

@@ -20,10 +20,10 @@ constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 26;
 /// Each step needs the rules of the steps before it.
 DataVerdict check_all(const Program& program, const VerifyOptions& options, Findings& findings) {
   if (!check_contract(program, findings)) return {};
-  if (program.fold.is_folded()) return check_folded(program, findings);
   const std::int64_t block = options.equal_units ? 1 : block_units(program.contract);
   check_ops(program, block, findings);
   if (findings.any(Rule::structure) || findings.any(Rule::order)) return {};
+  if (program.fold.is_folded()) return check_folded(program, findings);
 
   const LaneChains lanes = lane_chains(program);
   const std::vector<OpId> order = run_order(program, lanes);

@@ -129,6 +129,19 @@ class FoldedRun {
     return value;
   }
 
+  /// Adds a piece, moved. Units of inputs may be turned in other places than those of a buffer.
+  void add_moved(OpId id, const Piece& piece, int groups_on, std::vector<Piece>& pieces) {
+    Piece moved{piece.begin, piece.end, moved_value(piece.value, groups_on)};
+    const std::int64_t last = piece.end - piece.begin - 1;
+    const std::int64_t last_origin = moved_value(after(piece.value, last), groups_on).origin;
+    if (last_origin != moved.value.origin + last) {
+      findings_.add(Rule::limit, id, [] {
+        return std::string("moves units that are turned in the middle, which is not verified");
+      });
+    }
+    pieces.push_back(std::move(moved));
+  }
+
   /// Calls `visit(begin, end, at)` for parts of units [begin, begin + length) of the operand's
   /// group, each with the unit from which on the first group has it.
   template <class Visit>
@@ -161,8 +174,10 @@ class FoldedRun {
         if (one->second.end <= next) continue;
         if (one->first > next) break;
         const std::int64_t until = std::min(one->second.end, last);
-        pieces.push_back({begin + next - at, begin + until - at,
-                          moved_value(after(one->second.value, next - one->first), group)});
+        add_moved(
+            id,
+            {begin + next - at, begin + until - at, after(one->second.value, next - one->first)},
+            group, pieces);
         next = until;
       }
       is_there = is_there && next == last;
@@ -175,7 +190,8 @@ class FoldedRun {
     return false;
   }
 
-  void write(const Operand& operand, const std::vector<Piece>& pieces, std::int64_t length) {
+  void write(OpId id, const Operand& operand, const std::vector<Piece>& pieces,
+             std::int64_t length) {
     const int group = fold_.group_of(operand.place);
     Stretches& known = cells(operand.place % fold_.each, operand.buffer);
     for_each_part(operand, length, [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
@@ -184,8 +200,9 @@ class FoldedRun {
         const std::int64_t from = std::max(piece.begin, begin);
         const std::int64_t to = std::min(piece.end, end);
         if (from >= to) continue;
-        known[at + from - begin] = {at + to - begin,
-                                    moved_value(after(piece.value, from - piece.begin), -group)};
+        std::vector<Piece> moved;
+        add_moved(id, {from, to, after(piece.value, from - piece.begin)}, -group, moved);
+        known[at + from - begin] = {at + to - begin, moved.front().value};
       }
     });
   }
@@ -208,7 +225,8 @@ class FoldedRun {
       if (!read(id, source, op.length, sources.emplace_back())) return;
     }
     const std::vector<Piece> result = sources.size() == 1 ? sources.front() : sum(id, sources);
-    for_each_destination(program_, op, [&](const Operand& dst) { write(dst, result, op.length); });
+    for_each_destination(program_, op,
+                         [&](const Operand& dst) { write(id, dst, result, op.length); });
   }
 
   std::vector<Piece> sum(OpId id, const std::vector<std::vector<Piece>>& sources) {
@@ -321,8 +339,10 @@ class FoldedRun {
     return true;
   }
 
+  /// \pre both cover the same units
   static bool alike(const std::vector<Piece>& a, const std::vector<Piece>& b) {
-    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    std::size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
       if (a[i].value.sum != b[j].value.sum ||
           a[i].value.sum_groups_on != b[j].value.sum_groups_on) {
         return false;
@@ -331,7 +351,7 @@ class FoldedRun {
       if (a[i].end == end) ++i;
       if (b[j].end == end) ++j;
     }
-    return true;
+    return i == a.size() && j == b.size();
   }
 
   const Program& program_;
@@ -341,8 +361,9 @@ class FoldedRun {
   std::vector<Stretches> cells_;  ///< of the first group, by rank and buffer
 };
 
-/// Rules that are about single ops.
-void check_ops(const Program& program, Findings& findings) {
+/// What is different from other programs: only the first group has ops, of no other places than
+/// ranks, and they run in the order they are written in.
+void check_order(const Program& program, Findings& findings) {
   const Fold& fold = program.fold;
   CHECK(program.hosts == 0 && program.relays == 0 && program.ranks() == fold.groups * fold.each);
   CHECK(fold.dependency_groups.size() == program.dependencies.size());
@@ -354,11 +375,6 @@ void check_ops(const Program& program, Findings& findings) {
       findings.add(Rule::order, id,
                    [&] { return fmt::format("waits for op {}, which comes later", earlier); });
     }
-    for_each_destination(program, op, [&](const Operand& dst) {
-      if (dst.buffer != Buffer::in) return;
-      findings.add(Rule::inputs_kept, id,
-                   [&] { return fmt::format("overwrites the input of rank {}", dst.place); });
-    });
   }
 }
 
@@ -403,8 +419,8 @@ void check_conflicts(const Program& program, Findings& findings) {
 }  // namespace
 
 DataVerdict check_folded(const Program& program, Findings& findings) {
-  check_ops(program, findings);
-  if (findings.any(Rule::order)) return {};
+  check_order(program, findings);
+  if (findings.any_up_to(Rule::operands)) return {};
   check_conflicts(program, findings);
   return FoldedRun(program, findings).run();
 }

@@ -7,23 +7,16 @@
 #include "run/target.h"
 
 namespace espalier {
-namespace {
-
-/// Larger groups are not looked for: little would be saved, and there may be many divisors.
-constexpr int kMaxGroupRanks = 64;
-
-}  // namespace
-
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
                                     const BuildRequest& request) {
   if (choice.algorithm->fold == nullptr || !machine.placement.relays.empty()) return std::nullopt;
-  for (int each = 1; each <= kMaxGroupRanks && 2 * each <= request.ranks; ++each) {
+  for (int each = 1; 2 * each <= request.ranks; ++each) {
     if (request.ranks % each != 0) continue;
     const int groups = request.ranks / each;
-    std::optional<Fold> found = fold(choice, request, groups);
-    if (!found) continue;
     auto rotation = Rotation::find(*machine.topology, machine.placement, groups);
     if (!rotation) continue;
+    std::optional<Fold> found = fold(choice, request, groups);
+    if (!found) continue;
     return Folding{std::move(*found), std::make_shared<const Rotation>(std::move(*rotation))};
   }
   return std::nullopt;

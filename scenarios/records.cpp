@@ -41,8 +41,8 @@ auto members(Is<Bound> auto& bound) {
   return std::tie(algbw_gbps, exact, kind, certificate);
 }
 auto members(Is<LinkUse> auto& link) {
-  auto& [name, bytes, busy_s, utilization, is_link] = link;
-  return std::tie(name, bytes, busy_s, utilization, is_link);
+  auto& [name, bytes, busy_s, utilization, is_link, alike] = link;
+  return std::tie(name, bytes, busy_s, utilization, is_link, alike);
 }
 auto members(Is<CriticalStep> auto& step) {
   auto& [op, start_s, end_s, what, waited_for] = step;
@@ -104,8 +104,7 @@ auto members(Is<TrainingOutcome> auto& outcome) {
                   notes, report, buckets);
 }
 
-// Questions, which are only written: they are parts of keys. Answers are the same whether programs
-// are folded or not.
+// Questions, which are only written: they are parts of keys.
 
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
@@ -119,8 +118,8 @@ auto members(Is<Query> auto& query) {
          size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, against_nccl,
          run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, launch, library_version,
-                  against_nccl, run);
+                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, launch,
+                  library_version, against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is
 // from.

@@ -162,8 +162,10 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
     return std::nullopt;
   }
-  made.may_be_cut = may_be_cut(*built.program);
-  if (!made.may_be_cut && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
+  // All ranks, cut into chunks, are the better answer as long as they are not too many.
+  const bool is_cuttable = may_be_cut(*built.program);
+  if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
+  made.may_be_cut = is_cuttable;
   made.rotation = folding->rotation;
   built.notes.push_back(fmt::format("{} groups of {} behave alike: one of them is simulated",
                                     folding->fold.groups, counted(folding->fold.each, "rank")));

@@ -233,8 +233,8 @@ double Study::shortest_time_s(const Query& query) {
 std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
   if (!prepared.may_be_cut) {
     outcome.chunk_note =
-        "not cut: groups of ranks would no longer behave alike, and there are too many to simulate "
-        "all";
+        "not cut, which would be faster: groups of ranks would no longer behave alike, and there "
+        "are too many ranks to simulate them one by one";
     return 0;
   }
   if (query.chunk_bytes) return *query.chunk_bytes;

@@ -221,11 +221,9 @@ std::vector<LinkUse> MachineResources::report(double time_s) const {
     if (resource.bytes <= 0) continue;
     const double busy_s = resource.bytes / resource.bytes_per_s;
     const int groups = target_.rotation == nullptr ? 1 : target_.rotation->groups();
-    const auto alike = static_cast<int>(std::lround(groups * resource.per_group));
-    uses.push_back(
-        {alike == 1 ? resource.name : fmt::format("{} and {} alike", resource.name, alike - 1),
-         resource.bytes / resource.per_group, busy_s, time_s > 0 ? busy_s / time_s : 0,
-         resource.is_link});
+    uses.push_back({resource.name, resource.bytes / resource.per_group, busy_s,
+                    time_s > 0 ? busy_s / time_s : 0, resource.is_link,
+                    static_cast<int>(std::lround(groups * resource.per_group))});
   }
   std::ranges::sort(uses, [](const LinkUse& a, const LinkUse& b) {
     return a.busy_s != b.busy_s ? a.busy_s > b.busy_s : a.name < b.name;

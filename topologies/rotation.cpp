@@ -63,7 +63,7 @@ class Matching {
   }
 
   /// Nodes that only one other looks like are matched, until all are; where none is left of these,
-  /// the first two of those that look alike are: a choice that a check has to confirm.
+  /// those that look alike are in their order: a choice that a check has to confirm.
   bool run() {
     for (;;) {
       std::unordered_map<std::uint64_t, Look> looks;
@@ -79,17 +79,17 @@ class Matching {
       }
       if (open == 0) return true;
       bool has_matched = false;
-      const Look* ambiguous = nullptr;
       for (const auto& [unused, look] : looks) {
         if (look.from.size() != look.to.size()) return false;
-        if (look.from.size() == 1) {
-          match(look.from.front(), look.to.front());
-          has_matched = true;
-        } else if (ambiguous == nullptr || look.from.front() < ambiguous->from.front()) {
-          ambiguous = &look;
+        if (look.from.size() > 1) continue;
+        match(look.from.front(), look.to.front());
+        has_matched = true;
+      }
+      for (const auto& [unused, look] : looks) {
+        for (std::size_t i = 0; !has_matched && i < look.from.size(); ++i) {
+          match(look.from[i], look.to[i]);
         }
       }
-      if (!has_matched) match(ambiguous->from.front(), ambiguous->to.front());
     }
   }
 
@@ -173,13 +173,25 @@ bool Rotation::match_nodes(const Placement& placement) {
     next_node_[static_cast<std::size_t>(placement.ranks[rank])] =
         placement.ranks[(rank + each) % ranks];
   }
-  if (!Matching(topology, next_node_).run()) return false;
   std::map<int, int> next_host;
+  const auto moves_host = [&](NodeId from, NodeId to) {
+    const int host = topology.node(to).host;
+    return next_host.try_emplace(topology.node(from).host, host).first->second == host;
+  };
+  for (const NodeId gpu : placement.ranks) {
+    if (!moves_host(gpu, next(gpu))) return false;
+  }
+  // Machines without ranks stay where they are.
+  for (NodeId node = 0; node < static_cast<NodeId>(next_node_.size()); ++node) {
+    const int host = topology.node(node).host;
+    if (host >= 0 && !next_host.contains(host)) next_node_[static_cast<std::size_t>(node)] = node;
+  }
+  if (!Matching(topology, next_node_).run()) return false;
   for (NodeId node = 0; node < static_cast<NodeId>(next_node_.size()); ++node) {
     const Node& from = topology.node(node);
     const Node& to = topology.node(next(node));
     if (kind_of(from) != kind_of(to)) return false;
-    if (next_host.try_emplace(from.host, to.host).first->second != to.host) return false;
+    if (!moves_host(node, next(node))) return false;
   }
   return true;
 }

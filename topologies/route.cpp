@@ -98,7 +98,6 @@ struct Router::Impl {
 
   const PathTree& tree(Net net, NodeId source);
   std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
-  std::optional<std::vector<Hop>> over_one_node(Net net, NodeId from, NodeId to) const;
   std::optional<std::vector<Hop>> through_cpu(NodeId from, NodeId to);
   std::optional<std::vector<Hop>> through_network(NodeId from, NodeId to);
   void list_accesses(NodeId id, AccessList& list);
@@ -144,38 +143,12 @@ std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId 
   for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
     if (edge.to == to) return std::vector<Hop>{edge.hop};
   }
-  if (auto hops = over_one_node(net, from, to)) return hops;
+  // Nor where one node is between: thousands of NICs at a switch would have trees of thousands.
+  if (auto hops = path_over_one_node(graph, net, from, to)) return hops;
   const PathTree& paths = tree(net, from);
   const PathTree::End* end = paths.find(to);
   if (end == nullptr) return std::nullopt;
   return paths.path(*end);
-}
-
-/// The path of a tree from one node to another that is two hops away, again without growing it:
-/// thousands of NICs at one switch would each have a tree of thousands.
-std::optional<std::vector<Hop>> Router::Impl::over_one_node(Net net, NodeId from, NodeId to) const {
-  std::optional<std::vector<Hop>> best;
-  double best_gbps = 0;
-  std::vector<NodeId> middles;
-  for (const LinkGraph::Edge& first : graph.edges(net, from)) {
-    if (std::ranges::count(middles, first.to) > 0 || !graph.forwards(net, first.to)) continue;
-    middles.push_back(first.to);
-    // The widest of parallel links.
-    Hop in = first.hop;
-    for (const LinkGraph::Edge& other : graph.edges(net, from)) {
-      const bool is_wider = graph.capacity_gbps(other.hop.link) > graph.capacity_gbps(in.link);
-      if (other.to == first.to && is_wider) in = other.hop;
-    }
-    for (const LinkGraph::Edge& second : graph.edges(net, to)) {
-      if (second.to != first.to) continue;
-      const double gbps =
-          std::min(graph.capacity_gbps(in.link), graph.capacity_gbps(second.hop.link));
-      if (best && gbps <= best_gbps) continue;
-      best_gbps = gbps;
-      best = {in, {second.hop.link, !second.hop.forward}};
-    }
-  }
-  return best;
 }
 
 std::optional<std::vector<Hop>> Router::Impl::through_cpu(NodeId from, NodeId to) {

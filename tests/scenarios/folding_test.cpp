@@ -95,7 +95,7 @@ TEST_P(Folded, TakesAsLongAsAllRanks) {
   EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
   const Program whole = this->whole();
   EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
-  for (const std::int64_t size_bytes : {std::int64_t{8}, 64 * kMib}) {
+  for (const std::int64_t size_bytes : {std::int64_t{8}, std::int64_t{7919}, 4 * kMib, 64 * kMib}) {
     expect_alike(whole, folded, size_bytes);
   }
   if (!may_be_cut(folded)) return;
@@ -139,11 +139,16 @@ INSTANTIATE_TEST_SUITE_P(
         Question{"dgx1-v100:nodes=3", "kernel:simple", "ring", kAllreduce, false, 8},
         Question{"dgx-a100:nodes=4", "kernel:simple", "nccl_rings", kAllreduce, false, 8},
         Question{"dgx-h100:nodes=3", "kernel:ll128", "nccl_rings", kAllgather, true, 8},
-        Question{"switch:n=12", "kernel", "direct", Collective::alltoall, false, 1},
-        Question{"dgx-a100:nodes=3", "kernel:simple", "direct", Collective::alltoall, true, 8},
-        Question{"dgx-a100:nodes=3", "kernel:simple", "direct", kReducescatter, false, 8},
-        Question{"switch:n=12", "ideal", "direct:at_once=4", kAllgather, true, 1},
-        Question{"ring:n=12", "kernel:simple", "direct", Collective::sendrecv, true, 1}));
+        Question{"switch:n=12", "kernel", "direct:at_once=1", Collective::alltoall, false, 1},
+        Question{"dgx-a100:nodes=3", "kernel:simple", "direct:at_once=1", Collective::alltoall, true, 8},
+        Question{"dgx-a100:nodes=3", "kernel:simple", "direct:at_once=1", kReducescatter, false, 8},
+        Question{"dgx-h100:nodes=32", "kernel:simple", "direct:at_once=1", Collective::alltoall, false, 8},
+        Question{"dgx-h100:nodes=32", "kernel:ll128", "nccl_rings", kReducescatter, false, 8},
+        Question{"gb200-nvl72:nodes=4", "kernel:simple", "ring", kAllreduce, false, 4},
+        Question{"switch:n=257", "ideal", "ring", kAllgather, false, 1},
+        Question{"ring:n=1024,half=1", "ideal", "ring", kAllreduce, true, 1},
+        Question{"switch:n=12", "ideal", "direct:at_once=1", kAllgather, true, 1},
+        Question{"ring:n=12", "kernel:simple", "direct:at_once=1", Collective::sendrecv, true, 1}));
 
 /// What the quotient's verifier must refuse: one change each to a program that folds.
 class Wrong : public testing::Test {
@@ -225,6 +230,10 @@ TEST(Folding, NeedsAlikeMachines) {
   EXPECT_TRUE(folds("dgx-h100:nodes=4"));
   EXPECT_FALSE(folds("dgx-h100:nodes=4,n2.gpu3-n2.nvswitch.gbps=x0.5"));
   EXPECT_FALSE(folds("dgx-h100:nodes=4,n1.gpu0.speed=x0.5"));
+  const Machine several = machine_of({"dgx-h100:nodes=4", "kernel:simple", "direct:at_once=2"});
+  EXPECT_FALSE(find_folding(
+      several, parse_algorithm("direct:at_once=2"),
+      request_for(Collective::alltoall, 0, false, *several.router, several.placement)));
   // Roots of trees are not alike.
   const Machine made = machine_of({"dgx-h100:nodes=4", "kernel:simple", "ring"});
   EXPECT_FALSE(
@@ -232,14 +241,33 @@ TEST(Folding, NeedsAlikeMachines) {
                    request_for(Collective::broadcast, 0, false, *made.router, made.placement)));
 }
 
+/// A fold that is refused leaves nothing behind: this one can't be cut, and its whole program can.
+TEST(Folding, IsNotPreferredToCutting) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-h100:nodes=32";
+  query.profile = "kernel:simple";
+  query.algorithm = "hierarchical:direct=0";
+  query.size_bytes = 256 * kMib;
+  query.chunk_bytes = 8 * kMib;
+  query.judge = false;
+  const Outcome cut = study.ask(query);
+  ASSERT_TRUE(cut.ran());
+  EXPECT_FALSE(cut.program->fold.is_folded());
+  EXPECT_EQ(cut.chunk_bytes, 8 * kMib);
+  EXPECT_EQ(cut.chunk_note, "");
+}
+
 TEST(Folding, ThousandsOfRanksAreOneGroup) {
   Simulator simulator;
   Study study(simulator, &simulator);
-  Query query{.topology = "dgx-h100:nodes=512",
-              .profile = "kernel:simple",
-              .algorithm = "ring",
-              .size_bytes = 1024 * kMib,
-              .chunk_bytes = 0};
+  Query query;
+  query.topology = "dgx-h100:nodes=512";
+  query.profile = "kernel:simple";
+  query.algorithm = "ring";
+  query.size_bytes = 1024 * kMib;
+  query.chunk_bytes = 0;
   const Outcome outcome = study.ask(query);
   ASSERT_TRUE(outcome.ran()) << *outcome.skipped;
   EXPECT_EQ(outcome.program->fold.groups, 512);
