@@ -18,18 +18,47 @@ namespace espalier {
 std::vector<std::string> variants(const Algorithm& algorithm);
 /// The variants of every algorithm for the collective: the candidates of the tuner.
 std::vector<std::string> tuning_candidates(Collective collective);
+/// What a portfolio is the fastest of: its plan itself and the rest of the catalogue.
+/// \pre `is_portfolio(choice)`
+std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice, Collective collective);
+/// What a query chooses among by simulating: nothing where it does not, as a table of choices.
+std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query);
+
+/// A candidate, and what is predicted of it.
+struct TuningChoice {
+  std::string algorithm;  ///< the candidate; the prediction says what is left open
+  Prediction prediction;
+};
 
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
 /// Candidates that are ruled out by what is already known (Study::shortest_time_s) are not
 /// simulated. Returns nothing if none applies. \pre the study has a simulator; the candidates serve
 /// the collective.
-struct TuningChoice {
-  std::string algorithm;  ///< the candidate; the prediction says what is left open
-  Prediction prediction;
-};
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates);
+
+/// Predicts questions, and returns the answers in their order. Throws what predicting the first of
+/// them throws that can't be predicted.
+using PredictAll = std::function<std::vector<Prediction>(const std::vector<Query>& queries)>;
+/// One after the other.
+PredictAll predict_with(Study& study);
+
+/// The fastest candidate for every size, and what else was found out.
+struct SizeChoices {
+  std::vector<std::optional<TuningChoice>> choices;  ///< by size; nothing: none applies
+  std::vector<Prediction> smallest;                  ///< of every candidate, for the smallest size
+  std::vector<Prediction> largest;                   ///< and for the largest
+};
+
+/// Chooses as `choose_algorithm` does, for every size. Predicts all candidates at both ends, then
+/// for the middle of every stretch those that its ends do not rule out, and so on: in batches that
+/// do not depend on who predicts, and so neither does the choice. \pre sizes ascend, each once;
+/// neither list is empty
+SizeChoices choose_by_size(const Query& question, const std::vector<std::int64_t>& sizes,
+                           const std::vector<std::string>& candidates,
+                           const PredictAll& predict_all,
+                           const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
 /// A candidate as a point between small and large messages.
 struct FrontPoint {
@@ -51,11 +80,10 @@ struct Tuning {
 };
 
 /// Compares all candidates at the smallest and the largest size, then chooses for every size (any
-/// order, repetitions allowed). `on_step` is told what comes next: every candidate, then
-/// every size. Throws Error{unsupported} with all reasons when no candidate
-/// applies. \pre as `choose_algorithm`; neither list is empty.
+/// order, repetitions allowed), of which `on_chosen` is told. Throws Error{unsupported} with all
+/// reasons when no candidate applies. \pre as `choose_algorithm`; neither list is empty.
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,
-            const std::vector<std::string>& candidates,
-            const std::function<void(const std::string& what)>& on_step = {});
+            const std::vector<std::string>& candidates, const PredictAll& predict_all,
+            const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
 }  // namespace espalier
