@@ -42,33 +42,37 @@ AskedTable::AskedTable(Study& study, StudyWorkers& workers, std::vector<Query> q
 }
 
 void AskedTable::find_choosers() {
+  std::map<std::string, std::vector<std::int64_t>> sizes_of;
+  std::map<std::string, std::vector<std::string>> candidates_by;
   for (const Query& query : queries_) {
     if (auto candidates = candidates_of(study_, query)) {
-      Choosing& choosing = choosers_[query.algorithm];
-      choosing.candidates = std::move(*candidates);
-      choosing.sizes.push_back(query.size_bytes);
+      candidates_by[query.algorithm] = std::move(*candidates);
+      sizes_of[query.algorithm].push_back(query.size_bytes);
     } else {
       own_.emplace(query.algorithm, query.size_bytes);
     }
   }
-  for (auto& [algorithm, choosing] : choosers_) {
-    std::ranges::sort(choosing.sizes);
-    choosing.sizes.erase(std::unique(choosing.sizes.begin(), choosing.sizes.end()),
-                         choosing.sizes.end());
-    std::size_t others = 0;
-    for (const std::string& candidate : choosing.candidates) {
-      if (!own_.contains({candidate, choosing.sizes.back()})) ++others;
-    }
-    choosing.by_itself = others <= 1 || choosing.sizes.size() == 1;
+  for (auto& [algorithm, sizes] : sizes_of) {
+    std::ranges::sort(sizes);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    const std::vector<std::string>& candidates = candidates_by[algorithm];
+    const auto others = std::ranges::count_if(candidates, [&, &all = sizes](const auto& candidate) {
+      return !own_.contains({candidate, all.back()});
+    });
+    choosers_.emplace(algorithm,
+                      Choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates),
+                               others <= 1 || sizes.size() == 1});
   }
 }
 
-/// Those of the sizes whose predictions are needed whatever they are.
+/// Those predictions that are needed whatever others say.
 void AskedTable::ask_candidates(const Choosing& choosing) {
-  for (const std::int64_t size_bytes : choosing.sizes) {
-    const bool is_end = size_bytes == choosing.sizes.front() || size_bytes == choosing.sizes.back();
-    if (!choosing.by_itself && !is_end) continue;
-    for (const std::string& candidate : choosing.candidates) {
+  const std::vector<std::int64_t>& sizes = choosing.chooser.sizes();
+  for (const std::int64_t size_bytes : sizes) {
+    const bool is_needed =
+        size_bytes == sizes.front() || (!choosing.by_rows && size_bytes == sizes.back());
+    if (!is_needed) continue;
+    for (const std::string& candidate : choosing.chooser.candidates()) {
       if (own_.contains({candidate, size_bytes})) continue;
       Query query = about(queries_.front(), candidate);
       query.size_bytes = size_bytes;
@@ -94,7 +98,7 @@ void AskedTable::ask_questions() {
       continue;
     }
     const bool is_candidate = std::ranges::any_of(choosers_, [&](const auto& chooser) {
-      return std::ranges::count(chooser.second.candidates, query.algorithm) > 0;
+      return std::ranges::count(chooser.second.chooser.candidates(), query.algorithm) > 0;
     });
     const auto compared = beside.find(query.size_bytes);
     const bool with_baseline = compared != beside.end() && compared->second == &query;
@@ -164,7 +168,7 @@ Outcome AskedTable::answer(std::size_t place, const SweepProgress& progress) {
 
 /// As Study::ask answers when it has decided.
 Outcome AskedTable::chosen(const Query& query, const SweepProgress& progress) {
-  const std::optional<TuningChoice>& best = choice(query, choosers_.at(query.algorithm), progress);
+  const std::optional<TuningChoice> best = choice(query, progress);
   const std::size_t number =
       best ? decided(query, *best) : ask(query, false, false);  // which says why there is none
   Outcome outcome = found(number, progress).outcome.get();
@@ -186,10 +190,13 @@ std::size_t AskedTable::decided(const Query& query, const TuningChoice& best) {
   return number;
 }
 
-const std::optional<TuningChoice>& AskedTable::choice(const Query& query, Choosing& choosing,
-                                                      const SweepProgress& progress) {
-  const auto known = choosing.choices.find(query.size_bytes);
-  if (known != choosing.choices.end()) return known->second;
+std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepProgress& progress) {
+  Choosing& choosing = choosers_.at(query.algorithm);
+  SizeChooser& chooser = choosing.chooser;
+  const std::vector<std::int64_t>& sizes = chooser.sizes();
+  const auto place =
+      static_cast<std::size_t>(std::ranges::find(sizes, query.size_bytes) - sizes.begin());
+  if (chooser.has_chosen(place)) return chooser.choice(place);
   const PredictAll predict_all = [&](const std::vector<Query>& wanted) {
     std::vector<std::size_t> requests;
     for (const Query& one : wanted) requests.push_back(predict(one));
@@ -199,16 +206,18 @@ const std::optional<TuningChoice>& AskedTable::choice(const Query& query, Choosi
     }
     return predictions;
   };
-  const std::vector<std::int64_t> sizes =
-      choosing.by_itself ? std::vector{query.size_bytes} : choosing.sizes;
-  const SizeChoices made = choose_by_size(query, sizes, choosing.candidates, predict_all);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    choosing.choices.emplace(sizes[i], made.choices[i]);
-    Query one = query;
-    one.size_bytes = sizes[i];
-    if (made.choices[i]) decided(one, *made.choices[i]);  // while others are looked at
+  if (choosing.by_rows) {
+    chooser.choose({place}, predict_all);
+    return chooser.choice(place);
   }
-  return choosing.choices.at(query.size_bytes);
+  choose_all(chooser, predict_all);
+  for (std::size_t other = 0; other < sizes.size(); ++other) {
+    Query one = query;
+    one.size_bytes = sizes[other];
+    // While the first of them are looked at, workers answer the others.
+    if (const auto best = chooser.choice(other)) decided(one, *best);
+  }
+  return chooser.choice(place);
 }
 
 void AskedTable::compare(Outcome& outcome, const SweepProgress& progress) {

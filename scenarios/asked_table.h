@@ -55,11 +55,10 @@ class AskedTable {
   };
   /// A question that chooses among candidates.
   struct Choosing {
-    std::vector<std::string> candidates;
-    /// Every size is chosen for by itself, because nearly all candidates are asked anyway.
-    bool by_itself = false;
-    std::vector<std::int64_t> sizes;  ///< ascending
-    std::map<std::int64_t, std::optional<TuningChoice>> choices;
+    SizeChooser chooser;
+    /// Sizes are chosen for one after the other, each when its row is asked for: nearly all
+    /// candidates are rows themselves.
+    bool by_rows = false;
   };
 
   void find_choosers();
@@ -71,8 +70,7 @@ class AskedTable {
   std::size_t decided(const Query& query, const TuningChoice& best);
   const Found& found(std::size_t request, const SweepProgress& progress);
   Outcome chosen(const Query& query, const SweepProgress& progress);
-  const std::optional<TuningChoice>& choice(const Query& query, Choosing& choosing,
-                                            const SweepProgress& progress);
+  std::optional<TuningChoice> choice(const Query& query, const SweepProgress& progress);
   void compare(Outcome& outcome, const SweepProgress& progress);
 
   Study& study_;

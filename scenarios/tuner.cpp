@@ -178,21 +178,22 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
 
   Tuning tuning;
   tuning.table = table_for(question, study.machine(question).ranks());
-  const SizeChoices chosen = choose_by_size(question, sizes, candidates, predict_all, on_chosen);
+  SizeChooser chooser(question, sizes, candidates);
+  choose_all(chooser, predict_all, on_chosen);
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Prediction& small = chosen.smallest[i];
+    const Prediction& small = chooser.prediction(i, 0);
     if (small.skipped) {
       tuning.skipped.emplace_back(candidates[i], *small.skipped);
     } else {
-      points.push_back(
-          {candidates[i], small.best.time_s, chosen.largest[i].best.algbw_gbps, false});
+      points.push_back({candidates[i], small.best.time_s,
+                        chooser.prediction(i, sizes.size() - 1).best.algbw_gbps, false});
     }
   }
   if (points.empty()) throw_nothing_possible(tuning.skipped);
   tuning.front = front_of(points);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::optional<TuningChoice>& choice = chosen.choices[i];
+    const std::optional<TuningChoice> choice = chooser.choice(i);
     CHECK(choice);  // What is possible does not depend on the size.
     tuning.choices.push_back({sizes[i], choice->prediction.algorithm,
                               choice->prediction.best.chunk_bytes, choice->prediction.best.time_s});

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,21 +45,56 @@ using PredictAll = std::function<std::vector<Prediction>(const std::vector<Query
 /// One after the other.
 PredictAll predict_with(Study& study);
 
-/// The fastest candidate for every size, and what else was found out.
-struct SizeChoices {
-  std::vector<std::optional<TuningChoice>> choices;  ///< by size; nothing: none applies
-  std::vector<Prediction> smallest;                  ///< of every candidate, for the smallest size
-  std::vector<Prediction> largest;                   ///< and for the largest
+/// Chooses as `choose_algorithm` does, for sizes one after the other or side by side. What it asks
+/// to be predicted, and so what it chooses, does not depend on who predicts.
+class SizeChooser {
+ public:
+  /// \pre sizes ascend, each once; neither list is empty
+  SizeChooser(Query question, std::vector<std::int64_t> sizes, std::vector<std::string> candidates);
+
+  /// Chooses for some sizes, by their places, of those that nothing was chosen for. Candidates that
+  /// are ruled out by what earlier calls found out are not predicted.
+  void choose(const std::vector<std::size_t>& places, const PredictAll& predict_all);
+
+  /// \pre was chosen for
+  std::optional<TuningChoice> choice(std::size_t place) const;
+  bool has_chosen(std::size_t place) const { return chosen_[place].is_known; }
+  /// \pre was predicted
+  const Prediction& prediction(std::size_t candidate, std::size_t place) const {
+    return known_[candidate].at(place);
+  }
+
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  const std::vector<std::string>& candidates() const { return candidates_; }
+
+ private:
+  struct Chosen {
+    bool is_known = false;
+    std::optional<std::size_t> candidate;  ///< nothing: none applies
+  };
+  /// By their places in the lists.
+  struct Wanted {
+    std::size_t candidate = 0;
+    std::size_t size = 0;
+  };
+
+  void predict(const std::vector<Wanted>& wanted, const PredictAll& predict_all);
+  double time_s(std::size_t candidate, std::size_t size) const;
+  double least_s(std::size_t candidate, std::size_t size) const;
+  std::optional<std::size_t> best_at(std::size_t size) const;
+  std::vector<std::size_t> neighbours(std::size_t size) const;
+
+  const Query question_;
+  const std::vector<std::int64_t> sizes_;
+  const std::vector<std::string> candidates_;
+  std::vector<std::map<std::size_t, Prediction>> known_;  ///< by candidate, then size
+  std::vector<Chosen> chosen_;                            ///< by size
 };
 
-/// Chooses as `choose_algorithm` does, for every size. Predicts all candidates at both ends, then
-/// for the middle of every stretch those that its ends do not rule out, and so on: in batches that
-/// do not depend on who predicts, and so neither does the choice. \pre sizes ascend, each once;
-/// neither list is empty
-SizeChoices choose_by_size(const Query& question, const std::vector<std::int64_t>& sizes,
-                           const std::vector<std::string>& candidates,
-                           const PredictAll& predict_all,
-                           const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
+/// Chooses for all sizes: with all candidates at both ends, then for the middle of every stretch,
+/// and so on. `on_chosen` is told of each.
+void choose_all(SizeChooser& chooser, const PredictAll& predict_all,
+                const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
 /// A candidate as a point between small and large messages.
 struct FrontPoint {
