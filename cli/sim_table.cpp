@@ -14,6 +14,7 @@
 #include "cli/text.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "scenarios/asked_table.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 
@@ -159,18 +160,17 @@ std::string SimTable::line(const Cells& cells) const {
   return text + fmt::format("  {:<8}", cells.links);
 }
 
-void SimTable::column_names() const {
-  console_.out << header_line(
-                      line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench",
-                            "measured", "error", "algbw", "busbw", "%bound", "vs nccl", "links"}))
-               << header_line(line({.size = "(B)",
-                                    .chunk = "(B)",
-                                    .time = "(us)",
-                                    .benchmark = "(us)",
-                                    .measured = "(us)",
-                                    .off = "(%)",
-                                    .algbw = "(GB/s)",
-                                    .busbw = "(GB/s)"}));
+std::string SimTable::column_names() const {
+  return header_line(line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench", "measured",
+                           "error", "algbw", "busbw", "%bound", "vs nccl", "links"})) +
+         header_line(line({.size = "(B)",
+                           .chunk = "(B)",
+                           .time = "(us)",
+                           .benchmark = "(us)",
+                           .measured = "(us)",
+                           .off = "(%)",
+                           .algbw = "(GB/s)",
+                           .busbw = "(GB/s)"}));
 }
 
 void SimTable::add(const Outcome& outcome) {
@@ -203,11 +203,21 @@ void SimTable::add(const Outcome& outcome) {
   if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
 }
 
+std::vector<std::string> SimTable::pending() const {
+  if (rows_.empty()) return {};
+  std::vector<Row> sorted = rows_;
+  std::ranges::stable_sort(sorted, {}, &Row::time_s);
+  std::vector<std::string> lines = split(column_names(), '\n');
+  std::erase(lines, "");
+  for (Row& row : sorted) lines.push_back(std::move(row.line));
+  return lines;
+}
+
 /// All of one size, fastest first; the first is marked when there are others, and those that may be
 /// as fast are marked as it is.
 void SimTable::print_rows() {
   if (rows_.empty()) return;
-  if (!std::exchange(has_names_, true)) column_names();
+  if (!std::exchange(has_names_, true)) console_.out << column_names();
   std::ranges::stable_sort(rows_, {}, &Row::time_s);
   const Row first = rows_.front();
   const auto is_rival = [&](const Row& row) {
@@ -245,22 +255,26 @@ void SimTable::finish(const Answers& answers) {
   console_.out << std::flush;
 }
 
-Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                       bool print) {
+Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
+                       const std::vector<Query>& queries, bool print) {
   study.machine(queries.front());  // a machine that can't be asked about has no table
   const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, head);
-  Progress progress(console, queries.size());
-  const auto ask = [&](const Query& query) {
-    progress.step(progress_label(query));
-    return study.ask(query);
-  };
+  AskedTable asked(study, workers, queries);
+  Progress progress(console, count_requests(study, queries));
+  const SweepProgress shown = {[&](std::string_view label) { progress.resume(label); },
+                               [&](std::string_view label) { progress.step(label); }};
+  std::size_t place = 0;
+  const auto ask = [&](const Query&) { return asked.answer(place++, shown); };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();
     refusals.add(outcome.problems);
-    if (table) table->add(outcome);
+    if (table) {
+      table->add(outcome);
+      progress.show_above(table->pending());
+    }
   });
   if (table) table->finish(answers);
   return answers;

@@ -10,13 +10,13 @@
 #include "cli/arguments.h"
 #include "cli/process.h"
 #include "cli/scenario_console.h"
+#include "cli/sweep.h"
 #include "cli/verb.h"
 #include "core/file.h"
 #include "core/words.h"
 #include "report/expectations.h"
 #include "report/results.h"
 #include "report/validation.h"
-#include "scenarios/scenario_sweep.h"
 
 namespace espalier {
 
@@ -147,7 +147,7 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string validation = arguments.output("--validation");
   ScenarioOptions options;
   SweepOptions& sweep = options.sweep;
-  sweep.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
+  sweep.jobs = read_jobs(arguments);
   sweep.journal = read_journal_name(arguments);
   sweep.merged = arguments.words("--merge");
   const std::optional<Shard> shard = read_shard(arguments, sweep.journal);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,6 +33,21 @@ std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
                                 : query.topology;
 }
+
+/// Adds the time it lives to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum_s) : sum_s_(sum_s) {}
+  ~Stopwatch() {
+    sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_s_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace
 
@@ -63,6 +79,7 @@ Machine& Study::load(const Query& query) {
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   Machine made;
   made.topology = topology(query);
   made.is_sized_by_ranks = cache_->given.contains(spec);
@@ -113,6 +130,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   cache_->forget_programs_if_large();
   Prepared made;
   made.choice = choice(query.algorithm);
@@ -238,6 +256,7 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   if (const auto known = cache_->bounds.find(key); known != cache_->bounds.end()) {
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   const Router* router = machine.router.get();
   if (links != query.links) {
     router = &cache_->other_routers

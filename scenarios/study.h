@@ -149,6 +149,14 @@ class Study {
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
+  /// How long NCCL takes for the message of a query, whatever algorithm that names; nothing where
+  /// there is nothing to compare with. Found once for a message. Throws as `ask` does.
+  std::optional<Baseline> baseline(const Query& query);
+
+  /// How long it took so far to find out what later questions can reuse: machines, plans, programs,
+  /// bounds.
+  double shared_s() const { return shared_s_; }
+
   /// The profile, without its protocol, under which a query runs as far as is known before it is
   /// asked: the one that it names, or the one of the library that it names.
   std::string profile(const Query& query);
@@ -205,7 +213,6 @@ class Study {
   // What libraries decide (study_library.cpp).
   AlgorithmChoice library_choice(const Query& query);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
-  std::optional<Baseline> baseline(const Query& query);
   const std::optional<Baseline>& baseline_of(const Query& asked);
 
   // What the simulator is asked before (study_predictions.cpp).
@@ -233,6 +240,7 @@ class Study {
   Backend& backend_;
   Backend* simulator_;
   const std::int64_t search_work_;
+  double shared_s_ = 0;
   std::unique_ptr<Cache> cache_;
 };
 

@@ -128,13 +128,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
 
 /// The plan itself and the rest of the catalogue: the fastest.
 Prediction Study::predict_portfolio(const Query& query) {
-  AlgorithmChoice itself = choice(query.algorithm);
-  itself.parameters[std::string(kPlanItself)] = 1;
-  std::vector<std::string> candidates = {spec_of(itself)};
-  for (const std::string& name : applicable(query.collective)) {
-    // A library is not in the portfolio, but what it is compared with.
-    if (name != itself.algorithm->name && !is_library(choice(name))) candidates.push_back(name);
-  }
+  const std::vector<std::string> candidates =
+      portfolio_candidates(choice(query.algorithm), query.collective);
   const auto best = choose_algorithm(*this, query, candidates);
   if (best) return best->prediction;
   Query asked = query;
