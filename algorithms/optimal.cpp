@@ -85,7 +85,7 @@ const Algorithm& optimal_algorithm() {
   static const Algorithm algorithm = {
       .name = "optimal",
       .summary = "trees and paths planned for this machine, at the rate of its bound",
-      .constraints = "at most 512 ranks, 64 for alltoall; needs a machine",
+      .constraints = "at most 1024 ranks, 64 for alltoall; needs a machine",
       .paper =
           "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787; "
           "Shahrokhi and Matula 1990",
@@ -135,7 +135,7 @@ const Algorithm& optimal_algorithm() {
       .staggered = true,
       .uses_relays = true,
       .needs_machine = true,
-      .max_ranks = 512,
+      .max_ranks = 1024,
       .unsupported = unsupported_plan,
       .plan = plan_optimal,
       .write = write_optimal};
