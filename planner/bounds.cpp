@@ -260,7 +260,12 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMaxPricedRanks && !in_switches) judge_by_prices(router, placement, graph, judge);
+    if (in_switches) return judge.bound();
+    if (n <= kMaxPricedRanks) {
+      judge_by_prices(router, placement, graph, judge);
+    } else if (placement.relays.empty()) {
+      judge_by_classes(router, placement, judge);
+    }
     return judge.bound();
   }
   const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);

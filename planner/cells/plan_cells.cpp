@@ -267,8 +267,8 @@ std::optional<Forest> compose_blocks(Collective collective, const PackingProblem
     units += weighed.weight;
     weighed.weight *= cells.ranks;
   }
-  std::ranges::stable_sort(
-      plans, {}, [](const WeighedPlan& weighed) { return weighed.plan.in.front().to; });
+  std::ranges::stable_sort(plans, {},
+                           [](const WeighedPlan& weighed) { return weighed.plan.in.front().to; });
   const Composer composer(problem, cells);
   Forest forest;
   forest.collective = collective;

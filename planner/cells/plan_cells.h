@@ -14,8 +14,8 @@ namespace espalier {
 /// cells binary trees, turned so that every cell has its turn in every place. It takes the time of
 /// planning one cell, and its trees are as high as the logarithm of the number of cells.
 ///
-/// Nothing where there are no such cells, or GPUs would exchange data with more others than they may
-/// map. What is best for a cell alone need not be best for all, as where a cell's own ranks are
+/// Nothing where there are no such cells, or GPUs would exchange data with more others than they
+/// may map. What is best for a cell alone need not be best for all, as where a cell's own ranks are
 /// joined by the hub: see is_good_by_cells.
 ///
 /// \pre the ranks are connected; there are no relays
