@@ -105,8 +105,7 @@ const Algorithm& optimal_algorithm() {
   static const Algorithm algorithm = {
       .name = "optimal",
       .summary = "trees and paths planned for this machine, at the rate of its bound",
-      .constraints =
-          "at most 512 ranks, 1024 where nodes are alike, 64 for alltoall; needs a machine",
+      .constraints = "at most 512 ranks, 1024 on alike nodes, 64 for alltoall; needs a machine",
       .paper =
           "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787; "
           "Shahrokhi and Matula 1990",
