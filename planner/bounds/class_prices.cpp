@@ -165,7 +165,8 @@ ResourceClasses resource_classes(const PackingProblem& problem) {
 
 std::optional<ClassPrices> price_classes(const PackingProblem& problem,
                                          const ResourceClasses& classes, std::int64_t max_work) {
-  if (2 * static_cast<std::size_t>(classes.count) > problem.resources.size()) return std::nullopt;
+  const auto count = static_cast<std::size_t>(classes.count);
+  if (count > kMaxExactEquations || 2 * count > problem.resources.size()) return std::nullopt;
   ClassSearch search(problem, classes, max_work);
   ClassPrices best;
   best.is_complete = search.run();

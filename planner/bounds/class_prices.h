@@ -40,8 +40,9 @@ struct ClassPrices {
   bool is_complete = true;       ///< false: the search ended at its budget
 };
 
-/// The best such prices for allreduce, by column generation. Nothing where fewer than two resources
-/// share a class on average: the machine is not symmetric. `max_work`: steps of the search, see
+/// The best such prices for allreduce, by column generation. Nothing where the machine is not
+/// symmetric: fewer than two resources share a class on average, or there are more classes than
+/// kMaxExactEquations. `max_work`: steps of the search, see
 /// WorkBudget. \pre both_ways; no relays; at least two ranks, all connected
 std::optional<ClassPrices> price_classes(const PackingProblem& problem,
                                          const ResourceClasses& classes,
