@@ -44,6 +44,9 @@ namespace {
 /// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMaxPricedRanks = 64;
 constexpr int kMaxSearchedRanks = 64;
+/// Up to these many, links are told apart for prices of their classes: on a long line, which takes
+/// longest, in about a second.
+constexpr int kMaxClassedRanks = 2048;
 /// Maximum number of pairs of ranks for bounds by paths: those of an alltoall over 32 ranks.
 constexpr std::int64_t kMaxPricedPairs = 1024;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
@@ -263,7 +266,12 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMaxPricedRanks && !in_switches) judge_by_prices(router, placement, graph, judge);
+    if (in_switches) return judge.bound();
+    if (n <= kMaxPricedRanks) {
+      judge_by_prices(router, placement, graph, judge);
+    } else if (n <= kMaxClassedRanks && placement.relays.empty()) {
+      judge_by_classes(router, placement, judge);
+    }
     return judge.bound();
   }
   const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);

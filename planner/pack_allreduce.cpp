@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "planner/cells/plan_cells.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
@@ -20,39 +22,6 @@ namespace {
 /// Trees of one weight are preferred up to this many.
 constexpr std::int64_t kMaxEqualTrees = 128;
 
-WholeWeights choose_weights(const PackingProblem& problem, const TreePacking& packing) {
-  std::vector<Portion> portions;
-  for (std::size_t i = 0; i < packing.trees.size(); ++i) {
-    Portion& portion = portions.emplace_back();
-    portion.share = packing.weights[i] / packing.rate;
-    for (const PackedEdge& edge : packing.trees[i]) add_loads(problem, edge, portion.loads);
-  }
-  return whole_weights(problem, portions);
-}
-
-/// The tree hung up at its centre.
-PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
-                           std::int64_t weight) {
-  PlannedTree result;
-  result.root = centre_of(tree).rank;
-  result.weight = weight;
-  std::vector<bool> placed(tree.size(), false);
-  std::vector<int> order{result.root};
-  for (std::size_t next = 0; next < order.size(); ++next) {
-    const int parent = order[next];
-    for (std::size_t i = 0; i < tree.size(); ++i) {
-      const PackedEdge& edge = tree[i];
-      if (placed[i] || (edge.from != parent && edge.to != parent)) continue;
-      placed[i] = true;
-      TreeEdge hung{parent, edge.from == parent ? edge.to : edge.from, nodes_passed(problem, edge)};
-      if (edge.from != parent) std::reverse(hung.path.begin(), hung.path.end());
-      order.push_back(hung.child);
-      result.edges.push_back(std::move(hung));
-    }
-  }
-  return result;
-}
-
 TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
   if (trees == TreeCount::one) return good_single_tree(problem);
   TreePacking packing = pack_spanning_trees(problem);
@@ -64,7 +33,7 @@ TreePacking choose_trees(const PackingProblem& problem, TreeCount trees) {
 Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router& router,
                     const Placement& placement) {
   const TreePacking packing = choose_trees(problem, trees);
-  const WholeWeights whole = choose_weights(problem, packing);
+  const WholeWeights whole = whole_weights(problem, portions_of(problem, packing));
   Forest forest;
   forest.collective = Collective::allreduce;
   for (std::size_t i = 0; i < whole.weights.size(); ++i) {
@@ -98,7 +67,13 @@ Forest pack_allreduce(const Router& router, const Placement& placement, TreeCoun
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
+  std::optional<Forest> by_cells;
+  if (problem.ranks > kMaxRanksWithoutCells && problem.relays == 0 && trees == TreeCount::best) {
+    by_cells = plan_by_cells(Collective::allreduce, router, placement);
+    if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);
+  }
   Forest forest = pack_within_limits(problem, trees, router, placement);
+  if (by_cells && by_cells->algbw_gbps > forest.algbw_gbps) return std::move(*by_cells);
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();

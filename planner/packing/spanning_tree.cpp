@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace espalier {
@@ -46,6 +47,28 @@ TreeCentre centre_of(const SpanningTree& tree) {
   };
   const std::vector<int> longest = farthest(farthest(0).front());
   return {longest[longest.size() / 2], static_cast<int>(longest.size() / 2)};
+}
+
+PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
+                           std::int64_t weight) {
+  PlannedTree result;
+  result.root = centre_of(tree).rank;
+  result.weight = weight;
+  std::vector<bool> placed(tree.size(), false);
+  std::vector<int> order{result.root};
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    const int parent = order[next];
+    for (std::size_t i = 0; i < tree.size(); ++i) {
+      const PackedEdge& edge = tree[i];
+      if (placed[i] || (edge.from != parent && edge.to != parent)) continue;
+      placed[i] = true;
+      TreeEdge hung{parent, edge.from == parent ? edge.to : edge.from, nodes_passed(problem, edge)};
+      if (edge.from != parent) std::reverse(hung.path.begin(), hung.path.end());
+      order.push_back(hung.child);
+      result.edges.push_back(std::move(hung));
+    }
+  }
+  return result;
 }
 
 }  // namespace espalier

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/forest.h"
 #include "planner/packing/packing_problem.h"
 
 // One tree of a packing for allreduce. Private to the room.
@@ -23,5 +24,9 @@ struct TreeCentre {
   int height = 0;
 };
 TreeCentre centre_of(const SpanningTree& tree);
+
+/// The tree hung up at its centre.
+PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
+                           std::int64_t weight);
 
 }  // namespace espalier

@@ -23,10 +23,22 @@ constexpr std::int64_t kMaxRoundingWork = 100'000'000;
 /// least full: on narrow links that few portions use, a unit too many slows down all.
 enum class Leftover : std::uint8_t { nearest, least_full };
 
+/// A portion whose loads are looked at again and again.
+struct FlatPortion {
+  explicit FlatPortion(const Portion& portion)
+      : demand(portion.demand),
+        share(portion.share),
+        loads(portion.loads.begin(), portion.loads.end()) {}
+
+  int demand;
+  Rational share;
+  std::vector<std::pair<int, std::int64_t>> loads;  ///< by resource
+};
+
 class Rounder {
  public:
-  Rounder(const PackingProblem& problem, const std::vector<Portion>& portions, std::int64_t units,
-          Leftover leftover)
+  Rounder(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
+          std::int64_t units, Leftover leftover)
       : problem_(problem),
         portions_(portions),
         leftover_(leftover),
@@ -87,7 +99,7 @@ class Rounder {
   }
 
   const PackingProblem& problem_;
-  const std::vector<Portion>& portions_;
+  const std::vector<FlatPortion>& portions_;
   const Leftover leftover_;
   std::vector<std::int64_t> weights_;
   std::vector<double> remainders_;   ///< exact weights less those given
@@ -98,12 +110,12 @@ class Rounder {
 
 /// Loads looked at when every unit that is left over goes where links are least full, about: there
 /// are fewer such units than portions.
-std::int64_t work_of_least_full(const std::vector<Portion>& portions) {
+std::int64_t work_of_least_full(const std::vector<FlatPortion>& portions) {
   struct Demanded {
     std::int64_t portions = 0, loads = 0;
   };
   std::map<int, Demanded> demands;
-  for (const Portion& portion : portions) {
+  for (const FlatPortion& portion : portions) {
     ++demands[portion.demand].portions;
     demands[portion.demand].loads += static_cast<std::int64_t>(portion.loads.size());
   }
@@ -114,7 +126,7 @@ std::int64_t work_of_least_full(const std::vector<Portion>& portions) {
 
 /// Of portions with these amounts instead of their shares.
 template <typename Amount>
-Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>& portions,
+Rational fullest_load(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
                       const std::vector<Amount>& amounts) {
   std::vector<Amount> loads(problem.resources.size(), 0);
   for (std::size_t i = 0; i < portions.size(); ++i) {
@@ -130,7 +142,7 @@ Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>&
   return fullest;
 }
 
-WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& portions,
+WholeWeights weighed(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
                      std::int64_t units) {
   WholeWeights result;
   for (const Leftover leftover : {Leftover::nearest, Leftover::least_full}) {
@@ -140,6 +152,10 @@ WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& 
     if (tried.rate > result.rate) result = std::move(tried);
   }
   return result;
+}
+
+std::vector<FlatPortion> flat(const std::vector<Portion>& portions) {
+  return {portions.begin(), portions.end()};
 }
 
 }  // namespace
@@ -153,22 +169,23 @@ void add_loads(const PackingProblem& problem, const PackedEdge& edge, ResourceLo
 Rational attained_rate(const PackingProblem& problem, const std::vector<Portion>& portions) {
   std::vector<Rational> shares;
   for (const Portion& portion : portions) shares.push_back(portion.share);
-  return 1 / fullest_load(problem, portions, shares);
+  return 1 / fullest_load(problem, flat(portions), shares);
 }
 
 WholeWeights whole_weights(const PackingProblem& problem, const std::vector<Portion>& portions) {
+  const std::vector<FlatPortion> flat_portions = flat(portions);
   Integer exact_units = 1;
   for (const Portion& portion : portions) {
     exact_units = lcm(exact_units, denominator(portion.share));
     if (exact_units > kMaxExactUnits) break;
   }
   if (exact_units <= kMaxExactUnits) {
-    return weighed(problem, portions, static_cast<std::int64_t>(exact_units));
+    return weighed(problem, flat_portions, static_cast<std::int64_t>(exact_units));
   }
   const Rational good_enough = attained_rate(problem, portions) * kLittleLost;
   WholeWeights best;
   for (std::int64_t units = kFewestUnits; units <= kMaxRoundedUnits; units *= 2) {
-    WholeWeights tried = weighed(problem, portions, units);
+    WholeWeights tried = weighed(problem, flat_portions, units);
     if (tried.rate > best.rate) best = std::move(tried);
     if (best.rate >= good_enough) break;
   }
