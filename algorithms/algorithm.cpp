@@ -269,7 +269,8 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
       algorithm.collectives.end()) {
     return fmt::format("does not support {}", to_string(request.collective));
   }
-  if (request.ranks > algorithm.max_ranks) {
+  // A program of one group's ops has fewer.
+  if (request.ranks > (request.fold.is_folded() ? kMaxLinearRanks : algorithm.max_ranks)) {
     return fmt::format("supports at most {} ranks; for more, its program would be too large",
                        algorithm.max_ranks);
   }
@@ -282,6 +283,12 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
   }
   if (algorithm.unsupported == nullptr) return std::nullopt;
   return algorithm.unsupported(resolve_parameters(choice, request));
+}
+
+std::optional<Fold> fold(const AlgorithmChoice& choice, BuildRequest request, int groups) {
+  CHECK(groups > 1 && request.ranks % groups == 0);
+  if (choice.file || choice.algorithm->fold == nullptr) return std::nullopt;
+  return choice.algorithm->fold(resolve_parameters(choice, std::move(request)), groups);
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request) {

@@ -53,6 +53,10 @@ struct BuildRequest {
   /// See fabric_router; copies of a request share it.
   std::shared_ptr<std::optional<Router>> fabric = std::make_shared<std::optional<Router>>();
 
+  /// How ranks repeat themselves in groups, for a program of the first group's ops only (`fold`).
+  /// By default all ops are built.
+  Fold fold = {};
+
   /// What to tell about the program built, such as "host_share=20 has no effect: ..."; copies of a
   /// request share it.
   std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
@@ -101,6 +105,11 @@ struct Algorithm {
   /// Why this request is not possible (apart from collective and number of ranks), or nothing. May
   /// be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
+  /// How a program folds whose ranks are `groups` groups of equally many, numbered one group after
+  /// the other, on a machine on which all groups are alike (topologies/rotation.h); nothing where
+  /// its groups do not do the same. `build` then respects BuildRequest::fold. Null where it never
+  /// does.
+  std::optional<Fold> (*fold)(const BuildRequest& request, int groups) = nullptr;
   /// Builds the program; null for an algorithm that first
   /// plans trees and then writes a program that follows them.
   Program (*build)(const BuildRequest& request) = nullptr;
@@ -158,6 +167,9 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 /// Why `choice` is not possible for `request`, or nothing: collective,
 /// constraints, host memories, ranks that only relays connect.
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
+/// How the program folds into so many groups of ranks (Algorithm::fold), with its groups' ranks for
+/// `request.fold`; nothing where it does not. \pre `groups` divides the ranks
+std::optional<Fold> fold(const AlgorithmChoice& choice, BuildRequest request, int groups);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
 /// The trees that an algorithm follows. They do not depend on the order in which GPUs

@@ -6,6 +6,7 @@
 // 2005).
 #include "algorithms/schedules.h"
 #include "core/check.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 
@@ -23,6 +24,7 @@ void build_broadcast(Builder& builder, int root) {
 
 void build_allgather(Builder& builder, int at_once) {
   for (int rank = 0; rank < builder.ranks(); ++rank) {
+    if (!builder.builds(rank)) continue;
     const Slice own = builder.input(rank, 0, 1);
     push_to_others(builder.ranks(), rank, at_once, kFirstLane, [&](int peer, int lane) {
       builder.copy(builder.output(peer, rank, 1), own, {.lane = lane});
@@ -50,6 +52,7 @@ void build_alltoall(Builder& builder, int at_once) {
   for (int rank = 0; rank < builder.ranks(); ++rank)
     inputs.push_back(saved_input(builder, rank, kLocalLane));
   for (int rank = 0; rank < builder.ranks(); ++rank) {
+    if (!builder.builds(rank)) continue;
     Slice block = inputs[static_cast<std::size_t>(rank)];
     block.length = 1;
     const std::int64_t begin = block.begin;
@@ -71,10 +74,22 @@ void build_sendrecv(Builder& builder) {
   }
 }
 
+Contract contract_of(const BuildRequest& request) {
+  return request.contract(info(request.collective).blocked ? request.ranks : 1);
+}
+
+/// Every rank begins with the next one. Several ops at once that share links in changing company
+/// make roundings grow: two orders of the same ops then differ by percents, and so would a group
+/// from all.
+std::optional<Fold> fold_direct(const BuildRequest& request, int groups) {
+  if (info(request.collective).rooted || request.parameter("at_once") > 1) return std::nullopt;
+  return turned_by_blocks(contract_of(request), groups);
+}
+
 Program build_direct(const BuildRequest& request) {
   const int n = request.ranks;
   const auto at_once = static_cast<int>(request.parameter("at_once"));
-  Builder builder("direct", request.contract(info(request.collective).blocked ? n : 1));
+  Builder builder("direct", contract_of(request), request.fold);
   switch (request.collective) {
     case Collective::broadcast:
       build_broadcast(builder, request.root);
@@ -84,6 +99,7 @@ Program build_direct(const BuildRequest& request) {
       break;
     case Collective::reducescatter:
       for (int rank = 0; rank < n; ++rank) {
+        if (!builder.builds(rank)) continue;
         reduce_all(builder, builder.output(rank, 0, 1), rank, rank, at_once, kLocalLane);
       }
       break;
@@ -123,6 +139,7 @@ const Algorithm& direct_algorithm() {
                       Collective::alltoall, Collective::sendrecv},
       .parameters = {at_once_parameter()},
       .max_ranks = kMaxQuadraticRanks,
+      .fold = fold_direct,
       .build = build_direct};
   return algorithm;
 }

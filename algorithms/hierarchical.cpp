@@ -16,29 +16,35 @@ namespace espalier {
 
 namespace {
 
-/// Where the rank's GPU stands among the GPUs of its machine.
-std::ptrdiff_t position_of(const BuildRequest& request, int rank) {
-  const Topology& topology = request.router->topology();
-  const NodeId gpu = request.placement->ranks[static_cast<std::size_t>(rank)];
-  const auto before = topology.nodes.begin() + gpu;
-  return std::count_if(topology.nodes.begin(), before, [&](const Node& other) {
-    return other.kind == NodeKind::gpu && other.host == topology.node(gpu).host;
-  });
+/// By node: where a GPU stands among the GPUs of its machine.
+std::vector<int> positions(const Topology& topology) {
+  std::map<int, int> gpus;  // by host
+  std::vector<int> standing(topology.nodes.size(), 0);
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    const Node& one = topology.nodes[node];
+    if (one.kind == NodeKind::gpu) standing[node] = gpus[one.host]++;
+  }
+  return standing;
 }
 
 /// Rails join GPUs that stand at the same position of their machines, which share a network plane
 /// where there are several. Where machines take part with unlike positions, in the order of ranks.
 void align_rails(const BuildRequest& request, std::vector<std::vector<int>>& machines) {
   if (request.router == nullptr || request.placement == nullptr) return;
-  std::map<std::ptrdiff_t, std::size_t> rail_of;
+  const std::vector<int> standing = positions(request.router->topology());
+  const auto position_of = [&](int rank) {
+    return standing[static_cast<std::size_t>(
+        request.placement->ranks[static_cast<std::size_t>(rank)])];
+  };
+  std::map<int, std::size_t> rail_of;
   for (std::size_t i = 0; i < machines.front().size(); ++i) {
-    rail_of[position_of(request, machines.front()[i])] = i;
+    rail_of[position_of(machines.front()[i])] = i;
   }
   std::vector<std::vector<int>> aligned = machines;
   for (std::size_t machine = 1; machine < machines.size(); ++machine) {
     if (machines[machine].size() != rail_of.size()) return;
     for (const int rank : machines[machine]) {
-      const auto rail = rail_of.find(position_of(request, rank));
+      const auto rail = rail_of.find(position_of(rank));
       if (rail == rail_of.end()) return;
       aligned[machine][rail->second] = rank;
     }
@@ -61,6 +67,22 @@ std::optional<std::string> why_not(const BuildRequest& request) {
                      fewest->size(), most->size());
 }
 
+/// Groups are machines, or several of them, that have the same rails.
+std::optional<Fold> fold_machines(const BuildRequest& request, int groups) {
+  const std::vector<std::vector<int>> machines = machines_of(request);
+  const auto count = static_cast<int>(machines.size());
+  if (count % groups != 0) return std::nullopt;
+  int rank = 0;
+  for (const std::vector<int>& ranks : machines) {
+    for (const int one : ranks) {
+      if (one != rank++) return std::nullopt;
+    }
+  }
+  Fold fold{.groups = groups, .each = request.ranks / groups};
+  fold.turns.fill({.period = count, .step = count / groups});
+  return fold;
+}
+
 /// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every
 /// stage of a part has a lane, so that all parts advance together.
 class Stages {
@@ -70,17 +92,19 @@ class Stages {
         parts_(static_cast<int>(machines_.front().size())),
         part_units_(static_cast<std::int64_t>(machines_.size())),
         is_direct_(request.parameter("direct") == 1),
-        builder_("hierarchical", request.contract(parts_ * part_units_)) {}
+        builder_("hierarchical", request.contract(parts_ * part_units_), request.fold) {}
 
   Program build() {
     for (int part = 0; part < parts_; ++part) {
       for (const std::vector<int>& ranks : machines_) {
+        if (!builder_.builds(ranks.front())) continue;
         is_direct_ ? combine_directly(ranks, part) : combine_around(ranks, part);
       }
     }
     for (int part = 0; part < parts_; ++part) allreduce_rail(part);
     for (int part = 0; part < parts_; ++part) {
       for (const std::vector<int>& ranks : machines_) {
+        if (!builder_.builds(ranks.front())) continue;
         is_direct_ ? hand_out_directly(ranks, part) : hand_out_around(ranks, part);
       }
     }
@@ -169,6 +193,7 @@ const Algorithm& hierarchical_algorithm() {
       .staggered = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
+      .fold = fold_machines,
       .build = [](const BuildRequest& request) { return Stages(request).build(); }};
   return algorithm;
 }

@@ -13,9 +13,9 @@
 
 #include <algorithm>
 
-#include "algorithms/double_binary_tree.h"
 #include "algorithms/nccl_rounds.h"
 #include "core/check.h"
+#include "ir/binary_tree.h"
 
 namespace espalier {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "algorithms/double_binary_tree.h"
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_rounds.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
+#include "ir/binary_tree.h"
 
 namespace espalier {
 namespace {

@@ -11,8 +11,11 @@
 // Per-link bandwidths come from the profile. `kernel` has NCCL's own constants (src/graph/topo.h)
 // as efficiencies, so nothing is taken off here. Protocols are the profile's, which also splits a
 // ring among blocks as NCCL doubles channels; the choice between ring and tree is not modelled.
+#include <algorithm>
+
 #include "algorithms/algorithm.h"
 #include "ir/rings.h"
+#include "ir/unfold.h"
 #include "planner/ring_search.h"
 
 namespace espalier {
@@ -24,11 +27,33 @@ RingSet rings_for(const BuildRequest& request) {
   return find_rings(*request.router, *request.placement, {request.parameter("relays") == 1});
 }
 
+Contract contract_of(const BuildRequest& request, const RingSet& set) {
+  const std::size_t channels = set.rings.size() * (set.both_ways ? 2 : 1);
+  return request.contract(ring_units(request.collective, request.ranks, channels));
+}
+
+/// Where every ring comes to the next group as it came to the one before, and no GPU relays.
+std::optional<Fold> fold_rings(const BuildRequest& request, int groups) {
+  if (info(request.collective).rooted) return std::nullopt;
+  const RingSet set = rings_for(request);
+  const auto n = static_cast<std::size_t>(request.ranks);
+  const auto each = n / static_cast<std::size_t>(groups);
+  for (const Ring& ring : set.rings) {
+    if (std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; })) return std::nullopt;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto rank = static_cast<std::size_t>(ring.order[i]);
+      if (static_cast<std::size_t>(ring.order[(i + each) % n]) != (rank + each) % n) {
+        return std::nullopt;
+      }
+    }
+  }
+  return turned_by_blocks(contract_of(request, set), groups);
+}
+
 Program build_nccl_rings(const BuildRequest& request) {
   const RingSet set = rings_for(request);
   const std::vector<RingChannel> channels = ring_channels(set.rings, set.both_ways, true);
-  Builder builder("nccl_rings",
-                  request.contract(ring_units(request.collective, request.ranks, channels.size())));
+  Builder builder("nccl_rings", contract_of(request, set), request.fold);
   for (const RingChannel& channel : channels) add_ring_channel(builder, channel);
   return builder.finish();
 }
@@ -57,6 +82,7 @@ const Algorithm& nccl_rings_algorithm() {
       .needs_machine = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = no_ring,
+      .fold = fold_rings,
       .build = build_nccl_rings};
   return algorithm;
 }

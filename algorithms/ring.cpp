@@ -7,10 +7,22 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/rings.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 
 namespace {
+
+Contract contract_of(const BuildRequest& request) {
+  const auto channels = static_cast<std::size_t>(request.parameter("directions"));
+  return request.contract(ring_units(request.collective, request.ranks, channels));
+}
+
+/// One group does on its blocks what all others do on theirs.
+std::optional<Fold> fold_ring(const BuildRequest& request, int groups) {
+  if (info(request.collective).rooted) return std::nullopt;
+  return turned_by_blocks(contract_of(request), groups);
+}
 
 Program build_ring(const BuildRequest& request) {
   const auto n = static_cast<std::size_t>(request.ranks);
@@ -18,8 +30,7 @@ Program build_ring(const BuildRequest& request) {
   std::iota(ring.order.begin(), ring.order.end(), 0);
   const std::vector<RingChannel> channels =
       ring_channels({ring}, request.parameter("directions") == 2);
-  Builder builder("ring",
-                  request.contract(ring_units(request.collective, request.ranks, channels.size())));
+  Builder builder("ring", contract_of(request), request.fold);
   for (const RingChannel& channel : channels) add_ring_channel(builder, channel);
   return builder.finish();
 }
@@ -42,6 +53,7 @@ const Algorithm& ring_algorithm() {
                       {2}}},
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
+      .fold = fold_ring,
       .build = build_ring};
   return algorithm;
 }

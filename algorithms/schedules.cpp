@@ -81,15 +81,19 @@ void ring_allreduce(Builder& builder, const std::vector<Slice>& slices, int lane
     slice.begin += wrap(index, n) * slice.length;
     return slice;
   };
+  std::vector<int> built;
+  for (int at = 0; at < n; ++at) {
+    if (builder.builds(slices[static_cast<std::size_t>(at)].place)) built.push_back(at);
+  }
   for (int step = 1; step < n; ++step) {
-    for (int at = 0; at < n; ++at) {
+    for (const int at : built) {
       const int index = wrap(at - 1 - step, n);
       const Slice sum = part(at, index);
       builder.combine(sum, {part(at - 1, index), sum}, {.lane = lane});
     }
   }
   for (int step = 1; step < n; ++step) {
-    for (int at = 0; at < n; ++at) {
+    for (const int at : built) {
       const int index = wrap(at + 1 - step, n);
       builder.copy(part(at + 1, index), part(at, index), {.lane = lane});
     }

@@ -27,6 +27,10 @@ COMMANDS = [
     "sim --topology dgx-a100:nodes=16 --collective allgather --algorithm optimal:plan=1 --size 1GiB"
     " --no-nccl",
     "sim --topology dgx-a100:nodes=16 --algorithm nccl --size 1GiB",
+    "sim --topology dgx-h100:nodes=64 --algorithm nccl --size 1GiB",
+    "sim --topology dgx-h100:nodes=128 --algorithm ring --size 1GiB --no-nccl",
+    "sim --topology dgx-h100:nodes=2048 --algorithm ring --size 1GiB --no-nccl",
+    "sim --topology dgx-h100:nodes=2048 --algorithm hierarchical --size 1GiB --no-nccl",
     "plan --topology dgx-h100:nodes=64",
     "plan --topology full:n=128",
     "plan --topology torus:x=8,y=8,z=8",

@@ -118,7 +118,7 @@ class LogComparison {
         queries,
         [&](const Query& query) {
           progress.step("simulated " + progress_label(query));
-          predicted = turns.take([&] { return study_.ask(query); }, Outcome{.query = query});
+          predicted = turns.take(query, [&] { return study_.ask(query); });
           return predicted;
         },
         [&](const Query& query) { return measured_outcome(predicted, times.at(query.size_bytes)); },

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "core/activity.h"
 #include "core/file.h"
@@ -32,10 +33,11 @@ bool set_and_not_empty(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-int terminal_width(int descriptor, int default_value) {
+/// Of a terminal; zeros where that is not known.
+winsize terminal_size(int descriptor) {
   winsize size{};
-  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return default_value;
-  return std::clamp<int>(size.ws_col, kMinWidth, kMaxWidth);
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return {};
+  return size;
 }
 
 }  // namespace
@@ -46,9 +48,13 @@ Console make_console(std::ostream& out, std::ostream& err) {
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
   if (&out == &std::cout && isatty(STDOUT_FILENO) == 1) {
     console.colour = !dumb && !set_and_not_empty("NO_COLOR");
-    console.width = terminal_width(STDOUT_FILENO, console.width);
+    const winsize size = terminal_size(STDOUT_FILENO);
+    if (size.ws_col > 0) console.width = std::clamp<int>(size.ws_col, kMinWidth, kMaxWidth);
+    // Lines narrower than they are counted as would be taken away in part.
+    if (size.ws_col >= kMinWidth) console.lines = size.ws_row;
   }
   console.live = &err == &std::cerr && isatty(STDERR_FILENO) == 1 && !dumb;
+  if (!console.live) console.lines = 0;
   return console;
 }
 
@@ -95,6 +101,7 @@ Progress::~Progress() {
 void Progress::step(std::string_view label) {
   const std::lock_guard lock(mutex_);
   ++started_;
+  total_ = std::max(total_, started_);
   step_begin_ = Clock::now();
   show(label);
 }
@@ -112,9 +119,24 @@ void Progress::show(std::string_view label) {
 
 void Progress::erase() {
   const std::lock_guard lock(mutex_);
-  if (drawn_) console_.err << "\r\033[K" << std::flush;
-  drawn_ = false;
+  if (drawn_) console_.err << erasure() << std::flush;
+  drawn_.reset();
   label_.clear();
+}
+
+void Progress::show_above(std::vector<std::string> lines) {
+  const std::lock_guard lock(mutex_);
+  // The bar, and the line that a shell's prompt was on, are to stay on the screen.
+  const auto most = static_cast<std::size_t>(std::max(console_.lines - 2, 0));
+  if (lines.size() > most) lines.resize(most);
+  for (std::string& line : lines) {
+    line.resize(std::min(line.size(), static_cast<std::size_t>(console_.width - 1)));
+  }
+  above_ = std::move(lines);
+}
+
+std::string Progress::erasure() const {
+  return drawn_.value_or(0) == 0 ? "\r\033[K" : fmt::format("\033[{}A\r\033[J", *drawn_);
 }
 
 void Progress::draw() {
@@ -124,7 +146,8 @@ void Progress::draw() {
                       (std::max<std::size_t>(started_, 1) - 1) / std::max<std::size_t>(total_, 1);
   const auto step_s = std::chrono::round<std::chrono::seconds>(now - step_begin_).count();
   const std::string time = step_s > 0 ? fmt::format(" ({} s)", step_s) : "";
-  console_.err << "\r\033[K";
+  console_.err << erasure();
+  for (const std::string& line : above_) console_.err << line << '\n';
   if (const auto search = now - step_begin_ < kPatience ? std::nullopt : Activity::describe()) {
     // There is no room for both the bar and what is being done.
     const auto room = static_cast<std::size_t>(console_.width) - time.size() - 1;
@@ -135,7 +158,7 @@ void Progress::draw() {
                                 kProgressBarColumns - filled, started_, total_, label_, time);
   }
   console_.err << std::flush;
-  drawn_ = true;
+  drawn_ = above_.size();
 }
 
 }  // namespace espalier

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace espalier {
 
@@ -18,6 +20,7 @@ struct Console {
   bool colour = false;  ///< `out` shows colours
   bool live = false;    ///< `err` is a terminal: progress may be redrawn
   int width = 100;      ///< columns of `out`
+  int lines = 0;        ///< of the terminal that `out` and `err` share; 0: they do not
 };
 
 /// Looks at the process's terminals when the streams are std::cout and std::cerr. Colours are off
@@ -36,10 +39,10 @@ void say(const Console& console, std::string_view text);
 void write_output(const Console& console, const std::string& path, std::string_view content);
 
 /// "[#####.....] 3/12 ring 1GiB (7 s)" on the terminal's last line, once a run takes a noticeable
-/// time; the seconds are those of the step and go on by themselves. When a search takes longer than
-/// two seconds, what it is doing (see Activity) instead of the bar: "1/1 optimal: planning: packing
-/// trees: 40 % of its budget, about 6 s left (4 s)". Shows nothing when `err` is not a terminal.
-/// Erased at the end of its life.
+/// time; the seconds are those of the step and go on by themselves. When a search of this process
+/// takes longer than two seconds, what it is doing (see Activity) instead of the bar: "1/1 optimal:
+/// planning: packing trees: 40 % of its budget, about 6 s left (4 s)". Shows nothing when `err` is
+/// not a terminal. Erased at the end of its life, with the lines above it.
 class Progress {
  public:
   /// `done` steps of `total` are behind it.
@@ -54,18 +57,23 @@ class Progress {
   void resume(std::string_view label);
   /// Takes the bar away so that something can be printed, until the next step or `resume`.
   void erase();
+  /// From then on, what stands above the bar: rows of a table that is not complete, as many as the
+  /// terminal has room for. Nothing when results go elsewhere than to that terminal.
+  void show_above(std::vector<std::string> lines);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void show(std::string_view label);  ///< \pre mutex_ is held
   void draw();                        ///< same
+  std::string erasure() const;        ///< same; what takes away what is drawn
 
   const Console& console_;
   std::size_t total_;
   std::size_t started_ = 0;
   std::string label_;  ///< of the step under way, empty after erase()
-  bool drawn_ = false;
+  std::vector<std::string> above_;
+  std::optional<std::size_t> drawn_;  ///< lines above the bar, if it is there
   Clock::time_point begin_;
   Clock::time_point step_begin_;
   std::mutex mutex_;

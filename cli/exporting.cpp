@@ -264,7 +264,12 @@ void say_times(const Console& console, const ExportTarget& target, Study& study,
 std::shared_ptr<const Program> whole_program(Study& study, const Outcome& outcome) {
   Query query = outcome.query;
   query.algorithm = algorithm_of(outcome);
-  return build_on(study.machine(query), study.choice(query.algorithm), query).program;
+  Built built = build_on(study.machine(query), study.choice(query.algorithm), query);
+  if (built.why_not) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} cannot be written: it {}", query.algorithm, *built.why_not));
+  }
+  return std::move(built.program);
 }
 
 void export_outcome(const Console& console, const ExportTarget& target, Study& study,

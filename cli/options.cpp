@@ -91,8 +91,9 @@ const std::vector<OptionSpec>& all_options() {
        "report a run as stuck after this time without progress"},
       {"--budget", "SECONDS", WordKind::free, false,
        "stop every search after this time, with the best found so far; 0 takes what is found "
-       "first; of run: for each question"},
-      {"--jobs", "N", WordKind::free, false, "number of worker processes; 0: one per processor"},
+       "first; of run: for each question, elsewhere with --jobs 1"},
+      {"--jobs", "N", WordKind::free, false,
+       "number of worker processes; 0: one per processor; with --budget one, except for run"},
       {"--resume", "FILE", WordKind::file, false,
        "append answers to FILE as they are found, and reuse those it already has"},
       {"--shard", "I/N", WordKind::free, false,

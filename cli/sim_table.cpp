@@ -14,6 +14,7 @@
 #include "cli/text.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "scenarios/asked_table.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 #include "scenarios/turns.h"
@@ -160,18 +161,17 @@ std::string SimTable::line(const Cells& cells) const {
   return text + fmt::format("  {:<8}", cells.links);
 }
 
-void SimTable::column_names() const {
-  console_.out << header_line(
-                      line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench",
-                            "measured", "error", "algbw", "busbw", "%bound", "vs nccl", "links"}))
-               << header_line(line({.size = "(B)",
-                                    .chunk = "(B)",
-                                    .time = "(us)",
-                                    .benchmark = "(us)",
-                                    .measured = "(us)",
-                                    .off = "(%)",
-                                    .algbw = "(GB/s)",
-                                    .busbw = "(GB/s)"}));
+std::string SimTable::column_names() const {
+  return header_line(line({"size", "algorithm", "chunk", "proto", "time", "+-", "bench", "measured",
+                           "error", "algbw", "busbw", "%bound", "vs nccl", "links"})) +
+         header_line(line({.size = "(B)",
+                           .chunk = "(B)",
+                           .time = "(us)",
+                           .benchmark = "(us)",
+                           .measured = "(us)",
+                           .off = "(%)",
+                           .algbw = "(GB/s)",
+                           .busbw = "(GB/s)"}));
 }
 
 void SimTable::add(const Outcome& outcome) {
@@ -204,11 +204,21 @@ void SimTable::add(const Outcome& outcome) {
   if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
 }
 
+std::vector<std::string> SimTable::pending() const {
+  if (rows_.empty()) return {};
+  std::vector<Row> sorted = rows_;
+  std::ranges::stable_sort(sorted, {}, &Row::time_s);
+  std::vector<std::string> lines = split(column_names(), '\n');
+  std::erase(lines, "");
+  for (Row& row : sorted) lines.push_back(std::move(row.line));
+  return lines;
+}
+
 /// All of one size, fastest first; the first is marked when there are others, and those that may be
 /// as fast are marked as it is.
 void SimTable::print_rows() {
   if (rows_.empty()) return;
-  if (!std::exchange(has_names_, true)) column_names();
+  if (!std::exchange(has_names_, true)) console_.out << column_names();
   std::ranges::stable_sort(rows_, {}, &Row::time_s);
   const Row first = rows_.front();
   const auto is_rival = [&](const Row& row) {
@@ -246,25 +256,62 @@ void SimTable::finish(const Answers& answers) {
   console_.out << std::flush;
 }
 
-Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& asked,
-                       bool print, LateQuestions late) {
+namespace {
+
+/// Asks the questions of a table by their places: workers or, where time is limited, the study.
+class TableAsker {
+ public:
+  /// All are borrowed.
+  TableAsker(const Console& console, Study& study, StudyWorkers& workers,
+             const std::vector<Query>& queries, LateQuestions late)
+      : study_(study),
+        late_(late),
+        turns_(queries.size()),
+        is_limited_(std::isfinite(time_left_s())),
+        progress_(console, is_limited_ ? queries.size() : count_requests(study, queries)) {
+    if (!is_limited_) asked_.emplace(study, workers, queries);
+  }
+
+  Outcome ask(const Query& query) {
+    if (asked_) return asked_->answer(place_++, shown_);
+    progress_.step(progress_label(query));
+    const auto answer = [&] { return study_.ask(query); };
+    return late_ == LateQuestions::asked ? answer() : turns_.take(query, answer);
+  }
+  Progress& progress() { return progress_; }
+
+ private:
+  Study& study_;
+  const LateQuestions late_;
+  Turns turns_;
+  const bool is_limited_;
+  Progress progress_;
+  const SweepProgress shown_ = {[this](std::string_view label) { progress_.resume(label); },
+                                [this](std::string_view label) { progress_.step(label); }};
+  std::optional<AskedTable> asked_;
+  std::size_t place_ = 0;
+};
+
+}  // namespace
+
+Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
+                       const std::vector<Query>& asked, bool print, LateQuestions late) {
   study.machine(asked.front());  // a machine that can't be asked about has no table
   const std::vector<Query> queries = cheap_first(study, asked);
   const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, head);
-  Progress progress(console, queries.size());
-  Turns turns(queries.size());
-  const auto ask = [&](const Query& query) {
-    progress.step(progress_label(query));
-    const auto answer = [&] { return study.ask(query); };
-    return late == LateQuestions::asked ? answer() : turns.take(answer, Outcome{.query = query});
-  };
+  TableAsker asker(console, study, workers, queries, late);
+  Progress& progress = asker.progress();
+  const auto ask = [&](const Query& query) { return asker.ask(query); };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();
     refusals.add(outcome.problems);
-    if (table) table->add(outcome);
+    if (table) {
+      table->add(outcome);
+      progress.show_above(table->pending());
+    }
   });
   if (table) table->finish(answers);
   return answers;
@@ -280,7 +327,8 @@ void print_links(const Console& console, const Outcome& outcome, int maximum) {
   Columns columns("llrr");
   for (std::size_t i = 0; i < links.size() && i < static_cast<std::size_t>(maximum); ++i) {
     const LinkUse& link = links[i];
-    columns.add({link.name, bar(link.utilization, kLinkBarColumns),
+    const std::string alike = link.alike == 1 ? "" : fmt::format(" and {} alike", link.alike - 1);
+    columns.add({link.name + alike, bar(link.utilization, kLinkBarColumns),
                  fmt::format("{:.1f}%", 100 * link.utilization), decimal_bytes(link.bytes)});
   }
   console.out << columns.render("#   ");

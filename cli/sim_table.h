@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "scenarios/answers.h"
 #include "scenarios/scenario_runner.h"
+#include "scenarios/study_workers.h"
 
 namespace espalier {
 
@@ -20,6 +21,9 @@ class SimTable {
 
   /// The next answer, in the order of the questions.
   void add(const Outcome& outcome);
+  /// The rows of the size that is being answered as they would stand by now, below the names of the
+  /// columns.
+  std::vector<std::string> pending() const;
   /// What stands below the table.
   void finish(const Answers& answers);
 
@@ -33,7 +37,7 @@ class SimTable {
 
   struct Cells;
   std::string line(const Cells& cells) const;
-  void column_names() const;
+  std::string column_names() const;
   void print_rows();
 
   const Console& console_;
@@ -53,10 +57,12 @@ class SimTable {
 /// Whether questions are asked for which no time is left (see Turns).
 enum class LateQuestions : std::uint8_t { skipped, asked };
 
-/// Asks the questions of one table with a progress bar and, when `print`, prints it. Throws what
-/// `Study::machine` and `Study::ask` throw.
-Answers simulate_table(const Console& console, Study& study, const std::vector<Query>& queries,
-                       bool print, LateQuestions late = LateQuestions::skipped);
+/// Asks the questions of one table with a progress bar and, when `print`, prints it: workers or,
+/// where time is limited, the study, in turn. Throws what `Study::machine` and `Study::ask` throw.
+/// \pre the workers are copies of the study
+Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
+                       const std::vector<Query>& queries, bool print,
+                       LateQuestions late = LateQuestions::skipped);
 
 /// The bounds of the outcomes, each once, with their certificates.
 void print_bounds(const Console& console, const std::vector<Outcome>& outcomes);

@@ -14,6 +14,7 @@
 #include "formats/machine.h"
 #include "ir/program.h"
 #include "scenarios/chooser.h"
+#include "scenarios/study_workers.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -151,6 +152,10 @@ int read_nccl_version(Arguments& arguments) {
                          "such as 2.18 or 2.18.3");
   }
   return version.value_or(0);
+}
+
+int read_jobs(Arguments& arguments) {
+  return static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
 }
 
 void read_simulation(Arguments& arguments, Query& question) {

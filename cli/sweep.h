@@ -31,6 +31,9 @@ int read_machine(Arguments& arguments, Query& question);
 /// What --nccl-version says, as `library_version` answers; 0 where it is not given.
 int read_nccl_version(Arguments& arguments);
 
+/// Reads --jobs: worker processes, 0 for one per processor.
+int read_jobs(Arguments& arguments);
+
 /// Reads --launch, --nccl-version, --chunk and --engine, as far as the verb takes them; notes all
 /// problems. What a benchmark would launch is compared with NCCL, unless --no-nccl is given.
 void read_simulation(Arguments& arguments, Query& question);

@@ -17,7 +17,6 @@
 #include "report/expectations.h"
 #include "report/results.h"
 #include "report/validation.h"
-#include "scenarios/scenario_sweep.h"
 
 namespace espalier {
 
@@ -148,7 +147,7 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string validation = arguments.output("--validation");
   ScenarioOptions options;
   SweepOptions& sweep = options.sweep;
-  sweep.jobs = static_cast<int>(arguments.integer("--jobs", 0, kMaxJobs));
+  sweep.jobs = read_jobs(arguments);
   sweep.budget_s = read_budget_s(arguments);
   sweep.journal = read_journal_name(arguments);
   sweep.merged = arguments.words("--merge");

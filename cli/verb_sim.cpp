@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
 #include "cli/programs.h"
@@ -7,6 +9,7 @@
 #include "cli/verb.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
+#include "scenarios/asked_table.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -16,7 +19,17 @@ namespace {
 std::string trace_of(Study& study, const Outcome& outcome) {
   Query query = outcome.query;
   query.run.timeline = true;
-  return trace_json(study.ask(query));
+  query.against_nccl = false;
+  // It need not be chosen again.
+  if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
+  Outcome again = study.ask(query);
+  if (again.skipped) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("there is no timeline of {}: it {}", query.algorithm, *again.skipped));
+  }
+  again.query.algorithm = outcome.query.algorithm;
+  again.chosen = outcome.chosen;
+  return trace_json(again);
 }
 
 /// What libraries decide about the questions, into the outcomes and, where `text` is not null, as
@@ -48,6 +61,7 @@ int run_sim(Arguments& arguments, const Console& console) {
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
   const ExportTarget target = read_export(arguments);
   const bool explains = arguments.flag("--explain");
+  const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
@@ -56,7 +70,9 @@ int run_sim(Arguments& arguments, const Console& console) {
   const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
   std::vector<Query> queries = sweep.queries();
   for (Query& query : queries) keep_protocol(study, query);
-  Answers answers = simulate_table(console, study, queries, print);
+  study.machine(queries.front());  // which the workers then know
+  StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
+  Answers answers = simulate_table(console, study, workers, queries, print);
   if (explains) {
     std::ostream* const text = print ? &console.out : json == "-" ? nullptr : &console.err;
     explain(console, study, queries, text, answers);
@@ -112,6 +128,7 @@ const Verb& sim_verb() {
        {"--no-nccl"},
        {"--links", "all"},
        {"--engine", "auto"},
+       {"--jobs", "0"},
        {"--in-place"},
        {"--budget"},
        {"--json"},

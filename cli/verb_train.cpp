@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
 #include "cli/training_table.h"
@@ -11,8 +14,9 @@
 #include "ir/text.h"
 #include "report/outcomes.h"
 #include "report/trace.h"
-#include "scenarios/describe.h"
+#include "scenarios/study_workers.h"
 #include "scenarios/tables.h"
+#include "scenarios/tuner.h"
 #include "scenarios/turns.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
@@ -110,18 +114,61 @@ TrainingWords read_training(Arguments& arguments) {
   return training;
 }
 
-/// Asks the questions of the table with a progress bar; prints it when `print`.
+/// Whether an algorithm among them is chosen by simulating. Choices learn from earlier ones for the
+/// same GPUs, so it would matter who had which questions.
+bool any_chooses(Study& study, const TrainingSweep& sweep) {
+  const auto chooses = [&](const ExchangeCollective& stage) {
+    Query one = sweep.question.exchange;
+    one.collective = stage.collective;
+    one.algorithm = stage.algorithm;
+    return candidates_of(study, one).has_value();
+  };
+  return std::ranges::any_of(sweep.algorithms, [&](const std::string& algorithm) {
+    return std::ranges::any_of(collectives_of(algorithm), chooses);
+  });
+}
+
+/// Puts all of them into the queue, by their places.
+void ask_workers(StudyWorkers& workers, const std::vector<TrainingQuery>& queries, bool any_chooses,
+                 std::vector<Json>& records) {
+  for (std::size_t number = 0; number < queries.size(); ++number) {
+    const Query& exchange = queries[number].exchange;
+    const std::string gpus = fmt::format("{}", fmt::join(exchange.gpus, ","));
+    const std::size_t group = workers.group(any_chooses ? gpus : gpus + ":" + exchange.algorithm);
+    if (any_chooses) workers.keep_together(group);
+    workers.add({.kind = StudyRequest::Kind::train, .training = number}, group,
+                [&records, number](const StudyReply& reply) { records[number] = reply.answer; });
+  }
+  workers.start();
+}
+
+/// Asks workers the questions of the table with a progress bar; prints it when `print`.
 TrainingAnswers train_all(const Console& console, Study& study, Simulator& simulator,
-                          const TrainingSweep& sweep, bool print) {
+                          const TrainingSweep& sweep, int jobs, bool print) {
+  const std::vector<TrainingQuery> queries = sweep.queries();
+  study.topology(queries.front().exchange);  // which the workers then know
+  StudyWorkers workers(study, simulator, useful_workers(jobs, queries.size()),
+                       StudyWorkers::Impossible::error, queries);
+  std::vector<Json> records(queries.size());
+  ask_workers(workers, queries, any_chooses(study, sweep), records);
   Refusals refusals(console);
   std::optional<TrainingTable> table;
   if (print) table.emplace(console, sweep);
-  Progress progress(console, sweep.queries().size());
-  Turns turns(sweep.queries().size());
+  Progress progress(console, queries.size());
+  const SweepProgress shown = {[&](std::string_view label) { progress.resume(label); },
+                               [&](std::string_view label) { progress.step(label); }};
+  Turns turns(queries.size());
+  std::size_t next = 0;
   const auto ask = [&](const TrainingQuery& query) {
-    progress.step(progress_label(query));
-    return turns.take([&] { return train(study, simulator, query); },
-                      TrainingOutcome{.query = query});
+    const std::size_t number = next++;
+    const auto answer = [&] {
+      workers.wait_for(number, shown);
+      TrainingOutcome outcome;
+      read_record(std::exchange(records[number], {}), outcome);
+      outcome.query = query;
+      return outcome;
+    };
+    return turns.take(query, answer);
   };
   TrainingAnswers answers = train_table(sweep, ask, [&](const TrainingOutcome& outcome) {
     progress.erase();
@@ -137,13 +184,14 @@ int run_train(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
   const std::string save = arguments.output("--save");
+  const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && trace != "-" && save != "-";
-  const TrainingAnswers answers = train_all(console, study, simulator, training.sweep, print);
+  const TrainingAnswers answers = train_all(console, study, simulator, training.sweep, jobs, print);
   if (print) print_not_here(console, answers, training.all_algorithms);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
@@ -184,9 +232,9 @@ const Verb& train_verb() {
        {"--dtype", "float"}, {"--no-overlap"},
        {"--chunk", "auto"},  {"--profile", "kernel"},
        {"--links", "all"},   {"--engine", "auto"},
-       {"--budget"},         {"--json"},
-       {"--trace"},          {"--save"},
-       {"--show-buckets"}},
+       {"--jobs", "0"},      {"--budget"},
+       {"--json"},           {"--trace"},
+       {"--save"},           {"--show-buckets"}},
       {{"train --model resnet50 --topology dgx1-v100 --gpu-counts 1,2,4,8",
         "how ResNet-50 scales on a DGX-1"},
        {"train --model vgg16 --topology dgx1-p100 --fusion 0,1MiB..256MiB --show-buckets",

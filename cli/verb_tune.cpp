@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -15,8 +16,10 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "report/outcomes.h"
+#include "scenarios/asked_table.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
+#include "scenarios/turns.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -44,12 +47,22 @@ std::vector<std::string> read_candidates(Arguments& arguments, const Sweep& swee
 /// Of the time; the rest is for what is shown of the choices.
 constexpr double kTimeToCompare = 2.0 / 3;
 
-Tuning tune_with_progress(const Console& console, Study& study, const Sweep& sweep,
-                          const std::vector<std::string>& candidates) {
-  Progress progress(console, candidates.size() + sweep.sizes.size());
+Tuning tune_with_progress(const Console& console, Study& study, StudyWorkers& workers,
+                          const Sweep& sweep, const std::vector<std::string>& candidates) {
+  const std::size_t at_ends = 2 * candidates.size();
+  Progress progress(console, at_ends + sweep.sizes.size());
+  std::size_t predicted = 0;
+  const SweepProgress shown = {[&](std::string_view label) { progress.resume(label); },
+                               [&](std::string_view label) {
+                                 if (++predicted <= at_ends) progress.step(label);
+                               }};
   const TimeLimit limit(kTimeToCompare * time_left_s());
-  return tune(study, sweep.question, sweep.sizes, candidates,
-              [&](const std::string& what) { progress.step(what); });
+  const PredictAll predict_all =
+      std::isfinite(time_left_s())
+          ? predict_in_turns(study, candidates.size(), sweep.sizes.size(), shown)
+          : predict_with(workers, shown);
+  return tune(study, sweep.question, sweep.sizes, candidates, predict_all,
+              [&](std::int64_t size_bytes) { progress.step(format_bytes(size_bytes)); });
 }
 
 /// The choices as questions: what they promise is verified, simulated again and judged.
@@ -173,6 +186,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const TunerFormat format = read_tuner_format(arguments);
   const ExportTarget folder = read_folder(arguments);
+  const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
@@ -185,9 +199,11 @@ int run_tune(Arguments& arguments, const Console& console) {
   }
   refuse_wrong(console, study, sweep, candidates, answers);
   if (candidates.empty()) return conclude(answers, false);
-  const Tuning tuning = tune_with_progress(console, study, sweep, candidates);
+  study.machine(sweep.question);  // which the workers then know
+  StudyWorkers workers(study, simulator, useful_workers(jobs, 2 * candidates.size()));
+  const Tuning tuning = tune_with_progress(console, study, workers, sweep, candidates);
   const bool print = output != "-" && json != "-";
-  answers.add(simulate_table(console, study, chosen_queries(sweep.question, tuning), print,
+  answers.add(simulate_table(console, study, workers, chosen_queries(sweep.question, tuning), print,
                              LateQuestions::asked));
   if (print) {
     print_kept(console, answers.outcomes);
@@ -233,6 +249,7 @@ const Verb& tune_verb() {
        {"--launch", "per_gpu"},
        {"--no-nccl"},
        {"--links", "all"},
+       {"--jobs", "0"},
        {"--in-place"},
        {"--budget"},
        {"--output"},

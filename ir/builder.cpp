@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "ir/access_tracker.h"
+#include "ir/folded_accesses.h"
 
 namespace espalier {
 namespace {
@@ -27,11 +28,16 @@ Slice within(const Region& region, int rank, std::int64_t begin, std::int64_t le
 }  // namespace
 
 /// What derives the dependencies of the op being added. Of the earlier ops it conflicts with, only
-/// the newest of each lane is kept: lane order gives the others.
+/// the newest of each lane is kept: lane order gives the others. (In a folded program, of each lane
+/// of each group.)
 struct Builder::Tracking {
   using LaneId = std::uint32_t;
 
+  explicit Tracking(const Fold& the_fold) : fold(the_fold), folded_accesses(the_fold) {}
+
+  const Fold& fold;  ///< the program's
   AccessTracker accesses;
+  FoldedAccesses folded_accesses;                      ///< in place of these
   std::unordered_map<std::uint64_t, LaneId> lane_ids;  ///< by place and lane
   std::vector<LaneId> lane_of;                         ///< by op
   std::vector<std::pair<OpId, OpId>> extra;            ///< (op, earlier op) given by `after`
@@ -40,6 +46,14 @@ struct Builder::Tracking {
   std::vector<OpId> newest;   ///< by lane: the op's newest dependency on it, or kNone
   std::vector<LaneId> found;  ///< the lanes that have one
 
+  /// In place of these, in a folded program.
+  struct OfGroup {
+    LaneId lane = 0;
+    int group = 0;  ///< so many further on
+    OpId newest = 0;
+  };
+  std::vector<OfGroup> found_of_groups;
+
   void add_op(const Op& op) {
     const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(op.at)} << 16) | op.lane;
     const auto [entry, is_new] = lane_ids.try_emplace(key, static_cast<LaneId>(lane_ids.size()));
@@ -47,9 +61,33 @@ struct Builder::Tracking {
     lane_of.push_back(entry->second);
   }
 
-  void depend(OpId op, OpId earlier) {
+  void read(OpId op, const Operand& operand, std::uint32_t length) {
+    const auto found_one = [&](OpId earlier, int group = 0) { depend(op, earlier, group); };
+    if (fold.is_folded()) {
+      folded_accesses.read(op, operand, length, found_one);
+    } else {
+      accesses.read(op, operand, length, found_one);
+    }
+  }
+  void write(OpId op, const Operand& operand, std::uint32_t length) {
+    const auto found_one = [&](OpId earlier, int group = 0) { depend(op, earlier, group); };
+    if (fold.is_folded()) {
+      folded_accesses.write(op, operand, length, found_one);
+    } else {
+      accesses.write(op, operand, length, found_one);
+    }
+  }
+  OpId last_writer(const Operand& operand, std::uint32_t length) const {
+    return fold.is_folded() ? folded_accesses.last_writer(operand, length)
+                            : accesses.last_writer(operand, length);
+  }
+
+  /// `earlier`: of so many groups further on.
+  void depend(OpId op, OpId earlier, int group) {
+    CHECK(earlier != op);  // groups that race with each other do not fold
     const LaneId lane = lane_of[earlier];
-    if (lane == lane_of[op]) return;
+    if (lane == lane_of[op] && group == 0) return;
+    if (fold.is_folded()) return depend_on_group(lane, group, earlier);
     if (newest[lane] == kNone) {
       newest[lane] = earlier;
       found.push_back(lane);
@@ -59,21 +97,37 @@ struct Builder::Tracking {
   }
 
   /// Moves the dependencies found, in rising order, to the end of the pool.
-  void flush(Op& op, std::vector<OpId>& pool) {
-    CHECK(pool.size() + found.size() < kMax32);
+  void flush(Op& op, std::vector<OpId>& pool, std::vector<int>& groups) {
+    CHECK(pool.size() + found.size() + found_of_groups.size() < kMax32);
     op.dep_begin = static_cast<std::uint32_t>(pool.size());
-    op.dep_count = static_cast<std::uint32_t>(found.size());
+    op.dep_count = static_cast<std::uint32_t>(found.size() + found_of_groups.size());
     for (const LaneId lane : found) {
       pool.push_back(newest[lane]);
       newest[lane] = kNone;
     }
     std::sort(pool.begin() + op.dep_begin, pool.end());
     found.clear();
+    std::ranges::sort(found_of_groups, {},
+                      [](const OfGroup& one) { return std::pair(one.newest, one.group); });
+    for (const OfGroup& one : found_of_groups) {
+      pool.push_back(one.newest);
+      groups.push_back(one.group);
+    }
+    found_of_groups.clear();
+  }
+
+ private:
+  void depend_on_group(LaneId lane, int group, OpId earlier) {
+    for (OfGroup& one : found_of_groups) {
+      if (one.lane != lane || one.group != group) continue;
+      one.newest = std::max(one.newest, earlier);
+      return;
+    }
+    found_of_groups.push_back({lane, group, earlier});
   }
 };
 
-Builder::Builder(std::string name, const Contract& contract)
-    : tracking_(std::make_unique<Tracking>()) {
+Builder::Builder(std::string name, const Contract& contract, const Fold& fold) {
   const CollectiveInfo& collective = info(contract.collective);
   CHECK(contract.ranks >= 1 && contract.ranks <= kMaxPlaces);
   CHECK(contract.units >= 1 && contract.units <= kMaxUnits);
@@ -81,19 +135,22 @@ Builder::Builder(std::string name, const Contract& contract)
   CHECK(!collective.rooted || (contract.root >= 0 && contract.root < contract.ranks));
   program_.name = std::move(name);
   program_.contract = contract;
+  CHECK(!fold.is_folded() || (fold.groups * fold.each == contract.ranks && !collective.rooted));
   if (!collective.rooted) program_.contract.root = 0;
+  program_.fold = fold;
+  tracking_ = std::make_unique<Tracking>(program_.fold);
 }
 
 Builder::~Builder() = default;
 
 PlaceId Builder::add_host() {
-  CHECK(program_.places() < kMaxPlaces && program_.relays == 0);
+  CHECK(program_.places() < kMaxPlaces && program_.relays == 0 && !program_.fold.is_folded());
   ++program_.hosts;
   return program_.places() - 1;
 }
 
 PlaceId Builder::add_relay() {
-  CHECK(program_.places() < kMaxPlaces);
+  CHECK(program_.places() < kMaxPlaces && !program_.fold.is_folded());
   ++program_.relays;
   return program_.places() - 1;
 }
@@ -122,7 +179,7 @@ Slice Builder::tmp(PlaceId place, std::int64_t begin, std::int64_t length) const
 OpId Builder::copy(const Slice& dst, const Slice& src, const OpOptions& options) {
   if (dst == src) {
     check_slice(dst);
-    return tracking_->accesses.last_writer(operand_of(dst), static_cast<std::uint32_t>(dst.length));
+    return tracking_->last_writer(operand_of(dst), static_cast<std::uint32_t>(dst.length));
   }
   return combine(dst, std::span(&src, 1), options);
 }
@@ -167,6 +224,10 @@ OpId Builder::move(std::span<const Slice> dsts, std::span<const Slice> srcs,
   }
   CHECK(at_an_operand && program_.sources.size() < kMax32);
   op.at = options.at == OpOptions::kAuto ? usual_place(program_, op) : options.at;
+  if (!builds(op.at)) {
+    program_.sources.resize(op.src_begin);
+    return kNone;
+  }
   return append(op, options);
 }
 
@@ -176,6 +237,7 @@ OpId Builder::busy(OpKind kind, PlaceId place, double seconds, const OpOptions& 
   CHECK(std::isfinite(seconds) && seconds >= 0);
   CHECK(options.at == OpOptions::kAuto || options.at == place);
   CHECK(options.via.empty());
+  if (!builds(place)) return kNone;
   Op op;
   op.kind = kind;
   op.dst = {place, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};
@@ -203,16 +265,12 @@ OpId Builder::append(const Op& op, const OpOptions& options) {
   added.lane = static_cast<std::uint16_t>(options.lane);
   if (!options.via.empty()) added.via = via_id(options.via);
   tracking_->add_op(added);
-  const auto depend = [&](OpId earlier) { tracking_->depend(id, earlier); };
   if (op.kind == OpKind::combine) {
-    for (const Operand& src : program_.sources_of(added)) {
-      tracking_->accesses.read(id, src, op.length, depend);
-    }
-    for_each_destination(program_, added, [&](const Operand& dst) {
-      tracking_->accesses.write(id, dst, op.length, depend);
-    });
+    for (const Operand& src : program_.sources_of(added)) tracking_->read(id, src, op.length);
+    for_each_destination(program_, added,
+                         [&](const Operand& dst) { tracking_->write(id, dst, op.length); });
   }
-  tracking_->flush(added, program_.dependencies);
+  tracking_->flush(added, program_.dependencies, program_.fold.dependency_groups);
   return id;
 }
 
@@ -226,7 +284,7 @@ std::int16_t Builder::via_id(std::string_view via) {
 }
 
 void Builder::after(OpId op, OpId earlier) {
-  if (earlier == kNone) return;
+  if (op == kNone || earlier == kNone) return;
   CHECK(op < program_.ops.size() && earlier < op);
   tracking_->extra.emplace_back(op, earlier);
 }
@@ -235,14 +293,17 @@ void Builder::merge_extra_dependencies() {
   std::vector<std::pair<OpId, OpId>>& extra = tracking_->extra;
   if (extra.empty()) return;
   std::sort(extra.begin(), extra.end());
+  const std::vector<int> groups = std::exchange(program_.fold.dependency_groups, {});
   std::vector<OpId> merged;
   merged.reserve(program_.dependencies.size() + extra.size());
   auto next = extra.begin();
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     Op& op = program_.ops[id];
-    for (const OpId earlier : program_.dependencies_of(op)) tracking_->depend(id, earlier);
-    for (; next != extra.end() && next->first == id; ++next) tracking_->depend(id, next->second);
-    tracking_->flush(op, merged);
+    for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
+      tracking_->depend(id, program_.dependencies[i], groups.empty() ? 0 : groups[i]);
+    }
+    for (; next != extra.end() && next->first == id; ++next) tracking_->depend(id, next->second, 0);
+    tracking_->flush(op, merged, program_.fold.dependency_groups);
   }
   program_.dependencies = std::move(merged);
 }
@@ -252,7 +313,9 @@ Program Builder::finish() {
   Program finished = std::move(program_);
   program_ = Program{};
   program_.contract = finished.contract;
-  tracking_ = std::make_unique<Tracking>();
+  program_.fold = finished.fold;
+  program_.fold.dependency_groups.clear();
+  tracking_ = std::make_unique<Tracking>(program_.fold);
   return finished;
 }
 

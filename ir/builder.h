@@ -30,11 +30,19 @@ struct OpOptions {
 /// Misuse by an algorithm (ranks out of range, unequal lengths) is a bug: CHECK.
 class Builder {
  public:
-  Builder(std::string name, const Contract& contract);
+  /// With a fold, ops of ranks outside the first group are left out, as they are added or by an
+  /// author who asks `builds` first; and no op may depend on what its own counterpart in another
+  /// group does. \pre `fold` fits the contract (Fold::groups * each == ranks)
+  Builder(std::string name, const Contract& contract, const Fold& fold = {});
   ~Builder();
 
   const Contract& contract() const { return program_.contract; }
   int ranks() const { return program_.contract.ranks; }
+
+  /// Whether ops of this rank are wanted: of all, unless the program is folded.
+  bool builds(PlaceId place) const {
+    return !program_.fold.is_folded() || place < program_.fold.each;
+  }
 
   /// Adds a host memory; its only buffer is tmp. \pre no relay was added yet
   PlaceId add_host();
@@ -51,7 +59,8 @@ class Builder {
   /// R4).
   Slice tmp(PlaceId place, std::int64_t begin, std::int64_t length) const;
 
-  /// A copy onto itself adds nothing and returns the op that last wrote there, or kNone.
+  /// A copy onto itself adds nothing and returns the op that last wrote there, or kNone. What is
+  /// left out of a folded program is kNone.
   OpId copy(const Slice& dst, const Slice& src, const OpOptions& options = {});
   OpId combine(const Slice& dst, std::span<const Slice> srcs, const OpOptions& options = {});
   OpId combine(const Slice& dst, std::initializer_list<Slice> srcs, const OpOptions& options = {}) {
@@ -65,8 +74,8 @@ class Builder {
   }
   /// Keeps `place` busy. \pre `kind` is compute or wait
   OpId busy(OpKind kind, PlaceId place, double seconds, const OpOptions& options = {});
-  /// Extra order that data flow does not show: `op` waits for `earlier`, an op added before it. No
-  /// effect when `earlier` is kNone.
+  /// Extra order that data flow does not show: `op` waits for `earlier`, an op added before it of
+  /// the same group of ranks. No effect when one of them is kNone.
   void after(OpId op, OpId earlier);
 
   static constexpr OpId kNone = ~OpId{0};

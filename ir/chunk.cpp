@@ -69,7 +69,7 @@ class Cutter {
   Cutter(const Program& program, const Chunking& chunking)
       : program_(program),
         chunking_(chunking),
-        builder_(program.name, finer_contract(program, chunking)),
+        builder_(program.name, finer_contract(program, chunking), finer(program.fold, chunking)),
         first_piece_(program.ops.size()),
         last_piece_(program.ops.size()) {
     for (int host = 0; host < program.hosts; ++host) builder_.add_host();
@@ -109,6 +109,16 @@ class Cutter {
     Contract contract = program.contract;
     contract.units *= chunking.split;
     return contract;
+  }
+
+  static Fold finer(const Fold& fold, const Chunking& chunking) {
+    Fold finer = fold;
+    finer.dependency_groups.clear();
+    for (Fold::Turn& turn : finer.turns) {
+      turn.period *= chunking.split;
+      turn.step *= chunking.split;
+    }
+    return finer;
   }
 
   void cut_combine(OpId id, const Op& op, const OpOptions& options) {

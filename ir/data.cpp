@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "core/check.h"
-#include "ir/hash.h"
+#include "core/hash.h"
 #include "ir/pattern.h"
 
 namespace espalier {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 namespace {

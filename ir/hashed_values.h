@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/hash.h"
 #include "ir/cell_map.h"
-#include "ir/hash.h"
 #include "ir/program.h"
 
 namespace espalier {

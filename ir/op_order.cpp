@@ -164,7 +164,8 @@ std::vector<OpId> find_cycle(const Program& program, const LaneChains& lanes,
 bool conflict(const Program& program, const Op& a, const Op& b) {
   if (a.kind != OpKind::combine || b.kind != OpKind::combine) return false;
   const auto meet = [&](const Operand& of_a, const Operand& of_b) {
-    return overlap(slice(of_a, a.length), slice(of_b, b.length));
+    return overlap(slice(in_first_group(program.fold, of_a, a.length), a.length),
+                   slice(in_first_group(program.fold, of_b, b.length), b.length));
   };
   bool found = false;
   for_each_destination(program, a, [&](const Operand& written) {

@@ -32,7 +32,7 @@ std::vector<OpId> find_cycle(const Program& program, const LaneChains& lanes,
                              const std::vector<OpId>& order);
 
 /// True when the ops touch the same units of a buffer and one of them writes there: data flow
-/// orders them then.
+/// orders them then. In a folded program, of any two groups of ranks.
 bool conflict(const Program& program, const Op& a, const Op& b);
 
 /// "op 3 waits for op 5, op 5 waits for op 3 (lane 0 of r1)".

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 

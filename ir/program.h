@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/collective.h"
+#include "ir/fold.h"
 
 namespace espalier {
 
@@ -89,6 +90,7 @@ struct Program {
   std::vector<double> durations_s;  ///< by op that computes or waits: index dst.begin
   std::vector<int> lines;           ///< line of each op in its text, or empty
   HeaderLines header_lines;
+  Fold fold;  ///< where the ops are those of one group of ranks only
 
   int ranks() const { return contract.ranks; }
   int places() const { return contract.ranks + hosts + relays; }
@@ -104,6 +106,20 @@ struct Program {
   }
   double duration_s(const Op& op) const { return durations_s[op.dst.begin]; }
 };
+
+/// The slice that a group of ranks further on knows as this one of `length` units; the slice itself
+/// in a program that is not folded. \pre it is turned as a whole, or it is whole periods
+inline Operand moved(const Fold& fold, const Operand& operand, std::uint32_t length,
+                     int groups_on) {
+  if (!fold.is_folded()) return operand;
+  const std::int64_t begin = fold.moved(operand.buffer, operand.begin, length, groups_on);
+  return {fold.rank_moved(operand.place, groups_on), static_cast<std::uint32_t>(begin),
+          operand.buffer};
+}
+/// Where the first group has what the slice is for the group of its place.
+inline Operand in_first_group(const Fold& fold, const Operand& operand, std::uint32_t length) {
+  return fold.is_folded() ? moved(fold, operand, length, -fold.group_of(operand.place)) : operand;
+}
 
 inline Slice slice(const Operand& operand, std::uint32_t length) {
   return {operand.place, operand.buffer, operand.begin, length};

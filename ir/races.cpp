@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 namespace {

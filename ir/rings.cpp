@@ -45,14 +45,24 @@ void pass_on(Builder& builder, const RingChannel& ring, int position, std::int64
   }
 }
 
+/// Where the ranks stand whose ops are built: all, unless the program is folded.
+std::vector<int> built_positions(const Builder& builder, const RingChannel& ring, int ahead = 0) {
+  std::vector<int> positions;
+  for (int position = 0; position < ring.ranks(); ++position) {
+    if (builder.builds(ring.rank_at(position + ahead))) positions.push_back(position);
+  }
+  return positions;
+}
+
 /// n - 1 steps; in each, every rank adds its own part of a chunk to what its predecessor has of it.
 /// Chunk r ends at rank r: it starts one position further and travels all the way round.
 /// `partial(rank, chunk, last)` is where a rank puts what it has combined so far.
 template <typename Partial>
 void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial partial) {
   const int n = ring.ranks();
+  const std::vector<int> positions = built_positions(builder, ring);
   for (int step = 1; step < n; ++step) {
-    for (int position = 0; position < n; ++position) {
+    for (const int position : positions) {
       const int rank = ring.rank_at(position);
       const int previous = ring.rank_at(position - 1);
       const int chunk = ring.rank_at(position - 1 - step);
@@ -72,8 +82,10 @@ void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial par
 template <typename Own>
 void allgather_stage(Builder& builder, const RingChannel& ring, Own own) {
   const int n = ring.ranks();
+  // Ops are the receiver's where it pulls.
+  const std::vector<int> positions = built_positions(builder, ring, ring.pulled ? 1 : 0);
   for (int step = 1; step < n; ++step) {
-    for (int position = 0; position < n; ++position) {
+    for (const int position : positions) {
       const int rank = ring.rank_at(position);
       const int next = ring.rank_at(position + 1);
       const int chunk = ring.rank_at(position + 1 - step);

@@ -7,6 +7,7 @@
 #include "ir/findings.h"
 #include "ir/op_order.h"
 #include "ir/verify_data.h"
+#include "ir/verify_folded.h"
 #include "ir/verify_races.h"
 #include "ir/verify_structure.h"
 
@@ -22,6 +23,7 @@ DataVerdict check_all(const Program& program, const VerifyOptions& options, Find
   const std::int64_t block = options.equal_units ? 1 : block_units(program.contract);
   check_ops(program, block, findings);
   if (findings.any(Rule::structure) || findings.any(Rule::order)) return {};
+  if (program.fold.is_folded()) return check_folded(program, findings);
 
   const LaneChains lanes = lane_chains(program);
   const std::vector<OpId> order = run_order(program, lanes);

@@ -45,6 +45,9 @@ namespace {
 /// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMaxPricedRanks = 64;
 constexpr int kMaxSearchedRanks = 64;
+/// Up to these many, links are told apart for prices of their classes: on a long line, which takes
+/// longest, in about a second.
+constexpr int kMaxClassedRanks = 2048;
 /// Maximum number of pairs of ranks for bounds by paths: those of an alltoall over 32 ranks.
 constexpr std::int64_t kMaxPricedPairs = 1024;
 /// Collectives without a polynomial search try all subsets of switched machines up to this size.
@@ -163,11 +166,14 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
 
 /// Cuts and partitions that need no search, for machines with many ranks.
 void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
-  const auto both_sides = [&](std::vector<bool> set) {
-    judge.cut(graph.sites_of(set), graph.leaving(set));
-    if (graph.has_media()) judge.two_way_cut(graph.sites_of(set), graph.around(set));
-    set.flip();
-    judge.cut(graph.sites_of(set), graph.leaving(set));
+  // Links carry the same in both directions: as much can enter a set as can leave it.
+  const auto both_sides = [&](const std::vector<bool>& set) {
+    SiteSet inside = graph.sites_of(set);
+    const Capacity capacity = graph.leaving(set);
+    judge.cut(inside, capacity);
+    if (graph.has_media()) judge.two_way_cut(inside, graph.around(set));
+    inside.flip();
+    judge.cut(inside, capacity);
   };
   const auto by_group = [&](const std::vector<std::vector<bool>>& groups, const std::string& what) {
     std::int64_t parts = 0;
@@ -266,8 +272,11 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (n <= kMaxPricedRanks && !in_switches && !is_time_up()) {
+    if (in_switches || is_time_up()) return judge.bound();
+    if (n <= kMaxPricedRanks) {
       judge_by_prices(router, placement, graph, judge);
+    } else if (n <= kMaxClassedRanks && placement.relays.empty()) {
+      judge_by_classes(router, placement, judge);
     }
     return judge.bound();
   }

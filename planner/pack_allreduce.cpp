@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "planner/cells/plan_cells.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
@@ -20,16 +22,6 @@ namespace {
 
 /// Trees of one weight are preferred up to this many.
 constexpr std::int64_t kMaxEqualTrees = 128;
-
-WholeWeights choose_weights(const PackingProblem& problem, const TreePacking& packing) {
-  std::vector<Portion> portions;
-  for (std::size_t i = 0; i < packing.trees.size(); ++i) {
-    Portion& portion = portions.emplace_back();
-    portion.share = packing.weights[i] / packing.rate;
-    for (const PackedEdge& edge : packing.trees[i]) add_loads(problem, edge, portion.loads);
-  }
-  return whole_weights(problem, portions);
-}
 
 /// The packing, or chains where its search ended early and these are better.
 TreePacking or_chains(const PackingProblem& problem, const Topology& topology,
@@ -56,13 +48,12 @@ TreePacking choose_trees(const PackingProblem& problem, const Topology& topology
 Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router& router,
                     const Placement& placement) {
   const TreePacking packing = choose_trees(problem, router.topology(), trees);
-  const WholeWeights whole = choose_weights(problem, packing);
+  const WholeWeights whole = whole_weights(problem, portions_of(problem, packing));
   Forest forest;
   forest.collective = Collective::allreduce;
   for (std::size_t i = 0; i < whole.weights.size(); ++i) {
     if (whole.weights[i] == 0) continue;
-    forest.trees.push_back(
-        hung_at(problem, packing.trees[i], centre_of(packing.trees[i]).rank, whole.weights[i]));
+    forest.trees.push_back(hung_at_centre(problem, packing.trees[i], whole.weights[i]));
   }
   const Rational rate = whole.rate * problem.lower_unit;
   forest.units = whole.units;
@@ -91,7 +82,13 @@ Forest pack_allreduce(const Router& router, const Placement& placement, TreeCoun
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
+  std::optional<Forest> by_cells;
+  if (problem.ranks > kMaxRanksWithoutCells && problem.relays == 0 && trees == TreeCount::best) {
+    by_cells = plan_by_cells(Collective::allreduce, router, placement);
+    if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);
+  }
   Forest forest = pack_within_limits(problem, trees, router, placement);
+  if (by_cells && by_cells->algbw_gbps > forest.algbw_gbps) return std::move(*by_cells);
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/time_limit.h"
+#include "planner/cells/plan_cells.h"
 #include "planner/graph/capacity_graph.h"
 #include "planner/graph/work_budget.h"
 #include "planner/packing/column_generation.h"
@@ -276,7 +277,14 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   const int n = static_cast<int>(placement.ranks.size());
   CHECK(root >= 0 && root < n);
   if (n == 1) return nothing_to_send(collective);
+  const bool is_whole = options.trees_per_root == 0 && placement.relays.empty();
+  std::optional<Forest> by_cells;
+  if (n > kMaxRanksWithoutCells && is_whole && info(collective).blocked) {
+    by_cells = plan_by_cells(collective, router, placement);
+    if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);
+  }
   Forest forest = pack_in_time(collective, root, router, placement, options);
+  if (by_cells && by_cells->algbw_gbps > forest.algbw_gbps) return std::move(*by_cells);
   if (n > kMaxPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
     return forest;
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);

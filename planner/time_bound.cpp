@@ -13,6 +13,8 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -156,24 +158,27 @@ class Ways {
     places_ = placement.ranks;
     places_.insert(places_.end(), placement.relays.begin(), placement.relays.end());
     if (router.scope() == LinkScope::fabric) return;
+    std::set<int> hosts;
+    for (const NodeId place : places_) hosts.insert(topology_.node(place).host);
     for (NodeId node = 0; node < static_cast<NodeId>(topology_.nodes.size()); ++node) {
-      if (topology_.node(node).kind != NodeKind::cpu) continue;
-      const int host = topology_.node(node).host;
-      const bool takes_part = std::ranges::any_of(
-          places_, [&](NodeId place) { return topology_.node(place).host == host; });
-      if (takes_part) places_.push_back(node);
+      const Node& one = topology_.node(node);
+      if (one.kind == NodeKind::cpu && hosts.contains(one.host)) places_.push_back(node);
     }
   }
 
   /// What an op in a switch costs at least instead of start-up and hops, carried out by one of the
   /// GPUs of the placement; infinite where there is none.
   double least_slice_s(const Router& router) const {
-    double least_s = kNever;
+    std::set<std::string_view> models;
+    for (const NodeId place : places_) models.insert(topology_.node(place).model);
+    std::set<bool> is_network;  // of the switches
     for (const Node& node : topology_.nodes) {
-      if (!node.combines) continue;
-      for (const NodeId place : places_) {
-        const SwitchOps* ops =
-            router.profile().switch_ops(topology_.node(place).model, node.kind == NodeKind::fabric);
+      if (node.combines) is_network.insert(node.kind == NodeKind::fabric);
+    }
+    double least_s = kNever;
+    for (const bool in_network : is_network) {
+      for (const std::string_view model : models) {
+        const SwitchOps* ops = router.profile().switch_ops(model, in_network);
         if (ops != nullptr) least_s = std::min(least_s, ops->slice_s);
       }
     }
@@ -249,10 +254,12 @@ class Ways {
   std::vector<std::vector<Cost>> ops_;
 };
 
-/// Who needs what whom has: pairs of ranks; every pair where all combine or tell all.
+/// Who needs what whom has: pairs of ranks; every pair where all combine, or have something for
+/// all.
 std::vector<Demand> needs_of(Collective collective, int root, int ranks) {
-  if (collective != Collective::allreduce) return demands_of(collective, root, ranks);
-  return demands_of(Collective::allgather, root, ranks);
+  const bool is_all_pairs =
+      collective == Collective::allreduce || collective == Collective::alltoall;
+  return demands_of(is_all_pairs ? Collective::allgather : collective, root, ranks);
 }
 
 }  // namespace
@@ -272,15 +279,21 @@ TimeBound time_bound(Collective collective, int root, const Router& router,
   bound.ends_s = ways.ends_s();
   const auto ranks = placement.ranks.size();
   const bool is_turned = info(collective).reduces;  // as demands of reductions are
-  std::vector<std::vector<bool>> needs(ranks, std::vector<bool>(ranks, false));
+  const std::size_t sources = std::min(ranks, ways.sources());
+  std::vector<std::vector<bool>> needs(sources, std::vector<bool>(ranks, false));
+  const auto need = [&](std::size_t from, std::size_t to) {
+    if (is_turned) std::swap(from, to);
+    if (from < sources) needs[from][to] = true;
+  };
   for (const Demand& demand : needs_of(collective, root, static_cast<int>(ranks))) {
-    for (std::size_t to = 0; to < ranks; ++to) {
-      if (demand.to != kEveryRank && static_cast<std::size_t>(demand.to) != to) continue;
-      const auto from = static_cast<std::size_t>(demand.from);
-      needs[is_turned ? to : from][is_turned ? from : to] = true;
+    const auto from = static_cast<std::size_t>(demand.from);
+    if (demand.to != kEveryRank) {
+      need(from, static_cast<std::size_t>(demand.to));
+    } else if (is_turned || from < sources) {
+      for (std::size_t to = 0; to < (is_turned ? sources : ranks); ++to) need(from, to);
     }
   }
-  for (std::size_t from = 0; from < std::min(ranks, ways.sources()); ++from) {
+  for (std::size_t from = 0; from < sources; ++from) {
     const Ways::Tree tree = ways.from(from);
     for (std::size_t to = 0; to < ranks; ++to) {
       if (from == to || !needs[from][to] || !std::isfinite(tree.s[to])) continue;

@@ -15,6 +15,7 @@ Json links_json(const SimulatedPart& simulated) {
                      {"bytes", rounded(link.bytes)},
                      {"busy_s", rounded(link.busy_s)},
                      {"utilization", rounded(link.utilization)}});
+    if (link.alike > 1) links.back()["alike"] = link.alike;
   }
   return links;
 }

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "core/words.h"
-#include "ir/hash.h"
+#include "core/hash.h"
 #include "ir/print.h"
 #include "run/switches.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 

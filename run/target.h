@@ -3,6 +3,7 @@
 
 #include "ir/program.h"
 #include "topologies/placement.h"
+#include "topologies/rotation.h"
 
 namespace espalier {
 
@@ -10,6 +11,8 @@ namespace espalier {
 struct Target {
   const Router* router = nullptr;
   Placement placement;
+  /// For folded programs: how the machine repeats itself, with as many groups.
+  const Rotation* rotation = nullptr;
 };
 
 /// The node that holds a place. \pre the placement has as many ranks, host memories and relays as

@@ -138,8 +138,9 @@ std::optional<Staged> staged_instead(const Program& program, const Machine& mach
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan) {
-  const BuildRequest request = request_for(query, machine);
+               const MakePlan& plan, const Fold& fold) {
+  BuildRequest request = request_for(query, machine);
+  request.fold = fold;
   Built built;
   built.why_not = unsupported(choice, request);
   if (built.why_not) {

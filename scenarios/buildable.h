@@ -58,9 +58,10 @@ struct Built {
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request);
 
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
+/// `fold`: of the program, see Algorithm::fold.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan = {});
+               const MakePlan& plan = {}, const Fold& fold = {});
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
 /// them; none if there are so many ranks that this would take long.

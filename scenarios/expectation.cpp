@@ -50,6 +50,12 @@ double share_of_link(const Outcome& outcome, const std::string& name) {
   return link == links.end() ? 0 : link->bytes / static_cast<double>(outcome.report.message_bytes);
 }
 
+double used_links(const SimulatedPart& simulated) {
+  double used = 0;
+  for (const LinkUse& link : simulated.links) used += link.is_link ? link.alike : 0;
+  return used;
+}
+
 std::optional<double> measured(Measure measure, const Figure& figure, const Outcome& outcome,
                                std::string& missing) {
   const RunReport& report = outcome.report;
@@ -65,8 +71,7 @@ std::optional<double> measured(Measure measure, const Figure& figure, const Outc
     case Measure::link_share:
       return share_of_link(outcome, figure.link);
     case Measure::used_links:
-      return static_cast<double>(
-          std::ranges::count(report.simulated->links, true, &LinkUse::is_link));
+      return used_links(*report.simulated);
     case Measure::benchmark_s:
       return outcome.benchmark_s;
     case Measure::speedup:

@@ -41,8 +41,8 @@ auto members(Is<Bound> auto& bound) {
   return std::tie(algbw_gbps, exact, kind, certificate);
 }
 auto members(Is<LinkUse> auto& link) {
-  auto& [name, bytes, busy_s, utilization, is_link] = link;
-  return std::tie(name, bytes, busy_s, utilization, is_link);
+  auto& [name, bytes, busy_s, utilization, is_link, alike] = link;
+  return std::tie(name, bytes, busy_s, utilization, is_link, alike);
 }
 auto members(Is<CriticalStep> auto& step) {
   auto& [op, start_s, end_s, what, waited_for] = step;
@@ -108,7 +108,16 @@ auto members(Is<TrainingOutcome> auto& outcome) {
                   notes, report, buckets, budget);
 }
 
-// Questions, which are only written: they are parts of keys.
+auto members(Is<ChunkChoice> auto& choice) {
+  auto& [chunk_bytes, note, time_s, algbw_gbps] = choice;
+  return std::tie(chunk_bytes, note, time_s, algbw_gbps);
+}
+auto members(Is<Prediction> auto& prediction) {
+  auto& [skipped, algorithm, runtime, best, is_cut_short] = prediction;
+  return std::tie(skipped, algorithm, runtime, best, is_cut_short);
+}
+
+// Questions.
 
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
@@ -119,10 +128,11 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, launch, library_version, against_nccl, run] = query;
+         size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, against_nccl,
+         run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, launch, library_version,
-                  against_nccl, run);
+                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, launch,
+                  library_version, against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is
 // from.
@@ -196,18 +206,24 @@ void read(const Json& json, Value& value) {
 }
 
 constexpr const char* kOutcome = "outcome";
+constexpr const char* kPrediction = "prediction";
+constexpr const char* kBaseline = "baseline";
 constexpr const char* kErrorKind = "error";
 constexpr const char* kDiagnostics = "diagnostics";
 
+/// Throws what was thrown instead of an answer.
+void throw_if_error(const Json& record) {
+  if (!record.contains(kErrorKind)) return;
+  ErrorKind kind = ErrorKind::runtime;
+  std::vector<Diagnostic> diagnostics;
+  read(record.at(kErrorKind), kind);
+  read(record.at(kDiagnostics), diagnostics);
+  throw Error(kind, std::move(diagnostics));
+}
+
 template <class Answer>
 void read_answer(const Json& record, Answer& outcome) {
-  if (record.contains(kErrorKind)) {
-    ErrorKind kind = ErrorKind::runtime;
-    std::vector<Diagnostic> diagnostics;
-    read(record.at(kErrorKind), kind);
-    read(record.at(kDiagnostics), diagnostics);
-    throw Error(kind, std::move(diagnostics));
-  }
+  throw_if_error(record);
   read(record.at(kOutcome), outcome);
   const RunReport& report = outcome.report;
   const bool is_possible = std::isfinite(report.time_s) && report.time_s >= 0 &&
@@ -229,6 +245,12 @@ Json record_of(const Outcome& outcome) { return {{kOutcome, json_of(outcome)}}; 
 
 Json record_of(const TrainingOutcome& outcome) { return {{kOutcome, json_of(outcome)}}; }
 
+Json record_of(const Prediction& prediction) { return {{kPrediction, json_of(prediction)}}; }
+
+Json record_of(const std::optional<Baseline>& baseline) { return {{kBaseline, json_of(baseline)}}; }
+
+Json record_of(const Query& query) { return json_of(query); }
+
 Json record_of(const Error& error) {
   return {{kErrorKind, json_of(error.kind())}, {kDiagnostics, json_of(error.diagnostics())}};
 }
@@ -236,6 +258,18 @@ Json record_of(const Error& error) {
 void read_record(const Json& record, Outcome& outcome) { read_answer(record, outcome); }
 
 void read_record(const Json& record, TrainingOutcome& outcome) { read_answer(record, outcome); }
+
+void read_record(const Json& record, Prediction& prediction) {
+  throw_if_error(record);
+  read(record.at(kPrediction), prediction);
+}
+
+void read_record(const Json& record, std::optional<Baseline>& baseline) {
+  throw_if_error(record);
+  read(record.at(kBaseline), baseline);
+}
+
+void read_record(const Json& record, Query& query) { read(record, query); }
 
 std::string fingerprint(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;

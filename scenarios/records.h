@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,7 +23,11 @@ using Json = nlohmann::ordered_json;
 /// What became of a question: the outcome without programs and timelines, or what was thrown.
 Json record_of(const Outcome& outcome);
 Json record_of(const TrainingOutcome& outcome);
+Json record_of(const Prediction& prediction);
+Json record_of(const std::optional<Baseline>& baseline);
 Json record_of(const Error& error);
+/// A question to a simulator: nothing of how programs are executed.
+Json record_of(const Query& query);
 
 /// Text that is no record, or one that says what cannot be.
 class NoRecord : public std::runtime_error {
@@ -30,10 +35,13 @@ class NoRecord : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reads a record back into `outcome`, whose query is kept. Throws the Error that the record
-/// holds, if it holds one, and NoRecord or nlohmann::json::exception if the text is not a record.
+/// Read a record back; the query of an outcome is kept. Throw the Error that the record holds, if
+/// it holds one, and NoRecord or nlohmann::json::exception if the text is not a record.
 void read_record(const Json& record, Outcome& outcome);
 void read_record(const Json& record, TrainingOutcome& outcome);
+void read_record(const Json& record, Prediction& prediction);
+void read_record(const Json& record, std::optional<Baseline>& baseline);
+void read_record(const Json& record, Query& query);
 
 /// A record or key as one line, whatever bytes names have.
 std::string one_line(const Json& json);

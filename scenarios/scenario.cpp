@@ -165,9 +165,14 @@ ScenarioBlock read_block(const YamlValue& value, BlockReader& reader) {
     const auto machine = [&](const std::string& spec) { return reader.load(topology, spec); };
     block.expectations =
         read_expectations(expect, collective_figures(study.tables, reader.folder(), machine));
-    if (std::ranges::count(block.expectations, Measure::speedup, &ExpectedResult::measure) > 0) {
-      for (std::vector<Query>& table : study.tables) {
-        for (Query& query : table) query.against_nccl = true;
+    const auto asks_for = [&](Measure measure) {
+      return std::ranges::count(block.expectations, measure, &ExpectedResult::measure) > 0;
+    };
+    for (std::vector<Query>& table : study.tables) {
+      for (Query& query : table) {
+        if (asks_for(Measure::speedup)) query.against_nccl = true;
+        // Of links that are alike a folded program names one.
+        if (asks_for(Measure::link_share)) query.may_fold = false;
       }
     }
   }

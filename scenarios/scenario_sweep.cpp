@@ -1,46 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/scenario_sweep.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <map>
-#include <new>
-#include <thread>
 #include <utility>
 
 #include "core/check.h"
-#include "core/time_limit.h"
-#include "core/words.h"
 #include "scenarios/chooser.h"
-#include "scenarios/describe.h"
 
 namespace espalier {
-
-namespace {
-
-/// What the machine can't do, as an answer.
-template <class Answer>
-Json not_possible(const Error& error, int ranks) {
-  std::vector<std::string> reasons;
-  for (const Diagnostic& one : error.diagnostics()) reasons.push_back(one.message);
-  Answer outcome;
-  outcome.skipped = join(reasons, "; ");
-  outcome.ranks = ranks;
-  return record_of(outcome);
-}
-
-/// The question about the machine.
-const Query& exchange_of(const std::variant<Query, TrainingQuery>& query) {
-  const auto* collective = std::get_if<Query>(&query);
-  return collective != nullptr ? *collective : std::get<TrainingQuery>(query).exchange;
-}
-
-std::string label_of(const std::variant<Query, TrainingQuery>& query) {
-  return std::visit([](const auto& one) { return progress_label(one); }, query);
-}
-
-}  // namespace
 
 ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator,
                              const SweepOptions& options)
@@ -55,15 +22,33 @@ ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& si
   if (!options.journal.empty()) journal_ = std::make_unique<Journal>(options.journal);
   if (has_journals) read_journals(options.merged);
   share_out(options.shard);
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = options.jobs == 0 ? processors : options.jobs;
-  const auto useful = static_cast<int>(std::clamp<std::size_t>(mine_.size(), 1, kMaxJobs));
-  group_of_worker_.resize(static_cast<std::size_t>(std::min(jobs, useful)));
-  workers_ = std::make_unique<WorkerPool>(
-      std::min(jobs, useful), [this](std::size_t number) { return work(questions_.at(number)); });
-  workers_->begin(
-      [this](std::size_t worker) { return next_for(worker); },
-      [this](std::size_t number, const std::string& record) { receive(number, record); });
+  start_workers(options.jobs);
+}
+
+void ScenarioSweep::start_workers(int jobs) {
+  std::vector<TrainingQuery> training;
+  for (const std::size_t number : mine_) {
+    const auto* query = std::get_if<TrainingQuery>(&questions_[number].query);
+    if (query != nullptr) training.push_back(*query);
+  }
+  workers_ = std::make_unique<StudyWorkers>(study_, simulator_, useful_workers(jobs, mine_.size()),
+                                            StudyWorkers::Impossible::answer, std::move(training),
+                                            budget_s_);
+  std::size_t trainings = 0;
+  for (const std::size_t number : mine_) {
+    Question& question = questions_[number];
+    StudyRequest request;
+    if (const auto* query = std::get_if<Query>(&question.query)) {
+      request.query = *query;
+    } else {
+      request.kind = StudyRequest::Kind::train;
+      request.training = trainings++;
+    }
+    question.request =
+        workers_->add(std::move(request), workers_->group(std::to_string(question.group)),
+                      [this, number](const StudyReply& reply) { receive(number, reply.answer); });
+  }
+  workers_->start();
 }
 
 /// Question by question: sizes of one algorithm take very different times.
@@ -75,7 +60,6 @@ void ScenarioSweep::share_out(const Shard& shard) {
     const bool is_mine = counted++ % shard.count == shard.index;
     if (question.is_answered) continue;
     if (is_mine) {
-      groups_[question.group].open.push_back(number);
       mine_.push_back(number);
     } else {
       ++left_to_others_;
@@ -86,7 +70,7 @@ void ScenarioSweep::share_out(const Shard& shard) {
 void ScenarioSweep::answer_shard(const SweepProgress& progress) {
   std::exception_ptr first_error;
   for (const std::size_t number : mine_) {
-    await(number, label_of(questions_[number].query), progress);
+    workers_->wait_for(questions_[number].request, progress);
     if (questions_[number].error && !first_error) first_error = questions_[number].error;
   }
   if (first_error) std::rethrow_exception(first_error);
@@ -96,8 +80,8 @@ void ScenarioSweep::add(const CollectiveStudy& study) {
   for (const std::vector<Query>& table : study.tables) {
     std::map<std::string, std::size_t> group_of;  // by algorithm
     for (const Query& query : table) {
-      const auto [known, is_new] = group_of.try_emplace(query.algorithm, groups_.size());
-      if (is_new) groups_.emplace_back();
+      const auto [known, is_new] = group_of.try_emplace(query.algorithm, groups_);
+      if (is_new) ++groups_;
       Question& question = questions_.emplace_back();
       question.query = query;
       question.group = known->second;
@@ -110,8 +94,7 @@ void ScenarioSweep::add(const TrainingStudy& study) {
     for (TrainingQuery& query : table.queries()) {
       Question& question = questions_.emplace_back();
       question.query = std::move(query);
-      question.group = groups_.size();
-      groups_.emplace_back();
+      question.group = groups_++;
     }
   }
 }
@@ -169,62 +152,13 @@ void ScenarioSweep::read_journals(const std::vector<std::string>& merged) {
   }
 }
 
-std::optional<std::size_t> ScenarioSweep::next_for(std::size_t worker) {
-  std::optional<std::size_t>& mine = group_of_worker_[worker];
-  if (mine && groups_[*mine].open.empty()) {
-    --groups_[*mine].workers;
-    mine.reset();
-  }
-  if (mine) {
-    const std::size_t number = groups_[*mine].open.front();
-    groups_[*mine].open.pop_front();
-    return number;
-  }
-  // A group of its own, or else a part of one: the other end, which is asked for last.
-  while (first_open_ < groups_.size() && groups_[first_open_].open.empty()) ++first_open_;
-  if (first_open_ == groups_.size()) return std::nullopt;
-  const auto first = groups_.begin() + static_cast<std::ptrdiff_t>(first_open_);
-  auto group = std::find_if(first, groups_.end(),
-                            [](const Group& one) { return !one.open.empty() && one.workers == 0; });
-  const bool is_alone = group != groups_.end();
-  if (!is_alone) group = first;
-  mine = static_cast<std::size_t>(group - groups_.begin());
-  ++group->workers;
-  const std::size_t number = is_alone ? group->open.front() : group->open.back();
-  is_alone ? group->open.pop_front() : group->open.pop_back();
-  return number;
-}
-
-/// Done by a worker.
-std::string ScenarioSweep::work(const Question& question) {
-  const bool is_collective = std::holds_alternative<Query>(question.query);
-  const TimeLimit limit(budget_s_);
-  try {
-    if (is_collective) return one_line(record_of(study_.ask(std::get<Query>(question.query))));
-    const auto& query = std::get<TrainingQuery>(question.query);
-    return one_line(record_of(espalier::train(study_, simulator_, query)));
-  } catch (const OutOfMemory& error) {
-    return one_line(record_of(error));  // no answer to keep: the next attempt may have more
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) return one_line(record_of(error));
-    const int ranks = study_.ranks(exchange_of(question.query));
-    return one_line(is_collective ? not_possible<Outcome>(error, ranks)
-                                  : not_possible<TrainingOutcome>(error, ranks));
-  } catch (const std::bad_alloc&) {
-    return one_line(
-        record_of(OutOfMemory("there is not enough memory for " + label_of(question.query))));
-  }
-}
-
-void ScenarioSweep::receive(std::size_t number, const std::string& record) {
+void ScenarioSweep::receive(std::size_t number, const Json& record) {
   Question& question = questions_[number];
-  const Json json = Json::parse(record);
-  answer(question, json);
+  answer(question, record);
   const bool is_cut_short =
       std::visit([](const auto& outcome) { return outcome.budget && outcome.budget->ran_out; },
                  question.outcome);
-  if (journal_ && !question.error && !is_cut_short) journal_->note(question.key, json);
-  received_.push_back(number);
+  if (journal_ && !question.error && !is_cut_short) journal_->note(question.key, record);
 }
 
 void ScenarioSweep::answer(Question& question, const Json& record) {
@@ -246,36 +180,26 @@ void ScenarioSweep::answer(Question& question, const Json& record) {
   question.is_answered = true;
 }
 
-void ScenarioSweep::await(std::size_t number, std::string_view label,
-                          const SweepProgress& progress) {
-  while (!questions_[number].is_answered) {
-    progress.waiting(label);
-    workers_->wait(number);
-    for (const std::size_t one : received_) progress.received(label_of(questions_[one].query));
-    received_.clear();
-  }
-}
-
 template <class Answer>
-Answer ScenarioSweep::next(std::string_view label, const SweepProgress& progress) {
+Answer ScenarioSweep::next(const SweepProgress& progress) {
   CHECK(asked_ < questions_.size());
   const Question& asked = questions_[asked_++];
   const std::size_t number = asked.same_as.value_or(asked_ - 1);
   Question& question = questions_[number];
-  await(number, label, progress);
+  if (!question.is_answered) workers_->wait_for(question.request, progress);
   if (question.error) std::rethrow_exception(question.error);
   auto& outcome = std::get<Answer>(question.outcome);
   return question.is_asked_twice ? outcome : std::move(outcome);
 }
 
 Outcome ScenarioSweep::ask(const Query& query, const SweepProgress& progress) {
-  auto outcome = next<Outcome>(progress_label(query), progress);
+  auto outcome = next<Outcome>(progress);
   CHECK(outcome.query.algorithm == query.algorithm && outcome.query.size_bytes == query.size_bytes);
   return outcome;
 }
 
 TrainingOutcome ScenarioSweep::train(const TrainingQuery& query, const SweepProgress& progress) {
-  auto outcome = next<TrainingOutcome>(progress_label(query), progress);
+  auto outcome = next<TrainingOutcome>(progress);
   CHECK(outcome.query.exchange.algorithm == query.exchange.algorithm);
   return outcome;
 }

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -16,25 +13,14 @@
 #include "scenarios/journal.h"
 #include "scenarios/records.h"
 #include "scenarios/scenario.h"
+#include "scenarios/study_workers.h"
 #include "scenarios/sweep_options.h"
-#include "scenarios/workers.h"
 
 namespace espalier {
 
-/// More workers than this are a typing error rather than a large computer.
-inline constexpr int kMaxJobs = 1024;
-
-/// Told how far a sweep is; labels are those of questions.
-struct SweepProgress {
-  /// Answers are awaited: the one with this label, first of all.
-  std::function<void(std::string_view label)> waiting = [](std::string_view) {};
-  /// Another answer came in.
-  std::function<void(std::string_view label)> received = [](std::string_view) {};
-};
-
 /// All questions of scenarios, answered by worker processes before they are asked for. A worker
-/// stays with one algorithm on one machine, whose sizes share plans, while other workers take the
-/// rest. What is not possible, and GPUs that are not connected, are answers like others.
+/// stays with its algorithms on one machine, whose sizes share plans. What is not possible, and
+/// GPUs that are not connected, are answers like others.
 class ScenarioSweep {
  public:
   /// What a journal knows is not asked again, and what is found out is noted as it comes in.
@@ -70,13 +56,9 @@ class ScenarioSweep {
     std::optional<std::size_t> same_as;  ///< an earlier question with this key
     bool is_asked_twice = false;
     bool is_answered = false;
+    std::size_t request = 0;   ///< to the workers; \pre it is of the shard, and was open
     std::exception_ptr error;  ///< what asking threw
     std::variant<Outcome, TrainingOutcome> outcome;
-  };
-  /// Questions that one worker had better answer.
-  struct Group {
-    std::deque<std::size_t> open;  ///< that no worker has
-    int workers = 0;               ///< that answer its questions
   };
 
   void add(const CollectiveStudy& study);
@@ -84,29 +66,24 @@ class ScenarioSweep {
   void load_sources();
   void read_journals(const std::vector<std::string>& merged);
   void share_out(const Shard& shard);
-  std::optional<std::size_t> next_for(std::size_t worker);
-  std::string work(const Question& question);
-  void receive(std::size_t number, const std::string& answer);
+  void start_workers(int jobs);
+  void receive(std::size_t number, const Json& record);
   static void answer(Question& question, const Json& record);
-  void await(std::size_t number, std::string_view label, const SweepProgress& progress);
   template <class Answer>
-  Answer next(std::string_view label, const SweepProgress& progress);
+  Answer next(const SweepProgress& progress);
 
   Backend& simulator_;
   Study study_;
   const double budget_s_;
   std::vector<Question> questions_;  ///< in the order in which they are asked
-  std::vector<Group> groups_;
-  std::size_t first_open_ = 0;  ///< groups before this one have nothing left
-  std::vector<std::optional<std::size_t>> group_of_worker_;
+  std::size_t groups_ = 0;
   std::size_t asked_ = 0;
   std::size_t known_ = 0;
   std::size_t left_to_others_ = 0;
   std::vector<Diagnostic> damaged_;
-  std::vector<std::size_t> mine_;      ///< open ones of the shard, in order
-  std::vector<std::size_t> received_;  ///< since they were last shown
+  std::vector<std::size_t> mine_;  ///< open ones of the shard, in order
   std::unique_ptr<Journal> journal_;
-  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<StudyWorkers> workers_;
 };
 
 }  // namespace espalier

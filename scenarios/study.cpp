@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -14,10 +15,12 @@
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "formats/machine.h"
+#include "ir/unfold.h"
 #include "run/blocks.h"
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
+#include "scenarios/folding.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
@@ -33,6 +36,21 @@ std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
                                 : query.topology;
 }
+
+/// Adds the time it lives to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum_s) : sum_s_(sum_s) {}
+  ~Stopwatch() {
+    sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_s_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace
 
@@ -64,6 +82,7 @@ Machine& Study::load(const Query& query) {
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   Machine made;
   made.topology = topology(query);
   made.is_sized_by_ranks = cache_->given.contains(spec);
@@ -115,14 +134,20 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
     if (known->second.is_cut_short) note_cut_short();
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   cache_->forget_programs_if_large();
   const TimeLimit own(std::numeric_limits<double>::infinity());
   Prepared made;
   made.choice = choice(query.algorithm);
-  Built built =
-      build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
-        return cache_->plan(machine, made.choice, request);
-      });
+  Built built;
+  if (auto folded = build_folded(query, machine, made)) {
+    built = std::move(*folded);
+  } else {
+    built =
+        build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
+          return cache_->plan(machine, made.choice, request);
+        });
+  }
   made.skipped = std::move(built.why_not);
   made.is_unroutable = built.is_routing;
   made.instead = std::move(built.instead);
@@ -147,6 +172,28 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   }
   made.is_cut_short = own.has_cut_short();
   return cache_->programs.emplace(key, std::move(made)).first->second;
+}
+
+/// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
+/// it.
+std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
+                                         Prepared& made) {
+  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
+  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
+  const auto folding = find_folding(machine, made.choice, request_for(query, machine));
+  if (!folding) return std::nullopt;
+  Built built = build_on(machine, made.choice, query, {}, folding->fold);
+  if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
+    return std::nullopt;
+  }
+  // All ranks, cut into chunks, are the better answer as long as they are not too many.
+  const bool is_cuttable = may_be_cut(*built.program);
+  if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
+  made.may_be_cut = is_cuttable;
+  made.rotation = folding->rotation;
+  built.notes.push_back(fmt::format("{} groups of {} behave alike: one of them is simulated",
+                                    folding->fold.groups, counted(folding->fold.each, "rank")));
+  return built;
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {
@@ -216,6 +263,7 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   if (known != cache_->bounds.end() && (!known->second.is_cut_short || is_time_up())) {
     return known->second;
   }
+  const Stopwatch stopwatch(shared_s_);
   const Activity activity("proving the bound");
   const TimeLimit own(std::numeric_limits<double>::infinity());
   const Router* router = machine.router.get();
@@ -253,7 +301,8 @@ void Study::require_room(const Query& query) {
   if (prepared.skipped || prepared.is_wrong()) return;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
-  backend_.require_room(*prepared.whole, {machine.router.get(), machine.placement}, options);
+  backend_.require_room(
+      *prepared.whole, {machine.router.get(), machine.placement, prepared.rotation.get()}, options);
 }
 
 bool Study::simulates(const Query& query) const {
@@ -326,7 +375,7 @@ Outcome Study::answer(const Query& query) {
   }
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;
-  const Target target{&router, machine.placement};
+  const Target target{&router, machine.placement, prepared.rotation.get()};
   outcome.skipped = backend_.unsupported(*program, target);
   if (outcome.skipped) return outcome;
   RunOptions options = query.run;

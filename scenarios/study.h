@@ -39,6 +39,9 @@ struct Query {
   bool judge = true;                        ///< compute the machine's bound
   /// Programs with more lanes than the profile has blocks are put onto these, and not refused.
   bool merge = true;
+  /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
+  /// needs the program with all its ops.
+  bool may_fold = true;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
   bool against_nccl = false;  ///< simulations: also how long the library's own collective takes
@@ -79,7 +82,7 @@ struct Outcome {
   std::optional<Baseline> nccl;        ///< where the query is against it
   /// Why a library decides so (Study::explain), for whoever shows the outcome; `ask` fills in none.
   std::vector<std::string> explanation;
-  std::shared_ptr<const Program> program;  ///< cut, as run
+  std::shared_ptr<const Program> program;  ///< cut, as run; it may be folded
 
   bool ran() const { return !skipped && verified; }
   double busbw_gbps() const { return report.algbw_gbps() * busbw_factor(query.collective, ranks); }
@@ -114,6 +117,8 @@ struct Machine {
   int ranks() const { return static_cast<int>(placement.ranks.size()); }
 };
 
+struct Built;
+
 /// Answers queries, remembering machines, programs and bounds between them so that sweeps are fast.
 class Study {
  public:
@@ -147,6 +152,14 @@ class Study {
   /// A lower bound on the time of a query from earlier predictions for other sizes: a larger
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
+
+  /// How long NCCL takes for the message of a query, whatever algorithm that names; nothing where
+  /// there is nothing to compare with. Found once for a message. Throws as `ask` does.
+  std::optional<Baseline> baseline(const Query& query);
+
+  /// How long it took so far to find out what later questions can reuse: machines, plans, programs,
+  /// bounds.
+  double shared_s() const { return shared_s_; }
 
   /// The profile, without its protocol, under which a query runs as far as is known before it is
   /// asked: the one that it names, or the one of the library that it names.
@@ -185,6 +198,7 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
+  std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
   std::optional<Query> resolve(const Query& query);
   bool simulates(const Query& query) const;
   std::optional<Query> decide(const Query& query, const Machine& machine);
@@ -203,7 +217,6 @@ class Study {
   // What libraries decide (study_library.cpp).
   AlgorithmChoice library_choice(const Query& query);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
-  std::optional<Baseline> baseline(const Query& query);
   const std::optional<Baseline>& baseline_of(const Query& asked);
 
   // What the simulator is asked before (study_predictions.cpp).
@@ -231,6 +244,7 @@ class Study {
   Backend& backend_;
   Backend* simulator_;
   const std::int64_t search_work_;
+  double shared_s_ = 0;
   std::unique_ptr<Cache> cache_;
 };
 

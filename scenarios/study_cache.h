@@ -71,6 +71,8 @@ struct Study::Prepared {
   std::shared_ptr<const Program> whole;
   std::vector<std::string> notes;  ///< what to tell about it
   LinksUsed links;
+  std::shared_ptr<const Rotation> rotation;  ///< of a folded program
+  bool may_be_cut = true;                    ///< see espalier::may_be_cut
   std::int64_t longest_transfer = 0;
   BlockUse blocks;
   /// The fastest way of simulating it that was tried for a message, so that who asks for that need
@@ -128,7 +130,8 @@ struct Study::Cache {
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
   /// With the size of the message where programs depend on it, 0 elsewhere.
-  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t>;
+  using ProgramKey =
+      std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t, bool>;
   using PlanKey = std::tuple<const Machine*, Collective, int, std::string>;
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
@@ -160,10 +163,16 @@ struct Study::Cache {
     return known->second;
   }
 
+  /// Nothing is asked for that needs every op, or another engine.
+  static bool may_fold(const Query& query) {
+    return query.may_fold && !query.run.timeline && query.run.engine != SimEngine::simgrid;
+  }
+
   ProgramKey program_key(const Query& query, const Machine& machine) {
     const bool by_size = is_library(choice(query.algorithm));
     return {&machine,       query.collective, query.root,
-            query.in_place, query.algorithm,  by_size ? query.size_bytes : 0};
+            query.in_place, query.algorithm,  by_size ? query.size_bytes : 0,
+            may_fold(query)};
   }
 
   /// The plan that a choice's programs follow.

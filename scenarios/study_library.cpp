@@ -66,7 +66,7 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
   return is_same ? std::nullopt : std::optional(concrete);
 }
 
-/// Once for a message. What the library cannot do here has no time.
+/// What the library cannot do here has no time.
 std::optional<Baseline> Study::baseline(const Query& query) {
   const std::optional<Query> asked = baseline_query(query);
   if (!asked) return std::nullopt;

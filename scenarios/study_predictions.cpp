@@ -95,7 +95,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   options.blocks = prepared.blocks;
   options.timeline = false;
   const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
-  const Target target{&machine.runtime(runtime), machine.placement};
+  const Target target{&machine.runtime(runtime), machine.placement, prepared.rotation.get()};
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
@@ -109,7 +109,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
     return report;
   };
-  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined) {
+  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut) {
     return {
         {},
         query.algorithm,
@@ -117,7 +117,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
         search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_, at_most_s},
                      with_pieces)};
   }
-  const std::int64_t asked_bytes = query.chunk_bytes.value_or(0);
+  const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
   const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
   const bool is_done = report.simulated->end == SimEnd::finished;
@@ -130,13 +130,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
 
 /// The plan itself and the rest of the catalogue: the fastest.
 Prediction Study::predict_portfolio(const Query& query) {
-  AlgorithmChoice itself = choice(query.algorithm);
-  itself.parameters[std::string(kPlanItself)] = 1;
-  std::vector<std::string> candidates = {spec_of(itself)};
-  for (const std::string& name : applicable(query.collective)) {
-    // A library is not in the portfolio, but what it is compared with.
-    if (name != itself.algorithm->name && !is_library(choice(name))) candidates.push_back(name);
-  }
+  const std::vector<std::string> candidates =
+      portfolio_candidates(choice(query.algorithm), query.collective);
   const auto best = choose_algorithm(*this, query, candidates);
   if (best) return best->prediction;
   Query asked = query;
@@ -239,6 +234,12 @@ double Study::shortest_time_s(const Query& query) {
 }
 
 std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
+  if (!prepared.may_be_cut) {
+    outcome.chunk_note =
+        "not cut, which would be faster: groups of ranks would no longer behave alike, and there "
+        "are too many ranks to simulate them one by one";
+    return 0;
+  }
   if (query.chunk_bytes) return *query.chunk_bytes;
   if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
   if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;

@@ -43,6 +43,7 @@ class Exchanges {
     question_.in_place = true;
     question_.judge = false;
     question_.run.timeline = false;
+    question_.may_fold = false;  // an iteration needs the ops of all ranks
   }
 
   const Exchanged& of_size(std::int64_t size_bytes) {

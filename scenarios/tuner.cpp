@@ -10,33 +10,15 @@
 #include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/time_limit.h"
-#include "core/units.h"
+#include "scenarios/chooser.h"
 #include "scenarios/turns.h"
 
 namespace espalier {
 
 namespace {
 
-/// Both ends, then the middle of every stretch: what is known on both sides of a size rules out
-/// most candidates there.
-std::vector<std::size_t> bisection_order(std::size_t count) {
-  std::vector<std::size_t> order = {count - 1};
-  if (count > 1) order.push_back(0);
-  std::vector<std::pair<std::size_t, std::size_t>> stretches = {{0, count - 1}};
-  for (std::size_t i = 0; i < stretches.size(); ++i) {
-    const auto [first, last] = stretches[i];
-    if (last - first < 2) continue;
-    const std::size_t middle = first + (last - first) / 2;
-    order.push_back(middle);
-    stretches.emplace_back(first, middle);
-    stretches.emplace_back(middle, last);
-  }
-  return order;
-}
-
-Query with(Query question, const std::string& algorithm, std::int64_t size_bytes) {
+Query with_candidate(Query question, const std::string& algorithm) {
   question.algorithm = algorithm;
-  question.size_bytes = size_bytes;
   return question;
 }
 
@@ -144,12 +126,34 @@ std::vector<std::string> tuning_candidates(Collective collective) {
   return all;
 }
 
+std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice,
+                                              Collective collective) {
+  AlgorithmChoice itself = choice;
+  itself.parameters[std::string(kPlanItself)] = 1;
+  std::vector<std::string> candidates = {spec_of(itself)};
+  for (const std::string& name : Study::applicable(collective)) {
+    // A library is not in the portfolio, but what it is compared with.
+    if (name != itself.algorithm->name && !is_library(parse_algorithm(name))) {
+      candidates.push_back(name);
+    }
+  }
+  return candidates;
+}
+
+std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query) {
+  if (query.topology.empty()) return std::nullopt;
+  if (is_auto(query.algorithm)) return auto_candidates(query.algorithm, query.collective);
+  if (is_chooser(query.algorithm)) return std::nullopt;
+  const AlgorithmChoice& choice = study.choice(query.algorithm);
+  if (!is_portfolio(choice)) return std::nullopt;
+  return portfolio_candidates(choice, query.collective);
+}
+
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates) {
   std::vector<std::pair<double, std::size_t>> order;  // what it takes at least, and which
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Query query = with(question, candidates[i], question.size_bytes);
-    order.emplace_back(study.shortest_time_s(query), i);
+    order.emplace_back(study.shortest_time_s(with_candidate(question, candidates[i])), i);
   }
   std::ranges::sort(order);
   // Those that plan take long: what the others leave over is theirs.
@@ -165,8 +169,7 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
     const TimeLimit share = TimeLimit::share_of_rest(left--);
     if (best && shorter(best->prediction.best.time_s, least_s)) continue;
     if (best && is_time_up()) break;
-    const Prediction prediction =
-        study.predict(with(question, candidates[index], question.size_bytes));
+    const Prediction prediction = study.predict(with_candidate(question, candidates[index]));
     if (prediction.skipped) continue;
     const bool same = best && !shorter(prediction.best.time_s, best->prediction.best.time_s) &&
                       !shorter(best->prediction.best.time_s, prediction.best.time_s);
@@ -180,8 +183,8 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
 }
 
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,
-            const std::vector<std::string>& candidates,
-            const std::function<void(const std::string& what)>& on_step) {
+            const std::vector<std::string>& candidates, const PredictAll& predict_all,
+            const std::function<void(std::int64_t size_bytes)>& on_chosen) {
   CHECK(!sizes.empty());
   const TimeLimit own(std::numeric_limits<double>::infinity());
   std::ranges::sort(sizes);
@@ -189,42 +192,27 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
 
   Tuning tuning;
   tuning.table = table_for(question, study.machine(question).ranks());
-  // First of all the ends, where every candidate is compared: they rule out most of the rest.
+  SizeChooser chooser(question, sizes, candidates);
+  choose_all(chooser, predict_all, on_chosen);
   std::vector<FrontPoint> points;
-  std::vector<std::string> compared;
-  std::vector<std::string> order = candidates;
-  if (std::isfinite(time_left_s())) {
-    std::stable_partition(order.begin(), order.end(),
-                          [&](const std::string& one) { return !is_costly(study, one); });
-  }
-  std::size_t steps = order.size() + sizes.size();
-  for (const std::string& candidate : order) {
-    if (on_step) on_step(candidate);
-    const TimeLimit share = TimeLimit::share_of_rest(steps--);
-    if (!points.empty() && is_time_up()) {
-      tuning.unasked.push_back(candidate);
-      continue;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Prediction& small = chooser.prediction(i, 0);
+    if (small.skipped == kNoTimeLeft) {
+      tuning.unasked.push_back(candidates[i]);
+    } else if (small.skipped) {
+      tuning.skipped.emplace_back(candidates[i], *small.skipped);
+    } else {
+      points.push_back({candidates[i], small.best.time_s,
+                        chooser.prediction(i, sizes.size() - 1).best.algbw_gbps, false});
     }
-    compared.push_back(candidate);
-    const Prediction small = study.predict(with(question, candidate, sizes.front()));
-    if (small.skipped) {
-      tuning.skipped.emplace_back(candidate, *small.skipped);
-      continue;
-    }
-    const Prediction large = study.predict(with(question, candidate, sizes.back()));
-    points.push_back({candidate, small.best.time_s, large.best.algbw_gbps, false});
   }
   if (points.empty()) throw_nothing_possible(tuning.skipped);
   tuning.front = front_of(points);
-
-  tuning.choices.resize(sizes.size());
-  for (const std::size_t i : bisection_order(sizes.size())) {
-    if (on_step) on_step(format_bytes(sizes[i]));
-    const TimeLimit share = TimeLimit::share_of_rest(steps--);
-    const auto choice = choose_algorithm(study, with(question, {}, sizes[i]), compared);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::optional<TuningChoice> choice = chooser.choice(i);
     CHECK(choice);  // What is possible does not depend on the size.
-    tuning.choices[i] = {sizes[i], choice->prediction.algorithm,
-                         choice->prediction.best.chunk_bytes, choice->prediction.best.time_s};
+    tuning.choices.push_back({sizes[i], choice->prediction.algorithm,
+                              choice->prediction.best.chunk_bytes, choice->prediction.best.time_s});
   }
   tuning.table.rows = joined(tuning.choices);
   tuning.budget = own.granted();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,18 +19,82 @@ namespace espalier {
 std::vector<std::string> variants(const Algorithm& algorithm);
 /// The variants of every algorithm for the collective: the candidates of the tuner.
 std::vector<std::string> tuning_candidates(Collective collective);
+/// What a portfolio is the fastest of: its plan itself and the rest of the catalogue.
+/// \pre `is_portfolio(choice)`
+std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice, Collective collective);
+/// What a query chooses among by simulating: nothing where it does not, as a table of choices.
+std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query);
+
+/// A candidate, and what is predicted of it.
+struct TuningChoice {
+  std::string algorithm;  ///< the candidate; the prediction says what is left open
+  Prediction prediction;
+};
 
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
 /// Candidates that are ruled out by what is already known (Study::shortest_time_s) are not
 /// simulated. Returns nothing if none applies. \pre the study has a simulator; the candidates serve
 /// the collective.
-struct TuningChoice {
-  std::string algorithm;  ///< the candidate; the prediction says what is left open
-  Prediction prediction;
-};
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates);
+
+/// Predicts questions, and returns the answers in their order. Throws what predicting the first of
+/// them throws that can't be predicted.
+using PredictAll = std::function<std::vector<Prediction>(const std::vector<Query>& queries)>;
+/// One after the other.
+PredictAll predict_with(Study& study);
+
+/// Chooses as `choose_algorithm` does, for sizes one after the other or side by side. What it asks
+/// to be predicted, and so what it chooses, does not depend on who predicts.
+class SizeChooser {
+ public:
+  /// \pre sizes ascend, each once; neither list is empty
+  SizeChooser(Query question, std::vector<std::int64_t> sizes, std::vector<std::string> candidates);
+
+  /// Chooses for some sizes, by their places, of those that nothing was chosen for. Candidates that
+  /// are ruled out by what earlier calls found out are not predicted.
+  void choose(const std::vector<std::size_t>& places, const PredictAll& predict_all);
+
+  /// \pre was chosen for
+  std::optional<TuningChoice> choice(std::size_t place) const;
+  bool has_chosen(std::size_t place) const { return chosen_[place].is_known; }
+  /// \pre was predicted
+  const Prediction& prediction(std::size_t candidate, std::size_t place) const {
+    return known_[candidate].at(place);
+  }
+
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  const std::vector<std::string>& candidates() const { return candidates_; }
+
+ private:
+  struct Chosen {
+    bool is_known = false;
+    std::optional<std::size_t> candidate;  ///< nothing: none applies
+  };
+  /// By their places in the lists.
+  struct Wanted {
+    std::size_t candidate = 0;
+    std::size_t size = 0;
+  };
+
+  void predict(const std::vector<Wanted>& wanted, const PredictAll& predict_all);
+  double time_s(std::size_t candidate, std::size_t size) const;
+  double least_s(std::size_t candidate, std::size_t size) const;
+  std::optional<std::size_t> best_at(std::size_t size) const;
+  std::vector<std::size_t> neighbours(std::size_t size) const;
+
+  const Query question_;
+  const std::vector<std::int64_t> sizes_;
+  const std::vector<std::string> candidates_;
+  std::vector<std::map<std::size_t, Prediction>> known_;  ///< by candidate, then size
+  std::vector<Chosen> chosen_;                            ///< by size
+};
+
+/// Chooses for all sizes: with all candidates at both ends, then for the middle of every stretch,
+/// and so on. `on_chosen` is told of each.
+void choose_all(SizeChooser& chooser, const PredictAll& predict_all,
+                const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
 /// A candidate as a point between small and large messages.
 struct FrontPoint {
@@ -53,12 +118,11 @@ struct Tuning {
 };
 
 /// Compares all candidates at the smallest and the largest size, then chooses for every size (any
-/// order, repetitions allowed). `on_step` is told what comes next: every candidate, then
-/// every size. Where time is limited (see TimeLimit), each has its share of what is left, and
-/// candidates that get none are not compared. Throws Error{unsupported} with all reasons when no
-/// candidate applies. \pre as `choose_algorithm`; neither list is empty.
+/// order, repetitions allowed), of which `on_chosen` is told. Candidates that `predict_all` had no
+/// time for (see predict_in_turns) are not compared. Throws Error{unsupported} with all reasons
+/// when no candidate applies. \pre as `choose_algorithm`; neither list is empty.
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,
-            const std::vector<std::string>& candidates,
-            const std::function<void(const std::string& what)>& on_step = {});
+            const std::vector<std::string>& candidates, const PredictAll& predict_all,
+            const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
 }  // namespace espalier

@@ -10,6 +10,8 @@
 
 #include "core/time_limit.h"
 #include "scenarios/study.h"
+#include "scenarios/study_workers.h"
+#include "scenarios/tuner.h"
 
 // How several questions share the time that searches have (see TimeLimit).
 
@@ -32,17 +34,19 @@ class Turns {
  public:
   explicit Turns(std::size_t questions) : left_(questions) {}
 
-  /// `ask` answers with an Outcome or a TrainingOutcome; `unasked` is one with its query alone.
-  template <class Answer, class Ask>
-  Answer take(const Ask& ask, Answer unasked) {
+  /// `ask` answers the query with an Outcome or a TrainingOutcome.
+  template <class AnyQuery, class Ask>
+  auto take(const AnyQuery& query, const Ask& ask) -> decltype(ask()) {
     const TimeLimit share = TimeLimit::share_of_rest(std::max<std::size_t>(left_, 1));
     if (left_ > 0) --left_;
     if (has_answer_ && is_time_up()) {
+      decltype(ask()) unasked;
+      unasked.query = query;
       unasked.skipped = kNoTimeLeft;
       unasked.budget = share.granted();
       return unasked;
     }
-    Answer answer = ask();
+    auto answer = ask();
     has_answer_ = has_answer_ || answer.ran();
     return answer;
   }
@@ -51,5 +55,13 @@ class Turns {
   std::size_t left_;
   bool has_answer_ = false;
 };
+
+/// Predictions one after the other for some comparisons of `candidates` for `sizes`, where time is
+/// limited: each has its share of what is left, and those with costly algorithms come last. What
+/// comes too late is skipped for kNoTimeLeft; but of every size something that is possible is
+/// predicted, and a candidate is either predicted for all sizes asked at once or for none of them.
+/// The study is borrowed.
+PredictAll predict_in_turns(Study& study, std::size_t candidates, std::size_t sizes,
+                            const SweepProgress& progress = {});
 
 }  // namespace espalier

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include <poll.h>
@@ -51,14 +50,25 @@ bool receive_all(int socket, void* data, std::size_t size) {
   return true;
 }
 
-/// The main loop of a worker, until there are no more tasks. Must not return into the parent's
+bool send_text(int socket, const std::string& text) {
+  const std::uint64_t size = text.size();
+  return send_all(socket, &size, sizeof size) && send_all(socket, text.data(), size);
+}
+
+/// Nothing where the other side is gone.
+std::optional<std::string> receive_text(int socket) {
+  std::uint64_t size = 0;
+  if (!receive_all(socket, &size, sizeof size)) return std::nullopt;
+  std::string text(size, '\0');
+  if (!receive_all(socket, text.data(), size)) return std::nullopt;
+  return text;
+}
+
+/// The main loop of a worker, until there are no more requests. Must not return into the parent's
 /// code.
 [[noreturn]] void serve(int socket, const WorkerPool::Work& work) noexcept {
-  std::uint64_t task = 0;
-  while (receive_all(socket, &task, sizeof task)) {
-    const std::string answer = work(task);
-    const std::uint64_t size = answer.size();
-    if (!send_all(socket, &size, sizeof size) || !send_all(socket, answer.data(), size)) break;
+  while (const auto request = receive_text(socket)) {
+    if (!send_text(socket, work(*request))) break;
   }
   _exit(0);  // what the parent has buffered is the parent's to write
 }
@@ -76,7 +86,8 @@ std::string describe_end(int status) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int workers, Work work) : work_(std::move(work)) {
+WorkerPool::WorkerPool(int workers, Work work, Tasks tasks)
+    : work_(std::move(work)), tasks_(std::move(tasks)) {
   CHECK(workers >= 1);
   try {
     for (int i = 0; workers > 1 && i < workers; ++i) start();
@@ -124,48 +135,41 @@ void WorkerPool::start() {
   workers_.push_back({process, sockets[0], false, 0});
 }
 
-void WorkerPool::begin(Next next, Received received) {
-  CHECK(!next_);
-  next_ = std::move(next);
-  received_ = std::move(received);
-  for (Worker& worker : workers_) give_next(worker);
+void WorkerPool::offer() {
+  for (Worker& worker : workers_) {
+    if (!worker.busy) give_next(worker);
+  }
 }
 
 void WorkerPool::give_next(Worker& worker) {
-  const auto task = next_(static_cast<std::size_t>(&worker - workers_.data()));
+  const auto task = tasks_.next(static_cast<std::size_t>(&worker - workers_.data()));
   if (!task) return;
   worker.busy = true;
   worker.task = *task;
-  const std::uint64_t number = worker.task;
   // That a worker is gone shows when its answer is awaited.
-  send_all(worker.socket, &number, sizeof number);
+  send_text(worker.socket, tasks_.request(*task));
 }
 
 void WorkerPool::take(Worker& worker) {
-  std::uint64_t size = 0;
-  std::string answer;
-  bool complete = receive_all(worker.socket, &size, sizeof size);
-  if (complete) {
-    answer.resize(size);
-    complete = receive_all(worker.socket, answer.data(), size);
-  }
-  if (!complete) {
+  const std::size_t task = worker.task;
+  const std::optional<std::string> answer = receive_text(worker.socket);
+  if (!answer) {
     int status = 0;
     while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
     worker.process = kEnded;
     throw Error(ErrorKind::runtime,
-                fmt::format("a worker process ended ({}) before it answered", describe_end(status)),
+                fmt::format("a worker process ended ({}) before it answered {}",
+                            describe_end(status), tasks_.label(task)),
                 "--jobs 1 runs without workers");
   }
-  const std::size_t task = worker.task;
   worker.busy = false;
   give_next(worker);  // at work again while the answer is looked at
-  received_(task, answer);
+  tasks_.received(task, *answer);
 }
 
 void WorkerPool::wait(std::size_t task) {
   if (workers_.empty()) {
-    received_(task, work_(task));
+    tasks_.received(task, work_(tasks_.request(task)));
     return;
   }
   std::vector<pollfd> sockets;

@@ -39,6 +39,7 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
   history_.end_s.resize(program.ops.size(), OpHistory::kNever);
   history_.seen_s.resize(program.ops.size(), OpHistory::kNever);
   history_.cause.resize(program.ops.size(), OpGraph::kNone);
+  if (program.fold.is_folded()) history_.cause_group.resize(program.ops.size(), 0);
 }
 
 OpHistory Dispatcher::take_history() {
@@ -94,7 +95,7 @@ void Dispatcher::free_block(OpId id) {
   const OpId next = shared.waiting.top().second;
   shared.waiting.pop();
   progress_[next].ready = std::max(progress_[next].ready, engine_.now());
-  history_.cause[next] = id;
+  note_cause(next, id, 0);
   ready_.push_back(next);
 }
 
@@ -356,7 +357,9 @@ void Dispatcher::end_hold(OpId id) {
   if (progress_[id].landing_s > 0) {
     seen = now + unit_.from_s(progress_[id].landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
-      landings_[static_cast<std::size_t>(dst.place)].push_back({id, seen, dst});
+      const Operand written = in_first_group(program_.fold, dst, op.length);
+      landings_[static_cast<std::size_t>(written.place)].push_back(
+          {id, seen, written, program_.fold.group_of(dst.place)});
     });
   }
   history_.end_s[id] = unit_.to_s(now);
@@ -366,43 +369,64 @@ void Dispatcher::end_hold(OpId id) {
   if (fifos_) {
     for (const OpId freed : fifos_->end(id)) {
       progress_[freed].ready = std::max(progress_[freed].ready, now);
-      history_.cause[freed] = id;
+      note_cause(freed, id, program_.fold.group_of(program_.ops[freed].dst.place));
       ready_.push_back(freed);
     }
   }
   for (const OpId successor : graph_.successors(id)) {
-    release(successor, id, program_.ops[successor].at == op.at ? now : seen);
+    const int group = group_awaited(successor, id);
+    const bool is_one_place = program_.ops[successor].at == op.at && group == 0;
+    release(successor, id, group, is_one_place ? now : seen);
   }
-  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, now);
+  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, 0, now);
+}
+
+/// How many groups further on the op is that it waits for, in a folded program; of several ops, one
+/// of another group.
+int Dispatcher::group_awaited(OpId id, OpId earlier) const {
+  const Op& op = program_.ops[id];
+  int group = 0;
+  for (std::uint32_t i = op.dep_begin; program_.fold.is_folded() && i < op.dep_begin + op.dep_count;
+       ++i) {
+    const int of = program_.fold.dependency_groups[i];
+    if (program_.dependencies[i] == earlier && of != 0) group = of;
+  }
+  return group;
+}
+
+void Dispatcher::note_cause(OpId id, OpId cause, int group) {
+  history_.cause[id] = cause;
+  if (program_.fold.is_folded()) history_.cause_group[id] = group;
 }
 
 /// What an op reads or overwrites has to be there.
 void Dispatcher::await_landings(OpId id) {
   const Op& op = program_.ops[id];
   if (op.kind != OpKind::combine) return;
-  const auto await = [&](const Operand& operand) {
+  const auto await = [&](const Operand& of_op) {
+    const Operand operand = in_first_group(program_.fold, of_op, op.length);
     std::vector<Landing>& landings = landings_[static_cast<std::size_t>(operand.place)];
     if (landings.empty()) return;
     std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });
-    for (const auto& [earlier, until, written] : landings) {
+    for (const auto& [earlier, until, written, group] : landings) {
       if (until <= progress_[id].ready) continue;
       const std::uint32_t length = program_.ops[earlier].length;
       if (!overlap(slice(written, length), slice(operand, op.length))) continue;
       progress_[id].ready = until;
-      history_.cause[id] = earlier;
+      note_cause(id, earlier, program_.fold.wrapped(program_.fold.group_of(of_op.place) - group));
     }
   };
   for (const Operand& source : program_.sources_of(op)) await(source);
   for_each_destination(program_, op, await);
 }
 
-/// `date`: when what `id` waited for can be used.
-void Dispatcher::release(OpId id, OpId cause, Ticks date) {
+/// `date`: when what `id` waited for can be used; `group`: whose it is.
+void Dispatcher::release(OpId id, OpId cause, int group, Ticks date) {
   Progress& progress = progress_[id];
   CHECK(progress.ends_awaited > 0);
   if (history_.cause[id] == OpGraph::kNone || !(date < progress.ready)) {
     progress.ready = date;
-    history_.cause[id] = cause;
+    note_cause(id, cause, group);
   }
   if (--progress.ends_awaited == 0) make_ready(id);
 }

@@ -90,8 +90,10 @@ class Dispatcher {
   void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void end_hold(OpId id);
+  int group_awaited(OpId id, OpId earlier) const;
+  void note_cause(OpId id, OpId cause, int group);
   void await_landings(OpId id);
-  void release(OpId id, OpId cause, Ticks date);
+  void release(OpId id, OpId cause, int group, Ticks date);
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
 
   const Program& program_;
@@ -114,7 +116,8 @@ class Dispatcher {
   struct Landing {
     OpId op = 0;
     Ticks until;
-    Operand written;  ///< as many units as its op moves
+    Operand written;  ///< as many units as its op moves; where the first group has them
+    int group = 0;    ///< of the place
   };
   std::vector<Progress> progress_;              ///< by op
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there

@@ -45,7 +45,8 @@ void FifoCredits::find_readers() {
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     const Op& op = program_.ops[id];
     if (op.kind != OpKind::combine) continue;
-    const auto overlapping = [&](const Operand& operand, auto&& visit) {
+    const auto overlapping = [&](const Operand& of_op, auto&& visit) {
+      const Operand operand = in_first_group(program_.fold, of_op, op.length);
       auto& known = stretches(operand);
       const std::int64_t begin = operand.begin;
       auto at = known.upper_bound(begin);
@@ -56,7 +57,8 @@ void FifoCredits::find_readers() {
       if (source.place != op.at) continue;
       overlapping(source, [&](auto&, auto at) { has_reader_[at->second.by] = true; });
     }
-    for_each_destination(program_, op, [&](const Operand& dst) {
+    for_each_destination(program_, op, [&](const Operand& of_op) {
+      const Operand dst = in_first_group(program_.fold, of_op, op.length);
       const std::int64_t begin = dst.begin;
       const std::int64_t end = begin + op.length;
       overlapping(dst, [&](auto& known, auto at) {
@@ -93,7 +95,11 @@ bool FifoCredits::may_begin(OpId id) {
   if (fifo.used + wanted > steps_) return false;
   fifo.used += wanted;
   taken_[id] = wanted;
-  if (has_reader_[id]) unread_[static_cast<std::size_t>(program_.ops[id].dst.place)].push_back(id);
+  if (has_reader_[id]) {
+    const Op& op = program_.ops[id];
+    const Operand dst = in_first_group(program_.fold, op.dst, op.length);
+    unread_[static_cast<std::size_t>(dst.place)].push_back(id);
+  }
   return true;
 }
 
@@ -108,7 +114,8 @@ const std::vector<OpId>& FifoCredits::end(OpId id) {
     const Slice read = slice(source, op.length);
     std::erase_if(unread_[static_cast<std::size_t>(source.place)], [&](OpId sent) {
       const Op& writer = program_.ops[sent];
-      if (!overlap(slice(writer.dst, writer.length), read)) return false;
+      const Operand written = in_first_group(program_.fold, writer.dst, writer.length);
+      if (!overlap(slice(written, writer.length), read)) return false;
       taken_out.push_back(sent);
       return true;
     });

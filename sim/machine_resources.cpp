@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/check.h"
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 namespace {
@@ -39,16 +40,24 @@ double MachineResources::computing_s(PlaceId place, double duration_s) const {
   return duration_s / router_.topology().node(node_of(place)).speed;
 }
 
-ResourceId MachineResources::make(std::string name, double gbps, bool is_link) {
-  const double bytes_per_s = gbps * kBytesPerGigabyte;
+double MachineResources::per_group(NodeId node) const {
+  return target_.rotation == nullptr ? 1 : target_.rotation->per_group(node);
+}
+
+/// Of something that groups of ranks share, each has a part: they do the same at the same time.
+ResourceId MachineResources::make(std::string name, double gbps, bool is_link, double per_group) {
+  const double bytes_per_s = gbps * kBytesPerGigabyte * per_group;
   const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
-  resources_.push_back({std::move(name), bytes_per_s, 0, is_link});
+  resources_.push_back({std::move(name), bytes_per_s, 0, is_link, per_group});
   return id;
 }
 
-ResourceId MachineResources::of_hop(const Hop& hop) {
+ResourceId MachineResources::of_hop(const Hop& of_route) {
   const Topology& machine = router_.topology();
+  const Rotation* const rotation = target_.rotation;
+  const Hop hop = rotation == nullptr ? of_route : rotation->first(of_route);
+  const double per_group = rotation == nullptr ? 1 : rotation->per_group(of_route);
   const Link& link = machine.link(hop.link);
   const bool forward = hop.forward || link.duplex != Duplex::full;
   ResourceId& id = by_hop_[2 * hop.link + (forward ? 0 : 1)];
@@ -56,12 +65,13 @@ ResourceId MachineResources::of_hop(const Hop& hop) {
   if (link.duplex == Duplex::shared) {
     const auto [known, is_new] = media_.try_emplace(link.medium, kNoResource);
     if (is_new) {
-      known->second =
-          make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link), true);
+      known->second = make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link),
+                           true, per_group);
     }
     id = known->second;
   } else {
-    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link), true);
+    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link), true,
+              per_group);
   }
   return id;
 }
@@ -123,8 +133,11 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
                                 double gbps, std::size_t times,
                                 std::vector<ResourceId>& resources) {
   if (gbps <= 0) return;
+  if (target_.rotation != nullptr) node = target_.rotation->first(node);
   ResourceId& id = by_node[node];
-  if (id == kNoResource) id = make(router_.topology().node(node).name + what, gbps, false);
+  if (id == kNoResource) {
+    id = make(router_.topology().node(node).name + what, gbps, false, per_group(node));
+  }
   resources.insert(resources.end(), times, id);
 }
 
@@ -139,7 +152,7 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (is_new) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
-    found->second = make(host + part.memory + what, shared_gbps, false);
+    found->second = make(host + part.memory + what, shared_gbps, false, 1);
   }
   resources.insert(resources.end(), times, found->second);
 }
@@ -177,7 +190,7 @@ ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blo
   if (gbps <= 0 || links_bytes_per_s <= gbps * kBytesPerGigabyte) return kNoResource;
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
   const auto [known, is_new] = blocks_.try_emplace(key, kNoResource);
-  if (is_new) known->second = make(fmt::format("{} block {}", node.name, lane), gbps, false);
+  if (is_new) known->second = make(fmt::format("{} block {}", node.name, lane), gbps, false, 1);
   return known->second;
 }
 
@@ -207,8 +220,10 @@ std::vector<LinkUse> MachineResources::report(double time_s) const {
   for (const Resource& resource : resources_) {
     if (resource.bytes <= 0) continue;
     const double busy_s = resource.bytes / resource.bytes_per_s;
-    uses.push_back({resource.name, resource.bytes, busy_s, time_s > 0 ? busy_s / time_s : 0,
-                    resource.is_link});
+    const int groups = target_.rotation == nullptr ? 1 : target_.rotation->groups();
+    uses.push_back({resource.name, resource.bytes / resource.per_group, busy_s,
+                    time_s > 0 ? busy_s / time_s : 0, resource.is_link,
+                    static_cast<int>(std::lround(groups * resource.per_group))});
   }
   std::ranges::sort(uses, [](const LinkUse& a, const LinkUse& b) {
     return a.busy_s != b.busy_s ? a.busy_s > b.busy_s : a.name < b.name;

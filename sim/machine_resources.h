@@ -31,7 +31,8 @@ struct Path {
 /// once: what one station puts on a bus all others hear.
 class MachineResources {
  public:
-  /// `target.router` is set; both are referred to until the report is made. `unit`: what the
+  /// `target.router` is set, and the rotation for a folded program, whose flows are those of one
+  /// group of ranks; both are referred to until the report is made. `unit`: what the
   /// engine's ticks are.
   MachineResources(const Program& program, const Target& target, const TimeUnit& unit,
                    FlowEngine& engine);
@@ -79,13 +80,15 @@ class MachineResources {
     double bytes_per_s = 0;
     double bytes = 0;
     bool is_link = false;  ///< or else memory or arithmetic of a node
+    double per_group = 1;  ///< Rotation::per_group; of a folded program
   };
 
   NodeId node_of(PlaceId place) const;
   Path made_of(const Route& route);
   const Path& path_of(NodeId from, NodeId to);
-  ResourceId make(std::string name, double gbps, bool is_link);
+  ResourceId make(std::string name, double gbps, bool is_link, double per_group);
   ResourceId of_hop(const Hop& hop);
+  double per_group(NodeId node) const;
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/check.h"
-#include "ir/hash.h"
+#include "core/hash.h"
 
 namespace espalier {
 namespace {

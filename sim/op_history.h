@@ -14,6 +14,7 @@ struct OpHistory {
   std::vector<double> end_s;        ///< its lane is free again
   std::vector<double> seen_s;       ///< its result is where it belongs, and can be used there
   std::vector<OpId> cause;          ///< the op that let it start, or OpGraph::kNone
+  std::vector<int> cause_group;     ///< of a folded program: so many groups further on
   std::vector<OpId> order;          ///< in which ops began, where lanes share blocks
   std::vector<OpId> without_steps;  ///< ops that wait for steps of their FIFO in vain
   std::int64_t transfers = 0;       ///< between places (see for_each_transfer)

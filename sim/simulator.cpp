@@ -147,7 +147,8 @@ constexpr std::size_t kMaxSimGridLanes = 16;
 
 bool automatic_by_classes(const OpGraph& graph) { return graph.lanes() > kMaxSimGridLanes; }
 
-bool by_classes(const RunOptions& options, const OpGraph& graph) {
+bool by_classes(const Program& program, const RunOptions& options, const OpGraph& graph) {
+  if (program.fold.is_folded()) return true;
   const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
   if (choice != SimEngine::automatic) return choice == SimEngine::classes;
   return automatic_by_classes(graph);
@@ -176,8 +177,8 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
   ClassEngine classes(
       {.time = unit.unrounded_from_s(limits.time_s - call_overhead_s(program, target, options)),
        .work = limits.work});
-  FlowEngine& engine =
-      by_classes(options, graph) ? static_cast<FlowEngine&>(classes) : SimGridEngine::instance();
+  FlowEngine& engine = by_classes(program, options, graph) ? static_cast<FlowEngine&>(classes)
+                                                           : SimGridEngine::instance();
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
@@ -200,13 +201,14 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
-  simulated.is_automatic = by_classes(options, graph) == automatic_by_classes(graph);
+  simulated.is_automatic = program.fold.is_folded() ||
+                           by_classes(program, options, graph) == automatic_by_classes(graph);
   simulated.back_to_back_s = outcome.back_to_back_s;
   simulated.blocks = blocks.most_in_use();
   simulated.links = std::move(outcome.links);
   report.time_s = outcome.time_s;
   report.message_bytes = options.size_bytes;
-  report.transfers = outcome.history.transfers;
+  report.transfers = outcome.history.transfers * program.fold.groups;
   report_critical_path(program, outcome.history, simulated);
   if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
@@ -222,6 +224,7 @@ Simulator::~Simulator() = default;
 std::optional<std::string> Simulator::unsupported(const Program& program,
                                                   const Target& target) const {
   if (target.router == nullptr) return "the simulator needs a machine to simulate";
+  CHECK(program.fold.groups == (target.rotation == nullptr ? 1 : target.rotation->groups()));
   const std::vector<Diagnostic> problems = check_routes(program, target);
   if (problems.empty()) return std::nullopt;
   std::vector<std::string> lines;

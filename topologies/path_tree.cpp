@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 namespace espalier {
@@ -104,6 +105,32 @@ std::vector<Hop> PathTree::path(const End& end) const {
     at = &ends_[static_cast<std::size_t>(at->parent)];
   }
   return hops;
+}
+
+std::optional<std::vector<Hop>> path_over_one_node(const LinkGraph& graph, Net net, NodeId from,
+                                                   NodeId to) {
+  std::optional<std::vector<Hop>> best;
+  double best_gbps = 0;
+  std::vector<NodeId> middles;
+  for (const LinkGraph::Edge& first : graph.edges(net, from)) {
+    if (std::ranges::count(middles, first.to) > 0 || !graph.forwards(net, first.to)) continue;
+    middles.push_back(first.to);
+    // The widest of parallel links.
+    Hop in = first.hop;
+    for (const LinkGraph::Edge& other : graph.edges(net, from)) {
+      const bool is_wider = graph.capacity_gbps(other.hop.link) > graph.capacity_gbps(in.link);
+      if (other.to == first.to && is_wider) in = other.hop;
+    }
+    for (const LinkGraph::Edge& second : graph.edges(net, to)) {
+      if (second.to != first.to) continue;
+      const double gbps =
+          std::min(graph.capacity_gbps(in.link), graph.capacity_gbps(second.hop.link));
+      if (best && gbps <= best_gbps) continue;
+      best_gbps = gbps;
+      best = {in, {second.hop.link, !second.hop.forward}};
+    }
+  }
+  return best;
 }
 
 std::vector<Hop> reversed(const std::vector<Hop>& hops) {

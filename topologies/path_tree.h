@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,6 +71,11 @@ class PathTree {
  private:
   std::vector<End> ends_;
 };
+
+/// The path of a tree to a node that is two hops from its source, found without growing the tree;
+/// nothing where the node is further away. \pre they are no neighbours
+std::optional<std::vector<Hop>> path_over_one_node(const LinkGraph& graph, Net net, NodeId from,
+                                                   NodeId to);
 
 /// The way back: reversed order, opposite directions.
 std::vector<Hop> reversed(const std::vector<Hop>& hops);

@@ -89,6 +89,7 @@ struct Router::Impl {
         accesses(machine.nodes.size()) {
     for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
       if (machine.node(id).combines) combining.push_back(id);
+      of_host[machine.node(id).host].push_back(id);
     }
   }
 
@@ -118,6 +119,7 @@ struct Router::Impl {
   const LinkScope scope;
   const LinkGraph graph;
   std::vector<NodeId> combining;  ///< switches
+  std::unordered_map<int, std::vector<NodeId>> of_host;
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
@@ -141,6 +143,8 @@ std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId 
   for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
     if (edge.to == to) return std::vector<Hop>{edge.hop};
   }
+  // Nor where one node is between: thousands of NICs at a switch would have trees of thousands.
+  if (auto hops = path_over_one_node(graph, net, from, to)) return hops;
   const PathTree& paths = tree(net, from);
   const PathTree::End* end = paths.find(to);
   if (end == nullptr) return std::nullopt;
@@ -198,10 +202,8 @@ const AccessList& Router::Impl::access_list(NodeId id) {
                       b.all.begin(), [](const Access& x, const Access& y) { return x.at == y.at; });
   };
   std::vector<NodeId> peers;
-  for (NodeId other = 0; other < static_cast<NodeId>(topology.nodes.size()); ++other) {
-    if (node(other).host == node(id).host && node(other).kind == node(id).kind) {
-      peers.push_back(other);
-    }
+  for (const NodeId other : of_host[node(id).host]) {
+    if (node(other).kind == node(id).kind) peers.push_back(other);
   }
   for (NodeId peer : peers) list_accesses(peer, accesses[static_cast<std::size_t>(peer)]);
   for (std::size_t i = 0; i < peers.size(); ++i) {

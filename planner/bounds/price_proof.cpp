@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/words.h"
+#include "planner/bounds/class_prices.h"
 #include "planner/packing/demand_packing.h"
 #include "planner/packing/spanning_trees.h"
 
@@ -93,6 +94,16 @@ std::string resource_name(const PackingProblem::Resource& resource, const Topolo
   return resource.forward ? a + "->" + b : b + "->" + a;
 }
 
+/// "gpu0-plx0, gpu1-plx0"; of very many names the first ones.
+std::string names_of_some(std::vector<std::string> names) {
+  constexpr std::size_t kMaxNames = 64;
+  constexpr std::size_t kShownOfMany = 8;
+  if (names.size() <= kMaxNames) return join(names, ", ");
+  const std::size_t others = names.size() - kShownOfMany;
+  names.resize(kShownOfMany);
+  return fmt::format("{} and {} others at this price", join(names, ", "), others);
+}
+
 /// "2 for gpu0-plx0, gpu1-plx0; 1 for ...": whole numbers, dearest first.
 /// `turned`: prices of a direction are those of the other one.
 std::string price_list(const PackingProblem& problem, const std::vector<Rational>& prices,
@@ -116,7 +127,7 @@ std::string price_list(const PackingProblem& problem, const std::vector<Rational
   }
   std::vector<std::string> lines;
   for (const auto& [price, names] : by_price) {
-    lines.push_back(fmt::format("{} for {}", price.str(), join(names, ", ")));
+    lines.push_back(fmt::format("{} for {}", price.str(), names_of_some(names)));
   }
   return join(lines, "; ");
 }
@@ -167,6 +178,21 @@ std::string adoption(const CutGraph& graph, const std::vector<int>& adopters) {
   return words.empty() ? "" : join(words, ", ") + "; ";
 }
 
+/// What prices prove for allreduce: `limit`, in bytes/s.
+std::string certificate_of(const PackingProblem& problem, const std::vector<Rational>& prices,
+                           const Rational& limit, const Topology& topology) {
+  const Integer scale = whole_scale(problem, prices);
+  const double paid = rounded_gbps(limit * scale);
+  return fmt::format(
+      "crossing a link costs {} per byte; other links are free. Then the cheapest tree "
+      "that joins the GPUs costs {}; every byte goes up one tree and down another, and all "
+      "the "
+      "bytes that links carry in a second cost at most 2 x {:.6g} GB/s: {:.6g} / {} = "
+      "{:.6g} GB/s",
+      price_list(problem, prices, scale, topology), scale.str(), paid, paid, scale.str(),
+      rounded_gbps(limit));
+}
+
 void judge_adoption(const Router& router, const Placement& placement,
                     const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
   const PackingProblem problem =
@@ -188,20 +214,9 @@ void judge_adoption(const Router& router, const Placement& placement,
                     parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "));
     return;
   }
-  const Integer scale = whole_scale(problem, packing.prices);
-  const double paid = rounded_gbps(limit * scale);
-  judge.prices(
-      limit,
-      adoption(graph, adopters) +
-          fmt::format(
-              "crossing a link costs {} per byte; other links are free. Then the cheapest tree "
-              "that joins the GPUs costs {}; every byte goes up one tree and down another, and all "
-              "the "
-              "bytes that links carry in a second cost at most 2 x {:.6g} GB/s: {:.6g} / {} = "
-              "{:.6g} GB/s",
-              price_list(problem, packing.prices, scale, router.topology()), scale.str(), paid,
-              paid, scale.str(), rounded_gbps(limit)) +
-          incompleteness(packing.is_complete));
+  judge.prices(limit, adoption(graph, adopters) +
+                          certificate_of(problem, packing.prices, limit, router.topology()) +
+                          incompleteness(packing.is_complete));
 }
 
 /// What the demands' distances or trees are the least cost of.
@@ -231,6 +246,17 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
     judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
                    judge);
   }
+}
+
+void judge_by_classes(const Router& router, const Placement& placement, BoundJudge& judge) {
+  const PackingProblem problem =
+      packing_problem(router, placement, LinkUse::both_ways, {}, MixedSwitches::forward);
+  if (!is_connected(problem)) return;
+  const auto priced = price_classes(problem, resource_classes(problem));
+  if (!priced) return;
+  const Rational limit = priced->limit * problem.upper_unit;
+  judge.prices(limit, certificate_of(problem, priced->prices, limit, router.topology()) +
+                          incompleteness(priced->is_complete));
 }
 
 void judge_by_demands(Collective collective, int root, const Router& router,

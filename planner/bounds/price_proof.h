@@ -13,6 +13,10 @@ namespace espalier {
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
                      BoundJudge& judge);
 
+/// The same on a machine of many alike ranks, with one price for every class of alike links (see
+/// class_prices.h); shows nothing where links are not alike. \pre no relays
+void judge_by_classes(const Router& router, const Placement& placement, BoundJudge& judge);
+
 /// Shows the judge the limit that the prices of the best packing of paths prove (gather, scatter,
 /// alltoall, sendrecv) or of trees (broadcast, reduce, allgather, reducescatter; no relays): see
 /// demand_packing.h.

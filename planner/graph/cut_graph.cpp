@@ -150,6 +150,10 @@ CutGraph::CutGraph(const Router& router, const Placement& placement)
     arcs_.push_back({b, a, capacity, medium});
   }
   CHECK(total <= kMaxCapacity);
+  arcs_of_.resize(vertex_node_.size());
+  for (std::size_t arc = 0; arc < arcs_.size(); ++arc) {
+    arcs_of_[static_cast<std::size_t>(arcs_[arc].from)].push_back(static_cast<int>(arc));
+  }
 }
 
 CutGraph::~CutGraph() = default;
@@ -157,9 +161,11 @@ CutGraph::~CutGraph() = default;
 template <typename Count>
 void CutGraph::count_leaving(const std::vector<bool>& vertices, Count count) const {
   std::vector<bool> counted(medium_capacity_.size(), false);
-  for (const Arc& arc : arcs_) {
-    if (vertices[arc.from] && !vertices[arc.to]) {
-      if (arc.medium >= 0 && counted[arc.medium]) continue;
+  for (std::size_t vertex = 0; vertex < vertices.size(); ++vertex) {
+    if (!vertices[vertex]) continue;
+    for (const int id : arcs_of_[vertex]) {
+      const Arc& arc = arcs_[static_cast<std::size_t>(id)];
+      if (vertices[arc.to] || (arc.medium >= 0 && counted[arc.medium])) continue;
       if (arc.medium >= 0) counted[arc.medium] = true;
       count(arc);
     }

@@ -94,6 +94,7 @@ class CutGraph {
   std::vector<int> site_vertex_;
   std::vector<int> vertex_site_;
   std::vector<Arc> arcs_;
+  std::vector<std::vector<int>> arcs_of_;  ///< by vertex: which begin there
   std::vector<Capacity> medium_capacity_;
   bool direct_ = true;
   mutable std::unique_ptr<FlowNetwork> network_;

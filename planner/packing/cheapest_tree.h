@@ -121,6 +121,7 @@ class RankDistances {
 
   /// Takes relays with a single edge off the tree.
   void drop_leaves(SpanningTree& tree) const {
+    if (problem_.relays == 0) return;
     const auto is_leaf = [&](int site) {
       const auto edges = std::count_if(tree.begin(), tree.end(), [&](const PackedEdge& edge) {
         return edge.from == site || edge.to == site;

@@ -214,8 +214,25 @@ class Layer {
   std::vector<int> reached_;   ///< vertices copied, in order
 };
 
-/// Whether no GPU exchanges data with more others than it may map.
-bool keeps_limits(const Forest& forest, const Router& router, const Placement& placement) {
+}  // namespace
+
+std::optional<PeerChoice> choose_peers(const Router& router, const Placement& placement) {
+  auto peers = PeerChooser(router, placement).run(/*by_groups=*/true);
+  return peers ? peers : PeerChooser(router, placement).run(/*by_groups=*/false);
+}
+
+PackingProblem among_peers(const PackingProblem& problem, const PeerChoice& peers) {
+  PackingProblem result = problem;
+  const auto sites = static_cast<std::size_t>(problem.sites());
+  result.node.resize(sites);
+  result.arcs_from.assign(sites, {});
+  for (std::size_t site = 0; site < sites; ++site) {
+    Layer(problem, peers[site], static_cast<int>(site), result);
+  }
+  return result;
+}
+
+bool keeps_peer_limits(const Forest& forest, const Router& router, const Placement& placement) {
   const Topology& topology = router.topology();
   std::map<NodeId, std::set<NodeId>> peers;
   for (const PlannedTree& tree : forest.trees) {
@@ -235,27 +252,9 @@ bool keeps_limits(const Forest& forest, const Router& router, const Placement& p
   });
 }
 
-}  // namespace
-
-std::optional<PeerChoice> choose_peers(const Router& router, const Placement& placement) {
-  auto peers = PeerChooser(router, placement).run(/*by_groups=*/true);
-  return peers ? peers : PeerChooser(router, placement).run(/*by_groups=*/false);
-}
-
-PackingProblem among_peers(const PackingProblem& problem, const PeerChoice& peers) {
-  PackingProblem result = problem;
-  const auto sites = static_cast<std::size_t>(problem.sites());
-  result.node.resize(sites);
-  result.arcs_from.assign(sites, {});
-  for (std::size_t site = 0; site < sites; ++site) {
-    Layer(problem, peers[site], static_cast<int>(site), result);
-  }
-  return result;
-}
-
 Forest keep_peer_limits(Forest forest, const Router& router, const Placement& placement,
                         const std::function<Forest(const PeerChoice&)>& replan) {
-  if (keeps_limits(forest, router, placement)) return forest;
+  if (keeps_peer_limits(forest, router, placement)) return forest;
   const auto peers = choose_peers(router, placement);
   if (!peers) return forest;  // the check of routes (R10) says why it can't be carried out
   Forest limited = replan(*peers);

@@ -27,6 +27,9 @@ std::optional<PeerChoice> choose_peers(const Router& router, const Placement& pl
 /// vertices that share resources, one for every site whose data may pass.
 PackingProblem among_peers(const PackingProblem& problem, const PeerChoice& peers);
 
+/// Whether no GPU exchanges data with more others than it may map.
+bool keeps_peer_limits(const Forest& forest, const Router& router, const Placement& placement);
+
 /// The forest if it keeps the limits. Otherwise what `replan` makes of a choice of peers, which
 /// notes the rate given up: Forest::unlimited_gbps.
 Forest keep_peer_limits(Forest forest, const Router& router, const Placement& placement,

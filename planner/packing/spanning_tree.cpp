@@ -92,4 +92,9 @@ PlannedTree hung_at(const PackingProblem& problem, const SpanningTree& tree, int
   return result;
 }
 
+PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
+                           std::int64_t weight) {
+  return hung_at(problem, tree, centre_of(tree).rank, weight);
+}
+
 }  // namespace espalier

@@ -34,5 +34,8 @@ TreeCentre centre_of(const SpanningTree& tree);
 /// The tree hung up at one of its ranks or relays.
 PlannedTree hung_at(const PackingProblem& problem, const SpanningTree& tree, int root,
                     std::int64_t weight);
+/// The same at its centre.
+PlannedTree hung_at_centre(const PackingProblem& problem, const SpanningTree& tree,
+                           std::int64_t weight);
 
 }  // namespace espalier

@@ -371,6 +371,16 @@ void prove_packing(const PackingProblem& problem, const TreeSearch& search, Tree
 
 }  // namespace
 
+std::vector<Portion> portions_of(const PackingProblem& problem, const TreePacking& packing) {
+  std::vector<Portion> portions;
+  for (std::size_t i = 0; i < packing.trees.size(); ++i) {
+    Portion& portion = portions.emplace_back();
+    portion.share = packing.weights[i] / packing.rate;
+    for (const PackedEdge& edge : packing.trees[i]) add_loads(problem, edge, portion.loads);
+  }
+  return portions;
+}
+
 TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_work) {
   CHECK(problem.ranks >= 2);
   const Activity activity("packing trees");

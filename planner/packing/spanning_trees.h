@@ -7,6 +7,7 @@
 #include "planner/graph/exact.h"
 #include "planner/graph/work_budget.h"
 #include "planner/packing/spanning_tree.h"
+#include "planner/packing/whole_weights.h"
 
 // Spanning trees for allreduce on any machine. Private to the room.
 //
@@ -46,6 +47,9 @@ struct TreePacking {
   /// False: the search ended at its budget. `rate` may be below the best, `limit` above.
   bool is_complete = true;
 };
+
+/// What each tree takes of the message, and puts on resources.
+std::vector<Portion> portions_of(const PackingProblem& problem, const TreePacking& packing);
 
 /// The best packing by column generation (see column_generation.h), recovered and proved in exact
 /// arithmetic. `limit` is a proof and the weights overload nothing however the search went.

@@ -26,17 +26,31 @@ constexpr std::int64_t kMaxRoundingWork = 100'000'000;
 /// least full: on narrow links that few portions use, a unit too many slows down all.
 enum class Leftover : std::uint8_t { nearest, least_full };
 
+/// A portion whose loads are looked at again and again.
+struct FlatPortion {
+  explicit FlatPortion(const Portion& portion)
+      : demand(portion.demand),
+        share(portion.share),
+        loads(portion.loads.begin(), portion.loads.end()) {}
+
+  int demand;
+  Rational share;
+  std::vector<std::pair<int, std::int64_t>> loads;  ///< by resource
+};
+
 class Rounder {
  public:
-  Rounder(const PackingProblem& problem, const std::vector<Portion>& portions, std::int64_t units,
-          Leftover leftover)
-      : problem_(problem), leftover_(leftover), loads_(problem.resources.size(), 0) {
+  Rounder(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
+          std::int64_t units, Leftover leftover)
+      : problem_(problem),
+        portions_(portions),
+        leftover_(leftover),
+        loads_(problem.resources.size(), 0) {
     for (std::size_t i = 0; i < portions.size(); ++i) {
       const Rational exact = portions[i].share * units;
       const Integer whole = numerator(exact) / denominator(exact);
       weights_.push_back(0);
       remainders_.push_back(static_cast<double>(Rational(exact - whole)));
-      uses_.emplace_back(portions[i].loads.begin(), portions[i].loads.end());
       add(i, static_cast<std::int64_t>(whole));
       left_.try_emplace(portions[i].demand, units).first->second -= weights_[i];
       of_demand_[portions[i].demand].push_back(i);
@@ -57,7 +71,7 @@ class Rounder {
  private:
   void add(std::size_t portion, std::int64_t units) {
     weights_[portion] += units;
-    for (const auto& [resource, load] : uses_[portion]) {
+    for (const auto& [resource, load] : portions_[portion].loads) {
       loads_[static_cast<std::size_t>(resource)] += units * load;
     }
   }
@@ -66,7 +80,7 @@ class Rounder {
   double fullest(std::size_t portion) const {
     double fullest = 0;
     if (leftover_ == Leftover::nearest) return fullest;
-    for (const auto& [resource, load] : uses_[portion]) {
+    for (const auto& [resource, load] : portions_[portion].loads) {
       const auto r = static_cast<std::size_t>(resource);
       fullest = std::max(fullest, static_cast<double>(loads_[r] + load) /
                                       static_cast<double>(problem_.resources[r].capacity));
@@ -88,8 +102,8 @@ class Rounder {
   }
 
   const PackingProblem& problem_;
+  const std::vector<FlatPortion>& portions_;
   const Leftover leftover_;
-  std::vector<std::vector<std::pair<int, std::int64_t>>> uses_;  ///< loads of the portions
   std::vector<std::int64_t> weights_;
   std::vector<double> remainders_;   ///< exact weights less those given
   std::vector<std::int64_t> loads_;  ///< by resource
@@ -99,12 +113,12 @@ class Rounder {
 
 /// Loads looked at when every unit that is left over goes where links are least full, about: there
 /// are fewer such units than portions.
-std::int64_t work_of_least_full(const std::vector<Portion>& portions) {
+std::int64_t work_of_least_full(const std::vector<FlatPortion>& portions) {
   struct Demanded {
     std::int64_t portions = 0, loads = 0;
   };
   std::map<int, Demanded> demands;
-  for (const Portion& portion : portions) {
+  for (const FlatPortion& portion : portions) {
     ++demands[portion.demand].portions;
     demands[portion.demand].loads += static_cast<std::int64_t>(portion.loads.size());
   }
@@ -115,7 +129,7 @@ std::int64_t work_of_least_full(const std::vector<Portion>& portions) {
 
 /// Of portions with these amounts instead of their shares.
 template <typename Amount>
-Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>& portions,
+Rational fullest_load(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
                       const std::vector<Amount>& amounts) {
   std::vector<Amount> loads(problem.resources.size(), 0);
   for (std::size_t i = 0; i < portions.size(); ++i) {
@@ -131,7 +145,7 @@ Rational fullest_load(const PackingProblem& problem, const std::vector<Portion>&
   return fullest;
 }
 
-WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& portions,
+WholeWeights weighed(const PackingProblem& problem, const std::vector<FlatPortion>& portions,
                      std::int64_t units) {
   WholeWeights result;
   for (const Leftover leftover : {Leftover::nearest, Leftover::least_full}) {
@@ -142,6 +156,10 @@ WholeWeights weighed(const PackingProblem& problem, const std::vector<Portion>& 
     if (tried.rate > result.rate) result = std::move(tried);
   }
   return result;
+}
+
+std::vector<FlatPortion> flat(const std::vector<Portion>& portions) {
+  return {portions.begin(), portions.end()};
 }
 
 }  // namespace
@@ -155,23 +173,24 @@ void add_loads(const PackingProblem& problem, const PackedEdge& edge, ResourceLo
 Rational attained_rate(const PackingProblem& problem, const std::vector<Portion>& portions) {
   std::vector<Rational> shares;
   for (const Portion& portion : portions) shares.push_back(portion.share);
-  return 1 / fullest_load(problem, portions, shares);
+  return 1 / fullest_load(problem, flat(portions), shares);
 }
 
 WholeWeights whole_weights(const PackingProblem& problem, const std::vector<Portion>& portions) {
+  const std::vector<FlatPortion> flat_portions = flat(portions);
   Integer exact_units = 1;
   for (const Portion& portion : portions) {
     exact_units = lcm(exact_units, denominator(portion.share));
     if (exact_units > kMaxExactUnits) break;
   }
   if (exact_units <= kMaxExactUnits) {
-    return weighed(problem, portions, static_cast<std::int64_t>(exact_units));
+    return weighed(problem, flat_portions, static_cast<std::int64_t>(exact_units));
   }
   const Activity activity("rounding weights");
   const Rational good_enough = attained_rate(problem, portions) * kLittleLost;
   WholeWeights best;
   for (std::int64_t units = kFewestUnits; units <= kMaxRoundedUnits; units *= 2) {
-    WholeWeights tried = weighed(problem, portions, units);
+    WholeWeights tried = weighed(problem, flat_portions, units);
     if (tried.rate > best.rate) best = std::move(tried);
     if (best.rate >= good_enough || is_time_up()) break;
   }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "algorithms/double_binary_tree.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 
+#include "ir/binary_tree.h"
 #include "ir/chunk.h"
 #include "tests/algorithms/programs.h"
 

@@ -64,5 +64,33 @@ TEST(Progress, LeavesTheLineToWhoErasedIt) {
   EXPECT_EQ(err.str(), "");
 }
 
+TEST(Progress, HasRowsAboveItThatGoAwayWithIt) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{.out = out, .err = err, .live = true, .width = 60, .lines = 4};
+  {
+    Progress progress(console, 3);
+    progress.show_above({"first", std::string(200, 'x'), "no room"});
+    progress.step("ring 1GiB");
+    std::this_thread::sleep_for(kLongerThanAPeriod);
+  }
+  EXPECT_THAT(err.str(), HasSubstr("\r\033[Kfirst\n" + std::string(59, 'x') + "\n[......"));
+  EXPECT_THAT(err.str(), EndsWith("\033[2A\r\033[J"));
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(Progress, HasNoRowsAboveItWhereResultsGoElsewhere) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{.out = out, .err = err, .live = true};
+  {
+    Progress progress(console, 3);
+    progress.show_above({"first"});
+    progress.step("ring 1GiB");
+    std::this_thread::sleep_for(kLongerThanAPeriod);
+  }
+  EXPECT_THAT(err.str(), testing::Not(HasSubstr("first")));
+}
+
 }  // namespace
 }  // namespace espalier

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tool as a process.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -73,17 +74,19 @@ TEST(Process, TerminationRemovesTheFileBeingWritten) {
 TEST(Process, NoMemoryIsNotPossibleHere) {
   if (!kCanLimitMemory) GTEST_SKIP() << "with a sanitizer, addresses can't be limited";
   const std::string scenario = temp_file("large.yaml");
-  std::ofstream(scenario) << "schema: espalier.scenario/1\nname: large\ntitle: Large\nblocks:\n"
-                             "  - {title: Ring, topology: 'ring:n=1024', collective: allreduce,\n"
-                             "     algorithms: [ring], sizes: 1GiB}\n";
+  std::ofstream(scenario)
+      << "schema: espalier.scenario/1\nname: large\ntitle: Large\nblocks:\n"
+         "  - {title: Ring, topology: 'ring:n=1024,gpu0-gpu1.gbps=x2', collective: allreduce,\n"
+         "     algorithms: [ring], sizes: 1GiB}\n";
   const std::string journal = temp_file("journal");
   const Result run = bash("ulimit -v 200000\n$espalier run " + scenario + " --jobs 2 --resume " +
                           journal + " >/dev/null\necho code $?\nwc -l <" + journal);
   EXPECT_EQ(run.out, "error: there is not enough memory for ring 1GiB\ncode 3\n1\n");
   const Result sim = bash(
-      "ulimit -v 200000\n$espalier sim --topology ring:n=1024 --algorithm ring --size 1GiB "
+      "ulimit -v 200000\n$espalier sim --topology ring:n=1024,gpu0-gpu1.gbps=x2 --algorithm ring "
+      "--size 1GiB "
       ">/dev/null\necho code $?");
-  EXPECT_EQ(sim.out, "error: not enough memory\ncode 3\n");
+  EXPECT_EQ(sim.out, "error: there is not enough memory for ring 1GiB\ncode 3\n");
   const Result exec = bash(
       "ulimit -v 300000\n$espalier exec --algorithm ring --size 1GiB >/dev/null\necho code $?");
   EXPECT_NE(exec.out.find("error: a message of 1GiB needs "), std::string::npos) << exec.out;
@@ -174,6 +177,45 @@ TEST(Process, CtrlCSaysThatNothingWasKept) {
             "code 130\n"
             "interrupted; nothing was kept. To be able to go on, next time:\n"
             "  ESPALIER run F/s.yaml --jobs 2 --resume answers.jsonl\n");
+}
+
+/// A tuning with two workers that takes some seconds, of which `$tool` is the process and $workers
+/// are the workers; `end` says what happens to them. In the end, how many of them are left.
+Result with_workers(const std::string& end) {
+  return bash(R"sh(
+set -m
+err=$(mktemp)
+$espalier tune --topology dgx2 --jobs 2 2>$err >/dev/null &
+tool=$!
+until workers=$(pgrep -P $tool) && [ $(echo $workers | wc -w) -eq 2 ]; do
+  kill -0 $tool || break
+done
+)sh" + end +
+              R"sh(
+wait $tool
+echo "code $?"
+for turn in $(seq 100); do
+  left=$(for one in $workers; do [ "$(ps -o comm= -p $one)" = espalier ] && echo $one; done | wc -l)
+  [ $left -eq 0 ] && break
+  sleep 0.1
+done
+echo "$left left"
+sed 's/answered .*/answered LABEL/' $err
+rm $err)sh");
+}
+
+TEST(Process, NoWorkerOutlivesTheTool) {
+  EXPECT_EQ(with_workers("kill -INT -- -$tool").out, "code 130\n0 left\n");
+  EXPECT_EQ(with_workers("kill -TERM $tool").out, "code 143\n0 left\n");
+  EXPECT_THAT(with_workers("kill -KILL $tool").out, testing::HasSubstr("code 137\n0 left\n"));
+}
+
+/// As when the computer has no memory left.
+TEST(Process, AKilledWorkerEndsTheTool) {
+  EXPECT_EQ(with_workers("kill -KILL $(echo $workers | cut -d' ' -f1)").out,
+            "code 3\n0 left\n"
+            "error: a worker process ended (signal 9) before it answered LABEL\n"
+            "  help: --jobs 1 runs without workers\n");
 }
 
 /// What is opened first would take the number of a closed stream, and be written in its place.

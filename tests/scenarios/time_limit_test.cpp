@@ -76,15 +76,13 @@ TEST(Turns, AskAsLongAsThereIsTimeAndOnceAnyhow) {
   std::vector<double> shares;
   Turns turns(3);
   const auto ask = [&](double takes_s, bool runs) {
-    return turns.take(
-        [&] {
-          shares.push_back(time_left_s());
-          now_s += takes_s;
-          Outcome outcome;
-          outcome.verified = runs;
-          return outcome;
-        },
-        Outcome{});
+    return turns.take(Query{}, [&] {
+      shares.push_back(time_left_s());
+      now_s += takes_s;
+      Outcome outcome;
+      outcome.verified = runs;
+      return outcome;
+    });
   };
   EXPECT_FALSE(ask(7, false).skipped.has_value()) << "not possible, so nothing is answered yet";
   EXPECT_FALSE(ask(1, true).skipped.has_value()) << "too late, but the first answer";
@@ -102,9 +100,9 @@ TEST_F(LimitedStudy, CostlyQuestionsComeLast) {
     }
   }
   const auto names = [](const std::vector<Query>& all) {
-    std::vector<std::string> names;
-    for (const Query& query : all) names.push_back(query.algorithm);
-    return names;
+    std::vector<std::string> found;
+    for (const Query& query : all) found.push_back(query.algorithm);
+    return found;
   };
   EXPECT_EQ(names(cheap_first(study_, queries)), names(queries)) << "there is time for all";
   const TimeLimit limit(1, stopped());
@@ -157,10 +155,11 @@ TEST_F(LimitedStudy, AutoChoosesAmongWhatItHadTimeFor) {
 TEST_F(LimitedStudy, TheTunerChoosesForEverySize) {
   const TimeLimit limit(0, stopped());
   const Tuning tuning = tune(study_, question("dgx1-v100"), {1024, 1 << 20, kMessage},
-                             {"optimal:plan=1", "ring", "chain"});
+                             {"optimal:plan=1", "ring", "chain"},
+                             predict_in_turns(study_, /*candidates=*/3, /*sizes=*/3));
   ASSERT_EQ(tuning.choices.size(), 3u);
   for (const TuningRow& row : tuning.choices) EXPECT_EQ(row.algorithm, "ring");
-  EXPECT_THAT(tuning.unasked, ElementsAre("chain", "optimal:plan=1"));
+  EXPECT_THAT(tuning.unasked, ElementsAre("optimal:plan=1", "chain"));
   EXPECT_EQ(tuning.budget, (GrantedTime{0, true}));
 }
 

@@ -77,7 +77,8 @@ void expect_models_decide(int n, const std::vector<std::string>& candidates,
   const Query asked =
       question(fmt::format("full:n={},gbps=10,startup_us=10", n), Collective::broadcast);
   // Up to 256 MiB: the best number of pieces, sqrt((n - 2) M / B / t_s), stays below 256.
-  const Tuning tuning = tune(study, asked, parse_byte_list("1KiB..256MiB"), candidates);
+  const Tuning tuning =
+      tune(study, asked, parse_byte_list("1KiB..256MiB"), candidates, predict_with(study));
   std::set<std::string> seen;
   for (const TuningRow& choice : tuning.choices) {
     const auto m = static_cast<double>(choice.up_to_bytes);
@@ -113,7 +114,7 @@ TEST_F(TunerTest, LeavingOutCandidatesNeverChangesTheChoice) {
     Query asked = question("dgx1-v100", collective, "kernel");
     asked.gpus = {0, 1, 4, 5, 6};
     const std::vector<std::string> candidates = tuning_candidates(collective);
-    const Tuning tuning = tune(study_, asked, sizes, candidates);
+    const Tuning tuning = tune(study_, asked, sizes, candidates, predict_with(study_));
     ASSERT_EQ(tuning.choices.size(), sizes.size());
     Study fresh(simulator_, &simulator_);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -145,9 +146,9 @@ TEST_F(TunerTest, KnownSizesBoundTheOthers) {
 }
 
 TEST_F(TunerTest, NeighboursWithOneChoiceShareARow) {
-  const Tuning tuning =
-      tune(study_, question("full:n=8,gbps=10,startup_us=10", Collective::broadcast),
-           {1 << 20, 1024, 1 << 20, 1 << 28}, {"knomial", "scatter_allgather"});
+  const Tuning tuning = tune(
+      study_, question("full:n=8,gbps=10,startup_us=10", Collective::broadcast),
+      {1 << 20, 1024, 1 << 20, 1 << 28}, {"knomial", "scatter_allgather"}, predict_with(study_));
   ASSERT_EQ(tuning.choices.size(), 3u) << "sorted, without repetitions";
   // 3 (t_s + M / B) against 10 t_s + 1.75 M / B: equal at 7 t_s = 1.25 M / B, M = 560 kB.
   ASSERT_EQ(tuning.table.rows.size(), 2u);
@@ -164,7 +165,8 @@ TEST_F(TunerTest, TheFrontHoldsWhatNothingBeatsTwice) {
   const Tuning tuning = tune(
       study_, question("full:n=8,gbps=10,startup_us=10", Collective::broadcast), {1024, 1 << 28},
       {"chain", "knomial", "knomial:k=4", "knomial:k=1024", "scatter_allgather", "pipelined_chain",
-       "host_staged_knomial"});
+       "host_staged_knomial"},
+      predict_with(study_));
   // k = 1024 takes one round and is best at both ends; other variants of knomial are not shown.
   // The pipelined chain is a chain for small messages and wider for large ones.
   std::vector<std::string> names;
@@ -183,7 +185,7 @@ TEST_F(TunerTest, TheFrontHoldsWhatNothingBeatsTwice) {
 TEST_F(TunerTest, SaysWhyNothingIsPossible) {
   try {
     tune(study_, question("ring:n=4", Collective::allreduce), {1024},
-         {"all_pairs", "parameter_server:host=1"});
+         {"all_pairs", "parameter_server:host=1"}, predict_with(study_));
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);

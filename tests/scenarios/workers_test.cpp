@@ -8,8 +8,10 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,16 +33,26 @@ namespace {
 class Workers : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Counts, Workers, ::testing::Values(1, 2, 7));
 
+/// Tasks 0 to count - 1, the last one first.
+WorkerPool::Tasks count_down(std::size_t count, const WorkerPool::Received& received) {
+  const auto open = std::make_shared<std::size_t>(count);
+  return {
+      .next = [open](std::size_t) { return *open == 0 ? std::nullopt : std::optional(--*open); },
+      .request = [](std::size_t task) { return std::to_string(task); },
+      .received = received,
+      .label = [](std::size_t task) { return "task " + std::to_string(task); }};
+}
+
 /// What a pool answers to tasks 0 to count - 1.
-std::map<std::size_t, std::string> answers_of(int workers, std::size_t count,
-                                              const WorkerPool::Work& work) {
+std::map<std::size_t, std::string> answers_of(
+    int workers, std::size_t count, const std::function<std::string(std::size_t task)>& work) {
   std::map<std::size_t, std::string> answers;
-  WorkerPool pool(workers, work);
-  std::size_t open = count;
-  const auto next = [&](std::size_t) { return open == 0 ? std::nullopt : std::optional(--open); };
-  pool.begin(next, [&](std::size_t task, const std::string& answer) {
-    EXPECT_TRUE(answers.emplace(task, answer).second) << task << " answered twice";
-  });
+  WorkerPool pool(
+      workers, [&](const std::string& request) { return work(std::stoul(request)); },
+      count_down(count, [&](std::size_t task, const std::string& answer) {
+        EXPECT_TRUE(answers.emplace(task, answer).second) << task << " answered twice";
+      }));
+  pool.offer();
   for (std::size_t task = 0; task < count; ++task) {
     while (!answers.contains(task)) pool.wait(task);
   }
@@ -65,6 +77,28 @@ TEST_P(Workers, KnowWhatWasThereWhenTheyWereMade) {
   EXPECT_EQ(answers.at(1), "4");
 }
 
+/// Requests may have any bytes.
+TEST(WorkerPool, TakesWhatIsAddedLater) {
+  std::vector<std::string> requests = {"a", std::string("\0\xff", 2)};
+  std::map<std::size_t, std::string> answers;
+  std::size_t next = 0;
+  WorkerPool pool(
+      2, [](const std::string& request) { return request + "!"; },
+      {.next =
+           [&](std::size_t) {
+             return next < requests.size() ? std::optional(next++) : std::nullopt;
+           },
+       .request = [&](std::size_t task) { return requests[task]; },
+       .received = [&](std::size_t task, const std::string& answer) { answers[task] = answer; },
+       .label = [](std::size_t task) { return std::to_string(task); }});
+  pool.offer();
+  while (answers.size() < 2) pool.wait(0);
+  requests.emplace_back("later");
+  pool.offer();
+  while (answers.size() < 3) pool.wait(2);
+  for (std::size_t task = 0; task < 3; ++task) EXPECT_EQ(answers.at(task), requests[task] + "!");
+}
+
 TEST_P(Workers, MayHaveNothingToDo) {
   EXPECT_TRUE(answers_of(GetParam(), 0, [](std::size_t) { return std::string(); }).empty());
 }
@@ -81,17 +115,17 @@ TEST(WorkerPool, SaysThatAWorkerDied) {
     return error_of(
         [&] {
           answers_of(2, 3, [&](std::size_t task) {
-            if (task == 1) end();
+            if (task == 0) end();
             return std::string("fine");
           });
         },
         ErrorKind::runtime);
   };
   EXPECT_EQ(error_after([] { raise(SIGKILL); }),
-            "error: a worker process ended (signal 9) before it answered\n"
+            "error: a worker process ended (signal 9) before it answered task 0\n"
             "  help: --jobs 1 runs without workers");
   EXPECT_EQ(error_after([] { _exit(7); }),
-            "error: a worker process ended (exit code 7) before it answered\n"
+            "error: a worker process ended (exit code 7) before it answered task 0\n"
             "  help: --jobs 1 runs without workers");
 }
 
@@ -99,13 +133,14 @@ TEST(WorkerPool, SaysThatAWorkerDied) {
 TEST(WorkerPool, EndsWorkersThatAreAtWork) {
   std::string process;
   {
-    WorkerPool pool(2, [](std::size_t task) {
-      if (task > 0) sleep(1000);
-      return std::to_string(getpid());
-    });
-    std::size_t open = 0;
-    pool.begin([&](std::size_t) { return std::optional(open++); },
-               [&](std::size_t, const std::string& answer) { process = answer; });
+    WorkerPool pool(
+        2,
+        [](const std::string& request) {
+          if (request != "9") sleep(1000);
+          return std::to_string(getpid());
+        },
+        count_down(10, [&](std::size_t, const std::string& answer) { process = answer; }));
+    pool.offer();
     while (process.empty()) pool.wait(0);
   }
   EXPECT_NE(kill(std::stoi(process), 0), 0);

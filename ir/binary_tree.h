@@ -19,7 +19,9 @@ struct BinaryTree {
   }
 };
 
-/// Two trees over 0..n-1 (n >= 1) of floor(log2 n) levels under the top; no node is inner in both.
+/// Two trees over 0..n-1 (n >= 1) of floor(log2 n) levels under the top; no node is inner in both:
+/// Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+/// scan", Parallel Computing 35(12), 2009.
 std::array<BinaryTree, 2> two_trees(int n);
 
 }  // namespace espalier

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds by one price for every class of alike links are those by a price for each link.
+#include "planner/bounds/class_prices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/graph/colour_refinement.h"
+#include "planner/packing/nearest_sites.h"
+#include "planner/packing/spanning_trees.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+struct MachineOfClasses {
+  explicit MachineOfClasses(Topology given, LinkScope scope = LinkScope::all)
+      : topology(std::move(given)),
+        router(topology, topology.profile("ideal"), scope),
+        placement(place_ranks(router, {})),
+        problem(packing_problem(router, placement, LinkUse::both_ways)) {}
+  explicit MachineOfClasses(const std::string& name) : MachineOfClasses(load_topology(name)) {}
+
+  Topology topology;
+  Router router;
+  Placement placement;
+  PackingProblem problem;
+};
+
+TEST(ColourRefinement, TellsVerticesApartByWhatIsAroundThem) {
+  // 0 - 1 - 2 - 3 - 4: ends, those beside them, the middle.
+  const std::vector<LabelledEdge> line{{0, 1, 0}, {1, 2, 0}, {3, 2, 0}, {4, 3, 0}};
+  EXPECT_EQ(refine_colours({7, 7, 7, 7, 7}, line), (std::vector<int>{0, 1, 2, 1, 0}));
+  EXPECT_EQ(refine_colours({7, 7, 7, 7, 8}, line), (std::vector<int>{0, 1, 2, 3, 4}));
+  // In one direction around, the edge from 2 leads the wrong way.
+  const std::vector<LabelledEdge> around{{0, 1, 0}, {1, 2, 0}, {0, 2, 0}};
+  EXPECT_EQ(refine_colours({0, 0, 0}, around), (std::vector<int>{0, 1, 2}));
+  const std::vector<LabelledEdge> ring{{0, 1, 0}, {1, 2, 0}, {2, 0, 0}};
+  EXPECT_EQ(refine_colours({0, 0, 0}, ring), (std::vector<int>{0, 0, 0}));
+  const std::vector<LabelledEdge> labelled{{0, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+  EXPECT_EQ(refine_colours({0, 0, 0}, labelled), (std::vector<int>{0, 1, 2}));
+}
+
+class ClassPricesOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(ClassPricesOf, ProveTheOptimumOfAllPrices) {
+  const MachineOfClasses machine(GetParam());
+  const PackingProblem& problem = machine.problem;
+  const ResourceClasses classes = resource_classes(problem);
+  const auto priced = price_classes(problem, classes);
+  ASSERT_TRUE(priced);
+  EXPECT_TRUE(priced->is_complete);
+  const TreePacking packing = pack_spanning_trees(problem);
+  const double limit = priced->limit.convert_to<double>();
+  EXPECT_NEAR(limit / packing.limit.convert_to<double>(), 1, 1e-9);
+  // The certificate holds on the whole machine, by another way to find the cheapest tree.
+  const std::vector<Integer> whole = whole_prices(priced->prices);
+  Rational paid = 0;
+  for (std::size_t r = 0; r < whole.size(); ++r) paid += whole[r] * problem.resources[r].capacity;
+  EXPECT_EQ(priced->limit, paid / RankDistances<Integer>(problem, whole).tree(0).price);
+  for (std::size_t r = 0; r < whole.size(); ++r) {
+    const auto same = std::ranges::find(classes.of_resource, classes.of_resource[r]);
+    EXPECT_EQ(whole[r], whole[static_cast<std::size_t>(same - classes.of_resource.begin())]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, ClassPricesOf,
+                         testing::Values("ring:n=9", "torus:x=4,y=4", "torus:x=3,y=3,z=3",
+                                         "full:n=6", "switch:n=12", "dgx-h100", "dgx-a100:nodes=2",
+                                         "dgx-h100:nodes=3", "p3.16xlarge:nodes=3", "mi300x",
+                                         "gb200-nvl72:nodes=2", "summit:nodes=3", "mist:nodes=4",
+                                         "kesch:nodes=2"));
+
+TEST(ClassPrices, AreNotTriedWithoutSymmetry) {
+  Topology topology = load_topology("full:n=6");
+  double gbps = 20;
+  for (Link& link : topology.links) link.gbps = ++gbps;
+  const MachineOfClasses machine(topology);
+  EXPECT_EQ(resource_classes(machine.problem).count, 15);
+  EXPECT_FALSE(price_classes(machine.problem, resource_classes(machine.problem)));
+}
+
+TEST(ClassPrices, OfAMachineWithOneBrokenLinkAreThoseOfThatMachine) {
+  const std::string name = "dgx-h100:nodes=16";
+  const MachineOfClasses intact(name);
+  Topology topology = load_topology(name);
+  // All that n9 is joined to the others by, but a tenth.
+  for (Link& link : topology.links) {
+    if (topology.node(link.a).name.starts_with("n9.nic") && topology.node(link.b).host < 0) {
+      link.gbps /= 10;
+    }
+  }
+  const MachineOfClasses broken(topology);
+  const ResourceClasses classes = resource_classes(broken.problem);
+  EXPECT_GT(classes.count, resource_classes(intact.problem).count);
+  const auto before = price_classes(intact.problem, resource_classes(intact.problem));
+  const auto after = price_classes(broken.problem, classes);
+  ASSERT_TRUE(before && after);
+  // n9 alone: 8 NICs of 5 GB/s each way, two messages of every byte.
+  const Rational limit = after->limit * broken.problem.upper_unit;
+  EXPECT_LE(rounded_gbps(limit), 40.0);
+  EXPECT_GT(rounded_gbps(before->limit * intact.problem.upper_unit), 200.0);
+}
+
+TEST(ClassPrices, StayAProofWhenTheSearchStopsEarly) {
+  const MachineOfClasses machine("dgx-h100:nodes=3");
+  const ResourceClasses classes = resource_classes(machine.problem);
+  const auto best = price_classes(machine.problem, classes);
+  const auto early = price_classes(machine.problem, classes, /*max_work=*/1);
+  ASSERT_TRUE(best && early);
+  EXPECT_FALSE(early->is_complete);
+  EXPECT_GE(early->limit, best->limit);
+}
+
+TEST(ClassPrices, BoundMachinesOfManyRanks) {
+  // Between hosts the NICs' PCIe links are a little narrower than the network's: 47.88 of 48 GB/s,
+  // 8 of them in each of 16 hosts. The partition into hosts counts the network's.
+  const Topology topology = load_topology("dgx-h100:nodes=16");
+  const Router router(topology, topology.profile("kernel"), LinkScope::all);
+  const Bound bound = bandwidth_bound(Collective::allreduce, 0, router, place_ranks(router, {}),
+                                      {.in_switches = false});
+  EXPECT_EQ(bound.kind, "lp");
+  EXPECT_DOUBLE_EQ(bound.algbw_gbps, 16 * 8 * 47.88 / (2 * 15));
+  EXPECT_THAT(bound.certificate, testing::HasSubstr("others at this price"));
+}
+
+TEST(NearestSites, FindTheCheapestTreeOfAllWays) {
+  std::mt19937 random(7);
+  for (const char* name : {"dgx-a100:nodes=2", "dgx1-v100", "torus:x=4,y=3", "p2.16xlarge",
+                           "kesch:nodes=2", "mi250", "mist:nodes=3", "switch:n=9"}) {
+    SCOPED_TRACE(name);
+    const MachineOfClasses machine(name);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Integer> prices;
+      for (std::size_t r = 0; r < machine.problem.resources.size(); ++r) {
+        prices.emplace_back(random() % 8);
+      }
+      const auto cheapest = NearestSites<Integer>(machine.problem, prices).tree();
+      EXPECT_EQ(cheapest.price, RankDistances<Integer>(machine.problem, prices).tree(0).price);
+      const Loads loads = loads_of(machine.problem, cheapest.tree);
+      Integer paid = 0;
+      for (std::size_t r = 0; r < prices.size(); ++r) paid += prices[r] * loads[r];
+      EXPECT_EQ(cheapest.price, paid);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier

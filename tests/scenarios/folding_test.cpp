@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of many groups of ranks that behave alike one is simulated: exactly what all of them would take.
+#include "scenarios/folding.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/chunk.h"
+#include "ir/unfold.h"
+#include "ir/verify.h"
+#include "sim/simulator.h"
+#include "topologies/load.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kMib = std::int64_t{1} << 20;
+
+struct Question {
+  std::string machine;
+  std::string profile;
+  std::string algorithm;
+  Collective collective = Collective::allreduce;
+  bool in_place = false;
+  int each = 1;  ///< ranks of a group
+};
+
+void PrintTo(const Question& question, std::ostream* out) {
+  *out << fmt::format("{} {} {} {} {}", question.machine, question.profile, question.algorithm,
+                      to_string(question.collective), question.in_place ? "in place" : "");
+}
+
+Machine machine_of(const Question& question) {
+  Machine machine;
+  machine.topology = std::make_shared<const Topology>(load_topology(question.machine));
+  machine.router =
+      std::make_unique<Router>(*machine.topology, machine.topology->profile(question.profile));
+  machine.placement = place_ranks(*machine.router, {});
+  return machine;
+}
+
+class Folded : public testing::TestWithParam<Question> {
+ protected:
+  Folded()
+      : machine_(machine_of(GetParam())),
+        choice_(parse_algorithm(GetParam().algorithm)),
+        request_(request_for(GetParam().collective, 0, GetParam().in_place, *machine_.router,
+                             machine_.placement)),
+        folding_(find_folding(machine_, choice_, request_)) {}
+
+  Program whole() const { return build(choice_, request_); }
+  Program folded() const {
+    BuildRequest request = request_;
+    request.fold = folding_->fold;
+    return build(choice_, request);
+  }
+
+  RunReport run(const Program& program, std::int64_t size_bytes) {
+    RunOptions options;
+    options.size_bytes = size_bytes;
+    options.engine = SimEngine::classes;
+    const bool is_folded = program.fold.is_folded();
+    return simulator_.run(
+        program,
+        {machine_.router.get(), machine_.placement, is_folded ? folding_->rotation.get() : nullptr},
+        options);
+  }
+
+  void expect_alike(const Program& whole, const Program& folded, std::int64_t size_bytes) {
+    const RunReport expected = run(whole, size_bytes);
+    const RunReport found = run(folded, size_bytes);
+    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s) << size_bytes;
+    EXPECT_NEAR(found.simulated->back_to_back_s, expected.simulated->back_to_back_s,
+                1e-9 * expected.time_s)
+        << size_bytes;
+    EXPECT_EQ(found.transfers, expected.transfers);
+    const LinkUse& busiest = found.simulated->links.front();
+    EXPECT_NEAR(busiest.busy_s, expected.simulated->links.front().busy_s, 1e-9 * expected.time_s);
+  }
+
+  Machine machine_;
+  AlgorithmChoice choice_;
+  BuildRequest request_;
+  std::optional<Folding> folding_;
+  Simulator simulator_;
+};
+
+TEST_P(Folded, TakesAsLongAsAllRanks) {
+  ASSERT_TRUE(folding_);
+  EXPECT_EQ(folding_->fold.each, GetParam().each);
+  const Program folded = this->folded();
+  EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
+  const Program whole = this->whole();
+  EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
+  for (const std::int64_t size_bytes : {std::int64_t{8}, std::int64_t{7919}, 4 * kMib, 64 * kMib}) {
+    expect_alike(whole, folded, size_bytes);
+  }
+  if (!may_be_cut(folded)) return;
+  const Chunking pieces{.split = 3, .piece_units = 1};
+  const Program cut = chunk(folded, pieces);
+  EXPECT_TRUE(verify(cut).ok());
+  expect_alike(chunk(whole, pieces), cut, 64 * kMib);
+}
+
+TEST_P(Folded, IsVerifiedLikeAllRanks) {
+  ASSERT_TRUE(folding_);
+  const Program folded = this->folded();
+  const Verification quotient = verify(folded);
+  EXPECT_TRUE(quotient.ok());
+  EXPECT_EQ(quotient.proof, Proof::exact);
+  const Verification unfolded = verify(unfold(folded));
+  EXPECT_TRUE(unfolded.ok());
+  EXPECT_EQ(quotient.order_consistent, unfolded.order_consistent);
+}
+
+constexpr auto kAllreduce = Collective::allreduce;
+constexpr auto kAllgather = Collective::allgather;
+constexpr auto kReducescatter = Collective::reducescatter;
+
+INSTANTIATE_TEST_SUITE_P(
+    Questions, Folded,
+    testing::Values(
+        Question{"ring:n=12", "ideal", "ring", kAllreduce, false, 1},
+        Question{"switch:n=12,latency_us=2", "ideal", "ring:directions=2", kAllreduce, true, 1},
+        Question{"switch:n=16", "ideal", "ring", kAllgather, false, 1},
+        Question{"switch:n=16", "ideal", "ring:directions=2", kAllgather, true, 1},
+        Question{"switch:n=16", "ideal", "ring", kReducescatter, false, 1},
+        Question{"dgx-a100:nodes=4", "kernel:simple", "ring", kAllreduce, false, 8},
+        Question{"dgx-a100:nodes=4", "kernel:ll", "ring", kAllgather, true, 8},
+        Question{"dgx-a100:nodes=4", "copy_engine", "ring", kReducescatter, true, 8},
+        Question{"dgx-h100:nodes=6", "nccl:simple", "ring:directions=2", kAllreduce, true, 8},
+        Question{"dgx-h100:nodes=6", "kernel:simple", "hierarchical:direct=0", kAllreduce, false,
+                 8},
+        Question{"dgx-h100:nodes=6", "kernel:ll128", "hierarchical:direct=1", kAllreduce, true, 8},
+        Question{"mi300x:nodes=4", "kernel", "hierarchical:direct=1", kAllreduce, false, 8},
+        Question{"dgx1-v100:nodes=3", "kernel:simple", "ring", kAllreduce, false, 8},
+        Question{"dgx-a100:nodes=4", "kernel:simple", "nccl_rings", kAllreduce, false, 8},
+        Question{"dgx-h100:nodes=3", "kernel:ll128", "nccl_rings", kAllgather, true, 8},
+        Question{"switch:n=12", "kernel", "direct:at_once=1", Collective::alltoall, false, 1},
+        Question{"dgx-a100:nodes=3", "kernel:simple", "direct:at_once=1", Collective::alltoall, true, 8},
+        Question{"dgx-a100:nodes=3", "kernel:simple", "direct:at_once=1", kReducescatter, false, 8},
+        Question{"dgx-h100:nodes=32", "kernel:simple", "direct:at_once=1", Collective::alltoall, false, 8},
+        Question{"dgx-h100:nodes=32", "kernel:ll128", "nccl_rings", kReducescatter, false, 8},
+        Question{"gb200-nvl72:nodes=4", "kernel:simple", "ring", kAllreduce, false, 4},
+        Question{"switch:n=257", "ideal", "ring", kAllgather, false, 1},
+        Question{"ring:n=1024,half=1", "ideal", "ring", kAllreduce, true, 1},
+        Question{"switch:n=12", "ideal", "direct:at_once=1", kAllgather, true, 1},
+        Question{"ring:n=12", "kernel:simple", "direct:at_once=1", Collective::sendrecv, true, 1}));
+
+/// What the quotient's verifier must refuse: one change each to a program that folds.
+class Wrong : public testing::Test {
+ protected:
+  Wrong() {
+    Builder builder("ring", contract_, turned_by_blocks(contract_, 8));
+    for (int step = 1; step < 8; ++step) {
+      for (int rank = 0; rank < 8; ++rank) {
+        const int chunk = (rank + 8 - step) % 8;
+        const int next = (rank + 1) % 8;
+        const Slice held =
+            step == 1 ? builder.input(rank, chunk, 1) : builder.output(rank, chunk, 1);
+        builder.combine(builder.output(next, chunk, 1), {held, builder.input(next, chunk, 1)});
+      }
+    }
+    // Rank r has all of chunk r now; in the first half it began with what it passes on.
+    for (int step = 1; step < 8; ++step) {
+      for (int rank = 0; rank < 8; ++rank) {
+        const int chunk = (rank + 9 - step) % 8;
+        builder.copy(builder.output((rank + 1) % 8, chunk, 1), builder.output(rank, chunk, 1));
+      }
+    }
+    program_ = builder.finish();
+  }
+
+  std::string refusal() const {
+    const Verification verification = verify(program_);
+    return verification.ok() ? "" : verification.problems.front().message;
+  }
+
+  const Contract contract_{Collective::allreduce, 8, 0, 8, false};
+  Program program_;
+};
+
+TEST_F(Wrong, Source) {
+  program_.sources[program_.ops[3].src_begin].begin += 1;
+  program_.sources[program_.ops[3].src_begin].begin %= 8;
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_F(Wrong, MissingDependency) {
+  Op& op = program_.ops.back();
+  ASSERT_GT(op.dep_count, 0u);
+  op.dep_count = 0;
+  EXPECT_THAT(refusal(), HasSubstr("may run at the same time as op"));
+}
+
+TEST_F(Wrong, DependencyOnAnotherGroup) {
+  int& group = program_.fold.dependency_groups.back();
+  group = (group + 1) % 8;
+  EXPECT_THAT(refusal(), HasSubstr("may run at the same time as op"));
+}
+
+TEST_F(Wrong, LastOpIsMissing) {
+  program_.ops.pop_back();
+  program_.dependencies.pop_back();
+  program_.fold.dependency_groups.pop_back();
+  EXPECT_THAT(refusal(), HasSubstr("result is not what allreduce promises"));
+}
+
+TEST_F(Wrong, ContributionCountedTwice) {
+  Op& op = program_.ops[2];
+  program_.sources[op.src_begin + 1] = program_.sources[op.src_begin];
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_F(Wrong, InputOverwritten) {
+  program_.ops[1].dst.buffer = Buffer::in;
+  EXPECT_NE(refusal(), "");
+}
+
+TEST(Folding, NeedsAlikeMachines) {
+  const auto folds = [](const std::string& machine) {
+    const Machine made = machine_of({machine, "kernel:simple", "ring"});
+    return find_folding(made, parse_algorithm("ring"),
+                        request_for(kAllreduce, 0, false, *made.router, made.placement))
+        .has_value();
+  };
+  EXPECT_TRUE(folds("dgx-h100:nodes=4"));
+  EXPECT_FALSE(folds("dgx-h100:nodes=4,n2.gpu3-n2.nvswitch.gbps=x0.5"));
+  EXPECT_FALSE(folds("dgx-h100:nodes=4,n1.gpu0.speed=x0.5"));
+  const Machine several = machine_of({"dgx-h100:nodes=4", "kernel:simple", "direct:at_once=2"});
+  EXPECT_FALSE(find_folding(
+      several, parse_algorithm("direct:at_once=2"),
+      request_for(Collective::alltoall, 0, false, *several.router, several.placement)));
+  // Roots of trees are not alike.
+  const Machine made = machine_of({"dgx-h100:nodes=4", "kernel:simple", "ring"});
+  EXPECT_FALSE(
+      find_folding(made, parse_algorithm("ring"),
+                   request_for(Collective::broadcast, 0, false, *made.router, made.placement)));
+}
+
+/// A fold that is refused leaves nothing behind: this one can't be cut, and its whole program can.
+TEST(Folding, IsNotPreferredToCutting) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-h100:nodes=32";
+  query.profile = "kernel:simple";
+  query.algorithm = "hierarchical:direct=0";
+  query.size_bytes = 256 * kMib;
+  query.chunk_bytes = 8 * kMib;
+  query.judge = false;
+  const Outcome cut = study.ask(query);
+  ASSERT_TRUE(cut.ran());
+  EXPECT_FALSE(cut.program->fold.is_folded());
+  EXPECT_EQ(cut.chunk_bytes, 8 * kMib);
+  EXPECT_EQ(cut.chunk_note, "");
+}
+
+TEST(Folding, ThousandsOfRanksAreOneGroup) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-h100:nodes=512";
+  query.profile = "kernel:simple";
+  query.algorithm = "ring";
+  query.size_bytes = 1024 * kMib;
+  query.chunk_bytes = 0;
+  const Outcome outcome = study.ask(query);
+  ASSERT_TRUE(outcome.ran()) << *outcome.skipped;
+  EXPECT_EQ(outcome.program->fold.groups, 512);
+  EXPECT_EQ(outcome.report.transfers, std::int64_t{2} * 4096 * 4095);
+  EXPECT_GT(outcome.fraction, 0);
+  EXPECT_LT(outcome.fraction, 1);
+  EXPECT_THAT(outcome.program_note, HasSubstr("512 groups of 8 ranks behave alike"));
+}
+
+}  // namespace
+}  // namespace espalier

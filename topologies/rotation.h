@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "topologies/placement.h"
+#include "topologies/route.h"
+
+namespace espalier {
+
+/// A symmetry of a machine that moves every group of ranks to the next one, and the last to the
+/// first: all groups are alike, so that what one of them does takes as long on any other
+/// (docs/ir.md, "Folded programs").
+class Rotation {
+ public:
+  /// That moves rank r to rank r + ranks / groups. It is found by matching nodes by what they are
+  /// and by their links to nodes matched already, and then checked node by node and link by link.
+  /// Nothing where there is none, where some host of the machine has shared media or memory, or
+  /// where moving `groups` times does not lead back to every node. \pre `groups` divides the ranks
+  static std::optional<Rotation> find(const Topology& topology, const Placement& placement,
+                                      int groups);
+
+  int groups() const { return groups_; }
+  NodeId next(NodeId node) const { return next_node_[static_cast<std::size_t>(node)]; }
+  Hop next(const Hop& hop) const;
+
+  /// Nodes, or directions of links, that are moved onto each other have one of them in common; a
+  /// link without directions of its own has one.
+  NodeId first(NodeId node) const { return first_node_[static_cast<std::size_t>(node)]; }
+  Hop first(const Hop& hop) const;
+  /// How many there are of them for every group: 1, or less where groups share some.
+  double per_group(NodeId node) const { return per_group_node_[static_cast<std::size_t>(node)]; }
+  double per_group(const Hop& hop) const;
+
+  /// Whether the router leads every group's data the same way as the first one's: `from` to `to`,
+  /// and where these are moved to.
+  bool keeps_route(const Router& router, NodeId from, NodeId to) const;
+
+ private:
+  explicit Rotation(const Topology& topology, int groups) : topology_(&topology), groups_(groups) {}
+  bool match_nodes(const Placement& placement);
+  bool match_links();
+  bool close();
+
+  std::size_t index_of(const Hop& hop) const;
+  Hop hop_at(std::size_t index) const {
+    return {static_cast<LinkId>(index / 2), index % 2 == 0};
+  }
+
+  const Topology* topology_;
+  int groups_;
+  std::vector<NodeId> next_node_;
+  std::vector<std::size_t> next_hop_;  ///< by 2 * link + direction
+  std::vector<NodeId> first_node_;
+  std::vector<std::size_t> first_hop_;
+  std::vector<double> per_group_node_;
+  std::vector<double> per_group_hop_;
+};
+
+}  // namespace espalier
