@@ -23,7 +23,7 @@ struct LinkUse {
   double busy_s = 0;       ///< bytes / capacity
   double utilization = 0;  ///< busy_s / time_s
   bool is_link =
-      true;  ///< false for a node's memory or arithmetic, which is counted in the same way
+      true;       ///< false for a node's memory or arithmetic, which is counted in the same way
   int alike = 1;  ///< how many there are that carry the same, of groups of ranks that behave alike
 };
 

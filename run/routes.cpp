@@ -9,8 +9,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "core/words.h"
 #include "core/hash.h"
+#include "core/words.h"
 #include "ir/print.h"
 #include "run/switches.h"
 

@@ -44,9 +44,7 @@ class Rotation {
   bool close();
 
   std::size_t index_of(const Hop& hop) const;
-  Hop hop_at(std::size_t index) const {
-    return {static_cast<LinkId>(index / 2), index % 2 == 0};
-  }
+  Hop hop_at(std::size_t index) const { return {static_cast<LinkId>(index / 2), index % 2 == 0}; }
 
   const Topology* topology_;
   int groups_;
