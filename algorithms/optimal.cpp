@@ -5,7 +5,6 @@
 #include "algorithms/forest_program.h"
 #include "algorithms/path_program.h"
 #include "algorithms/schedules.h"
-#include "planner/alike_nodes.h"
 #include "planner/inside_hosts.h"
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
@@ -63,24 +62,8 @@ Program write_optimal(const BuildRequest& request, const Forest& planned) {
   return allreduce_program("optimal", request, forest, strips);
 }
 
-/// A search that knows nothing of symmetry takes minutes beyond.
-constexpr int kMaxSearchedRanks = 512;
-
-/// Trees for more ranks than can be searched for.
-std::optional<std::string> unsupported_size(const BuildRequest& request) {
-  if (request.ranks <= kMaxSearchedRanks) return std::nullopt;
-  const bool is_free = request.parameter("trees") == 0 && request.parameter("k") == 0;
-  const bool by_fabric = request.parameter("fabric") == 1;
-  if (is_free &&
-      can_plan_by_nodes(request.collective, by_fabric ? request.fabric_router() : *request.router,
-                        *request.placement)) {
-    return std::nullopt;
-  }
-  return fmt::format(
-      "plans trees for more than {} ranks only where all nodes are alike, for allreduce, allgather "
-      "and reducescatter",
-      kMaxSearchedRanks);
-}
+/// Above so many ranks trees of a given number, which take a search, are not to be had.
+constexpr int kMaxRanksOfCountedTrees = 512;
 
 std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   if (request.parameter("trees") == 1 && request.collective != Collective::allreduce) {
@@ -90,7 +73,11 @@ std::optional<std::string> unsupported_plan(const BuildRequest& request) {
       unreachable_pair(request.fabric_router(), *request.placement)) {
     return "the GPU fabric does not connect all ranks";
   }
-  if (!has_paths(request.collective)) return unsupported_size(request);
+  if (!has_paths(request.collective)) {
+    const bool is_free = request.parameter("trees") == 0 && request.parameter("k") == 0;
+    if (is_free || request.ranks <= kMaxRanksOfCountedTrees) return std::nullopt;
+    return fmt::format("trees and k are for at most {} ranks", kMaxRanksOfCountedTrees);
+  }
   const std::int64_t demands = count_demands(request.collective, request.ranks);
   if (demands <= kMaxPathDemands) return std::nullopt;
   return fmt::format(
@@ -105,7 +92,7 @@ const Algorithm& optimal_algorithm() {
   static const Algorithm algorithm = {
       .name = "optimal",
       .summary = "trees and paths planned for this machine, at the rate of its bound",
-      .constraints = "at most 512 ranks, 1024 on alike nodes, 64 for alltoall; needs a machine",
+      .constraints = "at most 1024 ranks, 64 for alltoall; needs a machine",
       .paper =
           "Edmonds 1973; Nash-Williams, Tutte 1961; ForestColl, arXiv 2402.06787; "
           "Shahrokhi and Matula 1990",

@@ -82,7 +82,11 @@ void write_output(const Console& console, const std::string& path, std::string_v
 }
 
 Progress::Progress(const Console& console, std::size_t total, std::size_t done)
-    : console_(console), total_(total), started_(done), begin_(Clock::now()) {
+    : console_(console),
+      total_(total),
+      started_(done),
+      begin_(Clock::now()),
+      step_begin_(begin_) {
   if (!console.live) return;
   redrawing_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);

@@ -91,9 +91,10 @@ const std::vector<OptionSpec>& all_options() {
        "report a run as stuck after this time without progress"},
       {"--budget", "SECONDS", WordKind::free, false,
        "stop every search after this time, with the best found so far; 0 takes what is found "
-       "first; of run: for each question, elsewhere with --jobs 1"},
+       "first; run grants it to each question"},
       {"--jobs", "N", WordKind::free, false,
-       "number of worker processes; 0: one per processor; with --budget one, except for run"},
+       "number of worker processes; 0: one for each processor that may be used; with --budget, "
+       "all but run answer in one process"},
       {"--resume", "FILE", WordKind::file, false,
        "append answers to FILE as they are found, and reuse those it already has"},
       {"--shard", "I/N", WordKind::free, false,

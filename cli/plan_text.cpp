@@ -160,10 +160,12 @@ void print_rates(const Console& console, const Planned& planned) {
                                  ? "the plan is the best there is all the same"
                                  : fmt::format(
                                        "{:.1f}% of the bound; more time may find a better "
-                                       "plan or a lower bound",
+                                       "plan or a tighter bound",
                                        100 * planned.fraction);
-    console.out << wrap(fmt::format("Time ran out after {:g} s: {}", planned.budget->seconds, what),
-                        console.width, "# ");
+    const double granted_s = planned.budget->seconds;
+    const std::string when = granted_s > 0 ? fmt::format("Time ran out after {:g} s", granted_s)
+                                           : "No time was granted (--budget 0)";
+    console.out << wrap(fmt::format("{}: {}", when, what), console.width, "# ");
   }
   console.out << "#\n";
 }

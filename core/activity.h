@@ -23,8 +23,6 @@ class Activity {
   /// search is under way.
   static std::optional<std::string> describe();
 
- private:
-  std::size_t index_;
 };
 
 }  // namespace espalier

@@ -37,8 +37,21 @@ TreePacking or_chains(const PackingProblem& problem, const Topology& topology,
   return even;
 }
 
+/// Without a search.
+TreePacking ready_trees(const PackingProblem& problem, const Topology& topology) {
+  std::vector<SpanningTree> chains = staggered_chains(problem, topology);
+  if (chains.empty()) return good_single_tree(problem);
+  TreePacking packing = evenly(problem, std::move(chains));
+  packing.is_complete = false;
+  return packing;
+}
+
 TreePacking choose_trees(const PackingProblem& problem, const Topology& topology, TreeCount trees) {
   if (trees == TreeCount::one) return good_single_tree(problem);
+  if (problem.ranks > kMaxRanksWithoutCells) {
+    if (auto best = best_stars(problem)) return std::move(*best);
+  }
+  if (problem.ranks > kMaxSearchedRanks) return ready_trees(problem, topology);
   TreePacking packing = or_chains(problem, topology, pack_spanning_trees(problem));
   auto equal = equal_trees(problem, packing, kMaxEqualTrees);
   return equal ? std::move(*equal) : packing;
@@ -59,7 +72,11 @@ Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router
   forest.units = whole.units;
   forest.algbw_gbps = rounded_gbps(rate);
   forest.exact_algbw = exact_gbps(rate);
-  if (!packing.is_complete) forest.note = note_on_ended_search(packing.rate, packing.limit);
+  if (!packing.is_complete) {
+    forest.note = problem.ranks > kMaxSearchedRanks
+                      ? note_without_search()
+                      : note_on_ended_search(packing.rate, packing.limit);
+  }
   raise_to_fullest_link(forest, router, placement);
   return forest;
 }

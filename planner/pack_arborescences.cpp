@@ -230,14 +230,10 @@ Forest pack_divided(Collective collective, int root, const Router& router,
   return forest;
 }
 
-/// For when it takes too long to find out which trees are best: chains, hung up at the roots; a
-/// tree where there are none.
-Forest pack_chains(Collective collective, int root, const Router& router,
-                   const Placement& placement) {
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
-  require_connected(problem, router, placement);
-  std::vector<SpanningTree> trees = staggered_chains(problem, router.topology());
-  if (trees.empty()) trees = good_single_tree(problem).trees;
+/// Trees hung up at the roots.
+Forest hung_at_roots(Collective collective, int root, const PackingProblem& problem,
+                     const std::vector<SpanningTree>& trees, const Router& router,
+                     const Placement& placement) {
   Forest forest;
   forest.collective = collective;
   const bool rooted = info(collective).rooted;
@@ -249,17 +245,44 @@ Forest pack_chains(Collective collective, int root, const Router& router,
     forest.trees.push_back(hung_at(problem, trees[i % trees.size()], at, /*weight=*/1));
   }
   set_to_fullest_link(forest, router, placement);
-  forest.note = note_on_ended_search(Rational(forest.algbw_gbps), 0);
+  return forest;
+}
+
+/// For when it takes too long to find out which trees are best: stars or chains, whichever carry
+/// more; a tree where there are none.
+Forest pack_ready_trees(Collective collective, int root, const Router& router,
+                        const Placement& placement) {
+  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  require_connected(problem, router, placement);
+  const auto hung = [&](const std::vector<SpanningTree>& trees) {
+    return hung_at_roots(collective, root, problem, trees, router, placement);
+  };
+  std::vector<SpanningTree> chains = staggered_chains(problem, router.topology());
+  if (chains.empty()) chains = good_single_tree(problem).trees;
+  Forest forest = hung(chains);
+  std::vector<SpanningTree> around = stars(problem);
+  // The root's own star would take as much of its links as all others together.
+  if (around.size() > 2 && info(collective).rooted) around.erase(around.begin() + root);
+  if (!around.empty()) {
+    Forest by_stars = hung(around);
+    if (by_stars.algbw_gbps > forest.algbw_gbps) forest = std::move(by_stars);
+  }
+  forest.note = problem.ranks > kMaxSearchedRanks
+                    ? note_without_search()
+                    : note_on_ended_search(Rational(forest.algbw_gbps), 0);
   return forest;
 }
 
 Forest pack_in_time(Collective collective, int root, const Router& router,
                     const Placement& placement, const PackingOptions& options) {
+  const bool is_searched = placement.ranks.size() <= static_cast<std::size_t>(kMaxSearchedRanks);
+  if (!is_searched && options.trees_per_root == 0)
+    return pack_ready_trees(collective, root, router, placement);
   const Activity activity("packing trees");
   try {
     return pack_divided(collective, root, router, placement, options);
   } catch (const OutOfBudget&) {
-    return pack_chains(collective, root, router, placement);
+    return pack_ready_trees(collective, root, router, placement);
   }
 }
 

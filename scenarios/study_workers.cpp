@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cmath>
 #include <new>
-#include <thread>
 #include <utility>
 
+#include "core/processors.h"
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "scenarios/chooser.h"
@@ -87,9 +87,8 @@ Json record_from(const std::string& label, Find&& find) {
 
 int useful_workers(int jobs, std::size_t questions) {
   if (std::isfinite(time_left_s())) return 1;
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const auto most = static_cast<int>(std::clamp<std::size_t>(questions, 1, kMaxJobs));
-  return std::min(jobs == 0 ? processors : jobs, most);
+  return std::min(jobs == 0 ? usable_processors() : jobs, most);
 }
 
 StudyWorkers::StudyWorkers(Study& study, Backend& simulator, int workers, Impossible impossible,

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/processors.h"
 #include "exec/free_memory.h"
 #include "exec/host/host_data.h"
 #include "exec/host/host_memory.h"
@@ -40,12 +40,6 @@ void require_memory(const HostData& data, const RunOptions& options) {
   if (const auto shortage = find_shortage(needs, options.size_bytes)) throw *shortage;
 }
 
-int default_threads() {
-  const std::size_t allowed = allowed_processors().size();
-  return static_cast<int>(allowed > 0 ? allowed
-                                      : std::max(1U, std::thread::hardware_concurrency()));
-}
-
 HostData data_of(const Program& program, const RunOptions& options, int threads) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(options.type));
   return {program, ElementLayout(program.contract, options.size_bytes / element_bytes),
@@ -55,7 +49,7 @@ HostData data_of(const Program& program, const RunOptions& options, int threads)
 }  // namespace
 
 HostBackend::HostBackend(int threads, std::filesystem::path nodes)
-    : threads_(threads > 0 ? threads : default_threads()), nodes_(std::move(nodes)) {}
+    : threads_(threads > 0 ? threads : usable_processors()), nodes_(std::move(nodes)) {}
 
 std::optional<std::string> HostBackend::unsupported(const Program&, const Target&) const {
   return std::nullopt;

@@ -14,6 +14,7 @@
 #include "planner/cells/cell_problem.h"
 #include "planner/cells/cell_trees.h"
 #include "planner/cells/cells.h"
+#include "planner/packing/column_generation.h"
 #include "planner/packing/demand_packing.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"
@@ -31,7 +32,6 @@ constexpr double kLittleLost = 0.015;
 /// beyond.
 constexpr double kGoodByCells = 0.99;
 constexpr double kEnoughByCells = 0.9;
-constexpr int kMaxSearchedRanks = 512;
 
 /// A use of a link between cells by a tree that goes through all of them.
 constexpr int kNeighbours = 2;

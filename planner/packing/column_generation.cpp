@@ -41,6 +41,13 @@ std::string note_on_ended_search(const Rational& rate, const Rational& limit) {
   return fmt::format("{}: a plan up to {} faster may exist", stopped, percent);
 }
 
+std::string note_without_search() {
+  return fmt::format(
+      "above {} ranks plans are searched for only where all nodes are alike: these are chains, and "
+      "a faster plan may exist",
+      kMaxSearchedRanks);
+}
+
 double paid_to_all(const PackingProblem& problem, const std::vector<double>& prices) {
   double paid = 0;
   for (std::size_t r = 0; r < prices.size(); ++r) {

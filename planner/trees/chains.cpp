@@ -78,6 +78,20 @@ std::vector<SpanningTree> staggered_chains(const PackingProblem& problem,
   return chains;
 }
 
+std::vector<SpanningTree> stars(const PackingProblem& problem) {
+  std::vector<SpanningTree> all;
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    SpanningTree& star = all.emplace_back();
+    for (const PackingProblem::Arc& arc : problem.arcs_from[static_cast<std::size_t>(rank)]) {
+      if (arc.to >= problem.ranks) continue;
+      PackedEdge& edge = star.emplace_back(PackedEdge{rank, arc.to, {}, {}});
+      if (arc.resource >= 0) edge.resources.push_back(arc.resource);
+    }
+    if (static_cast<int>(star.size()) != problem.ranks - 1) return {};
+  }
+  return all;
+}
+
 TreePacking evenly(const PackingProblem& problem, std::vector<SpanningTree> trees) {
   CHECK(!trees.empty());
   Loads all(problem.resources.size(), 0);
@@ -93,6 +107,31 @@ TreePacking evenly(const PackingProblem& problem, std::vector<SpanningTree> tree
   packing.weights.assign(trees.size(), 1 / fullest);
   packing.rate = static_cast<std::int64_t>(trees.size()) / fullest;
   packing.trees = std::move(trees);
+  return packing;
+}
+
+std::optional<TreePacking> best_stars(const PackingProblem& problem) {
+  if (problem.relays > 0) return std::nullopt;
+  Rational paid = 0;
+  for (const PackingProblem::Resource& resource : problem.resources) {
+    if (resource.load != 1) return std::nullopt;
+    paid += resource.capacity;
+  }
+  for (const auto& arcs : problem.arcs_from) {
+    if (std::ranges::any_of(arcs, [](const auto& arc) { return arc.resource < 0; })) {
+      return std::nullopt;
+    }
+  }
+  // Every edge of any tree uses a resource at least. At a price of 1 each, no tree is cheaper than
+  // its edges are many.
+  const std::int64_t edges = problem.ranks - 1;
+  const Rational limit = paid / edges;
+  std::vector<SpanningTree> trees = stars(problem);
+  if (trees.empty()) return std::nullopt;
+  TreePacking packing = evenly(problem, std::move(trees));
+  if (packing.rate != limit) return std::nullopt;
+  packing.prices.assign(problem.resources.size(), Rational(1, edges));
+  packing.limit = limit;
   return packing;
 }
 

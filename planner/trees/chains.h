@@ -6,7 +6,7 @@
 
 #include "planner/packing/spanning_trees.h"
 
-// Chains over the ranks: trees that take no search. Private to the room.
+// Chains and stars over the ranks: trees that take no search. Private to the room.
 
 namespace espalier {
 
@@ -24,7 +24,15 @@ std::vector<int> node_order(const PackingProblem& problem);
 /// At most sixteen; none where GPUs that follow each other are not joined. \pre a rank
 std::vector<SpanningTree> staggered_chains(const PackingProblem& problem, const Topology& topology);
 
+/// By rank: the star around it, of its links to all others. None where not all ranks have a link to
+/// each other.
+std::vector<SpanningTree> stars(const PackingProblem& problem);
+
 /// The trees with one weight, as a packing without prices. \pre there is one
 TreePacking evenly(const PackingProblem& problem, std::vector<SpanningTree> trees);
+
+/// Stars with one weight, with the prices that prove that nothing is better, where that is so: on
+/// links that are all alike, each is part of the stars of its two ends.
+std::optional<TreePacking> best_stars(const PackingProblem& problem);
 
 }  // namespace espalier

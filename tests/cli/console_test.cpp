@@ -36,6 +36,16 @@ TEST(Progress, TellsOfAStepThatTakesLongAndGoesAway) {
   EXPECT_THAT(text, EndsWith("\r\033[K"));
 }
 
+TEST(Progress, CountsFromItsBeginningUntilTheFirstStep) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Console console{out, err, false, true};
+  Progress progress(console, 2);
+  std::this_thread::sleep_for(kLongerThanAPeriod);
+  progress.resume("ring 1GiB");
+  EXPECT_THAT(err.str(), HasSubstr("] 0/2 ring 1GiB (1 s)"));
+}
+
 TEST(Progress, IsSilentWithoutATerminal) { EXPECT_EQ(shown(false), ""); }
 
 TEST(Progress, TellsWhatASearchIsDoing) {

@@ -15,8 +15,6 @@
 #include "planner/pack_arborescences.h"
 #include "planner/pack_paths.h"
 #include "planner/packing/packing_master.h"
-#include "planner/packing/spanning_trees.h"
-#include "planner/trees/chains.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -124,27 +122,6 @@ TEST(TimeLimitOfPlans, BlinkHasNoLessThanItsPlan) {
   Looks counted;
   const TimeLimit limit(0, counted.clock());
   EXPECT_EQ(plan().exact_algbw, without.exact_algbw);
-}
-
-// Every host has two NICs of 25 GB/s for each pair of its eight GPUs.
-TEST(StaggeredChains, UseAllNics) {
-  const LimitedMachine machine("dgx-a100:nodes=2");
-  const PackingProblem problem =
-      packing_problem(machine.router, machine.placement, LinkUse::both_ways);
-  const std::vector<SpanningTree> chains = staggered_chains(problem, machine.topology);
-  ASSERT_EQ(chains.size(), 8u);
-  for (const SpanningTree& one : chains) EXPECT_EQ(one.size(), 15u);
-  const TreePacking packing = evenly(problem, chains);
-  const Rational best = pack_spanning_trees(problem).rate;
-  EXPECT_LE(packing.rate, best);
-  EXPECT_GE(packing.rate * 2, best);
-}
-
-TEST(StaggeredChains, NeedLinksBetweenNeighbours) {
-  const LimitedMachine machine("star:n=4,gbps=10");
-  const PackingProblem problem =
-      packing_problem(machine.router, machine.placement, LinkUse::both_ways);
-  EXPECT_THAT(staggered_chains(problem, machine.topology), IsEmpty());
 }
 
 }  // namespace
