@@ -82,16 +82,12 @@ void write_output(const Console& console, const std::string& path, std::string_v
 }
 
 Progress::Progress(const Console& console, std::size_t total, std::size_t done)
-    : console_(console),
-      total_(total),
-      started_(done),
-      begin_(Clock::now()),
-      step_begin_(begin_) {
-  if (!console.live) return;
+    : console_(console), total_(total), started_(done), begin_(Clock::now()), step_begin_(begin_) {
   redrawing_ = std::jthread([this](const std::stop_token& stop) {
+    const auto period = console_.live ? kRedrawPeriod : console_.log_period;
     std::unique_lock lock(mutex_);
-    while (!ended_.wait_for(lock, stop, kRedrawPeriod, [&] { return stop.stop_requested(); })) {
-      draw();
+    while (!ended_.wait_for(lock, stop, period, [&] { return stop.stop_requested(); })) {
+      console_.live ? draw() : log();
     }
   });
 }
@@ -163,6 +159,14 @@ void Progress::draw() {
   }
   console_.err << std::flush;
   drawn_ = above_.size();
+}
+
+void Progress::log() {
+  if (label_.empty()) return;
+  const auto s = std::chrono::round<std::chrono::seconds>(Clock::now() - begin_).count();
+  std::string text = fmt::format("{} s: {}/{} {}", s, started_, total_, label_);
+  if (const auto search = Activity::describe()) text += ": " + *search;
+  console_.err << text << std::endl;
 }
 
 }  // namespace espalier

@@ -21,6 +21,9 @@ struct Console {
   bool live = false;    ///< `err` is a terminal: progress may be redrawn
   int width = 100;      ///< columns of `out`
   int lines = 0;        ///< of the terminal that `out` and `err` share; 0: they do not
+  /// How often progress has a line of its own in `err` when that is no terminal, but the log of a
+  /// batch job.
+  std::chrono::seconds log_period = std::chrono::seconds(30);
 };
 
 /// Looks at the process's terminals when the streams are std::cout and std::cerr. Colours are off
@@ -39,10 +42,10 @@ void say(const Console& console, std::string_view text);
 void write_output(const Console& console, const std::string& path, std::string_view content);
 
 /// "[#####.....] 3/12 ring 1GiB (7 s)" on the terminal's last line, once a run takes a noticeable
-/// time; the seconds are those of the step and go on by themselves. When a search of this process
-/// takes longer than two seconds, what it is doing (see Activity) instead of the bar: "1/1 optimal:
-/// planning: packing trees: 40 % of its budget, about 6 s left (4 s)". Shows nothing when `err` is
-/// not a terminal. Erased at the end of its life, with the lines above it.
+/// time; the seconds are those of the step and go on by themselves. When a search takes
+/// longer than two seconds, what it is doing (see Activity) instead of the bar: "1/1 optimal:
+/// planning: packing trees: 40 % of its budget, about 6 s left (4 s)". Where `err` is not a
+/// terminal, a line every half a minute. Erased at the end of its life, with the lines above it.
 class Progress {
  public:
   /// `done` steps of `total` are behind it.
@@ -66,6 +69,7 @@ class Progress {
 
   void show(std::string_view label);  ///< \pre mutex_ is held
   void draw();                        ///< same
+  void log();                         ///< same
   std::string erasure() const;        ///< same; what takes away what is drawn
 
   const Console& console_;

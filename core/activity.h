@@ -22,7 +22,28 @@ class Activity {
   /// far as that is known: "packing trees: 40 % of its budget, about 6 s left". Nothing where no
   /// search is under way.
   static std::optional<std::string> describe();
+};
 
+/// Memory in which a worker process says what it is doing and its parent reads it. Made before the
+/// fork.
+class SharedActivity {
+ public:
+  SharedActivity();
+  ~SharedActivity();
+  SharedActivity(const SharedActivity&) = delete;
+  SharedActivity& operator=(const SharedActivity&) = delete;
+
+  /// In the worker: what it does from now on stands here, not more than half a second late while it
+  /// notes its parts.
+  void publish();
+  /// In the parent: Activity::describe() says what stands in `worker`'s while this process has no
+  /// activity of its own; nullptr: no more.
+  static void show(const SharedActivity* worker);
+
+  struct Text;
+
+ private:
+  Text* text_;  ///< nullptr: there is no such memory, and nothing is said
 };
 
 }  // namespace espalier

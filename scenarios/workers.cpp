@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -113,6 +114,7 @@ void WorkerPool::stop() {
 void WorkerPool::start() {
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) no_worker(errno);
+  auto activity = std::make_unique<SharedActivity>();
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {
@@ -129,10 +131,11 @@ void WorkerPool::start() {
     if (getppid() != parent) _exit(1);
     close(sockets[0]);
     for (const Worker& other : workers_) close(other.socket);
+    activity->publish();
     serve(sockets[1], work_);
   }
   close(sockets[1]);
-  workers_.push_back({process, sockets[0], false, 0});
+  workers_.push_back({process, sockets[0], false, 0, std::move(activity)});
 }
 
 void WorkerPool::offer() {
@@ -172,6 +175,9 @@ void WorkerPool::wait(std::size_t task) {
     tasks_.received(task, work_(tasks_.request(task)));
     return;
   }
+  const auto with_task = std::ranges::find_if(
+      workers_, [&](const Worker& worker) { return worker.busy && worker.task == task; });
+  SharedActivity::show(with_task == workers_.end() ? nullptr : with_task->activity.get());
   std::vector<pollfd> sockets;
   for (const Worker& worker : workers_) {
     // A negative number is passed over.

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/activity.h"
 
 namespace espalier {
 
@@ -42,8 +45,8 @@ class WorkerPool {
   void offer();
 
   /// Until an answer or several have come in: with one worker that to `task`, with more of them
-  /// any. \pre `task` has not been answered. Throws Error{runtime} when a worker ended before it
-  /// answered.
+  /// any. In between, Activity::describe() tells what the worker with the task is doing. \pre
+  /// `task` has not been answered. Throws Error{runtime} when a worker ended before it answered.
   void wait(std::size_t task);
 
  private:
@@ -52,6 +55,7 @@ class WorkerPool {
     int socket = -1;
     bool busy = false;
     std::size_t task = 0;
+    std::unique_ptr<SharedActivity> activity;
   };
 
   void start();

@@ -46,6 +46,22 @@ TEST(Progress, CountsFromItsBeginningUntilTheFirstStep) {
   EXPECT_THAT(err.str(), HasSubstr("] 0/2 ring 1GiB (1 s)"));
 }
 
+TEST(Progress, HasLinesOfItsOwnInALog) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{out, err};
+  console.log_period = std::chrono::seconds(1);
+  {
+    Progress progress(console, 2);
+    progress.step("optimal 1GiB");
+    const Activity activity("packing trees");
+    std::this_thread::sleep_for(kLongerThanAPeriod);
+    progress.erase();
+    std::this_thread::sleep_for(kLongerThanAPeriod);
+  }
+  EXPECT_EQ(err.str(), "1 s: 1/2 optimal 1GiB: packing trees\n");
+}
+
 TEST(Progress, IsSilentWithoutATerminal) { EXPECT_EQ(shown(false), ""); }
 
 TEST(Progress, TellsWhatASearchIsDoing) {

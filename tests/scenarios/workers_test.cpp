@@ -5,19 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/activity.h"
 #include "core/file.h"
 #include "report/outcomes.h"
 #include "scenarios/journal.h"
@@ -26,6 +30,7 @@
 #include "sim/simulator.h"
 #include "tests/cli/spoken.h"
 #include "tests/error_of.h"
+#include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
@@ -108,6 +113,33 @@ TEST(WorkerPool, WorksInOtherProcesses) {
        answers_of(2, 3, [](std::size_t) { return std::to_string(getpid()); })) {
     EXPECT_NE(answer, std::to_string(getpid()));
   }
+}
+
+// The worker is not done before its parent has seen what it is doing.
+TEST(WorkerPool, TellsWhatAWorkerIsDoing) {
+  const std::string seen = temp_file("seen");
+  std::string answered;
+  WorkerPool pool(
+      2,
+      [&](const std::string&) {
+        const Activity outer("planning");
+        const Activity inner("packing trees");
+        for (int ms = 0; ms < 20'000 && !std::filesystem::exists(seen); ++ms) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return std::string(std::filesystem::exists(seen) ? "seen" : "not seen");
+      },
+      count_down(1, [&](std::size_t, const std::string& answer) { answered = answer; }));
+  // A process is copied before it has threads.
+  const std::jthread looking([&](const std::stop_token& stop) {
+    while (!stop.stop_requested() && Activity::describe() != "planning: packing trees") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    write_file(seen, "");
+  });
+  pool.offer();
+  while (answered.empty()) pool.wait(0);
+  EXPECT_EQ(answered, "seen");
 }
 
 TEST(WorkerPool, SaysThatAWorkerDied) {
