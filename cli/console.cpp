@@ -83,13 +83,34 @@ void write_output(const Console& console, const std::string& path, std::string_v
 
 Progress::Progress(const Console& console, std::size_t total, std::size_t done)
     : console_(console), total_(total), started_(done), begin_(Clock::now()) {
-  if (!console.live) return;
+  if (console.live) keep_redrawing();
+}
+
+void Progress::keep_redrawing() {
   redrawing_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!ended_.wait_for(lock, stop, kRedrawPeriod, [&] { return stop.stop_requested(); })) {
+      say_reminder();
       draw();
     }
   });
+}
+
+void Progress::remind(std::chrono::milliseconds after, std::string text) {
+  {
+    const std::lock_guard lock(mutex_);
+    reminder_ = std::move(text);
+    reminder_time_ = Clock::now() + after;
+  }
+  if (!redrawing_.joinable()) keep_redrawing();
+}
+
+void Progress::say_reminder() {
+  if (reminder_.empty() || Clock::now() < reminder_time_) return;
+  if (drawn_) console_.err << erasure();
+  drawn_.reset();
+  say(console_, reminder_);
+  reminder_.clear();
 }
 
 Progress::~Progress() {

@@ -42,7 +42,7 @@ void write_output(const Console& console, const std::string& path, std::string_v
 /// time; the seconds are those of the step and go on by themselves. When a search of this process
 /// takes longer than two seconds, what it is doing (see Activity) instead of the bar: "1/1 optimal:
 /// planning: packing trees: 40 % of its budget, about 6 s left (4 s)". Shows nothing when `err` is
-/// not a terminal. Erased at the end of its life, with the lines above it.
+/// not a terminal, but for a reminder. Erased at the end of its life, with the lines above it.
 class Progress {
  public:
   /// `done` steps of `total` are behind it.
@@ -57,6 +57,8 @@ class Progress {
   void resume(std::string_view label);
   /// Takes the bar away so that something can be printed, until the next step or `resume`.
   void erase();
+  /// Says this, terminal or not, if it is still there after so long.
+  void remind(std::chrono::milliseconds after, std::string text);
   /// From then on, what stands above the bar: rows of a table that is not complete, as many as the
   /// terminal has room for. Nothing when results go elsewhere than to that terminal.
   void show_above(std::vector<std::string> lines);
@@ -66,7 +68,9 @@ class Progress {
 
   void show(std::string_view label);  ///< \pre mutex_ is held
   void draw();                        ///< same
-  std::string erasure() const;        ///< same; what takes away what is drawn
+  void keep_redrawing();
+  void say_reminder();          ///< \pre mutex_ is held
+  std::string erasure() const;  ///< same; what takes away what is drawn
 
   const Console& console_;
   std::size_t total_;
@@ -74,6 +78,8 @@ class Progress {
   std::string label_;  ///< of the step under way, empty after erase()
   std::vector<std::string> above_;
   std::optional<std::size_t> drawn_;  ///< lines above the bar, if it is there
+  std::string reminder_;
+  Clock::time_point reminder_time_;
   Clock::time_point begin_;
   Clock::time_point step_begin_;
   std::mutex mutex_;
