@@ -109,12 +109,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     wants_help_ = true;
     return;
   }
-  for (const std::string& word : words) {
-    if (first_not_utf8(word) != std::string_view::npos) {
-      problem(quote(in_ascii(word)) + " is not UTF-8", "names of files have to be, too");
-    }
-  }
-  finish();
+  require_utf8();
   CLI::App parser;
   parser.set_help_flag();
   parser.allow_extras();
@@ -163,6 +158,14 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
   note_strangers(unknown);
   note_empty_names();
   if (has_empty) finish();  // what seems to be missing was meant to be given
+}
+
+void Arguments::require_utf8() {
+  for (const std::string& word : all_words_) {
+    if (first_not_utf8(word) == std::string_view::npos) continue;
+    problem(quote(in_ascii(word)) + " is not UTF-8", "names of files have to be, too");
+  }
+  finish();
 }
 
 /// What is left to go wrong once unknown words are allowed: a value that is not there.

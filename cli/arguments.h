@@ -113,6 +113,7 @@ class Arguments {
   void note(std::string_view option, const Error& error);
   void note_strangers(const std::vector<std::string>& unknown);
   std::string decimal_note() const;
+  void require_utf8();
   void refuse(std::string_view message);
   void note_empty_names();
 

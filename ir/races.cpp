@@ -207,7 +207,6 @@ void RaceChecker::unordered(const std::function<void(OpId, OpId)>& found) {
 
   reached_.resize(order_.size());
   std::vector<std::uint64_t> sought(nodes_.size());
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> missing;  // place of the later op, which
   for (std::size_t begin = 0; begin < sources.size(); begin += 64) {
     const std::size_t end = std::min(begin + 64, sources.size());
     const auto first = sources.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -224,26 +223,33 @@ void RaceChecker::unordered(const std::function<void(OpId, OpId)>& found) {
       if (node.place <= *(last - 1)) {
         sought[index] |= std::uint64_t{1} << (std::lower_bound(first, last, node.place) - first);
       }
-      if (first_question[index] == first_question[index + 1]) continue;
+      if (sought[index] == 0 || first_question[index] == first_question[index + 1]) continue;
       span_end = std::max(span_end, open_[first_question[index + 1] - 1].later + 1);
     }
     follow(sources.data() + begin, sources.data() + end, span_end);
-    missing.clear();
-    for (const std::uint32_t index : active) {
-      for (std::size_t i = first_question[index]; i < first_question[index + 1]; ++i) {
-        const std::uint64_t not_reached = sought[index] & ~reached_[open_[i].later];
-        if (not_reached != 0) missing.emplace_back(open_[i].later, not_reached);
-      }
+    report_missing(sources.data() + begin, active, first_question, sought, found);
+  }
+}
+
+void RaceChecker::report_missing(const std::uint32_t* sources,
+                                 const std::vector<std::uint32_t>& active,
+                                 const std::vector<std::size_t>& first_question,
+                                 const std::vector<std::uint64_t>& sought,
+                                 const std::function<void(OpId, OpId)>& found) const {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> missing;  // place of the later op, which
+  for (const std::uint32_t index : active) {
+    for (std::size_t i = first_question[index]; i < first_question[index + 1]; ++i) {
+      const std::uint64_t not_reached = sought[index] & ~reached_[open_[i].later];
+      if (not_reached != 0) missing.emplace_back(open_[i].later, not_reached);
     }
-    std::ranges::sort(missing);
-    for (std::size_t i = 0; i < missing.size();) {
-      const std::uint32_t later = missing[i].first;
-      std::uint64_t which = 0;
-      for (; i < missing.size() && missing[i].first == later; ++i) which |= missing[i].second;
-      for (; which != 0; which &= which - 1) {
-        found(order_[sources[begin + static_cast<std::size_t>(std::countr_zero(which))]],
-              order_[later]);
-      }
+  }
+  std::ranges::sort(missing);
+  for (std::size_t i = 0; i < missing.size();) {
+    const std::uint32_t later = missing[i].first;
+    std::uint64_t which = 0;
+    for (; i < missing.size() && missing[i].first == later; ++i) which |= missing[i].second;
+    for (; which != 0; which &= which - 1) {
+      found(order_[sources[std::countr_zero(which)]], order_[later]);
     }
   }
 }

@@ -81,6 +81,12 @@ class RaceChecker {
   std::optional<OpId> only_predecessor(OpId op) const;
   /// Marks the earlier ops [first, last) and what comes after them, up to the place `end`.
   void follow(const std::uint32_t* first, const std::uint32_t* last, std::uint32_t end);
+  /// Calls `found` for what `active` nodes ask for, those of the next 64 `sources` that `sought`
+  /// says, and what was followed did not lead to.
+  void report_missing(const std::uint32_t* sources, const std::vector<std::uint32_t>& active,
+                      const std::vector<std::size_t>& first_question,
+                      const std::vector<std::uint64_t>& sought,
+                      const std::function<void(OpId, OpId)>& found) const;
 
   const Program& program_;
   const LaneChains& lanes_;
