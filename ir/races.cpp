@@ -17,8 +17,8 @@ constexpr std::size_t kBucket = 4;
 constexpr int kFewReaders = 8;
 /// Ops looked at one behind the other for one that all readers come before, and what each of them
 /// waits for.
-constexpr int kMaxSteps = 4;
-constexpr std::size_t kMaxBranches = 8;
+constexpr int kMaxSteps = 3;
+constexpr std::size_t kMaxBranches = 4;
 /// Of readers that are looked at one by one, for each op and dependency of the program.
 constexpr std::int64_t kQuickSteps = 32;
 
@@ -78,13 +78,35 @@ bool RaceChecker::surely_before(OpId earlier, OpId later) const {
          sync->since <= lanes_.position[later];
 }
 
+template <class Body>
+void RaceChecker::for_some_predecessors(OpId op, Body&& body) const {
+  const auto dependencies = program_.dependencies_of(program_.ops[op]);
+  // The last ones are the newest, as programs are usually written.
+  for (const OpId earlier : dependencies.last(std::min(dependencies.size(), kMaxBranches))) {
+    body(earlier);
+  }
+  if (lanes_.previous[op] != LaneChains::kNone) body(lanes_.previous[op]);
+}
+
+std::optional<OpId> RaceChecker::latest_predecessor(OpId op) const {
+  std::optional<OpId> latest;
+  for_some_predecessors(op, [&](OpId earlier) {
+    if (!latest || place_[earlier] > place_[*latest]) latest = earlier;
+  });
+  return latest;
+}
+
 bool RaceChecker::soon_before(OpId earlier, OpId later) const {
   for (int step = 0; step < kMaxSteps; ++step) {
     if (surely_before(earlier, later)) return true;
-    const std::optional<OpId> only = only_predecessor(later);
-    if (!only || place_[*only] < place_[earlier]) return false;
-    if (*only == earlier) return true;
-    later = *only;
+    bool is_before = false;
+    for_some_predecessors(later, [&](OpId between) {
+      is_before = is_before || between == earlier || surely_before(earlier, between);
+    });
+    if (is_before) return true;
+    const std::optional<OpId> latest = latest_predecessor(later);
+    if (!latest || place_[*latest] <= place_[earlier]) return false;
+    later = *latest;
   }
   return false;
 }
@@ -136,17 +158,6 @@ std::uint32_t RaceChecker::node_of(const Readers& readers) {
   return node;
 }
 
-std::optional<OpId> RaceChecker::only_predecessor(OpId op) const {
-  const auto dependencies = program_.dependencies_of(program_.ops[op]);
-  const OpId previous = lanes_.previous[op];
-  if (previous == LaneChains::kNone) {
-    if (dependencies.size() == 1) return dependencies.front();
-  } else if (dependencies.empty() || (dependencies.size() == 1 && dependencies[0] == previous)) {
-    return previous;
-  }
-  return std::nullopt;
-}
-
 bool RaceChecker::is_settled(const Readers& readers, OpId op) const {
   const auto known = settled_.find({readers, op});
   return known != settled_.end() && known->second;
@@ -160,20 +171,18 @@ bool RaceChecker::surely_all_before(const Readers& readers, OpId later) {
     rest = accesses_.without_latest(rest);
     if (rest.latest == AccessTracker::kNone) return is_sure;
   }
-  // What all readers come before is often not `later` itself but what it alone waits for, or one of
-  // a few such ops: a barrier. Only ops after the latest reader can be that.
+  // What waits for all readers directly is often not `later` itself but what it waits for in turn:
+  // a barrier. Only ops after the latest reader can be that.
   OpId op = later;
   for (int step = 0; step < kMaxSteps; ++step) {
     if (is_settled(readers, op)) return true;
-    const auto dependencies = program_.dependencies_of(program_.ops[op]);
-    for (std::size_t i = 0; i < std::min(dependencies.size(), kMaxBranches); ++i) {
-      if (is_settled(readers, dependencies[i])) return true;
-    }
-    const OpId previous = lanes_.previous[op];
-    if (previous != LaneChains::kNone && is_settled(readers, previous)) return true;
-    const std::optional<OpId> only = only_predecessor(op);
-    if (!only || place_[*only] <= place_[readers.latest]) break;
-    op = *only;
+    bool is_known = false;
+    for_some_predecessors(
+        op, [&](OpId earlier) { is_known = is_known || is_settled(readers, earlier); });
+    if (is_known) return true;
+    const std::optional<OpId> latest = latest_predecessor(op);
+    if (!latest || place_[*latest] <= place_[readers.latest]) break;
+    op = *latest;
   }
   const auto [entry, is_new] = settled_.try_emplace({readers, op}, false);
   if (!is_new) return entry->second;

@@ -68,7 +68,7 @@ class RaceChecker {
   };
   static constexpr std::uint32_t kNone = ~0u;
 
-  /// The same, also where a few ops that wait for nothing else are in between.
+  /// The same, also where a few other ops are in between.
   bool soon_before(OpId earlier, OpId later) const;
   const Sync* find_sync(std::uint32_t to, std::uint32_t from) const;
   std::size_t first_in_bucket(std::uint32_t to, std::uint32_t from) const;
@@ -78,7 +78,10 @@ class RaceChecker {
   bool is_settled(const Readers& readers, OpId op) const;
   /// The same for all of them. \pre `later` is not one
   bool surely_all_before(const Readers& readers, OpId later);
-  std::optional<OpId> only_predecessor(OpId op) const;
+  /// Calls `body(OpId)` for what `op` waits for, or for a few of many.
+  template <class Body>
+  void for_some_predecessors(OpId op, Body&& body) const;
+  std::optional<OpId> latest_predecessor(OpId op) const;
   /// Marks the earlier ops [first, last) and what comes after them, up to the place `end`.
   void follow(const std::uint32_t* first, const std::uint32_t* last, std::uint32_t end);
   /// Calls `found` for what `active` nodes ask for, those of the next 64 `sources` that `sought`
