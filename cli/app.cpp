@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "cli/verb.h"
 #include "core/error.h"
+#include "core/file.h"
 
 namespace espalier {
 
@@ -50,6 +51,7 @@ int dispatch(const std::vector<std::string>& words, const Console& console) {
 
 int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   const Console console = make_console(out, err);
+  const KeepInputs no_slips;
   int code = 0;
   try {
     code = dispatch(arguments, console);

@@ -14,6 +14,7 @@
 #include "core/check.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "scenarios/chooser.h"
 
 namespace espalier {
@@ -53,6 +54,47 @@ std::vector<std::string> separate_empty_values(const Verb& verb,
   return separated;
 }
 
+/// Options whose values name files to read, whole or in part, as in "./mine.yaml:nodes=2" and
+/// "auto:ring|./mine.esp".
+bool is_read(const OptionSpec& option) {
+  switch (option.kind) {
+    case WordKind::topology:
+    case WordKind::algorithm:
+    case WordKind::profile:
+    case WordKind::model:
+      return true;
+    default:
+      return option.name == "--measured" || option.name == "--merge";
+  }
+}
+
+/// Whether the word, or a part of it that may be a path, names this file.
+bool names_file(std::string_view word, const std::string& file) {
+  constexpr std::string_view kSeparators = ":,|+=";
+  const auto is_it = [&](std::string_view path) {
+    std::error_code ignored;  // no file is none of these
+    return !path.empty() && std::filesystem::equivalent(path, file, ignored);
+  };
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end <= word.size(); ++end) {
+    if (end < word.size() && kSeparators.find(word[end]) == std::string_view::npos) continue;
+    // Names of files may have separators in them.
+    if (is_it(word.substr(0, end)) || is_it(word.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// Bytes beyond ASCII as "\\xff".
+std::string in_ascii(std::string_view word) {
+  std::string text;
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += byte < 0x80 ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return text;
+}
+
 template <class Number>
 bool parse_number(const std::string& text, Number& number) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -67,6 +109,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
     wants_help_ = true;
     return;
   }
+  require_utf8();
   CLI::App parser;
   parser.set_help_flag();
   parser.allow_extras();
@@ -115,6 +158,14 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words)
   note_strangers(unknown);
   note_empty_names();
   if (has_empty) finish();  // what seems to be missing was meant to be given
+}
+
+void Arguments::require_utf8() {
+  for (const std::string& word : all_words_) {
+    if (first_not_utf8(word) == std::string_view::npos) continue;
+    problem(quote(in_ascii(word)) + " is not UTF-8", "names of files have to be, too");
+  }
+  finish();
 }
 
 /// What is left to go wrong once unknown words are allowed: a value that is not there.
@@ -322,6 +373,13 @@ std::string Arguments::checked_output(const std::string& path, std::string_view 
   namespace fs = std::filesystem;
   const std::string file =
       path == "-" ? path : fs::weakly_canonical(fs::absolute(path, ignored), ignored).string();
+  for (const std::string& word : input_words(option)) {
+    if (path == "-" || !names_file(word, path)) continue;
+    problem(option == path
+                ? fmt::format("{} would replace itself", quote(path))
+                : fmt::format("{} would replace {}, which is read", option, quote(path)));
+    return path;
+  }
   const auto [other, is_new] = outputs_.emplace(file, option);
   if (!is_new) {
     problem(fmt::format("{} and {} cannot both write to {}", other->second, option,
@@ -332,6 +390,25 @@ std::string Arguments::checked_output(const std::string& path, std::string_view 
     return true;
   });
   return path;
+}
+
+/// What may name files to read; without one word `except`, which is itself an output.
+std::vector<std::string> Arguments::input_words(std::string_view except) const {
+  std::vector<std::string> all = positionals_;
+  if (const auto itself = std::ranges::find(all, except); itself != all.end()) all.erase(itself);
+  for (const auto& [name, values] : given_) {
+    if (is_read(option_spec(name))) std::ranges::copy(values, std::back_inserter(all));
+  }
+  return all;
+}
+
+void Arguments::check_outputs() {
+  for (const auto& [file, option] : outputs_) {
+    reading(option, [&, &path = file] {
+      require_writable(path);
+      return true;
+    });
+  }
 }
 
 void Arguments::problem(std::string message, std::string suggestion) {

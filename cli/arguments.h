@@ -75,10 +75,15 @@ class Arguments {
   }
 
   /// The file to write results to, "-" for standard output, or empty. Notes a problem when it can't
-  /// be written or is that of another output option given: one would overwrite the other.
+  /// be written, is that of another output option given (one would overwrite the other), or is one
+  /// that another word names to be read.
   std::string output(std::string_view option);
   /// The same for a word that is not an option's. \pre there are so many
   std::string output_word(std::size_t index);
+
+  /// Notes a problem for each of these files that has been read meanwhile, or can't be written any
+  /// more.
+  void check_outputs();
 
   void problem(std::string message, std::string suggestion = {});
   void problem(Diagnostic problem) { problems_.add(std::move(problem)); }
@@ -104,9 +109,11 @@ class Arguments {
 
  private:
   std::string checked_output(const std::string& path, std::string_view option);
+  std::vector<std::string> input_words(std::string_view except) const;
   void note(std::string_view option, const Error& error);
   void note_strangers(const std::vector<std::string>& unknown);
   std::string decimal_note() const;
+  void require_utf8();
   void refuse(std::string_view message);
   void note_empty_names();
 

@@ -84,12 +84,30 @@ void write_output(const Console& console, const std::string& path, std::string_v
 Progress::Progress(const Console& console, std::size_t total, std::size_t done)
     : console_(console), total_(total), started_(done), begin_(Clock::now()), step_begin_(begin_) {
   redrawing_ = std::jthread([this](const std::stop_token& stop) {
-    const auto period = console_.live ? kRedrawPeriod : console_.log_period;
+    Clock::time_point next_log = begin_ + console_.log_period;
     std::unique_lock lock(mutex_);
-    while (!ended_.wait_for(lock, stop, period, [&] { return stop.stop_requested(); })) {
-      console_.live ? draw() : log();
+    while (!ended_.wait_for(lock, stop, kRedrawPeriod, [&] { return stop.stop_requested(); })) {
+      say_reminder();
+      draw();
+      if (console_.live || Clock::now() < next_log) continue;
+      next_log += console_.log_period;
+      log();
     }
   });
+}
+
+void Progress::remind(std::chrono::milliseconds after, std::string text) {
+  const std::lock_guard lock(mutex_);
+  reminder_ = std::move(text);
+  reminder_time_ = Clock::now() + after;
+}
+
+void Progress::say_reminder() {
+  if (reminder_.empty() || Clock::now() < reminder_time_) return;
+  if (drawn_) console_.err << erasure();
+  drawn_.reset();
+  say(console_, reminder_);
+  reminder_.clear();
 }
 
 Progress::~Progress() {

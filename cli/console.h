@@ -60,6 +60,8 @@ class Progress {
   void resume(std::string_view label);
   /// Takes the bar away so that something can be printed, until the next step or `resume`.
   void erase();
+  /// Says this, terminal or not, if it is still there after so long.
+  void remind(std::chrono::milliseconds after, std::string text);
   /// From then on, what stands above the bar: rows of a table that is not complete, as many as the
   /// terminal has room for. Nothing when results go elsewhere than to that terminal.
   void show_above(std::vector<std::string> lines);
@@ -70,6 +72,7 @@ class Progress {
   void show(std::string_view label);  ///< \pre mutex_ is held
   void draw();                        ///< same
   void log();                         ///< same
+  void say_reminder();                ///< same
   std::string erasure() const;        ///< same; what takes away what is drawn
 
   const Console& console_;
@@ -78,6 +81,8 @@ class Progress {
   std::string label_;  ///< of the step under way, empty after erase()
   std::vector<std::string> above_;
   std::optional<std::size_t> drawn_;  ///< lines above the bar, if it is there
+  std::string reminder_;
+  Clock::time_point reminder_time_;
   Clock::time_point begin_;
   Clock::time_point step_begin_;
   std::mutex mutex_;

@@ -77,6 +77,9 @@ void end_cleanly_on_signals() {
     action.sa_handler = end;
     sigaction(signal, &action, nullptr);
   }
+  // A file larger than this process may write (ulimit -f) is an error of the write, which then
+  // removes its temporary.
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace espalier

@@ -13,7 +13,8 @@ void hold_standard_streams();
 
 /// For main: Ctrl-C, a request to stop and a closed pipe end the
 /// process at once and silently, with exit code 128 + signal (130 for
-/// Ctrl-C), after removing the temporary of a file being written.
+/// Ctrl-C), after removing the temporary of a file being written. Writing more than this process
+/// may is an error like a full disk.
 void end_cleanly_on_signals();
 
 /// How the process was called, for lines to be pasted into a shell; "espalier" where nobody said.

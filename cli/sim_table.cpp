@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/benchmark_notes.h"
+#include "cli/sweep.h"
 #include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/units.h"
@@ -304,6 +305,7 @@ Answers simulate_table(const Console& console, Study& study, StudyWorkers& worke
   if (print) table.emplace(console, head);
   TableAsker asker(console, study, workers, queries, late);
   Progress& progress = asker.progress();
+  remind_of_engine(progress, asked.front().run);
   const auto ask = [&](const Query& query) { return asker.ask(query); };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();

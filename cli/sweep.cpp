@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <limits>
 
@@ -170,6 +171,13 @@ void read_simulation(Arguments& arguments, Query& question) {
   if (takes(verb, "--engine")) {
     question.run.engine = arguments.choice_among("--engine", all_sim_engines());
   }
+}
+
+void remind_of_engine(Progress& progress, const RunOptions& run) {
+  if (run.engine != SimEngine::simgrid) return;
+  progress.remind(std::chrono::seconds(5),
+                  "note: SimGrid may take a hundred times as long as the other engine where many "
+                  "transfers are in flight; --engine classes finds the same times");
 }
 
 double read_budget_s(Arguments& arguments) {

@@ -38,6 +38,9 @@ int read_jobs(Arguments& arguments);
 /// problems. What a benchmark would launch is compared with NCCL, unless --no-nccl is given.
 void read_simulation(Arguments& arguments, Query& question);
 
+/// Has the reader told after 5 s that another engine would be faster than the one asked for.
+void remind_of_engine(Progress& progress, const RunOptions& run);
+
 /// What --budget grants searches, in seconds; infinity where it is not given.
 double read_budget_s(Arguments& arguments);
 

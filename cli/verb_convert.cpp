@@ -123,10 +123,6 @@ int run_convert(Arguments& arguments, const Console& console) {
     arguments.problem("convert does not read standard input", "save it in a file first");
     arguments.finish();
   }
-  std::error_code ignored;
-  if (std::filesystem::equivalent(from, arguments.positionals()[1], ignored)) {
-    arguments.problem(fmt::format("{} would replace itself", quote(from)));
-  }
   const std::string to = arguments.output_word(1);
   arguments.finish();
   if (holds_program(from)) return convert_program(arguments, console, from, to);

@@ -38,8 +38,15 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& co
   std::error_code ignored;
   if (fs::is_directory(word, ignored)) {
     std::vector<std::string> paths;
-    for (const auto& entry : fs::directory_iterator(word)) {
-      if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+    std::error_code problem;
+    for (fs::directory_iterator entry(word, problem); !problem && entry != fs::end(entry);
+         entry.increment(problem)) {
+      if (entry->path().extension() == ".yaml") paths.push_back(entry->path().string());
+    }
+    if (problem) {
+      arguments.problem(
+          fmt::format("can't read the folder {}: {}", quote(word), problem.message()));
+      return files;
     }
     std::ranges::sort(paths);
     for (const std::string& path : paths) {
@@ -62,7 +69,8 @@ std::vector<ScenarioFile> find_scenarios(Arguments& arguments, const Console& co
                       fmt::format("sim, exec and verify take programs: --algorithm {}", word));
     return files;
   }
-  if (word == "-" || fs::exists(word, ignored)) return {{word, read_file(word)}};
+  const bool is_there = fs::exists(fs::symlink_status(word, ignored));
+  if (word == "-" || is_there) return {{word, read_file(word)}};
   arguments.problem(fmt::format("there is no scenario, file or folder {}", quote(word)),
                     did_you_mean(word, words_of(WordKind::scenario)));
   return files;
@@ -172,6 +180,8 @@ int run_run(Arguments& arguments, const Console& console) {
   }
   arguments.finish();
   const std::vector<Scenario> scenarios = read_scenarios(files);
+  arguments.check_outputs();
+  arguments.finish();
 
   const Farewell on_interrupt(farewell(arguments, sweep.journal));
   if (shard) return run_shard(scenarios, sweep, console);

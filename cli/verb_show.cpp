@@ -29,6 +29,12 @@ bool knows(WordKind kind, const std::string& name) {
   return name != "all" && std::ranges::count(words, name) > 0;
 }
 
+/// A file, or a link that leads to none, which reading says.
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
 /// What the text of a file is: YAML schemas name themselves.
 Thing thing_in_file(const std::string& text, const std::string& file) {
   if (text.find("espalier.scenario/") != std::string::npos) return Thing::scenario;
@@ -58,8 +64,8 @@ std::optional<Thing> resolve(Arguments& arguments, const std::string& spec) {
   if (algorithm) return Thing::algorithm;
   if (scenario) return Thing::scenario;
   if (knows(WordKind::model, name)) return Thing::model;
-  if (std::filesystem::exists(spec) || std::filesystem::exists(name)) {
-    const std::string& file = std::filesystem::exists(spec) ? spec : name;
+  if (is_there(spec) || is_there(name)) {
+    const std::string& file = is_there(spec) ? spec : name;
     const Thing thing = thing_in_file(read_file(file), file);
     // As it is, or as an algorithm's program for what the options say.
     const bool is_asked = builds || arguments.given("--root") || arguments.given("--in-place");

@@ -155,6 +155,7 @@ TrainingAnswers train_all(const Console& console, Study& study, Simulator& simul
   std::optional<TrainingTable> table;
   if (print) table.emplace(console, sweep);
   Progress progress(console, queries.size());
+  remind_of_engine(progress, queries.front().exchange.run);
   const SweepProgress shown = {[&](std::string_view label) { progress.resume(label); },
                                [&](std::string_view label) { progress.step(label); }};
   Turns turns(queries.size());

@@ -14,6 +14,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct UnderWay {
   std::string what;
   Clock::time_point begin = Clock::now();
   double part = 0;
+  std::string_view of = {};                                 ///< what it is a part of
   double left_s = std::numeric_limits<double>::infinity();  ///< at most, when `part` was noted
   Clock::time_point noted = begin;
 };
@@ -50,7 +52,7 @@ std::string text_of_own() {
   const double spent_s = seconds(last.noted - last.begin);
   const double left_s =
       std::min(spent_s / last.part - spent_s, last.left_s) - seconds(Clock::now() - last.noted);
-  return fmt::format("{}: {:.0f} % of its budget, about {:.0f} s left", text, 100 * last.part,
+  return fmt::format("{}: {:.0f} % {}, about {:.0f} s left", text, 100 * last.part, last.of,
                      std::ceil(std::max(left_s, 0.0)));
 }
 
@@ -99,6 +101,18 @@ void publish_own() {
   published->write(text_of_own());
 }
 
+void note(double part, std::string_view of) {
+  const double left_s = time_left_s();
+  const std::lock_guard lock(mutex);
+  if (under_way.empty()) return;
+  UnderWay& innermost = under_way.back();
+  innermost.part = std::clamp(part, 0.0, 1.0);
+  innermost.of = of;
+  innermost.left_s = left_s;
+  innermost.noted = Clock::now();
+  if (innermost.noted - last_published >= kPublishingPeriod) publish_own();
+}
+
 }  // namespace
 
 Activity::Activity(std::string what) {
@@ -113,16 +127,9 @@ Activity::~Activity() {
   publish_own();
 }
 
-void Activity::note_part(double part) {
-  const double left_s = time_left_s();
-  const std::lock_guard lock(mutex);
-  if (under_way.empty()) return;
-  UnderWay& innermost = under_way.back();
-  innermost.part = std::clamp(part, 0.0, 1.0);
-  innermost.left_s = left_s;
-  innermost.noted = Clock::now();
-  if (innermost.noted - last_published >= kPublishingPeriod) publish_own();
-}
+void Activity::note_part(double part) { note(part, "of its budget"); }
+
+void Activity::note_done(double part) { note(part, "done"); }
 
 std::optional<std::string> Activity::describe() {
   const std::lock_guard lock(mutex);

@@ -17,10 +17,12 @@ class Activity {
 
   /// Says how much of what it may cost the innermost one has cost by now, from 0 to 1.
   static void note_part(double part);
+  /// Says how much of its work the innermost one has done, from 0 to 1, where that is known.
+  static void note_done(double part);
 
-  /// What is being done, how much of its budget it has used and for how long it may still go on, as
-  /// far as that is known: "packing trees: 40 % of its budget, about 6 s left". Nothing where no
-  /// search is under way.
+  /// What is being done, how much of its budget it has used, or how much it has done, and for how
+  /// long it may still go on, as far as that is known: "packing trees: 40 % of its budget, about 6
+  /// s left". Nothing where no search is under way.
   static std::optional<std::string> describe();
 };
 

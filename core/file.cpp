@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/words.h"
@@ -118,17 +120,54 @@ class Temporary {
   File file_;
 };
 
+/// Files that were read, by device and number, while there are KeepInputs.
+struct Inputs {
+  std::mutex mutex;
+  int keepers = 0;
+  std::set<std::pair<dev_t, ino_t>> files;
+};
+Inputs& inputs() {
+  static Inputs all;
+  return all;
+}
+
+void note_input(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  Inputs& all = inputs();
+  const std::lock_guard lock(all.mutex);
+  if (all.keepers > 0) all.files.emplace(status.st_dev, status.st_ino);
+}
+
+void refuse_input(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;
+  Inputs& all = inputs();
+  const std::lock_guard lock(all.mutex);
+  if (all.files.contains({status.st_dev, status.st_ino})) {
+    fail("write", path, "it would replace what was read from there");
+  }
+}
+
 /// Where a write really goes.
 struct Target {
   std::string path;
   bool direct = false;  ///< a device, a pipe or a folder: no temporary can take its place
 };
 
-/// A link stays a link: what it points at is replaced.
+/// A link stays a link: what it points at is replaced, or made.
 Target resolve(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as Linux has it; more are one that leads to itself
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
-  Target target{resolved.empty() ? path : resolved.string()};
+  fs::path resolved = path;
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(fs::symlink_status(resolved, ignored)); ++i) {
+    resolved = resolved.parent_path() / fs::read_symlink(resolved, ignored);
+  }
+  if (fs::is_symlink(fs::symlink_status(resolved, ignored))) {
+    fail("write", path, std::strerror(ELOOP));
+  }
+  Target target{resolved.string()};
   const std::filesystem::file_status status = std::filesystem::status(target.path, ignored);
   target.direct = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
   return target;
@@ -147,6 +186,7 @@ std::string read_file(const std::string& path) {
   if (path == "-") return as_utf8(read_all(stdin, "standard input"), "standard input");
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail("read", path, system_reason());
+  note_input(::fileno(file.get()));
   return as_utf8(read_all(file.get(), path), path);
 }
 
@@ -162,6 +202,7 @@ void write_file(const std::string& path, std::string_view content) {
     write_all(file.get(), content, path);
     return;
   }
+  refuse_input(path);
   const std::lock_guard lock(write_mutex);
   Temporary temporary(target.path);
   write_all(temporary.file(), content, path);
@@ -172,6 +213,7 @@ void require_writable(const std::string& path) {
   if (path == "-") return;
   const Target target = resolve(path);
   if (!target.direct) {
+    refuse_input(path);
     const std::lock_guard lock(write_mutex);
     const Temporary removed_at_once(target.path);
     return;
@@ -185,6 +227,16 @@ void require_writable(const std::string& path) {
   const bool is_full = is_always_full(descriptor);
   ::close(descriptor);
   if (is_full) fail("write", path, std::strerror(ENOSPC));
+}
+
+KeepInputs::KeepInputs() {
+  const std::lock_guard lock(inputs().mutex);
+  ++inputs().keepers;
+}
+
+KeepInputs::~KeepInputs() {
+  const std::lock_guard lock(inputs().mutex);
+  if (--inputs().keepers == 0) inputs().files.clear();
 }
 
 void discard_unfinished_writes() noexcept {

@@ -20,6 +20,17 @@ void write_file(const std::string& path, std::string_view content);
 /// be refused before it begins. Leaves nothing behind and an older file as it is.
 void require_writable(const std::string& path);
 
+/// Files that `read_file` has read while one of these lives stay as they are: `write_file` and
+/// `require_writable` throw Error{input} rather than replace one. Results in place of what they
+/// were found from are a slip of the hand.
+class KeepInputs {
+ public:
+  KeepInputs();
+  ~KeepInputs();
+  KeepInputs(const KeepInputs&) = delete;
+  KeepInputs& operator=(const KeepInputs&) = delete;
+};
+
 /// Removes the temporary of a write in progress. Safe to call from a signal handler.
 void discard_unfinished_writes() noexcept;
 

@@ -23,7 +23,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Bytes of a unit's name in lower case; nothing when there is no such unit.
 std::optional<std::int64_t> unit_bytes(std::string_view unit) {
-  constexpr std::string_view kPrefixes = "kmgt";
+  constexpr std::string_view kPrefixes = "kmgtp";
   if (unit.empty() || unit == "b") return 1;
   const std::size_t power = kPrefixes.find(unit.front());
   if (power == std::string_view::npos) return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<std::string> decimal_size(std::string_view list) {
       // "64MB", not "64B", "64M" or "64MiB".
       const bool is_decimal =
           text.size() > 2 && (text.back() == 'B' || text.back() == 'b') &&
-          std::string_view("kmgtKMGT").find(text[text.size() - 2]) != std::string_view::npos;
+          std::string_view("kmgtpKMGTP").find(text[text.size() - 2]) != std::string_view::npos;
       if (is_decimal && parse_bytes(text)) return std::string(text);
     }
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/units.h"
+#include "core/utf8.h"
 #include "core/words.h"
 
 namespace espalier {
@@ -19,25 +20,6 @@ constexpr std::size_t kMaxProblems = 50;
 
 std::size_t line_of(const std::vector<std::size_t>& starts, std::size_t offset) {
   return static_cast<std::size_t>(std::ranges::upper_bound(starts, offset) - starts.begin());
-}
-
-/// The first byte that is no UTF-8, or npos.
-std::size_t first_bad_byte(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const int more = lead < 0x80       ? 0
-                     : lead >> 5 == 6  ? 1
-                     : lead >> 4 == 14 ? 2
-                     : lead >> 3 == 30 ? 3
-                                       : -1;
-    if (more < 0 || i + static_cast<std::size_t>(more) >= text.size() + (more == 0 ? 1 : 0))
-      return i;
-    for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) >> 6) != 2) return i;
-    }
-    i += static_cast<std::size_t>(more) + 1;
-  }
-  return std::string_view::npos;
 }
 
 /// Levels of elements that are open at once, counted over the text: the tree is walked by calls.
@@ -104,7 +86,7 @@ XmlText::XmlText(std::string_view text, std::string file)
       refuse(at, "document types (DOCTYPE) and entities are not read", "leave out the declaration");
     }
   }
-  if (const std::size_t bad = first_bad_byte(text_); bad != std::string_view::npos) {
+  if (const std::size_t bad = first_not_utf8(text_); bad != std::string_view::npos) {
     refuse(bad, "the text is not well-formed: its encoding is not UTF-8");
   }
   const pugi::xml_parse_result parsed = document_.load_buffer(

@@ -7,7 +7,7 @@ namespace espalier {
 
 void AccessTracker::raise(Root& root) {
   const bool touched =
-      root.cell.writer != kNone || root.cell.reader != kNone || root.cell.child != kNone;
+      root.cell.writer != kNone || root.cell.readers.latest != kNone || root.cell.child != kNone;
   if (touched) {
     const std::uint32_t child = new_node(Cell{});
     nodes_[child][0] = root.cell;

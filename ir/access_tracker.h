@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <type_traits>
 #include <vector>
 
 #include "ir/program.h"
@@ -22,16 +23,38 @@ class AccessTracker {
  public:
   static constexpr OpId kNone = ~OpId{0};
 
+  /// Readers of a unit since it was written, from the latest to the earliest. Two equal ones are
+  /// the same list.
+  struct Readers {
+    OpId latest = kNone;         ///< kNone: there are none
+    std::uint32_t more = kNone;  ///< the others; kNone: there are none
+    auto operator<=>(const Readers&) const = default;
+  };
+
   /// Records that `op` reads units [operand.begin, operand.begin + length). Before, calls
   /// `conflict(OpId)` for every op that wrote some of them last; an op may be named several times,
   /// `op` itself never is.
   template <class Conflict>
-  void read(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict);
+  void read(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict) {
+    read(op, operand, length, conflict, [](OpId) { return false; });
+  }
+  /// The same for whom it is enough that a write comes after the last of readers that are in order:
+  /// where `follows(reader)`, which may miss some, `op` takes that reader's place.
+  template <class Conflict, class Follows>
+  void read(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict,
+            Follows&& follows);
 
-  /// The same for a write, which conflicts with the last writers and with the readers since. An
-  /// op's reads must be recorded before its write.
+  /// The same for a write, which conflicts with the last writers and with the readers since. Where
+  /// `conflict` also takes Readers, it is called with all readers of a unit at once, `op` perhaps
+  /// among them. An op's reads must be recorded before its write.
   template <class Conflict>
   void write(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict);
+
+  /// The list without its latest. \pre it is not empty
+  Readers without_latest(const Readers& readers) const {
+    if (readers.more == kNone) return {};
+    return {readers_[readers.more].op, readers_[readers.more].next};
+  }
 
   /// The latest op (the highest number) that wrote one of these units last, or kNone.
   OpId last_writer(const Operand& operand, std::uint32_t length) const;
@@ -42,8 +65,7 @@ class AccessTracker {
 
   struct Cell {
     OpId writer = kNone;
-    OpId reader = kNone;          ///< the latest since the write
-    std::uint32_t more = kNone;   ///< readers before it: index into readers_
+    Readers readers = {};         ///< since the write
     std::uint32_t child = kNone;  ///< node that holds the cells of the parts; the rest is void then
   };
   using Node = std::array<Cell, kFan>;
@@ -74,14 +96,15 @@ class AccessTracker {
   std::uint32_t new_node(const Cell& cell);
   OpId last_writer(const Cell& cell, int level, std::uint64_t begin, std::uint64_t end) const;
 
-  template <class Conflict>
-  void read_cell(OpId op, Cell& cell, Conflict& conflict);
+  template <class Conflict, class Follows>
+  void read_cell(OpId op, Cell& cell, Conflict& conflict, Follows& follows);
   template <class Conflict>
   void write_cell(OpId op, Cell& cell, Conflict& conflict);
-  /// Applies an access to units [begin, end) of the span of `cell`.
-  template <bool kWrite, class Conflict>
+  /// Calls `access(cell)` for the cells of units [begin, end) of the span of `cell`. `kWrite`: they
+  /// are alike afterwards.
+  template <bool kWrite, class Access>
   void visit(OpId op, Cell& cell, int level, std::uint64_t begin, std::uint64_t end,
-             Conflict& conflict);
+             Access& access);
 
   std::vector<Root> roots_;  ///< by 3 * place + buffer
   std::deque<Node> nodes_;   ///< they stay where they are
@@ -89,12 +112,13 @@ class AccessTracker {
   std::vector<Reader> readers_;
 };
 
-template <class Conflict>
-void AccessTracker::read(OpId op, const Operand& operand, std::uint32_t length,
-                         Conflict&& conflict) {
+template <class Conflict, class Follows>
+void AccessTracker::read(OpId op, const Operand& operand, std::uint32_t length, Conflict&& conflict,
+                         Follows&& follows) {
   const std::uint64_t end = std::uint64_t{operand.begin} + length;
   Root& root = root_of(operand, end);
-  visit<false>(op, root.cell, root.level, operand.begin, end, conflict);
+  const auto access = [&](Cell& cell) { read_cell(op, cell, conflict, follows); };
+  visit<false>(op, root.cell, root.level, operand.begin, end, access);
 }
 
 template <class Conflict>
@@ -102,35 +126,42 @@ void AccessTracker::write(OpId op, const Operand& operand, std::uint32_t length,
                           Conflict&& conflict) {
   const std::uint64_t end = std::uint64_t{operand.begin} + length;
   Root& root = root_of(operand, end);
-  visit<true>(op, root.cell, root.level, operand.begin, end, conflict);
+  const auto access = [&](Cell& cell) { write_cell(op, cell, conflict); };
+  visit<true>(op, root.cell, root.level, operand.begin, end, access);
 }
 
-template <class Conflict>
-void AccessTracker::read_cell(OpId op, Cell& cell, Conflict& conflict) {
+template <class Conflict, class Follows>
+void AccessTracker::read_cell(OpId op, Cell& cell, Conflict& conflict, Follows& follows) {
   if (cell.writer != kNone && cell.writer != op) conflict(cell.writer);
-  if (cell.reader == op) return;
-  if (cell.reader != kNone) {
-    readers_.push_back({cell.reader, cell.more});
-    cell.more = static_cast<std::uint32_t>(readers_.size() - 1);
+  Readers& readers = cell.readers;
+  if (readers.latest == op) return;
+  if (readers.latest != kNone && !follows(readers.latest)) {
+    readers_.push_back({readers.latest, readers.more});
+    readers.more = static_cast<std::uint32_t>(readers_.size() - 1);
   }
-  cell.reader = op;
+  readers.latest = op;
 }
 
 template <class Conflict>
 void AccessTracker::write_cell(OpId op, Cell& cell, Conflict& conflict) {
   if (cell.writer != kNone && cell.writer != op) conflict(cell.writer);
-  if (cell.reader != kNone && cell.reader != op) conflict(cell.reader);
-  for (std::uint32_t i = cell.more; i != kNone; i = readers_[i].next) conflict(readers_[i].op);
+  if constexpr (std::is_invocable_v<Conflict&, const Readers&>) {
+    if (cell.readers.latest != kNone) conflict(cell.readers);
+  } else {
+    for (Readers rest = cell.readers; rest.latest != kNone; rest = without_latest(rest)) {
+      if (rest.latest != op) conflict(rest.latest);
+    }
+  }
   cell = {.writer = op};
 }
 
-template <bool kWrite, class Conflict>
+template <bool kWrite, class Access>
 void AccessTracker::visit(OpId op, Cell& cell, int level, std::uint64_t begin, std::uint64_t end,
-                          Conflict& conflict) {
+                          Access& access) {
   const bool all = begin == 0 && end == span_of(level);
   if (cell.child == kNone) {
     if (all) {
-      kWrite ? write_cell(op, cell, conflict) : read_cell(op, cell, conflict);
+      access(cell);
       return;
     }
     cell.child = new_node(cell);
@@ -140,7 +171,7 @@ void AccessTracker::visit(OpId op, Cell& cell, int level, std::uint64_t begin, s
   for (std::uint64_t i = begin / part; i * part < end; ++i) {
     const std::uint64_t from = i * part;
     visit<kWrite>(op, parts[i], level - 1, begin > from ? begin - from : 0,
-                  end < from + part ? end - from : part, conflict);
+                  end < from + part ? end - from : part, access);
   }
   if (kWrite && all) {  // the parts are alike now
     free_nodes_.push_back(cell.child);

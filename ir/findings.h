@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -38,11 +39,14 @@ class Findings {
   /// `message()` makes the sentence after "op 12: ".
   template <class Message>
   void add(Rule rule, OpId op, Message&& message, std::string suggestion = {}) {
+    add(rule, op, message, [&] { return std::move(suggestion); });
+  }
+  /// `suggestion()` makes what would be right.
+  template <class Message, std::invocable Suggestion>
+  void add(Rule rule, OpId op, Message&& message, Suggestion&& suggestion) {
     insert(rule, op, [&] {
-      return Diagnostic{{},
-                        "op " + std::to_string(op) + ": " + message(),
-                        std::move(suggestion),
-                        {{}, line_of(op), 0}};
+      return Diagnostic{
+          {}, "op " + std::to_string(op) + ": " + message(), suggestion(), {{}, line_of(op), 0}};
     });
   }
 

@@ -52,6 +52,7 @@ class Flow {
     written_.clear();
     for_each_destination(program_, op,
                          [&](const Operand& dst) { written_.push_back(cells_.first(dst)); });
+    if (firsts_.size() == 1 && written_.size() == 1) return copy(id, length);
     bool reported = false;
     for (std::uint64_t i = 0; i < length; ++i) {
       Value value = held_[firsts_[0] + i];
@@ -79,6 +80,21 @@ class Flow {
   const std::vector<UndefinedRead>& undefined_reads() const { return undefined_; }
 
  private:
+  /// Most ops, and the longest.
+  void copy(OpId id, std::uint64_t length) {
+    const Value* const source = held_.data() + firsts_[0];
+    Value* const target = held_.data() + written_[0];
+    bool reported = false;
+    for (std::uint64_t i = 0; i < length; ++i) {
+      const bool undefined = Values::is_undefined(source[i]);
+      if (undefined && !reported) {
+        undefined_.push_back(undefined_read(id, i));
+        reported = true;
+      }
+      target[i] = undefined ? Values::tainted() : source[i];
+    }
+  }
+
   /// \pre cells before `cell` were defined; nothing from `cell` on has been written yet.
   UndefinedRead undefined_read(OpId id, std::uint64_t cell) const {
     const auto undefined = [&](std::uint32_t s, std::uint64_t i) {

@@ -51,7 +51,7 @@ std::string describe_race(const Program& program, OpId earlier, OpId later) {
 void check_races(const Program& program, const LaneChains& lanes, const std::vector<OpId>& order,
                  Findings& findings) {
   AccessTracker accesses;
-  RaceChecker races(program, lanes, order);
+  RaceChecker races(program, lanes, order, accesses);
   for (const OpId id : order) {
     const Op& op = program.ops[id];
     races.visit(id);
@@ -60,18 +60,20 @@ void check_races(const Program& program, const LaneChains& lanes, const std::vec
     // before it and the reads in between, and each read after the write before it, then by
     // induction all of a unit's conflicting accesses are, since "happens before" is transitive; and
     // a pair that is not ordered is a race by itself.
-    const auto conflict = [&](OpId earlier) { races.require(earlier, id); };
+    // For the same reason it is enough to remember the last one of readers that are in order.
+    const auto conflict = [&](const auto& earlier) { races.require(earlier, id); };
+    const auto follows = [&](OpId reader) { return races.surely_before(reader, id); };
     for (const Operand& source : program.sources_of(op)) {
-      accesses.read(id, source, op.length, conflict);
+      accesses.read(id, source, op.length, conflict, follows);
     }
     for_each_destination(program, op,
                          [&](const Operand& dst) { accesses.write(id, dst, op.length, conflict); });
   }
-  for (const auto& [earlier, later] : races.unordered()) {
+  races.unordered([&](OpId earlier, OpId later) {
     findings.add(
-        Rule::race, later, [&, a = earlier, b = later] { return describe_race(program, a, b); },
-        fmt::format("let op {} wait for op {}", later, earlier));
-  }
+        Rule::race, later, [&] { return describe_race(program, earlier, later); },
+        [&] { return fmt::format("let op {} wait for op {}", later, earlier); });
+  });
 }
 
 }  // namespace espalier

@@ -121,7 +121,9 @@ std::string in_folder(const std::string& algorithm, const std::string& folder) {
 std::string as_seen_from(const std::string& folder, const std::string& algorithm) {
   const std::filesystem::path file(algorithm);
   if (!is_program_file(algorithm) || file.is_absolute()) return algorithm;
-  return as_program_file(std::filesystem::proximate(file, folder.empty() ? "." : folder).string());
+  std::error_code ignored;  // a path that leads nowhere is as good as it was
+  const auto seen = std::filesystem::proximate(file, folder.empty() ? "." : folder, ignored);
+  return seen.empty() ? algorithm : as_program_file(seen.string());
 }
 
 TuningTable read_tuning(const std::string& file, Collective collective) {

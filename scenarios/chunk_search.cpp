@@ -17,9 +17,12 @@ namespace espalier {
 
 namespace {
 
-/// No more pieces of the longest transfer than this, and no smaller ones.
+/// No more pieces of the longest transfer than this, and no smaller ones. Halves are tried whatever
+/// their size: ops that share a link, of which every other one begins with half a piece, pipeline
+/// once they are cut at all, and a message would else take longer than one twice as large.
 constexpr int kMaxPieces = 2048;
 constexpr double kSmallestPieceBytes = 4096;
+constexpr int kAnySizePieces = 2;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
@@ -83,7 +86,7 @@ bool has_turned(const std::vector<double>& times_s) {
   return next_time_s(times_s[known - 3], before_s, latest_s) > latest_s * kNoFaster;
 }
 
-/// \pre the longest transfer is not worth cutting. A message that is small itself needs no
+/// \pre the longest transfer is too short for many pieces. A message that is small itself needs no
 /// explanation.
 std::string why_not_cut(const ChunkQuestion& question) {
   const bool is_small = static_cast<double>(question.message_bytes) < 2 * kSmallestPieceBytes;
@@ -130,17 +133,15 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   } else {
     best.time_s = std::numeric_limits<double>::infinity();
   }
-  if (longest_bytes < 2 * kSmallestPieceBytes) {
-    best.note = why_not_cut(question);
-    return best;
-  }
+  if (longest_bytes < kAnySizePieces) return best;
+  const bool is_short = longest_bytes < 2 * kSmallestPieceBytes;
   std::int64_t work_left = question.max_work;
   std::int64_t last_work = whole.simulated->work;
   int in_vain = 0;
   std::vector<double> times_s;  // of pieces up to now, as long as all simulations ended
   bool ended_all = true;
   for (int pieces = 2; pieces <= kMaxPieces && in_vain < 2; pieces *= 2) {
-    if (longest_bytes / pieces < kSmallestPieceBytes) break;
+    if (pieces > kAnySizePieces && longest_bytes / pieces < kSmallestPieceBytes) break;
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
     if (ended_all && pieces > kManyPieces && has_turned(times_s)) break;
     // Twice as many pieces are twice as many transfers.
@@ -155,6 +156,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
       pace.end(cut->simulated->work);
     }
     if (!cut || cut->simulated->end == SimEnd::too_costly) {
+      if (is_short) break;
       const bool is_late = work_in_time < work_left;
       if (is_late) note_cut_short();
       best.note = is_late ? chunk_note_no_time(piece_bytes) : chunk_note_too_costly(piece_bytes);
@@ -173,6 +175,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     if (!is_faster && !may_improve && pieces > kManyPieces) break;
     if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
   }
+  if (is_short && best.chunk_bytes == 0 && best.note.empty()) best.note = why_not_cut(question);
   return best;
 }
 

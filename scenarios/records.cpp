@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "algorithms/program_file.h"
 #include "core/file.h"
@@ -185,7 +186,11 @@ Json json_of(const Value& value) {
 }
 
 void read(const Json& json, double& value) {
-  value = json.is_string() ? (json == "infinity" ? HUGE_VAL : -HUGE_VAL) : json.get<double>();
+  if (json == "infinity" || json == "-infinity") {
+    value = json == "infinity" ? HUGE_VAL : -HUGE_VAL;
+  } else {
+    json.get_to(value);
+  }
 }
 template <class Value>
 void read(const Json& json, Value& value) {
@@ -199,7 +204,16 @@ void read(const Json& json, Value& value) {
     value.clear();
     for (const Json& one : json) read(one, value.emplace_back());
   } else if constexpr (std::is_enum_v<Value>) {
-    value = static_cast<Value>(json.get<int>());
+    int number = 0;
+    read(json, number);
+    if (number < 0) throw NoRecord("a choice that is none");
+    value = static_cast<Value>(number);
+  } else if constexpr (std::is_integral_v<Value> && !std::same_as<Value, bool>) {
+    if (!json.is_number_integer()) throw NoRecord("no whole number");
+    const bool fits = json.is_number_unsigned() ? std::in_range<Value>(json.get<std::uint64_t>())
+                                                : std::in_range<Value>(json.get<std::int64_t>());
+    if (!fits) throw NoRecord("a number that is too large");
+    json.get_to(value);
   } else {
     json.get_to(value);
   }

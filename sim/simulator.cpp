@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/activity.h"
 #include "core/check.h"
 #include "core/words.h"
 #include "ir/reorder.h"
@@ -99,6 +100,9 @@ void delay(OpHistory& history, double seconds) {
   for (double& seen_s : history.seen_s) seen_s += seconds;
 }
 
+/// Of a simulation that says how far it is: SimGrid may be at it for minutes.
+constexpr std::size_t kFlowsBetweenNotes = 1024;
+
 /// One run. Nothing when it has to be repeated, with what is then expected.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
                                 const BlockMap& blocks, const RunOptions& options,
@@ -109,7 +113,15 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
                         unit, engine);
   dispatcher.start();
-  if (const auto better = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); })) {
+  std::size_t flows_done = 0;
+  const auto on_done = [&](FlowToken op) {
+    dispatcher.on_flow_done(op);
+    if (++flows_done % kFlowsBetweenNotes == 0) {
+      const auto ops = static_cast<double>(program.ops.size());
+      Activity::note_done(1 - static_cast<double>(dispatcher.unfinished()) / ops);
+    }
+  };
+  if (const auto better = engine.run(on_done)) {
     expected = *better;
     return std::nullopt;
   }
@@ -180,6 +192,8 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
   FlowEngine& engine = by_classes(program, options, graph) ? static_cast<FlowEngine&>(classes)
                                                            : SimGridEngine::instance();
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
+  std::optional<Activity> slow;
+  if (&engine != &classes) slow.emplace("simulating with SimGrid");
   std::optional<Outcome> outcome;
   while (!outcome) {
     outcome = simulate(program, target, graph, blocks, options, unit, engine, expected);

@@ -265,10 +265,14 @@ class MachineReader {
         built_in ? catalogue_file(name) : (file.parent_path() / name).lexically_normal().string();
     std::vector<std::string> chain = chain_;
     chain.push_back(file.string());
+    const bool is_itself = std::find(chain.begin(), chain.end(), base) != chain.end();
     // The limit ends cycles through links of the file system.
-    if (std::find(chain.begin(), chain.end(), base) != chain.end() || chain.size() > kMaxChain) {
-      value.problem("a machine cannot be composed of itself: " + join(chain, " -> ") + " -> " +
-                    base);
+    if (is_itself || chain.size() > kMaxChain) {
+      value.problem(is_itself ? "a machine cannot be composed of itself: " + join(chain, " -> ") +
+                                    " -> " + base
+                              : fmt::format("machines are composed of one another, each of the "
+                                            "next, more than {} deep",
+                                            kMaxChain));
       return nullptr;
     }
     if (built_in) return catalogue_machine(name, problems_, chain);

@@ -79,6 +79,32 @@ TEST(Progress, TellsWhatASearchIsDoing) {
   EXPECT_THAT(err.str(), EndsWith("\r\033[K"));
 }
 
+TEST(Progress, RemindsOnceTerminalOrNot) {
+  for (const bool is_live : {true, false}) {
+    SCOPED_TRACE(is_live);
+    std::ostringstream out;
+    std::ostringstream err;
+    const Console console{out, err, false, is_live};
+    {
+      Progress progress(console, 1);
+      progress.remind(std::chrono::milliseconds(1), "note: slow");
+      progress.step("ring");
+      std::this_thread::sleep_for(2 * kLongerThanAPeriod);
+    }
+    const std::string text = err.str();
+    EXPECT_EQ(text.find("note: slow\n"), text.rfind("note: slow\n"));
+    EXPECT_THAT(text, HasSubstr("note: slow\n"));
+    if (!is_live) {
+      EXPECT_EQ(text, "note: slow\n");
+    }
+    {
+      Progress progress(console, 1);
+      progress.remind(std::chrono::hours(1), "note: never");
+    }
+    EXPECT_THAT(err.str(), ::testing::Not(HasSubstr("never")));
+  }
+}
+
 TEST(Progress, LeavesTheLineToWhoErasedIt) {
   std::ostringstream out;
   std::ostringstream err;

@@ -15,30 +15,12 @@
 #include <fstream>
 #include <string>
 
+#include "tests/cli/shell.h"
 #include "tests/limited_memory.h"
 #include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
-
-struct Result {
-  int code;
-  std::string out;  ///< standard output and standard error
-};
-
-/// Runs a bash script in which $espalier is the tool.
-Result bash(const std::string& script) {
-  const std::string path = temp_file("script.sh");
-  std::ofstream(path) << "espalier=" << ESPALIER_BINARY << "\n" << script << "\n";
-  FILE* pipe = popen(("bash " + path + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {-1, "no bash"};
-  std::string out;
-  char buffer[4096];
-  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = pclose(pipe);
-  std::filesystem::remove(path);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
-}
 
 /// Sends the tool a signal while the temporary of its output file exists. The trace goes to a
 /// folder's file whose temporary is there while 2 million events are written, most of a second.

@@ -111,6 +111,33 @@ TEST_F(FileTest, ReplacesWhatALinkPointsAt) {
   EXPECT_EQ(read_file(path("target")), "new");
 }
 
+TEST_F(FileTest, MakesWhatALinkPointsAt) {
+  fs::create_symlink("target", path("link"));
+  write_file(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("target")), "new");
+  fs::create_symlink("loop", path("loop"));
+  EXPECT_EQ(message_of([&] { write_file(path("loop"), "x"); }),
+            "error: can't write '" + path("loop") + "': Too many levels of symbolic links");
+}
+
+TEST_F(FileTest, KeepsInputs) {
+  write_file(path("a"), "old");
+  fs::create_hard_link(path("a"), path("b"));
+  {
+    const KeepInputs keep;
+    read_file(path("a"));
+    const std::string reason = "': it would replace what was read from there";
+    EXPECT_EQ(message_of([&] { require_writable(path("a")); }),
+              "error: can't write '" + path("a") + reason);
+    EXPECT_EQ(message_of([&] { write_file(path("b"), "new"); }),
+              "error: can't write '" + path("b") + reason);
+    EXPECT_NO_THROW(write_file(path("c"), "other"));
+  }
+  EXPECT_EQ(read_file(path("a")), "old");
+  EXPECT_NO_THROW(write_file(path("a"), "new"));
+}
+
 TEST_F(FileTest, WritesToDevicesDirectly) {
   write_file("/dev/null", "gone");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));

@@ -96,6 +96,12 @@ TEST(Activity, NamesWhatIsDoneFromOutsideIn) {
   EXPECT_EQ(Activity::describe(), std::nullopt);
 }
 
+TEST(Activity, SaysHowMuchIsDone) {
+  const Activity activity("simulating");
+  Activity::note_done(0.25);
+  EXPECT_EQ(Activity::describe(), "simulating: 25 % done, about 0 s left");
+}
+
 TEST(Activity, SaysHowMuchOfItsBudgetASearchHasUsed) {
   const Activity activity("packing trees");
   // All that is left is what the limit has left, which is no more than nothing.

@@ -23,6 +23,8 @@ TEST(ParseBytes, ReadsUnitsOfBothKinds) {
   EXPECT_EQ(parse_bytes("3gb"), 3'000'000'000);
   EXPECT_EQ(parse_bytes(" 4 MiB "), 4 << 20);
   EXPECT_EQ(parse_bytes("1024TiB"), std::int64_t{1} << 50);
+  EXPECT_EQ(parse_bytes("1PiB"), std::int64_t{1} << 50);
+  EXPECT_EQ(parse_bytes("1PB"), 1'000'000'000'000'000);
 }
 
 TEST(ParseBytes, ReadsFractionsThatAreWholeBytes) {
@@ -36,27 +38,12 @@ TEST(ParseBytes, ReadsFractionsThatAreWholeBytes) {
 }
 
 TEST(ParseBytes, RefusesEverythingElse) {
-  for (const char* text : {"",
-                           " ",
-                           "-1",
-                           "+1",
-                           "KiB",
-                           "1QB",
-                           "1KiBB",
-                           "1e9",
-                           "0x10",
-                           "1.",
-                           ".5K",
-                           "1..2",
-                           "1,000",
-                           "inf",
-                           "nan",
-                           "1125899906842625",
-                           "1025TiB",
-                           "1024.5TiB",
-                           "99999999999999999999",
-                           "1 2",
-                           "1K iB"}) {
+  for (const char* text : {"",        " ",        "-1",        "+1",
+                           "KiB",     "1QB",      "1KiBB",     "1e9",
+                           "0x10",    "1.",       ".5K",       "1..2",
+                           "1,000",   "inf",      "nan",       "1125899906842625",
+                           "1025TiB", "1.125PiB", "1024.5TiB", "99999999999999999999",
+                           "1 2",     "1K iB"}) {
     EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
   }
 }

@@ -17,6 +17,7 @@
 #include "ir/interpret.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "tests/ir/mutants.h"
 #include "tests/ir/random_program.h"
 #include "tests/ir/sample_programs.h"
 
@@ -149,101 +150,6 @@ bool verdict_agrees(const Program& program, int orders, std::mt19937_64& random)
   return !rules.empty();
 }
 
-struct Mutant {
-  std::string kind;
-  Program program;
-};
-
-/// Makes all single faults of the kinds below, and of each op.
-class Mutator {
- public:
-  explicit Mutator(const Program& original) : original_(original) {}
-
-  std::vector<Mutant> all() {
-    for (OpId id = 0; id < original_.ops.size(); ++id) {
-      break_order(id);
-      if (original_.ops[id].kind != OpKind::combine) continue;
-      break_destination(id);
-      break_sources(id);
-    }
-    return std::move(all_);
-  }
-
- private:
-  template <class Change>
-  void add(std::string kind, Change&& change) {
-    Program mutant = original_;
-    change(mutant);
-    all_.push_back({std::move(kind), std::move(mutant)});
-  }
-
-  void break_order(OpId id) {
-    const Op& op = original_.ops[id];
-    for (std::uint32_t d = op.dep_begin; d < op.dep_begin + op.dep_count; ++d) {
-      add("drop a dependency", [&](Program& p) {
-        std::swap(p.dependencies[d], p.dependencies[op.dep_begin + op.dep_count - 1]);
-        --p.ops[id].dep_count;
-      });
-      if (original_.dependencies[d] > 0) {
-        add("dependency one op earlier", [&](Program& p) { --p.dependencies[d]; });
-      }
-    }
-    if (id + 1 < original_.ops.size()) {
-      add("swap with the next op", [&](Program& p) { std::swap(p.ops[id], p.ops[id + 1]); });
-    }
-    add("drop an op", [&](Program& p) {
-      p.durations_s = {0};
-      p.ops[id].kind = OpKind::compute;
-      p.ops[id].src_count = 0;
-      p.ops[id].dst = {p.ops[id].at, 0, Buffer::tmp};
-      p.ops[id].length = 0;
-    });
-    add("another lane", [&](Program& p) { p.ops[id].lane = 7; });
-  }
-
-  void break_destination(OpId id) {
-    const Op& op = original_.ops[id];
-    add("destination one unit on", [&](Program& p) { ++p.ops[id].dst.begin; });
-    add("destination one block on", [&](Program& p) {
-      p.ops[id].dst.begin += static_cast<std::uint32_t>(block_units(p.contract));
-    });
-    add("destination on the next rank", [&](Program& p) {
-      p.ops[id].dst.place = (op.dst.place + 1) % p.places();
-      if (op.at == op.dst.place) p.ops[id].at = p.ops[id].dst.place;
-    });
-    add("destination in scratch", [&](Program& p) { p.ops[id].dst.buffer = Buffer::tmp; });
-    if (op.length > 1) add("one unit shorter", [&](Program& p) { --p.ops[id].length; });
-    add("all one unit on", [&](Program& p) {
-      ++p.ops[id].dst.begin;
-      for (std::uint32_t s = 0; s < op.src_count; ++s) ++p.sources[op.src_begin + s].begin;
-    });
-  }
-
-  void break_sources(OpId id) {
-    const Op& op = original_.ops[id];
-    if (op.src_count > 1) {
-      add("drop a source", [&](Program& p) { --p.ops[id].src_count; });
-    }
-    for (std::uint32_t s = op.src_begin; s < op.src_begin + op.src_count; ++s) {
-      add("source on the next rank", [&](Program& p) {
-        Operand& source = p.sources[s];
-        const PlaceId old = std::exchange(source.place, (source.place + 1) % p.places());
-        if (op.at == old) p.ops[id].at = source.place;
-      });
-      add("source one block on", [&](Program& p) {
-        p.sources[s].begin += static_cast<std::uint32_t>(block_units(p.contract));
-      });
-      for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
-        if (buffer == original_.sources[s].buffer) continue;
-        add("source in another buffer", [&](Program& p) { p.sources[s].buffer = buffer; });
-      }
-    }
-  }
-
-  const Program& original_;
-  std::vector<Mutant> all_;
-};
-
 TEST(VerifyMutation, SingleFaultsAreFoundOrHarmless) {
   constexpr std::uint64_t kSeed = 20;
   constexpr int kOrders = 25;
@@ -279,6 +185,61 @@ TEST(VerifyMutation, RandomOrdersOfRightProgramsAreRight) {
     EXPECT_FALSE(outcome.wrong) << program.name;
     EXPECT_FALSE(outcome.inputs_changed) << program.name;
   }
+}
+
+/// One unit that is written, read by many and written again, with order between a few of them: the
+/// verifier is to find exactly those programs that have a race.
+TEST(VerifyMutation, ManyReadersOfAUnit) {
+  int racing = 0;
+  constexpr int kPrograms = 600;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto pick = [&](std::size_t n) { return static_cast<std::uint32_t>(random() % n); };
+    Program program;
+    program.contract = {Collective::broadcast, 2, 0, 4, false};
+    const auto add = [&](OpKind kind, const Operand& dst, const Operand& src, std::uint32_t length,
+                         std::uint32_t lanes) {
+      Op op{.dst = dst, .at = kind == OpKind::combine ? src.place : 0, .kind = kind};
+      op.lane = static_cast<std::uint16_t>(pick(lanes));
+      op.length = kind == OpKind::combine ? length : 0;
+      op.src_begin = static_cast<std::uint32_t>(program.sources.size());
+      op.src_count = kind == OpKind::combine ? 1 : 0;
+      if (kind == OpKind::combine) program.sources.push_back(src);
+      op.dep_begin = static_cast<std::uint32_t>(program.dependencies.size());
+      const auto id = static_cast<OpId>(program.ops.size());
+      const std::uint32_t all = pick(3);  // the last few, all, or some
+      for (OpId earlier = 0; earlier < id; ++earlier) {
+        const bool waits = all == 0 ? earlier + 2 > id : all == 1 || pick(4) == 0;
+        if (waits) program.dependencies.push_back(earlier);
+      }
+      op.dep_count = static_cast<std::uint32_t>(program.dependencies.size()) - op.dep_begin;
+      program.ops.push_back(op);
+    };
+    program.durations_s = {0};
+    const std::uint32_t lanes = 1 + pick(80);
+    add(OpKind::combine, {0, 0, Buffer::tmp}, {0, 0, Buffer::in}, 4, 1);
+    for (std::uint32_t i = 5 + pick(80); i > 0; --i) {
+      const std::uint32_t begin = pick(4);
+      add(OpKind::combine, {1, 4 * i + begin, Buffer::tmp}, {0, begin, Buffer::tmp}, 4 - begin,
+          lanes);
+    }
+    for (std::uint32_t i = pick(6); i > 0; --i) {
+      if (pick(2) == 0) {
+        add(OpKind::compute, {0, 0, Buffer::tmp}, {}, 0, lanes);
+      } else {
+        const std::uint32_t unit = pick(4);
+        add(OpKind::combine, {0, unit, Buffer::tmp}, {0, unit, Buffer::in}, 1, lanes);
+      }
+    }
+    const bool race = has_race(program);
+    EXPECT_EQ(broken_rules(verify(program)).contains("R6"), race) << print_program(program);
+    racing += race ? 1 : 0;
+    ASSERT_FALSE(HasFailure());
+  }
+  std::printf("%d of %d programs race\n", racing, kPrograms);
+  EXPECT_GT(racing, kPrograms / 10);
+  EXPECT_LT(racing, kPrograms * 9 / 10);
 }
 
 /// Programs that compute nothing meaningful still have a verdict; small ones are right at times.

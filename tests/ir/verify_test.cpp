@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/verify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "ir/text.h"
 #include "tests/ir/random_program.h"
 #include "tests/ir/sample_programs.h"
+#include "tests/limited_memory.h"
 
 namespace espalier {
 namespace {
@@ -510,6 +512,65 @@ TEST(Verify, RepetitionsCountHoweverMany) {
   EXPECT_THAT(problems_of(b.finish()),
               ElementsAre("R7: rank 0's result unit 0 (r0.out[0], last written by op 65) contains "
                           "the input of rank 0 4294967295 times or more"));
+}
+
+/// `readers` copies of the same units, each on a lane of its own: a chain, or free and followed by
+/// an op that waits for all. Then as many ops, on lanes of their own, as there are units write one
+/// each.
+Program readers_before_writers(int readers, int units, bool is_chain) {
+  std::string text = fmt::format(
+      "program p\ncollective broadcast\nranks 2\nunits {0}\n"
+      "0: r0.tmp[0:{0}] <- r0.in[0:{0}]\n",
+      units);
+  std::string all;
+  for (int i = 1; i <= readers; ++i) {
+    text += fmt::format("{0}: r1.tmp[{1}:{2}] <- r0.tmp[0:{3}] at r1 lane {0} after {4}\n", i,
+                        is_chain ? 0 : i * units, is_chain ? units : (i + 1) * units, units,
+                        is_chain ? i - 1 : 0);
+    all += fmt::format(" {}", i);
+  }
+  text += fmt::format("{}: compute 0 at r1 after{}\n", readers + 1,
+                      is_chain ? fmt::format(" {}", readers) : all);
+  for (int u = 0; u < units; ++u) {
+    text += fmt::format("{}: r0.tmp[{}] <- r0.in[{}] lane {} after {}\n", readers + 2 + u, u, u,
+                        u + 1, readers + 1);
+  }
+  text += fmt::format("{}: r0.out[0:{}] <- r0.in[0:{}]\n", readers + units + 2, units, units);
+  text += fmt::format("{}: r1.out[0:{}] <- r0.in[0:{}] lane 1", readers + units + 3, units, units);
+  return parse_program(text, "test.esp");
+}
+
+TEST(Verify, ManyReadersOfOneWriterAreWaitedFor) {
+  for (const bool is_chain : {true, false}) {
+    SCOPED_TRACE(is_chain);
+    Program program = readers_before_writers(100, 20, is_chain);
+    EXPECT_THAT(problems_of(program), ElementsAre());
+    // The barrier waits for all readers but one, of a chain for all but the last.
+    Op& barrier = program.ops[101];
+    program.dependencies[barrier.dep_begin] = is_chain ? 99 : 2;
+    const std::vector<std::string> problems = problems_of(program);
+    ASSERT_EQ(problems.size(), 8u);
+    const int reader = is_chain ? 100 : 1;
+    EXPECT_EQ(problems[0],
+              fmt::format("R6: op 102: writes r0.tmp[0], which op {} reads as r0.tmp[0:20], and "
+                          "nothing orders the two",
+                          reader));
+    EXPECT_THAT(problems[7], ::testing::EndsWith("(and 12 more)"));
+  }
+}
+
+using VerifyDeathTest = ::testing::Test;
+
+/// 25 million pairs of a reader and a writer took 300 MB. (Free ones would need as many cells.)
+TEST(VerifyDeathTest, ReadersAndWritersAreNotPaired) {
+  if (!kCanLimitMemory) GTEST_SKIP() << "with a sanitizer, addresses can't be limited";
+  const Program program = readers_before_writers(5000, 5000, true);
+  EXPECT_EXIT(
+      {
+        limit_memory(std::size_t{48} << 20);
+        std::_Exit(verify(program).ok() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Verify, ALargeRing) {

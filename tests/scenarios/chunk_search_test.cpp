@@ -75,5 +75,27 @@ TEST(ChunkSearch, LooksAtSixteenPiecesAtLeast) {
   EXPECT_GE(pipeline.asked().back(), 8);
 }
 
+/// Halves of 1 byte to some KiB, which are tried if there are halves at all.
+TEST(ChunkSearch, HalvesWhateverIsNotOneByte) {
+  for (const std::int64_t bytes : {1, 2, 1000, 4096, 8191}) {
+    SCOPED_TRACE(bytes);
+    std::vector<std::int64_t> asked;
+    const auto simulate = [&](std::int64_t chunk_bytes, const SimLimits&) {
+      asked.push_back(chunk_bytes);
+      RunReport report;
+      report.simulated.emplace();
+      report.time_s = chunk_bytes == 0 ? 2 : 1;
+      report.message_bytes = bytes;
+      return report;
+    };
+    const ChunkChoice best =
+        search_chunk({.message_bytes = bytes, .longest_share = 1, .max_work = 1000}, simulate);
+    const std::int64_t half = bytes == 1 ? 0 : (bytes + 1) / 2;
+    EXPECT_EQ(best.chunk_bytes, half);
+    EXPECT_EQ(asked,
+              bytes == 1 ? std::vector<std::int64_t>{0} : (std::vector<std::int64_t>{0, half}));
+  }
+}
+
 }  // namespace
 }  // namespace espalier

@@ -258,6 +258,15 @@ TEST_F(JournalFile, LeavesOutLinesThatAreDamaged) {
   }
 }
 
+TEST_F(JournalFile, IsNotWalkedAsDeepAsItIs) {
+  note_in(path(), 1, "one");
+  const std::string whole = read_file(path());
+  constexpr int kDepth = 300'000;
+  write_file(path(), whole + R"({"key":)" + std::string(kDepth, '[') + std::string(kDepth, ']') +
+                         R"(,"record":1,"check":"x"})" + "\n");
+  EXPECT_EQ(damaged_lines(path()), std::pair(std::vector{3}, std::size_t{1}));
+}
+
 /// Whichever byte of a record is changed, it is one no more.
 TEST_F(JournalFile, KnowsEveryChangedByte) {
   note_in(path(), {{"size", 1}}, {{"time", 0.125}});

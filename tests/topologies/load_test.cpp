@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topologies/load.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -275,6 +276,20 @@ TEST_F(ComposeTest, TakesBasesFromTheCatalogue) {
                                  "schema: espalier.topology/1\nname: many\n"
                                  "compose: {base: dgx-a100, nodes: 128}\n");
   EXPECT_EQ(load_topology(path).gpus().size(), 1024u);
+}
+
+TEST_F(ComposeTest, EndsAtSixteenMachinesBelowOne) {
+  const std::string head = "schema: espalier.topology/1\nname: x\ncompose: {base: ";
+  write("m0.yaml", head + "dgx1-v100}\n");
+  for (int i = 1; i <= 16; ++i) {
+    write(fmt::format("m{}.yaml", i), fmt::format("{}m{}.yaml}}\n", head, i - 1));
+  }
+  EXPECT_EQ(load_topology(write("a.yaml", head + "m14.yaml}\n")).gpus().size(), 8u);
+  const std::string deep =
+      error_of([&] { load_topology(write("b.yaml", head + "m16.yaml}\n")); }, ErrorKind::input);
+  EXPECT_TRUE(deep.ends_with(
+      ": error: machines are composed of one another, each of the next, more than 16 deep"))
+      << deep;
 }
 
 TEST_F(ComposeTest, FindsCyclesThroughFiles) {
