@@ -109,7 +109,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
                         unit, engine);
   dispatcher.start();
-  if (const auto better = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); })) {
+  if (const auto better = engine.run([&](FlowToken op) { dispatcher.on_flow_done(op); },
+                                     [&] { dispatcher.on_instant_over(); })) {
     expected = *better;
     return std::nullopt;
   }
