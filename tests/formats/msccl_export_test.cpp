@@ -189,6 +189,13 @@ std::vector<Case> crowded_cases() {
   return cases;
 }
 
+std::vector<Case> cases_to_try() {
+  std::vector<Case> cases = sample(all_cases(), 0, 120, kSeed);
+  const std::vector<Case> crowded = crowded_cases();
+  cases.insert(cases.end(), crowded.begin(), crowded.end());
+  return cases;
+}
+
 class RoundTrip {
  public:
   explicit RoundTrip(const Case& asked) : topology_(load_topology(asked.machine)) {
@@ -235,10 +242,7 @@ class RoundTrip {
 
 TEST(MscclExport, WhatIsWrittenIsReadBackAndTakesTheSameTime) {
   int written = 0, unchanged = 0, crowded = 0;
-  std::vector<Case> cases = sample(all_cases(), 0, 120, kSeed);
-  const std::vector<Case> more = sample(crowded_cases(), 0, 60, kSeed);
-  cases.insert(cases.end(), more.begin(), more.end());
-  for (const Case& one : cases) {
+  for (const Case& one : cases_to_try()) {
     SCOPED_TRACE(fmt::format("{} x{} {} {} {} ranks {}", one.algorithm, one.instances,
                              to_string(one.collective), one.machine, one.ranks,
                              one.in_place ? "in place" : "out of place"));

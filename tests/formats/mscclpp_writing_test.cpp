@@ -151,12 +151,9 @@ TEST(CrowdedMscclppWriting, KeepsTheTime) {
         ++crowded;
         const ForeignProgram back = mscclpp_format().read_program({written.text, "plan.json"});
         RunOptions options;
-        for (const std::int64_t bytes : {1 << 14, 1 << 24}) {
-          options.size_bytes = bytes;
-          const double before_s = simulator.run(program, target, options).time_s;
-          EXPECT_NEAR(simulator.run(back.program, target, options).time_s, before_s,
-                      1e-9 * before_s);
-        }
+        options.size_bytes = 1 << 24;
+        const double before_s = simulator.run(program, target, options).time_s;
+        EXPECT_NEAR(simulator.run(back.program, target, options).time_s, before_s, 1e-9 * before_s);
       }
     }
   }
