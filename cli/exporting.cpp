@@ -221,15 +221,17 @@ void export_machine(const Console& console, const ExportTarget& target, const To
       target.format == nullptr ? written_as_yaml(machine) : target.format->write_machine(machine));
 }
 
+std::string word_of_written(const Written& written) {
+  return fmt::format("./what is written ({:x})", std::hash<std::string>()(written.text));
+}
+
 TimesOfWritten time_written(Study& study, const Query& query, const Written& written,
                             double before_s) {
   Query after = query;
-  // A study takes one name for one program.
-  after.algorithm = fmt::format("./what is written ({:x})", std::hash<std::string>()(written.text));
+  after.algorithm = word_of_written(written);
   after.chunk_bytes.reset();
   after.judge = false;
   study.know_program(after.algorithm, program_file_of(written.text, after.algorithm));
-  keep_protocol(study, after);
   const Outcome outcome = study.ask(after);
   if (outcome.skipped) return {after.size_bytes, before_s, 0, *outcome.skipped};
   if (!outcome.verified) return {after.size_bytes, before_s, 0, outcome.problems.front().message};
@@ -241,9 +243,14 @@ std::string describe(const TimesOfWritten& times) {
   if (!times.why_not.empty()) return fmt::format("not simulated{}: {}", with, times.why_not);
   const std::string before = fit_number(times.before_s * 1e6, 7);
   const std::string after = fit_number(times.after_s * 1e6, 7);
-  if (before == after)
+  const auto under = [](const std::string& profile) {
+    return profile.empty() ? std::string() : fmt::format(" under profile {}", profile);
+  };
+  if (before == after && times.before_profile == times.after_profile) {
     return fmt::format("simulated{}: {} us as it is written, as before", with, after);
-  return fmt::format("simulated{}: {} us as it is written, {} us before", with, after, before);
+  }
+  return fmt::format("simulated{}: {} us as it is written{}, {} us before{}", with, after,
+                     under(times.after_profile), before, under(times.before_profile));
 }
 
 void say_times(const Console& console, const ExportTarget& target, Study& study, Query query,
@@ -284,7 +291,12 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
   const Written written = export_for_machine(console, target, *whole_program(study, outcome),
                                              study.machine(outcome.query), options);
   if (target.format == nullptr || !outcome.report.simulated) return;
-  const TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
+  TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
+  const std::string runtime = profile_word(outcome.query.profile).runtime;
+  if (outcome.profile != runtime) {
+    times.before_profile = outcome.profile;
+    times.after_profile = runtime;
+  }
   say(console, describe(times));
 }
 

@@ -62,7 +62,11 @@ struct TimesOfWritten {
   double before_s = 0;
   double after_s = 0;
   std::string why_not;  ///< there is no `after_s`, or none at all, and why
+  /// The profile of `before_s` and that of `after_s`, where these differ: of a library its own.
+  std::string before_profile = {}, after_profile = {};
 };
+/// A name for a written program, as of a file: a study takes one name for one program.
+std::string word_of_written(const Written& written);
 /// Simulates what was written in place of the query's algorithm, chunk size open. \pre it is in
 /// another program's format; the study simulates
 TimesOfWritten time_written(Study& study, const Query& query, const Written& written,

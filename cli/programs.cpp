@@ -183,21 +183,6 @@ Program build_program(const AlgorithmChoice& choice, Collective collective,
   return chunk(program, plan_chunking(program, static_cast<double>(program.contract.units), piece));
 }
 
-void keep_protocol(Study& study, Query& query) {
-  const ForeignProgram* const foreign = foreign_of(study, query);
-  const ProfileWord word = profile_word(query.profile);
-  if (foreign == nullptr || query.topology.empty() || !word.protocol.empty()) return;
-  const Machine& machine = study.machine(query);
-  // Interpreters do so by themselves.
-  if (machine.router->profile().interprets) return;
-  const std::string protocol = lower_case(foreign->protocol);
-  for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
-    if (protocol.empty() || machine.runtime(runtime).profile().protocol.name != protocol) continue;
-    query.profile = word.runtime + ":" + protocol;
-    return;
-  }
-}
-
 std::vector<std::string> sizes_not_meant(Study& study, const std::vector<Query>& queries) {
   std::map<std::string, std::vector<std::string>> sizes;
   for (const Query& query : queries) {

@@ -63,10 +63,6 @@ std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collecti
 Program build_program(const AlgorithmChoice& choice, Collective collective,
                       const ProgramRequest& request);
 
-/// Asks under the protocol that the file of the query's algorithm is for, where the query names
-/// none and its profile has that on this machine.
-void keep_protocol(Study& study, Query& query);
-
 /// One sentence for each file that is not meant for some of the sizes asked for.
 std::vector<std::string> sizes_not_meant(Study& study, const std::vector<Query>& queries);
 

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "cli/text.h"
+#include "cli/written_choices.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
@@ -73,104 +74,18 @@ std::vector<File> selectors(const std::vector<File>& files, const std::vector<Tu
   return made;
 }
 
-/// What is written for messages of one size.
-struct WrittenChoice {
-  Outcome outcome;
-  std::string algorithm;  ///< as it was a candidate
-  std::string text;       ///< for messages of any size
-  TimesOfWritten times;
-  std::string instead_of;  ///< the choice before it is written, where that is another one
-};
-
-/// Writes candidates and chooses among what was written.
-class ChoiceWriter {
- public:
-  ChoiceWriter(const ExportTarget& folder, Study& study) : folder_(folder), study_(study) {}
-
-  /// Nothing, and problems, where nothing can be written.
-  std::optional<WrittenChoice> best(const Outcome& choice, const std::vector<FrontPoint>& front,
-                                    DiagnosticList& impossible) {
-    std::vector<Diagnostic> why_not;
-    std::optional<WrittenChoice> best = try_writing(choice, why_not);
-    for (const Outcome& other : others(choice, front)) {
-      // Hardly anything takes less time as it is written than before.
-      if (best && other.report.time_s >= best->times.after_s) break;
-      std::vector<Diagnostic> unused;
-      std::optional<WrittenChoice> made = try_writing(other, unused);
-      if (!made || !made->times.why_not.empty()) continue;
-      if (best && made->times.after_s >= best->times.after_s * kClearly) continue;
-      made->instead_of = choice.query.algorithm;
-      best = std::move(made);
-    }
-    for (const Diagnostic& problem : why_not) {
-      if (best) break;
-      impossible.add({},
-                     fmt::format("up to {}, {}: {}", describe_size(choice.query.size_bytes),
-                                 choice.query.algorithm, problem.message),
-                     problem.suggestion);
-    }
-    return best;
+/// In our own format programs are as they were.
+std::vector<WrittenChoice> as_chosen(Study& study, const std::vector<Outcome>& choices) {
+  std::vector<WrittenChoice> made;
+  for (const Outcome& choice : choices) {
+    made.push_back({choice,
+                    choice.query.algorithm,
+                    print_program(*whole_program(study, choice)),
+                    {choice.query.size_bytes, choice.report.time_s, 0, {}},
+                    {}});
   }
-
-  /// For messages of some sizes.
-  Written write(const Outcome& choice, std::int64_t from, std::int64_t up_to) {
-    WritingOptions options = writing_options(study_.machine(choice.query));
-    options.protocol = choice.protocol;
-    options.min_bytes = from;
-    options.max_bytes = up_to;
-    return write_for_machine(*whole_program(study_, choice), folder_, study_.machine(choice.query),
-                             options);
-  }
-
- private:
-  static constexpr double kClearly = 0.999;  ///< below this, another choice is faster
-
-  /// The other candidates for the same size, the fastest before they are written first. In our own
-  /// format programs are as they were.
-  std::vector<Outcome> others(const Outcome& choice, const std::vector<FrontPoint>& front) {
-    std::vector<Outcome> found;
-    for (const FrontPoint& point : front) {
-      if (folder_.format == nullptr || point.algorithm == choice.query.algorithm) continue;
-      Query query = choice.query;
-      query.algorithm = point.algorithm;
-      query.chunk_bytes.reset();
-      query.judge = query.against_nccl = false;
-      Outcome outcome = study_.ask(query);
-      if (outcome.ran()) found.push_back(std::move(outcome));
-    }
-    std::ranges::stable_sort(found, {},
-                             [](const Outcome& outcome) { return outcome.report.time_s; });
-    return found;
-  }
-
-  std::optional<WrittenChoice> try_writing(const Outcome& choice,
-                                           std::vector<Diagnostic>& why_not) {
-    try {
-      const Written& written = for_any_size(choice);
-      const double before_s = choice.report.time_s;
-      const TimesOfWritten times = folder_.format == nullptr
-                                       ? TimesOfWritten{choice.query.size_bytes, before_s, 0, {}}
-                                       : time_written(study_, choice.query, written, before_s);
-      return WrittenChoice{choice, choice.query.algorithm, written.text, times, {}};
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-      why_not = error.diagnostics();
-      return std::nullopt;
-    }
-  }
-
-  /// Most sizes have the programs of others.
-  const Written& for_any_size(const Outcome& choice) {
-    const auto key = std::pair(print_program(*whole_program(study_, choice)), choice.protocol);
-    const auto known = written_.find(key);
-    return known != written_.end() ? known->second
-                                   : written_.emplace(key, write(choice, 0, -1)).first->second;
-  }
-
-  const ExportTarget& folder_;
-  Study& study_;
-  std::map<std::pair<std::string, std::string>, Written> written_;  ///< by program and protocol
-};
+  return made;
+}
 
 }  // namespace
 
@@ -228,25 +143,23 @@ std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const Tu
 void export_choices(const Console& console, const ExportTarget& folder, Study& study,
                     const Tuning& tuning, const std::vector<Outcome>& choices) {
   const TuningTable& table = tuning.table;
-  ChoiceWriter writer(folder, study);
+  std::vector<Outcome> ran;
+  std::ranges::copy_if(choices, std::back_inserter(ran), &Outcome::ran);
+  WrittenChoices writer(folder, study);
   std::vector<WrittenChoice> made;
-  DiagnosticList impossible;
-  for (const Outcome& choice : choices) {
-    if (!choice.ran()) continue;
-    std::optional<WrittenChoice> best = writer.best(choice, tuning.front, impossible);
-    if (!best) continue;
+  for (WrittenChoice& choice :
+       folder.format == nullptr ? as_chosen(study, ran) : writer.choose(tuning, ran)) {
     // Neighbours for which the same is written are one range.
-    if (!made.empty() && made.back().text == best->text) made.pop_back();
-    made.push_back(std::move(*best));
+    if (!made.empty() && made.back().text == choice.text) made.pop_back();
+    made.push_back(std::move(choice));
   }
-  impossible.throw_if_any(ErrorKind::unsupported);
   const std::string extension = folder.format == nullptr ? ".esp" : folder.format->extension;
   std::vector<File> files;
   std::vector<TuningRow> rows;
   std::set<std::string> notes;
   std::int64_t from = 0;
   for (const WrittenChoice& choice : made) {
-    rows.push_back({choice.outcome.query.size_bytes, choice.algorithm, 0, choice.times.before_s});
+    rows.push_back({choice.times.size_bytes, choice.algorithm, 0, choice.times.before_s});
     const Written written = writer.write(choice.outcome, from, rows.back().up_to_bytes);
     files.push_back({file_name(rows.back(), from, table.collective, extension), written.text,
                      choice.times.after_s});

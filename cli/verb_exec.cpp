@@ -21,7 +21,7 @@ namespace espalier {
 namespace {
 
 /// So that a sweep does not end at its last size, after hours and without a report.
-void require_room(const Console& console, Study& study, const Sweep& sweep) {
+void require_room(const Console& console, Study& study, const Sweep& sweep, Buffers buffers) {
   Progress progress(console, sweep.algorithms.size());
   for (const std::string& algorithm : sweep.algorithms) {
     Query largest = sweep.question;
@@ -29,6 +29,7 @@ void require_room(const Console& console, Study& study, const Sweep& sweep) {
     largest.size_bytes = std::ranges::max(sweep.sizes);
     progress.step(progress_label(largest));
     for (const bool in_place : {false, true}) {
+      if (!in_place && buffers == Buffers::in_place) continue;
       largest.in_place = in_place;
       study.require_room(largest);
     }
@@ -37,21 +38,21 @@ void require_room(const Console& console, Study& study, const Sweep& sweep) {
 
 /// Runs one algorithm for every size, with a progress bar; prints its table when `print`.
 Answers execute(const Console& console, Study& study, const std::vector<Query>& queries,
-                bool print) {
+                Buffers buffers, bool print) {
   Refusals refusals(console);
   ExecTable table(console);
-  Progress progress(console, 2 * queries.size());
+  Progress progress(console, (buffers == Buffers::both ? 2 : 1) * queries.size());
   const auto ask = [&](const Query& query) {
     progress.step(progress_label(query));
     return study.ask(query);
   };
-  Answers answers =
-      execute_table(queries, ask, [&](const Outcome& out_of_place, const Outcome& in_place) {
-        progress.erase();
-        refusals.add(out_of_place.problems);
-        refusals.add(in_place.problems);
-        if (print) table.add(out_of_place, in_place);
-      });
+  const auto answered = [&](const Outcome& out_of_place, const Outcome& in_place) {
+    progress.erase();
+    refusals.add(out_of_place.problems);
+    refusals.add(in_place.problems);
+    if (print) table.add(out_of_place, in_place);
+  };
+  Answers answers = execute_table(queries, ask, answered, buffers);
   if (print) table.finish(answers);
   return answers;
 }
@@ -61,6 +62,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const ExportTarget target = read_export(arguments);
+  const Buffers buffers = arguments.flag("--in-place") ? Buffers::in_place : Buffers::both;
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
@@ -70,13 +72,13 @@ int run_exec(Arguments& arguments, const Console& console) {
   const std::unique_ptr<Backend> backend = entry.make({devices, !sweep.question.topology.empty()});
   Simulator simulator;
   Study study(*backend, &simulator);
-  require_room(console, study, sweep);
+  require_room(console, study, sweep, buffers);
   const bool print = json != "-" && table.path != "-" && target.path != "-";
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
     one.algorithms = {algorithm};
-    answers.add(execute(console, study, one.queries(), print));
+    answers.add(execute(console, study, one.queries(), buffers, print));
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
@@ -95,7 +97,8 @@ const Verb& exec_verb() {
       "run a collective with real data and check every element",
       "Builds and verifies the program, runs it on the threads and memory of this computer or, "
       "with --backend cuda, on its GPUs, out of place and in place, and compares the results with "
-      "the correct ones. The table is that of nccl-tests. The exit code is 1 if an element is "
+      "the correct ones; with --in-place only in place. The table is that of nccl-tests. The exit "
+      "code is 1 if an element is "
       "wrong. A "
       "machine can be named to run the program made for it, with its chunk sizes and host "
       "memories; the times are "
@@ -120,6 +123,7 @@ const Verb& exec_verb() {
        {"--profile", "kernel"},
        {"--no-merge"},
        {"--links", "all"},
+       {"--in-place"},
        {"--dtype", "float"},
        {"--op", "sum"},
        {"--iters", "20"},

@@ -68,8 +68,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
-  std::vector<Query> queries = sweep.queries();
-  for (Query& query : queries) keep_protocol(study, query);
+  const std::vector<Query> queries = sweep.queries();
   study.machine(queries.front());  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
   Answers answers = simulate_table(console, study, workers, queries, print);

@@ -123,8 +123,7 @@ class Reader {
       fail(0, "no table of GPUs was found", "expected what `nvidia-smi topo -m` prints");
     }
     problems_.throw_if_any();
-    check();
-    problems_.throw_if_any();
+    check_smi_table(table_, file_);
     return std::move(table_);
   }
 
@@ -255,27 +254,6 @@ class Reader {
     return true;
   }
 
-  void check() {
-    for (const SmiDevice& device : devices()) {
-      if (!device.cells.empty()) continue;
-      problem(0, fmt::format("{} is in the header, but has no row", device.name));
-      return;
-    }
-    for (std::size_t a = 0; a < devices().size(); ++a) {
-      const SmiDevice& one = devices()[a];
-      if (one.cells[a].way != SmiWay::self) {
-        problem(one.line, fmt::format("{} must have X in its own column", one.name));
-      }
-      for (std::size_t b = 0; b < a; ++b) {
-        const SmiDevice& other = devices()[b];
-        if (one.cells[b] == other.cells[a]) continue;
-        problem(one.line,
-                fmt::format("{} and {} reach each other in different ways, here and on line {}",
-                            other.name, one.name, other.line));
-      }
-    }
-  }
-
   const std::string& file_;
   std::vector<std::string> lines_;
   SmiTable table_;
@@ -291,11 +269,38 @@ SmiTable read_smi_table(std::string_view text, const std::string& file) {
   return Reader(text, file).read();
 }
 
+void check_smi_table(const SmiTable& table, const std::string& file) {
+  const std::vector<SmiDevice>& devices = table.devices;
+  DiagnosticList problems;
+  const auto without =
+      std::ranges::find_if(devices, [](const SmiDevice& device) { return device.cells.empty(); });
+  if (without != devices.end()) {
+    problems.add({file, 0, 0}, fmt::format("{} is in the header, but has no row", without->name));
+  }
+  problems.throw_if_any();
+  for (std::size_t a = 0; a < devices.size(); ++a) {
+    const SmiDevice& one = devices[a];
+    if (one.cells[a].way != SmiWay::self) {
+      problems.add({file, one.line, 0}, fmt::format("{} must have X in its own column", one.name));
+    }
+    for (std::size_t b = 0; b < a; ++b) {
+      const SmiDevice& other = devices[b];
+      if (one.cells[b] == other.cells[a]) continue;
+      problems.add({file, one.line, 0},
+                   fmt::format("{} and {} reach each other in different ways, here and on line {}",
+                               other.name, one.name, other.line));
+    }
+  }
+  problems.throw_if_any();
+}
+
 bool has_smi_table(std::string_view text) {
   const std::string_view head = text.substr(0, std::min<std::size_t>(text.size(), 20'000));
   for (const std::string& line : split(without_colours(head), '\n')) {
     const std::vector<std::string_view> devices = devices_of(pieces_of(line));
-    if (!devices.empty() && devices[0] == "GPU0") return true;
+    // A table of some GPUs begins with any: `nvidia-smi topo -m -i 4,5`.
+    const bool has_two = devices.size() > 1 && is_gpu_name(devices[1]);
+    if (!devices.empty() && (devices[0] == "GPU0" || has_two)) return true;
   }
   return false;
 }

@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-// What `nvidia-smi topo -m` and its like print. Private to the room.
+// What `nvidia-smi topo -m` and its like print, and amd-smi. Private to the room.
 
 /// How two devices reach each other, from near to far; `fabric` is an NVLink, xGMI link or another
 /// vendor's.
@@ -34,11 +34,16 @@ struct SmiDevice {
 struct SmiTable {
   std::vector<SmiDevice> devices;
   bool is_amd = false;
+  bool lacks_peer_access = false;  ///< some GPUs have none to others
   std::vector<std::string> notes;  ///< what else is in the text
 };
 
 /// Throws Error{input} with everything that is wrong, line by line.
 SmiTable read_smi_table(std::string_view text, const std::string& file);
+/// The same of what `amd-smi topology` prints, in any of its forms.
+SmiTable read_amd_smi_table(std::string_view text, const std::string& file);
+/// Throws Error{input} where devices have no cells, or the two halves differ.
+void check_smi_table(const SmiTable& table, const std::string& file);
 
 /// Whether a text begins with such a table, or has one among its first lines.
 bool has_smi_table(std::string_view text);

@@ -11,6 +11,7 @@
 
 #include "core/units.h"
 #include "core/words.h"
+#include "formats/amd_smi_forms.h"
 #include "formats/format.h"
 #include "formats/known_gpus.h"
 #include "formats/machine_parts.h"
@@ -21,16 +22,22 @@
 namespace espalier {
 namespace {
 
+SmiTable table_of(const MachineText& given) {
+  return has_amd_smi_tables(given.text) ? read_amd_smi_table(given.text, given.file)
+                                        : read_smi_table(given.text, given.file);
+}
+
 class MachineMaker {
  public:
-  explicit MachineMaker(const MachineText& given)
-      : given_(given), table_(read_smi_table(given.text, given.file)) {}
+  explicit MachineMaker(const MachineText& given) : given_(given), table_(table_of(given)) {}
 
   Topology make() {
     machine_.name = given_.file;
     machine_.title = "read from a table of GPUs and the ways between them";
     machine_.profiles = built_in_profiles().profiles;
-    machine_.peer_access = table_.is_amd ? Topology::PeerAccess::all : Topology::PeerAccess::socket;
+    machine_.peer_access = !table_.is_amd             ? Topology::PeerAccess::socket
+                           : table_.lacks_peer_access ? Topology::PeerAccess::fabric
+                                                      : Topology::PeerAccess::all;
     machine_.notes = table_.notes;
     add_devices();
     add_host();
@@ -164,7 +171,7 @@ class MachineMaker {
         const SmiCell& cell = devices_[a].cells[b];
         if (cell.way != SmiWay::fabric) continue;
         if (table_.is_amd) {
-          add_link(machine_, nodes_[b], nodes_[a], {"xgmi3", 64}, 0.3);
+          add_link(machine_, nodes_[b], nodes_[a], {"xgmi3", 64}, 0.3, cell.links);
         } else {
           add_link(machine_, nodes_[b], nodes_[a], {links.kind, links.gbps}, 0.3, cell.links);
         }
@@ -207,14 +214,17 @@ class MachineMaker {
   Topology machine_;
 };
 
-bool looks_like_table(std::string_view text) { return has_smi_table(text) && !is_peer_table(text); }
+bool looks_like_table(std::string_view text) {
+  return has_amd_smi_tables(text) || (has_smi_table(text) && !is_peer_table(text));
+}
 
 }  // namespace
 
 const Format& smi_topology_format() {
   static const Format format = {
       .name = "smi-topology",
-      .title = "tables of nvidia-smi topo -m, mx-smi topo -m and rocm-smi --showtopo",
+      .title =
+          "tables of nvidia-smi topo -m, mx-smi topo -m, rocm-smi --showtopo and amd-smi topology",
       .recognises = looks_like_table,
       .read_machine = [](const MachineText& text) { return MachineMaker(text).make(); }};
   return format;

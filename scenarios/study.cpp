@@ -22,6 +22,7 @@
 #include "scenarios/chooser.h"
 #include "scenarios/folding.h"
 #include "scenarios/interpreted.h"
+#include "scenarios/stated_protocol.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
 #include "topologies/load.h"
@@ -309,12 +310,13 @@ bool Study::simulates(const Query& query) const {
   return simulator_ != nullptr && !query.topology.empty();
 }
 
-/// The question that is left when libraries, choosers and simulations have decided what the query
-/// leaves open; nothing where it leaves nothing open, or nothing applies.
+/// The question that is left when libraries, choosers, files and simulations have decided what the
+/// query leaves open; nothing where it leaves nothing open, or nothing applies.
 std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
   if (auto decided = decided_by_library(query, machine)) return decided;
   if (is_chooser(query.algorithm)) return resolve(query);
   const AlgorithmChoice& asked = choice(query.algorithm);
+  if (auto stated = under_stated_protocol(query, asked, machine)) return stated;
   const bool is_open = !open_parameters(asked).empty() || is_portfolio(asked);
   return simulates(query) && is_open ? resolve(query) : std::nullopt;
 }
@@ -340,7 +342,7 @@ Outcome Study::answer(const Query& query) {
   if (const std::optional<Query> decided = decide(query, machine)) {
     outcome = answer(*decided);
     outcome.query = query;
-    outcome.chosen = decided->algorithm;
+    if (decided->algorithm != query.algorithm) outcome.chosen = decided->algorithm;
     return outcome;
   }
   if (is_chooser(query.algorithm)) {

@@ -145,7 +145,9 @@ class Study {
   void require_room(const Query& query);
 
   /// Simulates a query, looking for the best chunk size unless it names one, and for the best
-  /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers.
+  /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers. With
+  /// limits (RunOptions::limits), what takes longer than these is skipped after less work, and what
+  /// does not is not remembered: without them, other chunks may be found to be the best.
   /// Throws as `ask` does. \pre there is a simulator; the query names a machine and an algorithm
   Prediction predict(const Query& query);
 

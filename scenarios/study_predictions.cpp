@@ -14,6 +14,7 @@
 #include "core/time_limit.h"
 #include "run/blocks.h"
 #include "scenarios/interpreted.h"
+#include "scenarios/stated_protocol.h"
 #include "scenarios/study.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
@@ -71,19 +72,21 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   }
   if (blocks != nullptr) return simulate_blocks(query, *blocks, machine, prepared);
   Met met;
-  Prediction best = simulate(query, machine, prepared, 0, kAnyTime, met);
+  const double at_most_s = query.run.limits ? query.run.limits->time_s : kAnyTime;
+  Prediction best = simulate(query, machine, prepared, 0, at_most_s, met);
   const double wire = machine.router->profile().protocol.wire;
   for (const std::size_t runtime : runtimes(machine, prepared)) {
     const Profile& profile = machine.runtime(runtime).profile();
     const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
-    if (runtime == 0 || least_s >= best.best.time_s) continue;
+    const double to_beat_s = std::min(best.best.time_s, at_most_s);
+    if (runtime == 0 || least_s >= to_beat_s) continue;
     if (std::isfinite(best.best.time_s) && is_time_up()) break;
     Met unused;
-    const Prediction other = simulate(query, machine, prepared, runtime, best.best.time_s, unused);
+    const Prediction other = simulate(query, machine, prepared, runtime, to_beat_s, unused);
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
   }
   if (std::isinf(best.best.time_s)) {
-    best.skipped = met.stuck;
+    best.skipped = met.stuck.empty() ? "it takes longer than was asked about" : met.stuck;
   }
   return best;
 }
@@ -110,12 +113,13 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     return report;
   };
   if (!query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut) {
-    return {
-        {},
-        query.algorithm,
-        runtime,
-        search_chunk({query.size_bytes, longest_share(*prepared.whole), search_work_, at_most_s},
-                     with_pieces)};
+    const std::int64_t work =
+        query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
+    return {{},
+            query.algorithm,
+            runtime,
+            search_chunk({query.size_bytes, longest_share(*prepared.whole), work, at_most_s},
+                         with_pieces)};
   }
   const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
@@ -204,6 +208,9 @@ Prediction Study::predict(const Query& query) {
     made.algorithm = query.algorithm;
     return made;
   }
+  if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
+    return predict(*stated);
+  }
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
   if (const auto found = known.find(query.size_bytes); found != known.end()) {
     if (found->second.is_cut_short) note_cut_short();
@@ -216,12 +223,17 @@ Prediction Study::predict(const Query& query) {
                     : is_open           ? weigh(query, machine)
                                         : simulate(query, machine);
   made.is_cut_short = own.has_cut_short();
+  if (query.run.limits) return made;
   return known.emplace(query.size_bytes, made).first->second;
 }
 
 double Study::shortest_time_s(const Query& query) {
+  const Machine& machine = this->machine(query);
+  if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
+    return shortest_time_s(*stated);
+  }
   const auto known =
-      cache_->predictions.find({cache_->program_key(query, machine(query)), query.chunk_bytes});
+      cache_->predictions.find({cache_->program_key(query, machine), query.chunk_bytes});
   double least_s = 0;
   if (known == cache_->predictions.end()) return least_s;
   for (const auto& [size_bytes, prediction] : known->second) {

@@ -21,14 +21,19 @@ Answers ask_table(const std::vector<Query>& queries, const AskQuery& ask,
 
 Answers execute_table(
     const std::vector<Query>& queries, const AskQuery& ask,
-    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered) {
+    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered,
+    Buffers buffers) {
   Answers answers;
   for (Query query : queries) {
     query.in_place = false;
-    Outcome out_of_place = ask(query);
+    Outcome out_of_place = buffers == Buffers::both ? ask(query) : Outcome();
     query.in_place = true;
     Outcome in_place = ask(query);
     answered(out_of_place, in_place);
+    if (buffers == Buffers::in_place) {
+      answers.add(std::move(in_place));
+      continue;
+    }
     const bool is_half = out_of_place.skipped.has_value() != in_place.skipped.has_value();
     if (is_half) {
       // A program in a file is for one kind of buffers.

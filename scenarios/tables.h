@@ -22,10 +22,15 @@ using AskTraining = std::function<TrainingOutcome(const TrainingQuery& query)>;
 Answers ask_table(const std::vector<Query>& queries, const AskQuery& ask,
                   const std::function<void(const Outcome&)>& answered);
 
-/// Asks every question twice, out of place and in place, as nccl-tests runs a collective.
+/// Where the input of an executed collective lies.
+enum class Buffers : std::uint8_t { both, in_place };
+
+/// Asks every question twice, out of place and in place, as nccl-tests runs a collective, or only
+/// in place; what was not asked is an outcome that did not run.
 Answers execute_table(
     const std::vector<Query>& queries, const AskQuery& ask,
-    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered);
+    const std::function<void(const Outcome& out_of_place, const Outcome& in_place)>& answered,
+    Buffers buffers = Buffers::both);
 
 /// Asks all questions of a sweep.
 TrainingAnswers train_table(const TrainingSweep& sweep, const AskTraining& ask,

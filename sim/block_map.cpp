@@ -14,9 +14,11 @@ std::uint64_t key_of(PlaceId place, std::uint16_t lane) {
   return static_cast<std::uint64_t>(place) << 16 | lane;
 }
 
-/// What an op costs a block beside its units, as part of the units of a message: keeps lanes of
-/// many small ops apart.
-constexpr double kUnitsPerOp = 1e-6;
+/// What an op of a block's load costs beside its units, as part of the units of a message: keeps
+/// lanes of many small ops apart. Loads are counted in this part of a unit, so that sums of them
+/// are exact and those of a program with smaller units are multiples of them: lanes that carry
+/// alike then are alike.
+constexpr double kPartsOfUnit = 0x1p20;
 
 }  // namespace
 
@@ -53,7 +55,7 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
     lane.lane = op.lane;
     if (op.kind == OpKind::compute) lane.computes = true;
     if (op.kind != OpKind::combine) continue;
-    lane.load += op.length + kUnitsPerOp * static_cast<double>(program.contract.units);
+    lane.load += op.length * kPartsOfUnit + static_cast<double>(program.contract.units);
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
       if (lane.peer >= 0) return;
       lane.peer = from == op.at ? to : from;

@@ -118,7 +118,8 @@ std::int64_t ClassEngine::work() const {
   return max_min_.work() + static_cast<std::int64_t>(started_) * kWorkPerOp;
 }
 
-std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>& on_done) {
+std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>& on_done,
+                                            const std::function<void()>& on_instant_over) {
   for (update_rates(); !waiting_.empty() || !ends_.empty(); update_rates()) {
     Ticks next = ends_.empty() ? waiting_.front().until : ends_.top_date();
     if (!waiting_.empty()) next = std::min(next, waiting_.front().until);
@@ -131,6 +132,7 @@ std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>
     end_latencies(until);
     std::ranges::sort(ended_, {}, &Ended::number);
     for (const Ended& flow : ended_) on_done(flow.token);
+    on_instant_over();
     ended_.clear();
   }
   return {};

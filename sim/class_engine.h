@@ -42,7 +42,9 @@ class ClassEngine final : public FlowEngine {
   void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
              FlowToken token) override;
   Ticks now() const override { return now_; }
-  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
+  using FlowEngine::run;
+  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,
+                                 const std::function<void()>& on_instant_over) override;
 
   SimEnd end() const override { return end_; }
   /// Of the latest simulation, as SimLimits counts it.

@@ -32,7 +32,7 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
       progress_(program.ops.size()),
       landings_(static_cast<std::size_t>(program.places())),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
-      shared_(blocks.shared_blocks()) {
+      shared_(program, blocks) {
   if (profile.fifo_steps > 0) fifos_.emplace(program, profile, bytes_per_unit_);
   for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
@@ -53,7 +53,7 @@ void Dispatcher::start() {
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     if (graph_.waits()[id] == 0) make_ready(id);
   }
-  run_ready();
+  on_instant_over();
 }
 
 void Dispatcher::on_flow_done(OpId id) {
@@ -71,32 +71,23 @@ void Dispatcher::on_flow_done(OpId id) {
 
 /// Begins it, or lets it wait for the block that its lane shares.
 void Dispatcher::make_ready(OpId id) {
-  const Op& op = program_.ops[id];
-  const std::uint32_t block =
-      blocks_.shares() ? blocks_.shared_block(op.at, op.lane) : BlockMap::kNone;
-  if (block == BlockMap::kNone) {
-    ready_.push_back(id);
-  } else if (shared_[block].is_busy) {
-    shared_[block].waiting.emplace(progress_[id].ready.value, id);
+  if (shared_.has(program_.ops[id])) {
+    shared_.wait(id, progress_[id].ready);
   } else {
-    shared_[block].is_busy = true;
     ready_.push_back(id);
   }
 }
 
-/// Of the op, which has ended: others may have it now.
-void Dispatcher::free_block(OpId id) {
-  const Op& op = program_.ops[id];
-  const std::uint32_t block = blocks_.shared_block(op.at, op.lane);
-  if (block == BlockMap::kNone) return;
-  SharedBlock& shared = shared_[block];
-  shared.is_busy = !shared.waiting.empty();
-  if (!shared.is_busy) return;
-  const OpId next = shared.waiting.top().second;
-  shared.waiting.pop();
-  progress_[next].ready = std::max(progress_[next].ready, engine_.now());
-  note_cause(next, id, 0);
-  ready_.push_back(next);
+void Dispatcher::on_instant_over() {
+  run_ready();
+  while (const auto next = shared_.take()) {
+    if (next->waited_for) {
+      progress_[next->op].ready = std::max(progress_[next->op].ready, engine_.now());
+      note_cause(next->op, *next->waited_for, 0);
+    }
+    ready_.push_back(next->op);
+    run_ready();
+  }
 }
 
 void Dispatcher::run_ready() {
@@ -365,7 +356,7 @@ void Dispatcher::end_hold(OpId id) {
   history_.end_s[id] = unit_.to_s(now);
   history_.seen_s[id] = unit_.to_s(seen);
   ++finished_;
-  if (blocks_.shares()) free_block(id);
+  shared_.free(id, now);
   if (fifos_) {
     for (const OpId freed : fifos_->end(id)) {
       progress_[freed].ready = std::max(progress_[freed].ready, now);

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <queue>
-#include <utility>
 #include <vector>
 
 #include "run/backend.h"
@@ -14,6 +12,7 @@
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
 #include "sim/op_history.h"
+#include "sim/shared_blocks.h"
 
 namespace espalier {
 
@@ -25,7 +24,7 @@ namespace espalier {
 ///   ops on in slices, as often as there are slices (Protocol::slice_bytes). An op without
 ///   transfers pays the profile's local start-up instead.
 /// - Blocks: what an op moves passes the blocks of its lane (BlockMap), at their rate. Lanes that
-///   share a block run one op at a time, the one first whose results were there first.
+///   share a block run one op at a time (SharedBlocks).
 /// - FIFOs, where the profile has them: see FifoCredits.
 /// - A message at a NIC: that takes messages one after the other, while their bytes move.
 /// - Every transfer (see for_each_transfer) is then a flow of B bytes over its route, all at once:
@@ -67,6 +66,8 @@ class Dispatcher {
   void start();
   /// A flow of `op` has ended.
   void on_flow_done(OpId op);
+  /// Of the flows that end now, none is left.
+  void on_instant_over();
 
   std::size_t unfinished() const { return program_.ops.size() - finished_; }
   /// \pre the engine is dry.
@@ -75,7 +76,6 @@ class Dispatcher {
  private:
   void run_ready();
   void make_ready(OpId id);
-  void free_block(OpId id);
   void begin(OpId id);
   void begin_message(OpId id, const Path& path, double latency_s);
   double fixed_s(const Op& op) const;
@@ -123,13 +123,7 @@ class Dispatcher {
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there
   std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
   std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains
-  /// A block that lanes share, and what waits for it: by the date it could begin, then by number.
-  struct SharedBlock {
-    using Waiting = std::pair<double, OpId>;
-    bool is_busy = false;
-    std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
-  };
-  std::vector<SharedBlock> shared_;
+  SharedBlocks shared_;
   std::optional<FifoCredits> fifos_;
   std::size_t finished_ = 0;
   OpHistory history_;

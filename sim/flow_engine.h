@@ -65,9 +65,14 @@ class FlowEngine {
   virtual Ticks now() const = 0;
 
   /// Runs until no flow is left. `on_done` is called when a flow ends, in order of time, and may
-  /// start others. An answer means that this simulation was not exact: the same one must be begun
-  /// and run again with that expectation.
-  virtual std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) = 0;
+  /// start others; `on_instant_over` after those that end at the same time, and may, too. (SimGrid
+  /// calls it after each.) An answer means that this simulation was not exact: the same one must be
+  /// begun and run again with that expectation.
+  virtual std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,
+                                         const std::function<void()>& on_instant_over) = 0;
+  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) {
+    return run(on_done, [] {});
+  }
 
   /// How the latest simulation ended: given up (see SimLimits), flows are left.
   virtual SimEnd end() const { return SimEnd::finished; }

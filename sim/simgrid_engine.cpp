@@ -260,9 +260,14 @@ Ticks SimGridEngine::now() const {
   return {(s4u::Engine::get_clock() - impl_->begin_units) / impl_->units_per_tick};
 }
 
-std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken)>& on_done) {
+std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken)>& on_done,
+                                              const std::function<void()>& on_instant_over) {
   Impl& impl = *impl_;
-  impl.on_done = &on_done;
+  const std::function<void(FlowToken)> on_each = [&](FlowToken token) {
+    on_done(token);
+    on_instant_over();
+  };
+  impl.on_done = &on_each;
   impl.engine->run();
   impl.on_done = nullptr;
   impl.last_done.reset();

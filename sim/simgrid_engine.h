@@ -37,7 +37,9 @@ class SimGridEngine final : public FlowEngine {
   void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
              FlowToken token) override;
   Ticks now() const override;
-  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done) override;
+  using FlowEngine::run;
+  std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,
+                                 const std::function<void()>& on_instant_over) override;
 
   /// SimGrid links made so far. They are reused: no more than the largest simulation needed.
   std::size_t pooled_resources() const;

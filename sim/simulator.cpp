@@ -121,7 +121,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
       Activity::note_done(1 - static_cast<double>(dispatcher.unfinished()) / ops);
     }
   };
-  if (const auto better = engine.run(on_done)) {
+  if (const auto better = engine.run(on_done, [&] { dispatcher.on_instant_over(); })) {
     expected = *better;
     return std::nullopt;
   }

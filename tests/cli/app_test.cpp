@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -389,6 +390,36 @@ TEST(App, ExecPrintsTheTableOfNcclTests) {
       << result.out;
   EXPECT_NE(result.out.find("# Out of bounds values : 0 OK\n"), std::string::npos);
   EXPECT_TRUE(std::regex_search(result.out, std::regex("# Avg bus bandwidth    : [0-9.e-]+\n")));
+}
+
+TEST(App, ExecRunsInPlaceOnly) {
+  const std::vector<std::string> words = {"exec", "--ranks", "3", "--algorithm", "ring", "--size",
+                                          "1200", "--iters", "2", "--in-place"};
+  const Result result = run(words);
+  EXPECT_EQ(result.code, 0) << result.err;
+  const std::string figures = R"( +[0-9.e+]+ +[0-9.]+ +[0-9.]+ +0)";
+  EXPECT_TRUE(std::regex_search(
+      result.out, std::regex("\n +1200 +300 +float +sum +-1 +N/A +N/A +N/A +N/A" + figures + "\n")))
+      << result.out;
+  std::vector<std::string> as_json = words;
+  as_json.insert(as_json.end(), {"--json", "-"});
+  const nlohmann::json report = nlohmann::json::parse(run(as_json).out);
+  ASSERT_TRUE(report.is_object()) << report.dump(1);
+  EXPECT_TRUE(report.at("in_place").get<bool>());
+  EXPECT_EQ(report.at("wrong"), 0);
+}
+
+/// A file is for one kind of buffers, and nothing else may run in its place.
+TEST(App, ExecInPlaceRefusesAFileForOtherBuffers) {
+  const std::string inputs = std::string(ESPALIER_SOURCE_DIR) + "/tests/golden/inputs/";
+  EXPECT_EQ(run({"exec", "--algorithm", inputs + "in_place.esp", "--size", "1200", "--iters", "1",
+                 "--in-place"})
+                .code,
+            0);
+  const Result refused = run({"exec", "--algorithm", inputs + "right.esp", "--size", "1200",
+                              "--iters", "1", "--in-place"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("right.esp"), std::string::npos) << refused.err;
 }
 
 TEST(App, ExecOnGpusSaysWhatIsMissing) {

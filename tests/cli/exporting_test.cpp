@@ -64,6 +64,17 @@ TEST_F(Exporting, TheTimesSaidAreThoseOfTheFile) {
   EXPECT_NEAR(given, before, 0.005);
 }
 
+/// A library runs under a profile of its own, and what is written of it does not.
+TEST_F(Exporting, TimesUnderOtherProfilesAreToldApart) {
+  const Spoken said = run({"sim", "--topology", "mi300x", "--gpus", "0-4", "--collective",
+                           "allgather", "--in-place", "--algorithm", "nccl", "--size", "1MiB",
+                           "--no-nccl", "--export", file("nccl.xml")});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.err, testing::ContainsRegex("simulated with 1MiB: [0-9.]+ us as it is written "
+                                               "under profile kernel, [0-9.]+ us before under "
+                                               "profile nccl"));
+}
+
 TEST_F(Exporting, PlansAreTimedForTheSizeOfSim) {
   const std::string xml = file("plan.xml");
   const Spoken said = run(

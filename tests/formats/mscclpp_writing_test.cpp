@@ -12,6 +12,8 @@
 
 #include "algorithms/algorithm.h"
 #include "formats/format.h"
+#include "ir/instances.h"
+#include "run/blocks.h"
 #include "run/routes.h"
 #include "sim/simulator.h"
 #include "tests/formats/mscclpp_format.h"
@@ -126,6 +128,36 @@ TEST_P(MscclppWriting, KeepsEveryAlgorithmAndItsTime) {
     EXPECT_THAT(why, testing::AnyOf(testing::HasSubstr("another host"),
                                     testing::HasSubstr("takes at most")));
   }
+}
+
+/// More lanes than the 32 blocks that a GPU has under profile `kernel`: they share some.
+TEST(CrowdedMscclppWriting, KeepsTheTime) {
+  Simulator simulator;
+  int crowded = 0;
+  for (const char* machine : {"dgx1-v100", "mi300x"}) {
+    const Topology topology = load_topology(machine);
+    const Router router(topology, topology.profile("kernel"));
+    const Target target{&router, place_ranks(router, {})};
+    for (const Collective collective :
+         {Collective::allreduce, Collective::allgather, Collective::reducescatter}) {
+      for (const int count : {2, 8}) {
+        SCOPED_TRACE(fmt::format("{} {} x{}", machine, to_string(collective), count));
+        const AlgorithmChoice choice = parse_algorithm("optimal:fabric=1,plan=1");
+        const BuildRequest request = request_for(collective, 0, false, router, target.placement);
+        const Program program = instances(build(choice, request), count);
+        if (std::ranges::max(moving_lanes(program)) <= router.profile().blocks) continue;
+        const Written written = mscclpp_format().write_program(program, {});
+        if (written.is_reshaped) continue;
+        ++crowded;
+        const ForeignProgram back = mscclpp_format().read_program({written.text, "plan.json"});
+        RunOptions options;
+        options.size_bytes = 1 << 24;
+        const double before_s = simulator.run(program, target, options).time_s;
+        EXPECT_NEAR(simulator.run(back.program, target, options).time_s, before_s, 1e-9 * before_s);
+      }
+    }
+  }
+  EXPECT_GE(crowded, 6);
 }
 
 std::vector<std::string> machines() {

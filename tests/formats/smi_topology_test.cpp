@@ -84,6 +84,16 @@ TEST(SmiTopology, SeesSwitchesAndReadsPastes) {
   EXPECT_FALSE(machine.node(*machine.find("nvswitch")).combines);
 }
 
+/// `nvidia-smi topo -m -i 4,5,7`
+TEST(SmiTopology, ReadsTablesOfSomeGpus) {
+  const Topology machine = read(
+      "\tGPU4\tGPU5\tGPU7\tCPU Affinity\tNUMA Affinity\nGPU4\t X \tNV2\tSYS\t0-13\t0\n"
+      "GPU5\tNV2\t X \tNV2\t0-13\t0\nGPU7\tSYS\tNV2\t X \t14-27\t1\n");
+  EXPECT_EQ(machine.gpus().size(), 3U);
+  EXPECT_EQ(links_between(machine, "gpu5", "gpu7"), 2);
+  EXPECT_EQ(links_between(machine, "gpu4", "gpu7"), 0);
+}
+
 TEST(SmiTopology, ReadsRocmTables) {
   const Topology machine = read(
       "===== ROCm System Management Interface =====\n"
