@@ -183,9 +183,12 @@ class RouteChecker {
   }
 
   void note_peers(const Route& route, NodeId from, NodeId to) {
+    const bool limits_from = node(from).peer_limit > 0;
+    const bool limits_to = node(to).peer_limit > 0;
+    if (!limits_from && !limits_to) return;
     if (!maps_memory(router_.topology(), route, from, to)) return;
-    peers_[from].insert(to);
-    peers_[to].insert(from);
+    if (limits_from) peers_[from].insert(to);
+    if (limits_to) peers_[to].insert(from);
   }
 
   /// "r3 (gpu3)"
@@ -221,7 +224,7 @@ class RouteChecker {
   void report_peer_limits() {
     for (const auto& [gpu, peers] : peers_) {
       const int limit = node(gpu).peer_limit;
-      if (limit == 0 || peers.size() <= static_cast<std::size_t>(limit)) continue;
+      if (peers.size() <= static_cast<std::size_t>(limit)) continue;
       problem(
           fmt::format("{} exchanges data directly with {} GPUs, but can map the memory of only {} "
                       "peer{}",
@@ -237,8 +240,8 @@ class RouteChecker {
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
   std::unordered_map<std::uint64_t, Way> ways_;
-  std::map<NodeId, std::set<NodeId>> peers_;
-  std::int64_t without_switch_ = 0;  ///< ops
+  std::map<NodeId, std::set<NodeId>> peers_;  ///< of GPUs that limit them
+  std::int64_t without_switch_ = 0;           ///< ops
   OpId first_without_switch_ = 0;
   std::vector<Diagnostic> problems_;
 };

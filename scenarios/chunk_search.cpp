@@ -35,6 +35,8 @@ constexpr double kFlat = 0.004;
 constexpr int kManyPieces = 16;
 /// Pieces up to which nothing has to be fast enough to be of interest.
 constexpr int kPatience = 32;
+/// Sums of bytes in another order differ by less than this part of them.
+constexpr double kRounding = 1e-9;
 /// Ops of a program that is cut, when the chunk size is searched for and when it was asked for.
 constexpr std::int64_t kMaxCutOps = 4'000'000;
 constexpr std::int64_t kMaxAskedOps = 500'000;
@@ -86,6 +88,14 @@ bool has_turned(const std::vector<double>& times_s) {
   return next_time_s(times_s[known - 3], before_s, latest_s) > latest_s * kNoFaster;
 }
 
+/// For which the busiest of what transfers use is busy, however they are cut: pieces carry the same
+/// bytes. Less by roundings.
+double least_time_s(const RunReport& whole) {
+  double busy_s = 0;
+  for (const LinkUse& used : whole.simulated->links) busy_s = std::max(busy_s, used.busy_s);
+  return busy_s * (1 - kRounding);
+}
+
 /// \pre the longest transfer is too short for many pieces. A message that is small itself needs no
 /// explanation.
 std::string why_not_cut(const ChunkQuestion& question) {
@@ -125,14 +135,14 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   const Activity activity("simulating chunk sizes");
   Pace pace;
   pace.begin();
-  const RunReport whole = simulate(0, {.time_s = question.at_most_s});
+  const RunReport whole = simulate(0, {});  // to its end, to know how busy links are
   pace.end(whole.simulated->work);
-  ChunkChoice best{0, {}, question.at_most_s, 0};
-  if (whole.simulated->end == SimEnd::finished) {
+  const bool is_known = whole.simulated->end == SimEnd::finished;
+  ChunkChoice best{0, {}, std::numeric_limits<double>::infinity(), 0};
+  if (is_known && whole.time_s <= question.at_most_s) {
     best = {0, {}, whole.time_s, whole.algbw_gbps()};
-  } else {
-    best.time_s = std::numeric_limits<double>::infinity();
   }
+  if (is_known && least_time_s(whole) > question.at_most_s) return best;
   if (longest_bytes < kAnySizePieces) return best;
   const bool is_short = longest_bytes < 2 * kSmallestPieceBytes;
   std::int64_t work_left = question.max_work;

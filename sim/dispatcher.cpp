@@ -375,10 +375,10 @@ void Dispatcher::end_hold(OpId id) {
 /// How many groups further on the op is that it waits for, in a folded program; of several ops, one
 /// of another group.
 int Dispatcher::group_awaited(OpId id, OpId earlier) const {
+  if (!program_.fold.is_folded()) return 0;
   const Op& op = program_.ops[id];
   int group = 0;
-  for (std::uint32_t i = op.dep_begin; program_.fold.is_folded() && i < op.dep_begin + op.dep_count;
-       ++i) {
+  for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
     const int of = program_.fold.dependency_groups[i];
     if (program_.dependencies[i] == earlier && of != 0) group = of;
   }

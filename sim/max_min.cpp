@@ -28,6 +28,7 @@ ResourceId MaxMin::add_resource(double bytes_per_tick) {
   CHECK(bytes_per_tick > 0);
   given_.push_back(static_cast<std::uint32_t>(resources_.size()));
   resources_.emplace_back().bytes_per_tick = bytes_per_tick;
+  fillings_.emplace_back();
   return static_cast<ResourceId>(given_.size() - 1);
 }
 
@@ -56,11 +57,14 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
     uses_.push_back({static_cast<std::uint32_t>(resources_.size()), 1, 0});
     ++made.use_count;
     resources_.emplace_back().part = key_.alone;
+    fillings_.emplace_back();
   }
   classes_.push_back(made);
   rates_.push_back(0);
+  kept_.push_back(0);
   flows_.push_back(0);
   states_.push_back(State::settled);
+  bottlenecks_.push_back(0);
   return known->second;
 }
 
@@ -84,7 +88,7 @@ void MaxMin::join(ClassId id) {
   for (std::uint32_t use = one.first_use; use < one.first_use + one.use_count; ++use) {
     std::vector<User>& users = resources_[uses_[use].resource].users;
     uses_[use].position = static_cast<std::uint32_t>(users.size());
-    users.push_back({id, use, static_cast<double>(uses_[use].times)});
+    users.push_back({id, use, uses_[use].times});
   }
 }
 
@@ -98,7 +102,10 @@ void MaxMin::leave(ClassId id) {
 }
 
 std::span<const ClassId> MaxMin::solve() {
-  for (const ClassId id : open_) states_[id] = State::settled;
+  for (const ClassId id : open_) {
+    states_[id] = State::settled;
+    kept_[id] = rates_[id];
+  }
   for (const ResourceId id : concerned_) resources_[id].is_concerned = false;
   open_.clear();
   concerned_.clear();
@@ -124,9 +131,8 @@ void MaxMin::open_changed() {
   const std::size_t changed = concerned_.size();
   for (std::size_t i = 0; i < changed; ++i) {
     const ResourceId id = concerned_[i];
-    for (std::size_t user = 0; user < resources_[id].users.size(); ++user) {
-      const ClassId other = resources_[id].users[user].id;
-      if (classes_[other].bottleneck == id) open(other);
+    for (const User& user : resources_[id].users) {
+      if (bottlenecks_[user.id] == id) open(user.id);
     }
   }
 }
@@ -136,6 +142,7 @@ void MaxMin::open(ClassId id) {
   if (states_[id] != State::settled) return;
   if (flows_[id] > 0) {
     states_[id] = State::open;
+    kept_[id] = 0;
     open_.push_back(id);
   }
   for (const Use& use : uses(classes_[id])) {
@@ -148,24 +155,31 @@ void MaxMin::open(ClassId id) {
 
 /// What classes that are not open take of the resources concerned is not to be had.
 void MaxMin::set_aside_settled() {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
   for (const ClassId id : open_) states_[id] = State::open;
   for (const ResourceId id : concerned_) {
-    Resource& resource = resources_[id];
+    const Resource& resource = resources_[id];
     double left = resource.bytes_per_tick;
-    double open_weight = 0;
+    std::int64_t open_weight = 0;
+    double fastest = 0;
+    double slowest_held = kNone;
     std::size_t settled = 0;
+    // Which users are settled cannot be predicted: no branches on it.
     for (const User& user : resource.users) {
-      const double weight = flows_[user.id] * user.times;
+      const std::int64_t weight = std::int64_t{flows_[user.id]} * user.times;
       const bool is_settled = states_[user.id] == State::settled;
-      settled += is_settled ? 1 : 0;
+      const double kept = kept_[user.id];
+      settled += static_cast<std::size_t>(is_settled);
       open_weight += is_settled ? 0 : weight;
-      left -= is_settled ? weight * rates_[user.id] : 0;
+      left -= static_cast<double>(weight) * kept;
+      fastest = std::max(fastest, kept);
+      if (is_settled && bottlenecks_[user.id] == id) slowest_held = std::min(slowest_held, kept);
     }
-    resource.left = std::max(left, 0.0);
-    resource.weight = open_weight;
-    resource.has_settled = settled > 0;
-    resource.level = std::numeric_limits<double>::infinity();
-    work_ += static_cast<std::int64_t>(resource.users.size());
+    fillings_[id] = {std::max(left, 0.0), static_cast<double>(open_weight), kNone, fastest, fastest,
+                     slowest_held};
+    // Those with settled users are looked at again when the rates of the others are known.
+    const std::size_t users = resource.users.size();
+    work_ += static_cast<std::int64_t>(settled > 0 ? 2 * users : users);
   }
 }
 
@@ -173,45 +187,47 @@ void MaxMin::set_aside_settled() {
 /// their other resources. Each of those allows its remaining flows no less than before, so a level
 /// in the heap that is out of date is too low, and is corrected when it comes to the top.
 void MaxMin::fill() {
-  const auto is_above = [](const Level& a, const Level& b) {
-    return a.rate != b.rate ? a.rate > b.rate : a.resource > b.resource;
-  };
-  const auto level_of = [](const Resource& resource) { return resource.left / resource.weight; };
+  const auto level_of = [](const Filling& filling) { return filling.left / filling.weight; };
   set_aside_settled();
   levels_.clear();
   for (const ResourceId id : concerned_) {
-    const Resource& resource = resources_[id];
-    if (resource.weight > 0) levels_.push_back({level_of(resource), id});
+    const Filling& filling = fillings_[id];
+    if (filling.weight > 0) levels_.add({level_of(filling), id});
   }
-  std::ranges::make_heap(levels_, is_above);
-  while (!levels_.empty()) {
-    std::ranges::pop_heap(levels_, is_above);
-    const Level lowest = levels_.back();
-    levels_.pop_back();
-    Resource& resource = resources_[lowest.resource];
-    if (resource.weight == 0) continue;
-    if (const double level = level_of(resource); level > lowest.rate) {
-      levels_.push_back({level, lowest.resource});
-      std::ranges::push_heap(levels_, is_above);
-      continue;
+  levels_.order();
+  std::size_t without_rate = open_.size();
+  while (without_rate > 0 && !levels_.empty()) {
+    const Level lowest = levels_.lowest();
+    Filling& filling = fillings_[lowest.resource];
+    if (filling.weight > 0) {
+      if (const double level = level_of(filling); level > lowest.rate) {
+        levels_.raise_lowest(level);
+        continue;
+      }
     }
-    resource.level = lowest.rate;
-    for (const User& user : resource.users) {
-      if (states_[user.id] == State::open) fix(user.id, lowest);
+    levels_.remove_lowest();
+    if (filling.weight == 0) continue;
+    filling.level = lowest.rate;
+    const std::vector<User>& users = resources_[lowest.resource].users;
+    for (const User& user : users) {
+      if (states_[user.id] != State::open) continue;
+      fix(user.id, lowest);
+      --without_rate;
     }
-    work_ += static_cast<std::int64_t>(resource.users.size());
+    work_ += static_cast<std::int64_t>(users.size());
   }
 }
 
 void MaxMin::fix(ClassId id, const Level& level) {
   states_[id] = State::filled;
   rates_[id] = level.rate;
-  classes_[id].bottleneck = level.resource;
+  bottlenecks_[id] = level.resource;
   for (const Use& use : uses(classes_[id])) {
-    Resource& resource = resources_[use.resource];
+    Filling& filling = fillings_[use.resource];
     const double weight = flows_[id] * static_cast<double>(use.times);
-    resource.left -= weight * level.rate;
-    resource.weight -= weight;
+    filling.left -= weight * level.rate;
+    filling.weight -= weight;
+    filling.fastest = std::max(filling.fastest, level.rate);
   }
 }
 
@@ -223,20 +239,17 @@ bool MaxMin::open_unsettled() {
   for (std::size_t i = 0; i < concerned; ++i) {
     const ResourceId id = concerned_[i];
     const Resource& resource = resources_[id];
-    if (!resource.has_settled) continue;
-    double fastest = 0;
-    for (const User& user : resource.users) fastest = std::max(fastest, rates_[user.id]);
-    const bool is_full = resource.left <= resource.bytes_per_tick * kRounding;
-    const double minimum = is_full ? fastest * (1 - kRounding) : fastest * 2;
-    const double maximum = resource.level * (1 + kRounding);
+    const Filling& filling = fillings_[id];
+    const bool is_full = filling.left <= resource.bytes_per_tick * kRounding;
+    const double minimum = is_full ? filling.fastest * (1 - kRounding) : filling.fastest * 2;
+    const double maximum = filling.level * (1 + kRounding);
+    if (filling.fastest_settled <= maximum && filling.slowest_held >= minimum) continue;
     for (const User& user : resource.users) {
       if (states_[user.id] != State::settled) continue;
       const double rate = rates_[user.id];
-      const bool is_unsettled =
-          rate > maximum || (rate < minimum && classes_[user.id].bottleneck == id);
+      const bool is_unsettled = rate > maximum || (rate < minimum && bottlenecks_[user.id] == id);
       if (is_unsettled) open(user.id);
     }
-    work_ += static_cast<std::int64_t>(resource.users.size());
   }
   return open_.size() > before;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/flow_engine.h"
+#include "sim/level_heap.h"
 
 namespace espalier {
 
@@ -57,7 +58,6 @@ class MaxMin {
     std::uint32_t solved_flows = 0;  ///< those the rate was found for
     bool is_touched = false;         ///< listed in touched_
     bool has_own = false;            ///< its last use is a resource of its own, one part per flow
-    ResourceId bottleneck = 0;       ///< where the rate was found
   };
   /// `open` classes are listed in open_; the filling under way has found the rates of those that
   /// are `filled`.
@@ -65,21 +65,22 @@ class MaxMin {
   struct User {
     ClassId id = 0;
     std::uint32_t use = 0;
-    double times = 0;
+    std::uint32_t times = 0;
   };
   struct Resource {
     double bytes_per_tick = 0;
     double part = 0;            ///< of a class's own: what each flow has alone
     std::vector<User> users;    ///< classes with flows
     bool is_concerned = false;  ///< listed in concerned_
-    bool has_settled = false;   ///< among the users
-    double left = 0;            ///< bytes per tick not given to flows yet
-    double weight = 0;          ///< how often flows without a rate use it: a whole number
-    double level = 0;           ///< what it gave to open classes that have it as bottleneck
   };
-  struct Level {
-    double rate = 0;
-    ResourceId resource = 0;
+  /// Of a resource concerned, in the filling under way.
+  struct Filling {
+    double left = 0;             ///< bytes per tick not given to flows yet
+    double weight = 0;           ///< how often flows without a rate use it: a whole number
+    double level = 0;            ///< what it gave to open classes that have it as bottleneck
+    double fastest = 0;          ///< of the rates of its users
+    double fastest_settled = 0;  ///< of those that are settled
+    double slowest_held = 0;     ///< of the settled ones that have it as bottleneck
   };
   /// Resources in order, and the capacity of the one that a flow has alone, or 0.
   struct Key {
@@ -103,19 +104,22 @@ class MaxMin {
   bool open_unsettled();
 
   std::vector<Resource> resources_;   ///< and those of classes
+  std::vector<Filling> fillings_;     ///< by resource
   std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
   std::vector<Class> classes_;
   // By class: what solving looks at again and again.
   std::vector<double> rates_;
+  std::vector<double> kept_;  ///< the rate of a settled one, 0 of others
   std::vector<std::uint32_t> flows_;
   std::vector<State> states_;
-  std::vector<Use> uses_;  ///< of all classes
+  std::vector<ResourceId> bottlenecks_;  ///< where the rate was found
+  std::vector<Use> uses_;                ///< of all classes
   std::unordered_map<Key, ClassId, KeyHash> by_resources_;
   Key key_;                            ///< scratch of class_of
   std::vector<ClassId> touched_;       ///< their flows changed since the last solve
   std::vector<ClassId> open_;          ///< classes the latest solve found rates for
   std::vector<ResourceId> concerned_;  ///< resources where rates changed
-  std::vector<Level> levels_;          ///< heap of the filling under way, the lowest on top
+  LevelHeap levels_;                   ///< of the filling under way
   std::int64_t work_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace espalier {
@@ -15,13 +16,17 @@ constexpr std::int64_t kMessage = std::int64_t{1} << 30;
 /// Simulations of a pipeline, T(P) = A + B / P + C P, which remember what they were asked.
 class Pipeline {
  public:
-  Pipeline(double a_s, double b_s, double c_s) : a_s_(a_s), b_s_(b_s), c_s_(c_s) {}
+  /// `busy_s`: how long the busiest link is in use.
+  Pipeline(double a_s, double b_s, double c_s, double busy_s = 0)
+      : a_s_(a_s), b_s_(b_s), c_s_(c_s), busy_s_(busy_s) {}
 
   double time_s(double pieces) const { return a_s_ + b_s_ / pieces + c_s_ * pieces; }
 
-  ChunkChoice search() {
-    const ChunkQuestion question{
-        .message_bytes = kMessage, .longest_share = 1, .max_work = 1'000'000'000};
+  ChunkChoice search(double at_most_s = std::numeric_limits<double>::infinity()) {
+    const ChunkQuestion question{.message_bytes = kMessage,
+                                 .longest_share = 1,
+                                 .max_work = 1'000'000'000,
+                                 .at_most_s = at_most_s};
     return search_chunk(question, [&](std::int64_t chunk_bytes, const SimLimits& limits) {
       const double pieces =
           chunk_bytes == 0 ? 1 : static_cast<double>(kMessage) / static_cast<double>(chunk_bytes);
@@ -29,6 +34,7 @@ class Pipeline {
       RunReport report;
       SimulatedPart& simulated = report.simulated.emplace();
       simulated.work = std::lround(100 * pieces);
+      simulated.links = {{.name = "a->b", .busy_s = busy_s_}};
       report.time_s = time_s(pieces);
       report.message_bytes = kMessage;
       simulated.end = report.time_s > limits.time_s ? SimEnd::too_slow : SimEnd::finished;
@@ -38,7 +44,7 @@ class Pipeline {
   const std::vector<int>& asked() const { return asked_; }
 
  private:
-  double a_s_, b_s_, c_s_;
+  double a_s_, b_s_, c_s_, busy_s_;
   std::vector<int> asked_;
 };
 
@@ -95,6 +101,22 @@ TEST(ChunkSearch, HalvesWhateverIsNotOneByte) {
     EXPECT_EQ(asked,
               bytes == 1 ? std::vector<std::int64_t>{0} : (std::vector<std::int64_t>{0, half}));
   }
+}
+
+/// However the message is cut, its busiest link is busy for 100 s.
+TEST(ChunkSearch, CutsNothingThatLinksMakeTooSlow) {
+  Pipeline pipeline(100, 1000, 0, 100);
+  const ChunkChoice best = pipeline.search(99);
+  EXPECT_TRUE(std::isinf(best.time_s));
+  EXPECT_EQ(pipeline.asked(), std::vector{1});
+}
+
+/// The whole takes 1100 s; 16 pieces, 162.5 s, are the first that take at most 170.
+TEST(ChunkSearch, CutsWhatIsTooSlowAsAWhole) {
+  Pipeline pipeline(100, 1000, 0, 100);
+  EXPECT_EQ(pipeline.search(170).chunk_bytes, kMessage / 2048);
+  Pipeline other(100, 1000, 10, 100);
+  EXPECT_EQ(other.search(330).chunk_bytes, kMessage / 8);
 }
 
 }  // namespace
