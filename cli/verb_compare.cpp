@@ -6,6 +6,7 @@
 #include "cli/compare_measured.h"
 #include "cli/compare_table.h"
 #include "cli/measured_log.h"
+#include "cli/paging.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -69,6 +70,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
+  const std::string html = arguments.output("--html");
   const std::string output = arguments.output("--output");
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
@@ -110,7 +112,7 @@ int run_compare(Arguments& arguments, const Console& console) {
     predicting.know_machine(where, *probed);
     measuring.know_machine(where, *probed);
   }
-  const bool print = json != "-" && trace != "-" && output != "-";
+  const bool print = json != "-" && trace != "-" && output != "-" && html != "-";
   const Comparisons comparisons =
       compare(console, predicting, measuring, sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
@@ -119,6 +121,10 @@ int run_compare(Arguments& arguments, const Console& console) {
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!trace.empty() && best != nullptr) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
+  }
+  if (!html.empty() && best != nullptr) {
+    write_page(console, html,
+               page_of(arguments, comparisons, where, run_both(predicting, measuring, *best)));
   }
   return conclude(comparisons.measured, sweep.all_algorithms);
 }
@@ -174,7 +180,8 @@ const Verb& compare_verb() {
        {"--budget"},
        {"--output"},
        {"--json"},
-       {"--trace"}},
+       {"--trace"},
+       {"--html"}},
       {{"compare --algorithm ring optimal", "four ranks on this computer"},
        {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",
         "eight ranks on one GPU, probed first"},

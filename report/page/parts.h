@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/json.h"
+#include "report/page/drawing.h"
+#include "report/page/page.h"
+
+// Private to the room: the parts of a page's data.
+
+namespace espalier {
+
+/// The machines of a page, each drawn once.
+class DrawnMachines {
+ public:
+  struct One {
+    const Topology* topology = nullptr;
+    Drawing drawing;
+    std::vector<int> node_index;  ///< by node: of its drawn node
+    std::vector<int> link_index;  ///< by link: of its drawn link, or -1 within a fold
+  };
+
+  /// Its number on the page.
+  int number(const Topology& topology);
+  const One& at(int number) const { return all_[static_cast<std::size_t>(number)]; }
+  Json json() const;
+
+ private:
+  std::vector<One> all_;
+};
+
+/// Charts of time and bandwidth over size: one for each collective, machine and way to ask.
+Json curves_json(const Page& page);
+
+/// A run op by op: what channels carry over time, lanes, the longest ops and the critical path.
+Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& machines);
+/// A plan as a run without time, and its report.
+Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines& machines);
+/// An iteration of training, for its own chart.
+Json iteration_json(const TrainingOutcome& outcome);
+
+/// A line that says it all, and figures by name.
+Json verdict_json(const Page& page);
+/// Where all of it comes from.
+Json provenance_json(const Page& page);
+
+/// Six digits, which is more than one sees.
+Json drawn(double value);
+
+}  // namespace espalier
