@@ -67,6 +67,9 @@ Json point_of(const PagedPoint& point, bool is_measured) {
 
 class Charts {
  public:
+  /// `is_nccl_asked`: it is one of the algorithms, and needs no curve beside that.
+  explicit Charts(bool is_nccl_asked) : is_nccl_asked_(is_nccl_asked) {}
+
   void add(const PagedPoint& point, bool is_measured) {
     const Outcome& one = point.outcome;
     const ChartKey key = key_of(one);
@@ -80,7 +83,7 @@ class Charts {
     const std::int64_t size = one.report.message_bytes;
     chart.curve(is_measured ? name + ", measured" : name, is_measured ? "measured" : "predicted")
         .points.emplace(size, point_of(point, is_measured));
-    if (one.nccl && one.nccl->time_s > 0) {
+    if (one.nccl && one.nccl->time_s > 0 && !is_nccl_asked_) {
       chart.curve("NCCL", "nccl")
           .points.emplace(size, Json{{"size", size},
                                      {"time_us", drawn(one.nccl->time_s * 1e6)},
@@ -129,6 +132,7 @@ class Charts {
     }
   };
 
+  const bool is_nccl_asked_;
   std::map<ChartKey, std::size_t> number_;
   std::vector<Chart> charts_;
 };
@@ -136,7 +140,9 @@ class Charts {
 }  // namespace
 
 Json curves_json(const Page& page) {
-  Charts charts;
+  Charts charts(std::ranges::any_of(page.points, [](const PagedPoint& point) {
+    return point.outcome.query.algorithm == "nccl";
+  }));
   for (const PagedPoint& point : page.points) {
     charts.add(point, point.outcome.report.executed.has_value());
   }

@@ -21,7 +21,8 @@ constexpr std::size_t kMostNodes = 80;
 constexpr int kShownHosts = 3;
 constexpr int kHostsPerRow = 8;
 
-constexpr double kRow = 1.5;     ///< between rows of nodes
+constexpr double kRow = 1.15;  ///< between rows of nodes
+constexpr double kAboveGpus = 1.5;
 constexpr double kPitch = 1.3;   ///< between nodes of a row above the GPUs
 constexpr double kMargin = 0.8;  ///< around the nodes of a host
 constexpr double kGap = 0.8;     ///< between frames
@@ -134,7 +135,8 @@ Points place_host(const Topology& machine, const std::vector<NodeId>& nodes,
     deepest = std::max(deepest, row);
     rows[row].emplace_back(count > 0 ? sum / count : width / 2, node);
   }
-  for (const auto& [row, members] : rows) place_row(members, kRow * (row - deepest - 1), points);
+  for (const auto& [row, members] : rows)
+    place_row(members, kRow * (row - deepest) - kAboveGpus, points);
   return points;
 }
 

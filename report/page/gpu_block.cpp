@@ -169,8 +169,8 @@ Points place_gpus(const std::vector<NodeId>& gpus, const std::vector<NodeId>& sw
   if (!switches.empty()) return on_switches(gpus, switches);
   if (const std::optional<Cube> cube = as_cube(gpus.size(), joined)) {
     // The far face is moved so that no corner lies on an edge or a diagonal of the near one.
-    constexpr double kSide = 4.4;
-    constexpr Point kFar{1.55, -2.2};
+    constexpr double kSide = 5.4;
+    constexpr Point kFar{1.9, -2.7};
     Points points;
     for (std::size_t corner = 0; corner < 8; ++corner) {
       const Point face = corner < 4 ? Point{} : kFar;

@@ -37,7 +37,7 @@ std::vector<std::string> binding_links(const SimulatedPart& simulated) {
   return names;
 }
 
-std::string some_of(std::vector<std::string> names, std::size_t most = 4) {
+std::string some_of(std::vector<std::string> names, std::size_t most = 2) {
   if (names.size() <= most) return join(names, ", ");
   const std::size_t more = names.size() - most;
   names.resize(most);
@@ -61,8 +61,7 @@ void add_simulated(const Outcome& one, Json& facts) {
                          fmt::format("busy {} of the time", percent(busiest->utilization))));
   }
   if (one.error) {
-    facts.push_back(fact("expected error", "+- " + percent(one.error->relative),
-                         (one.error->is_estimate ? "an estimate: " : "") + one.error->from));
+    facts.push_back(fact("expected error", "+- " + percent(one.error->relative), one.error->from));
   }
 }
 
@@ -193,7 +192,9 @@ Json profile_json(const Page& page) {
          {"efficiency", drawn(efficiency)},
          {"cost", cost_text(profile, kind, link_class)},
          {"source", source},
-         {"grade", source.find("estimate") == std::string::npos ? "source" : "partly estimate"}});
+         {"grade", source.starts_with("estimate")                 ? "estimate"
+                   : source.find("estimate") == std::string::npos ? "source"
+                                                                  : "partly estimate"}});
   }
   return {{"name", profile.name},
           {"title", profile.title},

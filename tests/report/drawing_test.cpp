@@ -71,8 +71,8 @@ void expect_cube(const Drawing& drawing, const std::vector<std::string>& near,
     EXPECT_NEAR(node_of(drawing, face[3]).x - node_of(drawing, face[2]).x, side, 1e-9);
   }
   for (std::size_t corner = 0; corner < 4; ++corner) {
-    EXPECT_NEAR(node_of(drawing, far[corner]).x - node_of(drawing, near[corner]).x, 1.55, 1e-9);
-    EXPECT_NEAR(node_of(drawing, far[corner]).y - node_of(drawing, near[corner]).y, -2.2, 1e-9);
+    EXPECT_NEAR(node_of(drawing, far[corner]).x - node_of(drawing, near[corner]).x, 1.9, 1e-9);
+    EXPECT_NEAR(node_of(drawing, far[corner]).y - node_of(drawing, near[corner]).y, -2.7, 1e-9);
   }
 }
 

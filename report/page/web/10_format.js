@@ -13,6 +13,9 @@ function fill(node, attributes, children) {
   for (const child of children) if (child !== null && child !== undefined) node.append(child);
   return node;
 }
+/// Puts these in the place of what a node holds; null stands for nothing.
+const refill = (node, ...children) =>
+  node.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);

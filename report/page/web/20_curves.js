@@ -42,20 +42,20 @@ function curvesSection(chart) {
     const rows = chart.curves.map((curve, i) => ({ curve, point: points[i][index] }))
       .filter((row, i) => row.point && shown[i])
       .sort((a, b) => a.point.time_us - b.point.time_us);
-    const first = rows.find((row) => row.point.command);
-    readout.replaceChildren(
+    refill(readout,
       el("h3", {}, bytes(sizes[index])),
       table([
-        ["", (row) => row.curve.name + (row.point.chosen ? ` (${row.point.chosen})` : "")],
+        ["", (row) => el("span", {}, row.curve.name,
+          row.point.chosen ? el("span", { class: "note" }, ` ${row.point.chosen}`) : null), "name"],
         ["time", (row) => time(row.point.time_us), true],
         ["busbw", (row) => gbps(busbw(chart, row.point)), true],
+        ["bench", (row) => (row.point.bench_us ? time(row.point.bench_us) : ""), true],
         ["\u00b1", (row) => (row.point.error ? percent(row.point.error) : ""), true],
         ["of the bound", (row) => (row.point.fraction ? percent(row.point.fraction) : ""), true],
         ["vs NCCL", (row) => (row.point.speedup ? digits(row.point.speedup) + "x" : ""), true],
-        ["command", (row) => (row.point.command ? el("code", {}, row.point.command) : "")],
+        ["command", (row) => (row.point.command ? el("code", {}, row.point.command) : ""), "wide"],
       ], rows.slice(0, 12)),
-      rows.length > 12 ? el("p", { class: "note" }, `and ${rows.length - 12} more in the table`) : null,
-      first ? null : el("span"));
+      rows.length > 12 ? el("p", { class: "note" }, `and ${rows.length - 12} more in the table`) : null);
   }
   const hover = (index) => {
     if (!pinned && index !== null && index !== undefined) read(index);
@@ -86,7 +86,8 @@ function curvesSection(chart) {
       const width = Math.max(260, element.clientWidth || 500);
       const given = { sizes, lines: lines(), unit: spec.unit, log: spec.log(), width, height: 310 };
       plot.replaceChildren();
-      (hasUplot() ? drawWithUplot : drawAsSvg)(plot, given, hover, pin);
+      if (sizes.length === 1) drawAsBars(plot, given);
+      else (hasUplot() ? drawWithUplot : drawAsSvg)(plot, given, hover, pin);
     } });
   }
 
@@ -144,6 +145,39 @@ function curvesSection(chart) {
   return section;
 }
 
+/// Of a single size there are no curves.
+function drawAsBars(plot, given) {
+  const lines = given.lines.filter((line) => line.shown && line.values[0] !== null)
+    .sort((a, b) => a.values[0] - b.values[0]);
+  const [left, row] = [Math.min(190, given.width * 0.4), 24];
+  const most = Math.max(...lines.map((line) => Math.max(line.values[0], line.bands[0] ? line.bands[0][1] : 0)));
+  const x = (value) => left + (value / most) * (given.width - left - 70);
+  const root = svg("svg", { width: given.width, height: lines.length * row + 8, role: "img",
+    "aria-label": "bars; the table has all figures" });
+  lines.forEach((line, i) => {
+    const y = i * row + row / 2 + 4;
+    const name = line.name.length > 27 ? line.name.slice(0, 26) + "\u2026" : line.name;
+    root.append(svg("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, name, svg("title", {}, line.name)),
+      svg("rect", { x: left, y: y - 7, width: Math.max(1, x(line.values[0]) - left), height: 14,
+        fill: line.colour, "fill-opacity": 0.75 }));
+    let end = x(line.values[0]);
+    if (line.bands[0]) {
+      const [from, to] = line.bands[0].map(x);
+      root.append(svg("line", { x1: from, x2: to, y1: y, y2: y, stroke: style("--ink"), "stroke-width": 1 }));
+      end = Math.max(end, to);
+    }
+    root.append(svg("text", { x: end + 6, y: y + 4 }, given.unit(line.values[0])));
+  });
+  plot.append(root);
+}
+
+/// Ticks of a logarithmic axis.
+function decades(u, axis, low, high) {
+  const ticks = [];
+  for (let at = Math.floor(Math.log10(low)); at <= Math.ceil(Math.log10(high)); ++at) ticks.push(10 ** at);
+  return ticks;
+}
+
 function drawWithUplot(plot, given, hover, pin) {
   const data = [given.sizes];
   const series = [{ label: "size" }];
@@ -174,7 +208,7 @@ function drawWithUplot(plot, given, hover, pin) {
     },
     axes: [
       { ...axis, space: 55, values: (u, splits) => splits.map((v) => (v && v >= 1 ? bytes(v) : "")) },
-      { ...axis, size: 62, values: (u, splits) => splits.map((v) => (v ? given.unit(v) : v)) },
+      { ...axis, size: 62, splits: given.log ? decades : undefined, values: (u, splits) => splits.map((v) => (v ? given.unit(v) : v)) },
     ],
     series, bands,
     hooks: { setCursor: [(u) => hover(u.cursor.idx)] },

@@ -4,7 +4,7 @@
 // their load in the window of time that the slider or the timeline chose.
 
 const PITCH = 62;
-const MAX_WIDTH = 8;
+const MAX_WIDTH = 6.5;
 
 /// What machine and timeline of a page look at together: a run and a window of its time.
 class View {
@@ -37,7 +37,7 @@ function loadOf(run, channel, from, to) {
   return sum / (last - first + 1);
 }
 
-const NODE_SIZE = { gpu: [0.98, 0.56], cpu: [1.05, 0.5], pcie_switch: [0.95, 0.42], nvswitch: [1.02, 0.46],
+const NODE_SIZE = { gpu: [0.92, 0.54], cpu: [1.05, 0.5], pcie_switch: [0.95, 0.42], nvswitch: [1.02, 0.46],
   nic: [0.85, 0.4], fabric: [1.7, 0.5], hosts: [1.8, 0.8] };
 
 function drawNode(node, rank) {
@@ -287,7 +287,7 @@ function machineSection(data, view, hasTime) {
     "data-nodes": machine.nodes.length },
     el("h2", {}, hasTime ? "The machine, and what its links carry" : "The machine, and what the plan puts on its links"),
     el("p", { class: "note" }, machine.title || machine.name), controls,
-    el("div", { class: "side" }, el("figure", {}, root, scale), details), proofText,
+    el("div", { class: machine.width > 2 * machine.height ? "side wide" : "side" }, el("figure", {}, root, scale), details), proofText,
     tableBehind("All links as a table", [
       ["link", (c) => c.name], ["capacity", (c) => gbps(c.capacity_gbps), true],
       ["bytes", (c) => (c.bytes ? bytes(c.bytes) : ""), true], ["busy", (c) => time(c.busy_us), true],
