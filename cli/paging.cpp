@@ -252,11 +252,20 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
     measured.report.executed.emplace().median_time_s = one.measured_s;
     page.measured.push_back({std::move(measured), {}});
   }
+  // Of the questions on most ranks, the first.
+  const auto is_shown = [](const Outcome& one) {
+    return one.report.simulated && !one.query.topology.empty();
+  };
+  const Outcome* largest = nullptr;
+  for (const Outcome& one : results.answers.outcomes) {
+    if (is_shown(one) && (largest == nullptr || one.ranks > largest->ranks)) largest = &one;
+  }
   Answers simulated;
   for (const Outcome& one : results.answers.outcomes) {
-    const bool is_first =
-        simulated.outcomes.empty() || simulated.outcomes.front().asked_by == one.asked_by;
-    if (one.report.simulated && !one.query.topology.empty() && is_first) simulated.add(one);
+    const bool is_asked_there = largest != nullptr && one.asked_by == largest->asked_by &&
+                                one.query.topology == largest->query.topology &&
+                                one.query.gpus == largest->query.gpus;
+    if (is_shown(one) && is_asked_there) simulated.add(one);
   }
   if (const Outcome* best = simulated.best()) {
     add_timelines(study, *best, simulated.outcomes, page);

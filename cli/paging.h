@@ -41,7 +41,7 @@ Page page_of(const Arguments& arguments, Study& study, const TrainingAnswers& an
              const TrainingOutcome& again);
 
 /// Of `run`: the curves of every block with what was measured beside them, what the studies expect,
-/// and the timelines of the best answer to the first question, which is asked again with `study`.
+/// and the timelines of the best answer on most ranks, which is asked again with `study`.
 Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& results);
 
 /// Writes the page and says where it is.

@@ -9,13 +9,14 @@ namespace espalier {
 
 int Channels::channel_of(const Hop& hop) {
   const Topology& machine = target_.router->topology();
-  std::string name = link_name(machine, hop.link, hop.forward);
+  const bool forward = hop.forward || machine.link(hop.link).duplex != Duplex::full;
+  std::string name = link_name(machine, hop.link, forward);
   const auto [at, is_new] = by_name_.emplace(name, static_cast<int>(channels_.size()));
   if (is_new) {
     Channel channel;
     channel.name = std::move(name);
     channel.link = hop.link;
-    channel.forward = hop.forward;
+    channel.forward = forward;
     channel.capacity_gbps = target_.router->capacity_gbps(hop.link);
     channels_.push_back(std::move(channel));
   }

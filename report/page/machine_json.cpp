@@ -5,11 +5,31 @@
 
 namespace espalier {
 
+namespace {
+
+/// Links of a machine that a page has room for.
+constexpr std::size_t kMostShownLinks = 4000;
+
+}  // namespace
+
+void DrawnMachines::One::show(std::size_t drawn_link) {
+  link_number[drawn_link] = static_cast<int>(shown.size());
+  shown.push_back(static_cast<int>(drawn_link));
+}
+
+int DrawnMachines::One::number_of(LinkId link) {
+  const int index = link_index[static_cast<std::size_t>(link)];
+  if (index < 0) return -1;
+  const auto at = static_cast<std::size_t>(index);
+  if (link_number[at] < 0 && shown.size() < kMostShownLinks) show(at);
+  return link_number[at];
+}
+
 int DrawnMachines::number(const Topology& topology) {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (all_[i].topology == &topology) return static_cast<int>(i);
   }
-  One one{&topology, draw_machine(topology), {}, {}};
+  One one{&topology, draw_machine(topology), {}, {}, {}, {}};
   one.node_index.resize(topology.nodes.size(), -1);
   one.link_index.resize(topology.links.size(), -1);
   for (std::size_t i = 0; i < one.drawing.nodes.size(); ++i) {
@@ -21,6 +41,10 @@ int DrawnMachines::number(const Topology& topology) {
     for (const LinkId link : one.drawing.links[i].links) {
       one.link_index[static_cast<std::size_t>(link)] = static_cast<int>(i);
     }
+  }
+  one.link_number.resize(one.drawing.links.size(), -1);
+  if (one.drawing.links.size() <= kMostShownLinks) {
+    for (std::size_t i = 0; i < one.drawing.links.size(); ++i) one.show(i);
   }
   all_.push_back(std::move(one));
   return static_cast<int>(all_.size()) - 1;
@@ -40,7 +64,8 @@ Json DrawnMachines::json() const {
                        {"y", drawn(node.y)}});
     }
     Json links = Json::array();
-    for (const DrawnLink& link : one.drawing.links) {
+    for (const int index : one.shown) {
+      const DrawnLink& link = one.drawing.links[static_cast<std::size_t>(index)];
       const Link& first = topology.link(link.links.front());
       links.push_back({{"a", link.a},
                        {"b", link.b},
@@ -61,6 +86,7 @@ Json DrawnMachines::json() const {
                         {"title", topology.title},
                         {"width", drawn(one.drawing.width)},
                         {"height", drawn(one.drawing.height)},
+                        {"links_in_all", one.drawing.links.size()},
                         {"nodes", std::move(nodes)},
                         {"links", std::move(links)},
                         {"frames", std::move(frames)}});

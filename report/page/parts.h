@@ -12,19 +12,26 @@
 
 namespace espalier {
 
-/// The machines of a page, each drawn once.
+/// The machines of a page, each drawn once. Of machines with very many links those are shown that
+/// are asked for first.
 class DrawnMachines {
  public:
   struct One {
     const Topology* topology = nullptr;
     Drawing drawing;
-    std::vector<int> node_index;  ///< by node: of its drawn node
-    std::vector<int> link_index;  ///< by link: of its drawn link, or -1 within a fold
+    std::vector<int> node_index;   ///< by node: of its drawn node
+    std::vector<int> link_index;   ///< by link: of its drawn link, or -1 within a fold
+    std::vector<int> shown;        ///< indices of drawn links, in the order of their numbers
+    std::vector<int> link_number;  ///< by drawn link: its number on the page, or -1
+
+    void show(std::size_t drawn_link);
+    /// The number of the link on the page; -1 within a fold, and where there is no room for it.
+    int number_of(LinkId link);
   };
 
   /// Its number on the page.
   int number(const Topology& topology);
-  const One& at(int number) const { return all_[static_cast<std::size_t>(number)]; }
+  One& at(int number) { return all_[static_cast<std::size_t>(number)]; }
   Json json() const;
 
  private:

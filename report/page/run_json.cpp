@@ -90,6 +90,12 @@ class Rows {
   std::size_t rows_ = 0;
 };
 
+/// An op may have thousands of operands.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMostBytes = 160;
+  return text.size() <= kMostBytes ? text : text.substr(0, kMostBytes) + " ...";
+}
+
 const char* kind_of(const Op& op) {
   if (op.kind == OpKind::compute) return "compute";
   if (op.kind == OpKind::wait) return "wait";
@@ -134,7 +140,8 @@ Json ops_json(const PagedRun& run, const PageDetail& detail, const Rows& rows, C
     hold.push_back(micros(timing.end_s - timing.start_s));
     landing.push_back(micros(timing.landing_s));
     kind.push_back(kind_of(op));
-    what.push_back(run.op_names.empty() ? to_string(program, timing.op) : run.op_names[timing.op]);
+    what.push_back(
+        shortened(run.op_names.empty() ? to_string(program, timing.op) : run.op_names[timing.op]));
     std::set<int> crossed;
     if (channels != nullptr) {
       for (const int channel : channels->of(op)) {
@@ -162,7 +169,7 @@ Json critical_json(const RunReport& report) {
       op.push_back(step.op);
       start.push_back(micros(step.start_s));
       end.push_back(micros(step.end_s));
-      what.push_back(step.what);
+      what.push_back(shortened(step.what));
       waited.push_back(step.waited_for);
     }
   }
@@ -174,9 +181,24 @@ Json critical_json(const RunReport& report) {
           {"steps", report.simulated ? report.simulated->critical_steps : 0}};
 }
 
+/// One, or all of a medium; none within a fold.
+std::vector<int> drawn_links_of(const Channel& channel, DrawnMachines::One& machine) {
+  const Topology& topology = *machine.topology;
+  const Link& first = topology.link(channel.link);
+  std::set<int> links;
+  for (LinkId id = channel.link; id < static_cast<LinkId>(topology.links.size()); ++id) {
+    const bool is_same = id == channel.link || (first.duplex == Duplex::shared &&
+                                                topology.link(id).medium == first.medium);
+    const int number = is_same ? machine.number_of(id) : -1;
+    if (number >= 0) links.insert(number);
+    if (first.duplex != Duplex::shared) break;
+  }
+  return {links.begin(), links.end()};
+}
+
 /// The busiest first; `number`, where given, is filled with the place of each, or -1.
-Json channels_json(const std::vector<Channel>& all, std::size_t most,
-                   const DrawnMachines::One& machine, std::vector<int>* number) {
+Json channels_json(const std::vector<Channel>& all, std::size_t most, DrawnMachines::One& machine,
+                   std::vector<int>* number) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < all.size(); ++i) order.push_back(i);
   std::ranges::stable_sort(
@@ -187,17 +209,19 @@ Json channels_json(const std::vector<Channel>& all, std::size_t most,
   for (const std::size_t at : order) {
     const Channel& one = all[at];
     if (number != nullptr) (*number)[at] = static_cast<int>(channels.size());
-    const int link = machine.link_index[static_cast<std::size_t>(one.link)];
+    const Link& link = machine.topology->link(one.link);
+    const std::vector<int> links = drawn_links_of(one, machine);
     bool forward = one.forward;
-    if (link >= 0) {
-      const DrawnLink& drawn_link = machine.drawing.links[static_cast<std::size_t>(link)];
-      const NodeId a = machine.topology->link(one.link).a;
-      const bool same = machine.node_index[static_cast<std::size_t>(a)] == drawn_link.a;
+    if (!links.empty()) {
+      const int index = machine.link_index[static_cast<std::size_t>(one.link)];
+      const DrawnLink& first = machine.drawing.links[static_cast<std::size_t>(index)];
+      const bool same = machine.node_index[static_cast<std::size_t>(link.a)] == first.a;
       forward = same == one.forward;
     }
     channels.push_back({{"name", one.name},
-                        {"link", link},
+                        {"links", links},
                         {"forward", forward},
+                        {"both", link.duplex != Duplex::full},
                         {"capacity_gbps", drawn(one.capacity_gbps)},
                         {"bytes", drawn(one.bytes)},
                         {"busy_us", micros(one.busy_s)},
@@ -208,7 +232,49 @@ Json channels_json(const std::vector<Channel>& all, std::size_t most,
   return channels;
 }
 
-Json proof_json(const BoundProof& proof, const DrawnMachines::One& machine) {
+/// By drawn node: the part of a proof that it is in, or the number of parts where it is outside of
+/// a cut, or -1. What is no site (switches, CPUs, NICs) counts with the sites it is nearest to,
+/// unless these are of several parts.
+std::vector<int> sides_of(const BoundProof& proof, const Placement& placement,
+                          const DrawnMachines::One& machine) {
+  const Topology& topology = *machine.topology;
+  std::vector<int> side(topology.nodes.size(), -1);
+  std::vector<NodeId> level = placement.ranks;
+  for (const NodeId rank : placement.ranks) {
+    side[static_cast<std::size_t>(rank)] = static_cast<int>(proof.parts.size());
+  }
+  for (std::size_t part = 0; part < proof.parts.size(); ++part) {
+    for (const NodeId node : proof.parts[part]) {
+      side[static_cast<std::size_t>(node)] = static_cast<int>(part);
+    }
+  }
+  std::set<NodeId> reached(level.begin(), level.end());
+  while (!level.empty()) {
+    const std::set<NodeId> nearer(level.begin(), level.end());
+    std::map<NodeId, std::set<int>> next;
+    for (const Link& link : topology.links) {
+      for (const auto& [from, to] : {std::pair(link.a, link.b), {link.b, link.a}}) {
+        if (!nearer.contains(from) || reached.contains(to)) continue;
+        next[to].insert(side[static_cast<std::size_t>(from)]);
+      }
+    }
+    level.clear();
+    for (const auto& [node, sides] : next) {
+      if (sides.size() == 1) side[static_cast<std::size_t>(node)] = *sides.begin();
+      reached.insert(node);
+      level.push_back(node);
+    }
+  }
+  std::vector<int> drawn_sides;
+  for (const DrawnNode& node : machine.drawing.nodes) {
+    std::set<int> sides;
+    for (const NodeId one : node.nodes) sides.insert(side[static_cast<std::size_t>(one)]);
+    drawn_sides.push_back(sides.size() == 1 ? *sides.begin() : -1);
+  }
+  return drawn_sides;
+}
+
+Json proof_json(const BoundProof& proof, const Placement& placement, DrawnMachines::One& machine) {
   Json parts = Json::array();
   for (const std::vector<NodeId>& part : proof.parts) {
     std::set<int> nodes;
@@ -217,7 +283,7 @@ Json proof_json(const BoundProof& proof, const DrawnMachines::One& machine) {
   }
   Json prices = Json::array();
   for (const LinkPrice& one : proof.prices) {
-    const int link = machine.link_index[static_cast<std::size_t>(one.link)];
+    const int link = machine.number_of(one.link);
     if (link < 0) continue;
     prices.push_back({{"link", link},
                       {"name", link_name(*machine.topology, one.link, one.forward)},
@@ -227,6 +293,7 @@ Json proof_json(const BoundProof& proof, const DrawnMachines::One& machine) {
           {"algbw_gbps", drawn(proof.bound.algbw_gbps)},
           {"certificate", proof.bound.certificate},
           {"parts", std::move(parts)},
+          {"sides", sides_of(proof, placement, machine)},
           {"prices", std::move(prices)}};
 }
 
@@ -271,7 +338,7 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
     return json;
   }
   const int number = machines.number(*run.machine->topology);
-  const DrawnMachines::One& machine = machines.at(number);
+  DrawnMachines::One& machine = machines.at(number);
   const Router router = router_of(run);
   const Target target{&router, *placement};
   Channels channels(program, target);
@@ -285,14 +352,14 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   json["channels_in_all"] = channels.all().size();
   json["channels"] = channels_json(channels.all(), detail.links, machine, &numbers);
   json["ops"] = ops_json(run, detail, rows, &channels, numbers);
-  if (run.proof) json["proof"] = proof_json(*run.proof, machine);
+  if (run.proof) json["proof"] = proof_json(*run.proof, *placement, machine);
   return json;
 }
 
 Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines& machines) {
   const Topology& topology = *plan.machine->topology;
   const int number = machines.number(topology);
-  const DrawnMachines::One& machine = machines.at(number);
+  DrawnMachines::One& machine = machines.at(number);
   std::vector<Channel> channels;
   for (const LinkLoad& load : plan.loads) {
     if (load.units == 0) continue;
@@ -310,7 +377,7 @@ Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines
                {"channels", channels_json(channels, PageDetail{}.links, machine, nullptr)},
                {"report", plan_json(plan)}};
   json["report"].erase("link_loads");
-  if (proof != nullptr) json["proof"] = proof_json(*proof, machine);
+  if (proof != nullptr) json["proof"] = proof_json(*proof, plan.machine->placement, machine);
   return json;
 }
 

@@ -106,9 +106,11 @@ Json of_run(const Outcome& one) {
 Json of_plan(const Planned& plan) {
   Json facts = Json::array();
   const std::string rate = format_gbps(plan.forest.algbw_gbps) + " GB/s";
-  facts.push_back(fact("rate", rate, plan.forest.exact_algbw + " of what links carry"));
-  facts.push_back(fact("of the bound", percent(plan.fraction), plan.bound.certificate));
-  facts.push_back(fact("trees", fmt::format("{}", plan.forest.trees.size()),
+  facts.push_back(fact("rate", rate, fmt::format("exactly {} GB/s", plan.forest.exact_algbw)));
+  facts.push_back(fact("of the bound", percent(plan.fraction),
+                       fmt::format("{} GB/s, proof by {}", format_gbps(plan.bound.algbw_gbps),
+                                   proof_of(plan.bound))));
+  facts.push_back(fact("trees or paths", fmt::format("{}", plan.forest.trees.size()),
                        fmt::format("of {} equal parts", plan.forest.units)));
   if (!plan.forest.note.empty()) facts.push_back(fact("note", plan.forest.note));
   return {{"text", fmt::format("{} plans {} at {}, {} of the bound.", plan.query.algorithm,
@@ -209,7 +211,7 @@ Json verdict_json(const Page& page) {
   if (!page.plans.empty()) {
     verdict = of_plan(**std::ranges::max_element(
         page.plans, {}, [](const Planned* plan) { return plan->forest.algbw_gbps; }));
-  } else if (!page.trained.empty()) {
+  } else if (!page.trained.empty() && (page.verb == "train" || page.points.empty())) {
     verdict = of_training(page.trained.front());
   } else if (!page.runs.empty()) {
     verdict = of_run(page.runs.front().outcome);

@@ -111,7 +111,7 @@ class Pages(unittest.TestCase):
 
         # A link that is clicked lists its ops; the drawing is a cube, so that ends lie apart.
         busiest = data["runs"][0]["channels"][0]
-        tab.js(f"document.querySelectorAll('.machine .hit')[{busiest['link']}].focus()")
+        tab.js(f"document.querySelectorAll('.machine .hit')[{busiest['links'][0]}].focus()")
         tab.press("Enter")
         self.assertIn(busiest["name"], self.text(tab, ".machine .panel"))
         listed = int(tab.js("document.querySelector('.machine .ops').dataset.ops"))
@@ -188,6 +188,26 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(wider, 0)
         self.picture(tab, "narrow")
 
+    def test_without_uplot(self):
+        # As of a build that has none: its script is not in the page.
+        path = report(self.folder.name, "plain", "sim", "--topology", "dgx1-v100", "--size",
+                      "4KiB..64MiB", "--algorithm", "ring", "optimal")
+        text = path.read_text(encoding="utf-8")
+        pieces = re.split(r"(?=<script )", text)
+        kept = [piece for piece in pieces if "var uPlot=" not in piece]
+        path.write_text("".join(kept), encoding="utf-8")
+        tab = self.browser.open(path)
+        self.assertEqual(tab.js("typeof uPlot"), "undefined")
+        self.assertEqual(self.count(tab, ".curves .plot svg"), 2)
+        curves = len(data_of(path)["charts"][0]["curves"])
+        self.assertEqual(self.count(tab, ".curves .plot polyline"), 2 * curves)
+        tab.hover(".curves .plot svg", 0.2, 0.5)
+        tab.wait("document.querySelector('.readout h3').textContent !== '64 MiB'")
+        tab.click(".legend button")
+        self.assertEqual(self.count(tab, ".curves .plot polyline"), 2 * (curves - 1))
+        self.picture(tab, "without-uplot")
+        self.check_quiet(tab)
+
     def test_cluster(self):
         tab, data = self.open("cluster", "sim", "--topology", "dgx-h100:nodes=16", "--size", "64MiB",
                               "--algorithm", "ring")
@@ -234,7 +254,7 @@ class Pages(unittest.TestCase):
         self.picture(tab, "train")
 
     def test_run(self):
-        tab, data = self.open("run", "run", "ring_allreduce")
+        tab, data = self.open("run", "run", "ring-allreduce")
         self.assertGreater(len(data["expectations"]), 0)
         self.assertEqual(self.count(tab, ".expectations tbody tr"), len(data["expectations"]))
         self.assertEqual(self.count(tab, ".curves"), len(data["charts"]))

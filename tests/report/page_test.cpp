@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/app.h"
+#include "sim/simulator.h"
 
 namespace espalier {
 namespace {
+
+using Json = nlohmann::json;
 
 std::string page_of(std::vector<std::string> words) {
   words.insert(words.end(), {"--html", "-"});
@@ -48,18 +52,44 @@ TEST(Page, NamesAreNoMarkup) {
   EXPECT_EQ(html.find("<img"), std::string::npos);
 }
 
-TEST(Page, LargeQuestionsStayBelowTheLimit) {
-  // 1024 GPUs on 128 hosts: 10 000 links and more ops than anybody looks at.
-  const std::string html = page_of({"sim", "--topology", "dgx-h100:nodes=128", "--algorithm",
-                                    "ring", "recursive_doubling", "--size", "64MiB", "--no-nccl"});
-  EXPECT_LE(html.size(), kMostPageBytes);
-  EXPECT_GT(html.size(), 50'000U);
+/// What a page shows of a ring over four GPUs.
+Json ring_of_four(const PageDetail& detail) {
+  Query query;
+  query.topology = "ring:n=4";
+  query.algorithm = "ring";
+  query.size_bytes = 1 << 20;
+  query.run.timeline = true;
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Page page;
+  PagedRun run;
+  run.outcome = study.ask(query);
+  run.machine = &study.machine(query);
+  page.runs.push_back(std::move(run));
+  return Json::parse(page_json(page, detail));
 }
 
-TEST(Page, HasLessDetailThanWasAskedFor) {
-  const std::string html = page_of({"sim", "--topology", "full:n=96", "--algorithm", "direct",
+TEST(Page, HasAsMuchDetailAsAskedFor) {
+  const Json all = ring_of_four({});
+  EXPECT_EQ(all["runs"][0]["bins"], 1000);
+  EXPECT_EQ(all["runs"][0]["channels"].size(), 4U);
+  const std::size_t ops = all["runs"][0]["ops"]["id"].size();
+  EXPECT_EQ(ops, all["runs"][0]["ops_in_all"]);
+  EXPECT_EQ(all["runs"][0]["channels"][0]["load"].get<std::string>().size(), 2000U);
+
+  const Json some = ring_of_four({.bins = 10, .ops = 5, .links = 3});
+  EXPECT_EQ(some["runs"][0]["channels"].size(), 3U);
+  EXPECT_EQ(some["runs"][0]["ops"]["id"].size(), 5U);
+  EXPECT_EQ(some["runs"][0]["ops_in_all"], ops);
+  EXPECT_EQ(some["runs"][0]["channels"][0]["load"].get<std::string>().size(), 20U);
+}
+
+TEST(Page, LargeQuestionsStayBelowTheLimit) {
+  // 32 640 links, more than are drawn, and 130 000 ops.
+  const std::string html = page_of({"sim", "--topology", "full:n=256", "--algorithm", "all_pairs",
                                     "--size", "64MiB", "--chunk", "0", "--no-nccl"});
   EXPECT_LE(html.size(), kMostPageBytes);
+  EXPECT_GT(html.size(), 200'000U);
 }
 
 }  // namespace

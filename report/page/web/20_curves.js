@@ -99,7 +99,7 @@ function curvesSection(chart) {
         event.currentTarget.setAttribute("aria-pressed", shown[i]);
         draw();
       } }, svg("svg", { width: 26, height: 8, "aria-hidden": true },
-        svg("line", { x1: 0, y1: 4, x2: 26, y2: 4, stroke: colour, "stroke-width": width + 0.4,
+        svg("line", { x1: 0, y1: 4, x2: 26, y2: 4, stroke: curve.kind === "bound" ? "currentColor" : colour, "stroke-width": width + 0.4,
           "stroke-dasharray": dash.join(" ") })), curve.name);
     }));
   const slider = el("input", { type: "range", min: 0, max: sizes.length - 1, value: 0,
@@ -174,7 +174,7 @@ function drawAsBars(plot, given) {
 /// Ticks of a logarithmic axis.
 function decades(u, axis, low, high) {
   const ticks = [];
-  for (let at = Math.floor(Math.log10(low)); at <= Math.ceil(Math.log10(high)); ++at) ticks.push(10 ** at);
+  for (let at = Math.ceil(Math.log10(low) - 1e-9); at <= Math.log10(high) + 1e-9; ++at) ticks.push(10 ** at);
   return ticks;
 }
 

@@ -87,6 +87,7 @@ function machineSection(data, view, hasTime) {
   const machine = data.machines[view.current.machine];
   const root = svg("svg", { role: "group", "aria-label": `drawing of ${machine.title || machine.name}`,
     viewBox: `0 0 ${machine.width * PITCH} ${machine.height * PITCH}` });
+  root.style.maxWidth = `${machine.width * PITCH * 1.25}px`;
   const details = el("div", { class: "panel", "aria-live": "polite" });
   const layers = {};
   for (const name of ["frames", "parts", "base", "flow", "proof", "hit", "nodes", "prices"]) {
@@ -127,24 +128,27 @@ function machineSection(data, view, hasTime) {
   function busiest() {
     const found = new Map();
     for (const channel of view.current.channels || []) {
-      if (channel.link < 0) continue;
       const load = loadOf(view.current, channel, view.from, view.to);
-      const key = channel.link * 2 + (channel.forward ? 0 : 1);
-      const known = found.get(key);
-      if (!known || known.load < load) found.set(key, { channel, load });
+      for (const link of channel.links) {
+        for (const way of channel.both ? [0, 1] : [channel.forward ? 0 : 1]) {
+          const key = link * 2 + way;
+          const known = found.get(key);
+          if (!known || known.load < load) found.set(key, { channel, load, forward: way === 0 });
+        }
+      }
     }
     return found;
   }
   function paint() {
     const flows = [];
     const words = new Map();
-    for (const [key, { channel, load }] of busiest()) {
+    for (const [key, { channel, load, forward }] of busiest()) {
       const index = key >> 1;
       const link = machine.links[index];
-      const ends = lane(machine.nodes[link.a], machine.nodes[link.b], channel.forward);
+      const ends = lane(machine.nodes[link.a], machine.nodes[link.b], forward);
       flows.push(svg("line", { class: "flow", ...ends, stroke: loadColour(load),
         "stroke-width": (load > 0 ? 1.2 + load * (MAX_WIDTH - 1.2) : 0).toFixed(2) }));
-      words.set(index, [...(words.get(index) || []), `${channel.name}: ${percent(load)}`]);
+      words.set(index, [...new Set([...(words.get(index) || []), `${channel.name}: ${percent(load)}`])]);
     }
     layers.flow.replaceChildren(...flows);
     hits.forEach((hit, index) => {
@@ -165,7 +169,7 @@ function machineSection(data, view, hasTime) {
     const link = machine.links[view.channel];
     const title = `${machine.nodes[link.a].name} \u2013 ${machine.nodes[link.b].name}`;
     const channels = (run.channels || []).map((channel, number) => ({ channel, number }))
-      .filter((one) => one.channel.link === view.channel);
+      .filter((one) => one.channel.links.includes(view.channel));
     const children = [el("h3", {}, title), el("p", { class: "note" },
       `${link.kind}${link.count > 1 ? ` x${link.count}` : ""}${link.alike > 1 ? `, ${link.alike} such links` : ""}`)];
     for (const { channel, number } of channels.slice(0, 4)) {
@@ -209,12 +213,11 @@ function machineSection(data, view, hasTime) {
       ? `The bound of ${gbps(proof.algbw_gbps)} (${proof.kind}): ${proof.certificate}.` : "";
     if (!proof || !showsProof) return;
     const at = (node) => [machine.nodes[node].x * PITCH, machine.nodes[node].y * PITCH];
-    const partOf = new Map();
     proof.parts.forEach((part, number) => {
-      for (const node of part) partOf.set(node, number);
-      if (part.length > 1 && proof.parts.length < 40) {
+      const side = machine.nodes.map((_, node) => node).filter((node) => proof.sides[node] === number);
+      if (side.length > 1 && proof.parts.length < 40) {
         layers.parts.append(svg("polygon", { class: "part", "stroke-width": 78,
-          points: hullOf(part.map(at)).map((point) => point.join(",")).join(" ") }));
+          points: hullOf(side.map(at)).map((point) => point.join(",")).join(" ") }));
       }
       for (const node of part) {
         const [x, y] = at(node);
@@ -222,8 +225,8 @@ function machineSection(data, view, hasTime) {
       }
     });
     for (const link of machine.links) {
-      const [a, b] = [partOf.get(link.a), partOf.get(link.b)];
-      if (a === b || (proof.parts.length > 1 && (a === undefined || b === undefined))) continue;
+      const [a, b] = [proof.sides[link.a], proof.sides[link.b]];
+      if (a === b || a < 0 || b < 0) continue;
       const [x1, y1] = at(link.a);
       const [x2, y2] = at(link.b);
       layers.proof.append(svg("line", { class: "crossing", x1, y1, x2, y2 }));
@@ -235,7 +238,7 @@ function machineSection(data, view, hasTime) {
       const [a, b] = [at(link.a), at(link.b)];
       const [x, y] = [a[0] * 0.6 + b[0] * 0.4, a[1] * 0.6 + b[1] * 0.4];
       layers.prices.append(svg("g", { class: "price" }, svg("circle", { cx: x, cy: y, r: 9 }),
-        svg("text", { x, y }, digits(price))));
+        svg("text", { x, y }, String(price))));
     }
   }
 
@@ -286,7 +289,9 @@ function machineSection(data, view, hasTime) {
   const section = el("section", { class: "machine", "data-links": machine.links.length,
     "data-nodes": machine.nodes.length },
     el("h2", {}, hasTime ? "The machine, and what its links carry" : "The machine, and what the plan puts on its links"),
-    el("p", { class: "note" }, machine.title || machine.name), controls,
+    el("p", { class: "note" }, (machine.title || machine.name) +
+      (machine.links_in_all > machine.links.length
+        ? `; drawn are ${machine.links.length} of ${machine.links_in_all} links, the busiest` : "")), controls,
     el("div", { class: machine.width > 2 * machine.height ? "side wide" : "side" }, el("figure", {}, root, scale), details), proofText,
     tableBehind("All links as a table", [
       ["link", (c) => c.name], ["capacity", (c) => gbps(c.capacity_gbps), true],

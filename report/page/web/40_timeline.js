@@ -174,8 +174,8 @@ function timeline(run, number, view, span, hint) {
     drag = null;
     const op = opAt(event);
     if (op !== null && run.ops.channels[op].length && number === view.run) {
-      const link = run.channels[run.ops.channels[op][0]].link;
-      if (link >= 0) view.set({ channel: link });
+      const links = run.channels[run.ops.channels[op][0]].links;
+      if (links.length) view.set({ channel: links[0] });
     }
   });
   canvas.addEventListener("keydown", (event) => {
