@@ -146,6 +146,14 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
   page.skipped = answers.skipped;
   add_points(page.verb == "exec" ? "exec" : "sim", answers.outcomes, page.points);
   if (best == nullptr) return page;
+  if (page.verb == "tune") {
+    // The choices are one curve, whoever was chosen.
+    for (PagedPoint& point : page.points) {
+      Outcome& choice = point.outcome;
+      choice.chosen = algorithm_that_ran(choice);
+      choice.query.algorithm = "the choice";
+    }
+  }
   if (!best->report.simulated) {
     if (!best->query.topology.empty()) set_machine(page, study.machine(best->query));
     // The verdict is that of the best.

@@ -219,7 +219,10 @@ class Pages(unittest.TestCase):
         tab, data = self.open("tune", "tune", "--topology", "v100-pcie", "--size", "4KiB..4MiB",
                               "--algorithm", "ring", "all_pairs")
         self.assertEqual(data["verb"], "tune")
-        self.assertGreater(len(data["charts"][0]["curves"]), 1)
+        curves = {curve["name"]: curve for curve in data["charts"][0]["curves"]}
+        self.assertEqual(set(curves), {"the choice", "NCCL", "bound"})
+        self.assertTrue(all(point["chosen"].startswith(("ring", "all_pairs"))
+                            for point in curves["the choice"]["points"]))
         self.picture(tab, "tune")
 
     def test_plan(self):
