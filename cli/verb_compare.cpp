@@ -56,6 +56,14 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
   return comparisons;
 }
 
+/// Why the named machine may not be this one.
+void say_doubts(const Console& console, const std::string& machine, bool is_host,
+                const std::vector<int>& devices) {
+  for (const std::string& doubt : doubts_about(open_machine(machine), is_host, devices)) {
+    say(console, "note: " + doubt);
+  }
+}
+
 /// Both sides search by themselves.
 void refuse_budget(Arguments& arguments) {
   if (!arguments.given("--budget")) return;
@@ -97,12 +105,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   }
   question.judge = false;
   if (!entry.has_devices) question.against_nccl = false;  // which runs on GPUs
-  if (!probed) {
-    for (const std::string& doubt :
-         doubts_about(open_machine(where), !entry.has_devices, devices)) {
-      say(console, "note: " + doubt);
-    }
-  }
+  if (!probed) say_doubts(console, where, !entry.has_devices, devices);
 
   const std::unique_ptr<Backend> backend = entry.make({devices, !probed.has_value()});
   Simulator simulator;
@@ -123,8 +126,8 @@ int run_compare(Arguments& arguments, const Console& console) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
   }
   if (!html.empty() && best != nullptr) {
-    write_page(console, html,
-               page_of(arguments, comparisons, where, run_both(predicting, measuring, *best)));
+    std::vector<PagedRun> runs = run_both(predicting, measuring, *best);
+    write_page(console, html, page_of(arguments, comparisons, where, std::move(runs)));
   }
   return conclude(comparisons.measured, sweep.all_algorithms);
 }
@@ -138,12 +141,10 @@ const Verb& compare_verb() {
       "Simulates every program on the topology of this machine and executes the same program with "
       "real data. The table shows both times and the error of the prediction, by message size; "
       "the median error follows below. --topology names a file written by `espalier probe`. "
-      "Without it, the "
-      "machine is probed first, and --output saves the result; if there are several GPUs, each is "
-      "a rank, unless "
-      "--ranks or --devices is given. --trace writes the timelines of the fastest "
-      "run of the largest message, predicted and measured, one below the other. The exit code is 1 "
-      "if an element is wrong.\n\n"
+      "Without it, the machine is probed first, and --output saves the result; if there are "
+      "several GPUs, each is a rank, unless --ranks or --devices is given. --trace writes the "
+      "timelines of the fastest run of the largest message, predicted and measured, one below the "
+      "other. The exit code is 1 if an element is wrong.\n\n"
       "With --measured, nothing is run: measured times come from a log of nccl-tests or "
       "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "

@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-int Channels::channel_of(const Hop& hop) {
+int Channels::channel_of(const Hop& of_route) {
   const Topology& machine = target_.router->topology();
+  const Hop hop = target_.rotation == nullptr ? of_route : target_.rotation->first(of_route);
   const bool forward = hop.forward || machine.link(hop.link).duplex != Duplex::full;
   std::string name = link_name(machine, hop.link, forward);
   const auto [at, is_new] = by_name_.emplace(name, static_cast<int>(channels_.size()));

@@ -29,7 +29,9 @@ struct Channel {
   std::vector<double> load;
 };
 
-/// Which channels the transfers of ops cross: the routes that a simulation takes them on.
+/// Which channels the transfers of ops cross: the routes that a simulation takes them on. Of a
+/// folded program, whose ops are those of one group, all that the rotation moves onto each other
+/// are one channel.
 class Channels {
  public:
   /// Refers to its arguments. \pre there is a router, and every transfer has a route (rule R10)
@@ -42,7 +44,7 @@ class Channels {
 
  private:
   const std::vector<int>& crossed(NodeId from, NodeId to, int via);
-  int channel_of(const Hop& hop);
+  int channel_of(const Hop& of_route);
 
   const Program& program_;
   const Target& target_;

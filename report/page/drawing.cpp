@@ -233,16 +233,15 @@ class Sheet {
       std::vector<std::pair<double, NodeId>> row;
       for (const NodeId node : shared_) {
         if (level.contains(node)) continue;
-        double sum = 0;
-        int count = 0;
+        std::set<int> below;
         for (const Link& link : machine_.links) {
           if (link.a != node && link.b != node) continue;
           const auto other = place_.find(link.a == node ? link.b : link.a);
-          if (other == place_.end()) continue;
-          sum += drawing_.nodes[static_cast<std::size_t>(other->second)].x;
-          ++count;
+          if (other != place_.end()) below.insert(other->second);
         }
-        if (count > 0) row.emplace_back(sum / count, node);
+        double sum = 0;
+        for (const int other : below) sum += drawing_.nodes[static_cast<std::size_t>(other)].x;
+        if (!below.empty()) row.emplace_back(sum / static_cast<double>(below.size()), node);
       }
       if (row.empty()) {  // what nothing joins
         for (const NodeId node : shared_) {

@@ -19,8 +19,11 @@ void DrawnMachines::One::show(std::size_t drawn_link) {
 
 int DrawnMachines::One::number_of(LinkId link) {
   const int index = link_index[static_cast<std::size_t>(link)];
-  if (index < 0) return -1;
-  const auto at = static_cast<std::size_t>(index);
+  return index < 0 ? -1 : number_of_drawn(index);
+}
+
+int DrawnMachines::One::number_of_drawn(int drawn_link) {
+  const auto at = static_cast<std::size_t>(drawn_link);
   if (link_number[at] < 0 && shown.size() < kMostShownLinks) show(at);
   return link_number[at];
 }

@@ -19,28 +19,6 @@ namespace {
 
 /// Rows of a timeline: lanes, or places where there are more lanes than this.
 constexpr std::size_t kMostRows = 256;
-/// Steps of a share of a link's capacity.
-constexpr int kLoadSteps = 200;
-constexpr unsigned kFirstLoad = 0x100;
-
-Json micros(double seconds) { return drawn(seconds * 1e6); }
-
-/// A character a bin: U+0100 is idle, U+01C8 the full capacity. All of these take two bytes, no
-/// escapes, and compress well.
-std::string load_text(const std::vector<double>& load) {
-  std::string text;
-  text.reserve(2 * load.size());
-  for (const double share : load) {
-    const auto level = static_cast<unsigned>(
-        std::clamp(std::lround(share * kLoadSteps), 0L, static_cast<long>(kLoadSteps)));
-    // What is used at all does not look idle.
-    const unsigned code = kFirstLoad + (share > 0 ? std::max(level, 1U) : 0);
-    text += static_cast<char>(0xC0 | (code >> 6));
-    text += static_cast<char>(0x80 | (code & 0x3F));
-  }
-  return text;
-}
-
 /// The rows of a timeline.
 class Rows {
  public:
@@ -181,122 +159,6 @@ Json critical_json(const RunReport& report) {
           {"steps", report.simulated ? report.simulated->critical_steps : 0}};
 }
 
-/// One, or all of a medium; none within a fold.
-std::vector<int> drawn_links_of(const Channel& channel, DrawnMachines::One& machine) {
-  const Topology& topology = *machine.topology;
-  const Link& first = topology.link(channel.link);
-  std::set<int> links;
-  for (LinkId id = channel.link; id < static_cast<LinkId>(topology.links.size()); ++id) {
-    const bool is_same = id == channel.link || (first.duplex == Duplex::shared &&
-                                                topology.link(id).medium == first.medium);
-    const int number = is_same ? machine.number_of(id) : -1;
-    if (number >= 0) links.insert(number);
-    if (first.duplex != Duplex::shared) break;
-  }
-  return {links.begin(), links.end()};
-}
-
-/// The busiest first; `number`, where given, is filled with the place of each, or -1.
-Json channels_json(const std::vector<Channel>& all, std::size_t most, DrawnMachines::One& machine,
-                   std::vector<int>* number) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < all.size(); ++i) order.push_back(i);
-  std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return all[a].utilization > all[b].utilization; });
-  if (order.size() > most) order.resize(most);
-  if (number != nullptr) number->assign(all.size(), -1);
-  Json channels = Json::array();
-  for (const std::size_t at : order) {
-    const Channel& one = all[at];
-    if (number != nullptr) (*number)[at] = static_cast<int>(channels.size());
-    const Link& link = machine.topology->link(one.link);
-    const std::vector<int> links = drawn_links_of(one, machine);
-    bool forward = one.forward;
-    if (!links.empty()) {
-      const int index = machine.link_index[static_cast<std::size_t>(one.link)];
-      const DrawnLink& first = machine.drawing.links[static_cast<std::size_t>(index)];
-      const bool same = machine.node_index[static_cast<std::size_t>(link.a)] == first.a;
-      forward = same == one.forward;
-    }
-    channels.push_back({{"name", one.name},
-                        {"links", links},
-                        {"forward", forward},
-                        {"both", link.duplex != Duplex::full},
-                        {"capacity_gbps", drawn(one.capacity_gbps)},
-                        {"bytes", drawn(one.bytes)},
-                        {"busy_us", micros(one.busy_s)},
-                        {"utilization", drawn(one.utilization)},
-                        {"ops", one.ops},
-                        {"load", load_text(one.load)}});
-  }
-  return channels;
-}
-
-/// By drawn node: the part of a proof that it is in, or the number of parts where it is outside of
-/// a cut, or -1. What is no site (switches, CPUs, NICs) counts with the sites it is nearest to,
-/// unless these are of several parts.
-std::vector<int> sides_of(const BoundProof& proof, const Placement& placement,
-                          const DrawnMachines::One& machine) {
-  const Topology& topology = *machine.topology;
-  std::vector<int> side(topology.nodes.size(), -1);
-  std::vector<NodeId> level = placement.ranks;
-  for (const NodeId rank : placement.ranks) {
-    side[static_cast<std::size_t>(rank)] = static_cast<int>(proof.parts.size());
-  }
-  for (std::size_t part = 0; part < proof.parts.size(); ++part) {
-    for (const NodeId node : proof.parts[part]) {
-      side[static_cast<std::size_t>(node)] = static_cast<int>(part);
-    }
-  }
-  std::set<NodeId> reached(level.begin(), level.end());
-  while (!level.empty()) {
-    const std::set<NodeId> nearer(level.begin(), level.end());
-    std::map<NodeId, std::set<int>> next;
-    for (const Link& link : topology.links) {
-      for (const auto& [from, to] : {std::pair(link.a, link.b), {link.b, link.a}}) {
-        if (!nearer.contains(from) || reached.contains(to)) continue;
-        next[to].insert(side[static_cast<std::size_t>(from)]);
-      }
-    }
-    level.clear();
-    for (const auto& [node, sides] : next) {
-      if (sides.size() == 1) side[static_cast<std::size_t>(node)] = *sides.begin();
-      reached.insert(node);
-      level.push_back(node);
-    }
-  }
-  std::vector<int> drawn_sides;
-  for (const DrawnNode& node : machine.drawing.nodes) {
-    std::set<int> sides;
-    for (const NodeId one : node.nodes) sides.insert(side[static_cast<std::size_t>(one)]);
-    drawn_sides.push_back(sides.size() == 1 ? *sides.begin() : -1);
-  }
-  return drawn_sides;
-}
-
-Json proof_json(const BoundProof& proof, const Placement& placement, DrawnMachines::One& machine) {
-  Json parts = Json::array();
-  for (const std::vector<NodeId>& part : proof.parts) {
-    std::set<int> nodes;
-    for (const NodeId node : part) nodes.insert(machine.node_index[static_cast<std::size_t>(node)]);
-    parts.push_back(nodes);
-  }
-  Json prices = Json::array();
-  for (const LinkPrice& one : proof.prices) {
-    const int link = machine.number_of(one.link);
-    if (link < 0) continue;
-    prices.push_back({{"link", link},
-                      {"name", link_name(*machine.topology, one.link, one.forward)},
-                      {"price", drawn(one.price)}});
-  }
-  return {{"kind", proof.bound.kind},
-          {"algbw_gbps", drawn(proof.bound.algbw_gbps)},
-          {"certificate", proof.bound.certificate},
-          {"parts", std::move(parts)},
-          {"sides", sides_of(proof, placement, machine)},
-          {"prices", std::move(prices)}};
-}
-
 Json rank_nodes(const Placement& placement, const DrawnMachines::One& machine) {
   Json ranks = Json::array();
   for (const NodeId gpu : placement.ranks) {
@@ -340,7 +202,11 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   const int number = machines.number(*run.machine->topology);
   DrawnMachines::One& machine = machines.at(number);
   const Router router = router_of(run);
-  const Target target{&router, *placement};
+  const std::optional<Rotation> rotation =
+      program.fold.is_folded()
+          ? Rotation::find(*run.machine->topology, *placement, program.fold.groups)
+          : std::nullopt;
+  const Target target{&router, *placement, rotation ? &*rotation : nullptr};
   Channels channels(program, target);
   load_in_time(program, report, detail.bins, channels);
   // Routes that only ops without bytes take are no channels.
@@ -350,7 +216,8 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   json["bins"] = detail.bins;
   json["folded"] = program.fold.is_folded();
   json["channels_in_all"] = channels.all().size();
-  json["channels"] = channels_json(channels.all(), detail.links, machine, &numbers);
+  json["channels"] =
+      channels_json(channels.all(), detail.links, target.rotation, machine, &numbers);
   json["ops"] = ops_json(run, detail, rows, &channels, numbers);
   if (run.proof) json["proof"] = proof_json(*run.proof, *placement, machine);
   return json;
@@ -374,7 +241,7 @@ Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines
   Json json = {{"name", plan.query.algorithm},
                {"machine", number},
                {"ranks", rank_nodes(plan.machine->placement, machine)},
-               {"channels", channels_json(channels, PageDetail{}.links, machine, nullptr)},
+               {"channels", channels_json(channels, PageDetail{}.links, nullptr, machine, nullptr)},
                {"report", plan_json(plan)}};
   json["report"].erase("link_loads");
   if (proof != nullptr) json["proof"] = proof_json(*proof, plan.machine->placement, machine);

@@ -41,7 +41,7 @@ function(espalier_find_uplot variable)
   set(${variable} ${folder}/package PARENT_SCOPE)
 endfunction()
 
-# espalier_page_assets(): gives the current folder a page_assets.cpp in its build folder.
+# espalier_page_assets(): compiles all of these into the room, as report/page/assets.h has them.
 function(espalier_page_assets)
   espalier_find_uplot(uplot)
   set(web ${CMAKE_CURRENT_SOURCE_DIR}/page/web)

@@ -111,7 +111,7 @@ class Pages(unittest.TestCase):
 
         # A link that is clicked lists its ops; the drawing is a cube, so that ends lie apart.
         busiest = data["runs"][0]["channels"][0]
-        tab.js(f"document.querySelectorAll('.machine .hit')[{busiest['links'][0]}].focus()")
+        tab.js(f"document.querySelectorAll('.machine .hit')[{(busiest['forward'] + busiest['backward'])[0]}].focus()")
         tab.press("Enter")
         self.assertIn(busiest["name"], self.text(tab, ".machine .panel"))
         listed = int(tab.js("document.querySelector('.machine .ops').dataset.ops"))
@@ -213,6 +213,12 @@ class Pages(unittest.TestCase):
                               "--algorithm", "ring")
         self.assertIn("hosts", [node["kind"] for node in data["machines"][0]["nodes"]])
         self.assertEqual(self.count(tab, ".machine .node"), len(data["machines"][0]["nodes"]))
+        # What folded hosts are joined by is one link, and it carries something.
+        fold = next(i for i, node in enumerate(data["machines"][0]["nodes"]) if node["kind"] == "hosts")
+        links = data["machines"][0]["links"]
+        joins = {i for i, link in enumerate(links) if fold in (link["a"], link["b"])}
+        carrying = {link for channel in data["runs"][0]["channels"] for link in channel["forward"]}
+        self.assertTrue(joins & carrying)
         self.picture(tab, "cluster")
 
     def test_tune(self):

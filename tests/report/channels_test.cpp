@@ -8,6 +8,7 @@
 
 #include "scenarios/study.h"
 #include "sim/simulator.h"
+#include "topologies/rotation.h"
 
 namespace espalier {
 namespace {
@@ -61,6 +62,35 @@ TEST_F(ChannelsTest, CarryWhatTheSimulationCounted) {
     }
     EXPECT_EQ(with_bytes, counted.size()) << topology;
   }
+}
+
+TEST_F(ChannelsTest, OfFoldedProgramsStandForAllAlike) {
+  Query query;
+  query.topology = "dgx-h100:nodes=32";
+  query.algorithm = "ring";
+  query.size_bytes = 64 << 20;
+  query.judge = false;
+  query.run.timeline = true;
+  machine_ = &study_.machine(query);
+  const Outcome outcome = study_.ask(query);
+  ASSERT_TRUE(outcome.ran());
+  ASSERT_TRUE(outcome.program->fold.is_folded());
+  const auto rotation =
+      Rotation::find(*machine_->topology, machine_->placement, outcome.program->fold.groups);
+  ASSERT_TRUE(rotation);
+  const Target where{machine_->router.get(), machine_->placement, &*rotation};
+  Channels channels(*outcome.program, where);
+  load_in_time(*outcome.program, outcome.report, 100, channels);
+  std::map<std::string, const LinkUse*> counted;
+  for (const LinkUse& use : outcome.report.simulated->links) counted[use.name] = &use;
+  std::size_t alike = 0;
+  for (const Channel& channel : channels.all()) {
+    if (channel.load.empty()) continue;
+    ASSERT_TRUE(counted.contains(channel.name)) << channel.name;
+    EXPECT_EQ(channel.bytes, counted[channel.name]->bytes);
+    alike += static_cast<std::size_t>(counted[channel.name]->alike);
+  }
+  EXPECT_GT(alike, 32U * 8);  // every GPU sends and receives
 }
 
 TEST_F(ChannelsTest, LoadIsWhereOpsAre) {

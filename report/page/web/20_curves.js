@@ -234,7 +234,7 @@ function drawAsSvg(plot, given, hover, pin) {
   const ticks = given.log
     ? Array.from({ length: Math.max(1, Math.floor(high) - Math.ceil(low) + 1) },
       (_, i) => 10 ** (Math.ceil(low) + i))
-    : Array.from({ length: 5 }, (_, i) => (high * i) / 4);
+    : Array.from({ length: Math.floor(high / niceStep(high / 5)) + 1 }, (_, i) => niceStep(high / 5) * i);
   for (const tick of ticks) {
     root.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }),
       svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, given.unit(tick)));

@@ -37,6 +37,8 @@ function loadOf(run, channel, from, to) {
   return sum / (last - first + 1);
 }
 
+const linksOf = (channel) => [...channel.forward, ...channel.backward];
+
 const NODE_SIZE = { gpu: [0.92, 0.54], cpu: [1.05, 0.5], pcie_switch: [0.95, 0.42], nvswitch: [1.02, 0.46],
   nic: [0.85, 0.4], fabric: [1.7, 0.5], hosts: [1.8, 0.8] };
 
@@ -129,13 +131,13 @@ function machineSection(data, view, hasTime) {
     const found = new Map();
     for (const channel of view.current.channels || []) {
       const load = loadOf(view.current, channel, view.from, view.to);
-      for (const link of channel.links) {
-        for (const way of channel.both ? [0, 1] : [channel.forward ? 0 : 1]) {
+      [channel.forward, channel.backward].forEach((links, way) => {
+        for (const link of links) {
           const key = link * 2 + way;
           const known = found.get(key);
           if (!known || known.load < load) found.set(key, { channel, load, forward: way === 0 });
         }
-      }
+      });
     }
     return found;
   }
@@ -169,7 +171,7 @@ function machineSection(data, view, hasTime) {
     const link = machine.links[view.channel];
     const title = `${machine.nodes[link.a].name} \u2013 ${machine.nodes[link.b].name}`;
     const channels = (run.channels || []).map((channel, number) => ({ channel, number }))
-      .filter((one) => one.channel.links.includes(view.channel));
+      .filter((one) => linksOf(one.channel).includes(view.channel));
     const children = [el("h3", {}, title), el("p", { class: "note" },
       `${link.kind}${link.count > 1 ? ` x${link.count}` : ""}${link.alike > 1 ? `, ${link.alike} such links` : ""}`)];
     for (const { channel, number } of channels.slice(0, 4)) {

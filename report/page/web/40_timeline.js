@@ -174,7 +174,7 @@ function timeline(run, number, view, span, hint) {
     drag = null;
     const op = opAt(event);
     if (op !== null && run.ops.channels[op].length && number === view.run) {
-      const links = run.channels[run.ops.channels[op][0]].links;
+      const links = linksOf(run.channels[run.ops.channels[op][0]]);
       if (links.length) view.set({ channel: links[0] });
     }
   });
@@ -201,7 +201,7 @@ function timeline(run, number, view, span, hint) {
   const notes = [];
   if (run.ops_in_all > run.ops.id.length) notes.push(`the ${run.ops.id.length} longest of ${run.ops_in_all} ops and those of the critical path`);
   if (run.rows_in_all > run.rows.length) notes.push(`the first ${run.rows.length} of ${run.rows_in_all} lanes`);
-  if (run.folded) notes.push("the ops of one group of ranks; the others behave alike");
+  if (run.folded) notes.push("the ops of one group of ranks, as the others behave alike");
   const element = el("figure", {},
     el("figcaption", {}, `${run.name}: ${time(run.time_us)}${notes.length ? "; shown are " + notes.join(", ") : ""}`),
     el("div", { class: "timeline" }, canvas),

@@ -24,6 +24,7 @@ function treesControls(section, view) {
       svg("title", {}, `${edge.parent} > ${edge.child}`)));
     }
     marks.replaceChildren(...lines);
+    layers.flow.classList.toggle("behind", lines.length > 0);
   };
   choice.addEventListener("change", draw);
   section.querySelector(".controls").append(el("label", {}, "tree", choice));
