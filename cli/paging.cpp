@@ -17,9 +17,6 @@ namespace espalier {
 
 namespace {
 
-/// Above, ranks that behave alike are folded: a page has no room for all of them.
-constexpr int kMostUnfolded = 64;
-
 const std::string& algorithm_that_ran(const Outcome& outcome) {
   return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
 }
@@ -48,6 +45,11 @@ std::string point_command(std::string_view verb, const Outcome& outcome) {
   add("--algorithm", query.algorithm);
   add("--size", std::to_string(query.size_bytes));
   if (query.chunk_bytes) add("--chunk", std::to_string(*query.chunk_bytes));
+  if (outcome.report.executed) {
+    if (outcome.backend != "host") add("--backend", outcome.backend);
+    if (query.run.type != DataType::float32) add("--dtype", std::string(to_string(query.run.type)));
+    if (query.run.op != ReduceOp::sum) add("--op", std::string(to_string(query.run.op)));
+  }
   if (query.in_place && verb == "sim") words.push_back("--in-place");
   if (!query.merge) words.push_back("--no-merge");
   return join(words, " ");
@@ -79,6 +81,17 @@ PagedRun run_of(Study& study, Outcome outcome) {
   return run;
 }
 
+/// One more run of what was executed, for its timeline.
+PagedRun executed_run(Study& study, const Outcome& outcome) {
+  Query query = outcome.query;
+  query.run.timeline = true;
+  query.run.iterations = 1;
+  PagedRun run;
+  run.outcome = study.ask(query);
+  run.name = algorithm_label(run.outcome) + ", measured";
+  return run;
+}
+
 /// Whom to show beside the best: NCCL among the answers for the same message, or the next best.
 const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcomes) {
   const Outcome* rival = nullptr;
@@ -100,9 +113,9 @@ const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcome
 void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>& outcomes,
                    Page& page) {
   set_machine(page, study.machine(best.query));
-  page.runs.push_back(run_of(study, ask_with_timeline(study, best)));
+  page.runs.push_back(run_of(study, ask_with_timeline(study, best, false)));
   if (const Outcome* rival = rival_of(best, outcomes)) {
-    page.runs.push_back(run_of(study, ask_with_timeline(study, *rival)));
+    page.runs.push_back(run_of(study, ask_with_timeline(study, *rival, false)));
   }
 }
 
@@ -113,11 +126,11 @@ std::string title_of(const Outcome& outcome) {
 
 }  // namespace
 
-Outcome ask_with_timeline(Study& study, const Outcome& outcome) {
+Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole) {
   Query query = outcome.query;
   query.run.timeline = true;
   query.against_nccl = false;
-  query.may_fold = query.may_fold && outcome.ranks > kMostUnfolded;
+  query.may_fold = query.may_fold && !is_whole;
   // It need not be chosen again.
   if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
   Outcome again = study.ask(query);
@@ -162,6 +175,7 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
              point.outcome.query.algorithm == best->query.algorithm;
     };
     std::stable_partition(page.points.begin(), page.points.end(), is_best);
+    page.runs.push_back(executed_run(study, *best));
     return page;
   }
   add_timelines(study, *best, answers.outcomes, page);
@@ -177,9 +191,7 @@ std::vector<PagedRun> run_both(Study& predicting, Study& measuring, const Outcom
   PagedRun predicted = run_of(predicting, predicting.ask(query));
   predicted.name += ", simulated";
   runs.push_back(std::move(predicted));
-  PagedRun& other = runs.emplace_back();
-  other.outcome = measuring.ask(query);
-  other.name = algorithm_label(other.outcome) + ", measured";
+  runs.push_back(executed_run(measuring, measured));
   return runs;
 }
 

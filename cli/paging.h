@@ -15,10 +15,10 @@
 
 namespace espalier {
 
-/// Asks again for what has been answered, and keeps the timeline and the program. Ranks that behave
-/// alike are not folded where there are few of them. Throws Error{unsupported} where nothing runs
-/// this time.
-Outcome ask_with_timeline(Study& study, const Outcome& outcome);
+/// Asks again for what has been answered, and keeps the timeline and the program; `is_whole`: with
+/// the ops of all ranks, even where groups of them behave alike. Throws Error{unsupported} where
+/// nothing runs this time.
+Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole);
 
 /// A page without answers: what it is about and the line that makes it.
 Page begin_page(const Arguments& arguments, const std::string& title);

@@ -28,6 +28,7 @@ namespace {
 std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
   Query query = best.query;
   query.run.timeline = true;
+  query.may_fold = false;
   query.run.iterations = 1;
   return comparison_trace_json(predicting.ask(query), measuring.ask(query));
 }

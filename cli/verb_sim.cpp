@@ -77,7 +77,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
   if (!trace.empty() && best != nullptr) {
-    write_output(console, trace, trace_json(ask_with_timeline(study, *best)));
+    write_output(console, trace, trace_json(ask_with_timeline(study, *best, true)));
   }
   if (!html.empty() && best != nullptr)
     write_page(console, html, page_of(arguments, study, answers));

@@ -24,10 +24,10 @@ struct PagedRun {
   std::vector<std::string> op_names;  ///< by op; empty: ops are called what they do
 };
 
-/// Points of a curve are answers for one algorithm; these are further ones.
+/// An answer as a point of a curve.
 struct PagedPoint {
   Outcome outcome;
-  std::string command;  ///< the line that asks it alone
+  std::string command;  ///< the line that asks for it alone; empty: there is none
 };
 
 /// What a page shows; a verb fills in what it has. See docs/reports.md#pages.
@@ -38,7 +38,8 @@ struct Page {
   std::string version;
   std::vector<PagedPoint> points;    ///< curves of predictions, or of an execution
   std::vector<PagedPoint> measured;  ///< beside them
-  std::vector<PagedRun> runs;        ///< the first is the verdict's
+  /// The verdict is about the first, where that is a simulation, and else about the first point.
+  std::vector<PagedRun> runs;
   std::vector<const Planned*> plans;
   std::vector<BoundProof> plan_proofs;  ///< of each plan
   std::vector<TrainingOutcome> trained;

@@ -213,7 +213,7 @@ Json verdict_json(const Page& page) {
         page.plans, {}, [](const Planned* plan) { return plan->forest.algbw_gbps; }));
   } else if (!page.trained.empty() && (page.verb == "train" || page.points.empty())) {
     verdict = of_training(page.trained.front());
-  } else if (!page.runs.empty()) {
+  } else if (!page.runs.empty() && page.runs.front().outcome.report.simulated) {
     verdict = of_run(page.runs.front().outcome);
   } else if (!page.points.empty()) {
     verdict = of_run(page.points.front().outcome);

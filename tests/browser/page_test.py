@@ -274,6 +274,7 @@ class Pages(unittest.TestCase):
                               "1KiB,64KiB", "--iters", "2")
         self.assertTrue(all(curve["kind"] == "measured" for curve in data["charts"][0]["curves"]))
         self.assertIn("every element right", data["verdict"]["text"])
+        self.assertEqual(self.count(tab, ".timelines canvas"), 1)
         self.picture(tab, "exec")
 
     def test_compare(self):
