@@ -65,6 +65,13 @@ void set_machine(Page& page, const Machine& machine) {
   page.profile = machine.router->profile();
 }
 
+/// What proves a bound that is known; its words alone, where there is no time to find it once more.
+BoundProof proof_of(const Bound& known, const Query& query, const Router& router,
+                    const Placement& placement, const BoundOptions& options) {
+  BoundProof found = proven_bound(query.collective, query.root, router, placement, options);
+  return found.bound.exact == known.exact ? std::move(found) : BoundProof{known, {}, {}};
+}
+
 PagedRun run_of(Study& study, Outcome outcome) {
   PagedRun run;
   run.name = algorithm_label(outcome);
@@ -74,8 +81,8 @@ PagedRun run_of(Study& study, Outcome outcome) {
     if (!outcome.bound_relays) placement.relays.clear();
     const Router& router = *run.machine->router;
     const Router bounded(*run.machine->topology, router.profile(), outcome.bound_links);
-    run.proof = proven_bound(outcome.query.collective, outcome.query.root, bounded, placement,
-                             {.helpers = outcome.bound_helpers});
+    run.proof = proof_of(*outcome.bound, outcome.query, bounded, placement,
+                         {.helpers = outcome.bound_helpers});
   }
   run.outcome = std::move(outcome);
   return run;
@@ -220,8 +227,8 @@ Page page_of(const Arguments& arguments, const std::vector<Planned>& plans) {
     page.plans.push_back(&plan);
     const Machine& machine = *plan.machine;
     const Router bounded(*machine.topology, machine.router->profile(), plan.bound_links);
-    page.plan_proofs.push_back(proven_bound(plan.query.collective, plan.query.root, bounded,
-                                            machine.placement, {.in_switches = false}));
+    page.plan_proofs.push_back(
+        proof_of(plan.bound, plan.query, bounded, machine.placement, {.in_switches = false}));
   }
   return page;
 }

@@ -79,7 +79,8 @@ function timeline(run, number, view, span, hint) {
     pen.rect(LABELS, 0, width() - LABELS, height);
     pen.clip();
     const ops = run.ops;
-    pen.strokeStyle = style("--critical");
+    const outline = style("--critical");
+    pen.strokeStyle = outline;
     for (let i = 0; i < ops.id.length; ++i) {
       const [left, right] = [x(ops.start_us[i]), x(ops.start_us[i] + ops.hold_us[i])];
       if (right < LABELS || left > width()) continue;
@@ -88,8 +89,13 @@ function timeline(run, number, view, span, hint) {
       const wide = Math.max(0.7, right - left - (right - left > 3 ? 0.5 : 0));
       pen.fillRect(left, top, wide, ROW - 3);
       if (critical.has(ops.id[i])) {
-        pen.lineWidth = 1;
-        pen.strokeRect(left + 0.5, top + 0.5, Math.max(0.5, wide - 1), ROW - 4);
+        if (wide < 4) {
+          pen.fillStyle = outline;
+          pen.fillRect(left, top + ROW - 5, wide, 2);
+        } else {
+          pen.lineWidth = 1;
+          pen.strokeRect(left + 0.5, top + 0.5, wide - 1, ROW - 4);
+        }
       }
     }
     strips.forEach((channel, i) => strip(pen, channel, AXIS + (run.rows.length + i) * ROW + 6));
