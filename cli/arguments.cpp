@@ -228,18 +228,18 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
   }
 }
 
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string Arguments::command_line() const {
   std::vector<std::string> words;
-  for (const std::string& word : all_words_) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
-    std::string quoted = is_plain ? word : "'";
-    for (const char c : is_plain ? std::string_view() : std::string_view(word)) {
-      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    }
-    words.push_back(is_plain ? quoted : quoted + "'");
-  }
+  for (const std::string& word : all_words_) words.push_back(shell_word(word));
   return join(words, " ");
 }
 

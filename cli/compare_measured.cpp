@@ -10,6 +10,7 @@
 
 #include "cli/compare_table.h"
 #include "cli/measured_log.h"
+#include "cli/paging.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
 #include "core/units.h"
@@ -202,10 +203,11 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   const Sweep sweep =
       read_sweep(arguments, log ? asked_by(arguments, *log) : std::optional<Contract>());
   const std::string json = arguments.output("--json");
+  const std::string html = arguments.output("--html");
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
-  const bool print = json != "-";
+  const bool print = json != "-" && html != "-";
   LogComparison comparison(console, sweep, print);
   LogChoice choice;
   if (arguments.given("--size")) choice.only_sizes = sweep.sizes;
@@ -223,6 +225,9 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   if (print) print_not_here(console, all.measured, sweep.all_algorithms);
   if (!json.empty()) {
     write_output(console, json, comparisons_json(all, sweep.question.topology));
+  }
+  if (!html.empty() && !all.rows.empty()) {
+    write_page(console, html, page_of(arguments, all, sweep.question.topology, {}));
   }
   return conclude(all.measured, sweep.all_algorithms);
 }

@@ -147,6 +147,9 @@ const std::vector<OptionSpec>& all_options() {
        "write a Markdown table of the papers' claims and their verdicts; - for standard output"},
       {"--trace", "FILE", WordKind::file, false,
        "write the fastest run's timeline for ui.perfetto.dev"},
+      {"--html", "FILE", WordKind::file, false,
+       "write a page for a browser, in one file: curves, the machine with the load of its links, "
+       "timelines; - for standard output instead of the text"},
       {"--markdown", "", WordKind::flag, false, ""},
   };
   return options;

@@ -6,6 +6,7 @@
 #include "cli/compare_measured.h"
 #include "cli/compare_table.h"
 #include "cli/measured_log.h"
+#include "cli/paging.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -27,6 +28,7 @@ namespace {
 std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
   Query query = best.query;
   query.run.timeline = true;
+  query.may_fold = false;
   query.run.iterations = 1;
   return comparison_trace_json(predicting.ask(query), measuring.ask(query));
 }
@@ -55,6 +57,14 @@ Comparisons compare(const Console& console, Study& predicting, Study& measuring,
   return comparisons;
 }
 
+/// Why the named machine may not be this one.
+void say_doubts(const Console& console, const std::string& machine, bool is_host,
+                const std::vector<int>& devices) {
+  for (const std::string& doubt : doubts_about(open_machine(machine), is_host, devices)) {
+    say(console, "note: " + doubt);
+  }
+}
+
 /// Both sides search by themselves.
 void refuse_budget(Arguments& arguments) {
   if (!arguments.given("--budget")) return;
@@ -69,6 +79,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
+  const std::string html = arguments.output("--html");
   const std::string output = arguments.output("--output");
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
@@ -95,12 +106,7 @@ int run_compare(Arguments& arguments, const Console& console) {
   }
   question.judge = false;
   if (!entry.has_devices) question.against_nccl = false;  // which runs on GPUs
-  if (!probed) {
-    for (const std::string& doubt :
-         doubts_about(open_machine(where), !entry.has_devices, devices)) {
-      say(console, "note: " + doubt);
-    }
-  }
+  if (!probed) say_doubts(console, where, !entry.has_devices, devices);
 
   const std::unique_ptr<Backend> backend = entry.make({devices, !probed.has_value()});
   Simulator simulator;
@@ -110,7 +116,7 @@ int run_compare(Arguments& arguments, const Console& console) {
     predicting.know_machine(where, *probed);
     measuring.know_machine(where, *probed);
   }
-  const bool print = json != "-" && trace != "-" && output != "-";
+  const bool print = json != "-" && trace != "-" && output != "-" && html != "-";
   const Comparisons comparisons =
       compare(console, predicting, measuring, sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
@@ -119,6 +125,10 @@ int run_compare(Arguments& arguments, const Console& console) {
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!trace.empty() && best != nullptr) {
     write_output(console, trace, trace_of(predicting, measuring, *best));
+  }
+  if (!html.empty() && best != nullptr) {
+    std::vector<PagedRun> runs = run_both(predicting, measuring, *best);
+    write_page(console, html, page_of(arguments, comparisons, where, std::move(runs)));
   }
   return conclude(comparisons.measured, sweep.all_algorithms);
 }
@@ -132,12 +142,10 @@ const Verb& compare_verb() {
       "Simulates every program on the topology of this machine and executes the same program with "
       "real data. The table shows both times and the error of the prediction, by message size; "
       "the median error follows below. --topology names a file written by `espalier probe`. "
-      "Without it, the "
-      "machine is probed first, and --output saves the result; if there are several GPUs, each is "
-      "a rank, unless "
-      "--ranks or --devices is given. --trace writes the timelines of the fastest "
-      "run of the largest message, predicted and measured, one below the other. The exit code is 1 "
-      "if an element is wrong.\n\n"
+      "Without it, the machine is probed first, and --output saves the result; if there are "
+      "several GPUs, each is a rank, unless --ranks or --devices is given. --trace writes the "
+      "timelines of the fastest run of the largest message, predicted and measured, one below the "
+      "other. The exit code is 1 if an element is wrong.\n\n"
       "With --measured, nothing is run: measured times come from a log of nccl-tests or "
       "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "
@@ -174,7 +182,8 @@ const Verb& compare_verb() {
        {"--budget"},
        {"--output"},
        {"--json"},
-       {"--trace"}},
+       {"--trace"},
+       {"--html"}},
       {{"compare --algorithm ring optimal", "four ranks on this computer"},
        {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",
         "eight ranks on one GPU, probed first"},

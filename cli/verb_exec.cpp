@@ -7,6 +7,7 @@
 #include "cli/exec_table.h"
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
+#include "cli/paging.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -60,6 +61,7 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const std::string html = arguments.output("--html");
   const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const ExportTarget target = read_export(arguments);
   const Buffers buffers = arguments.flag("--in-place") ? Buffers::in_place : Buffers::both;
@@ -73,7 +75,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep, buffers);
-  const bool print = json != "-" && table.path != "-" && target.path != "-";
+  const bool print = json != "-" && table.path != "-" && target.path != "-" && html != "-";
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -82,6 +84,9 @@ int run_exec(Arguments& arguments, const Console& console) {
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  if (!html.empty() && !answers.outcomes.empty()) {
+    write_page(console, html, page_of(arguments, study, answers));
+  }
   write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && answers.best() != nullptr) {
     export_outcome(console, target, study, *answers.best());
@@ -134,7 +139,8 @@ const Verb& exec_verb() {
        {"--to"},
        {"--instances", "auto"},
        {"--nccl-tests"},
-       {"--json"}},
+       {"--json"},
+       {"--html"}},
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",
         "other sizes, types and operators"},

@@ -5,6 +5,7 @@
 
 #include "algorithms/program_file.h"
 #include "cli/exporting.h"
+#include "cli/paging.h"
 #include "cli/plan_text.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -50,17 +51,18 @@ constexpr std::int64_t kSimulatedBytes = std::int64_t{1} << 30;
 
 /// Where the plan goes besides, or instead of, the text.
 struct Outputs {
-  std::string json, dot, program;
+  std::string json, dot, program, html;
   ExportTarget exported;
 
   bool leave_text() const {
-    return json != "-" && dot != "-" && program != "-" && exported.path != "-";
+    return json != "-" && dot != "-" && program != "-" && html != "-" && exported.path != "-";
   }
 };
 
 Outputs read_outputs(Arguments& arguments, std::size_t plans) {
   const Outputs outputs{arguments.output("--json"), arguments.output("--dot"),
-                        arguments.output("--save"), read_export(arguments)};
+                        arguments.output("--save"), arguments.output("--html"),
+                        read_export(arguments)};
   for (const char* option : {"--dot", "--save", "--export"}) {
     if (plans > 1 && arguments.given(option)) {
       arguments.problem_of(option, "writes one plan, but there are several algorithms",
@@ -103,6 +105,7 @@ int run_plan(Arguments& arguments, const Console& console) {
   Json json = Json::array();
   DiagnosticList impossible;
   std::size_t planned = 0;
+  std::vector<Planned> paged;
   Progress progress(console, planners.size());
   for (std::size_t i = 0; i < planners.size(); ++i) {
     Query query = sweep.question;
@@ -110,7 +113,7 @@ int run_plan(Arguments& arguments, const Console& console) {
     progress.step(query.algorithm);
     try {
       const TimeLimit share = TimeLimit::share_of_rest(planners.size() - i);
-      const Planned plan = plan_query(study, query);
+      Planned plan = plan_query(study, query);
       progress.erase();
       if (outputs.leave_text()) {
         if (planned > 0) console.out << '\n';
@@ -119,6 +122,7 @@ int run_plan(Arguments& arguments, const Console& console) {
       write_files(console, outputs, plan, study.machine(query));
       if (!outputs.json.empty()) json.push_back(plan_json(plan));
       ++planned;
+      if (!outputs.html.empty()) paged.push_back(std::move(plan));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       for (const Diagnostic& problem : error.diagnostics()) impossible.add(problem);
@@ -127,6 +131,7 @@ int run_plan(Arguments& arguments, const Console& console) {
   if (!outputs.json.empty() && planned > 0) {
     write_output(console, outputs.json, dump_one_or_array(json));
   }
+  if (!paged.empty()) write_page(console, outputs.html, page_of(arguments, paged));
   if (!sweep.all_algorithms || planned == 0) impossible.throw_if_any(ErrorKind::unsupported);
   for (const Diagnostic& problem : impossible.all()) say(console, problem.message);
   return 0;
@@ -160,7 +165,8 @@ const Verb& plan_verb() {
        {"--to"},
        {"--instances", "auto"},
        {"--budget"},
-       {"--json"}},
+       {"--json"},
+       {"--html"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",
         "draw the trees with: dot -Tsvg trees.dot"},

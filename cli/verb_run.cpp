@@ -8,6 +8,7 @@
 
 #include "backends.h"
 #include "cli/arguments.h"
+#include "cli/paging.h"
 #include "cli/process.h"
 #include "cli/scenario_console.h"
 #include "cli/sweep.h"
@@ -17,6 +18,7 @@
 #include "report/expectations.h"
 #include "report/results.h"
 #include "report/validation.h"
+#include "sim/simulator.h"
 
 namespace espalier {
 
@@ -153,6 +155,7 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string csv = arguments.output("--csv");
   const std::string claims = arguments.output("--claims");
   const std::string validation = arguments.output("--validation");
+  const std::string html = arguments.output("--html");
   ScenarioOptions options;
   SweepOptions& sweep = options.sweep;
   sweep.jobs = read_jobs(arguments);
@@ -162,7 +165,7 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::optional<Shard> shard = read_shard(arguments, sweep.journal);
   if (shard) {
     sweep.shard = *shard;
-    for (const char* output : {"--json", "--csv", "--claims", "--validation"}) {
+    for (const char* output : {"--json", "--csv", "--claims", "--validation", "--html"}) {
       if (!arguments.given(output)) continue;
       arguments.problem_of(output, "one shard has no results of its own",
                            "run all shards and then the whole with --merge");
@@ -170,7 +173,7 @@ int run_run(Arguments& arguments, const Console& console) {
   }
   options.keep_details = !json.empty();
   ScenarioView view;
-  view.print = json != "-" && csv != "-" && claims != "-" && validation != "-";
+  view.print = json != "-" && csv != "-" && claims != "-" && validation != "-" && html != "-";
   view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {
@@ -193,6 +196,11 @@ int run_run(Arguments& arguments, const Console& console) {
   if (!claims.empty()) write_output(console, claims, claims_markdown(results.judged));
   if (!validation.empty()) {
     write_output(console, validation, validation_markdown(results.validated));
+  }
+  if (!html.empty()) {
+    Simulator simulator;
+    Study study(simulator, &simulator);
+    write_page(console, html, page_of(arguments, study, results));
   }
   if (!results.all_right()) return 1;
   results.unanswered.throw_if_any(ErrorKind::unsupported);
@@ -222,7 +230,8 @@ const Verb& run_verb() {
        {"--json"},
        {"--csv"},
        {"--claims"},
-       {"--validation"}},
+       {"--validation"},
+       {"--html"}},
       {{"run quickstart", "the tour: which allreduce is best on a DGX-1"},
        {"run my_study.yaml --json reports.json", "a study of your own"},
        {"run my_sweep.yaml --resume sweep.jsonl",

@@ -3,6 +3,7 @@
 
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
+#include "cli/paging.h"
 #include "cli/programs.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
@@ -15,22 +16,6 @@
 namespace espalier {
 
 namespace {
-
-std::string trace_of(Study& study, const Outcome& outcome) {
-  Query query = outcome.query;
-  query.run.timeline = true;
-  query.against_nccl = false;
-  // It need not be chosen again.
-  if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
-  Outcome again = study.ask(query);
-  if (again.skipped) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("there is no timeline of {}: it {}", query.algorithm, *again.skipped));
-  }
-  again.query.algorithm = outcome.query.algorithm;
-  again.chosen = outcome.chosen;
-  return trace_json(again);
-}
 
 /// What libraries decide about the questions, into the outcomes and, where `text` is not null, as
 /// text: also where they can do nothing, and there is no outcome.
@@ -57,6 +42,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const std::string trace = arguments.output("--trace");
+  const std::string html = arguments.output("--html");
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
   const ExportTarget target = read_export(arguments);
@@ -67,7 +53,8 @@ int run_sim(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print = json != "-" && table.path != "-" && trace != "-" && target.path != "-";
+  const bool print =
+      json != "-" && table.path != "-" && trace != "-" && target.path != "-" && html != "-";
   const std::vector<Query> queries = sweep.queries();
   study.machine(queries.front());  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
@@ -88,7 +75,11 @@ int run_sim(Arguments& arguments, const Console& console) {
   if (!json.empty()) write_output(console, json, answers_json(answers));
   write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
-  if (!trace.empty() && best != nullptr) write_output(console, trace, trace_of(study, *best));
+  if (!trace.empty() && best != nullptr) {
+    write_output(console, trace, trace_json(ask_with_timeline(study, *best, true)));
+  }
+  if (!html.empty() && best != nullptr)
+    write_page(console, html, page_of(arguments, study, answers));
   return conclude(answers, sweep.all_algorithms);
 }
 
@@ -133,6 +124,7 @@ const Verb& sim_verb() {
        {"--json"},
        {"--nccl-tests"},
        {"--trace"},
+       {"--html"},
        {"--export"},
        {"--to"},
        {"--instances", "auto"},
@@ -145,7 +137,9 @@ const Verb& sim_verb() {
        {"sim --topology ring:n=1024,gbps=50 --algorithm ring --profile ideal",
         "a generic machine, without start-up costs"},
        {"sim --topology dgx1-v100 --show-links 8 --trace timeline.json",
-        "the busiest links of the fastest algorithm, and its timeline"}},
+        "the busiest links of the fastest algorithm, and its timeline"},
+       {"sim --topology dgx1-v100 --size 1KiB..1GiB --html report.html",
+        "all of it as a page for a browser"}},
       run_sim};
   return verb;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/paging.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
 #include "cli/training_table.h"
@@ -185,22 +186,24 @@ int run_train(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string trace = arguments.output("--trace");
   const std::string save = arguments.output("--save");
+  const std::string html = arguments.output("--html");
   const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print = json != "-" && trace != "-" && save != "-";
+  const bool print = json != "-" && trace != "-" && save != "-" && html != "-";
   const TrainingAnswers answers = train_all(console, study, simulator, training.sweep, jobs, print);
   if (print) print_not_here(console, answers, training.all_algorithms);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
   if (!json.empty()) write_output(console, json, answers_json(answers));
-  if (best != nullptr && !(trace.empty() && save.empty())) {
+  if (best != nullptr && !(trace.empty() && save.empty() && html.empty())) {
     const TrainingOutcome again = train(study, simulator, best->query);
     if (!trace.empty()) write_output(console, trace, training_trace(again));
     if (!save.empty()) write_output(console, save, print_program(again.iteration.program));
+    if (!html.empty()) write_page(console, html, page_of(arguments, study, answers, again));
   }
   return conclude(answers, training.all_algorithms);
 }
@@ -234,8 +237,9 @@ const Verb& train_verb() {
        {"--chunk", "auto"},  {"--profile", "kernel"},
        {"--links", "all"},   {"--engine", "auto"},
        {"--jobs", "0"},      {"--budget"},
-       {"--json"},           {"--trace"},
-       {"--save"},           {"--show-buckets"}},
+       {"--json"},           {"--html"},
+       {"--trace"},          {"--save"},
+       {"--show-buckets"}},
       {{"train --model resnet50 --topology dgx1-v100 --gpu-counts 1,2,4,8",
         "how ResNet-50 scales on a DGX-1"},
        {"train --model vgg16 --topology dgx1-p100 --fusion 0,1MiB..256MiB --show-buckets",

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "algorithms/program_file.h"
+#include "cli/paging.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -184,6 +185,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   std::vector<std::string> candidates = read_candidates(arguments, sweep);
   const std::string output = arguments.output("--output");
   const std::string json = arguments.output("--json");
+  const std::string html = arguments.output("--html");
   const TunerFormat format = read_tuner_format(arguments);
   const ExportTarget folder = read_folder(arguments);
   const int jobs = read_jobs(arguments);
@@ -202,7 +204,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   study.machine(sweep.question);  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, 2 * candidates.size()));
   const Tuning tuning = tune_with_progress(console, study, workers, sweep, candidates);
-  const bool print = output != "-" && json != "-";
+  const bool print = output != "-" && json != "-" && html != "-";
   answers.add(simulate_table(console, study, workers, chosen_queries(sweep.question, tuning), print,
                              LateQuestions::asked));
   if (print) {
@@ -219,6 +221,7 @@ int run_tune(Arguments& arguments, const Console& console) {
     export_choices(console, folder, study, tuning, answers.outcomes);
   }
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
+  if (!html.empty()) write_page(console, html, page_of(arguments, study, answers));
   return conclude(answers, false);
 }
 
@@ -257,7 +260,8 @@ const Verb& tune_verb() {
        {"--export"},
        {"--to"},
        {"--instances", "auto"},
-       {"--json"}},
+       {"--json"},
+       {"--html"}},
       {{"tune --topology dgx-h100 --format nccl-csv --output tuner.conf",
         "the best of what NCCL has, for its example tuner plugin"},
        {"tune --topology dgx-a100 --links fabric --export plans --to mscclpp-json",

@@ -34,6 +34,7 @@
 #include "planner/bounds/bound_judge.h"
 #include "planner/bounds/price_proof.h"
 #include "planner/bounds/small_partitions.h"
+#include "planner/forest.h"
 #include "planner/graph/cut_graph.h"
 #include "planner/pack_paths.h"
 #include "planner/packing/demand_packing.h"
@@ -59,9 +60,9 @@ std::vector<bool> members(unsigned mask, int n) {
   return inside;
 }
 
-std::string description(const CutGraph& graph, const std::vector<unsigned>& parts) {
+std::string description(const CutGraph& graph, const std::vector<SiteSet>& parts) {
   std::vector<std::string> names;
-  for (const unsigned part : parts) names.push_back(names_of(graph, members(part, graph.sites())));
+  for (const SiteSet& part : parts) names.push_back(names_of(graph, part));
   return join(names, " | ");
 }
 
@@ -89,10 +90,13 @@ void judge_subsets(const CutGraph& graph, Collective collective, int root, bool 
     judge.two_way_cut(members(set, n), capacities.around(set));
   }
   if (!partitions) return;
-  const std::vector<unsigned> parts = capacities.weakest_partition();
+  std::vector<SiteSet> parts;
   Integer around = 0;
-  for (const unsigned part : parts) around += capacities.around(part);
-  judge.partition(static_cast<std::int64_t>(parts.size()), around, description(graph, parts));
+  for (const unsigned part : capacities.weakest_partition()) {
+    parts.push_back(members(part, n));
+    around += capacities.around(part);
+  }
+  judge.partition(parts, around, description(graph, parts));
 }
 
 void show(const CutGraph::Cut& cut, BoundJudge& judge) { judge.cut(cut.inside, cut.capacity); }
@@ -176,13 +180,13 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
     judge.cut(inside, capacity);
   };
   const auto by_group = [&](const std::vector<std::vector<bool>>& groups, const std::string& what) {
-    std::int64_t parts = 0;
+    std::vector<SiteSet> parts;
     Integer around = 0;
     std::int64_t sites = 0;
     for (const std::vector<bool>& group : groups) {
       const SiteSet inside = graph.sites_of(group);
       if (graph.ranks_in(inside) == 0) continue;
-      ++parts;
+      parts.push_back(inside);
       sites += std::count(inside.begin(), inside.end(), true);
       around += graph.around(group);
       both_sides(group);
@@ -200,7 +204,9 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   if (partitions && graph.relays() == 0) {
     Integer around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
-    judge.partition(graph.ranks(), around, "every GPU is a part by itself");
+    std::vector<SiteSet> parts;
+    for (int rank = 0; rank < graph.ranks(); ++rank) parts.push_back(alone(graph, rank).inside);
+    judge.partition(parts, around, "every GPU is a part by itself");
   }
   // Of the single GPUs only the poorest binds, apart from the root, whose demand differs.
   const std::vector<Capacity> outward = graph.leaving_each();
@@ -250,35 +256,30 @@ Placement with_switches(const Router& router, const Placement& placement) {
   return with;
 }
 
-}  // namespace
-
-Bound bandwidth_bound(Collective collective, int root, const Router& router, const Placement& given,
-                      const BoundOptions& options) {
-  const Placement placement =
-      options.in_switches && gains_in_switches(collective) ? with_switches(router, given) : given;
-  const bool in_switches = placement.relays.size() > given.relays.size();
-  const CutGraph graph(router, placement);
-  BoundJudge judge(collective, root, graph);
+/// Shows the judge all limits that there is time for. `in_switches`: some combine.
+void judge_all(Collective collective, int root, const Router& router, const Placement& placement,
+               const CutGraph& graph, const BoundOptions& options, bool in_switches,
+               BoundJudge& judge) {
   const int n = graph.ranks();
   const bool priced = !options.helpers && is_priced(collective, graph);
   const bool partitions = collective == Collective::allreduce && !options.helpers;
-  if (n <= 1) return judge.bound();
+  if (n <= 1) return;
   if (graph.direct() && graph.sites() <= SubsetCapacities::kMaxSites) {
     judge_subsets(graph, collective, root, partitions, judge);
     if (priced && !is_time_up()) {
       judge_by_demands(collective, root, router, placement, graph, judge);
     }
-    return judge.bound();
+    return;
   }
   judge_natural(graph, root, partitions, judge);
   if (partitions) {
-    if (in_switches || is_time_up()) return judge.bound();
+    if (in_switches || is_time_up()) return;
     if (n <= kMaxPricedRanks) {
       judge_by_prices(router, placement, graph, judge);
     } else if (n <= kMaxClassedRanks && placement.relays.empty()) {
       judge_by_classes(router, placement, judge);
     }
-    return judge.bound();
+    return;
   }
   const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);
   for (unsigned set = 1; !searched && n <= kMaxEnumeratedRanks && set + 1 < 1U << n; ++set) {
@@ -288,7 +289,31 @@ Bound bandwidth_bound(Collective collective, int root, const Router& router, con
   if (priced && !is_time_up()) {
     judge_by_demands(collective, root, router, placement, graph, judge);
   }
-  return judge.bound();
+}
+
+}  // namespace
+
+BoundProof proven_bound(Collective collective, int root, const Router& router,
+                        const Placement& given, const BoundOptions& options) {
+  const Placement placement =
+      options.in_switches && gains_in_switches(collective) ? with_switches(router, given) : given;
+  const CutGraph graph(router, placement);
+  BoundJudge judge(collective, root, graph);
+  judge_all(collective, root, router, placement, graph, options,
+            placement.relays.size() > given.relays.size(), judge);
+  BoundProof proof{judge.bound(), {}, judge.link_prices()};
+  for (const SiteSet& part : judge.parts()) {
+    std::vector<NodeId>& nodes = proof.parts.emplace_back();
+    for (std::size_t site = 0; site < part.size(); ++site) {
+      if (part[site]) nodes.push_back(site_node(placement, static_cast<int>(site)));
+    }
+  }
+  return proof;
+}
+
+Bound bandwidth_bound(Collective collective, int root, const Router& router,
+                      const Placement& placement, const BoundOptions& options) {
+  return proven_bound(collective, root, router, placement, options).bound;
 }
 
 }  // namespace espalier

@@ -127,15 +127,17 @@ std::string comparison_trace_json(const Outcome& predicted, const Outcome& measu
   return text.finish();
 }
 
-std::string training_trace(const TrainingOutcome& outcome) {
-  const Iteration& iteration = outcome.iteration;
-  const Program& program = iteration.program;
-  return trace_json(program, outcome.report, [&](OpId id) {
+OpName training_op_name(const TrainingOutcome& outcome) {
+  return [&iteration = outcome.iteration](OpId id) {
     const std::string& part = iteration.parts[iteration.part_of[id]];
-    const Op& op = program.ops[id];
-    if (op.kind == OpKind::combine) return part + ": " + to_string(program, id);
+    const Op& op = iteration.program.ops[id];
+    if (op.kind == OpKind::combine) return part + ": " + to_string(iteration.program, id);
     return op.lane == kComputeLane ? part : part + " begins";
-  });
+  };
+}
+
+std::string training_trace(const TrainingOutcome& outcome) {
+  return trace_json(outcome.iteration.program, outcome.report, training_op_name(outcome));
 }
 
 }  // namespace espalier

@@ -21,6 +21,9 @@ std::string trace_json(const Program& program, const RunReport& report, const Op
 /// thread per place and lane.
 std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured);
 
+/// What the ops of an iteration of training are called: what they are part of, and of transfers
+/// what they do. Refers to the outcome.
+OpName training_op_name(const TrainingOutcome& outcome);
 /// Of an iteration of training, whose ops are called after what they are part of.
 std::string training_trace(const TrainingOutcome& outcome);
 

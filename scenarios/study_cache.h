@@ -165,7 +165,7 @@ struct Study::Cache {
 
   /// Nothing is asked for that needs every op, or another engine.
   static bool may_fold(const Query& query) {
-    return query.may_fold && !query.run.timeline && query.run.engine != SimEngine::simgrid;
+    return query.may_fold && query.run.engine != SimEngine::simgrid;
   }
 
   ProgramKey program_key(const Query& query, const Machine& machine) {

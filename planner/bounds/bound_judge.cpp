@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -58,6 +59,8 @@ BoundJudge::BoundJudge(Collective collective, int root, const CutGraph& graph)
 bool BoundJudge::is_tighter(const Rational& limit) {
   if (best_ && limit >= *best_) return false;
   best_ = limit;
+  parts_.clear();
+  prices_.clear();
   return true;
 }
 
@@ -69,6 +72,7 @@ void BoundJudge::cut(const SiteSet& inside, Capacity out) {
   const double need = static_cast<double>(blocks) / static_cast<double>(n);
   const double gbps = rounded_gbps(out);
   kind_ = "cut";
+  parts_ = {inside};
   certificate_ = fmt::format(
       "the links out of {} carry {:.6g} GB/s and {:.6g} of the message must cross them: "
       "{:.6g} / {:.6g} = {:.6g} GB/s",
@@ -86,6 +90,7 @@ void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
   const double need = static_cast<double>(blocks) / static_cast<double>(n);
   const double gbps = rounded_gbps(around);
   kind_ = "cut";
+  parts_ = {inside};
   certificate_ = fmt::format(
       "the links between {} and the other GPUs carry {:.6g} GB/s in both directions together, and "
       "{:.6g} "
@@ -94,21 +99,25 @@ void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
       names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
 }
 
-void BoundJudge::partition(std::int64_t parts, const Rational& around,
+void BoundJudge::partition(const std::vector<SiteSet>& sets, const Rational& around,
                            const std::string& description) {
+  const auto parts = static_cast<std::int64_t>(sets.size());
   if (parts < 2 || !is_tighter(around / (4 * (parts - 1)))) return;
   // A full-duplex link counts twice in `around`; in words, what leaves the parts is plainer.
   const std::int64_t messages = 2 * (parts - 1);
   const double gbps = rounded_gbps(*best_ * messages);
   kind_ = "partition";
+  parts_ = sets;
   certificate_ = fmt::format(
       "{}: the links out of the {} parts carry {:.6g} GB/s together and every byte takes "
       "2 x ({} - 1) = {} messages between parts: {:.6g} / {} = {:.6g} GB/s",
       description, parts, gbps, parts, messages, gbps, messages, rounded_gbps(*best_));
 }
 
-void BoundJudge::prices(const Rational& limit, const std::string& certificate) {
+void BoundJudge::prices(const Rational& limit, const std::string& certificate,
+                        std::vector<LinkPrice> by_link) {
   if (!is_tighter(limit)) return;
+  prices_ = std::move(by_link);
   kind_ = "lp";
   certificate_ = certificate;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/bounds.h"
+#include "planner/bound_proof.h"
 #include "planner/graph/cut_graph.h"
 #include "planner/graph/exact.h"
 
@@ -36,11 +36,16 @@ class BoundJudge {
   void two_way_cut(const SiteSet& inside, Capacity around);
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
-  void partition(std::int64_t parts, const Rational& around, const std::string& description);
+  void partition(const std::vector<SiteSet>& parts, const Rational& around,
+                 const std::string& description);
   /// A limit in bytes/s that prices of links prove.
-  void prices(const Rational& limit, const std::string& certificate);
+  void prices(const Rational& limit, const std::string& certificate,
+              std::vector<LinkPrice> by_link);
 
   Bound bound() const;
+  /// Of a cut, the set inside; of a partition, all parts; else none.
+  const std::vector<SiteSet>& parts() const { return parts_; }
+  const std::vector<LinkPrice>& link_prices() const { return prices_; }
 
  private:
   bool is_tighter(const Rational& limit);
@@ -51,6 +56,8 @@ class BoundJudge {
   std::optional<Rational> best_;  ///< bytes/s
   std::string kind_;
   std::string certificate_ = "nothing has to cross a link";
+  std::vector<SiteSet> parts_;
+  std::vector<LinkPrice> prices_;
 };
 
 }  // namespace espalier

@@ -148,6 +148,22 @@ Integer whole_scale(const PackingProblem& problem, const std::vector<Rational>& 
   return scale;
 }
 
+/// The same as figures.
+std::vector<LinkPrice> by_link(const PackingProblem& problem, const std::vector<Rational>& prices,
+                               const Topology& topology, bool turned = false) {
+  const Integer scale = whole_scale(problem, prices);
+  std::vector<LinkPrice> found;
+  for (std::size_t r = 0; r < prices.size(); ++r) {
+    if (prices[r] == 0) continue;
+    const auto& resource = problem.resources[r];
+    const bool one_way =
+        problem.use == LinkUse::one_way && topology.link(resource.link).duplex == Duplex::full;
+    found.push_back({resource.link, resource.forward != (one_way && turned), !one_way,
+                     static_cast<double>(prices[r] * scale * resource.load)});
+  }
+  return found;
+}
+
 /// Who takes the relays: each the rank nearest to it, which is the one with the widest link to it
 /// or, where there is none, the first.
 std::vector<int> nearest_ranks(const Router& router, const Placement& placement) {
@@ -210,13 +226,15 @@ void judge_adoption(const Router& router, const Placement& placement,
   if (parts > 1 && around / (4 * (parts - 1)) == limit) {
     std::vector<std::string> names;
     for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
-    judge.partition(parts, around,
+    judge.partition(partition.parts, around,
                     parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "));
     return;
   }
-  judge.prices(limit, adoption(graph, adopters) +
-                          certificate_of(problem, packing.prices, limit, router.topology()) +
-                          incompleteness(packing.is_complete));
+  judge.prices(limit,
+               adoption(graph, adopters) +
+                   certificate_of(problem, packing.prices, limit, router.topology()) +
+                   incompleteness(packing.is_complete),
+               by_link(problem, packing.prices, router.topology()));
 }
 
 /// What the demands' distances or trees are the least cost of.
@@ -255,8 +273,10 @@ void judge_by_classes(const Router& router, const Placement& placement, BoundJud
   const auto priced = price_classes(problem, resource_classes(problem));
   if (!priced) return;
   const Rational limit = priced->limit * problem.upper_unit;
-  judge.prices(limit, certificate_of(problem, priced->prices, limit, router.topology()) +
-                          incompleteness(priced->is_complete));
+  judge.prices(limit,
+               certificate_of(problem, priced->prices, limit, router.topology()) +
+                   incompleteness(priced->is_complete),
+               by_link(problem, priced->prices, router.topology()));
 }
 
 void judge_by_demands(Collective collective, int root, const Router& router,
@@ -284,7 +304,8 @@ void judge_by_demands(Collective collective, int root, const Router& router,
           demands.size() > 1 ? " together" : "", paid,
           blocks > 1 ? fmt::format("{} blocks x ", blocks) : "", paid, scale.str(),
           rounded_gbps(rate * blocks)) +
-          incompleteness(packing.is_complete));
+          incompleteness(packing.is_complete),
+      by_link(problem, packing.prices, router.topology(), turned));
 }
 
 }  // namespace espalier

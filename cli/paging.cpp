@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/paging.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/process.h"
+#include "core/units.h"
+#include "core/words.h"
+#include "report/trace.h"
+#include "scenarios/describe.h"
+#include "scenarios/tuner.h"
+
+namespace espalier {
+
+namespace {
+
+const std::string& algorithm_that_ran(const Outcome& outcome) {
+  return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
+}
+
+/// The line that asks for one point of a curve, with everything that differs from the defaults.
+std::string point_command(std::string_view verb, const Outcome& outcome) {
+  const Query& query = outcome.query;
+  std::vector<std::string> words{"espalier", std::string(verb)};
+  const auto add = [&](const char* option, const std::string& value) {
+    words.push_back(option);
+    words.push_back(shell_word(value));
+  };
+  if (!query.topology.empty()) {
+    add("--topology", query.topology);
+    if (!query.gpus.empty()) add("--gpus", format_ranges(query.gpus));
+    if (!query.relays.empty()) add("--relay", format_ranges(query.relays));
+    if (query.profile != "kernel") add("--profile", query.profile);
+    if (query.links != LinkScope::all) add("--links", std::string(to_string(query.links)));
+  } else {
+    add("--ranks", std::to_string(outcome.ranks));
+  }
+  if (query.collective != Collective::allreduce) {
+    add("--collective", std::string(to_string(query.collective)));
+  }
+  if (query.root != 0) add("--root", std::to_string(query.root));
+  add("--algorithm", query.algorithm);
+  add("--size", std::to_string(query.size_bytes));
+  if (query.chunk_bytes) add("--chunk", std::to_string(*query.chunk_bytes));
+  if (outcome.report.executed) {
+    if (outcome.backend != "host") add("--backend", outcome.backend);
+    if (query.run.type != DataType::float32) add("--dtype", std::string(to_string(query.run.type)));
+    if (query.run.op != ReduceOp::sum) add("--op", std::string(to_string(query.run.op)));
+  }
+  if (query.in_place && verb == "sim") words.push_back("--in-place");
+  if (!query.merge) words.push_back("--no-merge");
+  return join(words, " ");
+}
+
+void add_points(std::string_view verb, const std::vector<Outcome>& outcomes,
+                std::vector<PagedPoint>& points) {
+  for (const Outcome& outcome : outcomes) points.push_back({outcome, point_command(verb, outcome)});
+}
+
+void set_machine(Page& page, const Machine& machine) {
+  page.topology = machine.topology.get();
+  page.profile = machine.router->profile();
+}
+
+/// What proves a bound that is known; its words alone, where there is no time to find it once more.
+BoundProof proof_of(const Bound& known, const Query& query, const Router& router,
+                    const Placement& placement, const BoundOptions& options) {
+  BoundProof found = proven_bound(query.collective, query.root, router, placement, options);
+  return found.bound.exact == known.exact ? std::move(found) : BoundProof{known, {}, {}};
+}
+
+PagedRun run_of(Study& study, Outcome outcome) {
+  PagedRun run;
+  run.name = algorithm_label(outcome);
+  run.machine = &study.machine(outcome.query);
+  if (outcome.bound && !outcome.bound->kind.empty()) {
+    Placement placement = run.machine->placement;
+    if (!outcome.bound_relays) placement.relays.clear();
+    const Router& router = *run.machine->router;
+    const Router bounded(*run.machine->topology, router.profile(), outcome.bound_links);
+    run.proof = proof_of(*outcome.bound, outcome.query, bounded, placement,
+                         {.helpers = outcome.bound_helpers});
+  }
+  run.outcome = std::move(outcome);
+  return run;
+}
+
+/// One more run of what was executed, for its timeline.
+PagedRun executed_run(Study& study, const Outcome& outcome) {
+  Query query = outcome.query;
+  query.run.timeline = true;
+  query.run.iterations = 1;
+  PagedRun run;
+  run.outcome = study.ask(query);
+  run.name = algorithm_label(run.outcome) + ", measured";
+  return run;
+}
+
+/// Whom to show beside the best: NCCL among the answers for the same message, or the next best.
+const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcomes) {
+  const Outcome* rival = nullptr;
+  const auto is_nccl = [](const Outcome& one) { return one.query.algorithm.starts_with("nccl"); };
+  for (const Outcome& one : outcomes) {
+    if (one.query.size_bytes != best.query.size_bytes || !one.report.simulated ||
+        algorithm_that_ran(one) == algorithm_that_ran(best)) {
+      continue;
+    }
+    const bool is_better =
+        rival == nullptr || (is_nccl(one) && !is_nccl(*rival)) ||
+        (is_nccl(one) == is_nccl(*rival) && one.report.time_s < rival->report.time_s);
+    if (is_better) rival = &one;
+  }
+  return rival;
+}
+
+/// Of the best, and of its rival.
+void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>& outcomes,
+                   Page& page) {
+  set_machine(page, study.machine(best.query));
+  page.runs.push_back(run_of(study, ask_with_timeline(study, best, false)));
+  if (const Outcome* rival = rival_of(best, outcomes)) {
+    page.runs.push_back(run_of(study, ask_with_timeline(study, *rival, false)));
+  }
+}
+
+std::string title_of(const Outcome& outcome) {
+  return fmt::format("{} on {}", to_string(outcome.query.collective),
+                     describe_ranks(outcome.query, outcome.ranks));
+}
+
+}  // namespace
+
+Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole) {
+  Query query = outcome.query;
+  query.run.timeline = true;
+  query.against_nccl = false;
+  query.may_fold = query.may_fold && !is_whole;
+  // It need not be chosen again.
+  if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
+  Outcome again = study.ask(query);
+  if (again.skipped) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("there is no timeline of {}: it {}", query.algorithm, *again.skipped));
+  }
+  again.query.algorithm = outcome.query.algorithm;
+  again.chosen = outcome.chosen;
+  again.nccl = outcome.nccl;
+  return again;
+}
+
+Page begin_page(const Arguments& arguments, const std::string& title) {
+  Page page;
+  page.verb = arguments.verb().name;
+  page.title = title;
+  page.command = fmt::format("espalier {} {}", arguments.verb().name, arguments.command_line());
+  page.version = ESPALIER_VERSION;
+  return page;
+}
+
+Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
+  const Outcome* const best = answers.best();
+  Page page = begin_page(arguments, best == nullptr ? "nothing ran" : title_of(*best));
+  page.skipped = answers.skipped;
+  add_points(page.verb == "exec" ? "exec" : "sim", answers.outcomes, page.points);
+  if (best == nullptr) return page;
+  if (page.verb == "tune") {
+    // The choices are one curve, whoever was chosen.
+    for (PagedPoint& point : page.points) {
+      Outcome& choice = point.outcome;
+      choice.chosen = algorithm_that_ran(choice);
+      choice.query.algorithm = "the choice";
+    }
+  }
+  if (!best->report.simulated) {
+    if (!best->query.topology.empty()) set_machine(page, study.machine(best->query));
+    // The verdict is that of the best.
+    const auto is_best = [&](const PagedPoint& point) {
+      return point.outcome.query.size_bytes == best->query.size_bytes &&
+             point.outcome.query.algorithm == best->query.algorithm;
+    };
+    std::stable_partition(page.points.begin(), page.points.end(), is_best);
+    page.runs.push_back(executed_run(study, *best));
+    return page;
+  }
+  add_timelines(study, *best, answers.outcomes, page);
+  return page;
+}
+
+std::vector<PagedRun> run_both(Study& predicting, Study& measuring, const Outcome& measured) {
+  Query query = measured.query;
+  query.run.timeline = true;
+  query.run.iterations = 1;
+  query.may_fold = false;
+  std::vector<PagedRun> runs;
+  PagedRun predicted = run_of(predicting, predicting.ask(query));
+  predicted.name += ", simulated";
+  runs.push_back(std::move(predicted));
+  runs.push_back(executed_run(measuring, measured));
+  return runs;
+}
+
+Page page_of(const Arguments& arguments, const Comparisons& comparisons, const std::string& where,
+             std::vector<PagedRun> runs) {
+  Page page = begin_page(arguments, "simulated beside measured on " + where);
+  for (const Comparison& row : comparisons.rows) {
+    page.points.push_back({row.predicted, {}});
+    page.measured.push_back({row.measured, {}});
+    // What a benchmark printed is compared with what one would print.
+    page.points.back().outcome.report.time_s = row.predicted_s();
+  }
+  page.skipped = comparisons.measured.skipped;
+  page.runs = std::move(runs);
+  if (!page.runs.empty()) set_machine(page, *page.runs.front().machine);
+  return page;
+}
+
+Page page_of(const Arguments& arguments, const std::vector<Planned>& plans) {
+  const Planned& first = plans.front();
+  Page page =
+      begin_page(arguments, fmt::format("plan of {} on {}", to_string(first.query.collective),
+                                        describe_ranks(first.query, first.machine->ranks())));
+  set_machine(page, *first.machine);
+  for (const Planned& plan : plans) {
+    page.plans.push_back(&plan);
+    const Machine& machine = *plan.machine;
+    const Router bounded(*machine.topology, machine.router->profile(), plan.bound_links);
+    page.plan_proofs.push_back(
+        proof_of(plan.bound, plan.query, bounded, machine.placement, {.in_switches = false}));
+  }
+  return page;
+}
+
+Page page_of(const Arguments& arguments, Study& study, const TrainingAnswers& answers,
+             const TrainingOutcome& again) {
+  const Query& exchange = again.query.exchange;
+  Page page = begin_page(arguments, fmt::format("training {} on {}", again.query.model->name,
+                                                describe_ranks(exchange, again.ranks)));
+  page.skipped = answers.skipped;
+  page.trained.push_back(again);
+  for (const TrainingOutcome& one : answers.outcomes) {
+    if (&one != answers.best()) page.trained.push_back(one);
+  }
+  PagedRun run;
+  run.name = fmt::format("an iteration with {}", exchange.algorithm);
+  run.machine = &study.machine(exchange);
+  run.outcome.query = exchange;
+  run.outcome.profile = exchange.profile;
+  run.outcome.backend = "sim";
+  run.outcome.ranks = again.ranks;
+  run.outcome.report = again.report;
+  run.outcome.program = std::make_shared<const Program>(again.iteration.program);
+  const OpName name = training_op_name(again);
+  for (OpId op = 0; op < again.iteration.program.ops.size(); ++op) run.op_names.push_back(name(op));
+  set_machine(page, *run.machine);
+  page.runs.push_back(std::move(run));
+  return page;
+}
+
+Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& results) {
+  Page page = begin_page(arguments, join(arguments.positionals(), ", "));
+  page.judged = results.judged;
+  page.skipped = results.answers.skipped;
+  page.trained = results.trained;
+  add_points("sim", results.answers.outcomes, page.points);
+  for (const ValidatedTime& one : results.validated) {
+    const auto predicted =
+        std::ranges::find_if(results.answers.outcomes, [&](const Outcome& other) {
+          return other.asked_by.block == one.block && other.report.simulated &&
+                 other.query.algorithm == one.query.algorithm &&
+                 other.query.gpus == one.query.gpus &&
+                 other.query.size_bytes == one.query.size_bytes;
+        });
+    if (predicted == results.answers.outcomes.end()) continue;
+    Outcome measured = *predicted;
+    measured.report.simulated.reset();
+    measured.report.executed.emplace().median_time_s = one.measured_s;
+    page.measured.push_back({std::move(measured), {}});
+  }
+  // Of the questions on most ranks, the first.
+  const auto is_shown = [](const Outcome& one) {
+    return one.report.simulated && !one.query.topology.empty();
+  };
+  const Outcome* largest = nullptr;
+  for (const Outcome& one : results.answers.outcomes) {
+    if (is_shown(one) && (largest == nullptr || one.ranks > largest->ranks)) largest = &one;
+  }
+  Answers simulated;
+  for (const Outcome& one : results.answers.outcomes) {
+    const bool is_asked_there = largest != nullptr && one.asked_by == largest->asked_by &&
+                                one.query.topology == largest->query.topology &&
+                                one.query.gpus == largest->query.gpus;
+    if (is_shown(one) && is_asked_there) simulated.add(one);
+  }
+  if (const Outcome* best = simulated.best()) {
+    add_timelines(study, *best, simulated.outcomes, page);
+  }
+  return page;
+}
+
+void write_page(const Console& console, const std::string& path, const Page& page) {
+  const std::string html = page_html(page);
+  write_output(console, path, html);
+  if (path == "-") return;
+  say(console, fmt::format("wrote {} ({}, open it in a browser)", printable(path),
+                           format_bytes(static_cast<std::int64_t>(html.size()))));
+}
+
+}  // namespace espalier

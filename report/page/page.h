@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/bound_proof.h"
+#include "scenarios/answers.h"
+#include "scenarios/judged.h"
+#include "scenarios/planned.h"
+
+namespace espalier {
+
+/// A run to be shown op by op. \pre it kept its timeline and program
+struct PagedRun {
+  std::string name;  ///< "optimal", "measured"
+  Outcome outcome;   ///< of training: the query, times and program of the iteration
+  /// Where its places are; null without a machine, and for executions, which are not on it.
+  const Machine* machine = nullptr;
+  std::optional<BoundProof> proof;
+  std::vector<std::string> op_names;  ///< by op; empty: ops are called what they do
+};
+
+/// An answer as a point of a curve.
+struct PagedPoint {
+  Outcome outcome;
+  std::string command;  ///< the line that asks for it alone; empty: there is none
+};
+
+/// What a page shows; a verb fills in what it has. See docs/reports.md#pages.
+struct Page {
+  std::string verb;     ///< "sim"
+  std::string title;    ///< "allreduce on dgx1-v100"
+  std::string command;  ///< the line that makes the page
+  std::string version;
+  std::vector<PagedPoint> points;    ///< curves of predictions, or of an execution
+  std::vector<PagedPoint> measured;  ///< beside them
+  /// The verdict is about the first, where that is a simulation, and else about the first point.
+  std::vector<PagedRun> runs;
+  std::vector<const Planned*> plans;
+  std::vector<BoundProof> plan_proofs;  ///< of each plan
+  std::vector<TrainingOutcome> trained;
+  std::vector<Judged> judged;
+  std::vector<Skipped> skipped;
+  const Topology* topology = nullptr;  ///< that it is about; null: none, or several
+  std::optional<Profile> profile;
+};
+
+/// Pages are no larger.
+inline constexpr std::size_t kMostPageBytes = 2'000'000;
+
+/// How much of the runs a page shows.
+struct PageDetail {
+  int bins = 1000;           ///< of time
+  std::size_t ops = 5000;    ///< the longest
+  std::size_t links = 2000;  ///< the busiest
+};
+
+/// What a page shows, as JSON of schema `espalier.page/1`, without line ends. The same for the same
+/// answers.
+std::string page_json(const Page& page, const PageDetail& detail = {});
+
+/// The page as one HTML file that needs nothing else: its data is compressed inside. It has as
+/// little detail as is necessary to stay below kMostPageBytes.
+std::string page_html(const Page& page);
+
+/// What draws curves: "uPlot 1.6.32", or that this build has none.
+std::string_view curve_library();
+
+}  // namespace espalier

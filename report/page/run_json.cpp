@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/print.h"
+#include "report/objects.h"
+#include "report/page/channels.h"
+#include "report/page/parts.h"
+#include "run/target.h"
+
+namespace espalier {
+
+namespace {
+
+/// Rows of a timeline: lanes, or places where there are more lanes than this.
+constexpr std::size_t kMostRows = 256;
+/// The rows of a timeline.
+class Rows {
+ public:
+  Rows(const Program& program, const std::vector<OpTiming>& timeline) : program_(program) {
+    for (const OpTiming& timing : timeline) {
+      const Op& op = program.ops[timing.op];
+      known_.emplace(std::pair(op.at, int{op.lane}), 0);
+    }
+    by_place_ = known_.size() > kMostRows;
+    int count = 0;
+    PlaceId last = -1;
+    for (auto& [lane, row] : known_) {
+      if (by_place_ && lane.first == last) --count;
+      row = count++;
+      last = lane.first;
+    }
+    rows_ = static_cast<std::size_t>(count);
+  }
+
+  /// -1: there was no room for it.
+  int of(const Op& op) const {
+    const int row = known_.at({op.at, op.lane});
+    return row < static_cast<int>(kMostRows) ? row : -1;
+  }
+  std::size_t count() const { return rows_; }
+
+  Json json(const Placement* placement, const Topology* topology) const {
+    Json rows = Json::array();
+    for (const auto& [lane, row] : known_) {
+      if (row >= static_cast<int>(kMostRows) || static_cast<std::size_t>(row) < rows.size()) {
+        continue;
+      }
+      std::string name = place_name(program_, lane.first);
+      if (placement != nullptr) {
+        name += " " + topology->node(node_of(program_, *placement, lane.first)).name;
+      }
+      if (!by_place_) name += fmt::format(" lane {}", lane.second);
+      rows.push_back({{"name", std::move(name)}, {"place", lane.first}});
+    }
+    return rows;
+  }
+
+ private:
+  const Program& program_;
+  std::map<std::pair<PlaceId, int>, int> known_;
+  bool by_place_ = false;
+  std::size_t rows_ = 0;
+};
+
+/// An op may have thousands of operands.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMostBytes = 160;
+  return text.size() <= kMostBytes ? text : text.substr(0, kMostBytes) + " ...";
+}
+
+const char* kind_of(const Op& op) {
+  if (op.kind == OpKind::compute) return "compute";
+  if (op.kind == OpKind::wait) return "wait";
+  return op.src_count > 1 ? "combine" : "copy";
+}
+
+/// The longest ops, and those of the critical path; in the order in which they start.
+std::vector<OpTiming> shown_ops(const RunReport& report, std::size_t most) {
+  std::set<OpId> critical;
+  if (report.simulated) {
+    for (const CriticalStep& step : report.simulated->critical_path) critical.insert(step.op);
+  }
+  std::vector<OpTiming> ops = report.timeline;
+  const auto is_first = [&](const OpTiming& a, const OpTiming& b) {
+    const bool is_a = critical.contains(a.op);
+    if (is_a != critical.contains(b.op)) return is_a;
+    const double a_s = a.end_s - a.start_s;
+    const double b_s = b.end_s - b.start_s;
+    return a_s != b_s ? a_s > b_s : a.op < b.op;
+  };
+  if (ops.size() > most) {
+    std::ranges::nth_element(ops, ops.begin() + static_cast<std::ptrdiff_t>(most), is_first);
+    ops.resize(most);
+  }
+  std::ranges::sort(ops, [](const OpTiming& a, const OpTiming& b) {
+    return a.start_s != b.start_s ? a.start_s < b.start_s : a.op < b.op;
+  });
+  return ops;
+}
+
+Json ops_json(const PagedRun& run, const PageDetail& detail, const Rows& rows, Channels* channels,
+              const std::vector<int>& channel_number) {
+  const Program& program = *run.outcome.program;
+  Json ids = Json::array(), row = Json::array(), start = Json::array(), hold = Json::array(),
+       landing = Json::array(), kind = Json::array(), what = Json::array(), over = Json::array();
+  for (const OpTiming& timing : shown_ops(run.outcome.report, detail.ops)) {
+    const Op& op = program.ops[timing.op];
+    if (rows.of(op) < 0) continue;
+    ids.push_back(timing.op);
+    row.push_back(rows.of(op));
+    start.push_back(micros(timing.start_s));
+    hold.push_back(micros(timing.end_s - timing.start_s));
+    landing.push_back(micros(timing.landing_s));
+    kind.push_back(kind_of(op));
+    what.push_back(
+        shortened(run.op_names.empty() ? to_string(program, timing.op) : run.op_names[timing.op]));
+    std::set<int> crossed;
+    if (channels != nullptr) {
+      for (const int channel : channels->of(op)) {
+        const int number = channel_number[static_cast<std::size_t>(channel)];
+        if (number >= 0) crossed.insert(number);
+      }
+    }
+    over.push_back(crossed);
+  }
+  return {{"id", std::move(ids)},
+          {"row", std::move(row)},
+          {"start_us", std::move(start)},
+          {"hold_us", std::move(hold)},
+          {"landing_us", std::move(landing)},
+          {"kind", std::move(kind)},
+          {"what", std::move(what)},
+          {"channels", std::move(over)}};
+}
+
+Json critical_json(const RunReport& report) {
+  Json op = Json::array(), start = Json::array(), end = Json::array(), what = Json::array(),
+       waited = Json::array();
+  if (report.simulated) {
+    for (const CriticalStep& step : report.simulated->critical_path) {
+      op.push_back(step.op);
+      start.push_back(micros(step.start_s));
+      end.push_back(micros(step.end_s));
+      what.push_back(shortened(step.what));
+      waited.push_back(step.waited_for);
+    }
+  }
+  return {{"op", std::move(op)},
+          {"start_us", std::move(start)},
+          {"end_us", std::move(end)},
+          {"what", std::move(what)},
+          {"waited_for", std::move(waited)},
+          {"steps", report.simulated ? report.simulated->critical_steps : 0}};
+}
+
+Json rank_nodes(const Placement& placement, const DrawnMachines::One& machine) {
+  Json ranks = Json::array();
+  for (const NodeId gpu : placement.ranks) {
+    ranks.push_back(machine.node_index[static_cast<std::size_t>(gpu)]);
+  }
+  return ranks;
+}
+
+/// The router of the runtime that the outcome ran under.
+Router router_of(const PagedRun& run) {
+  const Outcome& outcome = run.outcome;
+  const Topology& topology = *run.machine->topology;
+  std::string spec = outcome.profile.empty() ? outcome.query.profile : outcome.profile;
+  if (!outcome.protocol.empty() && spec.find(':') == std::string::npos) {
+    spec += ":" + outcome.protocol;
+  }
+  return Router(topology, topology.profile(spec), outcome.query.links);
+}
+
+}  // namespace
+
+Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& machines) {
+  const Outcome& outcome = run.outcome;
+  const RunReport& report = outcome.report;
+  const Program& program = *outcome.program;
+  Json json = {{"name", run.name},
+               {"backend", outcome.backend},
+               {"time_us", micros(report.time_s)},
+               {"size_bytes", report.message_bytes},
+               {"ops_in_all", program.ops.size()}};
+  const Rows rows(program, report.timeline);
+  const Placement* const placement = run.machine ? &run.machine->placement : nullptr;
+  json["rows"] = rows.json(placement, run.machine ? run.machine->topology.get() : nullptr);
+  json["rows_in_all"] = rows.count();
+  json["critical"] = critical_json(report);
+  if (run.machine == nullptr) {
+    json["machine"] = nullptr;
+    json["ops"] = ops_json(run, detail, rows, nullptr, {});
+    return json;
+  }
+  const int number = machines.number(*run.machine->topology);
+  DrawnMachines::One& machine = machines.at(number);
+  const Router router = router_of(run);
+  const std::optional<Rotation> rotation =
+      program.fold.is_folded()
+          ? Rotation::find(*run.machine->topology, *placement, program.fold.groups)
+          : std::nullopt;
+  const Target target{&router, *placement, rotation ? &*rotation : nullptr};
+  Channels channels(program, target);
+  load_in_time(program, report, detail.bins, channels);
+  // Routes that only ops without bytes take are no channels.
+  std::vector<int> numbers;
+  json["machine"] = number;
+  json["ranks"] = rank_nodes(*placement, machine);
+  json["bins"] = detail.bins;
+  json["folded"] = program.fold.is_folded();
+  json["channels_in_all"] = channels.all().size();
+  json["channels"] =
+      channels_json(channels.all(), detail.links, target.rotation, machine, &numbers);
+  json["ops"] = ops_json(run, detail, rows, &channels, numbers);
+  if (run.proof) json["proof"] = proof_json(*run.proof, *placement, machine);
+  return json;
+}
+
+Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines& machines) {
+  const Topology& topology = *plan.machine->topology;
+  const int number = machines.number(topology);
+  DrawnMachines::One& machine = machines.at(number);
+  std::vector<Channel> channels;
+  for (const LinkLoad& load : plan.loads) {
+    if (load.units == 0) continue;
+    Channel channel;
+    channel.name = link_name(topology, load.hop.link, load.hop.forward);
+    channel.link = load.hop.link;
+    channel.forward = load.hop.forward;
+    channel.capacity_gbps = load.capacity_gbps;
+    channel.utilization = share_used(load, plan.forest);
+    channels.push_back(std::move(channel));
+  }
+  Json json = {{"name", plan.query.algorithm},
+               {"machine", number},
+               {"ranks", rank_nodes(plan.machine->placement, machine)},
+               {"channels", channels_json(channels, PageDetail{}.links, nullptr, machine, nullptr)},
+               {"report", plan_json(plan)}};
+  json["report"].erase("link_loads");
+  if (proof != nullptr) json["proof"] = proof_json(*proof, plan.machine->placement, machine);
+  return json;
+}
+
+Json iteration_json(const TrainingOutcome& outcome) {
+  Json buckets = Json::array();
+  for (const BucketOutcome& bucket : outcome.buckets) {
+    buckets.push_back({{"tensors", bucket.bucket.last - bucket.bucket.first},
+                       {"bytes", bucket.bytes},
+                       {"algorithm", bucket.algorithm},
+                       {"ready_us", micros(bucket.ready_s)},
+                       {"begin_us", micros(bucket.begin_s)},
+                       {"end_us", micros(bucket.end_s)}});
+  }
+  return {{"model", outcome.query.model->name},
+          {"algorithm", outcome.query.exchange.algorithm},
+          {"topology", outcome.query.exchange.topology},
+          {"ranks", outcome.ranks},
+          {"fusion_bytes", outcome.query.fusion_bytes},
+          {"overlap", outcome.query.overlap},
+          {"compute_us", micros(outcome.compute_s)},
+          {"communication_us", micros(outcome.communication_s)},
+          {"exposed_us", micros(outcome.exposed_s())},
+          {"iteration_us", micros(outcome.iteration_s())},
+          {"samples_per_s", drawn(outcome.samples_per_s())},
+          {"efficiency", drawn(outcome.efficiency())},
+          {"buckets", std::move(buckets)}};
+}
+
+}  // namespace espalier

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/median.h"
+#include "core/units.h"
+#include "core/words.h"
+#include "report/page/parts.h"
+#include "scenarios/describe.h"
+#include "scenarios/tables.h"
+#include "topologies/launch_costs.h"
+#include "topologies/load.h"
+
+namespace espalier {
+
+namespace {
+
+Json fact(const std::string& label, const std::string& value, const std::string& detail = {}) {
+  Json json = {{"label", label}, {"value", value}};
+  if (!detail.empty()) json["detail"] = detail;
+  return json;
+}
+
+std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
+
+/// The busiest links, and those that are as busy but for a hundredth.
+std::vector<std::string> binding_links(const SimulatedPart& simulated) {
+  double most = 0;
+  for (const LinkUse& link : simulated.links) most = std::max(most, link.utilization);
+  std::vector<std::string> names;
+  for (const LinkUse& link : simulated.links) {
+    if (most > 0 && link.utilization >= 0.99 * most) names.push_back(link.name);
+  }
+  return names;
+}
+
+std::string some_of(std::vector<std::string> names, std::size_t most = 2) {
+  if (names.size() <= most) return join(names, ", ");
+  const std::size_t more = names.size() - most;
+  names.resize(most);
+  return fmt::format("{} and {} more", join(names, ", "), more);
+}
+
+void add_simulated(const Outcome& one, Json& facts) {
+  const SimulatedPart& simulated = *one.report.simulated;
+  if (one.nccl) {
+    const auto speedup = speedup_of(one);
+    if (speedup) {
+      facts.push_back(fact("over NCCL", fmt::format("{:.3g}x", *speedup),
+                           fmt::format("NCCL {} needs {} ({})", version_text(one.nccl->version),
+                                       format_seconds(one.nccl->time_s), one.nccl->algorithm)));
+    }
+  }
+  const std::vector<std::string> binding = binding_links(simulated);
+  if (!binding.empty()) {
+    const auto busiest = std::ranges::max_element(simulated.links, {}, &LinkUse::utilization);
+    facts.push_back(fact("binding links", some_of(binding),
+                         fmt::format("busy {} of the time", percent(busiest->utilization))));
+  }
+  if (one.error) {
+    facts.push_back(fact("expected error", "+- " + percent(one.error->relative), one.error->from));
+  }
+}
+
+void add_checks(const Outcome& one, Json& facts) {
+  facts.push_back(fact("verified", one.verified ? "yes" : "no",
+                       "every element of the result, races, deadlocks"));
+  facts.push_back(fact("order of combining",
+                       one.order_consistent ? "the same on all ranks" : "differs",
+                       one.order_consistent ? "results are the same in the last bit"
+                                            : "ranks may differ in the last bit"));
+}
+
+Json of_run(const Outcome& one) {
+  Json facts = Json::array();
+  facts.push_back(fact("time", format_seconds(one.report.time_s),
+                       "of one call with " + describe_size(one.report.message_bytes)));
+  facts.push_back(fact("bus bandwidth", format_gbps(one.busbw_gbps()) + " GB/s",
+                       "algbw " + format_gbps(one.report.algbw_gbps()) + " GB/s"));
+  std::string text = fmt::format("{} moves {} in {}, {} GB/s bus bandwidth", algorithm_label(one),
+                                 describe_size(one.report.message_bytes),
+                                 format_seconds(one.report.time_s), format_gbps(one.busbw_gbps()));
+  if (const auto speedup = speedup_of(one)) text += fmt::format(", {:.3g}x NCCL", *speedup);
+  if (one.bound && one.fraction > 0) {
+    text += fmt::format(", {} of the bound", percent(one.fraction));
+    facts.push_back(fact("of the bound", percent(one.fraction),
+                         fmt::format("no schedule takes less than {} (proof by {})",
+                                     format_seconds(one.least_s()), proof_of(*one.bound))));
+  }
+  if (one.report.simulated) add_simulated(one, facts);
+  if (one.report.executed) {
+    const ExecutedPart& executed = *one.report.executed;
+    if (executed.wrong) {
+      facts.push_back(fact("wrong elements", fmt::format("{}", *executed.wrong)));
+      text += *executed.wrong == 0 ? ", every element right"
+                                   : fmt::format(", {} wrong elements", *executed.wrong);
+    }
+  }
+  add_checks(one, facts);
+  return {{"text", text + "."}, {"facts", std::move(facts)}};
+}
+
+Json of_plan(const Planned& plan) {
+  Json facts = Json::array();
+  const std::string rate = format_gbps(plan.forest.algbw_gbps) + " GB/s";
+  facts.push_back(fact("rate", rate, fmt::format("exactly {} GB/s", plan.forest.exact_algbw)));
+  facts.push_back(fact("of the bound", percent(plan.fraction),
+                       fmt::format("{} GB/s, proof by {}", format_gbps(plan.bound.algbw_gbps),
+                                   proof_of(plan.bound))));
+  facts.push_back(fact("trees or paths", fmt::format("{}", plan.forest.trees.size()),
+                       fmt::format("of {} equal parts", plan.forest.units)));
+  if (!plan.forest.note.empty()) facts.push_back(fact("note", plan.forest.note));
+  return {{"text", fmt::format("{} plans {} at {}, {} of the bound.", plan.query.algorithm,
+                               to_string(plan.query.collective), rate, percent(plan.fraction))},
+          {"facts", std::move(facts)}};
+}
+
+Json of_training(const TrainingOutcome& one) {
+  Json facts = Json::array();
+  facts.push_back(fact("iteration", format_seconds(one.iteration_s()),
+                       fmt::format("{:.4g} samples per second", one.samples_per_s())));
+  facts.push_back(fact("computation", format_seconds(one.compute_s)));
+  facts.push_back(fact("communication", format_seconds(one.communication_s),
+                       format_seconds(one.hidden_s()) + " of it hidden behind computation"));
+  facts.push_back(fact("exposed", format_seconds(one.exposed_s()),
+                       percent(one.exposed_s() / one.iteration_s()) + " of the iteration"));
+  facts.push_back(
+      fact("efficiency", percent(one.efficiency()), "of as many GPUs that need not communicate"));
+  return {{"text", fmt::format("{} on {} GPUs: {} per iteration with {}, efficiency {}.",
+                               one.query.model->name, one.ranks, format_seconds(one.iteration_s()),
+                               one.query.exchange.algorithm, percent(one.efficiency()))},
+          {"facts", std::move(facts)}};
+}
+
+/// Of simulated beside measured.
+void add_errors(const Page& page, Json& verdict) {
+  std::vector<double> errors;
+  for (const PagedPoint& measured : page.measured) {
+    for (const PagedPoint& predicted : page.points) {
+      const Outcome& a = predicted.outcome;
+      const Outcome& b = measured.outcome;
+      if (!b.report.executed || a.query.algorithm != b.query.algorithm ||
+          a.query.size_bytes != b.query.size_bytes || a.query.in_place != b.query.in_place) {
+        continue;
+      }
+      const Comparison row{a, b};
+      errors.push_back(std::abs(row.error()));
+    }
+  }
+  if (errors.empty()) return;
+  const double median_error = median(errors);
+  verdict["facts"].push_back(
+      fact("median error", percent(median_error),
+           fmt::format("of {} simulated times, beside measured ones", errors.size())));
+  verdict["text"] = fmt::format("{} Simulated times are off by {} in the median.",
+                                verdict["text"].get<std::string>(), percent(median_error));
+}
+
+void add_judged(const Page& page, Json& verdict) {
+  const auto met = std::ranges::count_if(page.judged, [](auto& one) { return one.as_expected(); });
+  verdict["facts"].push_back(
+      fact("expectations", fmt::format("{} of {} as stated", met, page.judged.size())));
+  verdict["text"] = fmt::format("{} of {} expectations come out as stated. {}", met,
+                                page.judged.size(), verdict["text"].get<std::string>());
+}
+
+Json profile_json(const Page& page) {
+  if (!page.profile) return {};
+  const Profile& profile = *page.profile;
+  Json errors = Json::array();
+  for (const ComparedError& row : profile.errors) {
+    errors.push_back(
+        {{"of", row.collectives.empty() ? "any collective" : join(row.collectives, ", ")},
+         {"on", join(row.models, ", ")},
+         {"relative", drawn(row.relative)},
+         {"compared", row.compared}});
+  }
+  std::set<std::pair<std::string, LinkClass>> kinds;
+  if (page.topology != nullptr) {
+    for (const Link& link : page.topology->links) kinds.emplace(link.kind, link.link_class);
+  }
+  Json constants = Json::array();
+  for (const auto& [kind, link_class] : kinds) {
+    const auto of_kind = profile.links.find(kind);
+    const double efficiency = of_kind == profile.links.end() ? 1 : of_kind->second.efficiency;
+    const auto& known = built_in_profiles().link_kinds;
+    const auto what = known.find(kind);
+    const std::string source = what == known.end() ? "the machine's file" : what->second.source;
+    constants.push_back(
+        {{"of", kind},
+         {"efficiency", drawn(efficiency)},
+         {"cost", cost_text(profile, kind, link_class)},
+         {"source", source},
+         {"grade", source.starts_with("estimate")                 ? "estimate"
+                   : source.find("estimate") == std::string::npos ? "source"
+                                                                  : "partly estimate"}});
+  }
+  return {{"name", profile.name},
+          {"title", profile.title},
+          {"constants", std::move(constants)},
+          {"errors", std::move(errors)}};
+}
+
+}  // namespace
+
+Json verdict_json(const Page& page) {
+  Json verdict = {{"text", "Nothing ran."}, {"facts", Json::array()}};
+  if (!page.plans.empty()) {
+    verdict = of_plan(**std::ranges::max_element(
+        page.plans, {}, [](const Planned* plan) { return plan->forest.algbw_gbps; }));
+  } else if (!page.trained.empty() && (page.verb == "train" || page.points.empty())) {
+    verdict = of_training(page.trained.front());
+  } else if (!page.runs.empty() && page.runs.front().outcome.report.simulated) {
+    verdict = of_run(page.runs.front().outcome);
+  } else if (!page.points.empty()) {
+    verdict = of_run(page.points.front().outcome);
+  }
+  add_errors(page, verdict);
+  if (!page.judged.empty()) add_judged(page, verdict);
+  return verdict;
+}
+
+Json provenance_json(const Page& page) {
+  Json json = {{"version", page.version},
+               {"command", page.command},
+               {"curves_drawn_by", curve_library()},
+               {"profile", profile_json(page)}};
+  if (page.topology != nullptr) {
+    json["machine"] = {{"name", page.topology->name},
+                       {"title", page.topology->title},
+                       {"sources", page.topology->sources},
+                       {"notes", page.topology->notes}};
+  }
+  return json;
+}
+
+}  // namespace espalier

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens pages of --html in a real browser: what they show, that they can be clicked, hovered, brushed
+and read on a narrow window, and that they complain of nothing and ask nobody for anything.
+
+    page_test.py ESPALIER [TEST...]
+
+Where there is no Chromium it says SKIPPED and exits with 77. ESPALIER_SCREENSHOTS names a folder to
+keep pictures in.
+"""
+
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+import browser as browsers
+import schema as schemas
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCHEMA = json.loads((HERE.parent.parent / "report/schemas/page-1.schema.json").read_text())
+ESPALIER = None
+MOST_BYTES = 2_000_000
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def report(folder, name, *words):
+    path = pathlib.Path(folder) / f"{name}.html"
+    done = subprocess.run([ESPALIER, *words, "--html", str(path)], capture_output=True, text=True,
+                          cwd=folder, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert path.stat().st_size <= MOST_BYTES, f"{name} has {path.stat().st_size} bytes"
+    return path
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    packed = re.search(r'id="data">([^<]*)<', text).group(1)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="espalier-pages-")
+        cls.browser = browsers.Browser(browsers.find_chromium())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__()
+        cls.folder.cleanup()
+
+    def open(self, name, *words, **size):
+        path = report(self.folder.name, name, *words)
+        data = data_of(path)
+        self.assertEqual(schemas.problems(data, SCHEMA), [])
+        tab = self.browser.open(path, **size)
+        self.check_quiet(tab)
+        # The verdict is there before any script runs.
+        self.assertIn(data["title"], tab.js("document.title"))
+        self.assertEqual(tab.js("document.getElementById('verdict').textContent"), data["verdict"]["text"])
+        self.assertEqual(tab.js("document.querySelectorAll('.facts > div').length"),
+                         len(data["verdict"]["facts"]))
+        return tab, data
+
+    def check_quiet(self, tab):
+        self.assertEqual(tab.complaints(), [])
+        self.assertEqual(tab.requests(), [])
+
+    def picture(self, tab, name):
+        folder = os.environ.get("ESPALIER_SCREENSHOTS")
+        if folder:
+            tab.screenshot(pathlib.Path(folder) / f"{name}.png")
+
+    def count(self, tab, selector):
+        return tab.js(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+    def text(self, tab, selector):
+        return tab.js(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def test_sim(self):
+        tab, data = self.open("sim", "sim", "--topology", "dgx1-v100", "--size", "4KiB..64MiB",
+                              "--algorithm", "ring", "nccl", "optimal", "double_binary_tree")
+        chart = data["charts"][0]
+        kinds = [curve["kind"] for curve in chart["curves"]]
+        self.assertEqual(kinds.count("predicted"), 4)
+        self.assertEqual((kinds.count("bound"), kinds.count("nccl")), (1, 0))  # nccl was asked
+        self.assertEqual(self.count(tab, ".curves .legend button"), len(kinds))
+        self.assertEqual(int(tab.js("document.querySelector('.curves').dataset.series")), len(kinds))
+        machine = data["machines"][0]
+        self.assertEqual(self.count(tab, ".machine .hit"), len(machine["links"]))
+        self.assertEqual(self.count(tab, ".machine .node"), len(machine["nodes"]))
+        self.assertEqual(self.count(tab, ".machine .node.rank"), 8)
+        self.picture(tab, "sim")
+
+        # A size that is pointed at is read, with the line that asks for it.
+        before = self.text(tab, ".readout")
+        tab.hover(".curves .plot", 0.3, 0.4)
+        tab.wait(f"document.querySelector('.readout').textContent !== {json.dumps(before)}")
+        self.assertIn("espalier sim --topology dgx1-v100", self.text(tab, ".readout"))
+        # A curve can be left out.
+        tab.click(".legend button")
+        self.assertEqual(tab.js("document.querySelector('.legend button').ariaPressed"), "false")
+
+        # A link that is clicked lists its ops; the drawing is a cube, so that ends lie apart.
+        busiest = data["runs"][0]["channels"][0]
+        tab.js(f"document.querySelectorAll('.machine .hit')[{(busiest['forward'] + busiest['backward'])[0]}].focus()")
+        tab.press("Enter")
+        self.assertIn(busiest["name"], self.text(tab, ".machine .panel"))
+        listed = int(tab.js("document.querySelector('.machine .ops').dataset.ops"))
+        self.assertGreater(listed, 0)
+        # Another one with the mouse, where no other line crosses it.
+        tab.box(".machine svg")
+        where = tab.js("""(() => {
+            const hits = [...document.querySelectorAll('.machine .hit')];
+            for (const hit of hits.slice(1)) {
+              const ends = [0.25, 0.5, 0.75].map((share) => new DOMPoint(
+                hit.x1.baseVal.value + (hit.x2.baseVal.value - hit.x1.baseVal.value) * share,
+                hit.y1.baseVal.value + (hit.y2.baseVal.value - hit.y1.baseVal.value) * share)
+                .matrixTransform(hit.getScreenCTM()));
+              for (const at of ends) {
+                if (document.elementFromPoint(at.x, at.y) === hit && !hit.classList.contains("chosen"))
+                  return [at.x, at.y, Number(hit.dataset.link)];
+              }
+            }
+            return null;
+        })()""")
+        self.assertIsNotNone(where)
+        tab.point("mouseMoved", where[0], where[1])
+        tab.point("mousePressed", where[0], where[1], "left")
+        tab.point("mouseReleased", where[0], where[1], "left")
+        self.assertTrue(tab.js(f"document.querySelectorAll('.machine .hit')[{where[2]}].classList.contains('chosen')"))
+
+        # The slider shows one moment.
+        self.assertEqual(self.text(tab, ".machine .window"), "mean of the whole run")
+        flows = tab.js("document.querySelector('.machine .layer-flow').innerHTML")
+        tab.js("document.querySelector('.machine input[type=range]').focus()")
+        for _ in range(4):
+            tab.press("ArrowRight")
+        self.assertRegex(self.text(tab, ".machine .window"), r"^[\d.]+ .* to [\d.]+ ")
+        self.assertNotEqual(tab.js("document.querySelector('.machine .layer-flow').innerHTML"), flows)
+
+        # What proves the bound is drawn, and can be taken away.
+        self.assertIn(data["runs"][0]["proof"]["certificate"][:40], self.text(tab, ".machine > p:last-of-type"))
+        rings = sum(len(part) for part in data["runs"][0]["proof"]["parts"])
+        self.assertGreater(rings, 0)
+        self.assertEqual(self.count(tab, ".machine .ring"), rings)
+        tab.click(".machine input[type=checkbox]")
+        self.assertEqual(self.count(tab, ".machine .ring"), 0)
+
+        # Two timelines; a stretch brushed in one is the machine's, and Escape ends it.
+        self.assertEqual(self.count(tab, ".timelines canvas"), 2)
+        painted = tab.js("""(() => {
+            const canvas = document.querySelector(".timelines canvas");
+            const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+            return new Set(new Uint32Array(pixels.buffer)).size;
+        })()""")
+        self.assertGreater(painted, 5)
+        before = self.text(tab, ".machine .window")
+        tab.drag(".timelines canvas", 0.4, 0.6, 0.3)
+        self.assertNotEqual(self.text(tab, ".machine .window"), before)
+        self.picture(tab, "sim-brushed")
+        tab.hover(".timelines canvas", 0.5, 0.3)
+        tab.wait("/op \\d+/.test(document.querySelector('.timelines .hint').textContent)")
+        tab.press("Escape") if tab.js("document.querySelector('.timelines canvas').focus() || true") else None
+        self.assertEqual(self.text(tab, ".machine .window"), "mean of the whole run")
+
+        # Tables stand behind the charts.
+        tab.click(".curves details summary")
+        tab.wait("document.querySelector('.curves details table tbody tr') !== null")
+        self.assertEqual(self.count(tab, ".curves details tbody tr"),
+                         sum(len(curve["points"]) for curve in chart["curves"]))
+        tab.dark(True)
+        self.picture(tab, "sim-dark")
+        self.check_quiet(tab)
+
+    def test_narrow(self):
+        tab, _ = self.open("narrow", "sim", "--topology", "dgx-a100", "--size", "1MiB,64MiB",
+                           "--algorithm", "ring", "nccl", width=390, height=800)
+        wider = tab.js("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        self.assertLessEqual(wider, 0)
+        self.picture(tab, "narrow")
+
+    def test_without_uplot(self):
+        # As of a build that has none: its script is not in the page.
+        path = report(self.folder.name, "plain", "sim", "--topology", "dgx1-v100", "--size",
+                      "4KiB..64MiB", "--algorithm", "ring", "optimal")
+        text = path.read_text(encoding="utf-8")
+        pieces = re.split(r"(?=<script )", text)
+        kept = [piece for piece in pieces if "var uPlot=" not in piece]
+        path.write_text("".join(kept), encoding="utf-8")
+        tab = self.browser.open(path)
+        self.assertEqual(tab.js("typeof uPlot"), "undefined")
+        self.assertEqual(self.count(tab, ".curves .plot svg"), 2)
+        curves = len(data_of(path)["charts"][0]["curves"])
+        self.assertEqual(self.count(tab, ".curves .plot polyline"), 2 * curves)
+        tab.hover(".curves .plot svg", 0.2, 0.5)
+        tab.wait("document.querySelector('.readout h3').textContent !== '64 MiB'")
+        tab.click(".legend button")
+        self.assertEqual(self.count(tab, ".curves .plot polyline"), 2 * (curves - 1))
+        self.picture(tab, "without-uplot")
+        self.check_quiet(tab)
+
+    def test_cluster(self):
+        tab, data = self.open("cluster", "sim", "--topology", "dgx-h100:nodes=16", "--size", "64MiB",
+                              "--algorithm", "ring")
+        self.assertIn("hosts", [node["kind"] for node in data["machines"][0]["nodes"]])
+        self.assertEqual(self.count(tab, ".machine .node"), len(data["machines"][0]["nodes"]))
+        # What folded hosts are joined by is one link, and it carries something.
+        fold = next(i for i, node in enumerate(data["machines"][0]["nodes"]) if node["kind"] == "hosts")
+        links = data["machines"][0]["links"]
+        joins = {i for i, link in enumerate(links) if fold in (link["a"], link["b"])}
+        carrying = {link for channel in data["runs"][0]["channels"] for link in channel["forward"]}
+        self.assertTrue(joins & carrying)
+        self.picture(tab, "cluster")
+
+    def test_tune(self):
+        tab, data = self.open("tune", "tune", "--topology", "v100-pcie", "--size", "4KiB..4MiB",
+                              "--algorithm", "ring", "all_pairs")
+        self.assertEqual(data["verb"], "tune")
+        curves = {curve["name"]: curve for curve in data["charts"][0]["curves"]}
+        self.assertEqual(set(curves), {"the choice", "NCCL", "bound"})
+        self.assertTrue(all(point["chosen"].startswith(("ring", "all_pairs"))
+                            for point in curves["the choice"]["points"]))
+        self.picture(tab, "tune")
+
+    def test_plan(self):
+        tab, data = self.open("plan", "plan", "--topology", "dgx1-v100", "--algorithm", "optimal")
+        plan = data["plans"][0]
+        self.assertGreater(len(plan["report"]["trees"]), 1)
+        self.assertEqual(self.count(tab, ".machine select option"), len(plan["report"]["trees"]) + 1)
+        tab.js("""(() => {
+            const choice = document.querySelector(".machine select[aria-label=tree]");
+            choice.value = 0;
+            choice.dispatchEvent(new Event("change"));
+        })()""")
+        self.assertEqual(self.count(tab, ".machine .tree"), len(plan["report"]["trees"][0]["edges"]))
+        self.assertTrue(plan["proof"]["parts"] or plan["proof"]["prices"])
+        self.picture(tab, "plan")
+
+    def test_prices(self):
+        tab, data = self.open("prices", "plan", "--topology", "kesch", "--gpus", "0-15",
+                              "--collective", "alltoall", "--algorithm", "optimal")
+        prices = data["plans"][0]["proof"]["prices"]
+        if data["plans"][0]["proof"]["kind"] == "lp":
+            self.assertGreater(len(prices), 0)
+            self.assertEqual(self.count(tab, ".machine .price"), len({one["link"] for one in prices}))
+        self.picture(tab, "prices")
+
+    def test_train(self):
+        tab, data = self.open("train", "train", "--model", "resnet50", "--topology", "dgx1-v100",
+                              "--fusion", "16MiB")
+        self.assertEqual(self.count(tab, ".iteration rect:not(.exposed)"),
+                         1 + len(data["iterations"][0]["buckets"]))
+        self.assertEqual(self.count(tab, ".timelines canvas"), 1)
+        self.picture(tab, "train")
+
+    def test_run(self):
+        tab, data = self.open("run", "run", "ring-allreduce")
+        self.assertGreater(len(data["expectations"]), 0)
+        self.assertEqual(self.count(tab, ".expectations tbody tr"), len(data["expectations"]))
+        self.assertEqual(self.count(tab, ".curves"), len(data["charts"]))
+        self.picture(tab, "run")
+
+    def test_exec(self):
+        tab, data = self.open("exec", "exec", "--ranks", "3", "--algorithm", "ring", "--size",
+                              "1KiB,64KiB", "--iters", "2")
+        self.assertTrue(all(curve["kind"] == "measured" for curve in data["charts"][0]["curves"]))
+        self.assertIn("every element right", data["verdict"]["text"])
+        self.assertEqual(self.count(tab, ".timelines canvas"), 1)
+        self.picture(tab, "exec")
+
+    def test_compare(self):
+        tab, data = self.open("compare", "compare", "--ranks", "2", "--algorithm", "ring", "--size",
+                              "64KiB,1MiB", "--iters", "2")
+        self.assertEqual([run["backend"] for run in data["runs"]], ["sim", "host"])
+        self.assertEqual(self.count(tab, ".timelines canvas"), 2)
+        self.assertIn("off by", data["verdict"]["text"])
+        self.picture(tab, "compare")
+
+    def test_hostile_names(self):
+        machine = pathlib.Path(self.folder.name) / "hostile.yaml"
+        name = json.dumps(HOSTILE)
+        machine.write_text(f"""schema: espalier.topology/1
+name: hostile
+title: {name}
+sources: [{name}]
+nodes:
+  - {{name: "gpu[0-1]", kind: gpu}}
+links:
+  - {{a: gpu0, b: gpu1, kind: nvlink2, gbps: 25, latency_us: 0.5}}
+""")
+        tab, data = self.open("hostile", "sim", "--topology", str(machine), "--algorithm", "ring",
+                              "--size", "1MiB")
+        self.assertIn(HOSTILE, json.dumps(data).replace('\\"', '"'))
+        self.assertEqual(self.count(tab, "img"), 0)
+        self.assertEqual(self.count(tab, "script:not([nonce])"), 1)  # the data
+        self.assertIn("<img src=x", self.text(tab, ".provenance"))
+
+
+if __name__ == "__main__":
+    if browsers.find_chromium() is None:
+        print("SKIPPED: there is no chromium here")
+        sys.exit(77)
+    ESPALIER = str(pathlib.Path(sys.argv[1]).resolve())
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/page/page.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/app.h"
+#include "sim/simulator.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string page_of(std::vector<std::string> words) {
+  words.insert(words.end(), {"--html", "-"});
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(run_app(words, out, err), 0) << err.str();
+  return out.str();
+}
+
+TEST(Page, NeedsNothingElseAndForbidsIt) {
+  const std::string html = page_of({"sim", "--topology", "ring:n=3", "--algorithm", "ring"});
+  EXPECT_NE(html.find("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"),
+            std::string::npos);
+  for (const char* word : {"<link rel=\"stylesheet", " src=", "@import", "url("}) {
+    EXPECT_EQ(html.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(Page, IsTheSameEveryTime) {
+  const std::vector<std::string> words = {"sim",  "--topology", "dgx1-v100", "--algorithm",
+                                          "ring", "--size",     "1MiB"};
+  EXPECT_EQ(page_of(words), page_of(words));
+}
+
+TEST(Page, SaysTheVerdictBeforeTheData) {
+  const std::string html = page_of({"sim", "--topology", "ring:n=3", "--algorithm", "ring"});
+  EXPECT_LT(html.find("<p id=\"verdict\">ring moves 1GiB in"), html.find("id=\"data\""));
+}
+
+TEST(Page, NamesAreNoMarkup) {
+  Page page;
+  page.title = "</title><script>alert(1)</script>";
+  page.verb = "\"><img src=x>";
+  const std::string html = page_html(page);
+  EXPECT_EQ(html.find("alert(1)</script>"), std::string::npos);
+  EXPECT_NE(html.find("&lt;script&gt;alert(1)"), std::string::npos);
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+}
+
+/// What a page shows of a ring over four GPUs.
+Json ring_of_four(const PageDetail& detail) {
+  Query query;
+  query.topology = "ring:n=4";
+  query.algorithm = "ring";
+  query.size_bytes = 1 << 20;
+  query.run.timeline = true;
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Page page;
+  PagedRun run;
+  run.outcome = study.ask(query);
+  run.machine = &study.machine(query);
+  page.runs.push_back(std::move(run));
+  return Json::parse(page_json(page, detail));
+}
+
+TEST(Page, HasAsMuchDetailAsAskedFor) {
+  const Json all = ring_of_four({});
+  EXPECT_EQ(all["runs"][0]["bins"], 1000);
+  EXPECT_EQ(all["runs"][0]["channels"].size(), 4U);
+  const std::size_t ops = all["runs"][0]["ops"]["id"].size();
+  EXPECT_EQ(ops, all["runs"][0]["ops_in_all"]);
+  EXPECT_EQ(all["runs"][0]["channels"][0]["load"].get<std::string>().size(), 2000U);
+
+  const Json some = ring_of_four({.bins = 10, .ops = 5, .links = 3});
+  EXPECT_EQ(some["runs"][0]["channels"].size(), 3U);
+  EXPECT_EQ(some["runs"][0]["ops"]["id"].size(), 5U);
+  EXPECT_EQ(some["runs"][0]["ops_in_all"], ops);
+  EXPECT_EQ(some["runs"][0]["channels"][0]["load"].get<std::string>().size(), 20U);
+}
+
+TEST(Page, LargeQuestionsStayBelowTheLimit) {
+  // 32 640 links, more than are drawn, and 130 000 ops.
+  const std::string html = page_of({"sim", "--topology", "full:n=256", "--algorithm", "all_pairs",
+                                    "--size", "64MiB", "--chunk", "0", "--no-nccl"});
+  EXPECT_LE(html.size(), kMostPageBytes);
+  EXPECT_GT(html.size(), 200'000U);
+}
+
+}  // namespace
+}  // namespace espalier
