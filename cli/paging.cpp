@@ -274,6 +274,9 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
                  other.query.size_bytes == one.query.size_bytes;
         });
     if (predicted == results.answers.outcomes.end()) continue;
+    // What a benchmark printed is compared with what one would print.
+    const auto number = predicted - results.answers.outcomes.begin();
+    page.points[static_cast<std::size_t>(number)].outcome.report.time_s = one.predicted_s;
     Outcome measured = *predicted;
     measured.report.simulated.reset();
     measured.report.executed.emplace().median_time_s = one.measured_s;
