@@ -22,8 +22,9 @@ const std::string& algorithm_that_ran(const Outcome& outcome) {
 }
 
 /// The line that asks for one point of a curve, with everything that differs from the defaults.
-std::string point_command(std::string_view verb, const Outcome& outcome) {
+std::string point_command(const Outcome& outcome) {
   const Query& query = outcome.query;
+  const std::string_view verb = outcome.report.executed ? "exec" : "sim";
   std::vector<std::string> words{"espalier", std::string(verb)};
   const auto add = [&](const char* option, const std::string& value) {
     words.push_back(option);
@@ -55,9 +56,8 @@ std::string point_command(std::string_view verb, const Outcome& outcome) {
   return join(words, " ");
 }
 
-void add_points(std::string_view verb, const std::vector<Outcome>& outcomes,
-                std::vector<PagedPoint>& points) {
-  for (const Outcome& outcome : outcomes) points.push_back({outcome, point_command(verb, outcome)});
+void add_points(const std::vector<Outcome>& outcomes, std::vector<PagedPoint>& points) {
+  for (const Outcome& outcome : outcomes) points.push_back({outcome, point_command(outcome)});
 }
 
 void set_machine(Page& page, const Machine& machine) {
@@ -164,7 +164,7 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
   const Outcome* const best = answers.best();
   Page page = begin_page(arguments, best == nullptr ? "nothing ran" : title_of(*best));
   page.skipped = answers.skipped;
-  add_points(page.verb == "exec" ? "exec" : "sim", answers.outcomes, page.points);
+  add_points(answers.outcomes, page.points);
   if (best == nullptr) return page;
   if (page.verb == "tune") {
     // The choices are one curve, whoever was chosen.
@@ -264,7 +264,7 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
   page.judged = results.judged;
   page.skipped = results.answers.skipped;
   page.trained = results.trained;
-  add_points("sim", results.answers.outcomes, page.points);
+  add_points(results.answers.outcomes, page.points);
   for (const ValidatedTime& one : results.validated) {
     const auto predicted =
         std::ranges::find_if(results.answers.outcomes, [&](const Outcome& other) {
@@ -274,6 +274,9 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
                  other.query.size_bytes == one.query.size_bytes;
         });
     if (predicted == results.answers.outcomes.end()) continue;
+    // What a benchmark printed is compared with what one would print.
+    const auto number = predicted - results.answers.outcomes.begin();
+    page.points[static_cast<std::size_t>(number)].outcome.report.time_s = one.predicted_s;
     Outcome measured = *predicted;
     measured.report.simulated.reset();
     measured.report.executed.emplace().median_time_s = one.measured_s;

@@ -20,20 +20,25 @@ struct ChartKey {
   std::vector<int> gpus;
   Collective collective = Collective::allreduce;
   std::string profile;
+  std::string executed_by;  ///< a back end; empty: predictions, and what was measured beside them
   auto operator<=>(const ChartKey&) const = default;
 };
 
 ChartKey key_of(const Outcome& one) {
   std::string block = one.asked_by.scenario;
   if (!one.asked_by.block.empty()) block += ": " + one.asked_by.block;
-  return {std::move(block), one.query.topology,   one.ranks,
-          one.query.gpus,   one.query.collective, one.query.profile};
+  return {std::move(block),     one.query.topology, one.ranks, one.query.gpus,
+          one.query.collective, one.query.profile,  {}};
 }
 
 std::string title_of(const ChartKey& key, const Outcome& one) {
   std::string title =
       fmt::format("{}, {}", to_string(key.collective), describe_ranks(one.query, one.ranks));
-  if (!key.topology.empty()) title += ", profile " + key.profile;
+  if (!key.executed_by.empty()) {
+    title += ", run on " + key.executed_by;
+  } else if (!key.topology.empty()) {
+    title += ", profile " + key.profile;
+  }
   return key.block.empty() ? title : key.block + " (" + title + ")";
 }
 
@@ -52,16 +57,18 @@ Json point_of(const PagedPoint& point, bool is_measured) {
   Json json = {{"size", one.report.message_bytes}, {"time_us", drawn(time_s * 1e6)}};
   if (!one.chosen.empty()) json["chosen"] = one.chosen;
   if (one.chunk_bytes > 0) json["chunk"] = one.chunk_bytes;
-  if (one.error && !is_measured) json["error"] = drawn(one.error->relative);
   if (one.report.executed && one.report.executed->max_time_s > 0) {
     json["min_us"] = drawn(one.report.executed->min_time_s * 1e6);
     json["max_us"] = drawn(one.report.executed->max_time_s * 1e6);
   }
   if (one.report.wrong_elements() > 0) json["wrong"] = one.report.wrong_elements();
+  if (!point.command.empty()) json["command"] = point.command;
+  if (is_measured) return json;
+  // Bound, error and NCCL are those of predictions.
+  if (one.error) json["error"] = drawn(one.error->relative);
   if (one.benchmark_s > 0) json["bench_us"] = drawn(one.benchmark_s * 1e6);
   if (one.bound) json["fraction"] = drawn(one.fraction);
   if (const auto speedup = speedup_of(one)) json["speedup"] = drawn(*speedup);
-  if (!point.command.empty()) json["command"] = point.command;
   return json;
 }
 
@@ -70,9 +77,11 @@ class Charts {
   /// `is_nccl_asked`: it is one of the algorithms, and needs no curve beside that.
   explicit Charts(bool is_nccl_asked) : is_nccl_asked_(is_nccl_asked) {}
 
-  void add(const PagedPoint& point, bool is_measured) {
+  /// `executed_by`: see ChartKey.
+  void add(const PagedPoint& point, bool is_measured, const std::string& executed_by) {
     const Outcome& one = point.outcome;
-    const ChartKey key = key_of(one);
+    ChartKey key = key_of(one);
+    key.executed_by = executed_by;
     const auto [at, is_new] = number_.emplace(key, charts_.size());
     if (is_new) {
       charts_.push_back({title_of(key, one), busbw_factor(key.collective, one.ranks), {}, {}});
@@ -83,6 +92,7 @@ class Charts {
     const std::int64_t size = one.report.message_bytes;
     chart.curve(is_measured ? name + ", measured" : name, is_measured ? "measured" : "predicted")
         .points.emplace(size, point_of(point, is_measured));
+    if (is_measured) return;
     if (one.nccl && one.nccl->time_s > 0 && !is_nccl_asked_) {
       chart.curve("NCCL", "nccl")
           .points.emplace(size, Json{{"size", size},
@@ -144,9 +154,10 @@ Json curves_json(const Page& page) {
     return point.outcome.query.algorithm == "nccl";
   }));
   for (const PagedPoint& point : page.points) {
-    charts.add(point, point.outcome.report.executed.has_value());
+    const bool is_executed = point.outcome.report.executed.has_value();
+    charts.add(point, is_executed, is_executed ? point.outcome.backend : "");
   }
-  for (const PagedPoint& point : page.measured) charts.add(point, true);
+  for (const PagedPoint& point : page.measured) charts.add(point, true, "");
   return charts.json();
 }
 

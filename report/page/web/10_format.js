@@ -39,7 +39,7 @@ function bytes(count) {
       return (count % size === 0 ? String(count / size) : digits(count / size)) + " " + unit;
     }
   }
-  return digits(count, 4) + " B";
+  return `${Math.round(count)} B`;
 }
 const percent = (share) => digits(100 * share) + " %";
 const gbps = (rate) => digits(rate) + " GB/s";

@@ -68,7 +68,7 @@ function curvesSection(chart) {
   let logBandwidth = false;
   const specs = [
     { title: "Time of a call", unit: time, value: (p) => p.time_us, log: () => true },
-    { title: "Bus bandwidth, GB/s", unit: (v) => digits(v), value: (p) => busbw(chart, p),
+    { title: "Bus bandwidth, GB/s", unit: (v) => digits(v), value: (p) => busbw(chart, p), mostFirst: true,
       log: () => logBandwidth },
   ];
   const draw = () => {
@@ -84,7 +84,8 @@ function curvesSection(chart) {
     }));
     figures.push({ element, draw: () => {
       const width = Math.max(260, element.clientWidth || 500);
-      const given = { sizes, lines: lines(), unit: spec.unit, log: spec.log(), width, height: 310 };
+      const given = { sizes, lines: lines(), unit: spec.unit, log: spec.log(), mostFirst: spec.mostFirst, width,
+        height: 310 };
       plot.replaceChildren();
       if (sizes.length === 1) drawAsBars(plot, given);
       else (hasUplot() ? drawWithUplot : drawAsSvg)(plot, given, hover, pin);
@@ -109,7 +110,7 @@ function curvesSection(chart) {
     el("h2", {}, chart.title),
     el("div", { class: "pair" }, ...figures.map((figure) => figure.element)),
     legend,
-    el("div", { class: "controls" },
+    sizes.length === 1 ? null : el("div", { class: "controls" },
       el("label", {}, "size", slider),
       el("label", {}, el("input", { type: "checkbox", onchange: (event) => {
         logBandwidth = event.target.checked;
@@ -148,7 +149,7 @@ function curvesSection(chart) {
 /// Of a single size there are no curves.
 function drawAsBars(plot, given) {
   const lines = given.lines.filter((line) => line.shown && line.values[0] !== null)
-    .sort((a, b) => a.values[0] - b.values[0]);
+    .sort((a, b) => (given.mostFirst ? -1 : 1) * (a.values[0] - b.values[0]));
   const [left, row] = [Math.min(190, given.width * 0.4), 24];
   const most = Math.max(...lines.map((line) => Math.max(line.values[0], line.bands[0] ? line.bands[0][1] : 0)));
   const x = (value) => left + (value / most) * (given.width - left - 70);
