@@ -79,15 +79,24 @@ void WrittenChoices::add_front(const std::vector<FrontPoint>& front, const Outco
     query.algorithm = point.algorithm;
     const Outcome outcome = study_.ask(query);
     std::vector<Diagnostic> unused;
-    if (outcome.ran()) add(outcome, unused);
+    const std::string word = outcome.ran() ? add(outcome, unused) : std::string();
+    if (word.empty()) continue;
+    candidates_.at(word).made_for.insert(query.size_bytes);
+    formed_.insert({candidates_.at(word).algorithm, query.size_bytes});
   }
 }
 
 /// What takes longer than another candidate is simulated only as far as that takes to find out.
 Prediction WrittenChoices::predict(const Query& query) {
   Prediction slow;
-  if (query.size_bytes > candidates_.at(query.algorithm).max_bytes) {
+  const Candidate& candidate = candidates_.at(query.algorithm);
+  if (query.size_bytes > candidate.max_bytes) {
     slow.skipped = "it hangs with messages of that size";
+    return slow;
+  }
+  if (formed_.contains({candidate.algorithm, query.size_bytes}) &&
+      !candidate.made_for.contains(query.size_bytes)) {
+    slow.skipped = "its algorithm has another form there, such as another protocol";
     return slow;
   }
   const auto [fastest, is_first] = fastest_s_.try_emplace(query.size_bytes, 0);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ class WrittenChoices {
     Outcome outcome;
     std::string algorithm;
     std::string text;
-    std::int64_t max_bytes = 0;  ///< with larger messages it hangs
+    std::int64_t max_bytes = 0;            ///< with larger messages it hangs
+    std::set<std::int64_t> made_for = {};  ///< ends for which its algorithm has this form
   };
   const Program& program_of(const Outcome& outcome);
   /// A word that the study knows it by; empty where it can't be written.
@@ -60,7 +62,9 @@ class WrittenChoices {
   std::map<std::string, Candidate> candidates_;                       ///< by word
   std::map<std::pair<std::string, std::string>, std::string> known_;  ///< by program and protocol
   std::map<std::string, std::shared_ptr<const Program>> programs_;    ///< by what was chosen
-  std::map<std::int64_t, double> fastest_s_;                          ///< so far, by size
+  /// Algorithms that have a form for an end: others of their forms are no candidates there.
+  std::set<std::pair<std::string, std::int64_t>> formed_;
+  std::map<std::int64_t, double> fastest_s_;  ///< so far, by size
 };
 
 }  // namespace espalier

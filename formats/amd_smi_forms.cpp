@@ -341,7 +341,7 @@ class Lists : public Form {
       return;
     }
     if (!value.is_string() && !value.is_number_integer()) {
-      problem(line, fmt::format("{} has {} of a link to GPU {}", read_.gpus[from].name,
+      problem(line, fmt::format("{} has {} in place of a word about GPU {}", read_.gpus[from].name,
                                 shown(value), to_id));
       return;
     }

@@ -418,7 +418,7 @@ TEST(App, ExecInPlaceRefusesAFileForOtherBuffers) {
             0);
   const Result refused = run({"exec", "--algorithm", inputs + "right.esp", "--size", "1200",
                               "--iters", "1", "--in-place"});
-  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.code, 3);
   EXPECT_NE(refused.err.find("right.esp"), std::string::npos) << refused.err;
 }
 
