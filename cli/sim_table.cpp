@@ -30,12 +30,6 @@ constexpr std::size_t kShownSteps = 16;
 /// Of a certificate; JSON has all of it.
 constexpr std::size_t kCertificateColumns = 800;
 
-std::string links_used(const Outcome& outcome) {
-  if (outcome.report.transfers == 0) return "-";
-  return fmt::format("{}{}{}", to_string(outcome.bound_links), outcome.bound_helpers ? "+host" : "",
-                     outcome.bound_relays ? "+relay" : "");
-}
-
 /// "1.074 GB": decimal, as bandwidths are.
 std::string decimal_bytes(double bytes) {
   const double exponent = bytes >= 1e9 ? 9 : bytes >= 1e6 ? 6 : bytes >= 1e3 ? 3 : 0;

@@ -79,6 +79,12 @@ std::string algorithm_label(const Outcome& outcome) {
   return text.empty() ? asked : fmt::format("{} ({})", asked, text);
 }
 
+std::string links_used(const Outcome& outcome) {
+  if (outcome.report.transfers == 0) return "-";
+  return fmt::format("{}{}{}", to_string(outcome.bound_links), outcome.bound_helpers ? "+host" : "",
+                     outcome.bound_relays ? "+relay" : "");
+}
+
 std::string proof_of(const Bound& bound) {
   return bound.kind == "lp" ? "linear programming" : "a " + bound.kind;
 }

@@ -18,6 +18,10 @@ std::string describe_ranks(const Query& query, int ranks);
 /// "ring", or "auto (ring)" when the algorithm was chosen for the query.
 std::string algorithm_label(const Outcome& outcome);
 
+/// What the bound of an answer counts: "fabric", "all", "all+host", "fabric+relay"; "-" where
+/// nothing is sent.
+std::string links_used(const Outcome& outcome);
+
 /// How a bound is proved: "a cut", "a partition", "linear programming".
 std::string proof_of(const Bound& bound);
 

@@ -101,8 +101,8 @@ class Charts {
                                      {"error", drawn(one.nccl->relative_error)}});
     }
     if (one.bound && one.report.time_s > 0 && one.least_s() > 0) {
-      // Algorithms may be bounded by other links; what holds for all is the least.
-      const auto known = chart.least_s.emplace(size, one.least_s()).first;
+      // Where algorithms are bounded otherwise, what holds for all of them is the least.
+      const auto known = chart.least_s[links_used(one)].emplace(size, one.least_s()).first;
       known->second = std::min(known->second, one.least_s());
     }
   }
@@ -110,9 +110,13 @@ class Charts {
   Json json() {
     Json charts = Json::array();
     for (Chart& chart : charts_) {
-      for (const auto& [size, least_s] : chart.least_s) {
-        chart.curve("bound", "bound")
-            .points.emplace(size, Json{{"size", size}, {"time_us", drawn(least_s * 1e6)}});
+      for (const auto& [links, least] : chart.least_s) {
+        const std::string name =
+            chart.least_s.size() == 1 ? "bound" : fmt::format("bound, {} links", links);
+        for (const auto& [size, least_s] : least) {
+          chart.curve(name, "bound")
+              .points.emplace(size, Json{{"size", size}, {"time_us", drawn(least_s * 1e6)}});
+        }
       }
       Json curves = Json::array();
       for (const auto& [name, curve] : chart.curves) {
@@ -132,7 +136,8 @@ class Charts {
     std::string title;
     double busbw_factor = 1;
     std::vector<std::pair<std::string, Curve>> curves;  ///< in the order of their first point
-    std::map<std::int64_t, double> least_s;             ///< by size
+    /// By the links that a bound is for and size: those of all links or of the fabric alone.
+    std::map<std::string, std::map<std::int64_t, double>> least_s;
 
     Curve& curve(const std::string& name, const std::string& kind) {
       for (auto& [known, curve] : curves) {

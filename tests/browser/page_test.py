@@ -91,7 +91,10 @@ class Pages(unittest.TestCase):
         chart = data["charts"][0]
         kinds = [curve["kind"] for curve in chart["curves"]]
         self.assertEqual(kinds.count("predicted"), 4)
-        self.assertEqual((kinds.count("bound"), kinds.count("nccl")), (1, 0))  # nccl was asked
+        # nccl was asked. What uses the fabric alone has a bound of its own.
+        self.assertEqual((kinds.count("bound"), kinds.count("nccl")), (2, 0))
+        self.assertEqual([curve["name"] for curve in chart["curves"] if curve["kind"] == "bound"],
+                         ["bound, all links", "bound, fabric links"])
         self.assertEqual(self.count(tab, ".curves .legend button"), len(kinds))
         self.assertEqual(int(tab.js("document.querySelector('.curves').dataset.series")), len(kinds))
         machine = data["machines"][0]

@@ -15,8 +15,11 @@ function aligned(chart) {
   return { sizes, points };
 }
 
-function strokeOfCurve(curve, index) {
-  if (curve.kind === "bound") return { colour: style("--ink"), dash: [3, 3], width: 1.2 };
+function strokeOfCurve(curve, index, chart) {
+  if (curve.kind === "bound") {
+    const others = chart.curves.filter((one) => one.kind === "bound").indexOf(curve);
+    return { colour: style("--ink"), dash: [3, 3 + 4 * others], width: 1.2 };
+  }
   if (curve.kind === "nccl") return { colour: style("--soft"), dash: [10, 4], width: 2 };
   return { ...strokeOf(index), width: 1.8 };
 }
@@ -78,7 +81,7 @@ function curvesSection(chart) {
     const plot = el("div", { class: "plot" });
     const element = el("figure", { class: "chart" }, el("figcaption", {}, spec.title), plot);
     const lines = () => chart.curves.map((curve, i) => ({
-      name: curve.name, ...strokeOfCurve(curve, i), shown: shown[i],
+      name: curve.name, ...strokeOfCurve(curve, i, chart), shown: shown[i],
       values: points[i].map((p) => (p ? spec.value(p) : null)),
       bands: points[i].map((p) => (p && (p.error || p.max_us) ? bandOf(spec.value, p) : null)),
     }));
@@ -94,7 +97,7 @@ function curvesSection(chart) {
 
   const legend = el("div", { class: "legend", role: "group", "aria-label": "curves" },
     ...chart.curves.map((curve, i) => {
-      const { colour, dash, width } = strokeOfCurve(curve, i);
+      const { colour, dash, width } = strokeOfCurve(curve, i, chart);
       return el("button", { type: "button", "aria-pressed": "true", onclick: (event) => {
         shown[i] = !shown[i];
         event.currentTarget.setAttribute("aria-pressed", shown[i]);
