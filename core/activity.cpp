@@ -53,7 +53,7 @@ std::string text_of_own() {
   const double left_s =
       std::min(spent_s / last.part - spent_s, last.left_s) - seconds(Clock::now() - last.noted);
   return fmt::format("{}: {:.0f} % {}, about {:.0f} s left", text, 100 * last.part, last.of,
-                     std::ceil(std::max(left_s, 0.0)));
+                     std::round(std::max(left_s, 0.0)));
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "core/check.h"
@@ -32,7 +34,18 @@ double capacity(const Link& link, const Profile& profile) {
 std::vector<double> capacities(const Topology& topology, const Profile& profile) {
   std::vector<double> all;
   all.reserve(topology.links.size());
-  for (const Link& link : topology.links) all.push_back(capacity(link, profile));
+  std::unordered_map<std::string_view, double> of_medium;
+  for (const Link& link : topology.links) {
+    all.push_back(capacity(link, profile));
+    if (link.duplex != Duplex::shared) continue;
+    double& least = of_medium.emplace(link.medium, all.back()).first->second;
+    least = std::min(least, all.back());
+  }
+  // A medium has one rate, whatever kinds of links share it.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Link& link = topology.links[i];
+    if (link.duplex == Duplex::shared) all[i] = of_medium.at(link.medium);
+  }
   return all;
 }
 

@@ -202,20 +202,11 @@ class Checker {
       if (link.medium.empty()) continue;
       const auto [found, is_new] = first_link.emplace(link.medium, i);
       const Link& first = topology_.links[found->second];
-      if (is_new) continue;
-      if (link.gbps * link.count != first.gbps * first.count) {
-        add(Part::link, i,
-            fmt::format("medium {} has {} GB/s here and {} GB/s elsewhere", quote(link.medium),
-                        link.gbps * link.count, first.gbps * first.count),
-            "all links of a medium must have the same bandwidth, which is that of the medium");
-      }
-      // Profiles know how much of its bandwidth a kind of link attains, and a medium has one rate.
-      if (link.kind != first.kind) {
-        add(Part::link, i,
-            fmt::format("medium {} is of kind {} here and {} elsewhere", quote(link.medium),
-                        quote(link.kind), quote(first.kind)),
-            "all links of a medium must be of one kind, which is that of the medium");
-      }
+      if (is_new || link.gbps * link.count == first.gbps * first.count) continue;
+      add(Part::link, i,
+          fmt::format("medium {} has {} GB/s here and {} GB/s elsewhere", quote(link.medium),
+                      link.gbps * link.count, first.gbps * first.count),
+          "all links of a medium must have the same bandwidth, which is that of the medium");
     }
   }
 

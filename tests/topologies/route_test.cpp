@@ -38,6 +38,22 @@ TEST(RouteDgx1V100, CapacityDependsOnTheProfile) {
   EXPECT_DOUBLE_EQ(gbps("copy_engine", "gpu1"), 23.95);  // measured
 }
 
+// Under `kernel`, PCIe attains 76 % of its bandwidth and NVLink 80 %: a bus of 10 GB/s has 7.6.
+TEST(Routes, AMediumHasTheRateOfItsLeastEfficientKind) {
+  const Machine machine(parse_topology(R"(
+schema: espalier.topology/1
+name: bus
+nodes:
+  - {name: "gpu[0-2]", kind: gpu}
+links:
+  - {a: gpu0, b: gpu1, kind: nvlink2, gbps: 10, duplex: shared, medium: bus}
+  - {a: gpu1, b: gpu2, kind: pcie3x16, gbps: 10, duplex: shared, medium: bus}
+)",
+                                       "bus.yaml"),
+                        "kernel:simple");
+  for (const LinkId link : {0, 1}) EXPECT_DOUBLE_EQ(machine.router().capacity_gbps(link), 7.6);
+}
+
 TEST(RouteDgx1V100, OthersAreStagedThroughHostMemory) {
   const Machine machine("dgx1-v100", "kernel");
   const Route* route = machine.route("gpu0", "gpu7");
