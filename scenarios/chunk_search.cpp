@@ -83,6 +83,10 @@ bool has_turned(const std::vector<double>& times_s) {
   return next_time_s(times_s[known - 3], before_s, latest_s) > latest_s * kNoFaster;
 }
 
+double longest_bytes_of(const ChunkQuestion& question) {
+  return static_cast<double>(question.message_bytes) * question.longest_share;
+}
+
 /// \pre the longest transfer is not worth cutting. A message that is small itself needs no
 /// explanation.
 std::string why_not_cut(const ChunkQuestion& question) {
@@ -117,8 +121,12 @@ std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
                      asked_bytes, used_bytes, max_ops);
 }
 
+bool is_cuttable(const ChunkQuestion& question) {
+  return longest_bytes_of(question) >= 2 * kSmallestPieceBytes;
+}
+
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {
-  const double longest_bytes = static_cast<double>(question.message_bytes) * question.longest_share;
+  const double longest_bytes = longest_bytes_of(question);
   const Activity activity("simulating chunk sizes");
   Pace pace;
   pace.begin();
@@ -130,7 +138,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   } else {
     best.time_s = std::numeric_limits<double>::infinity();
   }
-  if (longest_bytes < 2 * kSmallestPieceBytes) {
+  if (!is_cuttable(question)) {
     best.note = why_not_cut(question);
     return best;
   }
