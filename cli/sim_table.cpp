@@ -258,8 +258,8 @@ void SimTable::finish(const Answers& answers) {
 
 namespace {
 
-/// Answers to the questions of a table by their places: of workers or, where time is limited, of the
-/// study in turns.
+/// Answers to the questions of a table by their places: of workers or, where time is limited, of
+/// the study in turns.
 class TableAsker {
  public:
   /// All are borrowed.

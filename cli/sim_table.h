@@ -56,8 +56,8 @@ class SimTable {
 };
 
 /// Asks the questions of one table with a progress bar and, when `print`, prints it: workers or,
-/// where time is limited, the study (answer_in_turns). Throws what `Study::machine` and `Study::ask` throw.
-/// \pre the workers are copies of the study
+/// where time is limited, the study (answer_in_turns). Throws what `Study::machine` and
+/// `Study::ask` throw. \pre the workers are copies of the study
 Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
                        const std::vector<Query>& queries, bool print,
                        LateQuestions late = LateQuestions::skipped);

@@ -179,9 +179,9 @@ std::string join_sizes(std::vector<std::int64_t> sizes, const std::set<std::int6
            *all.upper_bound(*last) == *(last + 1)) {
       ++last;
     }
-    words.push_back(first == last ? describe_size(*first)
-                                  : fmt::format("{} to {}", describe_size(*first),
-                                                describe_size(*last)));
+    words.push_back(first == last
+                        ? describe_size(*first)
+                        : fmt::format("{} to {}", describe_size(*first), describe_size(*last)));
     first = last + 1;
   }
   return join(words, ", ");
@@ -239,9 +239,9 @@ void print_unasked(const Console& console, const Answers& answers) {
   std::vector<std::string> parts;
   for (const auto& [sizes, names] : unasked) {
     const bool is_all = names.size() == algorithms.size() && names.size() > 1;
-    parts.push_back(fmt::format("{} of {}", sizes,
-                                is_all ? fmt::format("all {} algorithms", names.size())
-                                       : join(names, ", ")));
+    parts.push_back(
+        fmt::format("{} of {}", sizes,
+                    is_all ? fmt::format("all {} algorithms", names.size()) : join(names, ", ")));
   }
   if (parts.empty()) return;
   console.out << wrap(fmt::format("Not asked, as no time was left: {}", join(parts, "; ")),

@@ -2,7 +2,9 @@
 #include "scenarios/forecast.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "algorithms/program_file.h"
 #include "planner/alike_nodes.h"
@@ -29,6 +31,11 @@ constexpr double kLanes = 4;
 /// Algorithms whose ranks send parts of the message rather than all of it have many ops: these are
 /// for no more ranks.
 constexpr int kMaxRanksOfParts = 4096;
+
+/// Those that send whole messages from rank to rank, or from one to all others, which their records
+/// do not tell from trees.
+constexpr std::array<std::string_view, 5> kOneByOne = {"chain", "direct", "nccl_rings",
+                                                       "pipelined_chain", "ring"};
 
 double rounds_of_tree(int ranks) { return std::max(1.0, std::ceil(std::log2(ranks))); }
 
@@ -73,7 +80,8 @@ Forecast Forecasts::make(const Query& query) {
     const double rounds = algorithm.max_ranks > kMaxQuadraticRanks ? tree : 2.0 * ranks;
     made.time_s = rounds * kStartUp_s + 2 * whole_s;
   } else {
-    made.time_s = tree * (kStartUp_s + whole_s);
+    const bool is_one_by_one = std::ranges::count(kOneByOne, algorithm.name) > 0;
+    made.time_s = (is_one_by_one ? ranks : tree) * (kStartUp_s + whole_s);
   }
   return made;
 }

@@ -13,8 +13,8 @@
 
 namespace espalier {
 
-/// What to expect of a question before anything is built for it. Only orders and orders of magnitude
-/// matter: it decides what is asked first where there may be no time to ask everything.
+/// What to expect of a question before anything is built for it. Only orders and orders of
+/// magnitude matter: it decides what is asked first where there may be no time to ask everything.
 struct Forecast {
   /// Candidates whose best it stands for, or 1 where a plan is searched for; else 0. Such questions
   /// take as long as they may, and are the better the more is known.

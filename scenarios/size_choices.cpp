@@ -134,9 +134,8 @@ std::optional<std::size_t> SizeChooser::most_promising(std::size_t size) const {
 }
 
 bool SizeChooser::was_predicted(std::size_t candidate) const {
-  return std::ranges::any_of(known_[candidate], [](const auto& one) {
-    return one.second.skipped != kNoTimeLeft;
-  });
+  return std::ranges::any_of(known_[candidate],
+                             [](const auto& one) { return one.second.skipped != kNoTimeLeft; });
 }
 
 /// What was chosen for the next size below and above, each once.

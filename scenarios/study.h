@@ -157,8 +157,9 @@ class Study {
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
-  /// An upper bound on it from the same predictions (see promised_s): infinite where nothing is
-  /// known, and the time itself where the query was predicted.
+  /// An upper bound on it, by the same argument: a larger message takes no less, and several
+  /// messages one after the other are a larger one. Infinite where nothing is known, and the time
+  /// itself where the query was predicted.
   double longest_time_s(const Query& query);
 
   /// How long NCCL takes for the message of a query, whatever algorithm that names; nothing where
@@ -244,9 +245,9 @@ class Study {
     const Prediction* prediction = nullptr;  ///< null: nothing is known
   };
   Promise promise(const Query& query);
-  ChunkChoice simulate_as_before(const Query& query, const Promise& known,
-                                 const std::function<RunReport(std::int64_t chunk_bytes,
-                                                               const SimLimits& limits)>& simulate);
+  ChunkChoice simulate_as_before(
+      const Query& query, const Promise& known,
+      const std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>& simulate);
   Prediction predict_portfolio(const Query& query);
   Prediction weigh(const Query& query, Machine& machine);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);

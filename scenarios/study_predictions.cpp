@@ -97,9 +97,8 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   }
   if (!left_out.empty()) {
     const bool is_one = left_out.size() == 1;
-    best.note =
-        fmt::format("protocol{} {} {} not tried: the time ran out", is_one ? "" : "s",
-                    join(left_out, ", "), is_one ? "was" : "were");
+    best.note = fmt::format("protocol{} {} {} not tried: the time ran out", is_one ? "" : "s",
+                            join(left_out, ", "), is_one ? "was" : "were");
   }
   return best;
 }
@@ -268,14 +267,12 @@ Prediction Study::predict(const Query& query) {
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
   const AlgorithmChoice& asked = choice(query.algorithm);
   const auto found = known.find(query.size_bytes);
-  const auto hurried =
-      cache_->hurried.find({{cache_->program_key(query, machine), query.chunk_bytes},
-                            query.size_bytes});
+  const auto hurried = cache_->hurried.find(
+      {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes});
   // As with plans; but what is chosen of predictions is chosen anew, as there may be others by now.
-  const bool may_be_better =
-      hurried != cache_->hurried.end() &&
-      (is_portfolio(asked) ||
-       (hurried->second.second != asked_ && time_left_s() > hurried->second.first));
+  const bool may_be_better = hurried != cache_->hurried.end() &&
+                             (is_portfolio(asked) || (hurried->second.second != asked_ &&
+                                                      time_left_s() > hurried->second.first));
   if (found != known.end() && !may_be_better) {
     if (found->second.is_cut_short) note_cut_short();
     return found->second;

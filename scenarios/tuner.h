@@ -25,9 +25,9 @@ std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice, Col
 /// What a query chooses among by simulating: nothing where it does not, as a table of choices.
 std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query);
 
-/// What a message of some bytes promises of one of `wanted_bytes` sent in the same way: a larger one
-/// takes no less, and several messages one after the other are a larger one. Infinite for messages
-/// more than 16 times as small, which are best sent in another way.
+/// What a message of some bytes promises of one of `wanted_bytes` sent in the same way: a larger
+/// one takes no less, and several messages one after the other are a larger one. Infinite for
+/// messages more than 16 times as small, which are best sent in another way.
 double promised_s(double time_s, std::int64_t bytes, std::int64_t wanted_bytes);
 
 /// A candidate, and what is predicted of it.
@@ -39,9 +39,9 @@ struct TuningChoice {
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
 /// Candidates that are ruled out by what is already known (Study::shortest_time_s) are not
-/// simulated. Where time is limited, those that promise most come first (Study::longest_time_s), and
-/// then those of which nothing is known, by their forecasts. Returns nothing if none applies. \pre the study has a simulator; the candidates serve
-/// the collective.
+/// simulated. Where time is limited, those that promise most come first (Study::longest_time_s),
+/// and then those of which nothing is known, by their forecasts. Returns nothing if none applies.
+/// \pre the study has a simulator; the candidates serve the collective.
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates);
 
@@ -101,8 +101,8 @@ class SizeChooser {
   std::vector<Chosen> chosen_;                            ///< by size
 };
 
-/// Places of so many sizes: both ends, then the middle of every stretch, and so on. What is known on
-/// both sides of a size rules out most candidates there.
+/// Places of so many sizes: both ends, then the middle of every stretch, and so on. What is known
+/// on both sides of a size rules out most candidates there.
 std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count);
 
 /// Chooses for all sizes: with all candidates at both ends, then for the middle of every stretch,

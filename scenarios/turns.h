@@ -55,9 +55,9 @@ enum class LateQuestions : std::uint8_t { skipped, asked };
 
 /// Answers to the questions of one table by their places, without programs, where time is limited:
 /// first one of every size, the smallest and the largest before those between; then what NCCL does
-/// with each, where questions are against it; then algorithm by algorithm, beginning with those that
-/// are forecast to be fast and to take little time (forecast.h). Each has its share of what is left.
-/// What comes too late, or would take longer than what is left, is not asked: `skipped` is
+/// with each, where questions are against it; then algorithm by algorithm, beginning with those
+/// that are forecast to be fast and to take little time (forecast.h). Each has its share of what is
+/// left. What comes too late, or would take longer than what is left, is not asked: `skipped` is
 /// kNoTimeLeft. Late questions of a size without any answer are asked or not as `late` says, but
 /// something is always answered. Throws as `Study::ask` does. The study is borrowed.
 std::vector<Outcome> answer_in_turns(Study& study, const std::vector<Query>& queries,

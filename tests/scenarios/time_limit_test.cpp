@@ -124,8 +124,8 @@ TEST_F(LimitedStudy, WhatIsAnsweredFirstIsGoodOnLargeMachines) {
   const TimeLimit limit(0, stopped());
   std::vector<Query> queries;
   for (const char* algorithm : {"all_pairs", "chain", "halving_doubling", "optimal"}) {
-    queries.push_back(with(question("dgx-h100:nodes=128", Collective::allreduce, "kernel"),
-                           algorithm, kMessage));
+    queries.push_back(
+        with(question("dgx-h100:nodes=128", Collective::allreduce, "kernel"), algorithm, kMessage));
   }
   const std::vector<Outcome> answers = answer_in_turns(study_, queries, LateQuestions::skipped);
   EXPECT_EQ(answers[0].skipped, kNoTimeLeft) << "a million ops";
@@ -151,8 +151,8 @@ TEST_F(LimitedStudy, ChosenTimesDoNotFallWithSize) {
     Study study(simulator_, &simulator_);
     double now_s = 0;
     const TimeLimit limit(looks, [&] { return now_s += 1; });
-    const std::vector<std::string> candidates = {"optimal:plan=1", "chain", "ring", "nccl",
-                                                 "halving_doubling", "double_binary_tree"};
+    const std::vector<std::string> candidates = {
+        "optimal:plan=1", "chain", "ring", "nccl", "halving_doubling", "double_binary_tree"};
     const Tuning tuning =
         tune(study, question("dgx-a100:nodes=2", Collective::allreduce, "kernel"), sizes,
              candidates, predict_in_turns(study, candidates.size(), sizes.size()));
@@ -179,8 +179,8 @@ TEST_F(LimitedStudy, AChooserStaysWithWhatItKnows) {
 TEST_F(LimitedStudy, AChooserIsNoWorseThanTheRowsBesideIt) {
   std::vector<Query> queries;
   for (const char* algorithm : {"auto", "optimal", "ring"}) {
-    queries.push_back(with(question("dgx-a100:nodes=2", Collective::allreduce, "kernel"),
-                           algorithm, 1 << 20));
+    queries.push_back(
+        with(question("dgx-a100:nodes=2", Collective::allreduce, "kernel"), algorithm, 1 << 20));
   }
   for (const double looks : {300, 1000, 3000}) {
     Study study(simulator_, &simulator_);
@@ -230,16 +230,16 @@ TEST_F(LimitedStudy, EveryRowOfASizeIsComparedOrNone) {
 }
 
 TEST_F(LimitedStudy, SaysWhichProtocolsWereNotTried) {
-  const Query asked = with(question("dgx1-v100", Collective::allreduce, "kernel"),
-                           "halving_doubling", 4096);
+  const Query asked =
+      with(question("dgx1-v100", Collective::allreduce, "kernel"), "halving_doubling", 4096);
   const TimeLimit limit(0, stopped());
   const Outcome hurried = study_.ask(asked);
   EXPECT_THAT(hurried.program_note, HasSubstr("not tried: the time ran out"));
 }
 
 TEST_F(LimitedStudy, TriesTheProtocolThatWasBestFirst) {
-  Query asked = with(question("dgx1-v100", Collective::allreduce, "kernel"), "halving_doubling",
-                     4096);
+  Query asked =
+      with(question("dgx1-v100", Collective::allreduce, "kernel"), "halving_doubling", 4096);
   const Outcome patient = study_.ask(asked);
   ASSERT_NE(patient.protocol, "simple");
   const TimeLimit limit(0, stopped());
@@ -317,6 +317,23 @@ TEST_F(LimitedStudy, TheTunerChoosesForEverySize) {
   for (const TuningRow& row : tuning.choices) EXPECT_EQ(row.algorithm, "ring");
   EXPECT_THAT(tuning.unasked, ElementsAre("optimal:plan=1", "chain"));
   EXPECT_EQ(tuning.budget, (GrantedTime{0, true}));
+}
+
+TEST_F(LimitedStudy, WhatWasPredictedForOneSizeWasAsked) {
+  const PredictAll predict_all = [&](const std::vector<Query>& queries) {
+    std::vector<Prediction> predictions;
+    for (const Query& query : queries) {
+      predictions.push_back(study_.predict(query));
+      const bool is_late = query.algorithm == "chain" && query.size_bytes == 1024;
+      if (is_late) predictions.back().skipped = kNoTimeLeft;
+    }
+    return predictions;
+  };
+  const Tuning tuning =
+      tune(study_, question("dgx1-v100"), {1024, kMessage}, {"ring", "chain"}, predict_all);
+  EXPECT_TRUE(tuning.unasked.empty());
+  ASSERT_EQ(tuning.front.size(), 1u) << "what is not known for both ends is no point between them";
+  EXPECT_EQ(tuning.front.front().algorithm, "ring");
 }
 
 TEST_F(LimitedStudy, APlanHasWhatWasFoundAndABound) {
