@@ -187,6 +187,12 @@ struct Study::Cache {
             may_fold(query)};
   }
 
+  static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {
+    constexpr std::size_t kSize = 5;
+    std::get<kSize>(a) = std::get<kSize>(b);
+    return a == b;
+  }
+
   /// The plan that a choice's programs follow. One that was cut short is made again for another
   /// question with more time, and the better one is kept.
   const Forest& plan(const Machine& machine, const AlgorithmChoice& choice,

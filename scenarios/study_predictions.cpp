@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -167,18 +169,25 @@ ChunkChoice Study::simulate_as_before(const Query& query, const Promise& known,
 Study::Promise Study::promise(const Query& query) {
   Promise best;
   const Cache::ProgramKey key = cache_->program_key(query, machine(query));
-  const auto look = [&](const std::optional<std::int64_t>& chunk_bytes) {
-    const auto known = cache_->predictions.find({key, chunk_bytes});
-    if (known == cache_->predictions.end()) return;
-    for (const auto& [size_bytes, prediction] : known->second) {
+  const auto look = [&](const std::map<std::int64_t, Prediction>& known) {
+    for (const auto& [size_bytes, prediction] : known) {
       if (prediction.skipped) continue;
       const double time_s = promised_s(prediction.best.time_s, size_bytes, query.size_bytes);
       if (time_s < best.time_s) best = {time_s, size_bytes, &prediction};
     }
   };
-  look(query.chunk_bytes);
+  const auto look_for = [&](const std::optional<std::int64_t>& chunk_bytes) {
+    const auto known = cache_->predictions.find({key, chunk_bytes});
+    if (known != cache_->predictions.end()) look(known->second);
+  };
+  look_for(query.chunk_bytes);
   // Who asks for the chunks that were found to be best asks for the protocol, too.
-  if (query.chunk_bytes && best.prediction == nullptr) look(std::nullopt);
+  if (query.chunk_bytes && best.prediction == nullptr) look_for(std::nullopt);
+  if (!is_library(choice(query.algorithm))) return best;
+  // Which has another program for every size.
+  for (const auto& [other, known] : cache_->predictions) {
+    if (cache_->is_same_but_for_size(other.first, key)) look(known);
+  }
   return best;
 }
 
@@ -262,7 +271,11 @@ Prediction Study::predict(const Query& query) {
   if (const std::optional<Query> decided = decided_by_library(query, machine)) {
     Prediction made = predict(*decided);
     made.algorithm = query.algorithm;
-    return made;
+    if (std::isinf(time_left_s())) return made;
+    // For who has no time to try all: see promise.
+    return cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}]
+        .insert_or_assign(query.size_bytes, std::move(made))
+        .first->second;
   }
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
   const AlgorithmChoice& asked = choice(query.algorithm);

@@ -164,6 +164,19 @@ TEST_F(LimitedStudy, ChosenTimesDoNotFallWithSize) {
   }
 }
 
+TEST_F(LimitedStudy, WhatALibraryTakesForOneSizeIsAPromiseForOthers) {
+  const Query asked = question("kesch:nodes=2", Collective::broadcast, "kernel");
+  const TimeLimit limit(0, stopped());
+  const double time_s = study_.predict(with(asked, "nccl", kMessage)).best.time_s;
+  EXPECT_EQ(study_.longest_time_s(with(asked, "nccl", kMessage)), time_s);
+  EXPECT_EQ(study_.longest_time_s(with(asked, "nccl", kMessage / 2)), time_s);
+  const std::vector<Query> queries = {with(asked, "chain", kMessage / 2),
+                                      with(asked, "nccl", kMessage / 2)};
+  const std::vector<Prediction> found = predict_in_turns(study_, 2, 1)(queries);
+  EXPECT_EQ(found[0].skipped, kNoTimeLeft);
+  EXPECT_FALSE(found[1].skipped.has_value()) << "it promises more than a chain, which is unknown";
+}
+
 TEST_F(LimitedStudy, AChooserStaysWithWhatItKnows) {
   const TimeLimit limit(0, stopped());
   std::vector<std::string> chosen;
