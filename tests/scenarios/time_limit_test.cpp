@@ -141,7 +141,7 @@ TEST_F(LimitedStudy, AHurriedBroadcastIsNoChain) {
   const Outcome outcome = study_.ask(
       with(question("kesch:nodes=12", Collective::broadcast, "kernel"), "auto", kMessage));
   ASSERT_TRUE(outcome.ran());
-  EXPECT_LT(outcome.report.time_s, 1) << outcome.chosen;
+  EXPECT_LT(outcome.report.time_s, 2) << outcome.chosen << "; a chain takes 19 s";
 }
 
 TEST_F(LimitedStudy, ChosenTimesDoNotFallWithSize) {
