@@ -24,9 +24,8 @@ constexpr double kMoment_s = 1;
 /// Of a message, and of a link.
 constexpr double kStartUp_s = 10e-6;
 constexpr double kBytesPerSecond = 25e9;
-/// Trees of a plan, and lanes of a library's programs, roughly.
+/// Of a plan, roughly.
 constexpr double kTrees = 16;
-constexpr double kLanes = 4;
 
 /// Algorithms whose ranks send parts of the message rather than all of it have many ops: these are
 /// for no more ranks.
@@ -94,7 +93,7 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   if (algorithm.max_ranks > kMaxQuadraticRanks) {
     return 2 * ranks * rounds_of_tree(study_.ranks(query));
   }
-  const double all = 2 * ranks * ranks * (is_library(choice) ? kLanes : 1);
+  const double all = 2 * ranks * ranks;
   const Machine& machine = study_.machine(query);
   if (algorithm.fold == nullptr || ranks < kMinFoldedRanks || !query.may_fold) return all;
   const auto folding = find_folding(machine, choice, request_for(query, machine));

@@ -22,6 +22,7 @@
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/folding.h"
+#include "scenarios/forecast.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
@@ -339,8 +340,10 @@ std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
 Outcome Study::ask(const Query& query) {
   ++asked_;
   // A search takes all the time that there is: NCCL comes first.
-  const bool is_early = std::isfinite(time_left_s()) && query.against_nccl &&
-                        simulator_ == &backend_ && time_left_s() > 0;
+  const auto nccl = query.against_nccl ? baseline_query(query) : std::nullopt;
+  const bool hurries = nccl && simulator_ == &backend_ && std::isfinite(time_left_s());
+  const bool is_early =
+      hurries && time_left_s() > 0 && Forecasts(*this).of(*nccl).takes_s <= time_left_s();
   if (is_early) {
     const TimeLimit share = TimeLimit::share_of_rest(2);
     baseline(query);
@@ -349,7 +352,7 @@ Outcome Study::ask(const Query& query) {
   Outcome outcome = answer(query);
   if (outcome.ran()) outcome.budget = own.granted();
   if (!query.against_nccl || !outcome.report.simulated) return outcome;
-  outcome.nccl_left_out = !is_early && time_left_s() <= 0 && baseline_query(query).has_value();
+  outcome.nccl_left_out = hurries && !is_early;
   if (!outcome.nccl_left_out) outcome.nccl = baseline(query);
   return outcome;
 }
@@ -384,7 +387,6 @@ Outcome Study::answer(const Query& query) {
     outcome.problems = prepared.uncut.verification->problems;
     return outcome;
   }
-
   if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
 
   const Program* program = cut_and_verify(query, prepared, outcome);

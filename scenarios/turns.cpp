@@ -76,8 +76,10 @@ class TableInTurns {
   void find_baseline(std::int64_t size_bytes) {
     const Query& query = queries_[places_of_.at(size_bytes).front()];
     if (!needs_baseline(query)) return;
+    const double takes_s = forecasts_.of(*baseline_query(query)).takes_s;
+    const bool has_time = time_left_s() > 0 && takes_s <= time_left_s();
     const TimeLimit share = next_share();
-    if (time_left_s() > 0) baselines_.emplace(size_bytes, study_.baseline(query));
+    if (has_time) baselines_.emplace(size_bytes, study_.baseline(query));
   }
 
   /// The others: the sizes of one algorithm one after the other.
