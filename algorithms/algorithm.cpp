@@ -270,9 +270,10 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
     return fmt::format("does not support {}", to_string(request.collective));
   }
   // A program of one group's ops has fewer.
-  if (request.ranks > (request.fold.is_folded() ? kMaxLinearRanks : algorithm.max_ranks)) {
+  const int max_ranks = request.fold.is_folded() ? kMaxLinearRanks : algorithm.max_ranks;
+  if (request.ranks > max_ranks) {
     return fmt::format("supports at most {} ranks; for more, its program would be too large",
-                       algorithm.max_ranks);
+                       max_ranks);
   }
   const bool has_machine = request.router != nullptr && request.placement != nullptr;
   if (algorithm.needs_machine && request.ranks > 1 && !has_machine) {

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "algorithms/algorithm.h"
 #include "cli/table_notes.h"
@@ -86,9 +90,17 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   const auto compared = std::ranges::find_if(
       outcomes, [](const Outcome& outcome) { return outcome.nccl.has_value(); });
   if (compared == outcomes.end()) return;
+  std::map<std::int64_t, std::string> choice_of;  // by size, of whichever row was compared
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.nccl) choice_of.try_emplace(outcome.query.size_bytes, short_choice(outcome));
+  }
+  const auto choice = [&](const Outcome& outcome) {
+    const auto known = choice_of.find(outcome.query.size_bytes);
+    return known == choice_of.end() ? std::string() : known->second;
+  };
   std::vector<std::string> choices;
-  for (const auto& [choice, sizes] : size_stretches(outcomes, short_choice)) {
-    choices.push_back(fmt::format("{} for {}", choice, sizes));
+  for (const SizeStretch& one : size_stretches(outcomes, choice)) {
+    choices.push_back(fmt::format("{} for {}", one.what, one.sizes));
   }
   console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL {}, which chooses {}",
                                   version_text(compared->nccl->version), join(choices, ", ")),

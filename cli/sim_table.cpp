@@ -253,54 +253,51 @@ void SimTable::finish(const Answers& answers) {
 
 namespace {
 
-/// Asks the questions of a table by their places: workers or, where time is limited, the study.
+/// Answers to the questions of a table by their places: of workers or, where time is limited, of
+/// the study in turns.
 class TableAsker {
  public:
   /// All are borrowed.
   TableAsker(const Console& console, Study& study, StudyWorkers& workers,
              const std::vector<Query>& queries, LateQuestions late)
-      : study_(study),
-        late_(late),
-        turns_(queries.size()),
-        is_limited_(std::isfinite(time_left_s())),
+      : is_limited_(std::isfinite(time_left_s())),
         progress_(console, is_limited_ ? queries.size() : count_requests(study, queries)) {
-    if (!is_limited_) asked_.emplace(study, workers, queries);
+    remind_of_engine(progress_, queries.front().run);
+    if (is_limited_) {
+      answers_ = answer_in_turns(study, queries, late, shown_);
+    } else {
+      asked_.emplace(study, workers, queries);
+    }
   }
 
-  Outcome ask(const Query& query) {
-    if (asked_) return asked_->answer(place_++, shown_);
-    progress_.step(progress_label(query));
-    const auto answer = [&] { return study_.ask(query); };
-    return late_ == LateQuestions::asked ? answer() : turns_.take(query, answer);
+  Outcome next() {
+    const std::size_t place = place_++;
+    return asked_ ? asked_->answer(place, shown_) : std::move(answers_[place]);
   }
   Progress& progress() { return progress_; }
 
  private:
-  Study& study_;
-  const LateQuestions late_;
-  Turns turns_;
   const bool is_limited_;
   Progress progress_;
   const SweepProgress shown_ = {[this](std::string_view label) { progress_.resume(label); },
                                 [this](std::string_view label) { progress_.step(label); }};
   std::optional<AskedTable> asked_;
+  std::vector<Outcome> answers_;
   std::size_t place_ = 0;
 };
 
 }  // namespace
 
 Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
-                       const std::vector<Query>& asked, bool print, LateQuestions late) {
-  study.machine(asked.front());  // a machine that can't be asked about has no table
-  const std::vector<Query> queries = cheap_first(study, asked);
+                       const std::vector<Query>& queries, bool print, LateQuestions late) {
+  study.machine(queries.front());  // a machine that can't be asked about has no table
   const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
   if (print) table.emplace(console, head);
   TableAsker asker(console, study, workers, queries, late);
   Progress& progress = asker.progress();
-  remind_of_engine(progress, asked.front().run);
-  const auto ask = [&](const Query& query) { return asker.ask(query); };
+  const auto ask = [&](const Query&) { return asker.next(); };
   Answers answers = ask_table(queries, ask, [&](const Outcome& outcome) {
     progress.erase();
     refusals.add(outcome.problems);

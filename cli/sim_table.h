@@ -8,6 +8,7 @@
 #include "scenarios/answers.h"
 #include "scenarios/scenario_runner.h"
 #include "scenarios/study_workers.h"
+#include "scenarios/turns.h"
 
 namespace espalier {
 
@@ -54,12 +55,9 @@ class SimTable {
   bool has_open_ = false;  ///< rows are marked that cannot be told from the fastest
 };
 
-/// Whether questions are asked for which no time is left (see Turns).
-enum class LateQuestions : std::uint8_t { skipped, asked };
-
 /// Asks the questions of one table with a progress bar and, when `print`, prints it: workers or,
-/// where time is limited, the study, in turn. Throws what `Study::machine` and `Study::ask` throw.
-/// \pre the workers are copies of the study
+/// where time is limited, the study (answer_in_turns). Throws what `Study::machine` and
+/// `Study::ask` throw. \pre the workers are copies of the study
 Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
                        const std::vector<Query>& queries, bool print,
                        LateQuestions late = LateQuestions::skipped);

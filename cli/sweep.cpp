@@ -241,6 +241,7 @@ Sweep read_sweep(Arguments& arguments, const std::optional<Contract>& asked) {
 
 void print_not_here(const Console& console, const Answers& answers, bool all_algorithms) {
   print_tolerated(console, answers, all_algorithms);
+  print_unasked(console, answers);
 }
 
 void print_not_here(const Console& console, const TrainingAnswers& answers, bool all_algorithms) {

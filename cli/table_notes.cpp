@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "algorithms/algorithm.h"
 #include "cli/text.h"
@@ -48,6 +49,12 @@ std::vector<std::string> chosen_parameters(const std::vector<Outcome>& outcomes,
   return lines;
 }
 
+/// Instead of how small chunks would have been, where that differs.
+constexpr const char* kChunksLeftOut = "other sizes were not tried: the time ran out";
+
+/// Whether a note says that the time ran out.
+bool is_for_time(const std::string& note) { return note.ends_with("the time ran out"); }
+
 std::vector<std::string> program_notes(const std::vector<Outcome>& outcomes) {
   std::vector<std::string> lines;
   for (const Outcome& outcome : outcomes) {
@@ -58,12 +65,24 @@ std::vector<std::string> program_notes(const std::vector<Outcome>& outcomes) {
   return lines;
 }
 
+/// What of an algorithm's chunks, at which sizes. Where the time ran out, what was left undone is a
+/// matter of chance, and told of all sizes together.
+std::string chunk_note(const Outcome& outcome, const std::vector<Outcome>& outcomes) {
+  const std::string label = algorithm_label(outcome);
+  const bool is_one_of_several =
+      std::ranges::count_if(outcomes, [&](const Outcome& other) {
+        return is_for_time(other.chunk_note) && algorithm_label(other) == label;
+      }) > 1;
+  const bool is_joined = is_for_time(outcome.chunk_note) && is_one_of_several;
+  return fmt::format("{}: {}", label, is_joined ? kChunksLeftOut : outcome.chunk_note);
+}
+
 /// What is to be known about chunk sizes, once for the sizes it is true of.
 void print_chunk_notes(const Console& console, const std::vector<Outcome>& outcomes) {
   std::vector<std::pair<std::string, std::string>> notes;  // and the sizes
   for (const Outcome& outcome : outcomes) {
     if (outcome.chunk_note.empty()) continue;
-    const std::string note = fmt::format("{}: {}", algorithm_label(outcome), outcome.chunk_note);
+    const std::string note = chunk_note(outcome, outcomes);
     auto known = std::ranges::find(notes, note, [](const auto& one) { return one.first; });
     if (known == notes.end()) known = notes.insert(known, {note, ""});
     known->second += (known->second.empty() ? "" : ", ") + describe_size(outcome.query.size_bytes);
@@ -71,6 +90,20 @@ void print_chunk_notes(const Console& console, const std::vector<Outcome>& outco
   for (const auto& [note, sizes] : notes) {
     console.out << wrap(fmt::format("Chunks of {} ({})", note, sizes), console.width, "# ");
   }
+}
+
+/// Which answers were not compared with NCCL for want of time.
+void print_left_out(const Console& console, const std::vector<Outcome>& outcomes) {
+  std::set<std::int64_t> all;
+  std::set<std::int64_t> left_out;
+  for (const Outcome& outcome : outcomes) {
+    all.insert(outcome.query.size_bytes);
+    if (outcome.nccl_left_out) left_out.insert(outcome.query.size_bytes);
+  }
+  if (left_out.empty()) return;
+  console.out << wrap(fmt::format("Not compared with NCCL, as no time was left: {}",
+                                  join_sizes({left_out.begin(), left_out.end()}, all)),
+                      console.width, "# ");
 }
 
 /// Whose searches were cut short, by how many answers of each.
@@ -104,6 +137,7 @@ void print_table_notes(const Console& console, const std::vector<Outcome>& outco
   for (const std::string& line : parameters) console.out << wrap(line, console.width, "#   ");
   print_chunk_notes(console, outcomes);
   print_time_note(console, outcomes, [](const Outcome& one) { return one.query.algorithm; });
+  print_left_out(console, outcomes);
   for (const std::string& line : program_notes(outcomes)) {
     console.out << wrap(line, console.width, "# ");
   }
@@ -136,6 +170,23 @@ void print_profile_notes(const Console& console, const std::vector<Outcome>& out
   }
 }
 
+std::string join_sizes(std::vector<std::int64_t> sizes, const std::set<std::int64_t>& all) {
+  std::ranges::sort(sizes);
+  std::vector<std::string> words;
+  for (auto first = sizes.begin(); first != sizes.end();) {
+    auto last = first;
+    while (last + 1 != sizes.end() && all.upper_bound(*last) != all.end() &&
+           *all.upper_bound(*last) == *(last + 1)) {
+      ++last;
+    }
+    words.push_back(first == last
+                        ? describe_size(*first)
+                        : fmt::format("{} to {}", describe_size(*first), describe_size(*last)));
+    first = last + 1;
+  }
+  return join(words, ", ");
+}
+
 std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
                                         const std::function<std::string(const Outcome&)>& what) {
   std::map<std::int64_t, std::string> what_of_size;
@@ -162,11 +213,39 @@ std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
 
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped) {
   for (const Skipped& one : skipped) {
-    if (one.is_refused) continue;
+    if (one.is_refused || !one.sizes.empty()) continue;
     const char* const what = one.budget ? "Not asked" : "Not here";
     console.out << wrap(fmt::format("{}: {}: {}", what, one.algorithm, one.reason), console.width,
                         "# ");
   }
+}
+
+void print_unasked(const Console& console, const Answers& answers) {
+  std::set<std::int64_t> all;
+  std::set<std::string> algorithms;
+  for (const Outcome& outcome : answers.outcomes) {
+    all.insert(outcome.query.size_bytes);
+    algorithms.insert(outcome.query.algorithm);
+  }
+  for (const Skipped& one : answers.skipped) {
+    if (one.sizes.empty()) continue;
+    all.insert(one.sizes.begin(), one.sizes.end());
+    algorithms.insert(one.algorithm);
+  }
+  std::map<std::string, std::vector<std::string>> unasked;  // algorithms, by sizes
+  for (const Skipped& one : answers.skipped) {
+    if (!one.sizes.empty()) unasked[join_sizes(one.sizes, all)].push_back(one.algorithm);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [sizes, names] : unasked) {
+    const bool is_all = names.size() == algorithms.size() && names.size() > 1;
+    parts.push_back(
+        fmt::format("{} of {}", sizes,
+                    is_all ? fmt::format("all {} algorithms", names.size()) : join(names, ", ")));
+  }
+  if (parts.empty()) return;
+  console.out << wrap(fmt::format("Not asked, as no time was left: {}", join(parts, "; ")),
+                      console.width, "# ");
 }
 
 void Refusals::add(const std::vector<Diagnostic>& problems) {

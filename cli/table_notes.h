@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +38,14 @@ struct SizeStretch {
 std::vector<SizeStretch> size_stretches(const std::vector<Outcome>& outcomes,
                                         const std::function<std::string(const Outcome&)>& what);
 
-/// "# Not here: ring: no route ...". Refused programs are left to `Refusals`.
+/// "1KiB to 1MiB, 4MiB": some of the sizes of a table, neighbours together.
+std::string join_sizes(std::vector<std::int64_t> sizes, const std::set<std::int64_t>& all);
+
+/// "# Not here: ring: no route ...". Refused programs are left to `Refusals`, sizes that were not
+/// asked to `print_unasked`.
 void print_skipped(const Console& console, const std::vector<Skipped>& skipped);
+/// "# Not asked, as no time was left: 1KiB to 1MiB of ring, tree".
+void print_unasked(const Console& console, const Answers& answers);
 
 /// What the verifier says of the programs it refuses, to `err`. Kept while a table shows its rows
 /// as they come: on a terminal the table stays whole.

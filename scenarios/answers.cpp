@@ -30,6 +30,7 @@ Skipped skipped_of(const Query& query, const Answer& outcome) {
   Skipped one = skipped_of(query);
   one.ranks = outcome.ranks;
   one.budget = outcome.budget;
+  if (one.budget && query.size_bytes > 0) one.sizes = {query.size_bytes};
   one.is_refused = !outcome.skipped;
   if (!one.is_refused) {
     one.reason = *outcome.skipped;
@@ -42,8 +43,19 @@ Skipped skipped_of(const Query& query, const Answer& outcome) {
   return one;
 }
 
+/// For what there was no time is told of all sizes together.
 void add_once(std::vector<Skipped>& all, const Skipped& one) {
-  if (std::ranges::count(all, one) == 0) all.push_back(one);
+  const auto known = std::ranges::find_if(all, [&](Skipped other) {
+    other.sizes = one.sizes;
+    return other == one;
+  });
+  if (known == all.end()) {
+    all.push_back(one);
+    return;
+  }
+  for (const std::int64_t size_bytes : one.sizes) {
+    if (std::ranges::count(known->sizes, size_bytes) == 0) known->sizes.push_back(size_bytes);
+  }
 }
 
 template <class Outcomes>

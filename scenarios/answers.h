@@ -28,6 +28,7 @@ struct Skipped {
   std::string instead;  ///< what is possible, where that is known
   AskedBy asked_by;
   std::optional<GrantedTime> budget = {};  ///< no time was left to ask it
+  std::vector<std::int64_t> sizes = {};    ///< with it: of which messages, in bytes
   bool operator==(const Skipped&) const = default;
 };
 

@@ -88,6 +88,10 @@ bool has_turned(const std::vector<double>& times_s) {
   return next_time_s(times_s[known - 3], before_s, latest_s) > latest_s * kNoFaster;
 }
 
+double longest_bytes_of(const ChunkQuestion& question) {
+  return static_cast<double>(question.message_bytes) * question.longest_share;
+}
+
 /// For which the busiest of what transfers use is busy, however they are cut: pieces carry the same
 /// bytes. Less by roundings.
 double least_time_s(const RunReport& whole) {
@@ -130,8 +134,12 @@ std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,
                      asked_bytes, used_bytes, max_ops);
 }
 
+bool is_cuttable(const ChunkQuestion& question) {
+  return longest_bytes_of(question) >= kAnySizePieces;
+}
+
 ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& simulate) {
-  const double longest_bytes = static_cast<double>(question.message_bytes) * question.longest_share;
+  const double longest_bytes = longest_bytes_of(question);
   const Activity activity("simulating chunk sizes");
   Pace pace;
   pace.begin();
@@ -143,7 +151,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     best = {0, {}, whole.time_s, whole.algbw_gbps()};
   }
   if (is_known && least_time_s(whole) > question.at_most_s) return best;
-  if (longest_bytes < kAnySizePieces) return best;
+  if (!is_cuttable(question)) return best;
   const bool is_short = longest_bytes < 2 * kSmallestPieceBytes;
   std::int64_t work_left = question.max_work;
   std::int64_t last_work = whole.simulated->work;

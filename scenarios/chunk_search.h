@@ -45,6 +45,9 @@ struct ChunkQuestion {
   double at_most_s = std::numeric_limits<double>::infinity();  ///< slower ones are of no interest
 };
 
+/// Whether any pieces are tried: they would not be too small.
+bool is_cuttable(const ChunkQuestion& question);
+
 /// The best of whole transfers, halves, quarters and so on. Ends when chunks
 /// get no better, or would not by the curve through the times so far, or too small, or when the
 /// work is spent, or when a simulation would take longer, as those so far did, than there is time

@@ -74,12 +74,12 @@ auto members(Is<RunReport> auto& report) {
 auto members(Is<Outcome> auto& outcome) {
   auto& [query, asked_by, backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
          chunk_note, program_note, verified, order_consistent, problems, bound_links, bound_helpers,
-         bound_relays, bound, time_bound, fraction, budget, report, library_version, benchmark_s,
-         error, nccl, explanation, program] = outcome;
+         bound_relays, bound, time_bound, fraction, budget, nccl_left_out, report, library_version,
+         benchmark_s, error, nccl, explanation, program] = outcome;
   return std::tie(backend, skipped, instead, chosen, profile, protocol, ranks, chunk_bytes,
                   chunk_note, program_note, verified, order_consistent, problems, bound_links,
-                  bound_helpers, bound_relays, bound, time_bound, fraction, budget, report,
-                  library_version, benchmark_s, error, nccl);
+                  bound_helpers, bound_relays, bound, time_bound, fraction, budget, nccl_left_out,
+                  report, library_version, benchmark_s, error, nccl);
 }
 auto members(Is<ExpectedError> auto& error) {
   auto& [relative, from, is_estimate] = error;
@@ -114,8 +114,8 @@ auto members(Is<ChunkChoice> auto& choice) {
   return std::tie(chunk_bytes, note, time_s, algbw_gbps);
 }
 auto members(Is<Prediction> auto& prediction) {
-  auto& [skipped, algorithm, runtime, best, is_cut_short] = prediction;
-  return std::tie(skipped, algorithm, runtime, best, is_cut_short);
+  auto& [skipped, algorithm, runtime, best, is_cut_short, note] = prediction;
+  return std::tie(skipped, algorithm, runtime, best, is_cut_short, note);
 }
 
 // Questions.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/scenario_sweep.h"
 
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -44,8 +45,10 @@ void ScenarioSweep::start_workers(int jobs) {
       request.kind = StudyRequest::Kind::train;
       request.training = trainings++;
     }
+    const std::size_t group = workers_->group(std::to_string(question.group));
+    if (is_limited()) workers_->keep_together(group);
     question.request =
-        workers_->add(std::move(request), workers_->group(std::to_string(question.group)),
+        workers_->add(std::move(request), group,
                       [this, number](const StudyReply& reply) { receive(number, reply.answer); });
   }
   workers_->start();
@@ -84,17 +87,26 @@ void ScenarioSweep::add(const CollectiveStudy& study) {
       if (is_new) ++groups_;
       Question& question = questions_.emplace_back();
       question.query = query;
-      question.group = known->second;
+      question.group = is_limited() ? group_of_machine(query) : known->second;
     }
   }
+}
+
+/// Where time is limited, an answer depends on what its worker knows: all about one machine is told
+/// by the same, in order, however many workers there are.
+std::size_t ScenarioSweep::group_of_machine(const Query& query) {
+  const auto [known, is_new] = group_of_machine_.try_emplace(
+      {query.topology, query.gpus, query.relays, profile_word(query.profile).runtime}, groups_);
+  if (is_new) ++groups_;
+  return known->second;
 }
 
 void ScenarioSweep::add(const TrainingStudy& study) {
   for (const TrainingSweep& table : study.tables) {
     for (TrainingQuery& query : table.queries()) {
       Question& question = questions_.emplace_back();
+      question.group = is_limited() ? group_of_machine(query.exchange) : groups_++;
       question.query = std::move(query);
-      question.group = groups_++;
     }
   }
 }
@@ -155,9 +167,12 @@ void ScenarioSweep::read_journals(const std::vector<std::string>& merged) {
 void ScenarioSweep::receive(std::size_t number, const Json& record) {
   Question& question = questions_[number];
   answer(question, record);
-  const bool is_cut_short =
+  bool is_cut_short =
       std::visit([](const auto& outcome) { return outcome.budget && outcome.budget->ran_out; },
                  question.outcome);
+  if (const auto* outcome = std::get_if<Outcome>(&question.outcome)) {
+    is_cut_short = is_cut_short || outcome->nccl_left_out;
+  }
   if (journal_ && !question.error && !is_cut_short) journal_->note(question.key, record);
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -63,6 +66,8 @@ class ScenarioSweep {
 
   void add(const CollectiveStudy& study);
   void add(const TrainingStudy& study);
+  bool is_limited() const { return std::isfinite(budget_s_); }
+  std::size_t group_of_machine(const Query& query);
   void load_sources();
   void read_journals(const std::vector<std::string>& merged);
   void share_out(const Shard& shard);
@@ -77,6 +82,9 @@ class ScenarioSweep {
   const double budget_s_;
   std::vector<Question> questions_;  ///< in the order in which they are asked
   std::size_t groups_ = 0;
+  /// Where time is limited, by the parts of a query that say what its worker may know of it.
+  std::map<std::tuple<std::string, std::vector<int>, std::vector<int>, std::string>, std::size_t>
+      group_of_machine_;
   std::size_t asked_ = 0;
   std::size_t known_ = 0;
   std::size_t left_to_others_ = 0;

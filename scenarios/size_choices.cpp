@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fastest candidate for every size of a message: see SizeChooser.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "core/check.h"
+#include "core/time_limit.h"
 #include "scenarios/tuner.h"
+#include "scenarios/turns.h"
 
 namespace espalier {
 
-namespace {
-
-/// Both ends, then the middle of every stretch: what is known on both sides of a size rules out
-/// most candidates there. Those of one level are chosen side by side.
 std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count) {
   std::vector<std::vector<std::size_t>> levels = {{0}};
   if (count > 1) levels.front().push_back(count - 1);
@@ -33,8 +33,6 @@ std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count) {
   return levels;
 }
 
-}  // namespace
-
 SizeChooser::SizeChooser(Query question, std::vector<std::int64_t> sizes,
                          std::vector<std::string> candidates)
     : question_(std::move(question)),
@@ -47,13 +45,19 @@ SizeChooser::SizeChooser(Query question, std::vector<std::int64_t> sizes,
 
 void SizeChooser::choose(const std::vector<std::size_t>& places, const PredictAll& predict_all) {
   // What is best on both sides is most likely best between, and then rules out most others.
+  const bool hurries = std::isfinite(time_left_s());
   std::vector<Wanted> wanted;
   for (const std::size_t size : places) {
-    for (const std::size_t candidate : neighbours(size)) wanted.push_back({candidate, size});
+    std::vector<std::size_t> likely = neighbours(size);
+    const auto best = hurries ? most_promising(size) : std::nullopt;
+    if (best && std::ranges::count(likely, *best) == 0) likely.push_back(*best);
+    for (const std::size_t candidate : likely) wanted.push_back({candidate, size});
   }
   predict(wanted, predict_all);
+  const bool is_late = !wanted.empty() && hurries && is_time_up();
   wanted.clear();
   for (const std::size_t size : places) {
+    if (is_late) break;
     const std::optional<std::size_t> best = best_at(size);
     for (std::size_t candidate = 0; candidate < candidates_.size(); ++candidate) {
       if (known_[candidate].contains(size)) continue;
@@ -111,6 +115,27 @@ double SizeChooser::least_s(std::size_t candidate, std::size_t size) const {
     least_s = std::max(least_s, prediction.best.time_s * share);
   }
   return least_s;
+}
+
+/// By what is known of other sizes, as Study::longest_time_s.
+std::optional<std::size_t> SizeChooser::most_promising(std::size_t size) const {
+  std::optional<std::size_t> best;
+  double best_s = std::numeric_limits<double>::infinity();
+  for (std::size_t candidate = 0; candidate < candidates_.size(); ++candidate) {
+    for (const auto& [other, prediction] : known_[candidate]) {
+      if (prediction.skipped) continue;
+      const double most_s = promised_s(prediction.best.time_s, sizes_[other], sizes_[size]);
+      if (!shorter(most_s, best_s)) continue;
+      best = candidate;
+      best_s = most_s;
+    }
+  }
+  return best;
+}
+
+bool SizeChooser::was_predicted(std::size_t candidate) const {
+  return std::ranges::any_of(known_[candidate],
+                             [](const auto& one) { return one.second.skipped != kNoTimeLeft; });
 }
 
 /// What was chosen for the next size below and above, each once.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
 #include "scenarios/folding.h"
+#include "scenarios/forecast.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/stated_protocol.h"
 #include "scenarios/study_cache.h"
@@ -36,6 +38,11 @@ namespace {
 std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
                                 : query.topology;
+}
+
+void add_note(Outcome& outcome, const std::string& note) {
+  if (note.empty()) return;
+  outcome.program_note += (outcome.program_note.empty() ? "" : "; ") + note;
 }
 
 /// Adds the time it lives to a sum.
@@ -131,7 +138,8 @@ std::vector<std::string> Study::applicable(Collective collective) {
 
 Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   const Cache::ProgramKey key = cache_->program_key(query, machine);
-  if (const auto known = cache_->programs.find(key); known != cache_->programs.end()) {
+  const auto known = cache_->programs.find(key);
+  if (known != cache_->programs.end() && !may_plan_better(known->second)) {
     if (known->second.is_cut_short) note_cut_short();
     return known->second;
   }
@@ -139,6 +147,8 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   cache_->forget_programs_if_large();
   const TimeLimit own(std::numeric_limits<double>::infinity());
   Prepared made;
+  made.had_s = time_left_s();
+  made.question = asked_;
   made.choice = choice(query.algorithm);
   Built built;
   if (auto folded = build_folded(query, machine, made)) {
@@ -146,7 +156,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   } else {
     built =
         build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
-          return cache_->plan(machine, made.choice, request);
+          return cache_->plan(machine, made.choice, request, asked_);
         });
   }
   made.skipped = std::move(built.why_not);
@@ -172,7 +182,13 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
     }
   }
   made.is_cut_short = own.has_cut_short();
-  return cache_->programs.emplace(key, std::move(made)).first->second;
+  return cache_->programs.insert_or_assign(key, std::move(made)).first->second;
+}
+
+/// Whether there is more time than the plan had, which was cut short. Never while the question is
+/// being answered that it was made for: what was found out of it would no longer be true.
+bool Study::may_plan_better(const Prepared& known) const {
+  return known.is_cut_short && known.question != asked_ && time_left_s() > known.had_s;
 }
 
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
@@ -324,11 +340,22 @@ std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
 /// NCCL is asked about the question as a whole: what decides the rest of it, such as a version of
 /// NCCL itself, is what is compared.
 Outcome Study::ask(const Query& query) {
+  ++asked_;
+  // A search takes all the time that there is: NCCL comes first.
+  const auto nccl = query.against_nccl ? baseline_query(query) : std::nullopt;
+  const bool hurries = nccl && simulator_ == &backend_ && std::isfinite(time_left_s());
+  const bool is_early =
+      hurries && time_left_s() > 0 && Forecasts(*this).of(*nccl).takes_s <= time_left_s();
+  if (is_early) {
+    const TimeLimit share = TimeLimit::share_of_rest(2);
+    baseline(query);
+  }
   const TimeLimit own(std::numeric_limits<double>::infinity());
   Outcome outcome = answer(query);
-  const bool is_compared = query.against_nccl && outcome.report.simulated;
-  if (is_compared && !is_time_up()) outcome.nccl = baseline(query);
   if (outcome.ran()) outcome.budget = own.granted();
+  if (!query.against_nccl || !outcome.report.simulated) return outcome;
+  outcome.nccl_left_out = hurries && !is_early;
+  if (!outcome.nccl_left_out) outcome.nccl = baseline(query);
   return outcome;
 }
 
@@ -362,7 +389,6 @@ Outcome Study::answer(const Query& query) {
     outcome.problems = prepared.uncut.verification->problems;
     return outcome;
   }
-
   if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
 
   const Program* program = cut_and_verify(query, prepared, outcome);
@@ -374,6 +400,7 @@ Outcome Study::answer(const Query& query) {
     outcome.skipped = prediction.skipped;
     if (outcome.skipped) return outcome;
     runtime = prediction.runtime;
+    add_note(outcome, prediction.note);
   }
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +75,7 @@ struct Outcome {
   double fraction = 0;                     ///< least time / time; 0 where no time can be excluded
   /// Where searches for it had a limited time. Of what was skipped: no time was left to ask it.
   std::optional<GrantedTime> budget;
+  bool nccl_left_out = false;  ///< the query is against NCCL, and no time was left for that
   RunReport report;
   int library_version = 0;  ///< whose launch costs benchmark_s has; 0: the newest
   /// Simulated: the time that nccl-tests would print, the mean of calls back to back. Of a log, the
@@ -99,6 +102,7 @@ struct Prediction {
   std::size_t runtime = 0;                  ///< the one of the machine's that is best
   ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
   bool is_cut_short = false;                ///< the time ran out before all was compared
+  std::string note = {};                    ///< what was left out for that, beside chunk sizes
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.
@@ -155,6 +159,11 @@ class Study {
   /// message is not faster, and part of a message takes at least its share of the time.
   double shortest_time_s(const Query& query);
 
+  /// An upper bound on it, by the same argument: a larger message takes no less, and several
+  /// messages one after the other are a larger one. Infinite where nothing is known, and the time
+  /// itself where the query was predicted.
+  double longest_time_s(const Query& query);
+
   /// How long NCCL takes for the message of a query, whatever algorithm that names; nothing where
   /// there is nothing to compare with. Found once for a message. Throws as `ask` does.
   std::optional<Baseline> baseline(const Query& query);
@@ -200,6 +209,7 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
+  bool may_plan_better(const Prepared& known) const;
   std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
   std::optional<Query> resolve(const Query& query);
   bool simulates(const Query& query) const;
@@ -231,6 +241,15 @@ class Study {
   Prediction simulate(const Query& query, Machine& machine);
   Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
                       double at_most_s, Met& met);
+  struct Promise {
+    double time_s = std::numeric_limits<double>::infinity();
+    std::int64_t size_bytes = 0;             ///< of the message that it was predicted of
+    const Prediction* prediction = nullptr;  ///< null: nothing is known
+  };
+  Promise promise(const Query& query);
+  ChunkChoice simulate_as_before(
+      const Query& query, const Promise& known,
+      const std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>& simulate);
   Prediction predict_portfolio(const Query& query);
   Prediction weigh(const Query& query, Machine& machine);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
@@ -247,6 +266,7 @@ class Study {
   Backend* simulator_;
   const std::int64_t search_work_;
   double shared_s_ = 0;
+  std::int64_t asked_ = 0;  ///< questions, this one included
   std::unique_ptr<Cache> cache_;
 };
 

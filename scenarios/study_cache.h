@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "core/time_limit.h"
 #include "ir/chunk.h"
 #include "ir/verify.h"
 #include "scenarios/buildable.h"
@@ -85,6 +87,8 @@ struct Study::Prepared {
   };
   std::optional<Simulated> fastest;
   bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
+  double had_s = 0;           ///< what there was of it then
+  std::int64_t question = 0;  ///< that it was prepared for
   Chunking chosen;            ///< for the question that is being answered
   Cut uncut;                  ///< the whole program
   Cut latest;                 ///< as it was cut last
@@ -147,8 +151,16 @@ struct Study::Cache {
   std::map<MachineKey, Machine> machines;
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   std::map<ProgramKey, Prepared> programs;
-  std::map<PlanKey, Forest> plans;
+  struct Plan {
+    Forest forest;
+    bool is_cut_short = false;
+    double had_s = 0;           ///< time there was for it
+    std::int64_t question = 0;  ///< that it was made for
+  };
+  std::map<PlanKey, Plan> plans;
   std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
+  /// Predictions that were cut short: the time that there was, and the question they were for.
+  std::map<std::pair<PredictionKey, std::int64_t>, std::pair<double, std::int64_t>> hurried;
   std::map<TableKey, TuningTable> tables;
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
@@ -175,17 +187,40 @@ struct Study::Cache {
             may_fold(query)};
   }
 
-  /// The plan that a choice's programs follow.
+  static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {
+    constexpr std::size_t kSize = 5;
+    std::get<kSize>(a) = std::get<kSize>(b);
+    return a == b;
+  }
+
+  /// The plan that a choice's programs follow. One that was cut short is made again for another
+  /// question with more time, and the better one is kept.
   const Forest& plan(const Machine& machine, const AlgorithmChoice& choice,
-                     const BuildRequest& request) {
+                     const BuildRequest& request, std::int64_t question) {
     AlgorithmChoice planned = choice;
     for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
       if (!parameter.of_plan) planned.parameters.erase(parameter.name);
     }
     const PlanKey key{&machine, request.collective, request.root, spec_of(planned)};
     const auto known = plans.find(key);
-    return known != plans.end() ? known->second
-                                : plans.emplace(key, plan_in_time(choice, request)).first->second;
+    const bool is_new = known == plans.end();
+    const bool is_better_possible = !is_new && known->second.is_cut_short &&
+                                    known->second.question != question &&
+                                    time_left_s() > known->second.had_s;
+    if (!is_new && !is_better_possible) {
+      if (known->second.is_cut_short) note_cut_short();
+      return known->second.forest;
+    }
+    const TimeLimit own(std::numeric_limits<double>::infinity());
+    Plan made;
+    made.had_s = time_left_s();
+    made.question = question;
+    made.forest = plan_in_time(choice, request);
+    made.is_cut_short = own.has_cut_short();
+    if (!is_new && known->second.forest.algbw_gbps > made.forest.algbw_gbps) {
+      made.forest = std::move(known->second.forest);
+    }
+    return plans.insert_or_assign(key, std::move(made)).first->second.forest;
   }
 
   /// Called between queries, when nobody holds a reference into `programs`.

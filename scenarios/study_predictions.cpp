@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
 #include "core/time_limit.h"
+#include "core/words.h"
 #include "run/blocks.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/stated_protocol.h"
@@ -25,6 +28,8 @@ namespace {
 /// Programs with many more lanes than the profile has blocks are not weighed against others: lanes
 /// that share a block wait for each other.
 constexpr int kMaxLanesPerBlock = 3;
+
+constexpr const char* kNoOtherChunks = "other sizes were not tried: the time ran out";
 
 constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 
@@ -73,20 +78,32 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   if (blocks != nullptr) return simulate_blocks(query, *blocks, machine, prepared);
   Met met;
   const double at_most_s = query.run.limits ? query.run.limits->time_s : kAnyTime;
-  Prediction best = simulate(query, machine, prepared, 0, at_most_s, met);
-  const double wire = machine.router->profile().protocol.wire;
+  // In a hurry, what is best of a like message comes first.
+  const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
+  const std::size_t first = known.prediction == nullptr ? 0 : known.prediction->runtime;
+  Prediction best = simulate(query, machine, prepared, first, at_most_s, met);
+  const double wire = machine.runtime(first).profile().protocol.wire;
+  std::vector<std::string> left_out;
   for (const std::size_t runtime : runtimes(machine, prepared)) {
     const Profile& profile = machine.runtime(runtime).profile();
     const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
     const double to_beat_s = std::min(best.best.time_s, at_most_s);
-    if (runtime == 0 || least_s >= to_beat_s) continue;
-    if (std::isfinite(best.best.time_s) && is_time_up()) break;
+    if (runtime == first || least_s >= to_beat_s) continue;
+    if (std::isfinite(best.best.time_s) && is_time_up()) {
+      left_out.push_back(profile.protocol.name);
+      continue;
+    }
     Met unused;
     const Prediction other = simulate(query, machine, prepared, runtime, to_beat_s, unused);
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
   }
   if (std::isinf(best.best.time_s)) {
     best.skipped = met.stuck.empty() ? "it takes longer than was asked about" : met.stuck;
+  }
+  if (!left_out.empty()) {
+    const bool is_one = left_out.size() == 1;
+    best.note = fmt::format("protocol{} {} {} not tried: the time ran out", is_one ? "" : "s",
+                            join(left_out, ", "), is_one ? "was" : "were");
   }
   return best;
 }
@@ -115,11 +132,20 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   if (!query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut) {
     const std::int64_t work =
         query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
-    return {{},
-            query.algorithm,
-            runtime,
-            search_chunk({query.size_bytes, longest_share(*prepared.whole), work, at_most_s},
-                         with_pieces)};
+    ChunkQuestion asked{query.size_bytes, longest_share(*prepared.whole), work, at_most_s};
+    const bool hurries = std::isfinite(time_left_s()) && is_cuttable(asked);
+    const Promise known = hurries ? promise(query) : Promise{};
+    ChunkChoice best{0, {}, kAnyTime, 0};
+    if (known.prediction != nullptr && known.prediction->runtime == runtime) {
+      best = simulate_as_before(query, known, with_pieces);
+    }
+    if (std::isinf(best.time_s) || !is_time_up()) {
+      asked.at_most_s = std::min(at_most_s, best.time_s);
+      ChunkChoice found = search_chunk(asked, with_pieces);
+      best.note = found.note;
+      if (found.time_s < best.time_s || std::isinf(best.time_s)) best = std::move(found);
+    }
+    return {{}, query.algorithm, runtime, std::move(best)};
   }
   const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
@@ -130,6 +156,44 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
           query.algorithm,
           runtime,
           {is_cut ? asked_bytes : 0, {}, time_s, is_done ? report.algbw_gbps() : 0}};
+}
+
+/// In as many pieces as were best of another message: so it takes no longer than that one promises.
+ChunkChoice Study::simulate_as_before(const Query& query, const Promise& known,
+                                      const SimulatePieces& simulate) {
+  const double scale = static_cast<double>(query.size_bytes) /
+                       static_cast<double>(std::max<std::int64_t>(known.size_bytes, 1));
+  const double scaled = std::ceil(static_cast<double>(known.prediction->best.chunk_bytes) * scale);
+  const auto chunk_bytes = static_cast<std::int64_t>(scaled);
+  const RunReport report = simulate(chunk_bytes, {});
+  if (report.simulated->end != SimEnd::finished) return {0, {}, kAnyTime, 0};
+  return {chunk_bytes, kNoOtherChunks, report.time_s, report.algbw_gbps()};
+}
+
+/// The earlier prediction of the same algorithm that promises most of the query.
+Study::Promise Study::promise(const Query& query) {
+  Promise best;
+  const Cache::ProgramKey key = cache_->program_key(query, machine(query));
+  const auto look = [&](const std::map<std::int64_t, Prediction>& known) {
+    for (const auto& [size_bytes, prediction] : known) {
+      if (prediction.skipped) continue;
+      const double time_s = promised_s(prediction.best.time_s, size_bytes, query.size_bytes);
+      if (time_s < best.time_s) best = {time_s, size_bytes, &prediction};
+    }
+  };
+  const auto look_for = [&](const std::optional<std::int64_t>& chunk_bytes) {
+    const auto known = cache_->predictions.find({key, chunk_bytes});
+    if (known != cache_->predictions.end()) look(known->second);
+  };
+  look_for(query.chunk_bytes);
+  // Who asks for the chunks that were found to be best asks for the protocol, too.
+  if (query.chunk_bytes && best.prediction == nullptr) look_for(std::nullopt);
+  if (!is_library(choice(query.algorithm))) return best;
+  // Which has another program for every size.
+  for (const auto& [other, known] : cache_->predictions) {
+    if (cache_->is_same_but_for_size(other.first, key)) look(known);
+  }
+  return best;
 }
 
 /// The plan itself and the rest of the catalogue: the fastest.
@@ -174,7 +238,13 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
     return made.skipped ? kAnyTime : made.best.time_s;
   };
   // One after the other, those before at their best.
-  std::vector<std::pair<double, AlgorithmChoice>> plans = {{time_of(choice), choice}};
+  std::vector<std::pair<double, AlgorithmChoice>> plans;
+  const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
+  if (known.prediction != nullptr) {
+    const AlgorithmChoice as_before = this->choice(known.prediction->algorithm);
+    plans.emplace_back(time_of(as_before), as_before);
+  }
+  plans.emplace_back(time_of(choice), choice);
   for (const AlgorithmParameter* parameter : open) {
     if (!parameter->of_plan) continue;
     const AlgorithmChoice base =
@@ -206,25 +276,44 @@ Prediction Study::predict(const Query& query) {
   if (const std::optional<Query> decided = decided_by_library(query, machine)) {
     Prediction made = predict(*decided);
     made.algorithm = query.algorithm;
-    return made;
+    if (std::isinf(time_left_s())) return made;
+    // For who has no time to try all: see promise.
+    return cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}]
+        .insert_or_assign(query.size_bytes, std::move(made))
+        .first->second;
   }
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return predict(*stated);
   }
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
-  if (const auto found = known.find(query.size_bytes); found != known.end()) {
+  const AlgorithmChoice& asked = choice(query.algorithm);
+  const auto found = known.find(query.size_bytes);
+  const auto hurried = cache_->hurried.find(
+      {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes});
+  // As with plans; but what is chosen of predictions is chosen anew, as there may be others by now.
+  const bool may_be_better = hurried != cache_->hurried.end() &&
+                             (is_portfolio(asked) || (hurried->second.second != asked_ &&
+                                                      time_left_s() > hurried->second.first));
+  if (found != known.end() && !may_be_better) {
     if (found->second.is_cut_short) note_cut_short();
     return found->second;
   }
+  const double had_s = time_left_s();
   const TimeLimit own(std::numeric_limits<double>::infinity());
-  const AlgorithmChoice& asked = choice(query.algorithm);
   const bool is_open = !open_parameters(asked).empty();
   Prediction made = is_portfolio(asked) ? predict_portfolio(query)
                     : is_open           ? weigh(query, machine)
                                         : simulate(query, machine);
   made.is_cut_short = own.has_cut_short();
   if (query.run.limits) return made;
-  return known.emplace(query.size_bytes, made).first->second;
+  if (made.is_cut_short) {
+    cache_->hurried.insert_or_assign(
+        {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},
+        std::pair(had_s, asked_));
+  } else if (hurried != cache_->hurried.end()) {
+    cache_->hurried.erase(hurried);
+  }
+  return known.insert_or_assign(query.size_bytes, std::move(made)).first->second;
 }
 
 double Study::shortest_time_s(const Query& query) {
@@ -244,6 +333,8 @@ double Study::shortest_time_s(const Query& query) {
   }
   return least_s;
 }
+
+double Study::longest_time_s(const Query& query) { return promise(query).time_s; }
 
 std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome) {
   if (!prepared.may_be_cut) {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/time_limit.h"
 #include "scenarios/chooser.h"
+#include "scenarios/forecast.h"
 #include "scenarios/turns.h"
 
 namespace espalier {
@@ -93,6 +95,14 @@ TuningTable table_for(const Query& question, int ranks) {
 
 }  // namespace
 
+double promised_s(double time_s, std::int64_t bytes, std::int64_t wanted_bytes) {
+  constexpr double kMostMessages = 16;
+  if (bytes >= wanted_bytes) return time_s;
+  const double messages =
+      static_cast<double>(wanted_bytes) / static_cast<double>(std::max<std::int64_t>(bytes, 1));
+  return messages <= kMostMessages ? messages * time_s : std::numeric_limits<double>::infinity();
+}
+
 std::vector<std::string> variants(const Algorithm& algorithm) {
   std::vector<std::string> all = {""};
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
@@ -149,26 +159,64 @@ std::optional<std::vector<std::string>> candidates_of(Study& study, const Query&
   return portfolio_candidates(choice, query.collective);
 }
 
+namespace {
+
+/// A candidate of choose_algorithm.
+struct Contestant {
+  double least_s = 0;
+  double most_s = std::numeric_limits<double>::infinity();
+  bool is_known = false;  ///< so that it costs nothing to look at
+  double takes_s = 0;     ///< to predict it
+  std::size_t index = 0;
+  std::tuple<std::size_t, int, double> forecast = {};
+};
+
+/// Those that may be fastest first or, where time is limited, those that promise most.
+std::vector<Contestant> contestants(Study& study, Forecasts& forecasts, const Query& question,
+                                    const std::vector<std::string>& candidates) {
+  const bool hurries = std::isfinite(time_left_s());
+  std::vector<Contestant> all;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Query query = with_candidate(question, candidates[i]);
+    Contestant& one = all.emplace_back();
+    one.index = i;
+    one.least_s = study.shortest_time_s(query);
+    if (!hurries) continue;
+    one.most_s = study.longest_time_s(query);
+    one.is_known = std::isfinite(one.most_s) && one.most_s <= one.least_s;
+    if (std::isfinite(one.most_s)) continue;
+    one.forecast = forecasts.of(query).order();
+    one.takes_s = forecasts.of(query).takes_s;
+  }
+  std::ranges::sort(all, {}, [&](const Contestant& one) {
+    return std::tuple(hurries ? one.most_s : one.least_s, one.forecast, one.index);
+  });
+  return all;
+}
+
+/// Whether to look at one more, of which it is noted otherwise that it was left out.
+bool has_time_for(double takes_s) {
+  if (is_time_up()) return false;
+  if (takes_s <= time_left_s()) return true;
+  note_cut_short();
+  return false;
+}
+
+}  // namespace
+
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates) {
-  std::vector<std::pair<double, std::size_t>> order;  // what it takes at least, and which
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    order.emplace_back(study.shortest_time_s(with_candidate(question, candidates[i])), i);
-  }
-  std::ranges::sort(order);
-  // Those that plan take long: what the others leave over is theirs.
-  if (std::isfinite(time_left_s())) {
-    std::stable_partition(order.begin(), order.end(), [&](const auto& one) {
-      return !is_costly(study, candidates[one.second]);
-    });
-  }
+  const bool hurries = std::isfinite(time_left_s());
+  Forecasts forecasts(study);
   std::optional<TuningChoice> best;
   std::size_t best_index = 0;
+  const std::vector<Contestant> order = contestants(study, forecasts, question, candidates);
   std::size_t left = order.size();
-  for (const auto& [least_s, index] : order) {
+  for (const Contestant& one : order) {
+    const std::size_t index = one.index;
     const TimeLimit share = TimeLimit::share_of_rest(left--);
-    if (best && shorter(best->prediction.best.time_s, least_s)) continue;
-    if (best && is_time_up()) break;
+    if (best && shorter(best->prediction.best.time_s, one.least_s)) continue;
+    if (best && hurries && !one.is_known && !has_time_for(one.takes_s)) continue;
     const Prediction prediction = study.predict(with_candidate(question, candidates[index]));
     if (prediction.skipped) continue;
     const bool same = best && !shorter(prediction.best.time_s, best->prediction.best.time_s) &&
@@ -197,16 +245,16 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Prediction& small = chooser.prediction(i, 0);
-    if (small.skipped == kNoTimeLeft) {
-      tuning.unasked.push_back(candidates[i]);
+    const Prediction& large = chooser.prediction(i, sizes.size() - 1);
+    if (small.skipped == kNoTimeLeft || large.skipped == kNoTimeLeft) {
+      if (!chooser.was_predicted(i)) tuning.unasked.push_back(candidates[i]);
     } else if (small.skipped) {
       tuning.skipped.emplace_back(candidates[i], *small.skipped);
     } else {
-      points.push_back({candidates[i], small.best.time_s,
-                        chooser.prediction(i, sizes.size() - 1).best.algbw_gbps, false});
+      points.push_back({candidates[i], small.best.time_s, large.best.algbw_gbps, false});
     }
   }
-  if (points.empty()) throw_nothing_possible(tuning.skipped);
+  if (!chooser.choice(0)) throw_nothing_possible(tuning.skipped);
   tuning.front = front_of(points);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::optional<TuningChoice> choice = chooser.choice(i);

@@ -25,6 +25,11 @@ std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice, Col
 /// What a query chooses among by simulating: nothing where it does not, as a table of choices.
 std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query);
 
+/// What a message of some bytes promises of one of `wanted_bytes` sent in the same way: a larger
+/// one takes no less, and several messages one after the other are a larger one. Infinite for
+/// messages more than 16 times as small, which are best sent in another way.
+double promised_s(double time_s, std::int64_t bytes, std::int64_t wanted_bytes);
+
 /// A candidate, and what is predicted of it.
 struct TuningChoice {
   std::string algorithm;  ///< the candidate; the prediction says what is left open
@@ -34,8 +39,9 @@ struct TuningChoice {
 /// The fastest candidate for a message; times within the accuracy of the simulator are equal, and
 /// the earlier candidate wins. `question` holds machine, collective, size and perhaps a chunk size.
 /// Candidates that are ruled out by what is already known (Study::shortest_time_s) are not
-/// simulated. Returns nothing if none applies. \pre the study has a simulator; the candidates serve
-/// the collective.
+/// simulated. Where time is limited, those that promise most come first (Study::longest_time_s),
+/// and then those of which nothing is known, by their forecasts. Returns nothing if none applies.
+/// \pre the study has a simulator; the candidates serve the collective.
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates);
 
@@ -64,6 +70,9 @@ class SizeChooser {
     return known_[candidate].at(place);
   }
 
+  /// Whether it was, for any size; not if there was no time.
+  bool was_predicted(std::size_t candidate) const;
+
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const std::vector<std::string>& candidates() const { return candidates_; }
 
@@ -81,6 +90,7 @@ class SizeChooser {
   void predict(const std::vector<Wanted>& wanted, const PredictAll& predict_all);
   double time_s(std::size_t candidate, std::size_t size) const;
   double least_s(std::size_t candidate, std::size_t size) const;
+  std::optional<std::size_t> most_promising(std::size_t size) const;
   std::optional<std::size_t> best_at(std::size_t size) const;
   std::vector<std::size_t> neighbours(std::size_t size) const;
 
@@ -90,6 +100,10 @@ class SizeChooser {
   std::vector<std::map<std::size_t, Prediction>> known_;  ///< by candidate, then size
   std::vector<Chosen> chosen_;                            ///< by size
 };
+
+/// Places of so many sizes: both ends, then the middle of every stretch, and so on. What is known
+/// on both sides of a size rules out most candidates there.
+std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count);
 
 /// Chooses for all sizes: with all candidates at both ends, then for the middle of every stretch,
 /// and so on. `on_chosen` is told of each.

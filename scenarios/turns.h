@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,13 +20,6 @@ namespace espalier {
 
 /// Why a question that got no time has no answer.
 inline constexpr const char* kNoTimeLeft = "no time was left for it";
-
-/// Whether to answer takes long where others may not: the algorithm is planned, or chosen.
-bool is_costly(Study& study, const std::string& algorithm);
-
-/// Where time is limited, the questions of each message with costly algorithms after those with
-/// others, which leave more to them than they would to these.
-std::vector<Query> cheap_first(Study& study, std::vector<Query> queries);
 
 /// Takes questions in turn: each has its share of what is left of the time, so that what one leaves
 /// over is for those after it. One whose turn comes too late is not asked, unless nothing has been
@@ -56,11 +50,25 @@ class Turns {
   bool has_answer_ = false;
 };
 
+/// What becomes of a size of which nothing is answered when the time is up.
+enum class LateQuestions : std::uint8_t { skipped, asked };
+
+/// Answers to the questions of one table by their places, without programs, where time is limited:
+/// first one of every size, the smallest and the largest before those between; then what NCCL does
+/// with each, where questions are against it; then algorithm by algorithm, beginning with those
+/// that are forecast to be fast and to take little time (forecast.h). Each has its share of what is
+/// left. What comes too late, or would take longer than what is left, is not asked: `skipped` is
+/// kNoTimeLeft. Late questions of a size without any answer are asked or not as `late` says, but
+/// something is always answered. Throws as `Study::ask` does. The study is borrowed.
+std::vector<Outcome> answer_in_turns(Study& study, const std::vector<Query>& queries,
+                                     LateQuestions late, const SweepProgress& progress = {});
+
 /// Predictions one after the other for some comparisons of `candidates` for `sizes`, where time is
-/// limited: each has its share of what is left, and those with costly algorithms come last. What
-/// comes too late is skipped for kNoTimeLeft; but of every size something that is possible is
-/// predicted, and a candidate is either predicted for all sizes asked at once or for none of them.
-/// The study is borrowed.
+/// limited: each has its share of what is left. Candidates that promise most by what is known come
+/// first, then those of which nothing is known, as in `answer_in_turns`. What comes too late is
+/// skipped for kNoTimeLeft; but of every size something that is possible is predicted in each call,
+/// and a candidate of which nothing is known is either predicted for all sizes asked at once or for
+/// none of them. The study is borrowed.
 PredictAll predict_in_turns(Study& study, std::size_t candidates, std::size_t sizes,
                             const SweepProgress& progress = {});
 

@@ -109,6 +109,11 @@ TEST(Unsupported, SaysWhy) {
             std::nullopt);
   EXPECT_EQ(unsupported(parse_algorithm("ring"), request(Collective::allreduce, 100'000)),
             "supports at most 2048 ranks; for more, its program would be too large");
+  BuildRequest folded = request(Collective::allreduce, 400'000);
+  folded.fold.groups = 100'000;
+  folded.fold.each = 4;
+  EXPECT_EQ(unsupported(parse_algorithm("ring"), folded),
+            "supports at most 262144 ranks; for more, its program would be too large");
   BuildRequest no_host = request(Collective::broadcast, 3);
   no_host.hosts = 1;
   no_host.host_of_rank = {0, -1, 0};

@@ -427,6 +427,13 @@ TEST_F(Run, TakesFromTheJournalWhatItHas) {
   EXPECT_NE(json_of({"--resume", file("j")}).find("\"transfers\": 4242"), std::string::npos);
 }
 
+TEST_F(Run, SaysTheSameHoweverManyWorkInAHurry) {
+  const std::string alone = json_of({"--budget", "0", "--jobs", "1"});
+  for (const char* jobs : {"2", "3"}) {
+    EXPECT_EQ(json_of({"--budget", "0", "--jobs", jobs}), alone) << jobs << " jobs";
+  }
+}
+
 TEST_F(Run, AsksAgainWhatWasCutShort) {
   const Spoken hurried =
       run({"run", scenario(), "--resume", file("j"), "--jobs", "1", "--budget", "0"});
