@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/alike_nodes.h"
 #include "planner/bounds.h"
 #include "planner/cells/cell_trees.h"
 #include "planner/cells/plan_cells.h"
@@ -90,6 +91,15 @@ TEST(Cells, AreNotSeenWhereNodesDifferOrNothingJoinsThem) {
     broken->measured_gbps /= 2;
     EXPECT_FALSE(MachineOfCells(topology).cells());
   }
+}
+
+TEST(Cells, TellWhetherAMachineIsPlannedByNodes) {
+  const MachineOfCells cluster("dgx-h100:nodes=65");
+  EXPECT_TRUE(can_plan_by_nodes(Collective::allreduce, cluster.router, cluster.placement));
+  EXPECT_TRUE(can_plan_by_nodes(Collective::allgather, cluster.router, cluster.placement));
+  EXPECT_FALSE(can_plan_by_nodes(Collective::broadcast, cluster.router, cluster.placement));
+  const MachineOfCells ring("ring:n=520");
+  EXPECT_FALSE(can_plan_by_nodes(Collective::allreduce, ring.router, ring.placement));
 }
 
 TEST(CellTrees, GiveEveryCellAsManyNeighbours) {
