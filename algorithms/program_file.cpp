@@ -149,8 +149,7 @@ std::optional<std::string> mismatch(const ProgramFile& file, const BuildRequest&
     return fmt::format("the program works in place ({}), not out of place", at(lines.in_place));
   }
   if (!contract.in_place && request.in_place) {
-    return fmt::format("the program works out of place, not in place ({} has no line 'in_place')",
-                       file.path);
+    return "the program works out of place, not in place";
   }
   if (request.placement == nullptr) return std::nullopt;
   if (file.program.hosts > request.hosts) {

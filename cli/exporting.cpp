@@ -142,8 +142,8 @@ Written write_for_machine(const Program& program, const ExportTarget& target,
   int lanes = 1;
   for (const Op& op : program.ops) lanes = std::max(lanes, op.lane + 1);
   const int blocks = machine.router->profile().blocks;
-  int count =
-      target.instances > 0 ? target.instances : std::clamp(blocks / lanes, 1, kMostInstances);
+  const int most = target.format->is_repeated_by_reader ? 1 : kMostInstances;
+  int count = target.instances > 0 ? target.instances : std::clamp(blocks / lanes, 1, most);
   const auto has_room = [&] {
     return program.contract.units <= kMaxUnits / count && lanes <= kMostLanes / count;
   };

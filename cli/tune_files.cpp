@@ -11,11 +11,14 @@
 
 #include "cli/text.h"
 #include "cli/written_choices.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "formats/nccl_tuner.h"
 #include "ir/print.h"
+#include "nccl/choice.h"
+#include "topologies/launch_costs.h"
 
 namespace espalier {
 namespace {
@@ -74,6 +77,26 @@ std::vector<File> selectors(const std::vector<File>& files, const std::vector<Tu
   return made;
 }
 
+/// How many channels NCCL itself would use for the row's algorithm and protocol: the plugin gives
+/// it one where a row says nothing. -1 where NCCL could not do this here.
+int nccl_channels(const TunerRow& row, const Outcome& choice, const Machine& machine,
+                  const std::string& version) {
+  if (choice.ranks < 2) return -1;
+  NcclCall call;
+  call.collective = row.collective;
+  call.bytes = static_cast<double>(choice.report.message_bytes);
+  call.version = nearest_nccl(library_version(version).value_or(kNewestNccl));
+  const auto algorithm = std::ranges::find(all_nccl_algorithms(), row.algorithm,
+                                           [](NcclAlgorithm one) { return to_string(one); });
+  const auto protocol = std::ranges::find(all_nccl_protocols(), row.protocol,
+                                          [](NcclProtocol one) { return to_string(one); });
+  CHECK(algorithm != all_nccl_algorithms().end() && protocol != all_nccl_protocols().end());
+  call.algorithm = *algorithm;
+  call.protocol = *protocol;
+  const NcclChoice made = nccl_choice(call, *machine.router, machine.placement);
+  return made.why_not.empty() ? made.work.channels : -1;
+}
+
 /// In our own format programs are as they were.
 std::vector<WrittenChoice> as_chosen(Study& study, const std::vector<Outcome>& choices) {
   std::vector<WrittenChoice> made;
@@ -101,14 +124,23 @@ TunerFormat read_tuner_format(Arguments& arguments) {
   return {true, name == word ? std::string(kNewest) : word.substr(name.size() + 1)};
 }
 
-bool is_of_nccl(std::string_view algorithm, int nodes, const TunerFormat& format) {
+int count_nodes(const Machine& machine) {
+  std::set<int> nodes;
+  for (const int host : writing_options(machine).host_of_rank) nodes.insert(host);
+  return static_cast<int>(nodes.size());
+}
+
+bool is_of_nccl(std::string_view algorithm, Collective collective, int nodes,
+                const TunerFormat& format) {
   const auto known = nccl_names().find(algorithm);
   // Across computers NCCL's NVLS is another algorithm, with trees or with the network's switches.
   return known != nccl_names().end() && (known->second != "nvls" || nodes == 1) &&
-         nccl_has(known->second, format.nccl_version);
+         nccl_has(known->second, collective, format.nccl_version);
 }
 
-std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const TunerFormat& format) {
+std::string choices_csv(const std::vector<Outcome>& choices, const Machine& machine,
+                        const TunerFormat& format) {
+  const int nodes = count_nodes(machine);
   std::vector<TunerRow> rows;
   std::int64_t from = 0;
   for (const Outcome& choice : choices) {
@@ -127,9 +159,11 @@ std::string choices_csv(const std::vector<Outcome>& choices, int nodes, const Tu
     row.protocol = choice.protocol;
     row.nodes = nodes;
     row.ranks = choice.ranks;
+    row.channels = nccl_channels(row, choice, machine, format.nccl_version);
     from = row.max_bytes + 1;
     const bool goes_on = !rows.empty() && rows.back().algorithm == row.algorithm &&
-                         rows.back().protocol == row.protocol;
+                         rows.back().protocol == row.protocol &&
+                         rows.back().channels == row.channels;
     if (goes_on) {
       rows.back().max_bytes = row.max_bytes;
     } else {

@@ -240,7 +240,8 @@ const Verb& list_verb() {
       "Without WHAT, says what can be listed. The list of algorithms shows which collectives "
       "each one serves, its parameters, what it needs, and the paper it comes from.",
       {"WHAT",
-       "topologies, algorithms, scenarios, models, profiles, link_kinds, collectives or backends",
+       "topologies, algorithms, scenarios, models, profiles, formats, link_kinds, collectives or "
+       "backends",
        WordKind::list_kind, 0, 1},
       {{"--json"}},
       {{"list topologies", "machines that can be simulated"},

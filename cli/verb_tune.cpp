@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include "algorithms/program_file.h"
 #include "cli/paging.h"
@@ -16,6 +15,7 @@
 #include "cli/verb.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "formats/nccl_tuner.h"
 #include "report/outcomes.h"
 #include "scenarios/asked_table.h"
 #include "scenarios/chooser.h"
@@ -156,28 +156,36 @@ ExportTarget read_folder(Arguments& arguments) {
   return target;
 }
 
-/// Computers that the ranks are on.
-int count_nodes(const Machine& machine) {
-  std::set<int> nodes;
-  for (const int host : writing_options(machine).host_of_rank) nodes.insert(host);
-  return static_cast<int>(nodes.size());
-}
-
 /// Leaves what that version of NCCL has; of algorithms named, none may be missing there.
 void keep_nccl(Study& study, const Sweep& sweep, const TunerFormat& format,
                std::vector<std::string>& candidates) {
   const int nodes = count_nodes(study.machine(sweep.question));
+  const Collective collective = sweep.question.collective;
+  if (!is_tuned_by_plugin(collective)) {
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("NCCL's example tuner plugin has no rows for {}", to_string(collective)),
+        "broadcast, reduce, allgather, reducescatter or allreduce");
+  }
   DiagnosticList missing;
   std::erase_if(candidates, [&](const std::string& candidate) {
-    if (is_of_nccl(candidate, nodes, format)) return false;
+    if (is_of_nccl(candidate, collective, nodes, format)) return false;
     const bool is_variant = candidate.find(':') != std::string::npos;
     if (!sweep.all_algorithms && !is_variant) {
-      missing.add({}, fmt::format("NCCL {} has no {}", format.nccl_version, candidate),
-                  "nccl_rings, double_binary_tree or nvls");
+      missing.add({},
+                  fmt::format("NCCL {} has no {} for {}", format.nccl_version, candidate,
+                              to_string(collective)),
+                  "nccl_rings, and for allreduce double_binary_tree or nvls");
     }
     return true;
   });
   missing.throw_if_any(ErrorKind::usage);
+  if (candidates.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("NCCL {} has none of these algorithms for {}", format.nccl_version,
+                            to_string(collective)),
+                "nccl_rings");
+  }
 }
 
 int run_tune(Arguments& arguments, const Console& console) {
@@ -187,6 +195,10 @@ int run_tune(Arguments& arguments, const Console& console) {
   const std::string json = arguments.output("--json");
   const std::string html = arguments.output("--html");
   const TunerFormat format = read_tuner_format(arguments);
+  if (format.is_csv && output.empty()) {
+    arguments.problem_of("--format", "there is no --output to be written in it",
+                         "--output tuner.conf");
+  }
   const ExportTarget folder = read_folder(arguments);
   const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
@@ -212,8 +224,8 @@ int run_tune(Arguments& arguments, const Console& console) {
     print_front(console, tuning);
   }
   if (!output.empty() && format.is_csv) {
-    const int nodes = count_nodes(study.machine(sweep.question));
-    write_output(console, output, choices_csv(answers.outcomes, nodes, format));
+    write_output(console, output,
+                 choices_csv(answers.outcomes, study.machine(sweep.question), format));
   } else if (!output.empty()) {
     write_output(console, output, table_text(tuning.table, output));
   }

@@ -63,6 +63,8 @@ struct Format {
   /// Throw Error{unsupported} with everything that the format can't say, and what would help.
   Written (*write_machine)(const Topology& machine) = nullptr;
   Written (*write_program)(const Program& program, const WritingOptions& options) = nullptr;
+  /// Whoever reads a program that was written repeats it side by side as is good for the machine.
+  bool is_repeated_by_reader = false;
 };
 
 /// Every format, by name. Made from the files of the folder by CMake.

@@ -182,7 +182,8 @@ const Format& nccl_graph_format() {
       .extension = ".xml",
       .recognises = [](std::string_view text) { return first_element(text) == "graphs"; },
       .read_program = [](const FormatText& text) { return ProgramMaker(text).make(); },
-      .write_program = write_nccl_graph};
+      .write_program = write_nccl_graph,
+      .is_repeated_by_reader = true};
   return format;
 }
 

@@ -153,7 +153,7 @@ class Checker {
 
   void check(std::size_t index) {
     const TunerRow& row = rows_[index];
-    if (std::ranges::count(kCollectives, row.collective) == 0) {
+    if (!is_tuned_by_plugin(row.collective)) {
       problem(index, fmt::format("the plugin has no rows for {}", to_string(row.collective)));
       return;
     }
@@ -355,10 +355,15 @@ class Parser {
 
 }  // namespace
 
-bool nccl_has(std::string_view algorithm, const std::string& nccl_version) {
+bool nccl_has(std::string_view algorithm, Collective collective, const std::string& nccl_version) {
   const int minor = minor_of(nccl_version);
   const Algorithm* known = find_algorithm(algorithm);
-  return known != nullptr && known->minor <= minor;
+  return known != nullptr && known->minor <= minor && is_tuned_by_plugin(collective) &&
+         serves(*known, collective);
+}
+
+bool is_tuned_by_plugin(Collective collective) {
+  return std::ranges::count(kCollectives, collective) > 0;
 }
 
 std::string tuner_csv(const std::vector<TunerRow>& rows, const std::string& nccl_version) {

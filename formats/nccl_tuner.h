@@ -32,9 +32,11 @@ struct TunerRow {
 /// when the version is none.
 std::string tuner_csv(const std::vector<TunerRow>& rows, const std::string& nccl_version);
 
-/// Whether a version of NCCL has an algorithm of a name that rows may have. Throws Error{usage}
-/// when the version is none.
-bool nccl_has(std::string_view algorithm, const std::string& nccl_version);
+/// Whether a version of NCCL has an algorithm of a name that rows may have for a collective. Throws
+/// Error{usage} when the version is none.
+bool nccl_has(std::string_view algorithm, Collective collective, const std::string& nccl_version);
+/// Whether there can be rows for a collective.
+bool is_tuned_by_plugin(Collective collective);
 
 struct TunerFile {
   std::vector<TunerRow> rows;      ///< in the order of the file: the first that applies counts

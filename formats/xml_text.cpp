@@ -22,12 +22,14 @@ std::size_t line_of(const std::vector<std::size_t>& starts, std::size_t offset) 
   return static_cast<std::size_t>(std::ranges::upper_bound(starts, offset) - starts.begin());
 }
 
-/// Levels of elements that are open at once, counted over the text: the tree is walked by calls.
-int depth_of(pugi::xml_node top) {
-  int deepest = 0, depth = 0;
+/// Visits the elements and texts of a tree, parents first, without a call for every level.
+/// `visit`: of a node and how many elements are open around it.
+template <class Visit>
+void visit_all(pugi::xml_node top, const Visit& visit) {
+  int depth = 0;
   pugi::xml_node node = top;
   while (node) {
-    deepest = std::max(deepest, depth);
+    visit(node, depth);
     if (node.first_child()) {
       node = node.first_child();
       ++depth;
@@ -40,7 +42,21 @@ int depth_of(pugi::xml_node top) {
     if (!node || node == top) break;
     node = node.next_sibling();
   }
+}
+
+int depth_of(pugi::xml_node top) {
+  int deepest = 0;
+  visit_all(top, [&](pugi::xml_node, int depth) { deepest = std::max(deepest, depth); });
   return deepest;
+}
+
+/// The name of an attribute that an element has twice, which XML forbids; empty where none is.
+std::string_view attribute_given_twice(pugi::xml_node node) {
+  std::vector<std::string_view> names;
+  for (const pugi::xml_attribute one : node.attributes()) names.emplace_back(one.name());
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  return twice == names.end() ? std::string_view() : *twice;
 }
 
 }  // namespace
@@ -113,6 +129,12 @@ XmlText::XmlText(std::string_view text, std::string file)
   if (depth_of(root_) > kMaxDepth) {
     refuse(0, fmt::format("elements are nested more than {} deep", kMaxDepth));
   }
+  visit_all(root_, [&](pugi::xml_node node, int) {
+    const std::string_view twice = attribute_given_twice(node);
+    if (twice.empty()) return;
+    refuse(static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0)),
+           fmt::format("the XML is not well-formed: {} has '{}' twice", element_name(node), twice));
+  });
 }
 
 Location XmlText::where(pugi::xml_node node) const {

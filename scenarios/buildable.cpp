@@ -55,7 +55,9 @@ std::string fitting_question(const ProgramFile& file, const Query& query, const 
   }
   if (program.contract.in_place && !query.in_place) return "--in-place";
   if (query.in_place && !program.contract.in_place) {
-    return "a program in place has the line 'in_place', and finds its input in out";
+    return "a program in place says so (the line 'in_place', or inplace=\"1\" of MSCCL) and finds "
+           "its "
+           "input in out";
   }
   if (static_cast<std::size_t>(program.relays) > machine.placement.relays.size()) {
     return query.topology.empty() ? "--topology names a machine, and --relay its idle GPUs"

@@ -68,7 +68,7 @@ TEST(ProgramFile, SaysWhichLineIsAnotherContract) {
   EXPECT_EQ(why_not(kBroadcast, asked(Collective::broadcast, 2, 0)),
             "the program's root is rank 1 (@:2), not rank 0");
   EXPECT_EQ(why_not(kBroadcast, asked(Collective::broadcast, 2, 1, true)),
-            "the program works out of place, not in place (@ has no line 'in_place')");
+            "the program works out of place, not in place");
   const std::string in_place =
       "in_place\nprogram mine\ncollective broadcast root 1\nranks 2\nunits 1\n"
       "0: r0.out[0] <- r1.out[0]\n";
