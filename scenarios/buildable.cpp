@@ -72,8 +72,15 @@ void require_connected(const Machine& machine, const Query& query) {
   const auto pair = unreachable_pair(*machine.router, machine.placement);
   if (!pair) return;
   const bool fabric = query.links == LinkScope::fabric;
+  std::vector<int> connected = most_connected(*machine.router, machine.placement);
+  for (int& rank : connected) {
+    if (!query.gpus.empty()) rank = query.gpus[static_cast<std::size_t>(rank)];
+  }
   std::string help =
-      fabric ? "allowing all links adds PCIe, CPU and network links" : "choose other GPUs";
+      fabric ? "allowing all links adds PCIe, CPU and network links"
+      : connected.size() < 2
+          ? "choose other GPUs"
+          : fmt::format("--gpus {} takes the most that are connected", fmt::join(connected, ","));
   if (idle_gpus_join(machine, query)) help += "; or let idle GPUs relay with --relay all";
   const auto name = [&](int rank) -> const std::string& {
     return machine.topology->node(machine.placement.ranks[rank]).name;

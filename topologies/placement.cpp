@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -177,8 +179,10 @@ Placement place_ranks(const Router& router, const std::vector<int>& gpus,
   return placement;
 }
 
-std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
-                                                    const Placement& placement) {
+namespace {
+
+/// Of the ranks, then the relays.
+Components connected(const Router& router, const Placement& placement) {
   std::vector<NodeId> gpus = placement.ranks;
   gpus.insert(gpus.end(), placement.relays.begin(), placement.relays.end());
   Components components(gpus.size());
@@ -189,11 +193,32 @@ std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
       if (router.route(gpus[a], gpus[b]) != nullptr) components.join(a, b);
     }
   }
+  return components;
+}
+
+}  // namespace
+
+std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
+                                                    const Placement& placement) {
+  Components components = connected(router, placement);
   // A relay that nothing reaches is no harm.
   for (std::size_t rank = 1; rank < placement.ranks.size(); ++rank) {
     if (components.root(rank) != components.root(0)) return std::pair(0, static_cast<int>(rank));
   }
   return std::nullopt;
+}
+
+std::vector<int> most_connected(const Router& router, const Placement& placement) {
+  Components components = connected(router, placement);
+  std::map<std::size_t, std::vector<int>> sets;
+  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
+    sets[components.root(rank)].push_back(static_cast<int>(rank));
+  }
+  std::vector<int> most;
+  for (std::vector<int>& set : sets | std::views::values) {
+    if (set.size() > most.size()) most = std::move(set);
+  }
+  return most;
 }
 
 }  // namespace espalier

@@ -39,5 +39,7 @@ Placement place_ranks(const Router& router, const std::vector<int>& gpus,
 /// if all are connected. A pair counts as connected if a chain of ranks and relays joins it.
 std::optional<std::pair<int, int>> unreachable_pair(const Router& router,
                                                     const Placement& placement);
+/// The ranks of the largest set that is connected in this sense; of equal ones, the first.
+std::vector<int> most_connected(const Router& router, const Placement& placement);
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 #include "scenarios/study.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -175,6 +176,14 @@ TEST_F(StudyTest, UnconnectedRanksAreAnErrorThatNamesThem) {
                  "error: ranks 0 (gpu0) and 1 (gpu2) are not connected\n"
                  "  help: choose other GPUs; or let idle GPUs relay with --relay all");
   }
+}
+
+TEST_F(StudyTest, OfUnconnectedRanksTheMostThatAreConnectedAreNamed) {
+  Query asked = query("ring:n=8", "ring", 4000);
+  asked.gpus = {0, 6, 3, 5, 2};
+  const auto ask = [&] { study_.ask(asked); };
+  EXPECT_THAT(ask, testing::ThrowsMessage<Error>(
+                       testing::HasSubstr("--gpus 6,5 takes the most that are connected")));
 }
 
 TEST_F(StudyTest, QuestionsWithoutSenseAreUsageErrors) {
