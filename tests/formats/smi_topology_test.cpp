@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "formats/format.h"
 #include "tests/error_of.h"
+#include "tests/formats/smi_reading.h"
 #include "topologies/load.h"
 #include "topologies/route.h"
 
@@ -19,24 +20,6 @@ namespace espalier {
 namespace {
 
 using testing::HasSubstr;
-
-Topology read(const std::string& text, const Topology* as = nullptr) {
-  const Format* format = recognise(text);
-  if (format == nullptr || format->name != "smi-topology") {
-    throw Error(ErrorKind::input, "not known as a table");
-  }
-  return format->read_machine({text, "topo.txt", as});
-}
-
-std::string errors(const std::string& text) {
-  return error_of([&] { read(text); }, ErrorKind::input);
-}
-
-int links_between(const Topology& machine, const std::string& a, const std::string& b) {
-  const Router router(machine, machine.profile("ideal"), LinkScope::fabric);
-  const auto hop = router.hop(*machine.find(a), *machine.find(b));
-  return hop ? machine.link(hop->link).count : 0;
-}
 
 /// The switch or CPU that a device hangs on.
 std::string above(const Topology& machine, const std::string& device) {
