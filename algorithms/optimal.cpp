@@ -5,6 +5,7 @@
 #include "algorithms/forest_program.h"
 #include "algorithms/path_program.h"
 #include "algorithms/schedules.h"
+#include "planner/alike_nodes.h"
 #include "planner/inside_hosts.h"
 #include "planner/pack_allreduce.h"
 #include "planner/pack_arborescences.h"
@@ -62,9 +63,6 @@ Program write_optimal(const BuildRequest& request, const Forest& planned) {
   return allreduce_program("optimal", request, forest, strips);
 }
 
-/// Above so many ranks trees of a given number, which take a search, are not to be had.
-constexpr int kMaxRanksOfCountedTrees = 512;
-
 std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   if (request.parameter("trees") == 1 && request.collective != Collective::allreduce) {
     return "trees=1 is for allreduce only; use k=1 for one tree per root";
@@ -75,8 +73,8 @@ std::optional<std::string> unsupported_plan(const BuildRequest& request) {
   }
   if (!has_paths(request.collective)) {
     const bool is_free = request.parameter("trees") == 0 && request.parameter("k") == 0;
-    if (is_free || request.ranks <= kMaxRanksOfCountedTrees) return std::nullopt;
-    return fmt::format("trees and k are for at most {} ranks", kMaxRanksOfCountedTrees);
+    if (is_free || request.ranks <= kMaxSearchedRanks) return std::nullopt;
+    return fmt::format("trees and k are for at most {} ranks", kMaxSearchedRanks);
   }
   const std::int64_t demands = count_demands(request.collective, request.ranks);
   if (demands <= kMaxPathDemands) return std::nullopt;

@@ -6,6 +6,10 @@
 
 namespace espalier {
 
+/// Above so many ranks there is no search for trees that knows nothing of alike nodes: it would
+/// take minutes.
+inline constexpr int kMaxSearchedRanks = 512;
+
 /// Whether the best trees for the collective can be planned by one node of the machine and the way
 /// to the others (docs/planning.md), however many nodes there are: all are alike and no relays take
 /// part. It is known for allreduce, allgather and reducescatter.

@@ -45,7 +45,7 @@ namespace {
 /// Up to these many ranks the best packing of trees or paths is computed for its prices, and the
 /// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMaxPricedRanks = 64;
-constexpr int kMaxSearchedRanks = 64;
+constexpr int kMaxCutRanks = 64;
 /// Up to these many, links are told apart for prices of their classes: on a long line, which takes
 /// longest, in about a second.
 constexpr int kMaxClassedRanks = 2048;
@@ -281,7 +281,7 @@ void judge_all(Collective collective, int root, const Router& router, const Plac
     }
     return;
   }
-  const bool searched = n <= kMaxSearchedRanks && judge_by_flows(graph, collective, root, judge);
+  const bool searched = n <= kMaxCutRanks && judge_by_flows(graph, collective, root, judge);
   for (unsigned set = 1; !searched && n <= kMaxEnumeratedRanks && set + 1 < 1U << n; ++set) {
     const RankSet inside = members(set, n);
     judge.cut(inside, graph.out_of(inside));

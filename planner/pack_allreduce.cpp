@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "planner/alike_nodes.h"
 #include "planner/cells/plan_cells.h"
 #include "planner/packing/column_generation.h"
 #include "planner/packing/fullest_link.h"
@@ -73,9 +74,7 @@ Forest pack_problem(const PackingProblem& problem, TreeCount trees, const Router
   forest.algbw_gbps = rounded_gbps(rate);
   forest.exact_algbw = exact_gbps(rate);
   if (!packing.is_complete) {
-    forest.note = problem.ranks > kMaxSearchedRanks
-                      ? note_without_search()
-                      : note_on_ended_search(packing.rate, packing.limit);
+    forest.note = note_on_any_search(problem.ranks, packing.rate, packing.limit);
   }
   raise_to_fullest_link(forest, router, placement);
   return forest;

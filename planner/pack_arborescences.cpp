@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/time_limit.h"
+#include "planner/alike_nodes.h"
 #include "planner/cells/plan_cells.h"
 #include "planner/graph/capacity_graph.h"
 #include "planner/graph/work_budget.h"
@@ -267,9 +268,7 @@ Forest pack_ready_trees(Collective collective, int root, const Router& router,
     Forest by_stars = hung(around);
     if (by_stars.algbw_gbps > forest.algbw_gbps) forest = std::move(by_stars);
   }
-  forest.note = problem.ranks > kMaxSearchedRanks
-                    ? note_without_search()
-                    : note_on_ended_search(Rational(forest.algbw_gbps), 0);
+  forest.note = note_on_any_search(problem.ranks, Rational(forest.algbw_gbps), 0);
   return forest;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/cells/plan_cells.h"
+#include "planner/alike_nodes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +15,6 @@
 #include "planner/cells/cell_problem.h"
 #include "planner/cells/cell_trees.h"
 #include "planner/cells/cells.h"
-#include "planner/packing/column_generation.h"
 #include "planner/packing/demand_packing.h"
 #include "planner/packing/fullest_link.h"
 #include "planner/packing/peer_limits.h"

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "planner/alike_nodes.h"
+
 namespace espalier {
 
 void BestPrices::offer(const std::vector<double>& prices, double limit) {
@@ -41,7 +43,8 @@ std::string note_on_ended_search(const Rational& rate, const Rational& limit) {
   return fmt::format("{}: a plan up to {} faster may exist", stopped, percent);
 }
 
-std::string note_without_search() {
+std::string note_on_any_search(int ranks, const Rational& rate, const Rational& limit) {
+  if (ranks <= kMaxSearchedRanks) return note_on_ended_search(rate, limit);
   return fmt::format(
       "above {} ranks plans are searched for only where all nodes are alike: these are chains, and "
       "a faster plan may exist",

@@ -90,10 +90,9 @@ class BestPrices {
 /// surpass it. Empty where the limit is attained all the same. `limit` 0: nothing is proved.
 std::string note_on_ended_search(const Rational& rate, const Rational& limit);
 
-/// Above so many ranks, a search that knows nothing of symmetry takes minutes: there is none.
-inline constexpr int kMaxSearchedRanks = 512;
-/// A sentence about a plan for more.
-std::string note_without_search();
+/// The same, or where there are too many ranks for a search (see alike_nodes.h), that there was
+/// none.
+std::string note_on_any_search(int ranks, const Rational& rate, const Rational& limit);
 
 /// Sum of capacity * price: what all resources together can be paid in a second.
 double paid_to_all(const PackingProblem& problem, const std::vector<double>& prices);
