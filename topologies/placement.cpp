@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -215,7 +214,7 @@ std::vector<int> most_connected(const Router& router, const Placement& placement
     sets[components.root(rank)].push_back(static_cast<int>(rank));
   }
   std::vector<int> most;
-  for (std::vector<int>& set : sets | std::views::values) {
+  for (auto& [root, set] : sets) {
     if (set.size() > most.size()) most = std::move(set);
   }
   return most;
