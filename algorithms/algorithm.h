@@ -96,7 +96,7 @@ struct Algorithm {
   std::vector<Collective> collectives;
   std::vector<AlgorithmParameter> parameters = {};
   bool pipelined = false;      ///< gains from chunking; `--chunk auto` cuts it
-  bool staggered = false;      ///< odd lanes run half a piece behind even ones (Chunking::stagger)
+  bool staggered = false;      ///< every other lane runs half a piece behind (Chunking::stagger)
   bool uses_hosts = false;     ///< programs may have host memories as places
   bool uses_relays = false;    ///< programs may have the placement's relays as places
   bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement

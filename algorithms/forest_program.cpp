@@ -33,7 +33,7 @@ std::string ForestWriter::via(int from, int to, const std::vector<NodeId>& path)
 }
 
 int ForestWriter::new_lane(PlaceId place) {
-  return 2 * lanes_[static_cast<std::size_t>(place)]++ + (odd_ ? 1 : 0);
+  return lanes_[static_cast<std::size_t>(place)]++;
 }
 
 void ForestWriter::send_down(const PlannedTree& tree, const Slices& held) {
@@ -158,9 +158,8 @@ Program forest_program(std::string name, const BuildRequest& request, const Fore
   ForestWriter writer(builder, *request.router, *request.placement);
   const Layout layout(builder, block, add_relays(builder, request, forest));
   std::vector<std::int64_t> begin(static_cast<std::size_t>(request.ranks), 0);  // by root
-  for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
+  for_each_strip(forest, strips, [&](const PlannedTree& strip) {
     std::int64_t& at = begin[strip.root];
-    writer.set_odd(odd);
     if (collective.reduces) {
       writer.combine_up(strip, layout.own(strip, at), layout.partial(strip, at));
     } else {
@@ -183,7 +182,7 @@ Program allreduce_program(std::string name, const BuildRequest& request, const F
   ForestWriter writer(builder, *request.router, *request.placement);
   const int relays = add_relays(builder, request, forest);
   std::int64_t begin = 0;
-  for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
+  for_each_strip(forest, strips, [&](const PlannedTree& strip) {
     ForestWriter::Slices inputs, results;
     for (int rank = 0; rank < request.ranks; ++rank) {
       inputs.push_back(builder.input(rank, begin, strip.weight));
@@ -193,7 +192,6 @@ Program allreduce_program(std::string name, const BuildRequest& request, const F
       inputs.emplace_back();
       results.push_back(builder.tmp(request.ranks + relay, begin, strip.weight));
     }
-    writer.set_odd(odd);
     writer.combine_up(strip, inputs, results);
     writer.send_down(strip, results);
     begin += strip.weight;

@@ -23,10 +23,6 @@ class ForestWriter {
   /// Keeps references to its arguments.
   ForestWriter(Builder& builder, const Router& router, const Placement& placement);
 
-  /// Whether the next ops have odd lanes, which start half a piece behind the even ones
-  /// (Chunking::stagger).
-  void set_odd(bool odd) { odd_ = odd; }
-
   /// Down the tree: from `held[root]` to `held[rank]` of everybody else.
   void send_down(const PlannedTree& tree, const Slices& held);
   /// Up the tree: every rank combines what it has (`own[rank]`) with what its children have
@@ -42,20 +38,19 @@ class ForestWriter {
   Builder& builder_;
   const Router& router_;
   const Placement& placement_;
-  std::vector<int> lanes_;  ///< by site: pairs of an even and an odd one in use
-  bool odd_ = false;
+  std::vector<int> lanes_;  ///< by site: those in use
 };
 
 /// How a forest's trees are cut into strips: parts of the message that take the same way, each on
 /// lanes of its own. Links divide their bandwidth evenly between the transfers that are under way,
 /// so strips of one weight get the shares that were planned. Two strips of a tree, half a piece
-/// apart, hide each other's start-ups.
+/// apart (Chunking::stagger), hide each other's start-ups.
 struct Strips {
   std::int64_t per_unit = 2;      ///< strips of a unit of weight, as many units of the contract
   std::int64_t max_ops = 16'000;  ///< where unit strips would make more, strips are wider
 };
 
-/// Calls write(strip, odd) for all strips of a forest, tree by tree: the tree with the strip's
+/// Calls write(strip) for all strips of a forest, tree by tree: the tree with the strip's
 /// weight, in units of 1 / `strips.per_unit`.
 template <typename Write>
 void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
@@ -73,7 +68,7 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
     PlannedTree strip = tree;
     for (std::int64_t i = 0; i < count; ++i) {
       strip.weight = units * (i + 1) / count - units * i / count;
-      write(strip, i % 2 == 1);
+      write(strip);
     }
   }
 }

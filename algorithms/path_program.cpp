@@ -59,11 +59,10 @@ class PathWriter {
         block_(block_units(builder.contract())) {}
 
   /// To be called for all strips before any is sent.
-  void place(PlannedTree strip, bool odd) {
+  void place(PlannedTree strip) {
     const int from = strip.root;
     const int to = strip.edges.back().child;
     std::int64_t& at = next_[{from, to}];
-    writer_.set_odd(odd);
     ForestWriter::Slices held(static_cast<std::size_t>(sites_));
     Slice& sent = held[static_cast<std::size_t>(from)];
     sent = source(from, to, at, strip.weight);
@@ -79,14 +78,11 @@ class PathWriter {
     }
     longest_ = std::max(longest_, strip.weight);
     at += strip.weight;
-    placed_.push_back({std::move(strip), std::move(held), odd});
+    placed_.push_back({std::move(strip), std::move(held)});
   }
 
   void send() {
-    for (const Placed& strip : placed_) {
-      writer_.set_odd(strip.odd);
-      writer_.send_down(strip.path, strip.held);
-    }
+    for (const Placed& strip : placed_) writer_.send_down(strip.path, strip.held);
   }
 
   /// Ranks that have a part of their own result keep it, in pieces as long as the longest strip.
@@ -108,7 +104,6 @@ class PathWriter {
   struct Placed {
     PlannedTree path;
     ForestWriter::Slices held;
-    bool odd;
   };
 
   /// Units of the block that goes from a rank to another, where the sender has them.
@@ -149,8 +144,8 @@ Program path_program(std::string name, const BuildRequest& request, const Forest
   CHECK(forest.collective == request.collective && has_paths(forest.collective));
   Builder builder(std::move(name), request.contract(strips.per_unit * forest.units));
   PathWriter writer(builder, request, add_relays(builder, request, forest));
-  for_each_strip(forest, strips, [&](const PlannedTree& strip, bool odd) {
-    writer.place(sender_first(strip, forest.collective), odd);
+  for_each_strip(forest, strips, [&](const PlannedTree& strip) {
+    writer.place(sender_first(strip, forest.collective));
   });
   writer.send();
   writer.keep_own_blocks();

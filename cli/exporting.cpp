@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -147,6 +148,8 @@ Written write_for_machine(const Program& program, const ExportTarget& target,
   const auto has_room = [&] {
     return program.contract.units <= kMaxUnits / count && lanes <= kMostLanes / count;
   };
+  if (target.instances == 0 && target.format->needs_whole_chunks)
+    count = std::bit_floor(static_cast<unsigned>(count));
   while (count > 1 && !has_room()) count /= 2;
   for (;; count /= 2) {
     try {

@@ -64,16 +64,6 @@ const ForeignProgram* foreign_of(Study& study, const Query& query) {
   return file && file->foreign ? &*file->foreign : nullptr;
 }
 
-/// "messages from 1KiB up to 1MiB", or nothing where it is for all.
-std::string range_of(const ForeignProgram& foreign) {
-  constexpr std::int64_t kAnySize = std::int64_t{1} << 40;  // as writers of MSCCL's files have it
-  const bool has_most = foreign.max_bytes >= 0 && foreign.max_bytes < kAnySize;
-  if (foreign.min_bytes == 0 && !has_most) return {};
-  return fmt::format("messages{}{}",
-                     foreign.min_bytes == 0 ? "" : " from " + describe_size(foreign.min_bytes),
-                     has_most ? " up to " + describe_size(foreign.max_bytes) : "");
-}
-
 }  // namespace
 
 void refuse_gpus(Arguments& arguments) {
@@ -184,19 +174,21 @@ Program build_program(const AlgorithmChoice& choice, Collective collective,
 }
 
 std::vector<std::string> sizes_not_meant(Study& study, const std::vector<Query>& queries) {
+  // By what is meant; the same for all sizes of a file mostly.
   std::map<std::string, std::vector<std::string>> sizes;
   for (const Query& query : queries) {
     const ForeignProgram* const foreign = foreign_of(study, query);
     if (foreign == nullptr) continue;
-    const bool is_meant = query.size_bytes >= foreign->min_bytes &&
-                          (foreign->max_bytes < 0 || query.size_bytes <= foreign->max_bytes);
-    if (!is_meant) sizes[query.algorithm].push_back(describe_size(query.size_bytes));
+    const auto element_bytes = static_cast<std::int64_t>(size_of(query.run.type));
+    const auto served = not_among(*foreign, query.size_bytes, element_bytes);
+    if (!served) continue;
+    sizes[fmt::format("{} is for {}", query.algorithm, *served)].push_back(
+        describe_size(query.size_bytes));
   }
   std::vector<std::string> all;
-  for (const auto& [algorithm, beyond] : sizes) {
-    all.push_back(fmt::format("{} is for {}: its runtime would not use it for {}", algorithm,
-                              range_of(*study.choice(algorithm).file->foreign),
-                              join(beyond, ", ")));
+  for (const auto& [meant, beyond] : sizes) {
+    all.push_back(
+        fmt::format("{}: its runtime would not use it for {}", meant, join(beyond, ", ")));
   }
   return all;
 }

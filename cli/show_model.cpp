@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "core/units.h"
+#include "core/words.h"
 
 namespace espalier {
 

@@ -47,7 +47,8 @@ std::string file_name(const TuningRow& row, std::int64_t from, Collective collec
 struct File {
   std::string name;
   std::string text;
-  double time_s = 0;  ///< simulated as it is written; 0: not known, or that of its row
+  double time_s = 0;            ///< simulated as it is written; 0: not known, or that of its row
+  std::int64_t from_bytes = 0;  ///< of the smallest message that it is for
 };
 
 /// For MSCCL: msccl_algos, which its runtime reads; for everybody: a list.
@@ -62,14 +63,12 @@ std::vector<File> selectors(const std::vector<File>& files, const std::vector<Tu
     return file.time_s > 0 ? fmt::format(" {:.2f}", file.time_s * 1e6) : std::string(" -");
   };
   std::string config = "<msccl_algos>\n";
-  std::int64_t from = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const TuningRow& row = rows[i];
-    list += fmt::format("{} {} {} {} {:.2f}{}\n", from, row.up_to_bytes, files[i].name,
-                        row.algorithm, row.time_s * 1e6, after(files[i]));
+    list += fmt::format("{} {} {} {} {:.2f}{}\n", files[i].from_bytes, row.up_to_bytes,
+                        files[i].name, row.algorithm, row.time_s * 1e6, after(files[i]));
     config += fmt::format("  <load path=\"{}\" minbytes=\"{}\" maxbytes=\"{}\"/>\n", files[i].name,
-                          from, row.up_to_bytes);
-    from = row.up_to_bytes + 1;
+                          files[i].from_bytes, row.up_to_bytes);
   }
   std::vector<File> made{{"choices.txt", list}};
   const bool is_msccl = folder.format != nullptr && folder.format->name == "msccl-xml";
@@ -98,16 +97,42 @@ int nccl_channels(const TunerRow& row, const Outcome& choice, const Machine& mac
 }
 
 /// In our own format programs are as they were.
-std::vector<WrittenChoice> as_chosen(Study& study, const std::vector<Outcome>& choices) {
-  std::vector<WrittenChoice> made;
+std::vector<std::optional<WrittenChoice>> as_chosen(Study& study,
+                                                    const std::vector<Outcome>& choices) {
+  std::vector<std::optional<WrittenChoice>> made;
   for (const Outcome& choice : choices) {
-    made.push_back({choice,
-                    choice.query.algorithm,
-                    print_program(*whole_program(study, choice)),
-                    {choice.query.size_bytes, choice.report.time_s, 0, {}},
-                    {}});
+    made.push_back(WrittenChoice{choice,
+                                 choice.query.algorithm,
+                                 print_program(*whole_program(study, choice)),
+                                 {choice.query.size_bytes, choice.report.time_s, 0, {}},
+                                 {}});
   }
   return made;
+}
+
+/// What is written for a range of sizes.
+struct WrittenRange {
+  std::int64_t from_bytes = 0;
+  WrittenChoice choice;  ///< for the largest of them
+};
+
+/// Neighbours for which the same is written are one range. Sizes for which nothing is are in none.
+std::vector<WrittenRange> ranges_of(const std::vector<Outcome>& choices,
+                                    const std::vector<std::optional<WrittenChoice>>& made) {
+  std::vector<WrittenRange> ranges;
+  std::int64_t from = 0;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i]) {
+      const bool goes_on = i > 0 && made[i - 1] && ranges.back().choice.text == made[i]->text;
+      if (goes_on) {
+        ranges.back().choice = *made[i];
+      } else {
+        ranges.push_back({from, *made[i]});
+      }
+    }
+    from = choices[i].query.size_bytes + 1;
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -180,23 +205,16 @@ void export_choices(const Console& console, const ExportTarget& folder, Study& s
   std::vector<Outcome> ran;
   std::ranges::copy_if(choices, std::back_inserter(ran), &Outcome::ran);
   WrittenChoices writer(folder, study);
-  std::vector<WrittenChoice> made;
-  for (WrittenChoice& choice :
-       folder.format == nullptr ? as_chosen(study, ran) : writer.choose(tuning, ran)) {
-    // Neighbours for which the same is written are one range.
-    if (!made.empty() && made.back().text == choice.text) made.pop_back();
-    made.push_back(std::move(choice));
-  }
+  const auto made = folder.format == nullptr ? as_chosen(study, ran) : writer.choose(tuning, ran);
   const std::string extension = folder.format == nullptr ? ".esp" : folder.format->extension;
   std::vector<File> files;
   std::vector<TuningRow> rows;
   std::set<std::string> notes;
-  std::int64_t from = 0;
-  for (const WrittenChoice& choice : made) {
+  for (const auto& [from, choice] : ranges_of(ran, made)) {
     rows.push_back({choice.times.size_bytes, choice.algorithm, 0, choice.times.before_s});
     const Written written = writer.write(choice.outcome, from, rows.back().up_to_bytes);
     files.push_back({file_name(rows.back(), from, table.collective, extension), written.text,
-                     choice.times.after_s});
+                     choice.times.after_s, from});
     const auto note = [&](const std::string& text) {
       notes.insert(fmt::format("{}: {}", files.back().name, text));
     };
@@ -205,7 +223,16 @@ void export_choices(const Console& console, const ExportTarget& folder, Study& s
       note(fmt::format("in place of {}, which is faster before it is written", choice.instead_of));
     }
     for (const std::string& text : written.notes) note(text);
-    from = rows.back().up_to_bytes + 1;
+  }
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (!made[i]) left.push_back(describe_size(ran[i].query.size_bytes));
+  }
+  if (!left.empty()) {
+    notes.insert(fmt::format(
+        "nothing is written for {}: its reader would use nothing that {} can hold, and does what "
+        "it does by itself",
+        join(left, ", "), folder.format->name));
   }
   const std::vector<File> lists = selectors(files, rows, table, folder);
   files.insert(files.end(), lists.begin(), lists.end());

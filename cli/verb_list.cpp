@@ -145,6 +145,15 @@ std::vector<Item> formats() {
     if (!written.empty()) item.details.emplace_back("written", join(written, ", "));
     items.push_back(std::move(item));
   }
+  items.push_back({"esp", "our own text form", {{"read", "programs"}, {"written", "programs"}}});
+  items.push_back({"yaml", "our own files", {{"read", "machines"}, {"written", "machines"}}});
+  items.push_back({"nccl-csv",
+                   "rows of NCCL's example tuner plugin (NCCL_TUNER_CONFIG_FILE)",
+                   {{"written", "choices, by tune --format"}}});
+  items.push_back({"graphviz",
+                   "graphs that dot draws",
+                   {{"written", "machines by show --dot, plans by plan --dot"}}});
+  std::ranges::sort(items, {}, &Item::name);
   return items;
 }
 
@@ -170,7 +179,7 @@ const std::vector<Kind>& kinds() {
        built_in_profiles().sources},
       {"collectives", "the operations that can be simulated and run", collectives},
       {"backends", "what runs programs", backends},
-      {"formats", "files of other programs that can be read and written", formats}};
+      {"formats", "files that can be read and written", formats}};
   return all;
 }
 

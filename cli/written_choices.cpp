@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "algorithms/program_file.h"
 #include "core/units.h"
@@ -55,14 +54,9 @@ std::string WrittenChoices::add(const Outcome& outcome, std::vector<Diagnostic>&
   try {
     const Written written = write(outcome, 0, -1);
     word = word_of_written(written);
-    const auto file = program_file_of(written.text, word);
-    const std::int64_t most = file->foreign->max_bytes;
-    if (candidates_
-            .try_emplace(word,
-                         Candidate{outcome, outcome.query.algorithm, written.text,
-                                   most < 0 ? std::numeric_limits<std::int64_t>::max() : most})
-            .second) {
-      study_.know_program(word, file);
+    const Candidate candidate{outcome, outcome.query.algorithm, written.text};
+    if (candidates_.try_emplace(word, candidate).second) {
+      study_.know_program(word, program_file_of(written.text, word));
       words_.push_back(word);
     }
   } catch (const Error& error) {
@@ -90,8 +84,10 @@ void WrittenChoices::add_front(const std::vector<FrontPoint>& front, const Outco
 Prediction WrittenChoices::predict(const Query& query) {
   Prediction slow;
   const Candidate& candidate = candidates_.at(query.algorithm);
-  if (query.size_bytes > candidate.max_bytes) {
-    slow.skipped = "it hangs with messages of that size";
+  const ForeignProgram& foreign = *study_.choice(query.algorithm).file->foreign;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(query.run.type));
+  if (const auto served = not_among(foreign, query.size_bytes, element_bytes)) {
+    slow.skipped = "its runtime uses it for " + *served;
     return slow;
   }
   if (formed_.contains({candidate.algorithm, query.size_bytes}) &&
@@ -135,8 +131,8 @@ WrittenChoice WrittenChoices::chosen(const Outcome& choice, const TuningChoice& 
   return best;
 }
 
-std::vector<WrittenChoice> WrittenChoices::choose(const Tuning& tuning,
-                                                  const std::vector<Outcome>& choices) {
+std::vector<std::optional<WrittenChoice>> WrittenChoices::choose(
+    const Tuning& tuning, const std::vector<Outcome>& choices) {
   DiagnosticList impossible;
   std::vector<std::int64_t> sizes;
   std::vector<std::string> own;
@@ -169,15 +165,15 @@ std::vector<WrittenChoice> WrittenChoices::choose(const Tuning& tuning,
     for (const Query& query : queries) predictions.push_back(predict(query));
     return predictions;
   });
-  std::vector<WrittenChoice> made;
+  std::vector<std::optional<WrittenChoice>> made(choices.size());
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const auto choice = chooser.choice(i);
-    if (!choice) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("nothing that {} can hold runs for {}", folder_.format->name,
-                              describe_size(sizes[i])));
-    }
-    made.push_back(chosen(choices[i], *choice));
+    if (const auto choice = chooser.choice(i)) made[i] = chosen(choices[i], *choice);
+  }
+  if (std::ranges::none_of(made, &std::optional<WrittenChoice>::has_value)) {
+    const std::string why = *chooser.prediction(0, choices.size() - 1).skipped;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("nothing that {} can hold is used for any of these sizes: of {}, {}",
+                            folder_.format->name, candidates_.at(words_.front()).algorithm, why));
   }
   return made;
 }

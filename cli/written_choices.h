@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,9 +35,12 @@ class WrittenChoices {
   /// \pre `folder` has the format of another program; the study simulates
   WrittenChoices(const ExportTarget& folder, Study& study) : folder_(folder), study_(study) {}
 
-  /// By size. Where nothing can be written for one, all reasons are thrown as Error{unsupported}.
-  /// `choices`: by size, ascending, those of `tuning` that ran.
-  std::vector<WrittenChoice> choose(const Tuning& tuning, const std::vector<Outcome>& choices);
+  /// For each of the choices; nothing where the reader of the format would use nothing that can be
+  /// written for messages of that size. Where that is so of all, or nothing can be written, all
+  /// reasons are thrown as Error{unsupported}. `choices`: by size, ascending, those of `tuning`
+  /// that ran.
+  std::vector<std::optional<WrittenChoice>> choose(const Tuning& tuning,
+                                                   const std::vector<Outcome>& choices);
 
   /// The program of an answer, for messages of these sizes.
   Written write(const Outcome& outcome, std::int64_t from_bytes, std::int64_t up_to_bytes);
@@ -46,7 +50,6 @@ class WrittenChoices {
     Outcome outcome;
     std::string algorithm;
     std::string text;
-    std::int64_t max_bytes = 0;            ///< with larger messages it hangs
     std::set<std::int64_t> made_for = {};  ///< ends for which its algorithm has this form
   };
   const Program& program_of(const Outcome& outcome);

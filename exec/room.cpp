@@ -62,7 +62,9 @@ std::optional<OutOfMemory> find_shortage(std::span<const MemoryNeed> needs,
   const auto tightest = std::ranges::min_element(needs, {}, fitting_part);
   if (tightest == needs.end() || std::isinf(fitting_part(*tightest))) return std::nullopt;
   std::vector<MemoryNeed::Part> sorted = tightest->parts;
-  std::ranges::stable_partition(sorted, &MemoryNeed::Part::grows);
+  // Clang 14, which builds the fuzz targets, does not take that of std::ranges.
+  std::stable_partition(sorted.begin(), sorted.end(),
+                        [](const MemoryNeed::Part& part) { return part.grows; });
   std::vector<std::string> parts;
   for (const MemoryNeed::Part& part : sorted) {
     parts.push_back(fmt::format("{} {}", part.name, format_memory(part.bytes)));

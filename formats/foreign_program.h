@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,9 @@ struct ForeignNote {
 /// "note: ..." or "warning: ...", printable.
 std::string render(const ForeignNote& note);
 
-/// Adds to the first of the problems that the file does not name its root, and that `root` is the
-/// one for which the least is wrong.
-void name_best_root(int root, std::vector<Diagnostic>& problems);
+/// Adds to the first of the problems that the file does not name its root, and that of `tried`
+/// ones out of `ranks`, `root` is the one for which the least is wrong.
+void name_best_root(int root, int tried, int ranks, std::vector<Diagnostic>& problems);
 /// Its chunks change their positions in the message, which units of a program can't.
 ForeignNote note_moved_chunks();
 
@@ -46,10 +47,21 @@ struct ForeignProgram {
   std::string protocol;
   std::int64_t min_bytes = 0;
   std::int64_t max_bytes = -1;
+  /// Its runtime takes it for messages of a multiple of so many elements and bytes.
+  std::int64_t multiple_of_elements = 1;
+  std::int64_t multiple_of_bytes = 1;
   std::vector<int> host_of_rank;  ///< which ranks share a computer; empty: it does not say
   /// How the runtime's thread blocks carry it out; null where that is not known.
   std::shared_ptr<const BlockProgram> blocks;
   std::vector<ForeignNote> notes;
 };
+
+/// The messages that a program's runtime uses it for, where this is not one of them: "messages from
+/// 1KiB up to 1MiB"; nothing where it is. MSCCL's takes another algorithm then without a word,
+/// MSCCL++'s ends with an error.
+std::optional<std::string> not_among(const ForeignProgram& foreign, std::int64_t message_bytes,
+                                     std::int64_t element_bytes);
+/// "messages from 1KiB up to 1MiB", or nothing where the file says no such thing.
+std::string range_of(const ForeignProgram& foreign);
 
 }  // namespace espalier

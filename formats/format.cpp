@@ -27,24 +27,6 @@ bool may_be(OwnForm own, std::string_view text, std::string_view file) {
 
 }  // namespace
 
-std::string render(const ForeignNote& note) {
-  const bool is_warning = note.severity == ForeignNote::Severity::warning;
-  return (is_warning ? "warning: " : "note: ") + printable(note.text);
-}
-
-void name_best_root(int root, std::vector<Diagnostic>& problems) {
-  if (problems.empty()) return;
-  std::string& help = problems.front().suggestion;
-  if (!help.empty()) help += "; ";
-  help += fmt::format("the file does not name its root: for rank {}, the least is wrong", root);
-}
-
-ForeignNote note_moved_chunks() {
-  return {
-      "it takes chunks to other positions of the message, which only messages do that divide "
-      "evenly: it can be verified, but not simulated"};
-}
-
 const Format* recognise(std::string_view text) {
   const auto found = std::ranges::find_if(all_formats(), [&](const Format* format) {
     return format->recognises != nullptr && format->recognises(text);

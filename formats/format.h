@@ -65,6 +65,9 @@ struct Format {
   Written (*write_program)(const Program& program, const WritingOptions& options) = nullptr;
   /// Whoever reads a program that was written repeats it side by side as is good for the machine.
   bool is_repeated_by_reader = false;
+  /// Whoever reads a program uses it only for messages that divide into its chunks. Most messages
+  /// are multiples of large powers of two.
+  bool needs_whole_chunks = false;
 };
 
 /// Every format, by name. Made from the files of the folder by CMake.

@@ -24,6 +24,7 @@ void add_link(Topology& machine, NodeId a, NodeId b, const LinkRate& rate, doubl
   link.link_class = built_in_profiles().link_kinds.at(rate.kind).link_class;
   link.count = count;
   link.gbps = rate.gbps;
+  link.duplex = rate.duplex;
   link.latency_s = latency_us * 1e-6;
   machine.links.push_back(link);
 }

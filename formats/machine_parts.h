@@ -11,6 +11,7 @@ namespace espalier {
 struct LinkRate {
   std::string kind;
   double gbps = 0;
+  Duplex duplex = Duplex::full;
 };
 
 /// Adds a node, or a link or bundle of links of a kind that is known without a file. Private to the

@@ -84,8 +84,6 @@ std::shared_ptr<const BlockProgram> msccl_blocks(const MscclSteps& steps, const 
   made->chunks = algo.chunks;
   made->in_place = algo.in_place;
   made->out_of_place = algo.out_of_place;
-  made->min_bytes = algo.min_bytes;
-  made->max_bytes = algo.max_bytes;
   Writer writer(steps);
   for (int gpu = 0; gpu < algo.ranks(); ++gpu) made->gpus.push_back(writer.blocks_of(gpu));
   return made;

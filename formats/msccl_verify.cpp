@@ -51,8 +51,12 @@ std::vector<Diagnostic> find_missing_buffers(const MscclSteps& steps, const Mscc
   return problems;
 }
 
-/// How much work looking for another collective may be: steps looked at.
+/// How much work looking for another collective, or for a root, may be: steps and buffers looked
+/// at.
 constexpr std::int64_t kMostLookedAt = 4'000'000;
+
+/// What one check of a label looks at.
+std::int64_t looked_at(const MscclSteps& steps) { return steps.count() + steps.algo.ranks(); }
 
 /// The steps as ops: two for those that store and send.
 class StepsAsOps {
@@ -219,7 +223,7 @@ std::optional<Contract> find_other(const MscclSteps& steps, const Contract& labe
       Contract other = labelled;
       other.collective = collective.id;
       other.root = root;
-      left -= steps.count();
+      left -= looked_at(steps);
       if (left < 0) return std::nullopt;
       if (is_possible(other) && check(steps, other).ok()) return other;
     }
@@ -282,7 +286,12 @@ void find_misread(const MscclSteps& steps, std::vector<Diagnostic>& problems) {
 /// Under the label, with the root that fits, or else with the one that fits best.
 MscclVerdict check_labelled(const MscclSteps& steps, Contract contract) {
   std::optional<MscclVerdict> best;
+  std::int64_t left = kMostLookedAt;
+  int tried = 0;
   for (const int root : roots_of(contract.collective, steps.algo)) {
+    left -= looked_at(steps);
+    if (best && left < 0) break;
+    ++tried;
     contract.root = root;
     Verification verification = check(steps, contract);
     const bool is_better =
@@ -291,7 +300,7 @@ MscclVerdict check_labelled(const MscclSteps& steps, Contract contract) {
     if (best->verification.ok()) return *best;
   }
   if (info(contract.collective).rooted) {
-    name_best_root(best->contract->root, best->verification.problems);
+    name_best_root(best->contract->root, tried, contract.ranks, best->verification.problems);
   }
   return *best;
 }

@@ -81,6 +81,7 @@ ForeignProgram read(const FormatText& given) {
   foreign.protocol = algo.protocol;
   foreign.min_bytes = algo.min_bytes;
   foreign.max_bytes = algo.max_bytes;
+  foreign.multiple_of_elements = algo.chunks;
   const MscclSteps steps(algo);
   note_limits(algo, foreign.notes);
   MscclVerdict verdict = verify_msccl(steps, algo.in_place);
@@ -251,7 +252,8 @@ const Format& msccl_xml_format() {
                    std::string_view(" \t\r\n").find(beginning[at + 5]) != std::string_view::npos;
           },
       .read_program = read,
-      .write_program = write};
+      .write_program = write,
+      .needs_whole_chunks = true};
   return format;
 }
 

@@ -37,7 +37,8 @@ const Format& mscclpp_json_format() {
                              .extension = ".json",
                              .recognises = recognises,
                              .read_program = read_program,
-                             .write_program = write_mscclpp_plan};
+                             .write_program = write_mscclpp_plan,
+                             .needs_whole_chunks = true};
   return format;
 }
 

@@ -23,6 +23,8 @@ using Plan = MscclppPlan;
 constexpr std::size_t kMaxMovesTriedAgain = 20000;
 constexpr std::size_t kMaxGpusTriedAgain = 256;
 constexpr int kMaxRootsTried = 64;
+/// Of an A100 (NVIDIA A100 Tensor Core GPU Architecture, 2020).
+constexpr std::size_t kMultiprocessors = 108;
 constexpr std::size_t kMaxNopNotes = 4;
 
 using Severity = ForeignNote::Severity;
@@ -38,6 +40,10 @@ class Judge {
     made_.protocol = plan_.protocol;
     made_.min_bytes = clamped(plan_.min_bytes);
     if (plan_.max_bytes != ~std::uint64_t{0}) made_.max_bytes = clamped(plan_.max_bytes);
+    for (const Plan::Gpu& gpu : plan_.gpus) {
+      made_.multiple_of_bytes = std::max(made_.multiple_of_bytes,
+                                         plan_.alignment * std::max(gpu.chunks[0], gpu.chunks[1]));
+    }
     judge_hosts();
     made_.verification.problems = check_mscclpp_limits(plan_);
     std::vector<Diagnostic>& problems = made_.verification.problems;
@@ -194,7 +200,8 @@ class Judge {
   }
 
   void name_root(int root, std::vector<Diagnostic>& problems) {
-    name_best_root(root, problems);
+    const auto ranks = static_cast<int>(plan_.gpus.size());
+    name_best_root(root, std::min(ranks, kMaxRootsTried), ranks, problems);
     if (!problems.empty()) return;
     made_.notes.push_back({fmt::format(
         "the plan does not name its root: rank {} is the one for which it is right", root)});
@@ -334,6 +341,7 @@ class Judge {
     }
     note_zero_chunks();
     note_ops();
+    note_blocks();
   }
 
   void note_zero_chunks() {
@@ -343,6 +351,17 @@ class Judge {
                        plan_.gpus[g].chunks[0] == 0 ? "'input_chunks'" : "'output_chunks'"));
       return;
     }
+  }
+
+  /// They wait for each other, so that all have to be there.
+  void note_blocks() {
+    std::size_t most = 0;
+    for (const Plan::Gpu& gpu : plan_.gpus) most = std::max(most, gpu.blocks.size());
+    if (most <= kMultiprocessors) return;
+    made_.notes.push_back(
+        {fmt::format("up to {} of a GPU, which has to run all at once: an A100 has {} "
+                     "multiprocessors, an H100 132",
+                     counted(most, "thread block"), kMultiprocessors)});
   }
 
   template <class Visit>
@@ -362,7 +381,11 @@ class Judge {
     std::size_t swapped = 0;
     std::size_t packets = 0;
     std::size_t pipelines = 0;
+    std::size_t flushes = 0;
+    std::size_t flushing_puts = 0;
     for_each_op([&](const Plan::Op& op) {
+      flushes += op.type->kind == Plan::Kind::flush;
+      flushing_puts += op.type->flushes && op.type->kind == Plan::Kind::put;
       other_operators += !op.reduce_op.empty() && op.reduce_op != "sum";
       packets += op.type->source_packets || op.type->target_packets;
       pipelines += op.type->kind == Plan::Kind::pipeline;
@@ -380,6 +403,16 @@ class Judge {
           fmt::format("{} copied from another index than to; get of MSCCL++ 0.9 takes "
                       "one offset for the other, so it works for equal ones only",
                       swapped == 1 ? "a slice is" : fmt::format("{} slices are", swapped)));
+    }
+    if (flushes > 0) {
+      warn(
+          fmt::format("{} through port channels, which MSCCL++ 0.9 takes for nothing: what was put "
+                      "may be overwritten before it has gone",
+                      counted(flushes, "flush", "flushes")));
+    }
+    if (flushing_puts > 0) {
+      warn(fmt::format("{}, whose source MSCCL++ 0.9 looks for in a wrong place",
+                       counted(flushing_puts, "'pwsf'")));
     }
     if (packets > 0 && plan_.protocol != "LL") {
       warn(fmt::format(

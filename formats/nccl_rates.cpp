@@ -77,7 +77,8 @@ LinkRate nccl_fabric_rate(const NcclSystem::Gpu& gpu) {
 }
 
 LinkRate nccl_socket_rate(const NcclSystem::Cpu& cpu) {
-  if (cpu.arch == "ppc64") return {"xbus", 64};
+  // Nearly half duplex (CAST; topologies/mist.yaml), which NCCL does not count.
+  if (cpu.arch == "ppc64") return {"xbus", 64, Duplex::half};
   if (cpu.arch == "arm64") return {"if_socket", 6 / 0.148};
   if (cpu.vendor == "AuthenticAMD") return {"if_socket", 108};
   if (cpu.vendor == "GenuineIntel") {

@@ -349,7 +349,8 @@ class SystemMaker {
       if (!is_ours) continue;
       const NodeKind a = node(link.a).kind, b = node(link.b).kind;
       const std::string name = node(link.a).name + "-" + node(link.b).name;
-      if (link.duplex != Duplex::full) shared.push_back(name);
+      // Whoever reads that a CPU is a POWER knows that of an X-bus.
+      if (link.duplex != Duplex::full && link.kind != "xbus") shared.push_back(name);
       if (net_of(machine_, link) == Net::host && is_pcie(id) &&
           !(a == NodeKind::cpu && b == NodeKind::cpu) && at(up_, link.a) != id &&
           at(up_, link.b) != id) {

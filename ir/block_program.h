@@ -49,8 +49,6 @@ struct BlockProgram {
   /// For which calls a runtime uses it.
   bool in_place = false;
   bool out_of_place = true;
-  std::int64_t min_bytes = 0;
-  std::int64_t max_bytes = -1;           ///< -1: no largest one
   std::vector<std::vector<Block>> gpus;  ///< by rank
 
   int ranks() const { return static_cast<int>(gpus.size()); }

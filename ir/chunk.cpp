@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
@@ -18,23 +20,53 @@ constexpr double kTolerance = 1e-9;
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-bool is_staggered(const Op& op, std::int64_t pieces, const Chunking& chunking) {
-  // Every piece has two units or more then, and half of one is not empty.
-  return chunking.stagger && op.lane % 2 == 1 && pieces > 1 &&
-         op.length * chunking.split >= 2 * pieces;
-}
+/// How many pieces ops are cut into. Keeps references to its arguments.
+class Pieces {
+ public:
+  Pieces(const Program& program, const Chunking& chunking)
+      : chunking_(chunking), block_(block_units(program.contract)) {
+    if (!chunking.stagger) return;
+    for (const Op& op : program.ops) {
+      if (op.kind != OpKind::combine) continue;
+      const std::int64_t begin = op.dst.begin % block_;
+      const auto [lane, is_new] = stretches_.try_emplace({op.at, op.lane}, begin, begin);
+      lane->second.first = std::min(lane->second.first, begin);
+      lane->second.second = std::max<std::int64_t>(lane->second.second, begin + op.length);
+    }
+  }
 
-std::int64_t pieces_of(const Op& op, const Chunking& chunking) {
-  if (op.kind != OpKind::combine) return 1;
-  const std::int64_t pieces = ceil_divide(op.length * chunking.split, chunking.piece_units);
-  return pieces + (is_staggered(op, pieces, chunking) ? 1 : 0);
-}
+  std::int64_t whole(const Op& op) const {
+    return ceil_divide(op.length * chunking_.split, chunking_.piece_units);
+  }
 
-std::int64_t count_pieces(const Program& program, const Chunking& chunking) {
-  std::int64_t pieces = 0;
-  for (const Op& op : program.ops) pieces += pieces_of(op, chunking);
-  return pieces;
-}
+  std::int64_t count(const Op& op) const {
+    if (op.kind != OpKind::combine) return 1;
+    const std::int64_t pieces = whole(op);
+    // Every piece has two units or more then, and half of one is not empty.
+    const bool may_begin_with_half = pieces > 1 && op.length * chunking_.split >= 2 * pieces;
+    return pieces + (may_begin_with_half && is_staggered(op) ? 1 : 0);
+  }
+
+  std::int64_t count(const Program& program) const {
+    std::int64_t pieces = 0;
+    for (const Op& op : program.ops) pieces += count(op);
+    return pieces;
+  }
+
+ private:
+  /// Whether its lane is every other one of those that divide a block among them. The lane's number
+  /// must not decide: formats number lanes anew.
+  bool is_staggered(const Op& op) const {
+    if (!chunking_.stagger) return false;
+    const auto [begin, end] = stretches_.at({op.at, op.lane});
+    return begin / (end - begin) % 2 == 1;
+  }
+
+  const Chunking& chunking_;
+  const std::int64_t block_;  ///< operands of an op are at the same place of one (rule R4)
+  /// What the ops of a lane move, by place and lane: from the first to the last unit of a block.
+  std::map<std::pair<PlaceId, int>, std::pair<std::int64_t, std::int64_t>> stretches_;
+};
 
 /// How fine units may become: the message and every tmp buffer stay addressable, and single finer
 /// units as pieces stay under `max_ops`. At least 1.
@@ -43,7 +75,8 @@ std::int64_t largest_split(const Program& program, std::int64_t max_ops) {
   for (const std::int64_t units : tmp_units(program)) {
     if (units > 0) maximum = std::min(maximum, std::numeric_limits<std::uint32_t>::max() / units);
   }
-  const std::int64_t single_units = count_pieces(program, {1, 1});
+  const Chunking single{1, 1};
+  const std::int64_t single_units = Pieces(program, single).count(program);
   if (single_units > 0) maximum = std::min(maximum, max_ops / single_units);
   return std::max<std::int64_t>(maximum, 1);
 }
@@ -54,7 +87,8 @@ std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
   std::int64_t enough = kMaxUnits;
   while (piece_units < enough) {
     const std::int64_t middle = piece_units + (enough - piece_units) / 2;
-    if (count_pieces(program, {1, middle}) <= max_ops) {
+    const Chunking chunking{1, middle};
+    if (Pieces(program, chunking).count(program) <= max_ops) {
       enough = middle;
     } else {
       piece_units = middle + 1;
@@ -69,12 +103,13 @@ class Cutter {
   Cutter(const Program& program, const Chunking& chunking)
       : program_(program),
         chunking_(chunking),
+        pieces_(program_, chunking_),
         builder_(program.name, finer_contract(program, chunking), finer(program.fold, chunking)),
         first_piece_(program.ops.size()),
         last_piece_(program.ops.size()) {
     for (int host = 0; host < program.hosts; ++host) builder_.add_host();
     for (int relay = 0; relay < program.relays; ++relay) builder_.add_relay();
-    builder_.reserve(static_cast<std::size_t>(count_pieces(program, chunking)));
+    builder_.reserve(static_cast<std::size_t>(pieces_.count(program)));
   }
 
   void cut(OpId id) {
@@ -123,8 +158,8 @@ class Cutter {
 
   void cut_combine(OpId id, const Op& op, const OpOptions& options) {
     const std::int64_t length = op.length * chunking_.split;
-    const std::int64_t whole = ceil_divide(length, chunking_.piece_units);
-    const std::int64_t pieces = pieces_of(op, chunking_);
+    const std::int64_t whole = pieces_.whole(op);
+    const std::int64_t pieces = pieces_.count(op);
     // Counted in half pieces; one more piece than whole ones fit means that the first is half.
     const std::int64_t shift = pieces > whole ? 1 : 0;
     const auto border = [&](std::int64_t piece) {
@@ -153,6 +188,7 @@ class Cutter {
 
   const Program& program_;
   const Chunking chunking_;
+  const Pieces pieces_;
   Builder builder_;
   std::vector<OpId> first_piece_;  ///< by op
   std::vector<OpId> last_piece_;   ///< by op
@@ -186,7 +222,7 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
     chunking.piece_units =
         static_cast<std::int64_t>(std::min(wanted, static_cast<double>(kMaxUnits)));
   }
-  if (count_pieces(program, chunking) > max_ops) {
+  if (Pieces(program, chunking).count(program) > max_ops) {
     chunking = {1, enlarge_pieces(program, chunking.piece_units, max_ops), stagger};
   }
   return chunking;
@@ -195,8 +231,9 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
 Program chunk(const Program& program, const Chunking& chunking) {
   CHECK(chunking.split >= 1 && chunking.piece_units >= 1);
   CHECK(chunking.split <= kMaxUnits / program.contract.units);
+  const Pieces pieces(program, chunking);
   const bool whole =
-      std::ranges::all_of(program.ops, [&](const Op& op) { return pieces_of(op, chunking) == 1; });
+      std::ranges::all_of(program.ops, [&](const Op& op) { return pieces.count(op) == 1; });
   if (whole && chunking.split == 1) return program;
   const std::vector<OpId> order = run_order(program, lane_chains(program));
   CHECK(order.size() == program.ops.size());

@@ -12,8 +12,9 @@ namespace espalier {
 struct Chunking {
   std::int64_t split = 1;
   std::int64_t piece_units = kMaxUnits;
-  /// Ops on odd lanes begin with half a piece: if an even and an odd lane share a link,
-  /// one lane's start-up then falls into the middle of the other lane's transfer.
+  /// Every other of the lanes that divide a block of the message among them begins with half a
+  /// piece: where it shares a link with its neighbour, its start-ups then fall into the middle of
+  /// the neighbour's transfers.
   bool stagger = false;
   bool operator==(const Chunking&) const = default;
 };

@@ -33,25 +33,18 @@ std::optional<std::size_t> runtime_of(const BlockProgram& blocks, const Machine&
   return std::nullopt;
 }
 
-std::optional<std::string> why_not_used(const BlockProgram& blocks, const Machine& machine,
+std::optional<std::string> why_not_used(const ForeignProgram& file, const Machine& machine,
                                         const Query& query) {
+  const BlockProgram& blocks = *file.blocks;
   const auto element_bytes = static_cast<std::int64_t>(size_of(query.run.type));
-  const std::int64_t elements = query.size_bytes / element_bytes;
   if (blocks.ranks() != machine.ranks()) {
     return fmt::format("it is for {} ranks, not for {}", blocks.ranks(), machine.ranks());
   }
   if (query.in_place ? !blocks.in_place : !blocks.out_of_place) {
     return fmt::format("it is for calls {}", query.in_place ? "out of place" : "in place");
   }
-  if (query.size_bytes < blocks.min_bytes) {
-    return fmt::format("it is for {} and more ('minBytes')", describe_size(blocks.min_bytes));
-  }
-  if (blocks.max_bytes >= 0 && query.size_bytes > blocks.max_bytes) {
-    return fmt::format("it is for {} and less ('maxBytes')", describe_size(blocks.max_bytes));
-  }
-  if (elements % blocks.chunks != 0 || query.size_bytes % element_bytes != 0) {
-    return fmt::format("{} elements are no multiple of its {} chunks ('nchunksperloop')", elements,
-                       blocks.chunks);
+  if (const auto served = not_among(file, query.size_bytes, element_bytes)) {
+    return "it is for " + *served;
   }
   if (!runtime_of(blocks, machine, query)) {
     return fmt::format("these GPUs can't use its protocol, {}", blocks.protocol);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms/algorithm.h"
+#include "formats/foreign_program.h"
 #include "ir/block_program.h"
 #include "scenarios/study.h"
 
@@ -25,8 +26,8 @@ std::optional<std::size_t> runtime_of(const BlockProgram& blocks, const Machine&
 
 /// Why a runtime does not use an algorithm for a call, of which it says nothing (ROCm/rccl
 /// src/misc/msccl/msccl_lifecycle.cc): the number of elements, the size, in place or not, ranks,
-/// protocol. Nothing where it does use it.
-std::optional<std::string> why_not_used(const BlockProgram& blocks, const Machine& machine,
+/// protocol. Nothing where it does use it. \pre the file has blocks
+std::optional<std::string> why_not_used(const ForeignProgram& file, const Machine& machine,
                                         const Query& query);
 
 /// What the library of an interpreter does by itself, for the same call.

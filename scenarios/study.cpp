@@ -366,7 +366,7 @@ Outcome Study::answer(const Query& query) {
   outcome.backend = backend_.name();
   outcome.profile = profile_word(query.profile).runtime;
   outcome.ranks = machine.ranks();
-  if (const std::optional<Query> decided = decide(query, machine)) {
+  if (const auto decided = decide(query, machine)) {
     outcome = answer(*decided);
     outcome.query = query;
     if (decided->algorithm != query.algorithm) outcome.chosen = decided->algorithm;
@@ -378,7 +378,8 @@ Outcome Study::answer(const Query& query) {
   }
   const BlockProgram* const blocks = interpreted_blocks(query, machine);
   if (blocks != nullptr) {
-    if (const auto why = why_not_used(*blocks, machine, query)) return ask_library(query, *why);
+    const auto why = why_not_used(*choice(query.algorithm).file->foreign, machine, query);
+    if (why) return ask_library(query, *why);
   }
   Prepared& prepared = prepare(query, machine);
   outcome.skipped = prepared.skipped;
@@ -390,7 +391,6 @@ Outcome Study::answer(const Query& query) {
     return outcome;
   }
   if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
-
   const Program* program = cut_and_verify(query, prepared, outcome);
   if (program == nullptr) return outcome;
   std::size_t runtime = 0;

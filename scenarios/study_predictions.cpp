@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/time_limit.h"
 #include "core/words.h"
@@ -62,7 +63,7 @@ std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared&
 /// fastest one: links carry the same under all of them, times the bytes on the wire.
 Prediction Study::simulate(const Query& query, Machine& machine) {
   const BlockProgram* const blocks = interpreted_blocks(query, machine);
-  if (blocks != nullptr && why_not_used(*blocks, machine, query)) {
+  if (blocks != nullptr && why_not_used(*choice(query.algorithm).file->foreign, machine, query)) {
     Prediction own = predict(by_library(query));
     own.algorithm = query.algorithm;
     own.runtime = 0;

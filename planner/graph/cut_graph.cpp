@@ -98,8 +98,7 @@ struct CutGraph::FlowNetwork {
   }
 };
 
-CutGraph::CutGraph(const Router& router, const Placement& placement)
-    : router_(router), placement_(placement) {
+CutGraph::CutGraph(const Router& router, const Placement& placement) : router_(router) {
   const Topology& topology = router.topology();
   std::vector<NodeId> sites = placement.ranks;
   sites.insert(sites.end(), placement.relays.begin(), placement.relays.end());

@@ -88,7 +88,6 @@ class CutGraph {
   std::vector<Capacity> each(int full) const;
 
   const Router& router_;
-  const Placement& placement_;
   std::vector<NodeId> vertex_node_;
   int ranks_ = 0;
   std::vector<int> site_vertex_;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "core/file.h"
 #include "formats/format.h"
@@ -15,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 class Exporting : public WithFiles {};
 
@@ -103,6 +105,28 @@ TEST_F(Exporting, ChoicesAreListedWithBothTimes) {
     EXPECT_NEAR(std::stod((*row)[3].str()), after, 0.006) << row->str();
   }
   EXPECT_GT(rows, 0) << list;
+}
+
+/// MSCCL uses a program for messages that its chunks divide, and else its library's own.
+TEST_F(Exporting, WhatIsChosenForMscclIsUsed) {
+  const std::string folder = file("plans");
+  const Spoken said = run({"tune", "--topology", "dgx1-v100", "--no-nccl", "--size",
+                           "100,64KiB,1MiB,64MiB", "--export", folder, "--to", "msccl-xml"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("nothing is written for 100B: its reader would use nothing that "
+                                  "msccl-xml can hold"));
+  const std::string list = read_file(folder + "/choices.txt");
+  static const std::regex kRow("([0-9]+) ([0-9]+) ([^ ]+) .*\n");
+  std::set<std::string> sizes;
+  for (std::sregex_iterator row(list.begin(), list.end(), kRow), end; row != end; ++row) {
+    EXPECT_GT(std::stoi((*row)[1]), 100);
+    const std::string xml = folder + "/" + (*row)[3].str();
+    const Spoken used = run(
+        {"sim", "--topology", "dgx1-v100", "--no-nccl", "--algorithm", xml, "--size", (*row)[2]});
+    EXPECT_THAT(used.err, Not(HasSubstr("would not use it")));
+    sizes.insert((*row)[2]);
+  }
+  EXPECT_EQ(sizes.count("67108864"), 1U) << list;
 }
 
 MeasuredTable only_table(const std::string& path) {

@@ -12,6 +12,7 @@
 
 #include "algorithms/algorithm.h"
 #include "formats/format.h"
+#include "ir/chunk.h"
 #include "ir/instances.h"
 #include "run/blocks.h"
 #include "run/routes.h"
@@ -154,6 +155,13 @@ TEST(CrowdedMscclppWriting, KeepsTheTime) {
         options.size_bytes = 1 << 24;
         const double before_s = simulator.run(program, target, options).time_s;
         EXPECT_NEAR(simulator.run(back.program, target, options).time_s, before_s, 1e-9 * before_s);
+        const auto cut_s = [&](const Program& whole) {
+          const Chunking chunking =
+              plan_chunking(whole, 1 << 24, 1 << 18, 4'000'000, /*stagger=*/true);
+          return simulator.run(chunk(whole, chunking), target, options).time_s;
+        };
+        const double before_cut_s = cut_s(program);
+        EXPECT_NEAR(cut_s(back.program), before_cut_s, 1e-9 * before_cut_s);
       }
     }
   }

@@ -252,6 +252,18 @@ TEST(NcclWriter, SaysWhatTheFileCannot) {
               Contains(HasSubstr("GB/s between GPUs (0-1): 12.00 GB/s becomes 20.00 GB/s")));
 }
 
+/// NCCL counts the rate of an X-bus in each direction; what a POWER has is known.
+TEST(NcclWriter, BothDirectionsShareAnXBus) {
+  for (const char* name : {"mist", "summit"}) {
+    const Written written = write(load_topology(name));
+    EXPECT_THAT(written.notes, testing::Not(testing::Contains(testing::HasSubstr("share it"))));
+    const Topology machine = read(written.text);
+    const auto bus = std::ranges::find(machine.links, "xbus", &Link::kind);
+    ASSERT_NE(bus, machine.links.end());
+    EXPECT_EQ(bus->duplex, Duplex::half);
+  }
+}
+
 TEST(NcclWriter, HasTheAttributesThatNcclAndRcclNeed) {
   const auto root = [](const char* machine) {
     auto document = std::make_unique<pugi::xml_document>();

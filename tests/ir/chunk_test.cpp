@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -251,22 +252,42 @@ std::string lengths(const Program& program, int lane) {
   return text;
 }
 
-TEST(Chunk, OddLanesBeginWithHalfAPiece) {
+/// Rank 0 sends both units of a message, and keeps them, on these lanes.
+Program two_strips(const std::array<int, 3>& lanes) {
   Builder b("two", {Collective::broadcast, 2, 0, 2, false});
-  b.copy(b.output(1, 0, 1), b.input(0, 0, 1), {.lane = 0});
-  b.copy(b.output(1, 1, 1), b.input(0, 1, 1), {.lane = 1});
-  b.copy(b.output(0, 0, 2), b.input(0, 0, 2), {.lane = 2});
+  b.copy(b.output(1, 0, 1), b.input(0, 0, 1), {.lane = lanes[0]});
+  b.copy(b.output(1, 1, 1), b.input(0, 1, 1), {.lane = lanes[1]});
+  b.copy(b.output(0, 0, 2), b.input(0, 0, 2), {.lane = lanes[2]});
+  return b.finish();
+}
+
+/// By where its unit is in the message, whatever number the lane has: formats number lanes anew.
+TEST(Chunk, EveryOtherLaneBeginsWithHalfAPiece) {
+  for (const std::array<int, 3> lanes : {std::array{0, 1, 2}, {1, 0, 2}, {4, 2, 1}, {3, 7, 5}}) {
+    const Program program = two_strips(lanes);
+    // 8 bytes a unit, 2 a piece: four pieces, each of two units, so that there are halves.
+    const Chunking chunking = plan_chunking(program, 16, 2, 1000, /*stagger=*/true);
+    const Program cut = chunk(program, chunking);
+    EXPECT_TRUE(verify(cut).ok());
+    EXPECT_EQ(lengths(cut, lanes[0]), "2 2 2 2");
+    EXPECT_EQ(lengths(cut, lanes[1]), "1 2 2 2 1");
+    EXPECT_EQ(lengths(cut, lanes[2]), "2 2 2 2 2 2 2 2");
+    // What is not cut is not staggered, and pieces of one unit have no halves.
+    EXPECT_EQ(lengths(chunk(program, {4, 4, true}), lanes[1]), "4");
+    EXPECT_EQ(lengths(chunk(program, {4, 1, true}), lanes[1]), "1 1 1 1");
+  }
+}
+
+/// A lane that moves several slices one after the other is staggered as a whole.
+TEST(Chunk, TheSlicesOfALaneBeginAlike) {
+  Builder b("two lanes", {Collective::broadcast, 2, 0, 4, false});
+  for (int unit = 0; unit < 4; ++unit) {
+    b.copy(b.output(1, unit, 1), b.input(0, unit, 1), {.lane = unit / 2});
+  }
   const Program program = b.finish();
-  // 8 bytes a unit, 2 a piece: four pieces, each of two units, so that there are halves.
-  const Chunking chunking = plan_chunking(program, 16, 2, 1000, /*stagger=*/true);
-  const Program cut = chunk(program, chunking);
-  EXPECT_TRUE(verify(cut).ok());
+  const Program cut = chunk(program, plan_chunking(program, 32, 4, 1000, /*stagger=*/true));
   EXPECT_EQ(lengths(cut, 0), "2 2 2 2");
-  EXPECT_EQ(lengths(cut, 1), "1 2 2 2 1");
-  EXPECT_EQ(lengths(cut, 2), "2 2 2 2 2 2 2 2");
-  // What is not cut is not staggered, and pieces of one unit have no halves.
-  EXPECT_EQ(lengths(chunk(program, {4, 4, true}), 1), "4");
-  EXPECT_EQ(lengths(chunk(program, {4, 1, true}), 1), "1 1 1 1");
+  EXPECT_EQ(lengths(cut, 1), "1 2 1 1 2 1");
 }
 
 TEST(PlanChunking, RoundingErrorsAddNoPiece) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "algorithms/program_file.h"
 #include "core/file.h"
 #include "tests/msccl_ring.h"
@@ -51,8 +53,8 @@ TEST_F(InterpretedTest, RunsTheLibrarysOwnAlgorithmWhereTheFileDoesNotServe) {
   const Outcome outcome = study_.ask(asked);
   EXPECT_EQ(
       outcome.program_note,
-      "not used for 100B, without a word from the runtime: 25 elements are no multiple of its "
-      "8 chunks ('nchunksperloop'). The library's own algorithm runs instead, here nccl "
+      "not used for 100B, without a word from the runtime: it is for messages of a multiple of 8 "
+      "elements. The library's own algorithm runs instead, here nccl "
       "under profile nccl");
   const Outcome own = study_.ask(by_library(asked));
   EXPECT_TRUE(own.ran());
@@ -63,20 +65,22 @@ TEST_F(InterpretedTest, RunsTheLibrarysOwnAlgorithmWhereTheFileDoesNotServe) {
 TEST_F(InterpretedTest, SaysWhyAFileIsNotUsed) {
   const Query asked = ring("LL", 4096);
   const Machine& machine = study_.machine(asked);
-  BlockProgram blocks = *study_.choice(asked.algorithm).file->foreign->blocks;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), std::nullopt);
-  blocks.min_bytes = 8192;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 8KiB and more ('minBytes')");
-  blocks.min_bytes = 0;
-  blocks.max_bytes = 2048;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 2KiB and less ('maxBytes')");
-  blocks.max_bytes = 4096;
-  EXPECT_EQ(why_not_used(blocks, machine, asked), std::nullopt);
+  ForeignProgram file = *study_.choice(asked.algorithm).file->foreign;
+  EXPECT_EQ(why_not_used(file, machine, asked), std::nullopt);
+  file.min_bytes = 8192;
+  EXPECT_EQ(why_not_used(file, machine, asked), "it is for messages from 8KiB");
+  file.min_bytes = 0;
+  file.max_bytes = 2048;
+  EXPECT_EQ(why_not_used(file, machine, asked), "it is for messages up to 2KiB");
+  file.max_bytes = 4096;
+  EXPECT_EQ(why_not_used(file, machine, asked), std::nullopt);
   Query apart = asked;
   apart.in_place = false;
-  EXPECT_EQ(why_not_used(blocks, machine, apart), "it is for calls in place");
-  blocks.gpus.pop_back();
-  EXPECT_EQ(why_not_used(blocks, machine, asked), "it is for 7 ranks, not for 8");
+  EXPECT_EQ(why_not_used(file, machine, apart), "it is for calls in place");
+  BlockProgram fewer = *file.blocks;
+  fewer.gpus.pop_back();
+  file.blocks = std::make_shared<BlockProgram>(fewer);
+  EXPECT_EQ(why_not_used(file, machine, asked), "it is for 7 ranks, not for 8");
 }
 
 TEST_F(InterpretedTest, OtherProfilesAndAlgorithmsKnowNoBlocks) {
