@@ -116,6 +116,21 @@ void print_tolerated(const Console& console, const AnyAnswers& answers, bool all
   print_skipped(console, tolerated);
 }
 
+/// Where nobody chose among GPUs of which some have no way to others: those of the largest set that
+/// is connected, which is said.
+void leave_out_unconnected(Arguments& arguments, const Topology& machine, Query& question) {
+  const bool is_chosen = !question.gpus.empty() || !question.relays.empty();
+  if (is_chosen || question.links != LinkScope::all) return;
+  const Router router(machine, machine.profile(question.profile), question.links);
+  const Placement all = place_ranks(router, {});
+  if (!unreachable_pair(router, all)) return;
+  const std::vector<int> connected = most_connected(router, all);
+  if (connected.size() < 2) return;
+  question.gpus = connected;
+  arguments.remark(fmt::format("not all GPUs are connected: the most that are take part, --gpus {}",
+                               format_ranges(connected)));
+}
+
 }  // namespace
 
 int read_machine(Arguments& arguments, Query& question) {
@@ -138,7 +153,9 @@ int read_machine(Arguments& arguments, Query& question) {
   question.links = arguments.choice_among("--links", all_link_scopes());
   question.ranks = read_ranks(arguments, question);
   if (!machine) return question.ranks;
-  arguments.reading("--profile", [&] { return machine->profile(question.profile); });
+  if (arguments.reading("--profile", [&] { return machine->profile(question.profile); })) {
+    leave_out_unconnected(arguments, *machine, question);
+  }
   const auto gpus =
       arguments.reading("--gpus", [&] { return chosen_gpus(*machine, question.gpus); });
   return gpus ? static_cast<int>(gpus->size()) : 0;

@@ -324,26 +324,24 @@ class Reader {
       return system_.pcis[static_cast<std::size_t>(system_.gpus[g].pci)].bus_id;
     };
     for (std::size_t g = 0; g < system_.gpus.size(); ++g) by_bus[bus(g)] = g;
-    const auto links_to = [&](std::size_t from, std::size_t to) {
-      int links = 0;
-      for (const NcclSystem::NvLink& link : system_.gpus[from].links) {
-        if (link.target == bus(to)) links += link.count;
-      }
-      return links;
-    };
-    for (std::size_t a = 0; a < system_.gpus.size(); ++a) {
-      for (const NcclSystem::NvLink& link : system_.gpus[a].links) {
+    std::map<std::pair<std::size_t, std::size_t>, int> links;  // from one GPU to another
+    for (std::size_t g = 0; g < system_.gpus.size(); ++g) {
+      for (const NcclSystem::NvLink& link : system_.gpus[g].links) {
         const auto other = by_bus.find(link.target);
-        if (other == by_bus.end()) continue;
-        const std::size_t b = other->second;
-        if (links_to(a, b) == links_to(b, a) || (b < a && links_to(b, a) > 0)) continue;
-        xml_.problem(gpu_nodes_[a],
-                     fmt::format("GPUs {} and {} differ in the count of links between them: {} in "
-                                 "one direction, {} in the other",
-                                 a, b, links_to(a, b), links_to(b, a)),
-                     "every NVLink is listed by both of its GPUs");
-        break;
+        if (other != by_bus.end()) links[{g, other->second}] += link.count;
       }
+    }
+    std::set<std::size_t> named;
+    for (const auto& [pair, count] : links) {
+      const auto [a, b] = pair;
+      const auto found = links.find({b, a});
+      const int back = found == links.end() ? 0 : found->second;
+      if (count == back || (b < a && back > 0) || !named.insert(a).second) continue;
+      xml_.problem(gpu_nodes_[a],
+                   fmt::format("GPUs {} and {} differ in the count of links between them: {} in "
+                               "one direction, {} in the other",
+                               a, b, count, back),
+                   "every NVLink is listed by both of its GPUs");
     }
   }
 
