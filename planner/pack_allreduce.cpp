@@ -41,8 +41,8 @@ TreePacking or_chains(const PackingProblem& problem, const Topology& topology,
 /// Without a search.
 TreePacking ready_trees(const PackingProblem& problem, const Topology& topology) {
   std::vector<SpanningTree> chains = staggered_chains(problem, topology);
-  if (chains.empty()) return good_single_tree(problem);
-  TreePacking packing = evenly(problem, std::move(chains));
+  TreePacking packing =
+      chains.empty() ? good_single_tree(problem) : evenly(problem, std::move(chains));
   packing.is_complete = false;
   return packing;
 }

@@ -46,7 +46,8 @@ std::string note_on_ended_search(const Rational& rate, const Rational& limit) {
 std::string note_on_any_search(int ranks, const Rational& rate, const Rational& limit) {
   if (ranks <= kMaxSearchedRanks) return note_on_ended_search(rate, limit);
   return fmt::format(
-      "above {} ranks plans are searched for only where all nodes are alike: these are chains, and "
+      "above {} ranks trees are searched for only where all nodes are alike: these need no search, "
+      "and "
       "a faster plan may exist",
       kMaxSearchedRanks);
 }

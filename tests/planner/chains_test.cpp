@@ -116,5 +116,18 @@ TEST(ReadyTrees, ArePlansForMoreRanksThanAreSearched) {
   }
 }
 
+// Neighbours in number are none on a grid where rows end, so that there are no chains: one tree,
+// which says that nothing was searched for.
+TEST(ReadyTrees, SayThatNothingWasSearchedFor) {
+  const Machine machine("torus:x=27,y=20");
+  const TimeLimit none(0);
+  for (const Collective collective : {Collective::allreduce, Collective::broadcast}) {
+    SCOPED_TRACE(to_string(collective));
+    const Forest forest = machine.plan(collective);
+    EXPECT_THAT(check_forest(forest, machine.router, machine.placement), IsEmpty());
+    EXPECT_THAT(forest.note, testing::HasSubstr("these need no search"));
+  }
+}
+
 }  // namespace
 }  // namespace espalier
