@@ -84,6 +84,9 @@ class Arguments {
   /// The same for a word that is not an option's. \pre there are so many
   std::string output_word(std::size_t index);
 
+  /// Whether a verb prints its text: not where an output asked for so far is standard output.
+  bool prints_text() const { return !outputs_.contains("-"); }
+
   /// Notes a problem for each of these files that has been read meanwhile, or can't be written any
   /// more.
   void check_outputs();

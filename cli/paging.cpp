@@ -9,6 +9,7 @@
 #include "cli/process.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "report/results.h"
 #include "report/trace.h"
 #include "scenarios/describe.h"
 #include "scenarios/tuner.h"
@@ -265,21 +266,14 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
   page.skipped = results.answers.skipped;
   page.trained = results.trained;
   add_points(results.answers.outcomes, page.points);
-  for (const ValidatedTime& one : results.validated) {
-    const auto predicted =
-        std::ranges::find_if(results.answers.outcomes, [&](const Outcome& other) {
-          return other.asked_by.block == one.block && other.report.simulated &&
-                 other.query.algorithm == one.query.algorithm &&
-                 other.query.gpus == one.query.gpus &&
-                 other.query.size_bytes == one.query.size_bytes;
-        });
-    if (predicted == results.answers.outcomes.end()) continue;
+  for (PagedPoint& point : page.points) {
+    const ValidatedTime* const known = measured_of(results, point.outcome);
+    if (known == nullptr) continue;
     // What a benchmark printed is compared with what one would print.
-    const auto number = predicted - results.answers.outcomes.begin();
-    page.points[static_cast<std::size_t>(number)].outcome.report.time_s = one.predicted_s;
-    Outcome measured = *predicted;
+    point.outcome.report.time_s = known->predicted_s;
+    Outcome measured = point.outcome;
     measured.report.simulated.reset();
-    measured.report.executed.emplace().median_time_s = one.measured_s;
+    measured.report.executed.emplace().median_time_s = known->measured_s;
     page.measured.push_back({std::move(measured), {}});
   }
   // Of the questions on most ranks, the first.

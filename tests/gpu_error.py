@@ -38,7 +38,7 @@ def judge(report, limit, wanted_rows):
     if error is None:
         return what + "**not measured**", False
     what += f"{100 * error:.1f} %, "
-    rows = report.get("rows", [])
+    rows = [row for row in report.get("results", []) if row["kind"] == "comparison"]
     if any(row.get("wrong") for row in rows):
         return what + "of results that are **wrong**", False
     if any(row.get("wrong") is None for row in rows):

@@ -631,13 +631,12 @@ blocks:
                               "ranks 0 (gpu0) and 1 (gpu3) are not connected by the GPU fabric"),
               std::string::npos)
         << spoken.err;
-    std::map<std::string, int> schemas;
-    for (const Json& one : Json::parse(read_file(file("o.json")))) {
-      ++schemas[one["schema"].get<std::string>()];
-    }
-    EXPECT_EQ(schemas["espalier.report/1"], 3 * 2);
-    EXPECT_EQ(schemas["espalier.training/1"], 1);
-    EXPECT_EQ(schemas["espalier.skipped/1"], 2 + 1);
+    std::map<std::string, int> kinds;
+    const Json results = Json::parse(read_file(file("o.json")))["results"];
+    for (const Json& one : results) ++kinds[one["kind"].get<std::string>()];
+    EXPECT_EQ(kinds["report"], 3 * 2);
+    EXPECT_EQ(kinds["training"], 1);
+    EXPECT_EQ(kinds["skipped"], 2 + 1);
     // The head, and an answer for every question.
     EXPECT_EQ(std::ranges::count(read_file(file(std::string("j") + jobs)), '\n'), 1 + 8 + 2);
   }
