@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "cli/compare_table.h"
 #include "cli/measured_log.h"
@@ -137,6 +138,7 @@ class LogComparison {
   }
 
   const Comparisons& all() const { return all_; }
+  Study& study() { return study_; }
 
  private:
   const Console& console_;
@@ -229,7 +231,13 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   }
   if (!csv.empty()) write_output(console, csv, comparisons_csv(all, sweep.question.topology));
   if (!html.empty() && !all.rows.empty()) {
-    write_page(console, html, page_of(arguments, all, sweep.question.topology, {}));
+    // As of all pages, the verdict is about the fastest with the largest message.
+    const auto best = std::ranges::min_element(all.rows, {}, [](const Comparison& row) {
+      return std::pair(-row.measured.report.message_bytes, row.predicted.report.time_s);
+    });
+    write_page(console, html,
+               page_of(arguments, all, sweep.question.topology,
+                       {run_beside_log(comparison.study(), *best)}));
   }
   return conclude(all.measured, sweep.all_algorithms);
 }

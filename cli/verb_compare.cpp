@@ -148,13 +148,11 @@ const Verb& compare_verb() {
       "several GPUs, each is a rank, unless --ranks or --devices is given. --trace writes the "
       "timelines of the fastest run of the largest message, predicted and measured, one below the "
       "other. The exit code is 1 if an element is wrong.\n\n"
-      "With --measured, nothing is run: measured times come from a log of nccl-tests or "
-      "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
+      "With --measured, nothing is run: measured times come from a log of nccl-tests or rccl-"
+      "tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "
-      "among what the "
-      "log has. The figures of a log are means of calls back to back, and are compared with those "
-      "of "
-      "simulated ones, launched as the log says, or as --launch does.",
+      "among what the log has. The figures of a log are means of calls back to back, and are "
+      "compared with those of simulated ones, launched as the log says, or as --launch does.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},

@@ -93,22 +93,18 @@ const Verb& sim_verb() {
   static const Verb verb = {
       "sim",
       "predict how long a collective takes on a machine",
-      "Builds the program of each algorithm, verifies it, and simulates it on the links "
-      "of the machine. The table has the columns of nccl-tests, with the fastest algorithm first "
-      "for every size; without --algorithm all are simulated and the five fastest shown, in files "
-      "all. "
-      "Time is that of one call by itself, +- how far off it is expected to be, "
-      "and bench what nccl-tests would print for calls back to back (--launch); vs nccl says how "
-      "many times as fast as NCCL; "
+      "Builds the program of each algorithm, verifies it, and simulates it on the links of the "
+      "machine. The table has the columns of nccl-tests, with the fastest algorithm first for "
+      "every "
+      "size; without --algorithm all are simulated and the five fastest shown, in files all. Time "
+      "is "
+      "that of one call by itself, +- how far off it is expected to be, and bench what nccl-tests "
+      "would print for calls back to back (--launch); vs nccl says how many times as fast as NCCL; "
       "%bound compares the least time that the bound for the algorithm's links allows; the proof "
       "of "
-      "the bound "
-      "follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, and "
-      "tuned:FILE "
-      "the choice by size of a table written by `espalier tune`. For a single algorithm, the "
-      "average bus "
-      "bandwidth over the sizes "
-      "follows, as nccl-tests prints it.",
+      "the bound follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, "
+      "and tuned:FILE the choice by size of a table written by `espalier tune`. For a single "
+      "algorithm, the average bus bandwidth over the sizes follows, as nccl-tests prints it.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},

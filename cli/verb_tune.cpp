@@ -236,7 +236,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   }
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
   if (!csv.empty()) write_output(console, csv, answers_csv(answers));
-  if (!html.empty()) write_page(console, html, page_of(arguments, study, answers));
+  if (!html.empty()) write_page(console, html, page_of(arguments, study, answers, tuning));
   return conclude(answers, false);
 }
 

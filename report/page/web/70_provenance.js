@@ -45,6 +45,12 @@ function provenanceSection(provenance) {
       ["an op costs", (c) => c.cost], ["grade", (c) => c.grade], ["from", (c) => c.source, "wide"],
     ], profile.constants)));
   }
+  if (profile && profile.figures.length) {
+    section.append(tableBehind("Constants of the profile, and how well they are known", [
+      ["constant", (c) => c.name], ["value", (c) => digits(c.value), true], ["", (c) => c.unit],
+      ["grade", (c) => c.grade], ["from", (c) => c.from, "wide"],
+    ], () => profile.figures));
+  }
   if (profile && profile.errors.length) {
     section.append(tableBehind("Measurements the profile was compared with", [
       ["collective", (e) => e.of], ["GPUs", (e) => e.on],
