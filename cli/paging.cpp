@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/process.h"
+#include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "report/results.h"
@@ -182,6 +183,9 @@ Page begin_page(const Arguments& arguments, const std::string& title) {
   page.title = title;
   page.command = fmt::format("espalier {} {}", arguments.verb().name, arguments.command_line());
   page.version = ESPALIER_VERSION;
+  for (const std::string& file : arguments.input_files()) {
+    page.inputs.emplace_back(file, read_file(file));
+  }
   return page;
 }
 
@@ -336,8 +340,11 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
                                 one.query.gpus == largest->query.gpus;
     if (is_shown(one) && is_asked_there) simulated.add(one);
   }
-  if (const Outcome* best = simulated.best()) {
-    add_timelines(study, *best, simulated.outcomes, page);
+  if (const Outcome* found = simulated.best()) {
+    Outcome best = *found;
+    // Of a verdict it is a part, also where the study did not ask.
+    if (!best.nccl) best.nccl = study.baseline(best.query);
+    add_timelines(study, best, simulated.outcomes, page);
   }
   return page;
 }

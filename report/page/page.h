@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/bound_proof.h"
@@ -39,6 +40,7 @@ struct Page {
   std::string title;    ///< "allreduce on dgx1-v100"
   std::string command;  ///< the line that makes the page
   std::string version;
+  std::vector<std::pair<std::string, std::string>> inputs;  ///< files that were read: name, text
   std::vector<PagedPoint> points;    ///< curves of predictions, or of an execution
   std::vector<PagedPoint> measured;  ///< beside them
   /// What was simulated to be chosen among: sizes, times and what was left open.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -252,6 +253,13 @@ Json provenance_json(const Page& page) {
                {"command", page.command},
                {"curves_drawn_by", curve_library()},
                {"profile", profile_json(page)}};
+  json["inputs"] = Json::array();
+  for (const auto& [name, text] : page.inputs) {
+    const uLong sum =
+        crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+    json["inputs"].push_back(
+        {{"name", name}, {"bytes", text.size()}, {"crc32", fmt::format("{:08x}", sum)}});
+  }
   if (page.topology != nullptr) {
     json["machine"] = {{"name", page.topology->name},
                        {"title", page.topology->title},

@@ -303,6 +303,7 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(data["expectations"]), 0)
         self.assertEqual(self.count(tab, ".expectations tbody tr"), len(data["expectations"]))
         self.assertEqual(self.count(tab, ".curves"), len(data["charts"]))
+        self.assertIn("over NCCL", [fact["label"] for fact in data["verdict"]["facts"]])
         self.picture(tab, "run")
 
     def test_exec(self):
@@ -357,6 +358,9 @@ links:
         self.assertEqual(self.count(tab, "img"), 0)
         self.assertEqual(self.count(tab, "script:not([nonce])"), 1)  # the data
         self.assertIn("<img src=x", self.text(tab, ".provenance"))
+        text = machine.read_bytes()
+        self.assertEqual(data["provenance"]["inputs"],
+                         [{"name": str(machine), "bytes": len(text), "crc32": f"{zlib.crc32(text):08x}"}])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ function skippedSection(skipped) {
 function provenanceSection(provenance) {
   const list = [["made by", `espalier ${provenance.version}`],
     ["reproduced by", el("code", {}, provenance.command)]];
+  for (const file of provenance.inputs) {
+    list.push(["input", `${file.name}, ${bytes(file.bytes)}, CRC-32 ${file.crc32}`]);
+  }
   if (provenance.machine) {
     list.push(["machine", `${provenance.machine.title} (${provenance.machine.name})`]);
     for (const source of provenance.machine.sources) list.push(["source", source]);
