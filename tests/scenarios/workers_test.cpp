@@ -394,7 +394,7 @@ blocks:
     words.insert(words.end(), more.begin(), more.end());
     const Spoken spoken = run(words);
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    Json reports = Json::parse(spoken.out);
+    Json reports = Json::parse(spoken.out)["results"];
     for (Json& report : reports) report.erase("wall_s");
     return reports.dump(1);
   }
@@ -520,7 +520,7 @@ blocks:
     write_file(file("p.esp"), head + ops);
     const Spoken spoken = run({"run", file("s.yaml"), "--resume", file("j"), "--json", "-"});
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out).at("transfers").get<int>();
+    return Json::parse(spoken.out)["results"].at(0).at("transfers").get<int>();
   };
   EXPECT_EQ(transfers_after(root + "2: r2.out[0] <- r0.in[0]\n"), 2);
   EXPECT_EQ(transfers_after(root + "2: r2.tmp[0] <- r0.in[0]\n3: r2.out[0] <- r0.in[0]\n"), 3);
@@ -551,7 +551,7 @@ blocks:
   const auto time_s = [&] {
     const Spoken spoken = run({"run", file("s.yaml"), "--resume", file("j"), "--json", "-"});
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out)["time_s"].get<double>();
+    return Json::parse(spoken.out)["results"].at(0)["time_s"].get<double>();
   };
   // Both ways at once, twice half of the message: 8 MB over the link.
   machine(8);
@@ -593,7 +593,7 @@ blocks:
     words.insert(words.end(), more.begin(), more.end());
     const Spoken spoken = run(words);
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out)["iteration_s"].get<double>();
+    return Json::parse(spoken.out)["results"].at(0)["iteration_s"].get<double>();
   };
   table("ring");
   const double ring_s = iteration_s({});
