@@ -68,21 +68,28 @@ bool is_read(const OptionSpec& option) {
   }
 }
 
-/// Whether the word, or a part of it that may be a path, names this file.
-bool names_file(std::string_view word, const std::string& file) {
+/// The word and the parts of it that may be paths.
+std::vector<std::string_view> paths_in(std::string_view word) {
   constexpr std::string_view kSeparators = ":,|+=";
-  const auto is_it = [&](std::string_view path) {
-    std::error_code ignored;  // no file is none of these
-    return !path.empty() && std::filesystem::equivalent(path, file, ignored);
-  };
+  std::vector<std::string_view> paths;
   std::size_t begin = 0;
   for (std::size_t end = 0; end <= word.size(); ++end) {
     if (end < word.size() && kSeparators.find(word[end]) == std::string_view::npos) continue;
     // Names of files may have separators in them.
-    if (is_it(word.substr(0, end)) || is_it(word.substr(begin, end - begin))) return true;
+    for (const std::string_view path : {word.substr(0, end), word.substr(begin, end - begin)}) {
+      if (!path.empty()) paths.push_back(path);
+    }
     begin = end + 1;
   }
-  return false;
+  return paths;
+}
+
+/// Whether the word, or a part of it that may be a path, names this file.
+bool names_file(std::string_view word, const std::string& file) {
+  return std::ranges::any_of(paths_in(word), [&](std::string_view path) {
+    std::error_code ignored;  // no file is none of these
+    return std::filesystem::equivalent(path, file, ignored);
+  });
 }
 
 /// Bytes beyond ASCII as "\\xff".
@@ -400,6 +407,18 @@ std::vector<std::string> Arguments::input_words(std::string_view except) const {
     if (is_read(option_spec(name))) std::ranges::copy(values, std::back_inserter(all));
   }
   return all;
+}
+
+std::vector<std::string> Arguments::input_files() const {
+  std::vector<std::string> files;
+  for (const std::string& word : input_words({})) {
+    for (const std::string_view path : paths_in(word)) {
+      std::error_code ignored;  // no file is none of these
+      const bool is_file = std::filesystem::is_regular_file(path, ignored);
+      if (is_file && std::ranges::count(files, path) == 0) files.emplace_back(path);
+    }
+  }
+  return files;
 }
 
 void Arguments::check_outputs() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "cli/compare_table.h"
 #include "cli/measured_log.h"
@@ -48,8 +49,9 @@ std::optional<Contract> asked_by(Arguments& arguments, const MeasuredTables& log
 
 /// Options about an execution, of which there is none.
 void refuse_execution(Arguments& arguments) {
-  for (const char* option : {"--backend", "--devices", "--ranks", "--output", "--trace", "--iters",
-                             "--warmup", "--no-check", "--timeout", "--dtype", "--op"}) {
+  for (const char* option :
+       {"--backend", "--devices", "--ranks", "--output", "--trace", "--trace-ops", "--iters",
+        "--warmup", "--no-check", "--timeout", "--dtype", "--op"}) {
     if (arguments.given(option)) {
       arguments.problem_of(option, "nothing is run if --measured names a log");
     }
@@ -136,6 +138,7 @@ class LogComparison {
   }
 
   const Comparisons& all() const { return all_; }
+  Study& study() { return study_; }
 
  private:
   const Console& console_;
@@ -203,12 +206,12 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   const Sweep sweep =
       read_sweep(arguments, log ? asked_by(arguments, *log) : std::optional<Contract>());
   const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
   const std::string html = arguments.output("--html");
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
 
-  const bool print = json != "-" && html != "-";
-  LogComparison comparison(console, sweep, print);
+  LogComparison comparison(console, sweep, arguments.prints_text());
   LogChoice choice;
   if (arguments.given("--size")) choice.only_sizes = sweep.sizes;
   choice.only_in_place = arguments.given("--in-place");
@@ -222,12 +225,19 @@ int compare_with_log(Arguments& arguments, const Console& console) {
                                     "",
                                     {log->file, 0, 0}}});
   }
-  if (print) print_not_here(console, all.measured, sweep.all_algorithms);
+  if (arguments.prints_text()) print_not_here(console, all.measured, sweep.all_algorithms);
   if (!json.empty()) {
     write_output(console, json, comparisons_json(all, sweep.question.topology));
   }
+  if (!csv.empty()) write_output(console, csv, comparisons_csv(all, sweep.question.topology));
   if (!html.empty() && !all.rows.empty()) {
-    write_page(console, html, page_of(arguments, all, sweep.question.topology, {}));
+    // As of all pages, the verdict is about the fastest with the largest message.
+    const auto best = std::ranges::min_element(all.rows, {}, [](const Comparison& row) {
+      return std::pair(-row.measured.report.message_bytes, row.predicted.report.time_s);
+    });
+    write_page(console, html,
+               page_of(arguments, all, sweep.question.topology,
+                       {run_beside_log(comparison.study(), *best)}));
   }
   return conclude(all.measured, sweep.all_algorithms);
 }

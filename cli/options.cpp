@@ -138,7 +138,7 @@ const std::vector<OptionSpec>& all_options() {
        "write the table of one algorithm as the JSON of nccl-tests (its -J); - for standard output "
        "instead of the text"},
       {"--csv", "FILE", WordKind::file, false,
-       "write the rows as CSV; - for standard output instead of the text"},
+       "write the rows of the table as CSV; - for standard output instead of the text"},
       {"--validation", "FILE", WordKind::file, false,
        "write Markdown tables of simulated times beside the measured ones that studies state; - "
        "for "
@@ -146,7 +146,8 @@ const std::vector<OptionSpec>& all_options() {
       {"--claims", "FILE", WordKind::file, false,
        "write a Markdown table of the papers' claims and their verdicts; - for standard output"},
       {"--trace", "FILE", WordKind::file, false,
-       "write the fastest run's timeline for ui.perfetto.dev"},
+       "write the fastest run's timeline for ui.perfetto.dev; compressed if FILE ends in .gz"},
+      {"--trace-ops", "N", WordKind::free, false, "ops in --trace, the longest ones; 0: all"},
       {"--html", "FILE", WordKind::file, false,
        "write a page for a browser, in one file: curves, the machine with the load of its links, "
        "timelines; - for standard output instead of the text"},

@@ -7,8 +7,10 @@
 #include <map>
 
 #include "cli/process.h"
+#include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "report/results.h"
 #include "report/trace.h"
 #include "scenarios/describe.h"
 #include "scenarios/tuner.h"
@@ -45,19 +47,32 @@ std::string point_command(const Outcome& outcome) {
   if (query.root != 0) add("--root", std::to_string(query.root));
   add("--algorithm", query.algorithm);
   add("--size", std::to_string(query.size_bytes));
+  if (query.launch != LaunchMode::per_gpu) add("--launch", std::string(to_string(query.launch)));
   if (query.chunk_bytes) add("--chunk", std::to_string(*query.chunk_bytes));
   if (outcome.report.executed) {
     if (outcome.backend != "host") add("--backend", outcome.backend);
     if (query.run.type != DataType::float32) add("--dtype", std::string(to_string(query.run.type)));
     if (query.run.op != ReduceOp::sum) add("--op", std::string(to_string(query.run.op)));
   }
-  if (query.in_place && verb == "sim") words.push_back("--in-place");
+  if (query.in_place) words.push_back("--in-place");
   if (!query.merge) words.push_back("--no-merge");
   return join(words, " ");
 }
 
+/// The line that asks what NCCL needs for the same message.
+std::string nccl_command(const Outcome& outcome) {
+  const std::optional<Query> nccl = baseline_query(outcome.query);
+  if (!nccl || !outcome.nccl) return {};
+  Outcome asked;
+  asked.query = *nccl;
+  asked.ranks = outcome.ranks;
+  return point_command(asked);
+}
+
 void add_points(const std::vector<Outcome>& outcomes, std::vector<PagedPoint>& points) {
-  for (const Outcome& outcome : outcomes) points.push_back({outcome, point_command(outcome)});
+  for (const Outcome& outcome : outcomes) {
+    points.push_back({outcome, point_command(outcome), nccl_command(outcome)});
+  }
 }
 
 void set_machine(Page& page, const Machine& machine) {
@@ -99,6 +114,13 @@ PagedRun executed_run(Study& study, const Outcome& outcome) {
   return run;
 }
 
+/// The half of a comparison that was predicted.
+PagedRun simulated_run(Study& study, Outcome outcome) {
+  PagedRun run = run_of(study, std::move(outcome));
+  run.name += ", simulated";
+  return run;
+}
+
 /// Whom to show beside the best: NCCL among the answers for the same message, or the next best.
 const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcomes) {
   const Outcome* rival = nullptr;
@@ -116,13 +138,17 @@ const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcome
   return rival;
 }
 
-/// Of the best, and of its rival.
+/// Of the best, and of its rival: where nothing else was asked, of what NCCL does.
 void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>& outcomes,
                    Page& page) {
   set_machine(page, study.machine(best.query));
   page.runs.push_back(run_of(study, ask_with_timeline(study, best, false)));
   if (const Outcome* rival = rival_of(best, outcomes)) {
     page.runs.push_back(run_of(study, ask_with_timeline(study, *rival, false)));
+  } else if (best.nccl && !algorithm_that_ran(best).starts_with("nccl:")) {
+    Outcome nccl;
+    nccl.query = *baseline_query(best.query);
+    page.runs.push_back(run_of(study, ask_with_timeline(study, nccl, false)));
   }
 }
 
@@ -157,6 +183,9 @@ Page begin_page(const Arguments& arguments, const std::string& title) {
   page.title = title;
   page.command = fmt::format("espalier {} {}", arguments.verb().name, arguments.command_line());
   page.version = ESPALIER_VERSION;
+  for (const std::string& file : arguments.input_files()) {
+    page.inputs.emplace_back(file, read_file(file));
+  }
   return page;
 }
 
@@ -166,14 +195,6 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
   page.skipped = answers.skipped;
   add_points(answers.outcomes, page.points);
   if (best == nullptr) return page;
-  if (page.verb == "tune") {
-    // The choices are one curve, whoever was chosen.
-    for (PagedPoint& point : page.points) {
-      Outcome& choice = point.outcome;
-      choice.chosen = algorithm_that_ran(choice);
-      choice.query.algorithm = "the choice";
-    }
-  }
   if (!best->report.simulated) {
     if (!best->query.topology.empty()) set_machine(page, study.machine(best->query));
     // The verdict is that of the best.
@@ -189,27 +210,57 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& answers) {
   return page;
 }
 
+Page page_of(const Arguments& arguments, Study& study, const Answers& choices,
+             const Tuning& tuning) {
+  Page page = page_of(arguments, study, choices);
+  if (choices.outcomes.empty()) return page;
+  Outcome candidate;
+  candidate.query = choices.outcomes.front().query;
+  candidate.ranks = choices.outcomes.front().ranks;
+  for (const CandidateTimes& one : tuning.candidates) {
+    for (const TuningRow& time : one.times) {
+      candidate.query.algorithm = one.algorithm;
+      candidate.query.size_bytes = candidate.report.message_bytes = time.up_to_bytes;
+      candidate.query.chunk_bytes = candidate.chunk_bytes = time.chunk_bytes;
+      candidate.report.time_s = time.time_s;
+      candidate.chosen = time.algorithm == one.algorithm ? "" : time.algorithm;
+      page.candidates.push_back({candidate, point_command(candidate)});
+    }
+  }
+  // The choices are one curve, whoever was chosen.
+  for (PagedPoint& point : page.points) {
+    Outcome& choice = point.outcome;
+    choice.chosen = algorithm_that_ran(choice);
+    choice.query.algorithm = "the choice";
+  }
+  return page;
+}
+
 std::vector<PagedRun> run_both(Study& predicting, Study& measuring, const Outcome& measured) {
   Query query = measured.query;
+  query.judge = true;
   query.run.timeline = true;
   query.run.iterations = 1;
   query.may_fold = false;
-  std::vector<PagedRun> runs;
-  PagedRun predicted = run_of(predicting, predicting.ask(query));
-  predicted.name += ", simulated";
-  runs.push_back(std::move(predicted));
+  std::vector<PagedRun> runs = {simulated_run(predicting, predicting.ask(query))};
   runs.push_back(executed_run(measuring, measured));
   return runs;
+}
+
+PagedRun run_beside_log(Study& study, const Comparison& row) {
+  return simulated_run(study, ask_with_timeline(study, row.predicted, false));
 }
 
 Page page_of(const Arguments& arguments, const Comparisons& comparisons, const std::string& where,
              std::vector<PagedRun> runs) {
   Page page = begin_page(arguments, "simulated beside measured on " + where);
+  // A machine that was probed just now has no name to ask for it by, and a log is not run again.
+  const bool has_name = arguments.given("--topology");
+  const bool is_log = arguments.given("--measured");
   for (const Comparison& row : comparisons.rows) {
-    page.points.push_back({row.predicted, {}});
-    page.measured.push_back({row.measured, {}});
-    // What a benchmark printed is compared with what one would print.
-    page.points.back().outcome.report.time_s = row.predicted_s();
+    page.points.push_back({row.predicted, has_name ? point_command(row.predicted) : "",
+                           has_name ? nccl_command(row.predicted) : "", row.predicted_s()});
+    page.measured.push_back({row.measured, has_name && !is_log ? point_command(row.measured) : ""});
   }
   page.skipped = comparisons.measured.skipped;
   page.runs = std::move(runs);
@@ -265,21 +316,13 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
   page.skipped = results.answers.skipped;
   page.trained = results.trained;
   add_points(results.answers.outcomes, page.points);
-  for (const ValidatedTime& one : results.validated) {
-    const auto predicted =
-        std::ranges::find_if(results.answers.outcomes, [&](const Outcome& other) {
-          return other.asked_by.block == one.block && other.report.simulated &&
-                 other.query.algorithm == one.query.algorithm &&
-                 other.query.gpus == one.query.gpus &&
-                 other.query.size_bytes == one.query.size_bytes;
-        });
-    if (predicted == results.answers.outcomes.end()) continue;
-    // What a benchmark printed is compared with what one would print.
-    const auto number = predicted - results.answers.outcomes.begin();
-    page.points[static_cast<std::size_t>(number)].outcome.report.time_s = one.predicted_s;
-    Outcome measured = *predicted;
+  for (PagedPoint& point : page.points) {
+    const ValidatedTime* const known = measured_of(results, point.outcome);
+    if (known == nullptr) continue;
+    point.benchmark_s = known->predicted_s;
+    Outcome measured = point.outcome;
     measured.report.simulated.reset();
-    measured.report.executed.emplace().median_time_s = one.measured_s;
+    measured.report.executed.emplace().median_time_s = known->measured_s;
     page.measured.push_back({std::move(measured), {}});
   }
   // Of the questions on most ranks, the first.
@@ -297,8 +340,11 @@ Page page_of(const Arguments& arguments, Study& study, const ScenarioResults& re
                                 one.query.gpus == largest->query.gpus;
     if (is_shown(one) && is_asked_there) simulated.add(one);
   }
-  if (const Outcome* best = simulated.best()) {
-    add_timelines(study, *best, simulated.outcomes, page);
+  if (const Outcome* found = simulated.best()) {
+    Outcome best = *found;
+    // Of a verdict it is a part, also where the study did not ask.
+    if (!best.nccl) best.nccl = study.baseline(best.query);
+    add_timelines(study, best, simulated.outcomes, page);
   }
   return page;
 }

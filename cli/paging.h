@@ -10,6 +10,7 @@
 #include "report/page/page.h"
 #include "scenarios/scenario_runner.h"
 #include "scenarios/tables.h"
+#include "scenarios/tuner.h"
 
 // What verbs put on the pages of --html.
 
@@ -23,7 +24,7 @@ Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole);
 /// A page without answers: what it is about and the line that makes it.
 Page begin_page(const Arguments& arguments, const std::string& title);
 
-/// Of `sim`, `tune` and `exec`: the curves of all answers. Simulations also have their timelines:
+/// Of `sim` and `exec`: the curves of all answers. Simulations also have their timelines:
 /// that of the best answer, and beside it NCCL's where that was asked, or the next best.
 Page page_of(const Arguments& arguments, Study& study, const Answers& answers);
 
@@ -32,6 +33,12 @@ Page page_of(const Arguments& arguments, const Comparisons& comparisons, const s
              std::vector<PagedRun> runs);
 /// Both halves of a comparison, asked again for their timelines.
 std::vector<PagedRun> run_both(Study& predicting, Study& measuring, const Outcome& measured);
+/// What is simulated beside a time of a log, which has no timeline of its own.
+PagedRun run_beside_log(Study& study, const Comparison& row);
+
+/// Of `tune`: the choices, and the candidates that were simulated for them.
+Page page_of(const Arguments& arguments, Study& study, const Answers& choices,
+             const Tuning& tuning);
 
 /// Of `plan`. Keeps pointers to the plans.
 Page page_of(const Arguments& arguments, const std::vector<Planned>& plans);

@@ -110,8 +110,9 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
   }
 }
 
-SimTable::SimTable(const Console& console, const TableHead& head)
+SimTable::SimTable(const Console& console, const TableHead& head, std::size_t most_rows)
     : console_(console),
+      most_rows_(most_rows),
       label_width_(std::clamp(head.label_columns, kMinLabelColumns, kMaxLabelColumns)),
       has_benchmark_(has_benchmark(head.queries.front())),
       has_nccl_(head.queries.front().against_nccl && baseline_query(head.queries.front())),
@@ -193,7 +194,7 @@ void SimTable::add(const Outcome& outcome) {
       cells.measured = microseconds(measured_s);
       cells.off = fmt::format("{:+.1f}", 100 * (outcome.benchmark_s / measured_s - 1));
     }
-    rows_.push_back({report.time_s, error, line(cells)});
+    rows_.push_back({report.time_s, error, line(cells), ran_++});
   }
   const std::size_t next = ++answered_;
   if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
@@ -203,6 +204,7 @@ std::vector<std::string> SimTable::pending() const {
   if (rows_.empty()) return {};
   std::vector<Row> sorted = rows_;
   std::ranges::stable_sort(sorted, {}, &Row::time_s);
+  if (sorted.size() > most_rows_) sorted.resize(most_rows_);
   std::vector<std::string> lines = split(column_names(), '\n');
   std::erase(lines, "");
   for (Row& row : sorted) lines.push_back(std::move(row.line));
@@ -223,6 +225,13 @@ void SimTable::print_rows() {
   const bool is_undecided = marks && std::any_of(rows_.begin() + 1, rows_.end(), is_rival);
   has_mark_ = has_mark_ || (marks && !is_undecided);
   has_open_ = has_open_ || is_undecided;
+  const std::size_t shown = std::min(rows_.size(), most_rows_);
+  for (std::size_t i = shown; i < rows_.size(); ++i) {
+    left_out_.insert(rows_[i].outcome);
+    has_open_left_out_ = has_open_left_out_ || is_rival(rows_[i]);
+  }
+  most_left_out_ = std::max(most_left_out_, rows_.size() - shown);
+  rows_.resize(shown);
   for (Row& row : rows_) {
     const bool best = marks && &row == rows_.data();
     const bool open = is_undecided && (best || is_rival(row));
@@ -234,8 +243,33 @@ void SimTable::print_rows() {
   rows_.clear();
 }
 
-void SimTable::finish(const Answers& answers) {
+/// Without links and steps, which may be large and of which nothing is said below a table.
+std::vector<Outcome> SimTable::shown_of(const std::vector<Outcome>& outcomes) const {
+  std::vector<Outcome> shown;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (left_out_.contains(i)) continue;
+    Outcome& one = shown.emplace_back(outcomes[i]);
+    one.report.simulated->links.clear();
+    one.report.simulated->critical_path.clear();
+  }
+  return shown;
+}
+
+void SimTable::print_left_out() const {
+  if (left_out_.empty()) return;
+  console_.out << wrap(
+      fmt::format("The {} fastest of {} that were simulated{}: --algorithm all shows all",
+                  most_rows_, most_rows_ + most_left_out_,
+                  has_open_left_out_ ? ", of which more may be as fast" : ""),
+      console_.width, "# ");
+}
+
+void SimTable::finish(const Answers& all) {
+  Answers shown;
+  if (!left_out_.empty()) shown.outcomes = shown_of(all.outcomes);
+  const Answers& answers = left_out_.empty() ? all : shown;
   if (!answers.outcomes.empty()) console_.out << "#\n";
+  print_left_out();
   if (has_mark_) console_.out << "# * is the fastest\n";
   if (has_open_) {
     console_.out
@@ -289,12 +323,13 @@ class TableAsker {
 }  // namespace
 
 Answers simulate_table(const Console& console, Study& study, StudyWorkers& workers,
-                       const std::vector<Query>& queries, bool print, LateQuestions late) {
+                       const std::vector<Query>& queries, bool print, LateQuestions late,
+                       std::size_t most_rows) {
   study.machine(queries.front());  // a machine that can't be asked about has no table
   const TableHead head = head_of(study, queries);
   Refusals refusals(console);
   std::optional<SimTable> table;
-  if (print) table.emplace(console, head);
+  if (print) table.emplace(console, head, most_rows);
   TableAsker asker(console, study, workers, queries, late);
   Progress& progress = asker.progress();
   const auto ask = [&](const Query&) { return asker.next(); };

@@ -10,12 +10,12 @@
 #include "cli/probing.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
+#include "cli/trace_output.h"
 #include "cli/verb.h"
 #include "core/file.h"
 #include "formats/machine.h"
 #include "probe/doubts.h"
 #include "report/outcomes.h"
-#include "report/trace.h"
 #include "scenarios/describe.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
@@ -25,12 +25,12 @@ namespace espalier {
 namespace {
 
 /// Both timelines of the fastest run of the largest message, which is run once more for it.
-std::string trace_of(Study& predicting, Study& measuring, const Outcome& best) {
+Trace trace_of(Study& predicting, Study& measuring, const Outcome& best, std::size_t most_ops) {
   Query query = best.query;
   query.run.timeline = true;
   query.may_fold = false;
   query.run.iterations = 1;
-  return comparison_trace_json(predicting.ask(query), measuring.ask(query));
+  return comparison_trace(predicting.ask(query), measuring.ask(query), most_ops);
 }
 
 /// Asks both studies, with a progress bar; prints the table when `print`.
@@ -78,7 +78,8 @@ int run_compare(Arguments& arguments, const Console& console) {
   if (arguments.given("--measured")) return compare_with_log(arguments, console);
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
-  const std::string trace = arguments.output("--trace");
+  const std::string csv = arguments.output("--csv");
+  const TraceOutput trace = read_trace(arguments);
   const std::string html = arguments.output("--html");
   const std::string output = arguments.output("--output");
   const BackendEntry& entry = read_backend(arguments);
@@ -116,15 +117,16 @@ int run_compare(Arguments& arguments, const Console& console) {
     predicting.know_machine(where, *probed);
     measuring.know_machine(where, *probed);
   }
-  const bool print = json != "-" && trace != "-" && output != "-" && html != "-";
+  const bool print = arguments.prints_text();
   const Comparisons comparisons =
       compare(console, predicting, measuring, sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
   const Outcome* best = comparisons.measured.best();
   // The trace takes one run more, which may fail.
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
-  if (!trace.empty() && best != nullptr) {
-    write_output(console, trace, trace_of(predicting, measuring, *best));
+  if (!csv.empty()) write_output(console, csv, comparisons_csv(comparisons, where));
+  if (!trace.path.empty() && best != nullptr) {
+    write_trace(console, trace, trace_of(predicting, measuring, *best, trace.most_ops));
   }
   if (!html.empty() && best != nullptr) {
     std::vector<PagedRun> runs = run_both(predicting, measuring, *best);
@@ -146,13 +148,11 @@ const Verb& compare_verb() {
       "several GPUs, each is a rank, unless --ranks or --devices is given. --trace writes the "
       "timelines of the fastest run of the largest message, predicted and measured, one below the "
       "other. The exit code is 1 if an element is wrong.\n\n"
-      "With --measured, nothing is run: measured times come from a log of nccl-tests or "
-      "rccl-tests, whose collective, ranks and sizes are simulated on the machine that --topology "
+      "With --measured, nothing is run: measured times come from a log of nccl-tests or rccl-"
+      "tests, whose collective, ranks and sizes are simulated on the machine that --topology "
       "names, out of place and in place (--in-place: only so). --size and --collective choose "
-      "among what the "
-      "log has. The figures of a log are means of calls back to back, and are compared with those "
-      "of "
-      "simulated ones, launched as the log says, or as --launch does.",
+      "among what the log has. The figures of a log are means of calls back to back, and are "
+      "compared with those of simulated ones, launched as the log says, or as --launch does.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},
@@ -182,7 +182,9 @@ const Verb& compare_verb() {
        {"--budget"},
        {"--output"},
        {"--json"},
+       {"--csv"},
        {"--trace"},
+       {"--trace-ops", "50000"},
        {"--html"}},
       {{"compare --algorithm ring optimal", "four ranks on this computer"},
        {"compare --backend cuda --devices 0,0,0,0,0,0,0,0 --size 16MiB..256MiB",

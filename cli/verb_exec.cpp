@@ -13,6 +13,7 @@
 #include "cli/table_notes.h"
 #include "cli/verb.h"
 #include "report/outcomes.h"
+#include "report/results.h"
 #include "scenarios/describe.h"
 #include "scenarios/tables.h"
 #include "sim/simulator.h"
@@ -61,6 +62,7 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
 int run_exec(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
   const std::string html = arguments.output("--html");
   const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
   const ExportTarget target = read_export(arguments);
@@ -75,7 +77,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep, buffers);
-  const bool print = json != "-" && table.path != "-" && target.path != "-" && html != "-";
+  const bool print = arguments.prints_text();
   Answers answers;
   for (const std::string& algorithm : sweep.algorithms) {
     Sweep one = sweep;
@@ -84,6 +86,7 @@ int run_exec(Arguments& arguments, const Console& console) {
   }
   if (print) print_not_here(console, answers, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  if (!csv.empty()) write_output(console, csv, answers_csv(answers));
   if (!html.empty() && !answers.outcomes.empty()) {
     write_page(console, html, page_of(arguments, study, answers));
   }
@@ -140,6 +143,7 @@ const Verb& exec_verb() {
        {"--instances", "auto"},
        {"--nccl-tests"},
        {"--json"},
+       {"--csv"},
        {"--html"}},
       {{"exec --ranks 4 --algorithm ring", "four ranks on this computer"},
        {"exec --ranks 3 --size 1KiB..16MiB --dtype half --op max --algorithm ring",

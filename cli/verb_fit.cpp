@@ -10,6 +10,7 @@
 #include "core/words.h"
 #include "formats/machine.h"
 #include "nccl/version.h"
+#include "report/fit.h"
 #include "report/ratio_plot.h"
 #include "run/launch.h"
 #include "scenarios/chooser.h"
@@ -130,6 +131,8 @@ int run_fit(Arguments& arguments, const Console& console) {
   const FitLogsRequest request = read_request(arguments);
   const std::string output = arguments.output("--output");
   const std::string plot = arguments.output("--plot");
+  const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
   arguments.finish();
 
   FitRequest asked{open_machine(request.question.topology), request.question.profile, {}};
@@ -145,22 +148,20 @@ int run_fit(Arguments& arguments, const Console& console) {
       asked, simulator, [&](int pass, const Query& query) { progress->step(pass, query); });
   progress.reset();
 
-  const bool prints = plot != "-" && output != "-";
+  const bool prints = arguments.prints_text();
   if (prints) print_fit(console, fit, asked, logs);
   require_met(fit, logs);
   std::vector<std::string> sources;
   for (const FitTable& table : logs.tables) sources.push_back(source_of(fit, table));
   const std::string file = print_fitted_profile(fit, asked, sources);
   if (!plot.empty()) write_output(console, plot, ratio_plot_svg(plot_of(fit, asked, logs)));
-  if (plot == "-") return 0;
-  if (output == "-") {
-    console.out << file;
-    return 0;
-  }
+  if (!json.empty()) write_output(console, json, fit_json(fit, asked));
+  if (!csv.empty()) write_output(console, csv, fit_csv(fit));
+  if (!output.empty()) write_output(console, output, file);
+  if (!prints) return 0;
   if (output.empty()) {
     console.out << "# --output FILE writes the profile\n";
   } else {
-    write_output(console, output, file);
     console.out << fmt::format("# wrote {}: --profile {} uses it\n", output,
                                names_profile_file(output) ? output : "./" + output);
   }
@@ -196,7 +197,9 @@ const Verb& fit_verb() {
        {"--launch", "per_gpu"},
        {"--nccl-version"},
        {"--output"},
-       {"--plot"}},
+       {"--plot"},
+       {"--json"},
+       {"--csv"}},
       {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
         "what these logs say of NCCL on this machine"},
        {"fit h100.log --topology dgx-h100 --gpus 0-3 --launch single --nccl-version 2.21",

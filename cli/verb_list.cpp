@@ -9,7 +9,7 @@
 #include "cli/verb.h"
 #include "core/units.h"
 #include "formats/format.h"
-#include "report/json.h"
+#include "report/csv.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
 #include "training/model.h"
@@ -213,8 +213,25 @@ Json items_json(const std::vector<Item>& items) {
   return all;
 }
 
+/// A row for every detail; what has none has a row of its own.
+std::string items_csv(const std::vector<Item>& items) {
+  CsvText text({"name", "title", "detail", "text"});
+  for (const Item& item : items) {
+    const Json row = {{"name", item.name}, {"title", item.title}};
+    if (item.details.empty()) text.add(row);
+    for (const auto& [what, about] : item.details) {
+      Json detailed = row;
+      detailed["detail"] = what;
+      detailed["text"] = about;
+      text.add(detailed);
+    }
+  }
+  return text.finish();
+}
+
 int run_list(Arguments& arguments, const Console& console) {
   const std::string json_file = arguments.output("--json");
+  const std::string csv_file = arguments.output("--csv");
   const std::string wanted = arguments.positionals().empty() ? "" : arguments.positionals().front();
   const auto kind = std::ranges::find(kinds(), wanted, &Kind::name);
   if (kind == kinds().end() && !wanted.empty()) {
@@ -229,14 +246,19 @@ int run_list(Arguments& arguments, const Console& console) {
     for (const Kind& one : kinds())
       items.push_back({std::string(one.name), std::string(one.meaning), {}});
   }
-  if (json_file != "-") {
+  if (arguments.prints_text()) {
     print(console, items, wanted == "topologies");
     if (kind != kinds().end() && !kind->notes.empty()) {
       console.out << '\n';
       for (const std::string& note : kind->notes) console.out << wrap(note, console.width, "");
     }
   }
-  if (!json_file.empty()) write_output(console, json_file, dump(items_json(items)));
+  if (!json_file.empty()) {
+    const std::string what = wanted.empty() ? "lists" : wanted;
+    write_output(console, json_file,
+                 dump_results("espalier.list/1", items_json(items), {{"list", what}}));
+  }
+  if (!csv_file.empty()) write_output(console, csv_file, items_csv(items));
   return 0;
 }
 
@@ -252,7 +274,7 @@ const Verb& list_verb() {
        "topologies, algorithms, scenarios, models, profiles, formats, link_kinds, collectives or "
        "backends",
        WordKind::list_kind, 0, 1},
-      {{"--json"}},
+      {{"--json"}, {"--csv"}},
       {{"list topologies", "machines that can be simulated"},
        {"list algorithms --json -", "as JSON"}},
       run_list};

@@ -12,7 +12,6 @@
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "ir/text.h"
-#include "report/objects.h"
 #include "report/plan.h"
 #include "scenarios/chooser.h"
 #include "sim/simulator.h"
@@ -51,18 +50,14 @@ constexpr std::int64_t kSimulatedBytes = std::int64_t{1} << 30;
 
 /// Where the plan goes besides, or instead of, the text.
 struct Outputs {
-  std::string json, dot, program, html;
+  std::string json, csv, dot, program, html;
   ExportTarget exported;
-
-  bool leave_text() const {
-    return json != "-" && dot != "-" && program != "-" && html != "-" && exported.path != "-";
-  }
 };
 
 Outputs read_outputs(Arguments& arguments, std::size_t plans) {
-  const Outputs outputs{arguments.output("--json"), arguments.output("--dot"),
-                        arguments.output("--save"), arguments.output("--html"),
-                        read_export(arguments)};
+  const Outputs outputs{arguments.output("--json"), arguments.output("--csv"),
+                        arguments.output("--dot"),  arguments.output("--save"),
+                        arguments.output("--html"), read_export(arguments)};
   for (const char* option : {"--dot", "--save", "--export"}) {
     if (plans > 1 && arguments.given(option)) {
       arguments.problem_of(option, "writes one plan, but there are several algorithms",
@@ -102,10 +97,8 @@ int run_plan(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, nullptr);
-  Json json = Json::array();
   DiagnosticList impossible;
-  std::size_t planned = 0;
-  std::vector<Planned> paged;
+  std::vector<Planned> plans;
   Progress progress(console, planners.size());
   for (std::size_t i = 0; i < planners.size(); ++i) {
     Query query = sweep.question;
@@ -115,24 +108,23 @@ int run_plan(Arguments& arguments, const Console& console) {
       const TimeLimit share = TimeLimit::share_of_rest(planners.size() - i);
       Planned plan = plan_query(study, query);
       progress.erase();
-      if (outputs.leave_text()) {
-        if (planned > 0) console.out << '\n';
+      if (arguments.prints_text()) {
+        if (!plans.empty()) console.out << '\n';
         print_plan(console, plan, view);
       }
       write_files(console, outputs, plan, study.machine(query));
-      if (!outputs.json.empty()) json.push_back(plan_json(plan));
-      ++planned;
-      if (!outputs.html.empty()) paged.push_back(std::move(plan));
+      plans.push_back(std::move(plan));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       for (const Diagnostic& problem : error.diagnostics()) impossible.add(problem);
     }
   }
-  if (!outputs.json.empty() && planned > 0) {
-    write_output(console, outputs.json, dump_one_or_array(json));
+  if (!plans.empty()) {
+    if (!outputs.json.empty()) write_output(console, outputs.json, plans_json(plans));
+    if (!outputs.csv.empty()) write_output(console, outputs.csv, plans_csv(plans));
+    if (!outputs.html.empty()) write_page(console, outputs.html, page_of(arguments, plans));
   }
-  if (!paged.empty()) write_page(console, outputs.html, page_of(arguments, paged));
-  if (!sweep.all_algorithms || planned == 0) impossible.throw_if_any(ErrorKind::unsupported);
+  if (!sweep.all_algorithms || plans.empty()) impossible.throw_if_any(ErrorKind::unsupported);
   for (const Diagnostic& problem : impossible.all()) say(console, problem.message);
   return 0;
 }
@@ -166,6 +158,7 @@ const Verb& plan_verb() {
        {"--instances", "auto"},
        {"--budget"},
        {"--json"},
+       {"--csv"},
        {"--html"}},
       {{"plan --topology dgx1-v100 --links fabric", "allreduce over the NVLinks of a DGX-1"},
        {"plan --topology dgx1-v100 --collective broadcast --root 2 --dot trees.dot",

@@ -173,7 +173,7 @@ int run_run(Arguments& arguments, const Console& console) {
   }
   options.keep_details = !json.empty();
   ScenarioView view;
-  view.print = json != "-" && csv != "-" && claims != "-" && validation != "-" && html != "-";
+  view.print = arguments.prints_text();
   view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
   std::vector<ScenarioFile> files;
   for (const std::string& word : arguments.positionals()) {

@@ -14,6 +14,7 @@
 #include "formats/machine.h"
 #include "formats/measured_tables.h"
 #include "ir/text.h"
+#include "report/shown.h"
 #include "scenarios/scenario.h"
 #include "topologies/load.h"
 #include "training/model.h"
@@ -94,13 +95,16 @@ void refuse_options(Arguments& arguments, Thing thing) {
   for (const OptionUse& use : arguments.verb().options) {
     const bool is_dot = use.name == "--dot";
     const bool is_save = use.name == "--save";
+    const bool is_rows = use.name == "--json" || use.name == "--csv";
     const bool fits = is_dot    ? thing == Thing::topology
+                      : is_rows ? thing == Thing::topology || thing == Thing::model
                       : is_save ? is_algorithm || thing == Thing::program
                                 : is_algorithm;
     if (fits || !arguments.given(use.name)) continue;
-    arguments.problem_of(
-        use.name, fmt::format("does not apply to {}", called),
-        is_dot ? "--dot draws machines" : "this option applies to the program of an algorithm");
+    arguments.problem_of(use.name, fmt::format("does not apply to {}", called),
+                         is_dot    ? "--dot draws machines"
+                         : is_rows ? "this option applies to machines and models"
+                                   : "this option applies to the program of an algorithm");
   }
 }
 
@@ -156,9 +160,26 @@ void show_scenario(const Console& console, const std::string& name) {
   console.out << text;
 }
 
+void show_machine(Arguments& arguments, const Console& console, const Topology& machine) {
+  const std::string json = arguments.text("--json"), csv = arguments.text("--csv");
+  if (arguments.given("--dot")) {
+    write_output(console, arguments.text("--dot"), topology_dot(machine));
+  } else if (arguments.prints_text()) {
+    show_topology(console, machine);
+  }
+  if (!json.empty()) write_output(console, json, machine_json(machine));
+  if (!csv.empty()) write_output(console, csv, machine_csv(machine));
+}
+
+void show_network(Arguments& arguments, const Console& console, const Model& model) {
+  const std::string json = arguments.text("--json"), csv = arguments.text("--csv");
+  if (arguments.prints_text()) show_model(console, model);
+  if (!json.empty()) write_output(console, json, model_json(model));
+  if (!csv.empty()) write_output(console, csv, model_csv(model));
+}
+
 int run_show(Arguments& arguments, const Console& console) {
-  arguments.output("--dot");
-  arguments.output("--save");
+  for (const char* option : {"--dot", "--save", "--json", "--csv"}) arguments.output(option);
   arguments.finish();
   const std::string& spec = arguments.positionals().front();
   const auto thing = resolve(arguments, spec);
@@ -166,11 +187,7 @@ int run_show(Arguments& arguments, const Console& console) {
   arguments.finish();
   switch (*thing) {
     case Thing::topology:
-      if (arguments.given("--dot")) {
-        write_output(console, arguments.text("--dot"), topology_dot(open_machine(spec)));
-      } else {
-        show_topology(console, open_machine(spec));
-      }
+      show_machine(arguments, console, open_machine(spec));
       break;
     case Thing::algorithm:
       return show_algorithm(arguments, console, spec);
@@ -178,7 +195,7 @@ int run_show(Arguments& arguments, const Console& console) {
       show_scenario(console, spec);
       break;
     case Thing::model:
-      show_model(console, load_model(spec));
+      show_network(arguments, console, load_model(spec));
       break;
     case Thing::program:
       return show_program(arguments, console, spec);
@@ -201,10 +218,11 @@ const Verb& show_verb() {
       "profile makes of the links. For an algorithm: its program in the text form that verify "
       "reads. For a scenario: its file. For a model: its gradients and step times.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
-      program_options({}, {{"--dot"}, {"--save"}}),
+      program_options({}, {{"--dot"}, {"--save"}, {"--json"}, {"--csv"}}),
       {{"show dgx1-v100", "a machine"},
        {"show ./nccl_topo.xml", "a file of another program: what it holds"},
        {"show dgx1-v100 --dot", "the same machine as a Graphviz graph"},
+       {"show dgx1-v100 --csv links.csv", "and its links as a table for other programs"},
        {"show ring --ranks 4 --collective allreduce", "a program"},
        {"show quickstart", "a scenario"},
        {"show resnet50", "a model: the sizes of its gradients, and its step times"}},

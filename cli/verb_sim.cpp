@@ -7,9 +7,10 @@
 #include "cli/programs.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
+#include "cli/trace_output.h"
 #include "cli/verb.h"
 #include "report/outcomes.h"
-#include "report/trace.h"
+#include "report/results.h"
 #include "scenarios/asked_table.h"
 #include "sim/simulator.h"
 
@@ -40,8 +41,9 @@ void explain(const Console& console, Study& study, const std::vector<Query>& que
 int run_sim(Arguments& arguments, const Console& console) {
   const Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
   const NcclTestsOutput table = read_nccl_tests_output(arguments, sweep);
-  const std::string trace = arguments.output("--trace");
+  const TraceOutput trace = read_trace(arguments);
   const std::string html = arguments.output("--html");
   const std::int64_t shown_links =
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
@@ -53,12 +55,13 @@ int run_sim(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print =
-      json != "-" && table.path != "-" && trace != "-" && target.path != "-" && html != "-";
+  const bool print = arguments.prints_text();
   const std::vector<Query> queries = sweep.queries();
   study.machine(queries.front());  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
-  Answers answers = simulate_table(console, study, workers, queries, print);
+  const std::size_t most_rows = arguments.given("--algorithm") ? SimTable::kAllRows : kShownBest;
+  Answers answers =
+      simulate_table(console, study, workers, queries, print, LateQuestions::skipped, most_rows);
   if (explains) {
     std::ostream* const text = print ? &console.out : json == "-" ? nullptr : &console.err;
     explain(console, study, queries, text, answers);
@@ -73,10 +76,11 @@ int run_sim(Arguments& arguments, const Console& console) {
     if (arguments.flag("--critical-path")) print_critical_path(console, *best);
   }
   if (!json.empty()) write_output(console, json, answers_json(answers));
+  if (!csv.empty()) write_output(console, csv, answers_csv(answers));
   write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
-  if (!trace.empty() && best != nullptr) {
-    write_output(console, trace, trace_json(ask_with_timeline(study, *best, true)));
+  if (!trace.path.empty() && best != nullptr) {
+    write_trace(console, trace, trace_of(ask_with_timeline(study, *best, true), trace.most_ops));
   }
   if (!html.empty() && best != nullptr)
     write_page(console, html, page_of(arguments, study, answers));
@@ -89,20 +93,18 @@ const Verb& sim_verb() {
   static const Verb verb = {
       "sim",
       "predict how long a collective takes on a machine",
-      "Builds the program of each algorithm, verifies it, and simulates it on the links "
-      "of the machine. The table has the columns of nccl-tests, with the fastest algorithm first "
-      "for every size; time is that of one call by itself, +- how far off it is expected to be, "
-      "and bench what nccl-tests would print for calls back to back (--launch); vs nccl says how "
-      "many times as fast as NCCL; "
+      "Builds the program of each algorithm, verifies it, and simulates it on the links of the "
+      "machine. The table has the columns of nccl-tests, with the fastest algorithm first for "
+      "every "
+      "size; without --algorithm all are simulated and the five fastest shown, in files all. Time "
+      "is "
+      "that of one call by itself, +- how far off it is expected to be, and bench what nccl-tests "
+      "would print for calls back to back (--launch); vs nccl says how many times as fast as NCCL; "
       "%bound compares the least time that the bound for the algorithm's links allows; the proof "
       "of "
-      "the bound "
-      "follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, and "
-      "tuned:FILE "
-      "the choice by size of a table written by `espalier tune`. For a single algorithm, the "
-      "average bus "
-      "bandwidth over the sizes "
-      "follows, as nccl-tests prints it.",
+      "the bound follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, "
+      "and tuned:FILE the choice by size of a table written by `espalier tune`. For a single "
+      "algorithm, the average bus bandwidth over the sizes follows, as nccl-tests prints it.",
       {},
       {{"--topology"},
        {"--collective", "allreduce"},
@@ -122,8 +124,10 @@ const Verb& sim_verb() {
        {"--in-place"},
        {"--budget"},
        {"--json"},
+       {"--csv"},
        {"--nccl-tests"},
        {"--trace"},
+       {"--trace-ops", "50000"},
        {"--html"},
        {"--export"},
        {"--to"},
@@ -131,7 +135,7 @@ const Verb& sim_verb() {
        {"--show-links"},
        {"--critical-path"},
        {"--explain"}},
-      {{"sim --topology dgx1-v100", "every allreduce on a DGX-1, 1 GiB"},
+      {{"sim --topology dgx1-v100", "the five fastest allreduces on a DGX-1, 1 GiB"},
        {"sim --topology dgx1-v100 --gpus 0-5 --size 4KiB..1GiB --algorithm ring",
         "one algorithm on six of its GPUs, from small to large messages"},
        {"sim --topology ring:n=1024,gbps=50 --algorithm ring --profile ideal",

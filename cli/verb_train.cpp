@@ -7,6 +7,7 @@
 #include "cli/paging.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
+#include "cli/trace_output.h"
 #include "cli/training_table.h"
 #include "cli/verb.h"
 #include "core/units.h"
@@ -14,7 +15,7 @@
 #include "ir/data.h"
 #include "ir/text.h"
 #include "report/outcomes.h"
-#include "report/trace.h"
+#include "report/results.h"
 #include "scenarios/study_workers.h"
 #include "scenarios/tables.h"
 #include "scenarios/tuner.h"
@@ -184,7 +185,8 @@ TrainingAnswers train_all(const Console& console, Study& study, Simulator& simul
 int run_train(Arguments& arguments, const Console& console) {
   const TrainingWords training = read_training(arguments);
   const std::string json = arguments.output("--json");
-  const std::string trace = arguments.output("--trace");
+  const std::string csv = arguments.output("--csv");
+  const TraceOutput trace = read_trace(arguments);
   const std::string save = arguments.output("--save");
   const std::string html = arguments.output("--html");
   const int jobs = read_jobs(arguments);
@@ -193,15 +195,18 @@ int run_train(Arguments& arguments, const Console& console) {
 
   Simulator simulator;
   Study study(simulator, &simulator);
-  const bool print = json != "-" && trace != "-" && save != "-" && html != "-";
+  const bool print = arguments.prints_text();
   const TrainingAnswers answers = train_all(console, study, simulator, training.sweep, jobs, print);
   if (print) print_not_here(console, answers, training.all_algorithms);
   const TrainingOutcome* best = answers.best();
   if (print && best != nullptr && arguments.flag("--show-buckets")) print_buckets(console, *best);
   if (!json.empty()) write_output(console, json, answers_json(answers));
-  if (best != nullptr && !(trace.empty() && save.empty() && html.empty())) {
+  if (!csv.empty()) write_output(console, csv, answers_csv(answers));
+  if (best != nullptr && !(trace.path.empty() && save.empty() && html.empty())) {
     const TrainingOutcome again = train(study, simulator, best->query);
-    if (!trace.empty()) write_output(console, trace, training_trace(again));
+    if (!trace.path.empty()) {
+      write_trace(console, trace, training_trace(again, trace.most_ops));
+    }
     if (!save.empty()) write_output(console, save, print_program(again.iteration.program));
     if (!html.empty()) write_page(console, html, page_of(arguments, study, answers, again));
   }
@@ -228,17 +233,30 @@ const Verb& train_verb() {
       "of the result. owners:direct+pipelined_chain is a reducescatter, then a broadcast by every "
       "rank.",
       {},
-      {{"--model"},          {"--topology"},
-       {"--gpus", "all"},    {"--relay"},
-       {"--gpu-counts"},     {"--algorithm", "ring"},
-       {"--batch"},          {"--gpu-type"},
-       {"--compute-ms"},     {"--fusion", "64MiB"},
-       {"--dtype", "float"}, {"--no-overlap"},
-       {"--chunk", "auto"},  {"--profile", "kernel"},
-       {"--links", "all"},   {"--engine", "auto"},
-       {"--jobs", "0"},      {"--budget"},
-       {"--json"},           {"--html"},
-       {"--trace"},          {"--save"},
+      {{"--model"},
+       {"--topology"},
+       {"--gpus", "all"},
+       {"--relay"},
+       {"--gpu-counts"},
+       {"--algorithm", "ring"},
+       {"--batch"},
+       {"--gpu-type"},
+       {"--compute-ms"},
+       {"--fusion", "64MiB"},
+       {"--dtype", "float"},
+       {"--no-overlap"},
+       {"--chunk", "auto"},
+       {"--profile", "kernel"},
+       {"--links", "all"},
+       {"--engine", "auto"},
+       {"--jobs", "0"},
+       {"--budget"},
+       {"--json"},
+       {"--csv"},
+       {"--html"},
+       {"--trace"},
+       {"--trace-ops", "50000"},
+       {"--save"},
        {"--show-buckets"}},
       {{"train --model resnet50 --topology dgx1-v100 --gpu-counts 1,2,4,8",
         "how ResNet-50 scales on a DGX-1"},

@@ -17,6 +17,7 @@
 #include "core/words.h"
 #include "formats/nccl_tuner.h"
 #include "report/outcomes.h"
+#include "report/results.h"
 #include "scenarios/asked_table.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
@@ -193,6 +194,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   std::vector<std::string> candidates = read_candidates(arguments, sweep);
   const std::string output = arguments.output("--output");
   const std::string json = arguments.output("--json");
+  const std::string csv = arguments.output("--csv");
   const std::string html = arguments.output("--html");
   const TunerFormat format = read_tuner_format(arguments);
   if (format.is_csv && output.empty()) {
@@ -216,7 +218,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   study.machine(sweep.question);  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, 2 * candidates.size()));
   const Tuning tuning = tune_with_progress(console, study, workers, sweep, candidates);
-  const bool print = output != "-" && json != "-" && html != "-";
+  const bool print = arguments.prints_text();
   answers.add(simulate_table(console, study, workers, chosen_queries(sweep.question, tuning), print,
                              LateQuestions::asked));
   if (print) {
@@ -233,7 +235,8 @@ int run_tune(Arguments& arguments, const Console& console) {
     export_choices(console, folder, study, tuning, answers.outcomes);
   }
   if (!json.empty()) write_output(console, json, tuning_json(tuning, answers.outcomes));
-  if (!html.empty()) write_page(console, html, page_of(arguments, study, answers));
+  if (!csv.empty()) write_output(console, csv, answers_csv(answers));
+  if (!html.empty()) write_page(console, html, page_of(arguments, study, answers, tuning));
   return conclude(answers, false);
 }
 
@@ -273,6 +276,7 @@ const Verb& tune_verb() {
        {"--to"},
        {"--instances", "auto"},
        {"--json"},
+       {"--csv"},
        {"--html"}},
       {{"tune --topology dgx-h100 --format nccl-csv --output tuner.conf",
         "the best of what NCCL has, for its example tuner plugin"},

@@ -15,6 +15,7 @@
 #include "formats/format.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "report/csv.h"
 #include "report/objects.h"
 #include "run/backend.h"
 #include "run/routes.h"
@@ -197,6 +198,22 @@ void print(const Console& console, const Verdict& verdict) {
   }
 }
 
+/// A row for each program, with the first of its problems.
+std::string verdicts_csv(const Json& verdicts) {
+  CsvText text({"program", "ok", "proof", "order_consistent", "combines_in_switch", "problems",
+                "rule", "message", "file", "line"});
+  for (Json row : verdicts) {
+    const Json problems = row["diagnostics"];
+    row["problems"] = problems.size();
+    if (!problems.empty()) {
+      row.update(problems.front());
+      row.update(problems.front()["where"]);
+    }
+    text.add(row);
+  }
+  return text.finish();
+}
+
 /// Notes options that say how to build a program when all programs come from files.
 void refuse_building(Arguments& arguments) {
   for (const char* option : {"--ranks", "--collective", "--root", "--in-place", "--chunks"}) {
@@ -224,6 +241,7 @@ int run_verify(Arguments& arguments, const Console& console) {
   const ProgramRequest request = read_program_request(arguments);
   const VerifyOptions options = read_verify_options(arguments);
   const std::string json_file = arguments.output("--json");
+  const std::string csv_file = arguments.output("--csv");
   if (specs.empty() && arguments.positionals().empty()) {
     arguments.problem("nothing to verify", "give a FILE, or --algorithm A --ranks N");
   } else if (specs.empty()) {
@@ -256,14 +274,16 @@ int run_verify(Arguments& arguments, const Console& console) {
     ok = ok && verdict.verification.ok();
     readable = readable && verdict.readable;
     any_random = any_random || verdict.verification.proof != Proof::exact;
-    if (json_file != "-") print(console, verdict);
-    if (!json_file.empty())
-      json.push_back(verification_json(verdict.name, verdict.verification, verdict.readable));
+    if (arguments.prints_text()) print(console, verdict);
+    json.push_back(verification_json(verdict.name, verdict.verification, verdict.readable));
   }
   if (arguments.given("--seed") && !any_random) {
     say(console, "note: --seed was not needed: results were compared exactly");
   }
-  if (!json_file.empty()) write_output(console, json_file, dump_one_or_array(json));
+  if (!csv_file.empty()) write_output(console, csv_file, verdicts_csv(json));
+  if (!json_file.empty()) {
+    write_output(console, json_file, dump_results("espalier.verify/1", std::move(json)));
+  }
   if (!readable) {
     for (const Diagnostic& problem : impossible.all()) say(console, render(problem));
     return exit_code(ErrorKind::input);
@@ -291,7 +311,8 @@ const Verb& verify_verb() {
       "programs: random sums stand for their inputs, and the verdict says so.",
       {"FILE", "programs, in the text form that `show` prints or another format", WordKind::file, 0,
        1'000'000},
-      program_options({{"--algorithm"}}, {{"--exact"}, {"--seed"}, {"--strict"}, {"--json"}}),
+      program_options({{"--algorithm"}},
+                      {{"--exact"}, {"--seed"}, {"--strict"}, {"--json"}, {"--csv"}}),
       {{"verify my_allreduce.esp", "a program of your own"},
        {"verify theirs.xml plan.json --strict", "and that nothing is known to go wrong in MSCCL"},
        {"verify --algorithm all --ranks 7", "every algorithm on seven ranks"},

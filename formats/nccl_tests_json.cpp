@@ -34,7 +34,7 @@ class Reader {
   explicit Reader(const std::string& file) { read_.file = file; }
 
   MeasuredTables read(const Json& json) {
-    if (json.is_object() && json.contains("results")) {
+    if (json.is_object() && json.contains("results") && !json.contains("schema")) {
       read_nccl_tests(json);
     } else if (json.is_object()) {
       read_record(json, "the record");
@@ -212,20 +212,33 @@ class Reader {
     const std::string schema = text(record, "schema");
     if (schema == "espalier.report/1") {
       read_report(record, of);
+    } else if (schema == "espalier.report/2" || schema == "espalier.compare/2") {
+      read_own_results(record, "results", of);
     } else if (schema == "espalier.compare/1") {
-      const auto rows = record.find("rows");
-      if (rows == record.end() || !rows->is_array()) return problem(of + ": 'rows' must be a list");
-      for (std::size_t i = 0; i < rows->size(); ++i) {
-        if ((*rows)[i].is_object()) {
-          read_report((*rows)[i], fmt::format("row {}", i));
-        } else {
-          problem(fmt::format("row {} is no object", i));
-        }
-      }
+      read_own_results(record, "rows", of);
     } else if (record.contains("busBw")) {
       read_rccl(record, of);
     } else if (schema.empty()) {
       problem(of + " is neither a result of rccl-tests nor a report of ours");
+    }
+  }
+
+  /// The reports and comparisons in a list of ours, which may also hold what was skipped.
+  void read_own_results(const Json& record, const char* key, const std::string& of) {
+    const auto rows = record.find(key);
+    if (rows == record.end() || !rows->is_array()) {
+      return problem(fmt::format("{}: {} must be a list", of, quote(key)));
+    }
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      const Json& row = (*rows)[i];
+      if (!row.is_object()) {
+        problem(fmt::format("row {} is no object", i));
+        continue;
+      }
+      const std::string kind = text(row, "kind");
+      if (kind.empty() || kind == "report" || kind == "comparison") {
+        read_report(row, fmt::format("row {}", i));
+      }
     }
   }
 
@@ -271,7 +284,7 @@ class Reader {
     (in_place ? row.in_place : row.out_of_place) = time;
   }
 
-  /// Of `espalier.report/1`, and a row of `espalier.compare/1`, whose measured time counts.
+  /// A report of ours, or a row of a comparison, whose measured time counts.
   void read_report(const Json& record, const std::string& of) {
     unit_s_ = 1;
     const auto collective = parse_collective(text(record, "collective"));

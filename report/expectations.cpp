@@ -107,7 +107,7 @@ JudgedText text_of(const Judged& judged) {
 Json judged_json(const Judged& judged) {
   const ExpectedResult& expectation = judged.expectation;
   Json json;
-  json["schema"] = "espalier.expectation/1";
+  json["kind"] = "expectation";
   json["scenario"] = judged.scenario;
   json["title"] = expectation.title;
   json["claim"] = expectation.claim.empty() ? Json() : Json(expectation.claim);

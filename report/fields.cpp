@@ -60,7 +60,7 @@ Json budget_or_none(const Answer& one) {
 std::vector<ReportField<Outcome>> question_fields() {
   using Of = const Outcome&;
   return {
-      {"schema", [](Of) { return Json("espalier.report/1"); }},
+      {"kind", [](Of) { return Json("report"); }},
       {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
       {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
       {"topology", [](Of one) { return or_null(has_machine(one), one.query.topology); }},
@@ -165,6 +165,8 @@ const std::vector<std::string_view>& table_columns() {
       "algorithm", "chosen", "dtype", "op", "backend", "size_bytes", "chunk_bytes", "time_s",
       "launch", "benchmark_s", "expected_error", "speedup", "min_time_s", "max_time_s",
       "algbw_gbps", "busbw_gbps", "bound_gbps", "bound_time_s", "fraction", "transfers", "wrong",
+      // Of studies that say what was measured.
+      "measured_s", "measured_error",
       // Of training.
       "model", "batch", "step_s", "fusion_bytes", "overlap", "message_bytes", "compute_s",
       "communication_s", "exposed_s", "hidden_s", "iteration_s", "samples_per_s", "efficiency",
@@ -185,7 +187,7 @@ const std::vector<ReportField<Outcome>>& outcome_fields() {
 const std::vector<ReportField<TrainingOutcome>>& training_fields() {
   using Of = const TrainingOutcome&;
   static const std::vector<ReportField<TrainingOutcome>> fields = {
-      {"schema", [](Of) { return Json("espalier.training/1"); }},
+      {"kind", [](Of) { return Json("training"); }},
       {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
       {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
       {"model", [](Of one) { return Json(one.query.model->name); }},
@@ -228,7 +230,7 @@ const std::vector<ReportField<TrainingOutcome>>& training_fields() {
 const std::vector<ReportField<Skipped>>& skipped_fields() {
   using Of = const Skipped&;
   static const std::vector<ReportField<Skipped>> fields = {
-      {"schema", [](Of) { return Json("espalier.skipped/1"); }},
+      {"kind", [](Of) { return Json("skipped"); }},
       {"scenario", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.scenario); }},
       {"block", [](Of one) { return if_any(was_asked(one.asked_by), one.asked_by.block); }},
       {"topology", [](Of one) { return or_null(!one.topology.empty(), one.topology); }},

@@ -22,11 +22,11 @@ struct ReportField {
   bool is_in_json = true;  ///< else it is for tables only
 };
 
-/// The fields that are columns of CSV, in their order.
+/// The columns of CSV, in their order: fields, and what was measured.
 const std::vector<std::string_view>& table_columns();
 
-/// Of `espalier.report/1`, `espalier.training/1` and `espalier.skipped/1`, in the order of their
-/// keys, without what is a list (links, buckets, steps).
+/// Of results of kind `report`, `training` and `skipped`, in the order of their keys, without what
+/// is a list (links, buckets, steps).
 const std::vector<ReportField<Outcome>>& outcome_fields();
 const std::vector<ReportField<TrainingOutcome>>& training_fields();
 const std::vector<ReportField<Skipped>>& skipped_fields();
@@ -44,6 +44,16 @@ Json object_of(const std::vector<ReportField<Answer>>& fields, const Answer& ans
     if (!value.is_discarded()) json[std::string(field.name)] = std::move(value);
   }
   return json;
+}
+
+/// What all fields say, those for tables too.
+template <class Answer>
+Json row_of(const std::vector<ReportField<Answer>>& fields, const Answer& answer) {
+  Json row = Json::object();
+  for (const ReportField<Answer>& field : fields) {
+    row[std::string(field.name)] = field.value(answer);
+  }
+  return row;
 }
 
 /// The field of that name; null when these answers have none.

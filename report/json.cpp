@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace espalier {
 
@@ -17,8 +18,11 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string dump_one_or_array(const Json& array) {
-  return dump(array.size() == 1 ? array.front() : array);
+std::string dump_results(std::string_view schema, Json results, const Json& of_all) {
+  Json json = {{"schema", schema}};
+  if (!of_all.is_null()) json.update(of_all);
+  json["results"] = std::move(results);
+  return dump(json);
 }
 
 }  // namespace espalier

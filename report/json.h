@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 // Private to this room and to those who print single facts.
 
@@ -17,7 +18,8 @@ Json rounded(double value);
 /// Indented, with a line end. Bytes that are not UTF-8 (of a file's name, say) become U+FFFD.
 std::string dump(const Json& json);
 
-/// One object by itself, several as an array.
-std::string dump_one_or_array(const Json& array);
+/// What `--json` writes: an object with its schema, what there is to say of all results (an
+/// object), and the array `results`.
+std::string dump_results(std::string_view schema, Json results, const Json& of_all = {});
 
 }  // namespace espalier

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "ir/verify.h"
 #include "report/json.h"
 #include "scenarios/judged.h"
 #include "scenarios/planned.h"
 
-// Answers as objects of JSON, one by one. docs/reports.md describes the schemas.
+// Results as objects of JSON, one by one. docs/reports.md describes the schemas.
 
 namespace espalier {
 
-/// An outcome that ran, as `espalier.report/1`.
+/// What `sim`, `exec`, `train` and `run` write.
+inline constexpr std::string_view kReportSchema = "espalier.report/2";
+
+/// An outcome that ran: kind `report`.
 Json report_json(const Outcome& outcome);
-/// An iteration of training, as `espalier.training/1`.
+/// An iteration of training: kind `training`.
 Json training_json(const TrainingOutcome& outcome);
-/// What was skipped or refused, as `espalier.skipped/1`.
+/// What was skipped or refused: kind `skipped`.
 Json skipped_json(const Skipped& one);
-/// An expectation and how it came out, as `espalier.expectation/1`.
+/// An expectation and how it came out: kind `expectation`.
 Json judged_json(const Judged& judged);
-/// A plan, as `espalier.plan/1`.
+/// A plan, as a result of `espalier.plan/2`.
 Json plan_json(const Planned& planned);
 
-/// What the verifier says of a program, as an object of `verify --json`. `readable`: false where
+/// What the verifier says of a program, as a result of `espalier.verify/1`. `readable`: false where
 /// the problems say why the file is not a program.
 Json verification_json(const std::string& program, const Verification& verification, bool readable);
 

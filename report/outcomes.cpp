@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/outcomes.h"
 
+#include <utility>
+
+#include "report/csv.h"
 #include "report/fields.h"
 #include "report/objects.h"
 
@@ -56,7 +59,8 @@ Json comparison_json(const Comparison& one) {
   const RunReport& measured = one.measured.report;
   const ExecutedPart& executed = *measured.executed;
   const bool has_runs = executed.max_time_s > 0;  // a log has only their mean
-  Json json = {{"collective", to_string(query.collective)},
+  Json json = {{"kind", "comparison"},
+               {"collective", to_string(query.collective)},
                {"algorithm", query.algorithm},
                {"in_place", query.in_place},
                {"ranks", one.measured.ranks},
@@ -75,6 +79,30 @@ Json comparison_json(const Comparison& one) {
     const std::string key = name == "error" ? "expected_error" : std::string(name);
     if (!value.is_discarded()) json[key] = value;
   }
+  return json;
+}
+
+Json candidates_json(const std::vector<CandidateTimes>& candidates) {
+  Json all = Json::array();
+  for (const CandidateTimes& one : candidates) {
+    Json times = Json::array();
+    for (const TuningRow& time : one.times) {
+      times.push_back({{"size_bytes", time.up_to_bytes},
+                       {"time_s", rounded(time.time_s)},
+                       {"chunk_bytes", time.chunk_bytes}});
+      if (time.algorithm != one.algorithm) times.back()["chosen"] = time.algorithm;
+    }
+    all.push_back({{"algorithm", one.algorithm}, {"times", std::move(times)}});
+  }
+  return all;
+}
+
+/// What all rows share.
+Json of_all_rows(const Comparisons& comparisons, std::string_view where) {
+  Json json = {{"machine", where}};
+  if (comparisons.rows.empty()) return json;
+  json["profile"] = comparisons.rows.front().measured.query.profile;
+  json["backend"] = comparisons.rows.front().measured.backend;
   return json;
 }
 
@@ -130,34 +158,48 @@ Json skipped_json(const Skipped& one) { return object_of(skipped_fields(), one);
 std::string answers_json(const Answers& answers) {
   Json all = reports_array(answers.outcomes);
   for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
-  return dump_one_or_array(all);
+  return dump_results(kReportSchema, std::move(all));
 }
 
 std::string answers_json(const TrainingAnswers& answers) {
   Json all = Json::array();
   for (const TrainingOutcome& outcome : answers.outcomes) all.push_back(training_json(outcome));
   for (const Skipped& one : answers.skipped) all.push_back(skipped_json(one));
-  return dump_one_or_array(all);
+  return dump_results(kReportSchema, std::move(all));
 }
 
 std::string comparisons_json(const Comparisons& comparisons, std::string_view where) {
   const auto or_null = [](std::optional<double> error) { return error ? rounded(*error) : Json(); };
-  Json json;
-  json["schema"] = "espalier.compare/1";
-  json["machine"] = where;
-  if (!comparisons.rows.empty()) {
-    json["profile"] = comparisons.rows.front().measured.query.profile;
-    json["backend"] = comparisons.rows.front().measured.backend;
+  Json of_all = of_all_rows(comparisons, where);
+  of_all["median_error"] = or_null(comparisons.median_error());
+  of_all["median_error_from_16MiB"] = or_null(comparisons.median_error(kLargeMessage));
+  Json results = Json::array();
+  for (const Comparison& one : comparisons.rows) results.push_back(comparison_json(one));
+  for (const Skipped& one : comparisons.measured.skipped) results.push_back(skipped_json(one));
+  return dump_results("espalier.compare/2", std::move(results), of_all);
+}
+
+std::string comparisons_csv(const Comparisons& comparisons, std::string_view where) {
+  CsvText text({"machine",     "profile",        "backend",    "collective", "algorithm",
+                "chosen",      "in_place",       "ranks",      "size_bytes", "chunk_bytes",
+                "predicted_s", "expected_error", "measured_s", "min_time_s", "max_time_s",
+                "error",       "wrong",          "launch",     "speedup",    "refused",
+                "skipped"});
+  const Json of_all = of_all_rows(comparisons, where);
+  for (const Comparison& one : comparisons.rows) {
+    Json row = comparison_json(one);
+    row.update(of_all);
+    for (const std::string_view name : {"expected_error", "speedup"}) {
+      row[std::string(name)] = find_field(outcome_fields(), name)->value(one.predicted);
+    }
+    text.add(row);
   }
-  json["median_error"] = or_null(comparisons.median_error());
-  json["median_error_from_16MiB"] = or_null(comparisons.median_error(kLargeMessage));
-  json["rows"] = Json::array();
-  for (const Comparison& one : comparisons.rows) json["rows"].push_back(comparison_json(one));
-  json["skipped"] = Json::array();
   for (const Skipped& one : comparisons.measured.skipped) {
-    json["skipped"].push_back(skipped_json(one));
+    Json row = row_of(skipped_fields(), one);
+    row.update(of_all);
+    text.add(row);
   }
-  return dump(json);
+  return text.finish();
 }
 
 std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcomes) {
@@ -172,15 +214,14 @@ std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcom
   for (const Outcome& outcome : outcomes) {
     if (keeps_library(outcome)) keep_nccl.push_back(outcome.report.message_bytes);
   }
-  Json json = {{"schema", "espalier.tune/1"},
-               {"front", std::move(front)},
-               {"keep_nccl", std::move(keep_nccl)},
-               {"reports", reports_array(outcomes)}};
+  Json of_all = {{"front", std::move(front)},
+                 {"candidates", candidates_json(tuning.candidates)},
+                 {"keep_nccl", std::move(keep_nccl)}};
   if (tuning.budget) {
-    json["budget"] = budget_json(*tuning.budget);
-    json["not_asked"] = tuning.unasked;
+    of_all["budget"] = budget_json(*tuning.budget);
+    of_all["not_asked"] = tuning.unasked;
   }
-  return dump(json);
+  return dump_results("espalier.tune/2", reports_array(outcomes), of_all);
 }
 
 }  // namespace espalier

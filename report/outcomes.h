@@ -11,16 +11,18 @@
 
 namespace espalier {
 
-/// What `--json` writes: what ran, then what was skipped; an object when it is one, else an array.
-/// Numbers are rounded to ten digits; everything but wall_s is the same for every run of a
-/// simulation. Ends with a line end.
+/// What `--json` writes, as `espalier.report/2`: what ran, then what was skipped. Numbers are
+/// rounded to ten digits; everything but wall_s is the same for every run of a simulation. Ends
+/// with a line end.
 std::string answers_json(const Answers& answers);
 std::string answers_json(const TrainingAnswers& answers);
 
-/// As `espalier.compare/1`; `where` is what the machine is called.
+/// As `espalier.compare/2`; `where` is what the machine is called.
 std::string comparisons_json(const Comparisons& comparisons, std::string_view where);
+/// A row for each of them.
+std::string comparisons_csv(const Comparisons& comparisons, std::string_view where);
 
-/// As `espalier.tune/1`; the outcomes are those of the choices.
+/// As `espalier.tune/2`; the outcomes are those of the choices.
 std::string tuning_json(const Tuning& tuning, const std::vector<Outcome>& outcomes);
 
 }  // namespace espalier

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/words.h"
+#include "report/csv.h"
 #include "report/objects.h"
 
 namespace espalier {
@@ -75,7 +77,6 @@ Json plan_json(const Planned& planned) {
   const Forest& forest = planned.forest;
   const int ranks = planned.machine->ranks();
   Json json;
-  json["schema"] = "espalier.plan/1";
   json["topology"] = query.topology;
   json["collective"] = to_string(query.collective);
   json["algorithm"] = query.algorithm;
@@ -102,6 +103,31 @@ Json plan_json(const Planned& planned) {
   for (const PlannedTree& tree : forest.trees) json["trees"].push_back(tree_json(planned, tree));
   json["link_loads"] = loads_json(planned);
   return json;
+}
+
+std::string plans_json(const std::vector<Planned>& plans) {
+  Json results = Json::array();
+  for (const Planned& plan : plans) results.push_back(plan_json(plan));
+  return dump_results("espalier.plan/2", std::move(results));
+}
+
+std::string plans_csv(const std::vector<Planned>& plans) {
+  CsvText text({"topology", "collective", "algorithm", "profile", "gpus", "relays", "ranks", "root",
+                "algbw_gbps", "bound_gbps", "fraction", "link", "units", "units_in_all",
+                "capacity_gbps", "utilization"});
+  for (const Planned& plan : plans) {
+    Json row = plan_json(plan);
+    row["bound_gbps"] = row["bound"]["algbw_gbps"];
+    row["fraction"] = row["bound"]["fraction"];
+    row["units_in_all"] = row["units"];
+    const Json loads = row["link_loads"];
+    for (const Json& load : loads) {
+      row.update(load);
+      row["link"] = load["name"];
+      text.add(row);
+    }
+  }
+  return text.finish();
 }
 
 std::string plan_dot(const Planned& planned) {

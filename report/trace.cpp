@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -22,13 +23,37 @@ struct Track {
   int thread = 0;
 };
 
+/// As many as that, in their order.
+std::vector<OpTiming> longest(const std::vector<OpTiming>& timeline, std::size_t most) {
+  if (timeline.size() <= most) return timeline;
+  std::vector<std::size_t> order(timeline.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto is_kept_first = [&](std::size_t a, std::size_t b) {
+    const double a_s = timeline[a].end_s - timeline[a].start_s;
+    const double b_s = timeline[b].end_s - timeline[b].start_s;
+    return a_s != b_s ? a_s > b_s : a < b;
+  };
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(order.begin(), end, order.end(), is_kept_first);
+  std::sort(order.begin(), end);
+  std::vector<OpTiming> kept;
+  kept.reserve(most);
+  for (auto place = order.begin(); place != end; ++place) kept.push_back(timeline[*place]);
+  return kept;
+}
+
 /// One event a line, written as it is made: a document tree of millions of events would not fit.
 class TraceText {
  public:
+  explicit TraceText(std::size_t most_ops) : most_ops_(most_ops) {}
+
   template <class TrackOf>
   void add_ops(const Program& program, const std::vector<OpTiming>& timeline, const OpName& name,
                const TrackOf& track_of) {
-    for (const OpTiming& timing : timeline) {
+    const std::vector<OpTiming> kept = longest(timeline, most_ops_);
+    trace_.ops += kept.size();
+    trace_.left_out += timeline.size() - kept.size();
+    for (const OpTiming& timing : kept) {
       const Op& op = program.ops[timing.op];
       const Track track = track_of(op);
       Json details = {{"op", timing.op}};
@@ -50,12 +75,17 @@ class TraceText {
   void name_process(Track track, const std::string& name) { add_name("process_name", track, name); }
   void name_thread(Track track, const std::string& name) { add_name("thread_name", track, name); }
 
-  std::string finish() { return std::move(text_) + "\n]}\n"; }
+  Trace finish() {
+    trace_.json +=
+        fmt::format("\n], \"otherData\": {{\"ops\": {}, \"shorter_ops_left_out\": {}}}}}\n",
+                    trace_.ops, trace_.left_out);
+    return std::move(trace_);
+  }
 
  private:
   void add(const Json& event) {
-    if (!std::exchange(first_, false)) text_ += ",\n";
-    text_ += event.dump();
+    if (!std::exchange(first_, false)) trace_.json += ",\n";
+    trace_.json += event.dump();
   }
   void add_name(const char* what, Track track, const std::string& name) {
     add({{"name", what},
@@ -65,7 +95,8 @@ class TraceText {
          {"args", {{"name", name}}}});
   }
 
-  std::string text_ = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
+  std::size_t most_ops_;
+  Trace trace_{.json = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"};
   bool first_ = true;
 };
 
@@ -87,13 +118,14 @@ OpName plain_name(const Program& program) {
 
 }  // namespace
 
-std::string trace_json(const Outcome& outcome) {
+Trace trace_of(const Outcome& outcome, std::size_t most_ops) {
   CHECK(outcome.program != nullptr);
-  return trace_json(*outcome.program, outcome.report, plain_name(*outcome.program));
+  return trace_of(*outcome.program, outcome.report, plain_name(*outcome.program), most_ops);
 }
 
-std::string trace_json(const Program& program, const RunReport& report, const OpName& name) {
-  TraceText text;
+Trace trace_of(const Program& program, const RunReport& report, const OpName& name,
+               std::size_t most_ops) {
+  TraceText text(most_ops);
   text.add_ops(program, report.timeline, name, [](const Op& op) { return Track{op.at, op.lane}; });
   PlaceId named = -1;
   for (const auto& [place, lane] : lanes_of(program, report.timeline)) {
@@ -105,8 +137,8 @@ std::string trace_json(const Program& program, const RunReport& report, const Op
   return text.finish();
 }
 
-std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured) {
-  TraceText text;
+Trace comparison_trace(const Outcome& predicted, const Outcome& measured, std::size_t most_ops) {
+  TraceText text(most_ops);
   int process = 0;
   for (const Outcome* outcome : {&predicted, &measured}) {
     CHECK(outcome->program != nullptr);
@@ -136,8 +168,8 @@ OpName training_op_name(const TrainingOutcome& outcome) {
   };
 }
 
-std::string training_trace(const TrainingOutcome& outcome) {
-  return trace_json(outcome.iteration.program, outcome.report, training_op_name(outcome));
+Trace training_trace(const TrainingOutcome& outcome, std::size_t most_ops) {
+  return trace_of(outcome.iteration.program, outcome.report, training_op_name(outcome), most_ops);
 }
 
 }  // namespace espalier

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -13,18 +14,26 @@ namespace espalier {
 /// What an op is called.
 using OpName = std::function<std::string(OpId)>;
 
+/// A timeline as text, with at most so many ops: the longest, and of equally long ones the first.
+struct Trace {
+  std::string json;
+  std::size_t ops = 0;       ///< in it
+  std::size_t left_out = 0;  ///< shorter ones
+};
+
 /// Of one run: a process per place, a thread per lane; ops are called what they do, or as given.
-std::string trace_json(const Outcome& outcome);
-std::string trace_json(const Program& program, const RunReport& report, const OpName& name);
+Trace trace_of(const Outcome& outcome, std::size_t most_ops);
+Trace trace_of(const Program& program, const RunReport& report, const OpName& name,
+               std::size_t most_ops);
 
 /// Of a prediction and what was measured: two processes, "predicted" and "measured", each with a
-/// thread per place and lane.
-std::string comparison_trace_json(const Outcome& predicted, const Outcome& measured);
+/// thread per place and lane, and with at most so many ops.
+Trace comparison_trace(const Outcome& predicted, const Outcome& measured, std::size_t most_ops);
 
 /// What the ops of an iteration of training are called: what they are part of, and of transfers
 /// what they do. Refers to the outcome.
 OpName training_op_name(const TrainingOutcome& outcome);
 /// Of an iteration of training, whose ops are called after what they are part of.
-std::string training_trace(const TrainingOutcome& outcome);
+Trace training_trace(const TrainingOutcome& outcome, std::size_t most_ops);
 
 }  // namespace espalier

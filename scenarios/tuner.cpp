@@ -69,6 +69,23 @@ std::vector<TuningRow> joined(const std::vector<TuningRow>& choices) {
   return rows;
 }
 
+/// All that was predicted.
+std::vector<CandidateTimes> times_of(const SizeChooser& chooser) {
+  std::vector<CandidateTimes> all;
+  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
+    CandidateTimes one{chooser.candidates()[i], {}};
+    for (std::size_t place = 0; place < chooser.sizes().size(); ++place) {
+      if (!chooser.has_predicted(i, place)) continue;
+      const Prediction& found = chooser.prediction(i, place);
+      if (found.skipped) continue;
+      one.times.push_back(
+          {chooser.sizes()[place], found.algorithm, found.best.chunk_bytes, found.best.time_s});
+    }
+    if (!one.times.empty()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
 [[noreturn]] void throw_nothing_possible(
     const std::vector<std::pair<std::string, std::string>>& skipped) {
   DiagnosticList problems;
@@ -256,6 +273,7 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
   }
   if (!chooser.choice(0)) throw_nothing_possible(tuning.skipped);
   tuning.front = front_of(points);
+  tuning.candidates = times_of(chooser);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::optional<TuningChoice> choice = chooser.choice(i);
     CHECK(choice);  // What is possible does not depend on the size.

@@ -70,6 +70,10 @@ class SizeChooser {
     return known_[candidate].at(place);
   }
 
+  bool has_predicted(std::size_t candidate, std::size_t place) const {
+    return known_[candidate].contains(place);
+  }
+
   /// Whether it was, for any size; not if there was no time.
   bool was_predicted(std::size_t candidate) const;
 
@@ -119,6 +123,12 @@ struct FrontPoint {
   bool on_front = false;
 };
 
+/// What is predicted of a candidate, at the sizes where it was not ruled out.
+struct CandidateTimes {
+  std::string algorithm;
+  std::vector<TuningRow> times;  ///< by size, ascending; the algorithm with nothing left open
+};
+
 struct Tuning {
   TuningTable table;
   /// Per size, ascending: what the rows of the table were joined from.
@@ -126,6 +136,7 @@ struct Tuning {
   /// Fastest for small messages first. Of variants of one algorithm only those that no other
   /// variant beats in both.
   std::vector<FrontPoint> front;
+  std::vector<CandidateTimes> candidates;                    ///< of which there are predictions
   std::vector<std::pair<std::string, std::string>> skipped;  ///< candidate and why
   std::vector<std::string> unasked;        ///< candidates that no time was left for
   std::optional<GrantedTime> budget = {};  ///< of all comparisons, where their time was limited

@@ -49,8 +49,8 @@ class GpuCheck(unittest.TestCase):
 
     def check(self, wrong=0, rows=10, **environment):
         report = self.folder / "report.json"
-        row = {"size_bytes": 16 << 20, "wrong": wrong}
-        report.write_text(json.dumps({"median_error_from_16MiB": 0.01, "rows": [row] * rows}))
+        row = {"kind": "comparison", "size_bytes": 16 << 20, "wrong": wrong}
+        report.write_text(json.dumps({"median_error_from_16MiB": 0.01, "results": [row] * rows}))
         variables = {
             "PATH": f"{self.folder}/bin:/usr/bin:/bin",
             "ESPALIER_BUILD_DIR": str(self.folder),

@@ -13,24 +13,24 @@ LARGE_BYTES = 16 << 20
 def judge(report, limit, wanted_rows):
     """The line and whether all is well.
 
-    >>> row = {"size_bytes": 16 << 20, "wrong": 0}
-    >>> judge({"median_error_from_16MiB": 0.1, "rows": [row]}, 0.1, 1)
+    >>> row = {"kind": "comparison", "size_bytes": 16 << 20, "wrong": 0}
+    >>> judge({"median_error_from_16MiB": 0.1, "results": [row]}, 0.1, 1)
     ('Median error from 16 MiB on: 10.0 %, wanted 10 %: reached', True)
-    >>> judge({"median_error_from_16MiB": 0.11, "rows": [row]}, 0.1, 1)
+    >>> judge({"median_error_from_16MiB": 0.11, "results": [row]}, 0.1, 1)
     ('Median error from 16 MiB on: 11.0 %, wanted 10 %: **missed**', False)
     >>> judge({"median_error_from_16MiB": None}, 0.1, 0)
     ('Median error from 16 MiB on: **not measured**', False)
 
     Rows that are missing would change the median unnoticed; small ones don't count.
 
-    >>> judge({"median_error_from_16MiB": 0.1, "rows": [row, {"size_bytes": 4, "wrong": 0}]}, 0.1, 2)
+    >>> judge({"median_error_from_16MiB": 0.1, "results": [row, {**row, "size_bytes": 4}]}, 0.1, 2)
     ('Median error from 16 MiB on: 10.0 %, of 1 measurement instead of 2: **not measured**', False)
 
     What is wrong is wrong at any size, and what was not checked may be.
 
-    >>> judge({"median_error_from_16MiB": 0.1, "rows": [row, {"size_bytes": 4, "wrong": 7}]}, 0.1, 1)
+    >>> judge({"median_error_from_16MiB": 0.1, "results": [row, {**row, "size_bytes": 4, "wrong": 7}]}, 0.1, 1)
     ('Median error from 16 MiB on: 10.0 %, of results that are **wrong**', False)
-    >>> judge({"median_error_from_16MiB": 0.1, "rows": [{"size_bytes": 16 << 20, "wrong": None}]}, 0.1, 1)
+    >>> judge({"median_error_from_16MiB": 0.1, "results": [{**row, "wrong": None}]}, 0.1, 1)
     ('Median error from 16 MiB on: 10.0 %, of results that are **not checked**', False)
     """
     what = "Median error from 16 MiB on: "
@@ -38,7 +38,7 @@ def judge(report, limit, wanted_rows):
     if error is None:
         return what + "**not measured**", False
     what += f"{100 * error:.1f} %, "
-    rows = report.get("rows", [])
+    rows = [row for row in report.get("results", []) if row["kind"] == "comparison"]
     if any(row.get("wrong") for row in rows):
         return what + "of results that are **wrong**", False
     if any(row.get("wrong") is None for row in rows):

@@ -311,6 +311,7 @@ ProfileTable read_built_in_profiles() {
   }
   read_link_kinds(map.need("link_kinds"), table.link_kinds);
   read_profiles(map.need("profiles"), table.link_kinds, table.profiles);
+  map.need("grades");  // see profile_grades.h
   map.finish();
   problems.throw_if_any();
   return table;

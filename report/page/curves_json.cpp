@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "report/page/parts.h"
 #include "scenarios/describe.h"
@@ -44,16 +45,17 @@ std::string title_of(const ChartKey& key, const Outcome& one) {
 
 /// The points of a curve by size, of which the first asked counts.
 struct Curve {
-  std::string kind;  ///< "predicted", "measured", "nccl" or "bound"
+  std::string kind;  ///< "predicted", "candidate", "measured", "nccl" or "bound"
   std::map<std::int64_t, Json> points;
 };
 
 Json point_of(const PagedPoint& point, bool is_measured) {
   const Outcome& one = point.outcome;
   // What a benchmark prints is the median of its runs.
-  const double time_s = is_measured && one.report.executed && one.report.executed->median_time_s > 0
-                            ? one.report.executed->median_time_s
-                            : one.report.time_s;
+  const bool has_median =
+      is_measured && one.report.executed && one.report.executed->median_time_s > 0;
+  const double time_s = has_median ? one.report.executed->median_time_s
+                                   : point.benchmark_s.value_or(one.report.time_s);
   Json json = {{"size", one.report.message_bytes}, {"time_us", drawn(time_s * 1e6)}};
   if (!one.chosen.empty()) json["chosen"] = one.chosen;
   if (one.chunk_bytes > 0) json["chunk"] = one.chunk_bytes;
@@ -77,16 +79,19 @@ class Charts {
   /// `is_nccl_asked`: it is one of the algorithms, and needs no curve beside that.
   explicit Charts(bool is_nccl_asked) : is_nccl_asked_(is_nccl_asked) {}
 
+  void add_candidate(const PagedPoint& point) {
+    const Outcome& one = point.outcome;
+    chart_of(key_of(one), one)
+        .curve(one.query.algorithm, "candidate")
+        .points.emplace(one.report.message_bytes, point_of(point, true));
+  }
+
   /// `executed_by`: see ChartKey.
   void add(const PagedPoint& point, bool is_measured, const std::string& executed_by) {
     const Outcome& one = point.outcome;
     ChartKey key = key_of(one);
     key.executed_by = executed_by;
-    const auto [at, is_new] = number_.emplace(key, charts_.size());
-    if (is_new) {
-      charts_.push_back({title_of(key, one), busbw_factor(key.collective, one.ranks), {}, {}});
-    }
-    Chart& chart = charts_[at->second];
+    Chart& chart = chart_of(key, one);
     std::string name = one.query.algorithm;
     if (one.query.in_place && is_measured) name += ", in place";
     const std::int64_t size = one.report.message_bytes;
@@ -94,11 +99,12 @@ class Charts {
         .points.emplace(size, point_of(point, is_measured));
     if (is_measured) return;
     if (one.nccl && one.nccl->time_s > 0 && !is_nccl_asked_) {
-      chart.curve("NCCL", "nccl")
-          .points.emplace(size, Json{{"size", size},
-                                     {"time_us", drawn(one.nccl->time_s * 1e6)},
-                                     {"chosen", one.nccl->algorithm},
-                                     {"error", drawn(one.nccl->relative_error)}});
+      Json nccl = {{"size", size},
+                   {"time_us", drawn(one.nccl->time_s * 1e6)},
+                   {"chosen", one.nccl->algorithm},
+                   {"error", drawn(one.nccl->relative_error)}};
+      if (!point.nccl_command.empty()) nccl["command"] = point.nccl_command;
+      chart.curve("NCCL", "nccl").points.emplace(size, std::move(nccl));
     }
     if (one.bound && one.report.time_s > 0 && one.least_s() > 0) {
       // Where algorithms are bounded otherwise, what holds for all of them is the least.
@@ -147,6 +153,14 @@ class Charts {
     }
   };
 
+  Chart& chart_of(const ChartKey& key, const Outcome& one) {
+    const auto [at, is_new] = number_.emplace(key, charts_.size());
+    if (is_new) {
+      charts_.push_back({title_of(key, one), busbw_factor(key.collective, one.ranks), {}, {}});
+    }
+    return charts_[at->second];
+  }
+
   const bool is_nccl_asked_;
   std::map<ChartKey, std::size_t> number_;
   std::vector<Chart> charts_;
@@ -163,6 +177,7 @@ Json curves_json(const Page& page) {
     charts.add(point, is_executed, is_executed ? point.outcome.backend : "");
   }
   for (const PagedPoint& point : page.measured) charts.add(point, true, "");
+  for (const PagedPoint& point : page.candidates) charts.add_candidate(point);
   return charts.json();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/bound_proof.h"
@@ -27,7 +28,10 @@ struct PagedRun {
 /// An answer as a point of a curve.
 struct PagedPoint {
   Outcome outcome;
-  std::string command;  ///< the line that asks for it alone; empty: there is none
+  std::string command;            ///< the line that asks for it alone; empty: there is none
+  std::string nccl_command = {};  ///< for what NCCL needs (Outcome::nccl)
+  /// Drawn in place of the time of a call: what a benchmark would print, beside what one printed.
+  std::optional<double> benchmark_s = {};
 };
 
 /// What a page shows; a verb fills in what it has. See docs/reports.md#pages.
@@ -36,8 +40,11 @@ struct Page {
   std::string title;    ///< "allreduce on dgx1-v100"
   std::string command;  ///< the line that makes the page
   std::string version;
+  std::vector<std::pair<std::string, std::string>> inputs;  ///< files that were read: name, text
   std::vector<PagedPoint> points;    ///< curves of predictions, or of an execution
   std::vector<PagedPoint> measured;  ///< beside them
+  /// What was simulated to be chosen among: sizes, times and what was left open.
+  std::vector<PagedPoint> candidates;
   /// The verdict is about the first, where that is a simulation, and else about the first point.
   std::vector<PagedRun> runs;
   std::vector<const Planned*> plans;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "scenarios/tables.h"
 #include "topologies/launch_costs.h"
 #include "topologies/load.h"
+#include "topologies/profile_grades.h"
 
 namespace espalier {
 
@@ -65,13 +67,12 @@ void add_simulated(const Outcome& one, Json& facts) {
   }
 }
 
-void add_checks(const Outcome& one, Json& facts) {
-  facts.push_back(fact("verified", one.verified ? "yes" : "no",
+void add_checks(bool is_verified, bool is_consistent, Json& facts) {
+  facts.push_back(fact("verified", is_verified ? "yes" : "no",
                        "every element of the result, races, deadlocks"));
-  facts.push_back(fact("order of combining",
-                       one.order_consistent ? "the same on all ranks" : "differs",
-                       one.order_consistent ? "results are the same in the last bit"
-                                            : "ranks may differ in the last bit"));
+  facts.push_back(fact(
+      "order of combining", is_consistent ? "the same on all ranks" : "differs",
+      is_consistent ? "results are the same in the last bit" : "ranks may differ in the last bit"));
 }
 
 Json of_run(const Outcome& one) {
@@ -99,7 +100,7 @@ Json of_run(const Outcome& one) {
                                    : fmt::format(", {} wrong elements", *executed.wrong);
     }
   }
-  add_checks(one, facts);
+  add_checks(one.verified, one.order_consistent, facts);
   return {{"text", text + "."}, {"facts", std::move(facts)}};
 }
 
@@ -110,6 +111,12 @@ Json of_plan(const Planned& plan) {
   facts.push_back(fact("of the bound", percent(plan.fraction),
                        fmt::format("{} GB/s, proof by {}", format_gbps(plan.bound.algbw_gbps),
                                    proof_of(plan.bound))));
+  std::vector<std::string> binding;
+  for (const LinkLoad& load : plan.loads) {
+    if (share_used(load, plan.forest) < 0.99) continue;
+    binding.push_back(link_name(*plan.machine->topology, load.hop.link, load.hop.forward));
+  }
+  if (!binding.empty()) facts.push_back(fact("binding links", some_of(binding)));
   facts.push_back(fact("trees or paths", fmt::format("{}", plan.forest.trees.size()),
                        fmt::format("of {} equal parts", plan.forest.units)));
   if (!plan.forest.note.empty()) facts.push_back(fact("note", plan.forest.note));
@@ -129,6 +136,9 @@ Json of_training(const TrainingOutcome& one) {
                        percent(one.exposed_s() / one.iteration_s()) + " of the iteration"));
   facts.push_back(
       fact("efficiency", percent(one.efficiency()), "of as many GPUs that need not communicate"));
+  const std::vector<std::string> binding = binding_links(*one.report.simulated);
+  if (!binding.empty()) facts.push_back(fact("binding links", some_of(binding)));
+  add_checks(true, one.order_consistent, facts);
   return {{"text", fmt::format("{} on {} GPUs: {} per iteration with {}, efficiency {}.",
                                one.query.model->name, one.ranks, format_seconds(one.iteration_s()),
                                one.query.exchange.algorithm, percent(one.efficiency()))},
@@ -167,6 +177,20 @@ void add_judged(const Page& page, Json& verdict) {
                                 page.judged.size(), verdict["text"].get<std::string>());
 }
 
+/// What the profile costs beside links; without a machine nothing is in use.
+Json figures_json(const Page& page) {
+  Json figures = Json::array();
+  if (page.topology == nullptr) return figures;
+  for (const GradedFigure& one : graded_figures(*page.profile, *page.topology)) {
+    figures.push_back({{"name", one.name},
+                       {"value", drawn(one.value)},
+                       {"unit", one.unit},
+                       {"grade", one.grade},
+                       {"from", one.from}});
+  }
+  return figures;
+}
+
 Json profile_json(const Page& page) {
   if (!page.profile) return {};
   const Profile& profile = *page.profile;
@@ -201,6 +225,7 @@ Json profile_json(const Page& page) {
   return {{"name", profile.name},
           {"title", profile.title},
           {"constants", std::move(constants)},
+          {"figures", figures_json(page)},
           {"errors", std::move(errors)}};
 }
 
@@ -228,6 +253,13 @@ Json provenance_json(const Page& page) {
                {"command", page.command},
                {"curves_drawn_by", curve_library()},
                {"profile", profile_json(page)}};
+  json["inputs"] = Json::array();
+  for (const auto& [name, text] : page.inputs) {
+    const uLong sum =
+        crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+    json["inputs"].push_back(
+        {{"name", name}, {"bytes", text.size()}, {"crc32", fmt::format("{:08x}", sum)}});
+  }
   if (page.topology != nullptr) {
     json["machine"] = {{"name", page.topology->name},
                        {"title", page.topology->title},

@@ -184,8 +184,9 @@ class Tab:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
-    def screenshot(self, path, whole=True):
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def screenshot(self, path, whole=True, **options):
+        """Of the whole page or of what is in view; `clip`: of a part."""
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **options)
         pathlib.Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def _events(self):

@@ -21,10 +21,11 @@ import unittest
 import zlib
 
 import browser as browsers
-import schema as schemas
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCHEMA = json.loads((HERE.parent.parent / "report/schemas/page-1.schema.json").read_text())
+sys.path.insert(0, str(HERE.parent))
+import json_schema  # noqa: E402
+
 ESPALIER = None
 MOST_BYTES = 2_000_000
 
@@ -60,7 +61,7 @@ class Pages(unittest.TestCase):
     def open(self, name, *words, **size):
         path = report(self.folder.name, name, *words)
         data = data_of(path)
-        self.assertEqual(schemas.problems(data, SCHEMA), [])
+        self.assertEqual(json_schema.document_problems(data), [])
         tab = self.browser.open(path, **size)
         self.check_quiet(tab)
         # The verdict is there before any script runs.
@@ -119,6 +120,7 @@ class Pages(unittest.TestCase):
         self.assertIn(busiest["name"], self.text(tab, ".machine .panel"))
         listed = int(tab.js("document.querySelector('.machine .ops').dataset.ops"))
         self.assertGreater(listed, 0)
+        self.assertIn("partition that proves the bound, and counts", self.text(tab, ".machine .in-proof"))
         # Another one with the mouse, where no other line crosses it.
         tab.box(".machine svg")
         where = tab.js("""(() => {
@@ -229,10 +231,34 @@ class Pages(unittest.TestCase):
                               "--algorithm", "ring", "all_pairs")
         self.assertEqual(data["verb"], "tune")
         curves = {curve["name"]: curve for curve in data["charts"][0]["curves"]}
-        self.assertEqual(set(curves), {"the choice", "NCCL", "bound"})
+        self.assertEqual(curves["ring"]["kind"], "candidate")
+        self.assertTrue({"the choice", "NCCL", "bound", "ring", "all_pairs"} <= set(curves))
+        for curve in curves.values():
+            for point in curve["points"] if curve["kind"] == "candidate" else []:
+                self.assertIn("--algorithm " + curve["name"], point["command"])
+        self.assertIn("--algorithm nccl", curves["NCCL"]["points"][0]["command"])
         self.assertTrue(all(point["chosen"].startswith(("ring", "all_pairs"))
                             for point in curves["the choice"]["points"]))
+        # NCCL is beside the choice, and the constants of the profile have grades.
+        self.assertEqual(len(data["runs"]), 2)
+        figures = {one["name"]: one for one in data["provenance"]["profile"]["figures"]}
+        self.assertEqual(figures["call_overhead_us"]["grade"], "fitted")
+        tab.js("[...document.querySelectorAll('.provenance summary')].find((one) => one.textContent.startsWith('Constants')).click()")
+        tab.wait("document.querySelector('.provenance details[open] tbody tr') !== null")
+        self.assertEqual(self.count(tab, ".provenance details[open] tbody tr"), len(figures))
         self.picture(tab, "tune")
+
+    def test_many_candidates(self):
+        tab, data = self.open("candidates", "tune", "--topology", "v100-pcie", "--size", "4KiB,4MiB",
+                              width=390, height=800)
+        self.assertGreater(len([one for one in data["charts"][0]["curves"] if one["kind"] == "candidate"]), 20)
+        self.assertLess(self.count(tab, ".legend > button"), 12)
+        tab.click(".legend summary")
+        before = self.count(tab, ".legend button[aria-pressed=true]")
+        tab.click(".legend details button")
+        self.assertEqual(self.count(tab, ".legend button[aria-pressed=true]"), before + 1)
+        wider = tab.js("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        self.assertLessEqual(wider, 0)
 
     def test_plan(self):
         tab, data = self.open("plan", "plan", "--topology", "dgx1-v100", "--algorithm", "optimal")
@@ -245,7 +271,14 @@ class Pages(unittest.TestCase):
             choice.dispatchEvent(new Event("change"));
         })()""")
         self.assertEqual(self.count(tab, ".machine .tree"), len(plan["report"]["trees"][0]["edges"]))
-        self.assertTrue(plan["proof"]["parts"] or plan["proof"]["prices"])
+        # A link that is clicked says what it costs in the proof.
+        self.assertEqual(plan["proof"]["kind"], "lp")
+        prices = {one["link"]: one["price"] for one in plan["proof"]["prices"]}
+        for link, said in ((next(iter(prices)), "crossing it costs"),
+                           (next(i for i in range(100) if i not in prices), "crossing it is free")):
+            tab.js(f"document.querySelectorAll('.machine .hit')[{link}].focus()")
+            tab.press("Enter")
+            self.assertIn(said, self.text(tab, ".machine .in-proof"))
         self.picture(tab, "plan")
 
     def test_prices(self):
@@ -270,6 +303,7 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(data["expectations"]), 0)
         self.assertEqual(self.count(tab, ".expectations tbody tr"), len(data["expectations"]))
         self.assertEqual(self.count(tab, ".curves"), len(data["charts"]))
+        self.assertIn("over NCCL", [fact["label"] for fact in data["verdict"]["facts"]])
         self.picture(tab, "run")
 
     def test_exec(self):
@@ -286,7 +320,25 @@ class Pages(unittest.TestCase):
         self.assertEqual([run["backend"] for run in data["runs"]], ["sim", "host"])
         self.assertEqual(self.count(tab, ".timelines canvas"), 2)
         self.assertIn("off by", data["verdict"]["text"])
+        # What was measured has the colour of what is simulated, and other dashes.
+        strokes = tab.js("""[...document.querySelectorAll('.legend line')].map((line) =>
+            [line.getAttribute("stroke"), line.getAttribute("stroke-dasharray")])""")
+        self.assertEqual(strokes[0][0], strokes[1][0])
+        self.assertNotEqual(strokes[0][1], strokes[1][1])
         self.picture(tab, "compare")
+
+    def test_compare_with_a_log(self):
+        tab, data = self.open("log", "compare", "--measured", str(HERE.parent / "golden/inputs/nccl.log"),
+                              "--topology", "dgx1-v100", "--algorithm", "nccl")
+        self.assertEqual([run["backend"] for run in data["runs"]], ["sim"])
+        curves = {curve["kind"]: curve for curve in data["charts"][0]["curves"]}
+        self.assertIn("espalier sim --topology dgx1-v100", curves["predicted"]["points"][0]["command"])
+        self.assertNotIn("command", curves["measured"]["points"][0])
+        for point in curves["predicted"]["points"]:  # bench is drawn, shares are those of a call
+            self.assertEqual(point["time_us"], point["bench_us"])
+            self.assertAlmostEqual(point["speedup"], 1, 3)
+        self.assertEqual(self.count(tab, ".machine svg"), 1)
+        self.picture(tab, "log")
 
     def test_hostile_names(self):
         machine = pathlib.Path(self.folder.name) / "hostile.yaml"
@@ -306,6 +358,9 @@ links:
         self.assertEqual(self.count(tab, "img"), 0)
         self.assertEqual(self.count(tab, "script:not([nonce])"), 1)  # the data
         self.assertIn("<img src=x", self.text(tab, ".provenance"))
+        text = machine.read_bytes()
+        self.assertEqual(data["provenance"]["inputs"],
+                         [{"name": str(machine), "bytes": len(text), "crc32": f"{zlib.crc32(text):08x}"}])
 
 
 if __name__ == "__main__":

@@ -96,7 +96,8 @@ TEST(Arguments, EmptyWordsAreProblems) {
   };
   EXPECT_EQ(refusal("sim", {"--json", "a", "--trace", ""}),
             "error: --trace: the value is empty\n"
-            "  help: write the fastest run's timeline for ui.perfetto.dev");
+            "  help: write the fastest run's timeline for ui.perfetto.dev; compressed if FILE ends "
+            "in .gz");
   const std::string no_ranks =
       "error: --ranks: the value is empty\n  help: number of ranks, if no machine is named";
   EXPECT_EQ(refusal("exec", {"--ranks", ""}), no_ranks);

@@ -33,7 +33,8 @@ class StatedProtocol : public WithFiles {
     words.insert(words.end(), more.begin(), more.end());
     const Spoken said = run(words);
     EXPECT_EQ(said.code, 0) << said.err;
-    return json::parse(said.out, nullptr, false);
+    const json all = json::parse(said.out, nullptr, false);
+    return all.is_object() ? all.at("results").at(0) : all;
   }
   double time_s(const std::vector<std::string>& more) const {
     return ask("sim", more).at("time_s").get<double>();
@@ -63,8 +64,8 @@ TEST_F(StatedProtocol, TuneKeepsIt) {
   std::vector<std::string> words = allgather_;
   words.insert(words.end(), {"--algorithm", ring_});
   const json tuned = ask("tune", words);
-  EXPECT_EQ(tuned.at("reports").at(0).at("time_s").get<double>(), ll_s) << tuned.dump(1);
-  EXPECT_EQ(tuned.at("reports").at(0).at("protocol"), "ll");
+  EXPECT_EQ(tuned.at("time_s").get<double>(), ll_s) << tuned.dump(1);
+  EXPECT_EQ(tuned.at("protocol"), "ll");
 }
 
 TEST_F(StatedProtocol, CompareKeepsIt) {
@@ -74,7 +75,7 @@ TEST_F(StatedProtocol, CompareKeepsIt) {
   words.insert(words.end(), {"--algorithm", "ring", "--nccl-tests", log});
   ask("sim", words);
   const json compared = ask("compare", {"--measured", log, "--in-place", "--algorithm", ring_});
-  EXPECT_EQ(compared.at("rows").at(0).at("predicted_s"), under_ll.at("benchmark_s"));
+  EXPECT_EQ(compared.at("predicted_s"), under_ll.at("benchmark_s"));
 }
 
 }  // namespace

@@ -385,6 +385,23 @@ TEST(NcclTests, ReadsRecordsOfRcclTestsAndOurOwnReports) {
   EXPECT_THAT(own.notes, IsEmpty());
 }
 
+TEST(NcclTests, ReadsOurOwnResultsAndNotWhatWasSkipped) {
+  const MeasuredTable reports = only(R"({"schema": "espalier.report/2", "results": [
+    {"kind": "report", "topology": "dgx1-v100", "collective": "allreduce", "algorithm": "ring",
+     "ranks": 4, "in_place": false, "size_bytes": 16777216, "backend": "sim", "time_s": 0.0001,
+     "algbw_gbps": 167.77216, "busbw_gbps": 251.65824, "wrong": null},
+    {"kind": "skipped", "algorithm": "chain"}]})");
+  ASSERT_EQ(reports.rows.size(), 1U);
+  EXPECT_DOUBLE_EQ(reports.rows[0].out_of_place->time_s, 1e-4);
+  const MeasuredTable compared = only(R"({"schema": "espalier.compare/2", "results": [
+    {"kind": "comparison", "collective": "allreduce", "algorithm": "ring", "ranks": 4,
+     "size_bytes": 1024, "measured_s": 2e-5, "predicted_s": 1e-5, "wrong": 0}]})");
+  ASSERT_EQ(compared.rows.size(), 1U);
+  EXPECT_DOUBLE_EQ(compared.rows[0].out_of_place->time_s, 2e-5);
+  EXPECT_EQ(errors(R"({"schema": "espalier.report/2", "results": [7]})"),
+            "log.txt: error: row 0 is no object");
+}
+
 TEST(NcclTests, SaysWhatIsWrongInJson) {
   EXPECT_EQ(errors(R"({"results": [{"size": -1, "count": 2.5,
       "out_of_place": {"time": "nan", "bus_bw": 1}}, 7]})"),

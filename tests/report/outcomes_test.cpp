@@ -22,12 +22,20 @@ std::string stdout_of(const std::vector<std::string>& words) {
   return out.str();
 }
 
+/// The results of a document of that schema.
+Json results_of(const std::string& text) {
+  Json json = Json::parse(text);
+  EXPECT_EQ(json["schema"], "espalier.report/2");
+  return std::move(json["results"]);
+}
+
 TEST(Report, HasTheKeysOfTheSchemaInOrder) {
-  const Json report = Json::parse(stdout_of(
+  const Json reports = results_of(stdout_of(
       {"sim", "--topology", "full:n=3", "--algorithm", "ring", "--size", "3MB", "--json", "-"}));
+  ASSERT_EQ(reports.size(), 1u);
   std::vector<std::string> keys;
-  for (const auto& [key, value] : report.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"schema",
+  for (const auto& [key, value] : reports[0].items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"kind",
                                             "topology",
                                             "collective",
                                             "algorithm",
@@ -71,7 +79,7 @@ TEST(Report, SimulationsAreTheSameByteForByte) {
                                           "0-5",  "--size",     "1KiB,1MiB", "--chunk",
                                           "auto", "--json",     "-"};
   const auto without_wall_time = [&] {
-    Json reports = Json::parse(stdout_of(words));
+    Json reports = results_of(stdout_of(words));
     for (Json& report : reports) report.erase("wall_s");
     return reports.dump();
   };
@@ -79,8 +87,8 @@ TEST(Report, SimulationsAreTheSameByteForByte) {
 }
 
 TEST(Report, ExecutionsSayWhatWasCounted) {
-  const Json reports = Json::parse(stdout_of({"exec", "--ranks", "3", "--algorithm", "ring",
-                                              "--size", "1000", "--iters", "2", "--json", "-"}));
+  const Json reports = results_of(stdout_of({"exec", "--ranks", "3", "--algorithm", "ring",
+                                             "--size", "1000", "--iters", "2", "--json", "-"}));
   ASSERT_EQ(reports.size(), 2u) << "out of place and in place";
   for (const Json& report : reports) {
     EXPECT_EQ(report["backend"], "host");
@@ -99,7 +107,7 @@ TEST(Report, ExecutionsSayWhatWasCounted) {
 }
 
 TEST(Report, ExecutionsCarryTheBoundOfTheMachineNamed) {
-  const Json reports = Json::parse(
+  const Json reports = results_of(
       stdout_of({"exec", "--topology", "ring:n=3,gbps=10", "--profile", "ideal", "--algorithm",
                  "ring", "--size", "3000", "--iters", "1", "--json", "-"}));
   for (const Json& report : reports) {
@@ -115,7 +123,7 @@ TEST(Report, FilesAndTablesGoTogether) {
   const std::string table =
       stdout_of({"sim", "--topology", "full:n=3", "--size", "3MB", "--json", file});
   EXPECT_NE(table.find("busbw"), std::string::npos);
-  EXPECT_GT(Json::parse(read_file(file)).size(), 1u);
+  EXPECT_GT(results_of(read_file(file)).size(), 1u);
   std::remove(file.c_str());
 }
 
@@ -125,7 +133,7 @@ TEST(Report, HasTheExplanationThatTablesPrint) {
                                           "--no-nccl", "--explain"};
   std::vector<std::string> json = words;
   json.insert(json.end(), {"--json", "-"});
-  const Json reports = Json::parse(stdout_of(json));
+  const Json reports = results_of(stdout_of(json));
   ASSERT_EQ(reports.size(), 2u);
   std::string text = "#\n";
   for (const Json& line : reports[0]["explain"]) text += "# " + line.get<std::string>() + "\n";

@@ -394,7 +394,7 @@ blocks:
     words.insert(words.end(), more.begin(), more.end());
     const Spoken spoken = run(words);
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    Json reports = Json::parse(spoken.out);
+    Json reports = Json::parse(spoken.out)["results"];
     for (Json& report : reports) report.erase("wall_s");
     return reports.dump(1);
   }
@@ -520,7 +520,7 @@ blocks:
     write_file(file("p.esp"), head + ops);
     const Spoken spoken = run({"run", file("s.yaml"), "--resume", file("j"), "--json", "-"});
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out).at("transfers").get<int>();
+    return Json::parse(spoken.out)["results"].at(0).at("transfers").get<int>();
   };
   EXPECT_EQ(transfers_after(root + "2: r2.out[0] <- r0.in[0]\n"), 2);
   EXPECT_EQ(transfers_after(root + "2: r2.tmp[0] <- r0.in[0]\n3: r2.out[0] <- r0.in[0]\n"), 3);
@@ -551,7 +551,7 @@ blocks:
   const auto time_s = [&] {
     const Spoken spoken = run({"run", file("s.yaml"), "--resume", file("j"), "--json", "-"});
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out)["time_s"].get<double>();
+    return Json::parse(spoken.out)["results"].at(0)["time_s"].get<double>();
   };
   // Both ways at once, twice half of the message: 8 MB over the link.
   machine(8);
@@ -593,7 +593,7 @@ blocks:
     words.insert(words.end(), more.begin(), more.end());
     const Spoken spoken = run(words);
     EXPECT_EQ(spoken.code, 0) << spoken.err;
-    return Json::parse(spoken.out)["iteration_s"].get<double>();
+    return Json::parse(spoken.out)["results"].at(0)["iteration_s"].get<double>();
   };
   table("ring");
   const double ring_s = iteration_s({});
@@ -631,13 +631,12 @@ blocks:
                               "ranks 0 (gpu0) and 1 (gpu3) are not connected by the GPU fabric"),
               std::string::npos)
         << spoken.err;
-    std::map<std::string, int> schemas;
-    for (const Json& one : Json::parse(read_file(file("o.json")))) {
-      ++schemas[one["schema"].get<std::string>()];
-    }
-    EXPECT_EQ(schemas["espalier.report/1"], 3 * 2);
-    EXPECT_EQ(schemas["espalier.training/1"], 1);
-    EXPECT_EQ(schemas["espalier.skipped/1"], 2 + 1);
+    std::map<std::string, int> kinds;
+    const Json results = Json::parse(read_file(file("o.json")))["results"];
+    for (const Json& one : results) ++kinds[one["kind"].get<std::string>()];
+    EXPECT_EQ(kinds["report"], 3 * 2);
+    EXPECT_EQ(kinds["training"], 1);
+    EXPECT_EQ(kinds["skipped"], 2 + 1);
     // The head, and an answer for every question.
     EXPECT_EQ(std::ranges::count(read_file(file(std::string("j") + jobs)), '\n'), 1 + 8 + 2);
   }

@@ -21,7 +21,24 @@ function strokeOfCurve(curve, index, chart) {
     return { colour: style("--ink"), dash: [3, 3 + 4 * others], width: 1.2 };
   }
   if (curve.kind === "nccl") return { colour: style("--soft"), dash: [10, 4], width: 2 };
-  return { ...strokeOf(index), width: 1.8 };
+  if (curve.kind === "measured") {  // in the colour of what is predicted for it
+    const name = curve.name.replace(/(, in place)?, measured$/, "");
+    const same = chart.curves.findIndex((one) => one.kind === "predicted" && one.name === name);
+    if (same >= 0) return { ...strokeOf(same), dash: [2, 3], width: 2.2 };
+  }
+  return { ...strokeOf(index), width: curve.kind === "candidate" ? 1.1 : 1.8 };
+}
+
+/// Of many candidates those are drawn at first that are the fastest of them somewhere.
+function drawnAtFirst(chart, points, sizes) {
+  const candidates = chart.curves.map((curve, i) => i).filter((i) => chart.curves[i].kind === "candidate");
+  const first = new Set(candidates.length <= 6 ? candidates : []);
+  sizes.forEach((_, at) => {
+    const there = candidates.filter((i) => points[i][at]);
+    there.sort((a, b) => points[a][at].time_us - points[b][at].time_us);
+    if (there.length) first.add(there[0]);
+  });
+  return chart.curves.map((curve, i) => curve.kind !== "candidate" || first.has(i));
 }
 
 const busbw = (chart, point) => (chart.busbw_factor * point.size) / point.time_us / 1e3;
@@ -36,9 +53,9 @@ function bandOf(value, point) {
 
 function curvesSection(chart) {
   const { sizes, points } = aligned(chart);
-  const shown = chart.curves.map(() => true);
+  const shown = drawnAtFirst(chart, points, sizes);
   const figures = [];
-  const readout = el("div", { class: "readout", "aria-live": "polite" });
+  const readout = el("div", { class: "readout", "aria-live": "polite", tabindex: 0 });
   let pinned = false;
 
   function read(index) {
@@ -95,17 +112,21 @@ function curvesSection(chart) {
     } });
   }
 
-  const legend = el("div", { class: "legend", role: "group", "aria-label": "curves" },
-    ...chart.curves.map((curve, i) => {
+  const entries = chart.curves.map((curve, i) => {
       const { colour, dash, width } = strokeOfCurve(curve, i, chart);
-      return el("button", { type: "button", "aria-pressed": "true", onclick: (event) => {
+      return el("button", { type: "button", "aria-pressed": String(shown[i]), onclick: (event) => {
         shown[i] = !shown[i];
         event.currentTarget.setAttribute("aria-pressed", shown[i]);
         draw();
       } }, svg("svg", { width: 26, height: 8, "aria-hidden": true },
         svg("line", { x1: 0, y1: 4, x2: 26, y2: 4, stroke: curve.kind === "bound" ? "currentColor" : colour, "stroke-width": width + 0.4,
           "stroke-dasharray": dash.join(" ") })), curve.name);
-    }));
+    });
+  // Candidates that are not drawn at first are many, and their names are long.
+  const others = entries.filter((_, i) => !shown[i]);
+  const legend = el("div", { class: "legend", role: "group", "aria-label": "curves" },
+    ...entries.filter((_, i) => shown[i]),
+    others.length ? el("details", {}, el("summary", {}, `${others.length} other candidates, to be drawn as well`), ...others) : null);
   const slider = el("input", { type: "range", min: 0, max: sizes.length - 1, value: 0,
     "aria-label": "size", oninput: (event) => read(Number(event.target.value)) });
   const rows = () => chart.curves.flatMap((curve) => curve.points.map((point) => ({ curve, point })));

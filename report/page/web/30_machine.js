@@ -174,19 +174,32 @@ function machineSection(data, view, hasTime) {
       .filter((one) => linksOf(one.channel).includes(view.channel));
     const children = [el("h3", {}, title), el("p", { class: "note" },
       `${link.kind}${link.count > 1 ? ` x${link.count}` : ""}${link.alike > 1 ? `, ${link.alike} such links` : ""}`)];
+    const inProof = costInProof(run.proof, link);
+    if (inProof) children.push(el("p", { class: "in-proof" }, inProof));
     for (const { channel, number } of channels.slice(0, 4)) {
-      const price = ((run.proof && run.proof.prices) || []).filter((p) => p.link === view.channel);
       const figures = [["load now", percent(loadOf(run, channel, view.from, view.to))],
         ["of the whole time", percent(channel.utilization)],
         ["capacity", gbps(channel.capacity_gbps)]];
       if (channel.bytes) figures.push(["carries", bytes(channel.bytes)]);
-      if (price.length) figures.push(["costs in the proof", price.map((p) => p.price).join(", ") + " per byte"]);
       children.push(el("h3", {}, channel.name), el("dl", { class: "plain" },
         ...figures.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
       if (run.ops) children.push(opsOver(run, channel, number));
     }
     if (!channels.length) children.push(el("p", {}, "It carries nothing."));
     details.replaceChildren(...children);
+  }
+  /// What the proof of the bound makes of a link.
+  function costInProof(proof, link) {
+    if (!proof || !proof.kind) return "";
+    if (proof.kind === "lp") {
+      const prices = [...new Set(proof.prices.filter((one) => one.link === view.channel).map((one) => one.price))];
+      return prices.length ? `In the proof of the bound, crossing it costs ${prices.join(" or ")} per byte.`
+        : "In the proof of the bound, crossing it is free.";
+    }
+    const [a, b] = [proof.sides[link.a], proof.sides[link.b]];
+    return a !== b && a >= 0 && b >= 0
+      ? `It crosses the ${proof.kind} that proves the bound, and counts with its capacity.`
+      : `It does not cross the ${proof.kind} that proves the bound, and costs nothing there.`;
   }
   function opsOver(run, channel, number) {
     const rows = [];

@@ -29,6 +29,9 @@ function skippedSection(skipped) {
 function provenanceSection(provenance) {
   const list = [["made by", `espalier ${provenance.version}`],
     ["reproduced by", el("code", {}, provenance.command)]];
+  for (const file of provenance.inputs) {
+    list.push(["input", `${file.name}, ${bytes(file.bytes)}, CRC-32 ${file.crc32}`]);
+  }
   if (provenance.machine) {
     list.push(["machine", `${provenance.machine.title} (${provenance.machine.name})`]);
     for (const source of provenance.machine.sources) list.push(["source", source]);
@@ -44,6 +47,12 @@ function provenanceSection(provenance) {
       ["kind", (c) => c.of], ["reaches", (c) => percent(c.efficiency), true],
       ["an op costs", (c) => c.cost], ["grade", (c) => c.grade], ["from", (c) => c.source, "wide"],
     ], profile.constants)));
+  }
+  if (profile && profile.figures.length) {
+    section.append(tableBehind("Constants of the profile, and how well they are known", [
+      ["constant", (c) => c.name], ["value", (c) => digits(c.value), true], ["", (c) => c.unit],
+      ["grade", (c) => c.grade], ["from", (c) => c.from, "wide"],
+    ], () => profile.figures));
   }
   if (profile && profile.errors.length) {
     section.append(tableBehind("Measurements the profile was compared with", [

@@ -1,10 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks JSON against a schema, as far as our schemas go: Python's library has nothing for it."""
 
+import functools
+import json
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "report" / "schemas"
+
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$id", "$defs", "$ref", "title", "description", "type", "enum", "const",
          "properties", "required", "additionalProperties", "items", "minimum", "maximum",
-         "minItems"}
+         "minItems", "anyOf"}
+
+
+@functools.cache
+def read(file):
+    return json.loads((FOLDER / file).read_text())
+
+
+def load(name):
+    """The schema that a document names: "espalier.report/2"."""
+    return read(name.removeprefix("espalier.").replace("/", "-") + ".schema.json")
+
+
+def document_problems(document):
+    """What is wrong with a document by the schema that it names."""
+    return problems(document, load(document["schema"]))
 
 
 def _is(value, name):
@@ -24,13 +45,25 @@ def problems(value, schema, root=None, where="$"):
     ['$: lacks b', '$.a[0]: 1 is below 2', '$.a[1]: is no integer or null']
     >>> problems({"c": 1}, {"type": "object", "properties": {}, "additionalProperties": False})
     ['$: has c, which is unknown']
+    >>> problems([1, None, "x"], {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}})
+    ['$[2]: is no integer']
+
+    Of alternatives, the complaints of the one that fits best are those about the document:
+    >>> kinds = [{"type": "object", "properties": {"kind": {"const": kind}, "n": {"type": "integer"}}}
+    ...     for kind in "ab"]
+    >>> problems({"kind": "b", "n": "x"}, {"anyOf": kinds})
+    ['$.n: is no integer']
     """
     root = schema if root is None else root
     unknown = set(schema) - KNOWN
     assert not unknown, f"a schema with {unknown} is not understood"
     if "$ref" in schema:
-        name = schema["$ref"].removeprefix("#/$defs/")
+        file, name = schema["$ref"].split("#/$defs/")
+        if file:
+            root = read(file)
         return problems(value, root["$defs"][name], root, where)
+    if "anyOf" in schema:
+        return min((problems(value, one, root, where) for one in schema["anyOf"]), key=len)
     found = []
     if "type" in schema:
         names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trace_output.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/words.h"
+#include "report/gzip.h"
+
+namespace espalier {
+
+TraceOutput read_trace(Arguments& arguments) {
+  constexpr std::int64_t kMostOps = 1'000'000'000;
+  const std::int64_t ops = arguments.integer("--trace-ops", 0, kMostOps);
+  if (arguments.given("--trace-ops") && !arguments.given("--trace")) {
+    arguments.problem_of("--trace-ops", "there is no --trace to be limited", "--trace FILE");
+  }
+  return {arguments.output("--trace"),
+          ops > 0 ? static_cast<std::size_t>(ops) : std::numeric_limits<std::size_t>::max()};
+}
+
+void write_trace(const Console& console, const TraceOutput& output, const Trace& trace) {
+  write_output(console, output.path, output.path.ends_with(".gz") ? gzip(trace.json) : trace.json);
+  if (trace.left_out == 0) return;
+  say(console, fmt::format("note: {} has the {} longest of {} ops: --trace-ops 0 writes all",
+                           output.path == "-" ? "the trace" : quote(output.path), trace.ops,
+                           trace.ops + trace.left_out));
+}
+
+}  // namespace espalier
