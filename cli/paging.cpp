@@ -17,10 +17,6 @@ namespace espalier {
 
 namespace {
 
-const std::string& algorithm_that_ran(const Outcome& outcome) {
-  return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
-}
-
 /// The line that asks for one point of a curve, with everything that differs from the defaults.
 std::string point_command(const Outcome& outcome) {
   const Query& query = outcome.query;

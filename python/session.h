@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/program_file.h"
+#include "core/error.h"
+#include "scenarios/study.h"
+
+namespace espalier {
+
+/// A program that Python knows, with where its author wrote its ops: Program::lines are numbers of
+/// `places`, from 1. Programs from files have no places but their own lines.
+struct KnownProgram {
+  std::shared_ptr<const ProgramFile> file;
+  std::vector<Location> places = {};
+  Location definition = {};  ///< of the function that wrote it, for what concerns no single op
+
+  const Program& program() const { return file->program; }
+  /// With lines of the program turned into places.
+  Diagnostic located(Diagnostic diagnostic) const;
+  std::vector<Diagnostic> located(std::vector<Diagnostic> diagnostics) const;
+};
+
+/// What is known of a machine: a study and what it runs programs with, which remember answers.
+class Session {
+ public:
+  /// The simulator answers, or `backend`, which Session keeps; then there may be no machine.
+  /// `machine`: as `open_machine` takes it.
+  explicit Session(std::string machine, std::unique_ptr<Backend> backend = nullptr);
+
+  const std::string& machine() const { return machine_; }
+  Study& study() { return state_->study; }
+  Backend& simulator() { return *state_->simulator; }
+  /// What keeps the study alive, for whoever refers to something of it.
+  std::shared_ptr<const void> state() const { return state_; }
+  /// Forgets all answers: what was interrupted may have left half of one.
+  void forget();
+
+  /// A question about this machine; the rest is still to be filled in.
+  Query question() const;
+  /// What the study calls the program from now on, for questions.
+  std::string word_of(const std::shared_ptr<const KnownProgram>& program);
+  /// As `Study::ask`, about a program where there is one, with its places in what goes wrong.
+  Outcome ask(const Query& query, const std::shared_ptr<const KnownProgram>& program = nullptr);
+
+ private:
+  struct State {
+    State(std::unique_ptr<Backend> own_simulator, Backend* executing)
+        : simulator(std::move(own_simulator)),
+          study(executing != nullptr ? *executing : *simulator, simulator.get()) {}
+    std::unique_ptr<Backend> simulator;
+    Study study;
+    std::map<const KnownProgram*, std::string> words;
+    std::vector<std::shared_ptr<const KnownProgram>> programs;  ///< of the words
+  };
+
+  const std::string machine_;
+  const std::unique_ptr<Backend> backend_;  ///< null: the simulator
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace espalier
