@@ -128,8 +128,8 @@ Result execute(const SharedProgram& program, SizeArgument size, const std::strin
 }
 
 /// With its author's lines, for what writers say of ops.
-Program with_own_lines(const KnownProgram& known) {
-  Program program = known.program();
+Program with_own_lines(const KnownProgram& known, const ProgramFile& form) {
+  Program program = form.program;
   if (known.places.empty()) return program;
   for (int& line : program.lines) line = known.places[static_cast<std::size_t>(line) - 1].line;
   return program;
@@ -142,18 +142,21 @@ std::vector<std::string> export_program(const SharedProgram& program, const std:
       [&] {
         const ExportTarget target{path, format_to_write(path, to.value_or(""), Exported::program),
                                   instances};
-        const Program own = with_own_lines(*program);
-        if (!verify(own).ok()) {
-          throw Error(ErrorKind::input, program->located(verify(program->program()).problems));
+        const Verification verification = verify(*program->file);
+        if (!verification.ok()) {
+          throw Error(ErrorKind::input, program->located(verification.problems));
         }
         Written written;
         if (machine == nullptr) {
+          const Program own = with_own_lines(*program, *program->file);
           written = target.format == nullptr ? Written{print_program(own), {}, false}
                                              : target.format->write_program(own, {});
         } else {
-          Query query = machine->session->question();
+          Session& session = *machine->session;
+          Query query = question_for(*program, session, 0);
           query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
-          const Machine& placed = machine->session->study().machine(query);
+          const Program own = with_own_lines(*program, session.form_of(program, query));
+          const Machine& placed = session.study().machine(query);
           written = write_for_machine(own, target, placed, writing_options(placed));
         }
         write_file(path, written.text);

@@ -214,9 +214,14 @@ void bind_sketch(py::module_& module) {
           [](At at, const std::string& file, int line) {
             const Location where{file, line, 0};
             SketchedProgram made = at->finish(where);
-            return std::make_shared<KnownProgram>(
-                KnownProgram{program_file_of(std::move(made.program), at->name()),
-                             std::move(made.places), where});
+            auto known = std::make_shared<KnownProgram>();
+            known->file = program_file_of(std::move(made.program), at->name());
+            if (made.by_block) {
+              known->by_block = program_file_of(std::move(*made.by_block), at->name());
+            }
+            known->places = std::move(made.places);
+            known->definition = where;
+            return known;
           },
           py::arg("file"), py::arg("line"),
           "The program. Copies of what ranks keep of their own input are said to be written "

@@ -9,6 +9,10 @@ PYBIND11_MODULE(_espalier, module) {
   espalier::bind_errors(module);
   espalier::bind_machine(module);
   espalier::bind_results(module);
-  espalier::bind_sketch(module);
   espalier::bind_program(module);
+  espalier::bind_sketch(module);
+  espalier::bind_sweep(module);
+  espalier::bind_plan(module);
+  espalier::bind_tune(module);
+  espalier::bind_page(module);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "sim/simulator.h"
@@ -49,29 +50,67 @@ Query Session::question() const {
   return query;
 }
 
-std::string Session::word_of(const std::shared_ptr<const KnownProgram>& program) {
-  if (const auto known = state_->words.find(program.get()); known != state_->words.end()) {
-    return known->second;
-  }
+Session::Named& Session::named(const std::shared_ptr<const KnownProgram>& program) {
+  const auto known = state_->programs.find(program.get());
+  if (known != state_->programs.end()) return known->second;
   if (state_->programs.size() == kMostPrograms) forget();
   // A study takes a word with a slash for a program.
   const std::string& path = program->file->path;
   const std::string wanted = path.find('/') == std::string::npos ? "./" + path : path;
   const auto is_taken = [&](const std::string& word) {
-    return std::ranges::any_of(state_->words, [&](const auto& one) { return one.second == word; });
+    return std::ranges::any_of(state_->programs,
+                               [&](const auto& one) { return one.second.word == word; });
   };
-  std::string word = wanted;
-  for (int number = 2; is_taken(word); ++number) word = fmt::format("{} ({})", wanted, number);
-  state_->study.know_program(word, program->file);
-  state_->programs.push_back(program);
-  return state_->words.emplace(program.get(), word).first->second;
+  Named made{program, wanted, {}, {}};
+  for (int number = 2; is_taken(made.word); ++number) {
+    made.word = fmt::format("{} ({})", wanted, number);
+  }
+  state_->study.know_program(made.word, program->file);
+  if (program->by_block) {
+    made.by_block = made.word + ", lanes by block";
+    state_->study.know_program(made.by_block, program->by_block);
+  }
+  return state_->programs.emplace(program.get(), std::move(made)).first->second;
+}
+
+/// Infinity where it can't run, which is said when it is asked for.
+double Session::predicted_s(const Query& question, const std::string& word) {
+  Query query = question;
+  query.algorithm = word;
+  query.size_bytes = kDecidingBytes;
+  query.chunk_bytes.reset();
+  query.run.size_bytes = kDecidingBytes;
+  const Prediction prediction = study().predict(query);
+  return prediction.skipped ? std::numeric_limits<double>::infinity() : prediction.best.time_s;
+}
+
+bool Session::is_faster_by_block(Named& named, const Query& question) {
+  // Executions are on this computer, whatever it is.
+  if (named.by_block.empty() || machine_.empty()) return false;
+  const Where where{question.gpus, question.relays, question.profile, question.links};
+  const auto known = named.faster.find(where);
+  if (known != named.faster.end()) return known->second;
+  const bool is_faster =
+      shorter(predicted_s(question, named.by_block), predicted_s(question, named.word));
+  return named.faster.emplace(where, is_faster).first->second;
+}
+
+std::string Session::word_of(const std::shared_ptr<const KnownProgram>& program,
+                             const Query& question) {
+  Named& known = named(program);
+  return is_faster_by_block(known, question) ? known.by_block : known.word;
+}
+
+const ProgramFile& Session::form_of(const std::shared_ptr<const KnownProgram>& program,
+                                    const Query& question) {
+  return is_faster_by_block(named(program), question) ? *program->by_block : *program->file;
 }
 
 Outcome Session::ask(const Query& query, const std::shared_ptr<const KnownProgram>& program) {
   if (!program) return study().ask(query);
-  Query named = query;
-  named.algorithm = word_of(program);
   try {
+    Query named = query;
+    named.algorithm = word_of(program, query);
     Outcome outcome = study().ask(named);
     outcome.problems = program->located(std::move(outcome.problems));
     return outcome;

@@ -44,24 +44,31 @@ bool goes_on(const SketchSlice& a, const SketchSlice& b) {
   throw Error(ErrorKind::usage, message, suggestion);
 }
 
-/// Gives every op of a place a lane for whom it deals with.
+/// Gives every op of a place a lane of those with which it shares what `key` says.
 class Lanes {
  public:
-  int of(PlaceId at, const std::vector<Slice>& operands) {
-    std::vector<PlaceId> others;
-    for (const Slice& operand : operands) {
-      if (operand.place != at) others.push_back(operand.place);
-    }
-    std::ranges::sort(others);
-    others.erase(std::unique(others.begin(), others.end()), others.end());
-    std::map<std::vector<PlaceId>, int>& known = lanes_[at];
+  int of(PlaceId at, std::vector<std::int64_t> key) {
+    auto& known = lanes_[at];
     const auto next = static_cast<int>(known.size()) % kMostLanes;
-    return known.try_emplace(std::move(others), next).first->second;
+    return known.try_emplace(std::move(key), next).first->second;
   }
 
  private:
-  std::map<PlaceId, std::map<std::vector<PlaceId>, int>> lanes_;
+  std::map<PlaceId, std::map<std::vector<std::int64_t>, int>> lanes_;
 };
+
+/// The other places that an op deals with and, where lanes are by block, the first of its blocks.
+std::vector<std::int64_t> lane_key(PlaceId at, const std::vector<Slice>& operands, LanesBy lanes,
+                                   std::int64_t block_units) {
+  std::vector<std::int64_t> key;
+  for (const Slice& operand : operands) {
+    if (operand.place != at) key.push_back(operand.place);
+  }
+  std::ranges::sort(key);
+  key.erase(std::unique(key.begin(), key.end()), key.end());
+  if (lanes == LanesBy::peers_and_blocks) key.push_back(operands.front().begin % block_units);
+  return key;
+}
 
 }  // namespace
 
@@ -183,7 +190,7 @@ void Sketch::reduce(std::span<const PlaceNumber> from, const PlaceNumber& to,
                     const BlockRange& blocks, const std::string& via, const Location& where) {
   require_named_alike();
   require_blocks(blocks);
-  if (from.empty()) refuse("there is nothing to reduce from");
+  if (from.empty()) return;  // as loops over all other ranks say it where there are none
   const int line = line_of(where);
   std::vector<Op> ops;
   for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block) {
@@ -289,14 +296,13 @@ void Sketch::add_kept_inputs(int line) {
   }
 }
 
-SketchedProgram Sketch::finish(const Location& where) {
-  add_kept_inputs(line_of(where));
+Program Sketch::built(LanesBy by) const {
   Builder builder(name_, contract_);
   for (int host = 0; host < hosts_; ++host) builder.add_host();
   for (int relay = 0; relay < relays_; ++relay) builder.add_relay();
   builder.reserve(ops_.size());
   const int first_of_kind[] = {0, contract_.ranks, contract_.ranks + hosts_};
-  const auto built = [&](const SketchSlice& slice) {
+  const auto built_slice = [&](const SketchSlice& slice) {
     const PlaceId place =
         first_of_kind[static_cast<std::size_t>(slice.place.kind)] + slice.place.number;
     return Slice{place, slice.buffer, slice.begin, slice.length};
@@ -306,8 +312,8 @@ SketchedProgram Sketch::finish(const Location& where) {
   for (const Op& op : ops_) {
     std::vector<Slice> to;
     std::vector<Slice> sources;
-    std::ranges::transform(op.to, std::back_inserter(to), built);
-    std::ranges::transform(op.sources, std::back_inserter(sources), built);
+    std::ranges::transform(op.to, std::back_inserter(to), built_slice);
+    std::ranges::transform(op.sources, std::back_inserter(sources), built_slice);
     // In place, a rank has its input where it is to be.
     if (!op.in_switch && sources.size() == 1 && sources[0] == to[0]) continue;
     OpOptions options;
@@ -315,7 +321,7 @@ SketchedProgram Sketch::finish(const Location& where) {
     options.at = sources.size() == 1 ? sources[0].place : to[0].place;
     std::vector<Slice> operands = sources;
     operands.insert(operands.end(), to.begin(), to.end());
-    options.lane = lanes.of(options.at, operands);
+    options.lane = lanes.of(options.at, lane_key(options.at, operands, by, block_units(contract_)));
     if (op.in_switch) {
       builder.in_switch(to, sources, options);
     } else {
@@ -323,9 +329,16 @@ SketchedProgram Sketch::finish(const Location& where) {
     }
     lines.push_back(op.line);
   }
-  SketchedProgram made{builder.finish(), places_};
-  CHECK(made.program.ops.size() == lines.size());
-  made.program.lines = std::move(lines);
+  Program program = builder.finish();
+  CHECK(program.ops.size() == lines.size());
+  program.lines = std::move(lines);
+  return program;
+}
+
+SketchedProgram Sketch::finish(const Location& where) {
+  add_kept_inputs(line_of(where));
+  SketchedProgram made{built(LanesBy::peers), built(LanesBy::peers_and_blocks), places_};
+  if (same_program(made.program, *made.by_block)) made.by_block.reset();
   return made;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -27,9 +28,15 @@ struct BlockRange {
   std::int64_t count = 1;
 };
 
+/// What ops of a place have in common that share a lane: with whom they deal, as connections of
+/// NCCL; or also which blocks, so that what goes to one place pipelines block by block. Which is
+/// faster depends on the machine.
+enum class LanesBy : std::uint8_t { peers, peers_and_blocks };
+
 /// A program whose lines are numbers of the places that its author wrote its ops at, from 1.
 struct SketchedProgram {
-  Program program;
+  Program program;                  ///< lanes by peers
+  std::optional<Program> by_block;  ///< by peers and blocks, where that is not the same
   std::vector<Location> places;
 };
 
@@ -37,7 +44,7 @@ struct SketchedProgram {
 /// The message is divided into blocks, a unit each. Authors need not know where a place keeps a
 /// block: every rank begins with the blocks of its input, what arrives goes into its result if the
 /// block belongs there, and else into scratch. Dependencies follow from data flow (Builder), and
-/// ops get a lane for every place that theirs deals with, as NCCL has a connection for every peer.
+/// lanes from who deals with whom (LanesBy).
 ///
 /// Ops remember where their author wrote them. What can't be an op, a block or a place is an
 /// Error{usage}.
@@ -62,7 +69,7 @@ class Sketch {
   void copy(const PlaceNumber& from, const PlaceNumber& to, const BlockRange& blocks,
             const std::string& via, const Location& where);
   /// `to`'s blocks become the combination of its own and what `from` have of them, by one op. Where
-  /// `to` has none yet, of these alone.
+  /// `to` has none yet, of these alone. Nothing where `from` is empty.
   void reduce(std::span<const PlaceNumber> from, const PlaceNumber& to, const BlockRange& blocks,
               const std::string& via, const Location& where);
   /// The same of slices. One source is a copy.
@@ -105,6 +112,7 @@ class Sketch {
   void add(Op op);
   void add_kept_inputs(int line);
   bool is_written(const SketchSlice& unit) const;
+  Program built(LanesBy by) const;
   int line_of(const Location& where);
 
   const std::string name_;

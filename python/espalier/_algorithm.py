@@ -20,20 +20,22 @@ class Algorithm:
                  blocks: int | Callable[[int], int] | None = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        # Programs have names; a lambda has none.
+        self.name = function.__name__ if function.__name__.isidentifier() else "program"
         self.collective = collective
         self.blocks = blocks
 
     def build(self, ranks: int, *, root: int = 0, in_place: bool = False, **parameters: Any) -> Program:
         """The program for so many ranks; `parameters` are the function's own."""
         blocks = self.blocks(ranks) if callable(self.blocks) else self.blocks
-        sketch = Sketch(self.function.__name__, self.collective, ranks, root,
-                        ranks if blocks is None else blocks, in_place)
+        sketch = Sketch(self.name, self.collective, ranks, root, ranks if blocks is None else blocks,
+                        in_place)
         self.function(sketch, ranks, **parameters)
         code = self.function.__code__
         return sketch.finish(code.co_filename, code.co_firstlineno)
 
     def __repr__(self) -> str:
-        return f"<Algorithm {self.function.__name__}: {self.collective}>"
+        return f"<Algorithm {self.name}: {self.collective}>"
 
 
 def algorithm(collective: str, *,
