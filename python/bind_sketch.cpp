@@ -103,6 +103,17 @@ SketchPlace place_of(const SharedSketch& sketch, PlaceKind kind, std::int64_t nu
   });
 }
 
+std::shared_ptr<KnownProgram> finish(Sketch& sketch, const std::string& file, int line) {
+  const Location where{file, line, 0};
+  SketchedProgram made = sketch.finish(where);
+  auto known = std::make_shared<KnownProgram>();
+  known->file = program_file_of(std::move(made.program), sketch.name());
+  if (made.by_block) known->by_block = program_file_of(std::move(*made.by_block), sketch.name());
+  known->places = std::move(made.places);
+  known->definition = where;
+  return known;
+}
+
 void bind_place(py::module_& module) {
   using At = const SketchPlace&;
   py::class_<SketchSlice>(module, "Slice", "Blocks of a buffer of a place.");
@@ -209,23 +220,9 @@ void bind_sketch(py::module_& module) {
           },
           py::arg("sources"), py::arg("to"),
           "A switch adds up the sources and writes the sum to every destination, as NVLS does.")
-      .def(
-          "finish",
-          [](At at, const std::string& file, int line) {
-            const Location where{file, line, 0};
-            SketchedProgram made = at->finish(where);
-            auto known = std::make_shared<KnownProgram>();
-            known->file = program_file_of(std::move(made.program), at->name());
-            if (made.by_block) {
-              known->by_block = program_file_of(std::move(*made.by_block), at->name());
-            }
-            known->places = std::move(made.places);
-            known->definition = where;
-            return known;
-          },
-          py::arg("file"), py::arg("line"),
-          "The program. Copies of what ranks keep of their own input are said to be written "
-          "there.");
+      .def("finish", &finish, py::arg("file"), py::arg("line"),
+           "The program. Copies of what ranks keep of their own input are said to be written "
+           "there.");
 }
 
 }  // namespace espalier
