@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What simulating a program costs in C++, for bench/python.py: study_ring PROGRAM MACHINE SIMULATIONS
-// prints the processor's seconds and the sum of the simulated times.
+// What simulating a program costs in C++, for bench/python.py. `study_ring PROGRAM MACHINE
+// SIMULATIONS` prints the processor's seconds and the sum of the simulated times.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -3,10 +3,9 @@
 
 #include "core/error.h"
 #include "python/bindings.h"
+#include "python/values.h"
 
 namespace espalier {
-
-namespace py = pybind11;
 
 namespace {
 
@@ -27,8 +26,9 @@ const char* name_of(ErrorKind kind) {
 /// `espalier.Error`, for as long as the interpreter lives.
 py::handle error_type;
 
+/// With every problem, and what kind of error it is.
 void raise(const Error& error) {
-  const py::object raised = error_type(error.what());
+  const py::object raised = error_type(text_of(error.what()));
   raised.attr("kind") = name_of(error.kind());
   raised.attr("diagnostics") = error.diagnostics();
   PyErr_SetObject(error_type.ptr(), raised.ptr());
@@ -37,28 +37,24 @@ void raise(const Error& error) {
 }  // namespace
 
 void bind_errors(py::module_& module) {
+  using Of = const Diagnostic&;
   py::class_<Diagnostic>(module, "Diagnostic", "One problem in a plain sentence.")
-      .def(py::init([](std::string rule, std::string message, std::string suggestion,
-                       std::string file, int line, int column) {
-             return Diagnostic{std::move(rule),
-                               std::move(message),
-                               std::move(suggestion),
-                               {std::move(file), line, column}};
-           }),
-           py::arg("rule"), py::arg("message"), py::arg("suggestion") = "", py::arg("file") = "",
-           py::arg("line") = 0, py::arg("column") = 0)
-      .def_readonly("rule", &Diagnostic::rule,
-                    "Number of the rule in docs/ir.md (\"R7\"), or empty.")
-      .def_readonly("message", &Diagnostic::message, "What is wrong.")
-      .def_readonly("suggestion", &Diagnostic::suggestion, "What would be right, or empty.")
       .def_property_readonly(
-          "file", [](const Diagnostic& one) { return one.where.file; }, "Empty if not known.")
+          "rule", [](Of one) { return text_of(one.rule); },
+          "Number of the rule in docs/ir.md (\"R7\"), or empty.")
       .def_property_readonly(
-          "line", [](const Diagnostic& one) { return one.where.line; }, "From 1; 0: not known.")
+          "message", [](Of one) { return text_of(one.message); }, "What is wrong.")
       .def_property_readonly(
-          "column", [](const Diagnostic& one) { return one.where.column; }, "From 1; 0: not known.")
-      .def("__str__", [](const Diagnostic& one) { return render(one); })
-      .def("__repr__", [](const Diagnostic& one) { return "<Diagnostic " + render(one) + ">"; });
+          "suggestion", [](Of one) { return text_of(one.suggestion); },
+          "What would be right, or empty.")
+      .def_property_readonly(
+          "file", [](Of one) { return text_of(one.where.file); }, "Empty if not known.")
+      .def_property_readonly(
+          "line", [](Of one) { return one.where.line; }, "From 1; 0: not known.")
+      .def_property_readonly(
+          "column", [](Of one) { return one.where.column; }, "From 1; 0: not known.")
+      .def("__str__", [](Of one) { return text_of(render(one)); })
+      .def("__repr__", [](Of one) { return text_of("<Diagnostic " + render(one) + ">"); });
 
   py::dict members;
   members["__doc__"] =
@@ -81,12 +77,6 @@ void bind_errors(py::module_& module) {
       raise(error);
     }
   });
-  module.def(
-      "_raise",
-      [](const std::vector<Diagnostic>& diagnostics) {
-        throw Error(ErrorKind::input, diagnostics);
-      },
-      py::arg("diagnostics"));
 }
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 
 #include "python/bindings.h"
 #include "python/computing.h"
+#include "python/values.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -41,8 +42,8 @@ void bind_machine(py::module_& module) {
       "generic "
       "one (\"ring:n=16,gbps=50\"), or a file with YAML, a topology that NCCL wrote, or a table of "
       "nvidia-smi or amd-smi, as --topology takes them (docs/topologies.md).")
-      .def(py::init([](const std::string& spec) {
-             return compute([&] { return std::make_unique<KnownMachine>(spec); }, [] {});
+      .def(py::init([](const PathArgument& spec) {
+             return compute([&] { return std::make_unique<KnownMachine>(spec.text); }, [] {});
            }),
            py::arg("spec"))
       .def_property_readonly(

@@ -135,13 +135,13 @@ Program with_own_lines(const KnownProgram& known, const ProgramFile& form) {
   return program;
 }
 
-std::vector<std::string> export_program(const SharedProgram& program, const std::string& path,
+std::vector<std::string> export_program(const SharedProgram& program, const PathArgument& path,
                                         const KnownMachine* machine, const GpusArgument& gpus,
                                         const std::optional<std::string>& to, int instances) {
   return compute(
       [&] {
-        const ExportTarget target{path, format_to_write(path, to.value_or(""), Exported::program),
-                                  instances};
+        const ExportTarget target{
+            path.text, format_to_write(path.text, to.value_or(""), Exported::program), instances};
         const Verification verification = verify(*program->file);
         if (!verification.ok()) {
           throw Error(ErrorKind::input, program->located(verification.problems));
@@ -159,7 +159,7 @@ std::vector<std::string> export_program(const SharedProgram& program, const std:
           const Machine& placed = session.study().machine(query);
           written = write_for_machine(own, target, placed, writing_options(placed));
         }
-        write_file(path, written.text);
+        write_file(path.text, written.text);
         return written.notes;
       },
       [&] {
@@ -199,10 +199,10 @@ void bind_program(py::module_& module) {
       module, "Program", "A collective for one number of ranks, free of message size and machine.")
       .def_static(
           "load",
-          [](const std::string& path) {
+          [](const PathArgument& path) {
             return compute(
                 [&] {
-                  return std::make_shared<KnownProgram>(KnownProgram{read_program_file(path)});
+                  return std::make_shared<KnownProgram>(KnownProgram{read_program_file(path.text)});
                 },
                 [] {});
           },

@@ -54,7 +54,7 @@ std::optional<std::int64_t> wrong_of(const Result& result) {
   return executed ? executed->wrong : std::nullopt;
 }
 
-std::string text_of(const Result& result) {
+std::string description_of(const Result& result) {
   const Outcome& outcome = result.outcome;
   return fmt::format("<Result {} {} {}: {}, {} GB/s>", algorithm_label(outcome),
                      to_string(outcome.query.collective),
@@ -147,7 +147,7 @@ void bind_results(py::module_& module) {
       .def_property_readonly(
           "record", [](Of one) { return py::dict(to_python(report_json(one.outcome))); },
           "Everything, as --json writes it (docs/reports.md).")
-      .def("__repr__", text_of);
+      .def("__repr__", description_of);
 }
 
 }  // namespace espalier

@@ -73,7 +73,7 @@ KnownTuning choose(TuneQuestion question, const std::vector<std::string>& candid
 
 KnownTuning tune_machine(const KnownMachine& machine, const std::string& collective,
                          const std::vector<SizeArgument>& sizes,
-                         const std::vector<AlgorithmArgument>& algorithms, const GpusArgument& gpus,
+                         const std::vector<std::string>& algorithms, const GpusArgument& gpus,
                          const GpusArgument& relays, std::int64_t root, const std::string& profile,
                          const std::string& links, bool in_place, bool nccl, int jobs) {
   TuneQuestion question{machine.session, {}, {}, {}, false, jobs};
@@ -83,7 +83,8 @@ KnownTuning tune_machine(const KnownMachine& machine, const std::string& collect
   if (sizes.empty()) throw Error(ErrorKind::usage, "no size is given");
   return compute(
       [&] {
-        AlgorithmWords named = words_of(algorithms, question.query, *question.session);
+        AlgorithmWords named =
+            words_of({algorithms.begin(), algorithms.end()}, question.query, *question.session);
         question.algorithms = std::move(named.words);
         question.all = named.all;
         return choose(question, candidates_of(question));
@@ -104,7 +105,8 @@ std::string rows_for_nccl(const KnownTuning& made, const std::string& version) {
   return choices_csv(outcomes, question.session->study().machine(question.query), format);
 }
 
-void export_tuning(const KnownTuning& made, const std::string& path, const std::string& version) {
+void export_tuning(const KnownTuning& made, const PathArgument& file, const std::string& version) {
+  const std::string& path = file.text;
   const std::string ending = std::filesystem::path(path).extension().string();
   const bool is_yaml = ending == ".yaml" || ending == ".yml";
   if (!is_yaml && ending != ".conf" && ending != ".csv") {

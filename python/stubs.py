@@ -11,14 +11,19 @@ import sys
 
 HEADER = '''"""Type stubs of the compiled module, made when it is built (python/stubs.py)."""
 
-from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 '''
 SIGNATURE = re.compile(r"^(?:\d+\. )?(?P<name>\w*)\((?P<parameters>.*)\) -> (?P<result>.+)$")
 
 
+WHOLE = {"dict": "Dict[str, Any]", "list": "List[Any]", "tuple": "Tuple[Any, ...]"}
+
+
 def plain(annotation):
-    """Without the module's own name."""
+    """Without the module's own name; of containers that say no more, what they may hold."""
+    annotation = WHOLE.get(annotation, annotation)
     return re.sub(r"\b(espalier\.)?_espalier\.", "", annotation)
 
 

@@ -41,6 +41,11 @@ std::int64_t size_of(const py::handle& source, const char* right) {
 
 }  // namespace
 
+py::str text_of(const std::string& bytes) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
 py::object to_python(const Json& json) {
   switch (json.type()) {
     case Json::value_t::object: {
@@ -53,12 +58,8 @@ py::object to_python(const Json& json) {
       for (const Json& value : json) made.append(to_python(value));
       return made;
     }
-    case Json::value_t::string: {
-      const auto& text = json.get_ref<const std::string&>();
-      // Names of files need not be UTF-8.
-      return py::reinterpret_steal<py::object>(
-          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-    }
+    case Json::value_t::string:
+      return text_of(json.get_ref<const std::string&>());
     case Json::value_t::boolean:
       return py::bool_(json.get<bool>());
     case Json::value_t::number_integer:
@@ -92,6 +93,16 @@ Collective collective_named(const std::string& name) {
 namespace pybind11::detail {
 
 using espalier::number_of;
+
+bool type_caster<espalier::PathArgument>::load(handle source, bool) {
+  const auto path = reinterpret_steal<object>(PyOS_FSPath(source.ptr()));
+  if (!path || !isinstance<str>(path)) {
+    PyErr_Clear();
+    return false;
+  }
+  value.text = path.cast<std::string>();
+  return true;
+}
 
 bool type_caster<espalier::SizeArgument>::load(handle source, bool) {
   if (!espalier::is_number(source) && !isinstance<str>(source)) return false;

@@ -22,6 +22,10 @@ namespace espalier {
 
 namespace py = pybind11;
 
+/// The name of a file, as text or as pathlib has it.
+struct PathArgument {
+  std::string text;
+};
 /// 65536, "64KiB".
 struct SizeArgument {
   std::int64_t bytes = 0;
@@ -38,6 +42,9 @@ struct GpusArgument {
 struct BlocksArgument {
   BlockRange range;
 };
+
+/// Bytes that are not UTF-8, of a file that somebody quotes, become U+FFFD.
+py::str text_of(const std::string& bytes);
 
 /// Lists, dicts, strings and numbers.
 py::object to_python(const Json& json);
@@ -65,6 +72,11 @@ Collective collective_named(const std::string& name);
 
 namespace pybind11::detail {
 
+template <>
+struct type_caster<espalier::PathArgument> {
+  PYBIND11_TYPE_CASTER(espalier::PathArgument, const_name("str | os.PathLike[str]"));
+  bool load(handle source, bool);
+};
 template <>
 struct type_caster<espalier::SizeArgument> {
   PYBIND11_TYPE_CASTER(espalier::SizeArgument, const_name("int | str"));

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, Sequence
+from typing import Any, Iterable, Sequence
 
 from espalier import _espalier
 from espalier._espalier import Machine, Plan, Program, Result, Tuning
 from espalier._table import Table
 
 
-def _listed(one_or_several: object, kinds: type | tuple[type, ...]) -> list:
-    return [one_or_several] if isinstance(one_or_several, kinds) else list(one_or_several)  # type: ignore
+def _listed(one_or_several: Any, kinds: type | tuple[type, ...]) -> list[Any]:
+    return [one_or_several] if isinstance(one_or_several, kinds) else list(one_or_several)
 
 
 def sweep(machine: Machine | Sequence[Machine], collective: str = "allreduce", *,

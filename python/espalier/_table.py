@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-def _array(values: list[Any]) -> numpy.ndarray:
+def _array(values: list[Any]) -> numpy.ndarray[Any, Any]:
     """Numbers where all are, NaN for those that are missing; else objects."""
     kinds = {type(value) for value in values} - {type(None)}
     if kinds == {bool} and None not in values:
@@ -38,7 +38,7 @@ class Table:
         self.results: list[Result] = list(results)
         self.skipped: list[dict[str, Any]] = list(skipped)
         """What did not run, and why."""
-        self._columns: dict[str, numpy.ndarray] = {
+        self._columns: dict[str, numpy.ndarray[Any, Any]] = {
             name: _array(values) for name, values in _columns(self.results).items()
             if any(value is not None for value in values)}
 
@@ -47,7 +47,7 @@ class Table:
         """Names of the columns."""
         return list(self._columns)
 
-    def __getitem__(self, name: str) -> numpy.ndarray:
+    def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
         return self._columns[name]
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,7 @@ class Machines(unittest.TestCase):
                 file.write("schema: espalier.topology/1\nname: mine\nnodes:\n  - {name: a, kind: gpu}\n"
                            "  - {name: b, kind: gpu}\nlinks:\n"
                            "  - {a: a, b: b, kind: nvlink2, gbps: 25}\n")
-            self.assertEqual(es.Machine(topology).gpus, ["a", "b"])
+            self.assertEqual(es.Machine(pathlib.Path(topology)).gpus, ["a", "b"])
 
 
 class Simulations(unittest.TestCase):

@@ -5,29 +5,35 @@
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import unittest
 
 import espalier as es
 
-# So long that nobody waits for its end: plans for many GPUs, and a simulation of many transfers.
+# So long that nobody waits for its end.
 LONG = {
     "plan": "es.plan(es.Machine('torus:x=32,y=32'), 'allreduce')",
     "simulation": "es.simulate(es.Machine('switch:n=512'), 'alltoall', '64MiB', 'direct', chunk='64')",
+    "execution": "es.Program.load('pair.esp').execute('1MiB', iterations=10**6)",
     "workers": "es.sweep(es.Machine('switch:n=256'), 'alltoall', sizes=es.sizes(2**20, 2**24),"
-               " algorithms=['direct', 'ring'][:1], chunk='64', jobs=2)",
+               " algorithms=['direct'], chunk='64', jobs=2)",
 }
 
 
 class Processes(unittest.TestCase):
     def test_ctrl_c_interrupts_and_leaves_all_in_order(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
         for name, call in LONG.items():
             with self.subTest(name):
                 code = textwrap.dedent(f"""
                     import espalier as es
                     machine = es.Machine("dgx1-v100")
                     before = es.simulate(machine, "allreduce", "1MiB", "ring").time
+                    es.algorithm("broadcast", blocks=1)(
+                        lambda p, n: p.rank(0).copy(block=0, to=1)).build(2).export("pair.esp")
                     print("begin", flush=True)
                     try:
                         {call}
@@ -35,7 +41,9 @@ class Processes(unittest.TestCase):
                         print("interrupted")
                     assert es.simulate(machine, "allreduce", "1MiB", "ring").time == before
                     """)
-                child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+                child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                                         cwd=folder.name)
+                self.addCleanup(child.stdout.close)
                 self.addCleanup(child.kill)
                 self.assertEqual(child.stdout.readline(), "begin\n")
                 try:

@@ -33,7 +33,7 @@ class Stubs(unittest.TestCase):
     def test_names_in_annotations_are_known(self):
         known = set(dir(builtins)) | {node.name for node in self.tree.body if hasattr(node, "name")}
         for node in self.tree.body:
-            if isinstance(node, ast.ImportFrom):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
                 known |= {alias.name for alias in node.names}
         for function in ast.walk(self.tree):
             if not isinstance(function, ast.FunctionDef):
