@@ -31,14 +31,18 @@ struct Verdict {
   }
 };
 
+std::vector<int> numbers(int first, int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
 /// A program of n ranks runs on the first n GPUs, unless others are named.
 std::vector<int> gpus_for(const KnownProgram& program, const Topology& topology,
                           const std::vector<int>& gpus) {
-  const std::size_t ranks = static_cast<std::size_t>(program.program().ranks());
-  if (!gpus.empty() || topology.gpus().size() <= ranks) return gpus;
-  std::vector<int> first(ranks);
-  std::iota(first.begin(), first.end(), 0);
-  return first;
+  const int ranks = program.program().ranks();
+  const bool is_open = gpus.empty() && topology.gpus().size() > static_cast<std::size_t>(ranks);
+  return is_open ? numbers(0, ranks) : gpus;
 }
 
 Verdict verify_on(const SharedProgram& program, const KnownMachine* machine,
@@ -101,6 +105,13 @@ Result simulate(const SharedProgram& program, const KnownMachine& machine, SizeA
       [&] { session.forget(); });
 }
 
+/// Ranks alone need no machine; relays are GPUs of one.
+std::string place_for(const KnownProgram& known) {
+  const Program& program = known.program();
+  if (program.relays == 0) return {};
+  return fmt::format("full:n={},host_gbps=25", program.ranks() + program.relays);
+}
+
 Result execute(const SharedProgram& program, SizeArgument size, const std::string& type,
                const std::string& op, int iterations, int warmup, const std::string& backend,
                const std::vector<int>& devices, double timeout) {
@@ -115,10 +126,13 @@ Result execute(const SharedProgram& program, SizeArgument size, const std::strin
   return compute(
       [&] {
         if (!entry.executes) throw Error(ErrorKind::usage, backend + " executes nothing");
-        auto session = std::make_shared<Session>("", entry.make({devices, false}));
+        auto session = std::make_shared<Session>(place_for(*program), entry.make({devices, false}));
         Query asked = question_for(*program, *session, size.bytes);
+        asked.judge = false;
         asked.ranks = query.ranks;
         asked.run = query.run;
+        if (program->program().relays > 0) asked.gpus = numbers(0, query.ranks);
+        asked.relays = numbers(query.ranks, program->program().relays);
         asked.run.size_bytes = size.bytes;
         Result result{session->ask(asked, program), session, program};
         require_ran(result.outcome);

@@ -118,6 +118,7 @@ class Algorithms(unittest.TestCase):
         program = server.build(3)
         self.assertTrue(program.verify().ok)
         self.assertIn("h0.tmp[0] <- r0.in[0]\n", str(program))
+        self.assertEqual(program.execute(1001).wrong, 0)
 
     def test_slices_and_scratch_of_relays(self):
         @es.algorithm("broadcast", blocks=2)
@@ -126,7 +127,13 @@ class Algorithms(unittest.TestCase):
             p.copy(p.rank(0).input(range(2)), relay.scratch(range(2), slot=1))
             p.copy(relay.scratch(0, slot=1), p.rank(1).output(0))
             p.combine([relay.scratch(1, slot=1)], p.rank(1).output(1))
-        self.assertTrue(around.build(2).verify().ok)
+        program = around.build(2)
+        self.assertTrue(program.verify().ok)
+        self.assertEqual(program.execute(1001).wrong, 0)
+        machine = es.Machine("dgx1-v100")
+        self.assertGreater(program.simulate(machine, "1MiB", gpus=[0, 5], relays=[1]).time, 0)
+        with self.assertRaisesRegex(es.Error, "the program has 1 relay, the question 0"):
+            program.simulate(machine, "1MiB", gpus=[0, 5])
 
     def test_ops_in_a_switch(self):
         @es.algorithm("allreduce")
