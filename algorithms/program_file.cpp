@@ -132,34 +132,37 @@ std::shared_ptr<const ProgramFile> program_file_of(Program program, const std::s
 std::optional<std::string> mismatch(const ProgramFile& file, const BuildRequest& request) {
   const Contract& contract = file.program.contract;
   const HeaderLines& lines = file.program.header_lines;
-  const auto at = [&](int line) { return fmt::format("{}:{}", file.path, line); };
+  // A program that is in no file has no lines.
+  const auto at = [&](int line) {
+    return line > 0 ? fmt::format(" ({}:{})", file.path, line) : std::string();
+  };
   if (contract.collective != request.collective) {
-    return fmt::format("the program does {} ({}), not {}", to_string(contract.collective),
+    return fmt::format("the program does {}{}, not {}", to_string(contract.collective),
                        at(lines.collective), to_string(request.collective));
   }
   if (contract.ranks != request.ranks) {
-    return fmt::format("the program is for {} ranks ({}), not for {}", contract.ranks,
-                       at(lines.ranks), request.ranks);
+    return fmt::format("the program is for {} ranks{}, not for {}", contract.ranks, at(lines.ranks),
+                       request.ranks);
   }
   if (info(contract.collective).rooted && contract.root != request.root) {
-    return fmt::format("the program's root is rank {} ({}), not rank {}", contract.root,
+    return fmt::format("the program's root is rank {}{}, not rank {}", contract.root,
                        at(lines.collective), request.root);
   }
   if (contract.in_place && !request.in_place) {
-    return fmt::format("the program works in place ({}), not out of place", at(lines.in_place));
+    return fmt::format("the program works in place{}, not out of place", at(lines.in_place));
   }
   if (!contract.in_place && request.in_place) {
     return "the program works out of place, not in place";
   }
   if (request.placement == nullptr) return std::nullopt;
   if (file.program.hosts > request.hosts) {
-    return fmt::format("the program has {} host {} ({}), the machine {}", file.program.hosts,
+    return fmt::format("the program has {} host {}{}, the machine {}", file.program.hosts,
                        file.program.hosts == 1 ? "memory" : "memories", at(lines.hosts),
                        request.hosts);
   }
   const std::size_t relays = request.placement->relays.size();
   if (static_cast<std::size_t>(file.program.relays) > relays) {
-    return fmt::format("the program has {} {} ({}), the question {}", file.program.relays,
+    return fmt::format("the program has {} {}{}, the question {}", file.program.relays,
                        file.program.relays == 1 ? "relay" : "relays", at(lines.relays), relays);
   }
   return std::nullopt;

@@ -13,15 +13,10 @@
 #include "report/results.h"
 #include "report/trace.h"
 #include "scenarios/describe.h"
-#include "scenarios/tuner.h"
 
 namespace espalier {
 
 namespace {
-
-const std::string& algorithm_that_ran(const Outcome& outcome) {
-  return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
-}
 
 /// The line that asks for one point of a curve, with everything that differs from the defaults.
 std::string point_command(const Outcome& outcome) {
@@ -80,25 +75,11 @@ void set_machine(Page& page, const Machine& machine) {
   page.profile = machine.router->profile();
 }
 
-/// What proves a bound that is known; its words alone, where there is no time to find it once more.
-BoundProof proof_of(const Bound& known, const Query& query, const Router& router,
-                    const Placement& placement, const BoundOptions& options) {
-  BoundProof found = proven_bound(query.collective, query.root, router, placement, options);
-  return found.bound.exact == known.exact ? std::move(found) : BoundProof{known, {}, {}};
-}
-
 PagedRun run_of(Study& study, Outcome outcome) {
   PagedRun run;
   run.name = algorithm_label(outcome);
   run.machine = &study.machine(outcome.query);
-  if (outcome.bound && !outcome.bound->kind.empty()) {
-    Placement placement = run.machine->placement;
-    if (!outcome.bound_relays) placement.relays.clear();
-    const Router& router = *run.machine->router;
-    const Router bounded(*run.machine->topology, router.profile(), outcome.bound_links);
-    run.proof = proof_of(*outcome.bound, outcome.query, bounded, placement,
-                         {.helpers = outcome.bound_helpers});
-  }
+  run.proof = proof_of_answer(study, outcome);
   run.outcome = std::move(outcome);
   return run;
 }
@@ -121,23 +102,6 @@ PagedRun simulated_run(Study& study, Outcome outcome) {
   return run;
 }
 
-/// Whom to show beside the best: NCCL among the answers for the same message, or the next best.
-const Outcome* rival_of(const Outcome& best, const std::vector<Outcome>& outcomes) {
-  const Outcome* rival = nullptr;
-  const auto is_nccl = [](const Outcome& one) { return one.query.algorithm.starts_with("nccl"); };
-  for (const Outcome& one : outcomes) {
-    if (one.query.size_bytes != best.query.size_bytes || !one.report.simulated ||
-        algorithm_that_ran(one) == algorithm_that_ran(best)) {
-      continue;
-    }
-    const bool is_better =
-        rival == nullptr || (is_nccl(one) && !is_nccl(*rival)) ||
-        (is_nccl(one) == is_nccl(*rival) && one.report.time_s < rival->report.time_s);
-    if (is_better) rival = &one;
-  }
-  return rival;
-}
-
 /// Of the best, and of its rival: where nothing else was asked, of what NCCL does.
 void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>& outcomes,
                    Page& page) {
@@ -158,24 +122,6 @@ std::string title_of(const Outcome& outcome) {
 }
 
 }  // namespace
-
-Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole) {
-  Query query = outcome.query;
-  query.run.timeline = true;
-  query.against_nccl = false;
-  query.may_fold = query.may_fold && !is_whole;
-  // It need not be chosen again.
-  if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
-  Outcome again = study.ask(query);
-  if (again.skipped) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("there is no timeline of {}: it {}", query.algorithm, *again.skipped));
-  }
-  again.query.algorithm = outcome.query.algorithm;
-  again.chosen = outcome.chosen;
-  again.nccl = outcome.nccl;
-  return again;
-}
 
 Page begin_page(const Arguments& arguments, const std::string& title) {
   Page page;
@@ -276,10 +222,7 @@ Page page_of(const Arguments& arguments, const std::vector<Planned>& plans) {
   set_machine(page, *first.machine);
   for (const Planned& plan : plans) {
     page.plans.push_back(&plan);
-    const Machine& machine = *plan.machine;
-    const Router bounded(*machine.topology, machine.router->profile(), plan.bound_links);
-    page.plan_proofs.push_back(
-        proof_of(plan.bound, plan.query, bounded, machine.placement, {.in_switches = false}));
+    page.plan_proofs.push_back(proof_of_plan(plan));
   }
   return page;
 }

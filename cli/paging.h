@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "report/page/page.h"
+#include "scenarios/asked_again.h"
 #include "scenarios/scenario_runner.h"
 #include "scenarios/tables.h"
 #include "scenarios/tuner.h"
@@ -15,11 +16,6 @@
 // What verbs put on the pages of --html.
 
 namespace espalier {
-
-/// Asks again for what has been answered, and keeps the timeline and the program; `is_whole`: with
-/// the ops of all ranks, even where groups of them behave alike. Throws Error{unsupported} where
-/// nothing runs this time.
-Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole);
 
 /// A page without answers: what it is about and the line that makes it.
 Page begin_page(const Arguments& arguments, const std::string& title);

@@ -28,15 +28,9 @@ std::optional<Machine> read_machine(Arguments& arguments) {
       "--topology", [&] { return std::make_shared<const Topology>(open_machine(spec)); });
   const auto relays = read_relays(arguments, topology ? topology->get() : nullptr, gpus);
   if (!topology) return std::nullopt;
-  Machine machine;
-  machine.topology = std::move(*topology);
-  // Which links exist does not depend on the profile, and under this one switches do what they can.
-  machine.router = std::make_unique<Router>(*machine.topology, machine.topology->profile("ideal"));
-  const auto chosen =
-      arguments.reading("--gpus", [&] { return chosen_gpus(*machine.topology, gpus); });
+  const auto chosen = arguments.reading("--gpus", [&] { return chosen_gpus(**topology, gpus); });
   if (!chosen || !relays) return std::nullopt;
-  machine.placement = place_ranks(*machine.router, gpus, *relays);
-  return machine;
+  return routed_machine(std::move(*topology), gpus, *relays);
 }
 
 BuildRequest build_request(const AlgorithmChoice& choice, Collective collective,

@@ -6,34 +6,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "cli/text.h"
 #include "cli/written_choices.h"
-#include "core/check.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
-#include "formats/nccl_tuner.h"
 #include "ir/print.h"
-#include "nccl/choice.h"
-#include "topologies/launch_costs.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::string_view kCsv = "nccl-csv";
-/// The newest version of NCCL whose tuner plugin was looked at.
-constexpr std::string_view kNewest = "2.27";
-
-/// What NCCL calls what we have of it.
-const std::map<std::string_view, std::string_view>& nccl_names() {
-  static const std::map<std::string_view, std::string_view> names = {
-      {"nccl_rings", "ring"}, {"ring", "ring"}, {"double_binary_tree", "tree"}, {"nvls", "nvls"}};
-  return names;
-}
-
 std::string file_name(const TuningRow& row, std::int64_t from, Collective collective,
                       const std::string& extension) {
   std::string algorithm = row.algorithm;
@@ -74,26 +59,6 @@ std::vector<File> selectors(const std::vector<File>& files, const std::vector<Tu
   const bool is_msccl = folder.format != nullptr && folder.format->name == "msccl-xml";
   if (is_msccl) made.push_back({"msccl_algos.xml", config + "</msccl_algos>\n"});
   return made;
-}
-
-/// How many channels NCCL itself would use for the row's algorithm and protocol: the plugin gives
-/// it one where a row says nothing. -1 where NCCL could not do this here.
-int nccl_channels(const TunerRow& row, const Outcome& choice, const Machine& machine,
-                  const std::string& version) {
-  if (choice.ranks < 2) return -1;
-  NcclCall call;
-  call.collective = row.collective;
-  call.bytes = static_cast<double>(choice.report.message_bytes);
-  call.version = nearest_nccl(library_version(version).value_or(kNewestNccl));
-  const auto algorithm = std::ranges::find(all_nccl_algorithms(), row.algorithm,
-                                           [](NcclAlgorithm one) { return to_string(one); });
-  const auto protocol = std::ranges::find(all_nccl_protocols(), row.protocol,
-                                          [](NcclProtocol one) { return to_string(one); });
-  CHECK(algorithm != all_nccl_algorithms().end() && protocol != all_nccl_protocols().end());
-  call.algorithm = *algorithm;
-  call.protocol = *protocol;
-  const NcclChoice made = nccl_choice(call, *machine.router, machine.placement);
-  return made.why_not.empty() ? made.work.channels : -1;
 }
 
 /// In our own format programs are as they were.
@@ -142,61 +107,12 @@ TunerFormat read_tuner_format(Arguments& arguments) {
   const std::string name = word.substr(0, word.find(':'));
   if (name == "yaml" && name == word) return {};
   if (name != kCsv) {
-    arguments.problem_of("--format", "unknown format " + quote(word),
-                         fmt::format("yaml, or {0} (of NCCL {1}), or {0}:VERSION", kCsv, kNewest));
+    arguments.problem_of(
+        "--format", "unknown format " + quote(word),
+        fmt::format("yaml, or {0} (of NCCL {1}), or {0}:VERSION", kCsv, kNewestTuner));
     return {};
   }
-  return {true, name == word ? std::string(kNewest) : word.substr(name.size() + 1)};
-}
-
-int count_nodes(const Machine& machine) {
-  std::set<int> nodes;
-  for (const int host : writing_options(machine).host_of_rank) nodes.insert(host);
-  return static_cast<int>(nodes.size());
-}
-
-bool is_of_nccl(std::string_view algorithm, Collective collective, int nodes,
-                const TunerFormat& format) {
-  const auto known = nccl_names().find(algorithm);
-  // Across computers NCCL's NVLS is another algorithm, with trees or with the network's switches.
-  return known != nccl_names().end() && (known->second != "nvls" || nodes == 1) &&
-         nccl_has(known->second, collective, format.nccl_version);
-}
-
-std::string choices_csv(const std::vector<Outcome>& choices, const Machine& machine,
-                        const TunerFormat& format) {
-  const int nodes = count_nodes(machine);
-  std::vector<TunerRow> rows;
-  std::int64_t from = 0;
-  for (const Outcome& choice : choices) {
-    static const std::set<std::string> kProtocols{"simple", "ll", "ll128"};
-    if (!kProtocols.contains(choice.protocol)) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("profile {} has no protocols of NCCL", choice.query.profile),
-                  "--profile nccl");
-    }
-    TunerRow row;
-    row.collective = choice.query.collective;
-    row.min_bytes = from;
-    row.max_bytes = choice.query.size_bytes;
-    const std::string& algorithm = choice.query.algorithm;
-    row.algorithm = nccl_names().at(algorithm.substr(0, algorithm.find(':')));
-    row.protocol = choice.protocol;
-    row.nodes = nodes;
-    row.ranks = choice.ranks;
-    row.channels = nccl_channels(row, choice, machine, format.nccl_version);
-    from = row.max_bytes + 1;
-    const bool goes_on = !rows.empty() && rows.back().algorithm == row.algorithm &&
-                         rows.back().protocol == row.protocol &&
-                         rows.back().channels == row.channels;
-    if (goes_on) {
-      rows.back().max_bytes = row.max_bytes;
-    } else {
-      rows.push_back(row);
-    }
-  }
-  rows.back().max_bytes = -1;
-  return tuner_csv(rows, format.nccl_version);
+  return {true, name == word ? std::string(kNewestTuner) : word.substr(name.size() + 1)};
 }
 
 void export_choices(const Console& console, const ExportTarget& folder, Study& study,

@@ -36,10 +36,7 @@ std::vector<std::string> read_candidates(Arguments& arguments, const Sweep& swee
       arguments.problem_of("--algorithm", fmt::format("{} is not an algorithm to choose", word));
       continue;
     }
-    const Algorithm* algorithm = find_algorithm(word);
-    const std::vector<std::string> more =
-        algorithm != nullptr ? variants(*algorithm) : std::vector{word};
-    for (const std::string& one : more) {
+    for (const std::string& one : variants_of(word)) {
       if (std::ranges::count(candidates, one) == 0) candidates.push_back(one);
     }
   }
@@ -65,18 +62,6 @@ Tuning tune_with_progress(const Console& console, Study& study, StudyWorkers& wo
           : predict_with(workers, shown);
   return tune(study, sweep.question, sweep.sizes, candidates, predict_all,
               [&](std::int64_t size_bytes) { progress.step(format_bytes(size_bytes)); });
-}
-
-/// The choices as questions: what they promise is verified, simulated again and judged.
-std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning) {
-  std::vector<Query> queries;
-  for (const TuningRow& choice : tuning.choices) {
-    Query& query = queries.emplace_back(question);
-    query.size_bytes = choice.up_to_bytes;
-    query.algorithm = choice.algorithm;
-    query.chunk_bytes = choice.chunk_bytes;
-  }
-  return queries;
 }
 
 void print_front(const Console& console, const Tuning& tuning) {
@@ -157,38 +142,6 @@ ExportTarget read_folder(Arguments& arguments) {
   return target;
 }
 
-/// Leaves what that version of NCCL has; of algorithms named, none may be missing there.
-void keep_nccl(Study& study, const Sweep& sweep, const TunerFormat& format,
-               std::vector<std::string>& candidates) {
-  const int nodes = count_nodes(study.machine(sweep.question));
-  const Collective collective = sweep.question.collective;
-  if (!is_tuned_by_plugin(collective)) {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("NCCL's example tuner plugin has no rows for {}", to_string(collective)),
-        "broadcast, reduce, allgather, reducescatter or allreduce");
-  }
-  DiagnosticList missing;
-  std::erase_if(candidates, [&](const std::string& candidate) {
-    if (is_of_nccl(candidate, collective, nodes, format)) return false;
-    const bool is_variant = candidate.find(':') != std::string::npos;
-    if (!sweep.all_algorithms && !is_variant) {
-      missing.add({},
-                  fmt::format("NCCL {} has no {} for {}", format.nccl_version, candidate,
-                              to_string(collective)),
-                  "nccl_rings, and for allreduce double_binary_tree or nvls");
-    }
-    return true;
-  });
-  missing.throw_if_any(ErrorKind::usage);
-  if (candidates.empty()) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("NCCL {} has none of these algorithms for {}", format.nccl_version,
-                            to_string(collective)),
-                "nccl_rings");
-  }
-}
-
 int run_tune(Arguments& arguments, const Console& console) {
   Sweep sweep = read_sweep(arguments);
   std::vector<std::string> candidates = read_candidates(arguments, sweep);
@@ -211,7 +164,7 @@ int run_tune(Arguments& arguments, const Console& console) {
   Answers answers;
   if (format.is_csv) {
     if (!arguments.given("--profile")) sweep.question.profile = "nccl";
-    keep_nccl(study, sweep, format, candidates);
+    keep_nccl(study, sweep.question, sweep.all_algorithms, format, candidates);
   }
   refuse_wrong(console, study, sweep, candidates, answers);
   if (candidates.empty()) return conclude(answers, false);

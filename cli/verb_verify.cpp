@@ -17,8 +17,7 @@
 #include "ir/verify.h"
 #include "report/csv.h"
 #include "report/objects.h"
-#include "run/backend.h"
-#include "run/routes.h"
+#include "scenarios/buildable.h"
 
 namespace espalier {
 
@@ -45,32 +44,6 @@ std::string facts_of(const Program& program) {
                      relays > 0 ? ", " + counted(relays, "relay") : "",
                      counted(program.ops.size(), "op"), counted(transfers, "transfer"),
                      counted(static_cast<std::size_t>(program.contract.units), "unit"));
-}
-
-/// Rule R10. A program from a file runs on the first GPUs of the machine.
-std::vector<Diagnostic> machine_problems(const Program& program, const Machine& machine) {
-  Placement placement = machine.placement;
-  const auto ranks = static_cast<std::size_t>(program.ranks());
-  const auto hosts = static_cast<std::size_t>(program.hosts);
-  if (ranks > placement.ranks.size() || hosts > placement.hosts.size()) {
-    return {
-        {"R10",
-         fmt::format("the program needs {} ranks and {} host memories, but {} has {} and {}", ranks,
-                     hosts, machine.topology->name, placement.ranks.size(), placement.hosts.size()),
-         "choose another machine or other --gpus",
-         {}}};
-  }
-  if (static_cast<std::size_t>(program.relays) > placement.relays.size()) {
-    return {{"R10",
-             fmt::format("the program needs {}, but {} given",
-                         counted(static_cast<std::size_t>(program.relays), "relay"),
-                         placement.relays.empty() ? "none is"
-                                                  : fmt::format("{} are", placement.relays.size())),
-             "name idle GPUs with --relay",
-             {}}};
-  }
-  placement.ranks.resize(ranks);
-  return check_routes(program, {machine.router.get(), placement});
 }
 
 Verdict judge(std::string name, const Program& program, const std::optional<Machine>& machine,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/interruption.h"
 
 namespace espalier {
 
@@ -63,6 +64,7 @@ double TimeLimit::left_s() {
 }
 
 bool is_time_up() {
+  check_interruption();
   if (innermost == nullptr || !innermost->is_over()) return false;
   note_cut_short();
   return true;

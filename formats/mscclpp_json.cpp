@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution plans of MSCCL++ (src/core/executor/ and python/mscclpp/language/ of
-// microsoft/mscclpp), the generation of 2025 and 2026.
+// Execution plans of MSCCL++ (src/core/executor/ and, below python/, mscclpp/language/
+// of microsoft/mscclpp), the generation of 2025 and 2026.
 #include <string_view>
 
 #include "formats/format.h"

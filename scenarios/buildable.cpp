@@ -139,6 +139,41 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   return used;
 }
 
+Machine routed_machine(std::shared_ptr<const Topology> topology, const std::vector<int>& gpus,
+                       const std::vector<int>& relays) {
+  Machine machine;
+  machine.topology = std::move(topology);
+  // Which links exist does not depend on the profile, and under this one switches do what they can.
+  machine.router = std::make_unique<Router>(*machine.topology, machine.topology->profile("ideal"));
+  machine.placement = place_ranks(*machine.router, gpus, relays);
+  return machine;
+}
+
+std::vector<Diagnostic> machine_problems(const Program& program, const Machine& machine) {
+  Placement placement = machine.placement;
+  const auto ranks = static_cast<std::size_t>(program.ranks());
+  const auto hosts = static_cast<std::size_t>(program.hosts);
+  if (ranks > placement.ranks.size() || hosts > placement.hosts.size()) {
+    return {
+        {"R10",
+         fmt::format("the program needs {} ranks and {} host memories, but {} has {} and {}", ranks,
+                     hosts, machine.topology->name, placement.ranks.size(), placement.hosts.size()),
+         "choose another machine or other --gpus",
+         {}}};
+  }
+  if (static_cast<std::size_t>(program.relays) > placement.relays.size()) {
+    return {{"R10",
+             fmt::format("the program needs {}, but {} given",
+                         counted(static_cast<std::size_t>(program.relays), "relay"),
+                         placement.relays.empty() ? "none is"
+                                                  : fmt::format("{} are", placement.relays.size())),
+             "name idle GPUs with --relay",
+             {}}};
+  }
+  placement.ranks.resize(ranks);
+  return check_routes(program, {machine.router.get(), placement});
+}
+
 std::optional<Staged> staged_instead(const Program& program, const Machine& machine) {
   const Target target{machine.router.get(), machine.placement};
   std::optional<Staged> staged = stage_beyond_peer_limits(program, target);

@@ -25,6 +25,15 @@ BuildRequest request_for(const Query& query, const Machine& machine);
 /// route, or a GPU with more peers than it can map. Nothing if it can.
 std::optional<std::string> not_routable(const Program& program, const Machine& machine);
 
+/// The machine with routes over all links, whatever a profile makes of them, for who asks what it
+/// can carry out and not how fast. Throws what `place_ranks` throws.
+Machine routed_machine(std::shared_ptr<const Topology> topology, const std::vector<int>& gpus,
+                       const std::vector<int>& relays);
+
+/// Rule R10: why the machine cannot carry out a program, problem by problem. A program of fewer
+/// ranks runs on the first of its GPUs. \pre the program passed `verify`
+std::vector<Diagnostic> machine_problems(const Program& program, const Machine& machine);
+
 /// Where nothing but limits on peers keeps the machine from carrying out a program: the program as
 /// it can (stage_beyond_peer_limits); else nothing.
 std::optional<Staged> staged_instead(const Program& program, const Machine& machine);

@@ -60,6 +60,10 @@ std::string describe_ranks(const Query& query, int ranks) {
                      count, relays);
 }
 
+const std::string& algorithm_that_ran(const Outcome& outcome) {
+  return outcome.chosen.empty() ? outcome.query.algorithm : outcome.chosen;
+}
+
 std::string algorithm_label(const Outcome& outcome) {
   const std::string& asked = outcome.query.algorithm;
   if (outcome.chosen.empty()) return asked;

@@ -15,6 +15,9 @@ namespace espalier {
 /// "dgx1-v100, GPUs 0-3,6 (5 ranks), relays 4,5" or "4 ranks".
 std::string describe_ranks(const Query& query, int ranks);
 
+/// The algorithm that was asked for, or that was chosen where the query left it open.
+const std::string& algorithm_that_ran(const Outcome& outcome);
+
 /// "ring", or "auto (ring)" when the algorithm was chosen for the query.
 std::string algorithm_label(const Outcome& outcome);
 

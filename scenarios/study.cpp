@@ -13,6 +13,7 @@
 
 #include "algorithms/program_file.h"
 #include "core/activity.h"
+#include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "formats/machine.h"
@@ -340,6 +341,7 @@ std::optional<Query> Study::decide(const Query& query, const Machine& machine) {
 /// NCCL is asked about the question as a whole: what decides the rest of it, such as a version of
 /// NCCL itself, is what is compared.
 Outcome Study::ask(const Query& query) {
+  check_interruption();
   ++asked_;
   // A search takes all the time that there is: NCCL comes first.
   const auto nccl = query.against_nccl ? baseline_query(query) : std::nullopt;

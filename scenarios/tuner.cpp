@@ -144,6 +144,11 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
   return all;
 }
 
+std::vector<std::string> variants_of(const std::string& word) {
+  const Algorithm* const algorithm = find_algorithm(word);
+  return algorithm != nullptr ? variants(*algorithm) : std::vector{word};
+}
+
 std::vector<std::string> tuning_candidates(Collective collective) {
   std::vector<std::string> all;
   for (const std::string& name : Study::applicable(collective)) {
@@ -245,6 +250,17 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
     }
   }
   return best;
+}
+
+std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning) {
+  std::vector<Query> queries;
+  for (const TuningRow& choice : tuning.choices) {
+    Query& query = queries.emplace_back(question);
+    query.size_bytes = choice.up_to_bytes;
+    query.algorithm = choice.algorithm;
+    query.chunk_bytes = choice.chunk_bytes;
+  }
+  return queries;
 }
 
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,

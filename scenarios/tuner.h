@@ -17,6 +17,8 @@ namespace espalier {
 /// The algorithm by itself and with every combination of the values to try for its parameters:
 /// "ring", "ring:directions=2". Parameters that every simulation tries anyway are left open.
 std::vector<std::string> variants(const Algorithm& algorithm);
+/// The same of an algorithm by its name; whatever else names one stands for itself.
+std::vector<std::string> variants_of(const std::string& word);
 /// The variants of every algorithm for the collective: the candidates of the tuner.
 std::vector<std::string> tuning_candidates(Collective collective);
 /// What a portfolio is the fastest of: its plan itself and the rest of the catalogue.
@@ -141,6 +143,9 @@ struct Tuning {
   std::vector<std::string> unasked;        ///< candidates that no time was left for
   std::optional<GrantedTime> budget = {};  ///< of all comparisons, where their time was limited
 };
+
+/// The choices as questions: what they promise is to be verified, simulated again and judged.
+std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning);
 
 /// Compares all candidates at the smallest and the largest size, then chooses for every size (any
 /// order, repetitions allowed), of which `on_chosen` is told. Candidates that `predict_all` had no

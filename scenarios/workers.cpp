@@ -19,6 +19,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/interruption.h"
 
 namespace espalier {
 
@@ -185,6 +186,7 @@ void WorkerPool::wait(std::size_t task) {
   }
   if (poll(sockets.data(), sockets.size(), -1) < 0) {
     CHECK(errno == EINTR);
+    check_interruption();
     return;
   }
   for (std::size_t i = 0; i < workers_.size(); ++i) {

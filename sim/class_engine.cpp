@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/check.h"
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -123,6 +124,7 @@ std::optional<Expectation> ClassEngine::run(const std::function<void(FlowToken)>
   for (update_rates(); !waiting_.empty() || !ends_.empty(); update_rates()) {
     Ticks next = ends_.empty() ? waiting_.front().until : ends_.top_date();
     if (!waiting_.empty()) next = std::min(next, waiting_.front().until);
+    check_interruption();
     now_ = std::max(now_, next);
     if (now_ > limits_.time) end_ = SimEnd::too_slow;
     if (work() > limits_.work) end_ = SimEnd::too_costly;

@@ -28,7 +28,10 @@ namespace espalier {
 /// the time it has simulated, so last bits may differ, one more whenever that time doubles.
 class SimGridEngine final : public FlowEngine {
  public:
+  /// \pre is_of_this_thread()
   static SimGridEngine& instance();
+  /// SimGrid runs in the thread that made the engine, and nothing happens in others. Makes none.
+  static bool is_of_this_thread();
 
   std::string_view name() const override { return "simgrid"; }
   void begin(const Expectation& expected) override;

@@ -157,13 +157,20 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
 /// (docs/decisions/0006-two-flow-engines.md).
 constexpr std::size_t kMaxSimGridLanes = 16;
 
-bool automatic_by_classes(const OpGraph& graph) { return graph.lanes() > kMaxSimGridLanes; }
+bool automatic_by_classes(const OpGraph& graph) {
+  return graph.lanes() > kMaxSimGridLanes || !SimGridEngine::is_of_this_thread();
+}
 
 bool by_classes(const Program& program, const RunOptions& options, const OpGraph& graph) {
   if (program.fold.is_folded()) return true;
   const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
-  if (choice != SimEngine::automatic) return choice == SimEngine::classes;
-  return automatic_by_classes(graph);
+  if (choice == SimEngine::automatic) return automatic_by_classes(graph);
+  if (choice == SimEngine::simgrid && !SimGridEngine::is_of_this_thread()) {
+    throw Error(ErrorKind::unsupported,
+                "SimGrid simulates in the thread of this process that used it first",
+                "leave the engine open");
+  }
+  return choice == SimEngine::classes;
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {

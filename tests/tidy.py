@@ -34,9 +34,10 @@ ROOMS = {
                   "algorithms", "probe"},
     "report": {"core", "topologies", "ir", "training", "run", "planner", "algorithms", "scenarios"},
 }
-# The table of back ends, two files that stand beside the rooms; the command line sees everything.
+# The table of back ends, two files that stand beside the rooms; the command line and Python see everything.
 ROOMS["backends"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)
+ROOMS["python"] = set(ROOMS)
 # May include everything, and may be included by nobody else.
 OUTSIDE = {"bench", "tests"}
 # Who may see which third-party headers. Everything else of these is an offence.
@@ -44,6 +45,7 @@ THIRD_PARTY = {
     r"yaml-cpp/": r"core/yaml\.cpp",
     r"simgrid/|xbt": r"(sim|bench)/[^/]*\.(cpp|h)|tests/formats/simgrid_platform_test\.cpp",
     r"CLI/": r"cli/.*",
+    r"pybind11/|Python\.h": r"python/.*",
     r"nlohmann/": r"(scenarios|report|tests|bench)/.*|formats/json_text\.h",
     r"Eigen/": r"(ir|exec|probe)/.*\.cpp|tests/.*",
     r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h",

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interruption.h"
 #include "exec/run_options.h"
 
 namespace espalier {
@@ -47,6 +48,7 @@ RunReport run_on_host(const HostData& data, const LanePrograms& lowered, HostMem
   const bool in_place = data.program.contract.in_place;
   std::vector<double> times_s;
   for (int i = -options.warmup; i < options.iterations; ++i) {
+    check_interruption();
     if (in_place) fill_inputs(data, memory);
     const bool last = i + 1 == options.iterations;
     const double time_s =

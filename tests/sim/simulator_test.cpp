@@ -7,8 +7,11 @@
 #include <cmath>
 #include <fstream>
 #include <random>
+#include <string>
+#include <thread>
 
 #include "ir/text.h"
+#include "tests/error_of.h"
 #include "tests/limited_memory.h"
 #include "tests/sim/machine.h"
 #include "topologies/load.h"
@@ -79,6 +82,28 @@ TEST(Simulator, RunsFarLongerThanExpectedAreExactAndReproducible) {
     TestMachine(ring_machine(3, 10, 1e-6)).run(ring_allreduce(3), 1000 * i);
     ASSERT_EQ(machine.run(program, 1000).time_s, first_s);
   }
+}
+
+TEST(Simulator, OtherThreadsHaveAnEngineOfTheirOwn) {
+  // SimGrid would leave a program of another thread as it is, as if it were stuck.
+  const TestMachine machine(ring_machine(4, 25, 1e-6));
+  const Program program = ring_allreduce(4);
+  RunOptions options;
+  options.size_bytes = 4 * kMiB;
+  const RunReport here = Simulator().run(program, machine.target(), options);
+  RunReport there;
+  std::string refusal;
+  std::thread([&] {
+    there = Simulator().run(program, machine.target(), options);
+    options.engine = SimEngine::simgrid;
+    refusal = error_of([&] { Simulator().run(program, machine.target(), options); },
+                       ErrorKind::unsupported);
+  }).join();
+  EXPECT_EQ(here.simulated->engine, "simgrid");
+  EXPECT_EQ(there.simulated->engine, "classes");
+  EXPECT_TRUE(there.simulated->is_automatic);
+  expect_time(there, here.time_s);
+  EXPECT_THAT(refusal, testing::HasSubstr("in the thread of this process that used it first"));
 }
 
 TEST(Simulator, RingAllreduceTakes2NMinus1Steps) {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
+#include "core/error.h"
+#include "python/bindings.h"
+#include "python/values.h"
+
+namespace espalier {
+
+namespace {
+
+const char* name_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::input:
+      return "input";
+    case ErrorKind::unsupported:
+      return "unsupported";
+    case ErrorKind::runtime:
+      return "runtime";
+  }
+  return "";
+}
+
+/// `espalier.Error`, for as long as the interpreter lives.
+py::handle error_type;
+
+/// With every problem, and what kind of error it is.
+void raise(const Error& error) {
+  const py::object raised = error_type(text_of(error.what()));
+  raised.attr("kind") = name_of(error.kind());
+  raised.attr("diagnostics") = error.diagnostics();
+  PyErr_SetObject(error_type.ptr(), raised.ptr());
+}
+
+}  // namespace
+
+void bind_errors(py::module_& module) {
+  using Of = const Diagnostic&;
+  py::class_<Diagnostic>(module, "Diagnostic", "One problem in a plain sentence.")
+      .def_property_readonly(
+          "rule", [](Of one) { return text_of(one.rule); },
+          "Number of the rule in docs/ir.md (\"R7\"), or empty.")
+      .def_property_readonly(
+          "message", [](Of one) { return text_of(one.message); }, "What is wrong.")
+      .def_property_readonly(
+          "suggestion", [](Of one) { return text_of(one.suggestion); },
+          "What would be right, or empty.")
+      .def_property_readonly(
+          "file", [](Of one) { return text_of(one.where.file); }, "Empty if not known.")
+      .def_property_readonly(
+          "line", [](Of one) { return one.where.line; }, "From 1; 0: not known.")
+      .def_property_readonly(
+          "column", [](Of one) { return one.where.column; }, "From 1; 0: not known.")
+      .def("__str__", [](Of one) { return text_of(render(one)); })
+      .def("__repr__", [](Of one) { return text_of("<Diagnostic " + render(one) + ">"); });
+
+  py::dict members;
+  members["__doc__"] =
+      "What was asked for is wrong, or not possible here. `kind` is \"usage\" or \"input\" for "
+      "what "
+      "is wrong, \"unsupported\" for what is not possible (no route, no memory) and \"runtime\" "
+      "for "
+      "what went wrong on the way; `diagnostics` are all problems that were found.";
+  members["__module__"] = "espalier";
+  members["kind"] = "usage";
+  members["diagnostics"] = py::tuple();
+  error_type = py::reinterpret_steal<py::object>(
+                   PyErr_NewException("espalier.Error", PyExc_Exception, members.ptr()))
+                   .release();
+  module.attr("Error") = error_type;
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(error);
+    }
+  });
+}
+
+}  // namespace espalier

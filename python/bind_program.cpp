@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <numeric>
+
+#include "algorithms/program_file.h"
+#include "backends.h"
+#include "core/file.h"
+#include "core/words.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "python/bindings.h"
+#include "python/computing.h"
+#include "python/values.h"
+#include "scenarios/buildable.h"
+#include "scenarios/exported.h"
+
+namespace espalier {
+
+namespace {
+
+using SharedProgram = std::shared_ptr<KnownProgram>;
+
+/// What the verifier says, with places of the author's.
+struct Verdict {
+  Verification verification;
+
+  void raise_for_errors() const {
+    if (!verification.ok()) throw Error(ErrorKind::input, verification.problems);
+  }
+};
+
+std::vector<int> numbers(int first, int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+/// A program of n ranks runs on the first n GPUs, unless others are named.
+std::vector<int> gpus_for(const KnownProgram& program, const Topology& topology,
+                          const std::vector<int>& gpus) {
+  const int ranks = program.program().ranks();
+  const bool is_open = gpus.empty() && topology.gpus().size() > static_cast<std::size_t>(ranks);
+  return is_open ? numbers(0, ranks) : gpus;
+}
+
+Verdict verify_on(const SharedProgram& program, const KnownMachine* machine,
+                  const GpusArgument& gpus, const GpusArgument& relays, bool exact) {
+  return compute(
+      [&] {
+        VerifyOptions options;
+        if (exact) options.comparison = ResultComparison::exact;
+        Verdict verdict{verify(program->program(), options)};
+        if (machine != nullptr && verdict.verification.ok()) {
+          const std::vector<int> ranks = gpus_for(*program, *machine->topology, gpus.numbers);
+          verdict.verification.problems = machine_problems(
+              program->program(), routed_machine(machine->topology, ranks, relays.numbers));
+        }
+        verdict.verification.problems = program->located(std::move(verdict.verification.problems));
+        return verdict;
+      },
+      [] {});
+}
+
+/// The question that the program answers.
+Query question_for(const KnownProgram& program, Session& session, std::int64_t size_bytes) {
+  const Contract& contract = program.program().contract;
+  Query query = session.question();
+  query.collective = contract.collective;
+  query.root = contract.root;
+  query.in_place = contract.in_place;
+  query.size_bytes = size_bytes;
+  return query;
+}
+
+/// Throws where nothing ran.
+void require_ran(const Outcome& outcome) {
+  if (outcome.skipped) {
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("{} is not possible here: {}", outcome.query.algorithm, *outcome.skipped),
+        outcome.instead);
+  }
+  if (!outcome.verified) throw Error(ErrorKind::input, outcome.problems);
+}
+
+Result simulate(const SharedProgram& program, const KnownMachine& machine, SizeArgument size,
+                const GpusArgument& gpus, const GpusArgument& relays, const std::string& profile,
+                ChunkArgument chunk, const std::string& links, bool nccl) {
+  Session& session = *machine.session;
+  Query query = question_for(*program, session, size.bytes);
+  query.gpus = gpus_for(*program, *machine.topology, gpus.numbers);
+  query.relays = relays.numbers;
+  query.profile = profile;
+  query.chunk_bytes = chunk.bytes;
+  query.links = value_named("link scope", links, all_link_scopes());
+  query.against_nccl = nccl;
+  return compute(
+      [&] {
+        Result result{session.ask(query, program), machine.session, program};
+        require_ran(result.outcome);
+        return result;
+      },
+      [&] { session.forget(); });
+}
+
+/// Ranks alone need no machine; relays are GPUs of one.
+std::string place_for(const KnownProgram& known) {
+  const Program& program = known.program();
+  if (program.relays == 0) return {};
+  return fmt::format("full:n={},host_gbps=25", program.ranks() + program.relays);
+}
+
+Result execute(const SharedProgram& program, SizeArgument size, const std::string& type,
+               const std::string& op, int iterations, int warmup, const std::string& backend,
+               const std::vector<int>& devices, double timeout) {
+  const BackendEntry& entry = find_backend(backend);
+  Query query;
+  query.ranks = program->program().ranks();
+  query.run.type = value_named("type", type, all_data_types());
+  query.run.op = value_named("operator", op, all_reduce_ops());
+  query.run.iterations = iterations;
+  query.run.warmup = warmup;
+  query.run.timeout_s = timeout;
+  return compute(
+      [&] {
+        if (!entry.executes) throw Error(ErrorKind::usage, backend + " executes nothing");
+        auto session = std::make_shared<Session>(place_for(*program), entry.make({devices, false}));
+        Query asked = question_for(*program, *session, size.bytes);
+        asked.judge = false;
+        asked.ranks = query.ranks;
+        asked.run = query.run;
+        if (program->program().relays > 0) asked.gpus = numbers(0, query.ranks);
+        asked.relays = numbers(query.ranks, program->program().relays);
+        asked.run.size_bytes = size.bytes;
+        Result result{session->ask(asked, program), session, program};
+        require_ran(result.outcome);
+        return result;
+      },
+      [] {});
+}
+
+/// With its author's lines, for what writers say of ops.
+Program with_own_lines(const KnownProgram& known, const ProgramFile& form) {
+  Program program = form.program;
+  if (known.places.empty()) return program;
+  for (int& line : program.lines) line = known.places[static_cast<std::size_t>(line) - 1].line;
+  return program;
+}
+
+std::vector<std::string> export_program(const SharedProgram& program, const PathArgument& path,
+                                        const KnownMachine* machine, const GpusArgument& gpus,
+                                        const std::optional<std::string>& to, int instances) {
+  return compute(
+      [&] {
+        const ExportTarget target{
+            path.text, format_to_write(path.text, to.value_or(""), Exported::program), instances};
+        const Verification verification = verify(*program->file);
+        if (!verification.ok()) {
+          throw Error(ErrorKind::input, program->located(verification.problems));
+        }
+        Written written;
+        if (machine == nullptr) {
+          const Program own = with_own_lines(*program, *program->file);
+          written = target.format == nullptr ? Written{print_program(own), {}, false}
+                                             : target.format->write_program(own, {});
+        } else {
+          Session& session = *machine->session;
+          Query query = question_for(*program, session, 0);
+          query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
+          const Program own = with_own_lines(*program, session.form_of(program, query));
+          const Machine& placed = session.study().machine(query);
+          written = write_for_machine(own, target, placed, writing_options(placed));
+        }
+        write_file(path.text, written.text);
+        return written.notes;
+      },
+      [&] {
+        if (machine != nullptr) machine->session->forget();
+      });
+}
+
+void bind_verdict(py::module_& module) {
+  using Of = const Verdict&;
+  py::class_<Verdict>(module, "Verification", "What the verifier says of a program.")
+      .def_property_readonly("ok", [](Of one) { return one.verification.ok(); })
+      .def_property_readonly(
+          "problems", [](Of one) { return one.verification.problems; },
+          "All that is wrong, each with the line of the op; empty: the program is right.")
+      .def_property_readonly(
+          "order_consistent", [](Of one) { return one.verification.order_consistent; },
+          "Every rank combines in the same order, so that all agree to the last bit.")
+      .def_property_readonly(
+          "is_exact", [](Of one) { return one.verification.proof == Proof::exact; },
+          "Results were compared exactly, and not by random sums (docs/ir.md, R7).")
+      .def("raise_for_errors", &Verdict::raise_for_errors, "Raises Error with all problems.")
+      .def("__bool__", [](Of one) { return one.verification.ok(); })
+      .def("__repr__", [](Of one) {
+        return one.verification.ok()
+                   ? std::string("<Verification: ok>")
+                   : fmt::format("<Verification: {}>",
+                                 counted(one.verification.problems.size(), "problem"));
+      });
+}
+
+}  // namespace
+
+void bind_program(py::module_& module) {
+  bind_verdict(module);
+  using Of = const KnownProgram&;
+  py::class_<KnownProgram, SharedProgram>(
+      module, "Program", "A collective for one number of ranks, free of message size and machine.")
+      .def_static(
+          "load",
+          [](const PathArgument& path) {
+            return compute(
+                [&] {
+                  return std::make_shared<KnownProgram>(KnownProgram{read_program_file(path.text)});
+                },
+                [] {});
+          },
+          py::arg("path"), "A program in a file: .esp, or as MSCCL and MSCCL++ have them.")
+      .def_property_readonly("name", [](Of one) { return one.program().name; })
+      .def_property_readonly(
+          "collective",
+          [](Of one) { return std::string(to_string(one.program().contract.collective)); })
+      .def_property_readonly("ranks", [](Of one) { return one.program().ranks(); })
+      .def_property_readonly("root", [](Of one) { return one.program().contract.root; })
+      .def_property_readonly("in_place", [](Of one) { return one.program().contract.in_place; })
+      .def_property_readonly("ops", [](Of one) { return one.program().ops.size(); })
+      .def_property_readonly("transfers", [](Of one) { return count_transfers(one.program()); })
+      .def(
+          "verify", &verify_on, py::arg("machine") = nullptr, py::kw_only(),
+          py::arg("gpus") = py::none(), py::arg("relays") = py::none(), py::arg("exact") = false,
+          "Proves it right, for every timing that it allows, or says what is wrong; with a machine "
+          "also whether that can carry it out. By default it runs on the first GPUs.")
+      .def("simulate", &simulate, py::arg("machine"), py::arg("size"), py::kw_only(),
+           py::arg("gpus") = py::none(), py::arg("relays") = py::none(),
+           py::arg("profile") = "kernel", py::arg("chunk") = py::none(), py::arg("links") = "all",
+           py::arg("nccl") = false,
+           "How long it takes on a machine. `profile`: the runtime that moves the bytes; `nccl`: "
+           "also how "
+           "long NCCL takes.")
+      .def("execute", &execute, py::arg("size"), py::kw_only(), py::arg("dtype") = "float",
+           py::arg("op") = "sum", py::arg("iterations") = 1, py::arg("warmup") = 0,
+           py::arg("backend") = "host", py::arg("devices") = std::vector<int>(),
+           py::arg("timeout") = 60.0,
+           "Runs it with real data on this computer, and compares every element.")
+      .def("export", &export_program, py::arg("path"), py::kw_only(), py::arg("machine") = nullptr,
+           py::arg("gpus") = py::none(), py::arg("to") = py::none(), py::arg("instances") = 0,
+           "Writes it to a file, by whose ending, or by `to`, the format is known: .esp, .xml of "
+           "MSCCL, .json of MSCCL++. For a machine it is repeated side by side to fill the GPUs' "
+           "blocks. Returns what its reader should know.")
+      .def(
+          "__str__", [](Of one) { return print_program(one.program()); }, "As text (docs/ir.md).")
+      .def("__repr__", [](Of one) {
+        return fmt::format("<Program {}: {}, {}, {}>", one.program().name,
+                           to_string(one.program().contract.collective),
+                           counted(static_cast<std::size_t>(one.program().ranks()), "rank"),
+                           counted(one.program().ops.size(), "op"));
+      });
+}
+
+}  // namespace espalier

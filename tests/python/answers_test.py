@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Simulations, sweeps, plans, tuning and pages: what comes out, and as what."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+
+import espalier as es
+
+
+@es.algorithm("allgather")
+def ring(p, n):
+    for step in range(n - 1):
+        for rank in range(n):
+            p.rank(rank).copy(block=(rank - step) % n, to=(rank + 1) % n)
+
+
+class Machines(unittest.TestCase):
+    def test_catalogue_with_what_ifs(self):
+        machine = es.Machine("dgx1-v100:without=gpu0-gpu3")
+        self.assertEqual(machine.gpus, [f"gpu{number}" for number in range(8)])
+        self.assertEqual((machine.name, machine.hosts), ("dgx1-v100:without=gpu0-gpu3", 1))
+        self.assertIn("dgx1-v100", es.machines())
+
+    def test_files_of_ours_and_of_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = os.path.join(folder, "smi.txt")
+            with open(matrix, "w") as file:
+                file.write("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+                           "GPU0\t X \tNV2\t0-15\t0\nGPU1\tNV2\t X \t0-15\t0\n")
+            self.assertEqual(len(es.Machine(matrix).gpus), 2)
+            self.assertTrue(es.Machine(matrix).notes)
+            topology = os.path.join(folder, "mine.yaml")
+            with open(topology, "w") as file:
+                file.write("schema: espalier.topology/1\nname: mine\nnodes:\n  - {name: a, kind: gpu}\n"
+                           "  - {name: b, kind: gpu}\nlinks:\n"
+                           "  - {a: a, b: b, kind: nvlink2, gbps: 25}\n")
+            self.assertEqual(es.Machine(pathlib.Path(topology)).gpus, ["a", "b"])
+
+
+class Simulations(unittest.TestCase):
+    machine = es.Machine("dgx1-v100")
+    program = ring.build(4)
+
+    def test_figures(self):
+        result = self.program.simulate(self.machine, "64MiB")
+        self.assertEqual(result.size, 64 << 20)
+        self.assertAlmostEqual(result.algbw, (64 << 20) / result.time * 1e-9)
+        self.assertAlmostEqual(result.busbw, result.algbw * 3 / 4)
+        self.assertAlmostEqual(result.bound.fraction, result.bound.time / result.time)
+        self.assertGreater(result.bound.certificate, "")
+        self.assertTrue(0 < result.error < 1)
+        self.assertEqual(sorted(link.utilization for link in result.links),
+                         [link.utilization for link in reversed(result.links)])
+        self.assertIsNone(result.wrong)
+        self.assertIsNone(result.speedup)
+        self.assertAlmostEqual(result.record["time_s"], result.time, delta=1e-9 * result.time)
+
+    def test_arguments_are_taken_in_all_their_forms(self):
+        simulate = self.program.simulate
+        expected = simulate(self.machine, "1MiB").time
+        for size in (1 << 20, "1MiB", numpy.int64(1 << 20)):
+            self.assertEqual(simulate(self.machine, size).time, expected)
+        for gpus in ("0-3", "0,1,2,3", [0, 1, 2, 3], range(4), numpy.arange(4)):
+            self.assertEqual(simulate(self.machine, "1MiB", gpus=gpus).time, expected)
+        self.assertEqual(simulate(self.machine, "1MiB", chunk="auto").time, expected)
+        self.assertEqual(simulate(self.machine, "1MiB", chunk="64KiB").chunk, 1 << 16)
+        self.assertEqual(simulate(self.machine, "1MiB", profile="copy_engine").profile, "copy_engine")
+        self.assertGreater(simulate(self.machine, "1MiB", nccl=True).speedup, 0)
+
+    def test_the_command_line_says_the_same(self):
+        program = os.environ.get("ESPALIER_PROGRAM")
+        if not program:
+            self.skipTest("no program is named")
+        result = es.simulate(self.machine, "allreduce", "16MiB", "ring", gpus="0-3")
+        ran = subprocess.run([program, "sim", "--topology", "dgx1-v100", "--algorithm", "ring",
+                              "--size", "16MiB", "--gpus", "0-3", "--no-nccl", "--json", "-"],
+                             capture_output=True, text=True, check=True)
+        said = json.loads(ran.stdout)
+        record = result.record
+        while "results" in said or isinstance(said, list):
+            said = said["results"][0] if isinstance(said, dict) else said[0]
+        for record_or_said in (record, said):
+            record_or_said.pop("wall_s")
+        self.assertEqual(record, said)
+
+    def test_execution(self):
+        result = self.program.execute("1MiB", dtype="half", op="max", iterations=2, warmup=1)
+        self.assertEqual(result.wrong, 0)
+        self.assertGreater(result.time, 0)
+        self.assertEqual((result.error, result.links, result.bound), (None, [], None))
+
+    def test_more_programs_than_a_study_keeps(self):
+        first = ring.build(3)
+        time = first.simulate(self.machine, "1MiB").time
+        for _ in range(300):
+            ring.build(3).simulate(self.machine, "1MiB", chunk=0)
+        self.assertEqual(first.simulate(self.machine, "1MiB").time, time)
+
+
+class Sweeps(unittest.TestCase):
+    machine = es.Machine("dgx1-v100")
+
+    def test_sizes(self):
+        self.assertEqual(es.sizes("1KiB", "4KiB"), [1024, 2048, 4096])
+        self.assertEqual(es.sizes(1000, 3000), [1000, 2000])
+        self.assertEqual(es.sizes("1MB"), [1000000])
+        with self.assertRaises(es.Error):
+            es.sizes("4KiB", "1KiB")
+
+    def test_columns(self):
+        table = es.sweep(self.machine, "allgather", sizes=["64KiB", "1MiB"],
+                         algorithms=["nccl", ring.build(4)], gpus="0-3", jobs=2)
+        self.assertEqual(len(table), 4)
+        self.assertEqual(table["size_bytes"].dtype, numpy.int64)
+        self.assertEqual(list(table["size_bytes"]), [65536, 65536, 1 << 20, 1 << 20])
+        self.assertEqual(table["busbw_gbps"].dtype, float)
+        self.assertEqual(table["algorithm"][1], "./ring")
+        self.assertEqual(table["gpus"][0], (0, 1, 2, 3))
+        self.assertNotIn("wrong", table.columns)
+        self.assertAlmostEqual(table.best().time, min(table["time_s"][2:]), delta=1e-12)
+        self.assertEqual(table.best(65536).size, 65536)
+        with self.assertRaises(KeyError):
+            table.best(1)
+
+    def test_workers_change_nothing(self):
+        tables = [es.sweep(self.machine, sizes=es.sizes("1KiB", "8KiB"), gpus=range(4), jobs=jobs,
+                           algorithms=["ring", "chain", "auto:ring|chain"]) for jobs in (1, 2)]
+        self.assertEqual(list(tables[0]["time_s"]), list(tables[1]["time_s"]))
+
+    def test_all_leaves_out_what_is_not_possible(self):
+        table = es.sweep(self.machine, "allreduce", sizes=1024, gpus="0-3", nccl=False)
+        self.assertIn("nvls", [one["algorithm"] for one in table.skipped])
+        self.assertIn("ring", table["algorithm"])
+        self.assertNotIn("speedup", table.columns)
+
+    def test_a_budget_limits_the_search(self):
+        table = es.sweep(self.machine, sizes=["1MiB"], algorithms=["ring", "optimal"], budget=0)
+        self.assertGreaterEqual(len(table), 1)
+        self.assertTrue(table.results[0].record["budget"]["ran_out"])
+
+    def test_several_machines(self):
+        machines = [self.machine, es.Machine("dgx1-v100:nvlink2.gbps=x2")]
+        table = es.sweep(machines, sizes="64MiB", algorithms="nccl_rings", links="fabric", nccl=False)
+        self.assertEqual(list(table["topology"]), [machine.name for machine in machines])
+        self.assertLess(table["time_s"][1], table["time_s"][0])
+
+    def test_pandas_is_imported_for_data_frames_alone(self):
+        ran = subprocess.run(
+            [sys.executable, "-c",
+             "import sys, espalier as es; table = es.sweep(es.Machine('dgx1-v100'), algorithms='ring');"
+             "print('pandas' in sys.modules)"], capture_output=True, text=True, check=True)
+        self.assertEqual(ran.stdout, "False\n")
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("there is no pandas")
+        frame = es.sweep(self.machine, sizes=[1024, 2048], algorithms="ring").to_pandas()
+        self.assertIsInstance(frame, pandas.DataFrame)
+        self.assertEqual(list(frame["size_bytes"]), [1024, 2048])
+
+
+class Plans(unittest.TestCase):
+    machine = es.Machine("dgx1-v100")
+
+    def test_a_plan_reaches_its_bound(self):
+        plan = es.plan(self.machine, "broadcast", root=2, links="fabric")
+        self.assertAlmostEqual(plan.rate, plan.bound)
+        self.assertEqual(plan.fraction, 1)
+        self.assertIn("gpu", plan.certificate)
+        self.assertEqual({tree["root"] for tree in plan.trees}, {"gpu2"})
+        program = plan.program()
+        program.verify(self.machine).raise_for_errors()
+        self.assertEqual((program.collective, program.root), ("broadcast", 2))
+
+    def test_it_outlives_what_it_was_made_of(self):
+        plan = es.plan(es.Machine("ring:n=4"), "allreduce")
+        self.assertIn("gpu0", str(plan.record["trees"]))
+
+    def test_its_program_goes_to_mscclpp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ar.json")
+            machine = es.Machine("dgx-a100")
+            notes = es.plan(machine, links="fabric").program().export(path, machine=machine)
+            self.assertTrue(notes)
+            with open(path) as file:
+                self.assertEqual(json.load(file)["collective"], "allreduce")
+
+
+class Tuning(unittest.TestCase):
+    def test_choices_and_what_others_read_of_them(self):
+        machine = es.Machine("dgx1-v100")
+        tuning = es.tune(machine, sizes=["4KiB", "16MiB"], algorithms=["ring", "nccl_rings"], nccl=False)
+        self.assertEqual([choice.size for choice in tuning.choices], [4096, 16 << 20])
+        self.assertLessEqual({row["algorithm"].split(":")[0] for row in tuning.rows},
+                             {"ring", "nccl_rings"})
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "tuned.yaml")
+            tuning.export(table)
+            again = es.simulate(machine, "allreduce", "16MiB", "tuned:" + table)
+            self.assertEqual(again.time, tuning.choices[1].time)
+            rows = os.path.join(folder, "nccl_tuner.conf")
+            tuning.export(rows)
+            with open(rows) as file:
+                self.assertIn("\nallreduce,0,", file.read())
+            with self.assertRaisesRegex(es.Error, "does not say in which format"):
+                tuning.export(os.path.join(folder, "tuned.xls"))
+
+
+class Pages(unittest.TestCase):
+    def test_results_plans_and_tables(self):
+        machine = es.Machine("dgx1-v100")
+        program = ring.build(4)
+        result = program.simulate(machine, "1MiB")
+        table = es.sweep(machine, "allgather", sizes=es.sizes("1KiB", "4KiB"), algorithms=["ring"],
+                         gpus="0-3")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.html")
+            for items in (result, table, [result, es.plan(machine, gpus="0-3"), table],
+                          [program.execute(1024)]):
+                with self.subTest(items=items):
+                    es.report(items, path, title="mine")
+                    with open(path) as file:
+                        self.assertIn("<title>", file.read())
+            with self.assertRaisesRegex(es.Error, "nothing to report"):
+                es.report([], path)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong, and where: exceptions with every problem, and lines of Python."""
+
+import inspect
+import os
+import tempfile
+import unittest
+
+import espalier as es
+
+
+def line_here():
+    return inspect.currentframe().f_back.f_lineno
+
+
+class Errors(unittest.TestCase):
+    def raised(self, function, *arguments, **keywords):
+        with self.assertRaises(es.Error) as caught:
+            function(*arguments, **keywords)
+        return caught.exception
+
+    def test_problems_name_the_line_of_the_op(self):
+        lines = []
+
+        @es.algorithm("allreduce", blocks=1)
+        def twice(p, n):
+            for _ in range(2):
+                p.rank(1).reduce(block=0, to=0); lines.append(line_here())
+            p.rank(0).copy(block=0, to=1)
+        verdict = twice.build(2).verify()
+        self.assertFalse(verdict)
+        problem = verdict.problems[0]
+        self.assertEqual((problem.rule, problem.file, problem.line), ("R7", __file__, lines[0]))
+        error = self.raised(verdict.raise_for_errors)
+        self.assertEqual(len(error.diagnostics), len(verdict.problems))
+        self.assertIn(f"{__file__}:{lines[0]}: error: ", str(error))
+        self.assertEqual(error.kind, "input")
+
+    def test_what_concerns_no_op_names_the_function(self):
+        @es.algorithm("broadcast")
+        def nothing(p, n):
+            pass
+        problem = nothing.build(2).verify().problems[0]
+        self.assertEqual((problem.rule, problem.file), ("R7", __file__))
+        self.assertEqual(problem.line, nothing.function.__code__.co_firstlineno)
+
+    def test_a_machine_without_a_way_names_the_line(self):
+        @es.algorithm("broadcast", blocks=1)
+        def across(p, n):
+            p.rank(0).copy(block=0, to=2); across.line = line_here()
+            for rank in (1, 3):
+                p.rank(2).copy(block=0, to=rank)
+        machine = es.Machine("line:n=4")
+        problem = across.build(4).verify(machine).problems[0]
+        self.assertEqual((problem.rule, problem.line), ("R10", across.line))
+        error = self.raised(across.build(4).simulate, machine, "1MiB")
+        self.assertEqual(error.kind, "unsupported")
+
+    def test_wrong_programs_are_not_run(self):
+        wrong = es.algorithm("allreduce")(lambda p, n: None).build(2)
+        self.assertEqual(self.raised(wrong.execute, 1024).kind, "input")
+        self.assertEqual(self.raised(wrong.simulate, es.Machine("dgx1-v100"), 1024).kind, "input")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "wrong.xml")
+            self.assertEqual(self.raised(wrong.export, path).kind, "input")
+            self.assertFalse(os.path.exists(path))
+
+    def test_misuse_by_an_author(self):
+        def said(write, collective="allreduce", **keywords):
+            error = self.raised(es.algorithm(collective, **keywords)(write).build, 4)
+            self.assertEqual((error.kind, error.diagnostics[0].file), ("usage", __file__))
+            return error.diagnostics[0].message
+        self.assertEqual(said(lambda p, n: p.rank(4)), "there is no rank 4")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=4, to=1)), "there is no block 4")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=0, to=-1)), "there is no rank -1")
+        self.assertEqual(said(lambda p, n: p.rank(1).input(0), "broadcast"),
+                         "rank 1 has no block 0 in its input")
+        self.assertEqual(said(lambda p, n: p.copy(p.rank(0).input(range(2)), p.rank(1).output(0))),
+                         "slices of 2 blocks and of 1 block in one op")
+        self.assertEqual(said(lambda p, n: p.copy(p.rank(0).input(1), p.rank(1).output(0))),
+                         "blocks that are different parts of the message in one op")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=1, to=1), "alltoall"),
+                         "what is block b of a rank's input is another block of a result in alltoall")
+
+    def test_contracts_that_cannot_be(self):
+        def said(collective, ranks, **keywords):
+            blocks = keywords.pop("blocks", None)
+            return str(self.raised(es.algorithm(collective, blocks=blocks)(lambda p, n: None).build,
+                                   ranks, **keywords))
+        self.assertIn("did you mean 'allreduce'?", said("alreduce", 2))
+        self.assertIn("0 ranks", said("allreduce", 0))
+        self.assertIn("root 2 is not one of the ranks", said("broadcast", 2, root=2))
+        self.assertIn("allgather of 3 blocks on 2 ranks", said("allgather", 2, blocks=3))
+
+    def test_machines(self):
+        error = self.raised(es.Machine, "dgx1-v10")
+        self.assertEqual(error.diagnostics[0].suggestion, "did you mean 'dgx1-v100'?")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.yaml")
+            with open(path, "w") as file:
+                file.write("schema: espalier.topology/1\nnme: x\nlinks: 3\n")
+            error = self.raised(es.Machine, path)
+            self.assertEqual(error.kind, "input")
+            self.assertGreater(len(error.diagnostics), 1)
+            self.assertEqual({problem.file for problem in error.diagnostics}, {path})
+            self.assertIn(2, [problem.line for problem in error.diagnostics])
+
+    def test_arguments(self):
+        program = es.algorithm("broadcast", blocks=1)(
+            lambda p, n: p.rank(0).copy(block=0, to=1)).build(2)
+        machine = es.Machine("dgx1-v100")
+        self.assertIn("'64MiBB' is not a size", str(self.raised(program.simulate, machine, "64MiBB")))
+        self.assertIn("-1 is not a size", str(self.raised(program.simulate, machine, -1)))
+        self.assertIn("'0-' is not a set of GPUs",
+                      str(self.raised(program.simulate, machine, 1, gpus="0-")))
+        self.assertIn("unknown link scope 'fabrik'",
+                      str(self.raised(program.simulate, machine, 1, links="fabrik")))
+        self.assertIn("the program is for 2 ranks",
+                      str(self.raised(program.simulate, machine, 1, gpus=[0, 1, 2])))
+        self.assertIn("unknown type", str(self.raised(program.execute, 1, dtype="flot")))
+        self.assertIn("unknown backend", str(self.raised(program.execute, 1, backend="hosst")))
+        with self.assertRaises(TypeError):
+            program.simulate(machine, 1.5)
+        with self.assertRaises(TypeError):
+            program.simulate(machine, True)
+        self.assertIn("no_such", str(self.raised(es.sweep, machine, algorithms=["no_such"])))
+        self.assertIn("plans no trees", str(self.raised(es.plan, machine, algorithm="ring")))
+        self.assertIn("does not say in which format", str(self.raised(program.export, "x.y")))
+
+    def test_nothing_that_can_run(self):
+        error = self.raised(es.simulate, es.Machine("dgx1-v100"), "allreduce", "1MiB", "nvls")
+        self.assertEqual(error.kind, "unsupported")
+        self.assertIn("nvls is not possible here", str(error))
+
+
+if __name__ == "__main__":
+    unittest.main()
