@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "exec/mpi/mpi_backend.h"
 
 namespace espalier {
 
@@ -55,6 +56,8 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   int code = 0;
   try {
     code = dispatch(arguments, console);
+  } catch (const ToldElsewhere& error) {
+    code = exit_code(error.kind());
   } catch (const Error& error) {
     say(console, error.what());
     code = exit_code(error.kind());

@@ -64,10 +64,11 @@ void print_memory(const Console& console, const Survey& survey) {
   console.out << columns.render("#   ") << "#\n";
 }
 
-int run_probe(Arguments& arguments, const Console& console) {
+int run_probe(Arguments& arguments, const Console& given) {
   const ProbeRequest request = read_probe_request(arguments);
   const std::string output = arguments.output("--output");
   arguments.finish();
+  const Console console = console_for(*request.backend, given);
 
   const Survey survey = survey_machine(request, console);
   const Topology machine = probed_machine(survey);
