@@ -6,6 +6,8 @@
 set(ESPALIER_HAS_MPI OFF)
 set(ESPALIER_MPI_MESSAGE "MPI: turned off; programs are executed in one process only")
 if(ESPALIER_MPI)
+  # Without the C++ bindings, which the standard dropped in 2012.
+  set(MPI_CXX_SKIP_MPICXX ON CACHE BOOL "Leave out the C++ bindings of MPI")
   find_package(MPI QUIET COMPONENTS CXX)
   set(ESPALIER_MPI_MESSAGE "MPI: not found; programs are executed in one process only")
   if(MPI_CXX_FOUND)
