@@ -101,10 +101,10 @@ ScenarioBackends scenario_backends() {
           fmt::format("a back end that executes, such as {}", executing_backends().front()->name));
     }
     if (entry.processes != nullptr) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("scenarios run in one process, and back end {} in several",
-                              quote(name)),
-                  "espalier exec takes it");
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("scenarios run in one process, and back end {} in several", quote(name)),
+          "espalier exec takes it");
     }
     return entry.make({});
   };

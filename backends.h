@@ -23,10 +23,10 @@ struct DeviceChoice {
 /// A back end as people choose it: help, options, scenarios, probing and conformance tests follow
 /// from the table of these. A new back end is its class and a row here.
 struct BackendEntry {
-  std::string_view name;     ///< as its reports call it: "host"
-  std::string_view meaning;  ///< in one line
-  std::string_view runs_on;  ///< "threads of this computer"; empty for one that predicts
-  bool executes = true;      ///< with real data; else it predicts
+  std::string_view name;          ///< as its reports call it: "host"
+  std::string_view meaning;       ///< in one line
+  std::string_view runs_on = {};  ///< "threads of this computer"; empty for one that predicts
+  bool executes = true;           ///< with real data; else it predicts
   /// It has devices that --devices numbers, each with a memory of its own. Threads have none.
   bool has_devices = false;
   /// Throws what the back end's constructor throws: Error{unsupported} where it can't be used here,

@@ -66,8 +66,8 @@ class Planner {
       const std::int64_t slots = is_copy ? std::min(remote, elsewhere) : remote + elsewhere;
       if (slots == 0) continue;
       most = std::max(most, slots);
-      slot_bytes = std::max(slot_bytes, lowered_.ops[id].elements *
-                                            static_cast<std::int64_t>(plan_.element_bytes));
+      slot_bytes = std::max(
+          slot_bytes, lowered_.ops[id].elements * static_cast<std::int64_t>(plan_.element_bytes));
     }
     if (slot_bytes == 0) return;
     constexpr std::int64_t kAlignment = 64;
@@ -239,7 +239,7 @@ class Planner {
   const std::vector<int>& process_of_place_;
   const int process_;
   MessagePlan plan_;
-  AccessTracker tracker_;  ///< of steps, not of ops
+  AccessTracker tracker_;                ///< of steps, not of ops
   std::vector<std::uint64_t> sent_;      ///< messages by process
   std::vector<std::uint64_t> received_;  ///< same
   std::int64_t slot_bytes_ = 0;
@@ -331,8 +331,7 @@ std::vector<OpId> common_order(const Program& program, const LanePrograms& lower
 MessagePlan plan_messages(const Program& program, const LanePrograms& lowered,
                           const std::vector<OpId>& order, const std::vector<int>& process_of_place,
                           int process, std::size_t element_bytes, std::int64_t scratch_bytes) {
-  CHECK(std::ranges::all_of(program.ops,
-                            [](const Op& op) { return op.kind == OpKind::combine; }));
+  CHECK(std::ranges::all_of(program.ops, [](const Op& op) { return op.kind == OpKind::combine; }));
   return Planner(program, lowered, process_of_place, process, element_bytes)
       .run(order, scratch_bytes);
 }

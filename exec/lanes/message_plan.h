@@ -89,7 +89,8 @@ std::vector<int> processes_of_places(const Program& program);
 /// that names the blocked lanes when the program can't finish.
 std::vector<OpId> common_order(const Program& program, const LanePrograms& lowered);
 
-/// The steps of a process. `order`: common_order. `scratch_bytes`: as kMessageScratchBytes. \pre the program only combines
+/// The steps of a process. `order`: common_order. `scratch_bytes`: as kMessageScratchBytes. \pre
+/// the program only combines
 MessagePlan plan_messages(const Program& program, const LanePrograms& lowered,
                           const std::vector<OpId>& order, const std::vector<int>& process_of_place,
                           int process, std::size_t element_bytes,

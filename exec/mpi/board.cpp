@@ -119,7 +119,8 @@ std::string describe_stuck(const std::string& what, const std::vector<RankView>&
   std::string text = "error: " + what + "\n";
   const auto last = last_rank(ranks);
   if (!last) return text;
-  text += fmt::format("  {} {}, {}\n", name_of(*last), state_of(*last), whereabouts(*last, program));
+  text +=
+      fmt::format("  {} {}, {}\n", name_of(*last), state_of(*last), whereabouts(*last, program));
   std::size_t named = 0;
   std::size_t waiting = 0;
   for (const RankView& rank : ranks) {
@@ -139,9 +140,9 @@ std::string describe_stuck(const std::string& what, const std::vector<RankView>&
       text += fmt::format("  rank {} waits for rank {} in {}\n", rank.rank, rank.awaited,
                           name_of(rank.op, program));
     } else {
-      text += fmt::format("  rank {} waits for all others {}\n", rank.rank,
-                          rank.phase == Phase::running ? "after its part of the run"
-                                                       : "between runs");
+      text +=
+          fmt::format("  rank {} waits for all others {}\n", rank.rank,
+                      rank.phase == Phase::running ? "after its part of the run" : "between runs");
     }
   }
   if (waiting > named) text += fmt::format("  ... and {} more ranks wait\n", waiting - named);

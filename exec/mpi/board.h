@@ -23,7 +23,7 @@ struct alignas(64) RankState {
   std::atomic<std::uint64_t> progress{0};  ///< grows as long as the process gets further
   std::atomic<std::int32_t> pid{0};        ///< 0: not known to others
   std::atomic<Phase> phase{Phase::working};
-  std::atomic<std::uint32_t> runs{0};            ///< of programs that it has begun
+  std::atomic<std::uint32_t> runs{0};             ///< of programs that it has begun
   std::atomic<std::uint32_t> position{kNothing};  ///< of its oldest op under way, in common_order
   std::atomic<OpId> op{kNothing};                 ///< that op
   std::atomic<std::int32_t> awaited{-1};          ///< the process whose message it needs first

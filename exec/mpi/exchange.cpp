@@ -5,15 +5,11 @@
 #include <cstdint>
 #include <thread>
 
-
 namespace espalier {
 namespace {
 
-// Looks without effect before a thread lets others have the processor.
-constexpr int kPatience = 8;
-
 /// Until the transport has reported so many messages.
-void finish(Transport& transport, std::size_t messages) {
+void finish(Transport& transport, std::size_t messages, int patience = kCrowdedPatience) {
   std::vector<MessageId> over;
   drive(
       [&] {
@@ -21,7 +17,7 @@ void finish(Transport& transport, std::size_t messages) {
         transport.test(over);
         return over.size() > before;
       },
-      [&] { return over.size() >= messages; });
+      [&] { return over.size() >= messages; }, patience);
 }
 
 std::span<std::byte> bytes_of(std::uint64_t& number) {
@@ -30,17 +26,18 @@ std::span<std::byte> bytes_of(std::uint64_t& number) {
 
 }  // namespace
 
-void drive(const std::function<bool()>& advance, const std::function<bool()>& is_over) {
+void drive(const std::function<bool()>& advance, const std::function<bool()>& is_over,
+           int patience) {
   for (int idle = 0; !is_over();) {
     if (advance()) {
       idle = 0;
-    } else if (++idle > kPatience) {
+    } else if (++idle > patience) {
       std::this_thread::yield();
     }
   }
 }
 
-void meet(Transport& transport) {
+void meet(Transport& transport, int patience) {
   const int count = transport.processes();
   const int mine = transport.process();
   for (int distance = 1; distance < count; distance *= 2) {
@@ -48,7 +45,7 @@ void meet(Transport& transport) {
     std::array<std::byte, 1> in{};
     transport.receive((mine - distance + count) % count, kExchangeTag, in);
     transport.send((mine + distance) % count, kExchangeTag, out);
-    finish(transport, 2);
+    finish(transport, 2, patience);
   }
 }
 

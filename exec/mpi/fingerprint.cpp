@@ -83,8 +83,8 @@ std::uint64_t hash_of(const Target& target) {
   if (target.router == nullptr) return 0;
   Hash hash;
   hash.add(std::string_view(print_topology(target.router->topology())));
-  for (const auto& nodes : {target.placement.ranks, target.placement.hosts,
-                            target.placement.relays}) {
+  for (const auto& nodes :
+       {target.placement.ranks, target.placement.hosts, target.placement.relays}) {
     for (const NodeId node : nodes) hash.add(node);
   }
   return hash.value();

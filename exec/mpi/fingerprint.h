@@ -16,8 +16,8 @@ namespace espalier {
 /// What processes have to agree on before they run a program together, as hashes.
 struct Fingerprint {
   std::uint64_t program = 0;
-  std::uint64_t machine = 0;  ///< 0 without a topology
-  std::uint64_t question = 0; ///< size, type, operator, and how often it runs and is checked
+  std::uint64_t machine = 0;   ///< 0 without a topology
+  std::uint64_t question = 0;  ///< size, type, operator, and how often it runs and is checked
   std::uint64_t build = 0;
   bool operator==(const Fingerprint&) const = default;
 };

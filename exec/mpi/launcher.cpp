@@ -34,7 +34,10 @@ std::optional<int> number(const char* text) {
 
 Launch read_launch(const Environment& environment) {
   Launch launch;
-  for (const char* mark : kMarks) launch.by_mpi = launch.by_mpi || environment(mark) != nullptr;
+  for (const char* mark : kMarks) {
+    launch.by_mpi = launch.by_mpi || environment(mark) != nullptr;
+    if (launch.rank == 0) launch.rank = number(environment(mark)).value_or(0);
+  }
   for (const char* size : kSizes) {
     if (!launch.processes) launch.processes = number(environment(size));
   }

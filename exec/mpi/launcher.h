@@ -13,6 +13,7 @@ using Environment = std::function<const char*(const char*)>;
 /// What the environment says of who has started this process.
 struct Launch {
   bool by_mpi = false;           ///< a launcher of MPI, or a manager of jobs in its place
+  int rank = 0;                  ///< that it has given this one; 0 also where it is not known
   std::optional<int> processes;  ///< that it says it has started
   /// torchrun, or whoever sets RANK and WORLD_SIZE: processes that MPI knows nothing of.
   std::optional<int> torch_processes;

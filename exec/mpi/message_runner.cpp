@@ -70,8 +70,8 @@ void MessageRunner::begin(std::uint32_t number) {
     (*timeline_)[step.op].start_s = std::chrono::duration<double>(Clock::now() - start_).count();
   }
   if (step.kind == MessageStepKind::combine) {
-    combine(type_, op_, memory,
-            std::span(sources_).subspan(step.source_begin, step.source_count), step.elements);
+    combine(type_, op_, memory, std::span(sources_).subspan(step.source_begin, step.source_count),
+            step.elements);
     finish(number);
     return;
   }

@@ -31,9 +31,12 @@ using Clock = std::chrono::steady_clock;
 
 HostData data_of(const Program& program, const RunOptions& options, int rank) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(options.type));
-  return {program,      ElementLayout(program.contract, options.size_bytes / element_bytes),
-          options.type, options.op,
-          1,            rank};
+  return {program,
+          ElementLayout(program.contract, options.size_bytes / element_bytes),
+          options.type,
+          options.op,
+          1,
+          rank};
 }
 
 /// What the processes of this computer allocate, were all like this one.
@@ -76,8 +79,8 @@ std::unique_ptr<Prepared> prepare(const HostData& data, const RunOptions& option
   LanePrograms lowered =
       lower(program, options.size_bytes / static_cast<std::int64_t>(element_bytes), element_bytes);
   const std::vector<int> homes = processes_of_places(program);
-  MessagePlan plan = plan_messages(program, lowered, common_order(program, lowered), homes, mine,
-                                   element_bytes);
+  MessagePlan plan =
+      plan_messages(program, lowered, common_order(program, lowered), homes, mine, element_bytes);
   for (std::size_t place = 0; place < homes.size(); ++place) {
     if (homes[place] != mine) lowered.buffer_bytes[place] = {};
   }
@@ -200,9 +203,10 @@ void show(const MessageRunner& runner, RankState& state) {
 double run_once(const Processes& processes, const Program& program, MessageRunner& runner,
                 std::vector<OpTiming>* timeline) {
   RankState& state = processes.board.mine();
+  const int patience = processes.is_crowded ? kCrowdedPatience : kAlonePatience;
   {
     const Meeting meeting(processes.board);
-    meet(processes.transport);
+    meet(processes.transport, patience);
   }
   if (timeline != nullptr) timeline->assign(program.ops.size(), {.op = 0, .start_s = -1});
   const Clock::time_point start = Clock::now();
@@ -216,7 +220,7 @@ double run_once(const Processes& processes, const Program& program, MessageRunne
         if (moved) show(runner, state);
         return moved;
       },
-      [&] { return runner.is_over(); });
+      [&] { return runner.is_over(); }, patience);
   const double time_s = std::chrono::duration<double>(Clock::now() - start).count();
   state.phase.store(Phase::working);
   return time_s;
@@ -279,9 +283,8 @@ std::vector<std::string> describe_places(const std::vector<std::string>& places)
   for (std::size_t rank = 0; rank < places.size();) {
     std::size_t end = rank;
     while (end < places.size() && places[end] == places[rank]) ++end;
-    lines.push_back(end - rank == 1
-                        ? fmt::format("rank {}: {}", rank, places[rank])
-                        : fmt::format("ranks {}-{}: {}", rank, end - 1, places[rank]));
+    lines.push_back(end - rank == 1 ? fmt::format("rank {}: {}", rank, places[rank])
+                                    : fmt::format("ranks {}-{}: {}", rank, end - 1, places[rank]));
     rank = end;
   }
   return lines;
@@ -315,8 +318,7 @@ void MpiBackend::require_room(const Program& program, const Target& target,
   agree(processes_, refusal, fingerprint(program, target, options, processes_.build));
 }
 
-RunReport MpiBackend::run(const Program& program, const Target& target,
-                          const RunOptions& options) {
+RunReport MpiBackend::run(const Program& program, const Target& target, const RunOptions& options) {
   const Clock::time_point start = Clock::now();
   const Watched watched(processes_.watchdog, program, options.timeout_s);
   const HostData data = data_of(program, options, processes_.transport.process());

@@ -40,7 +40,12 @@ constexpr auto kCourtesy = std::chrono::milliseconds(500);
 std::atomic<int> asked_to_end{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-void note_signal(int signal) { asked_to_end.store(signal); }
+/// A library under MPI that finds a process gone may abort: it must not before it has been told
+/// which one.
+void note_signal(int signal) {
+  asked_to_end.store(signal);
+  while (signal == SIGABRT) pause();
+}
 
 /// Safe on any thread: nothing is cleaned up but files that are not complete.
 [[noreturn]] void end_at_once(int exit_code) {
@@ -92,8 +97,8 @@ std::string library_version() {
   throw Error(ErrorKind::unsupported, problem.message, problem.help);
 }
 
-/// SimGrid has functions of the same names, with which it simulates programs for MPI. Whose are used
-/// depends on which library comes first when the program is linked.
+/// SimGrid has functions of the same names, with which it simulates programs for MPI. Whose are
+/// used depends on which library comes first when the program is linked.
 std::optional<LaunchProblem> foreign_mpi() {
   Dl_info library{};
   if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &library) == 0) return std::nullopt;
@@ -120,7 +125,8 @@ class Started {
     take_signals();
     watchdog_.emplace(board_, Watchdog::Actions{write_error, end_at_once}, &asked_to_end);
     processes_.emplace(Processes{transport_, board_, &*watchdog_, hash_of_build(), places_,
-                                 static_cast<int>(on_this_host_)});
+                                 static_cast<int>(on_this_host_),
+                                 static_cast<long>(on_this_host_) > sysconf(_SC_NPROCESSORS_ONLN)});
     starting_.reset();
   }
 
@@ -130,6 +136,7 @@ class Started {
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
+    signal(SIGABRT, SIG_DFL);
     std::optional<Deadline> deadline;
     if (exit_code != 0) deadline.emplace(kEndTime, "", exit_code);
     meet(transport_);
@@ -170,8 +177,7 @@ class Started {
     MPI_Comm_size(host, &count);
     on_this_host_ = static_cast<std::size_t>(count);
     constexpr std::size_t kAlignment = alignof(RankState);
-    const std::size_t bytes =
-        kAlignment + sizeof(BoardHead) + on_this_host_ * sizeof(RankState);
+    const std::size_t bytes = kAlignment + sizeof(BoardHead) + on_this_host_ * sizeof(RankState);
     void* memory = nullptr;
     MPI_Win_allocate_shared(number == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, host,
                             &memory, &window_);
@@ -229,7 +235,7 @@ class Started {
 
   /// One that the parent chose to ignore (nohup) stays ignored.
   static void take_signals() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGABRT}) {
       struct sigaction action {};
       sigaction(signal, nullptr, &action);
       if (action.sa_handler == SIG_IGN) continue;
@@ -283,6 +289,11 @@ bool all_leave(const Board& board) {
 
 std::unique_ptr<Backend> make_mpi_backend() {
   return std::make_unique<MpiBackend>(get_started().processes());
+}
+
+bool is_told_by_rank_0() {
+  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  return launch.rank > 0;
 }
 
 int mpi_processes() { return get_started().transport().processes(); }

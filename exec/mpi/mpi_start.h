@@ -8,11 +8,14 @@
 
 namespace espalier {
 
-/// The back end on the processes that mpirun has started. The first call of one of these starts
-/// MPI, in which all processes have to take part. Each throws Error{unsupported} where this
-/// espalier was built without MPI, was started without a launcher of MPI, or by that of another
-/// MPI than it was built with.
+/// The back end on the processes that mpirun has started. The first call of this or the
+/// next three starts MPI, in which all processes have to take part. Each throws Error{unsupported}
+/// where this espalier was built without MPI, was started without a launcher of MPI, or by that of
+/// another MPI than it was built with.
 std::unique_ptr<Backend> make_mpi_backend();
+/// Whether the launcher's environment says that this is another process than the first, known
+/// before MPI is started.
+bool is_told_by_rank_0();
 /// How many processes there are.
 int mpi_processes();
 /// Whether this is the process that tells what came out: rank 0.

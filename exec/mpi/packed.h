@@ -17,7 +17,7 @@ namespace espalier {
 class Packed {
  public:
   template <class Value>
-    requires std::is_trivially_copyable_v<Value>
+  requires std::is_trivially_copyable_v<Value>
   void put(const Value& value) {
     const auto bytes = std::as_bytes(std::span(&value, 1));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -43,7 +43,7 @@ class Unpacking {
   explicit Unpacking(std::span<const std::byte> bytes) : left_(bytes) {}
 
   template <class Value>
-    requires std::is_trivially_copyable_v<Value>
+  requires std::is_trivially_copyable_v<Value>
   void get(Value& value) {
     CHECK(left_.size() >= sizeof value);
     std::memcpy(&value, left_.data(), sizeof value);

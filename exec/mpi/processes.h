@@ -19,6 +19,7 @@ struct Processes {
   std::uint64_t build = 0;          ///< hash_of_build()
   std::vector<std::string> places;  ///< by rank: "node7, socket 1"
   int sharing = 1;                  ///< how many of them are on this computer, this one included
+  bool is_crowded = true;           ///< these are more than its processors
 };
 
 }  // namespace espalier

@@ -106,8 +106,8 @@ bool Watchdog::others_left(Clock::time_point now) {
   const Phase mine = board_.mine().phase.load();
   const bool waits = mine == Phase::running || mine == Phase::meeting;
   const bool left = waits && std::ranges::any_of(board_.states, [](const RankState* state) {
-    return state != nullptr && state->phase.load() == Phase::failing;
-  });
+                      return state != nullptr && state->phase.load() == Phase::failing;
+                    });
   if (!left) {
     alone_since_.reset();
     return false;

@@ -53,8 +53,8 @@ class Watchdog {
   const Actions actions_;
   const std::atomic<int>* const signal_;
   const int parent_;
-  std::uint64_t progress_ = 0;  ///< of all, when last looked at
-  Clock::time_point latest_;    ///< when it last changed
+  std::uint64_t progress_ = 0;                    ///< of all, when last looked at
+  Clock::time_point latest_;                      ///< when it last changed
   std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
 
   std::mutex mutex_;  // guards what follows

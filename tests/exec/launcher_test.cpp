@@ -24,6 +24,9 @@ TEST(Launcher, EveryLauncherOfMpiIsKnown) {
             std::nullopt);
   EXPECT_EQ(problem_of(launch_of({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}})), std::nullopt);
   EXPECT_EQ(problem_of(launch_of({{"PMIX_RANK", "1"}})), std::nullopt);
+  EXPECT_EQ(launch_of({{"PMIX_RANK", "1"}}).rank, 1);
+  EXPECT_EQ(launch_of({{"PMI_RANK", "0"}}).rank, 0);
+  EXPECT_EQ(launch_of({}).rank, 0);
 }
 
 TEST(Launcher, AProcessOnItsOwnIsToldHowToStart) {

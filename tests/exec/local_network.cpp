@@ -183,8 +183,8 @@ void expect_messages_right(const Program& program, DataType type, ReduceOp op,
   for (int run = 0; run < 2; ++run) {  // the second starts where the first ended
     for (PlaceId place = 0; place < program.places(); ++place) {
       for (const Buffer buffer : kBuffers) {
-        auto& bytes = expected.places[static_cast<std::size_t>(place)]
-                                     [static_cast<std::size_t>(buffer)];
+        auto& bytes =
+            expected.places[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
         bytes = random_elements(type, static_cast<std::int64_t>(bytes.size()) / size, random);
         const std::span<std::byte> here = home_of(place).buffer(place, buffer);
         ASSERT_EQ(here.size(), bytes.size());
@@ -197,8 +197,8 @@ void expect_messages_right(const Program& program, DataType type, ReduceOp op,
     EXPECT_EQ(network.unmatched(), 0u);
     for (PlaceId place = 0; place < program.places(); ++place) {
       for (const Buffer buffer : kBuffers) {
-        const auto& bytes = expected.places[static_cast<std::size_t>(place)]
-                                           [static_cast<std::size_t>(buffer)];
+        const auto& bytes =
+            expected.places[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
         EXPECT_TRUE(std::ranges::equal(home_of(place).buffer(place, buffer), bytes))
             << "place " << place << ", " << to_string(buffer);
       }

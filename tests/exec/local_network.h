@@ -57,7 +57,7 @@ class LocalNetwork {
   std::mt19937_64 random_;
   std::map<Key, std::deque<Sent>> sent_;
   std::map<Key, std::deque<Expected>> expected_;
-  std::vector<MessageId> next_id_;           ///< by process
+  std::vector<MessageId> next_id_;            ///< by process
   std::vector<std::vector<MessageId>> over_;  ///< by process
   std::vector<std::unique_ptr<Endpoint>> transports_;
 };

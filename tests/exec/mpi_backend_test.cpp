@@ -185,9 +185,9 @@ TEST(Exchange, EveryProcessGetsWhatEveryoneGave) {
       const auto all = gather_from_all(processes.transport, given);
       ASSERT_THAT(all, SizeIs(count));
       for (int process = 0; process < count; ++process) {
-        EXPECT_EQ(all[static_cast<std::size_t>(process)],
-                  std::vector<std::byte>(static_cast<std::size_t>(process) * 3,
-                                         std::byte(process)));
+        EXPECT_EQ(
+            all[static_cast<std::size_t>(process)],
+            std::vector<std::byte>(static_cast<std::size_t>(process) * 3, std::byte(process)));
       }
     });
   }

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from launch import launcher_words
+
 RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
 GRACE_S = 2.0
 ALGORITHMS = ("ring", "halving_doubling", "all_pairs", "flat_two_stage")
@@ -78,17 +80,6 @@ def wait_for(condition, limit_s):
             return time.monotonic() - begin
         time.sleep(0.01)
     return None
-
-
-def launcher_words(mpiexec):
-    """What a launcher needs to start more processes than there are processors, and as root."""
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
-    words = [mpiexec]
-    if "Open MPI" in version.stdout + version.stderr or "OpenRTE" in version.stdout:
-        words.append("--oversubscribe")
-        if os.geteuid() == 0:
-            words.append("--allow-run-as-root")
-    return words
 
 
 class Trial:
