@@ -10,6 +10,7 @@
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
 #include "exec/host/host_backend.h"
+#include "exec/mpi/mpi_start.h"
 #include "probe/survey.h"
 #include "sim/simulator.h"
 
@@ -28,6 +29,8 @@ std::unique_ptr<Backend> make_cuda(const DeviceChoice& choice) {
       choice.devices, choice.as_placed ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
 }
 
+std::unique_ptr<Backend> make_mpi(const DeviceChoice&) { return make_mpi_backend(); }
+
 Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
   Inventory inventory = cuda_inventory(devices);
   if (ranks > 0) inventory.sharing = ranks;
@@ -35,6 +38,10 @@ Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
 }
 
 Inventory inventory_of_threads(const std::vector<int>&, int ranks) { return host_inventory(ranks); }
+
+Inventory inventory_of_processes(const std::vector<int>&, int ranks) {
+  return mpi_inventory(ranks);
+}
 
 }  // namespace
 
@@ -46,14 +53,23 @@ const std::vector<BackendEntry>& all_backends() {
        .make = make_simulator},
       {.name = "host",
        .meaning = "threads and memory of this computer (espalier exec)",
+       .runs_on = "threads of this computer",
        .make = make_host,
        .inventory = inventory_of_threads},
       {.name = "cuda",
        .meaning = "NVIDIA GPUs of this computer (espalier exec --backend cuda)",
+       .runs_on = "GPUs of this computer",
        .has_devices = true,
        .make = make_cuda,
        .count_devices = cuda_gpus,
        .inventory = inventory_of_gpus},
+      {.name = "mpi",
+       .meaning = "a process for each rank (mpirun -n 8 espalier exec --backend mpi)",
+       .runs_on = "processes of MPI",
+       .make = make_mpi,
+       .inventory = inventory_of_processes,
+       .processes = mpi_processes,
+       .tells = mpi_tells},
   };
   return all;
 }
@@ -83,6 +99,12 @@ ScenarioBackends scenario_backends() {
           ErrorKind::usage,
           fmt::format("back end {} predicts, and 'execute' needs real data", quote(name)),
           fmt::format("a back end that executes, such as {}", executing_backends().front()->name));
+    }
+    if (entry.processes != nullptr) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("scenarios run in one process, and back end {} in several", quote(name)),
+          "espalier exec takes it");
     }
     return entry.make({});
   };

@@ -23,9 +23,10 @@ struct DeviceChoice {
 /// A back end as people choose it: help, options, scenarios, probing and conformance tests follow
 /// from the table of these. A new back end is its class and a row here.
 struct BackendEntry {
-  std::string_view name;     ///< as its reports call it: "host"
-  std::string_view meaning;  ///< in one line
-  bool executes = true;      ///< with real data on this computer; else it predicts
+  std::string_view name;          ///< as its reports call it: "host"
+  std::string_view meaning;       ///< in one line
+  std::string_view runs_on = {};  ///< "threads of this computer"; empty for one that predicts
+  bool executes = true;           ///< with real data; else it predicts
   /// It has devices that --devices numbers, each with a memory of its own. Threads have none.
   bool has_devices = false;
   /// Throws what the back end's constructor throws: Error{unsupported} where it can't be used here,
@@ -37,6 +38,12 @@ struct BackendEntry {
   /// What can be probed: these devices (all of them when empty), or `ranks` ranks on a single one.
   /// Throws what `make` throws. Null where there is nothing to probe.
   Inventory (*inventory)(const std::vector<int>& devices, int ranks) = nullptr;
+  /// Where each rank is a process that somebody else has started: how many there are. All of them
+  /// ask the same and get the same answers. Throws what `make` throws. Null where this process has
+  /// all ranks.
+  int (*processes)() = nullptr;
+  /// Whether this process is the one of them that tells the answers. Null as `processes`.
+  bool (*tells)() = nullptr;
 };
 
 /// Every back end of this build, the simulator first.

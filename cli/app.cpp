@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <ostream>
 
@@ -12,10 +13,20 @@
 #include "cli/verb.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "exec/mpi/mpi_backend.h"
+#include "exec/mpi/mpi_start.h"
 
 namespace espalier {
 
 namespace {
+
+/// Whether several processes were asked to run it together.
+bool verb_takes_processes(const Arguments& arguments) {
+  const auto& options = arguments.verb().options;
+  const bool takes =
+      std::ranges::any_of(options, [](const auto& option) { return option.name == "--backend"; });
+  return takes && arguments.given("--backend") && arguments.text("--backend") == "mpi";
+}
 
 int dispatch(const std::vector<std::string>& words, const Console& console) {
   if (words.empty()) {
@@ -41,9 +52,13 @@ int dispatch(const std::vector<std::string>& words, const Console& console) {
     console.out << help_of(*verb, console.width);
     return 0;
   }
-  for (const std::string& note : arguments.size_notes()) say(console, "note: " + note);
+  const bool is_told = verb_takes_processes(arguments) && is_told_by_rank_0();
+  const auto note = [&](const std::string& text) {
+    if (!is_told) say(console, "note: " + text);
+  };
+  for (const std::string& text : arguments.size_notes()) note(text);
   const int code = verb->run(arguments, console);
-  for (const std::string& remark : arguments.remarks()) say(console, "note: " + remark);
+  for (const std::string& remark : arguments.remarks()) note(remark);
   return code;
 }
 
@@ -55,6 +70,8 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   int code = 0;
   try {
     code = dispatch(arguments, console);
+  } catch (const ToldElsewhere& error) {
+    code = exit_code(error.kind());
   } catch (const Error& error) {
     say(console, error.what());
     code = exit_code(error.kind());

@@ -58,6 +58,13 @@ Console make_console(std::ostream& out, std::ostream& err) {
   return console;
 }
 
+Console mute_console() {
+  static std::ostream nowhere(nullptr);
+  Console console{nowhere, nowhere};
+  console.is_mute = true;
+  return console;
+}
+
 std::string styled(const Console& console, Style style, std::string_view text) {
   if (!console.colour) return std::string(text);
   switch (style) {
@@ -74,6 +81,7 @@ std::string styled(const Console& console, Style style, std::string_view text) {
 void say(const Console& console, std::string_view text) { console.err << text << '\n'; }
 
 void write_output(const Console& console, const std::string& path, std::string_view content) {
+  if (console.is_mute) return;
   if (path == "-") {
     console.out << content;
   } else {

@@ -24,7 +24,11 @@ struct Console {
   /// How often progress has a line of its own in `err` when that is no terminal, but the log of a
   /// batch job.
   std::chrono::seconds log_period = std::chrono::seconds(30);
+  bool is_mute = false;  ///< another process says the same: nothing is printed or written
 };
+
+/// One that says nothing.
+Console mute_console();
 
 /// Looks at the process's terminals when the streams are std::cout and std::cerr. Colours are off
 /// when NO_COLOR is set or TERM is "dumb" (no-color.org).

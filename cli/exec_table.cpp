@@ -25,14 +25,13 @@ std::string half_row(std::string_view time, std::string_view algbw, std::string_
 
 void print_header(const Console& console, const Outcome& outcome) {
   const Query& query = outcome.query;
-  const bool has_devices = find_backend(outcome.backend).has_devices;
+  const BackendEntry& entry = find_backend(outcome.backend);
   const std::string ranks = describe_ranks(query, outcome.ranks);
   console.out << fmt::format("# executed {} with {}", to_string(query.collective), query.algorithm)
               << (query.topology.empty() ? fmt::format(" ({})\n", ranks)
                                          : fmt::format(", the program for {}\n", ranks))
-              << fmt::format("# ran on {} of this computer (backend {}){}\n",
-                             has_devices ? "GPUs" : "threads", outcome.backend,
-                             has_devices || query.topology.empty()
+              << fmt::format("# ran on {} (backend {}){}\n", entry.runs_on, outcome.backend,
+                             entry.has_devices || query.topology.empty()
                                  ? ""
                                  : fmt::format(", so times are not those of {}", query.topology))
               << fmt::format("# warmup iters: {} iters: {} validation: {}\n#\n", query.run.warmup,

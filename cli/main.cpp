@@ -4,6 +4,7 @@
 #include "cli/app.h"
 #include "cli/process.h"
 #include "exec/cuda/cuda_backend.h"
+#include "exec/mpi/mpi_start.h"
 
 int main(int argc, char** argv) {
   espalier::hold_standard_streams();
@@ -11,5 +12,6 @@ int main(int argc, char** argv) {
   if (argc > 0) espalier::set_program_name(argv[0]);
   const int exit_code = espalier::run_app({argv + 1, argv + argc}, std::cout, std::cerr);
   std::cout.flush();
+  espalier::leave_mpi(exit_code);
   espalier::end_process(exit_code);
 }

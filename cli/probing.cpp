@@ -70,6 +70,22 @@ void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& q
   }
 }
 
+void count_processes(const Arguments& arguments, const BackendEntry& backend, Query& question) {
+  if (backend.processes == nullptr || !question.topology.empty()) return;
+  const int processes = backend.processes();
+  if (arguments.given("--ranks") && question.ranks != processes) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} for {}", counted(static_cast<std::size_t>(question.ranks), "rank"),
+                            counted(static_cast<std::size_t>(processes), "process", "processes")),
+                "leave --ranks out: each process is a rank");
+  }
+  question.ranks = processes;
+}
+
+Console console_for(const BackendEntry& backend, const Console& console) {
+  return backend.tells == nullptr || backend.tells() ? console : mute_console();
+}
+
 ProbeRequest read_probe_request(Arguments& arguments) {
   ProbeRequest request;
   request.backend = &read_backend(arguments);
@@ -122,7 +138,8 @@ ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<in
 
 Survey survey_machine(const ProbeRequest& request, const Console& console) {
   const BackendEntry& entry = *request.backend;
-  const Inventory inventory = entry.inventory(request.devices, request.sharing);
+  const int sharing = entry.processes != nullptr ? entry.processes() : request.sharing;
+  const Inventory inventory = entry.inventory(request.devices, sharing);
   DeviceChoice choice{request.devices};
   if (entry.has_devices && request.sharing > 0) {
     choice.devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());

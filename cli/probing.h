@@ -23,6 +23,13 @@ std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend)
 /// it is not as long as --ranks.
 void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question);
 
+/// Where each rank is a process, there are as many ranks as processes. Throws what
+/// `BackendEntry::processes` throws, and Error{usage} when --ranks says something else.
+void count_processes(const Arguments& arguments, const BackendEntry& backend, Query& question);
+
+/// The console itself, or a mute one in a process that leaves it to another to tell what comes out.
+Console console_for(const BackendEntry& backend, const Console& console);
+
 /// What to probe: GPUs, each of which is a rank, or a number of ranks on one of them or on this
 /// computer.
 struct ProbeRequest {

@@ -74,8 +74,8 @@ void refuse_budget(Arguments& arguments) {
                        "with --measured nothing is run");
 }
 
-int run_compare(Arguments& arguments, const Console& console) {
-  if (arguments.given("--measured")) return compare_with_log(arguments, console);
+int run_compare(Arguments& arguments, const Console& given) {
+  if (arguments.given("--measured")) return compare_with_log(arguments, given);
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
@@ -91,6 +91,8 @@ int run_compare(Arguments& arguments, const Console& console) {
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
   refuse_budget(arguments);
   arguments.finish();
+  count_processes(arguments, entry, sweep.question);
+  const Console console = console_for(entry, given);
   say_version(console, sweep.question.library_version);
 
   std::optional<Topology> probed;

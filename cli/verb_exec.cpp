@@ -59,7 +59,7 @@ Answers execute(const Console& console, Study& study, const std::vector<Query>& 
   return answers;
 }
 
-int run_exec(Arguments& arguments, const Console& console) {
+int run_exec(Arguments& arguments, const Console& given) {
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
@@ -71,6 +71,8 @@ int run_exec(Arguments& arguments, const Console& console) {
   const std::vector<int> devices = read_devices(arguments, entry);
   count_ranks(arguments, devices, sweep.question);
   arguments.finish();
+  count_processes(arguments, entry, sweep.question);
+  const Console console = console_for(entry, given);
   sweep.question.judge = !sweep.question.topology.empty();
 
   const std::unique_ptr<Backend> backend = entry.make({devices, !sweep.question.topology.empty()});
@@ -103,8 +105,9 @@ const Verb& exec_verb() {
   static const Verb verb = {
       "exec",
       "run a collective with real data and check every element",
-      "Builds and verifies the program, runs it on the threads and memory of this computer or, "
-      "with --backend cuda, on its GPUs, out of place and in place, and compares the results with "
+      "Builds and verifies the program, runs it on the threads and memory of this computer, "
+      "with --backend cuda on its GPUs or, with --backend mpi, in the processes that mpirun has "
+      "started, a rank each, out of place and in place, and compares the results with "
       "the correct ones; with --in-place only in place. The table is that of nccl-tests. The exit "
       "code is 1 if an element is "
       "wrong. A "
@@ -150,6 +153,8 @@ const Verb& exec_verb() {
         "other sizes, types and operators"},
        {"exec --backend cuda --devices 0,0,0,0 --algorithm ring --size 1KiB..1GiB",
         "four ranks on one GPU"},
+       {"exec --backend mpi --algorithm ring halving_doubling",
+        "after mpirun -n 8: a rank in each process"},
        {"exec --topology dgx1-v100 --gpus 0-3 --algorithm ring --iters 5",
         "the program that would run on these GPUs"}},
       run_exec};

@@ -58,12 +58,13 @@ void print_survey(const Console& console, const Survey& survey, const std::strin
       survey.spread > kUnsteady ? ": the computer was busy; probe again when it is idle" : "");
 }
 
-int run_probe(Arguments& arguments, const Console& console) {
+int run_probe(Arguments& arguments, const Console& given) {
   const ProbeRequest request = read_probe_request(arguments);
   const std::string output = arguments.output("--output");
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
   arguments.finish();
+  const Console console = console_for(*request.backend, given);
 
   const Survey survey = survey_machine(request, console);
   const Topology machine = probed_machine(survey);

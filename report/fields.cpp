@@ -138,6 +138,13 @@ std::vector<ReportField<Outcome>> answer_fields() {
        [](Of one) {
          return executed(one) != nullptr ? rounded(executed(one)->max_time_s) : Json();
        }},
+      {"rank_times_s",
+       [](Of one) {
+         if (executed(one) == nullptr || executed(one)->rank_times_s.empty()) return left_out();
+         Json times = Json::array();
+         for (const double time_s : executed(one)->rank_times_s) times.push_back(rounded(time_s));
+         return times;
+       }},
       {"algbw_gbps", [](Of one) { return rounded(one.report.algbw_gbps()); }},
       {"busbw_gbps", [](Of one) { return rounded(one.busbw_gbps()); }},
       {"bound_gbps", [](Of one) { return one.bound ? rounded(one.bound->algbw_gbps) : Json(); },

@@ -60,8 +60,9 @@ auto members(Is<SimulatedPart> auto& simulated) {
   return std::tie(engine, end, work, stuck, back_to_back_s, blocks, links, critical_path,
                   critical_steps);
 }
+// No scenario is run by several processes, each of which has a time of its own.
 auto members(Is<ExecutedPart> auto& executed) {
-  auto& [min_time_s, max_time_s, median_time_s, wrong, damage, notes] = executed;
+  auto& [min_time_s, max_time_s, median_time_s, rank_times_s, wrong, damage, notes] = executed;
   return std::tie(min_time_s, max_time_s, median_time_s, wrong, damage, notes);
 }
 // Timelines are as long as programs; who wants one asks again.

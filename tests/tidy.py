@@ -54,7 +54,7 @@ THIRD_PARTY = {
     r"fmt/": r".*\.cpp",
     r"gtest/|gmock/": r"tests/.*",
     r"benchmark/": r"bench/.*",
-    r"mpi\.h": r"bench/.*",
+    r"mpi\.h": r"exec/mpi/.*|bench/.*",
     r"cuda(_|\.h)|nvml": r"exec/cuda/.*|tests/exec/fake_.*",
 }
 SOURCES = (".h", ".cuh", ".cpp", ".cu")

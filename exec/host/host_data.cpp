@@ -46,7 +46,7 @@ void add_pieces(std::vector<Piece>& pieces, int rank, std::int64_t total, std::i
 // Pieces of all inputs, in bytes: whole elements, since kPieceBytes is a multiple of any size.
 std::vector<Piece> input_pieces(const HostData& data, const HostMemory& memory) {
   std::vector<Piece> pieces;
-  for (int rank = 0; rank < data.program.ranks(); ++rank) {
+  for (int rank = data.first_rank(); rank < data.end_rank(); ++rank) {
     const Region region = input_region(data.program.contract, rank);
     if (region.units == 0) continue;
     const auto size = region_of(data, memory, rank, region).size();
@@ -114,7 +114,8 @@ std::int64_t wrong_results(const HostData& data, const HostMemory& memory) {
   const Contract& contract = data.program.contract;
   const bool same = same_on_all_ranks(contract);
   std::vector<Piece> pieces;
-  for (int rank = 0; rank < (same ? 1 : contract.ranks); ++rank) {
+  const int pieces_end = same ? data.first_rank() + 1 : data.end_rank();
+  for (int rank = data.first_rank(); rank < pieces_end; ++rank) {
     add_pieces(pieces, rank, output_region(contract, rank).units, units_at_a_time(data));
   }
   const auto counts = count_pieces(data, pieces, [&](const Piece& piece) {
@@ -127,7 +128,7 @@ std::int64_t wrong_results(const HostData& data, const HostMemory& memory) {
     expected_output(data.type, data.op, contract, data.layout, piece.rank, piece.begin,
                     piece.length, expected);
     std::int64_t wrong = 0;
-    const int end = same ? contract.ranks : piece.rank + 1;
+    const int end = same ? data.end_rank() : piece.rank + 1;
     for (int rank = piece.rank; rank < end; ++rank) {
       wrong += count_different(data, got(rank), expected);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "exec/damage.h"
@@ -19,7 +20,11 @@ struct HostData {
   ElementLayout layout;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  int threads = 1;  ///< that fill and check at a time
+  int threads = 1;                    ///< that fill and check at a time
+  std::optional<int> only_rank = {};  ///< the one whose buffers are here, where not all ranks' are
+
+  int first_rank() const { return only_rank.value_or(0); }
+  int end_rank() const { return only_rank ? *only_rank + 1 : program.ranks(); }
 };
 
 /// Buffers as `initial_memory` of ir/interpret.h makes them: inputs filled, everything else
@@ -36,8 +41,8 @@ LaneRunner::Combine combine_on(const HostData& data, const LanePrograms& lowered
 /// Bytes that `check_memory` allocates at a time.
 double check_scratch_bytes(const HostData& data);
 
-/// Compares every element of every rank's result with expected_output, inputs of out-of-place runs
-/// with what they were, and guards.
+/// Compares every element of the result of every rank that is here with expected_output, inputs of
+/// out-of-place runs with what they were, and guards.
 Damage check_memory(const HostData& data, const HostMemory& memory);
 
 }  // namespace espalier

@@ -10,10 +10,10 @@
 namespace espalier {
 namespace {
 
-void note_damage(const HostData& data, const HostMemory& memory, ExecutedPart& executed) {
-  Damage damage = check_memory(data, memory);
-  executed.wrong = executed.wrong.value_or(0) + damage.wrong;
-  executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
+void check(const HostData& data, const HostMemory& memory, Damage& damage) {
+  Damage found = check_memory(data, memory);
+  damage.wrong += found.wrong;
+  damage.notes.insert(damage.notes.end(), found.notes.begin(), found.notes.end());
 }
 
 /// What is where, when there are several nodes, and what the system refused.
@@ -34,35 +34,45 @@ std::vector<std::string> notes(const Program& program, const NumaPlan& numa,
 
 }  // namespace
 
-RunReport run_on_host(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
-                      const LaneRunner::Combine& combine, const NumaPlan& numa,
-                      const RunOptions& options) {
+CheckedRuns run_checked(const HostData& data, HostMemory& memory, const RunOptions& options,
+                        const RunOnce& run_once) {
+  CheckedRuns runs;
   fill_memory(data, memory);
-  LaneRunner runner(data.program, lowered, combine, data.threads, numa);
-  RunReport report;
-  ExecutedPart& executed = report.executed.emplace();
   if (options.check) {
-    runner.run(options.timeout_s);
-    note_damage(data, memory, executed);
+    run_once(nullptr);
+    check(data, memory, runs.damage);
   }
   const bool in_place = data.program.contract.in_place;
-  std::vector<double> times_s;
   for (int i = -options.warmup; i < options.iterations; ++i) {
     check_interruption();
     if (in_place) fill_inputs(data, memory);
     const bool last = i + 1 == options.iterations;
-    const double time_s =
-        runner.run(options.timeout_s, last && options.timeline ? &report.timeline : nullptr);
-    if (i >= 0) times_s.push_back(time_s);
+    const double time_s = run_once(last && options.timeline ? &runs.timeline : nullptr);
+    if (i >= 0) runs.times_s.push_back(time_s);
   }
-  if (options.check) note_damage(data, memory, executed);
+  if (options.check) check(data, memory, runs.damage);
   if (options.check && in_place) {
     // What a timed run did not write may have been right from the run before.
     fill_memory(data, memory);
-    runner.run(options.timeout_s);
-    note_damage(data, memory, executed);
+    run_once(nullptr);
+    check(data, memory, runs.damage);
   }
-  note_times(report, times_s);
+  return runs;
+}
+
+RunReport run_on_host(const HostData& data, const LanePrograms& lowered, HostMemory& memory,
+                      const LaneRunner::Combine& combine, const NumaPlan& numa,
+                      const RunOptions& options) {
+  LaneRunner runner(data.program, lowered, combine, data.threads, numa);
+  CheckedRuns runs = run_checked(data, memory, options, [&](std::vector<OpTiming>* timeline) {
+    return runner.run(options.timeout_s, timeline);
+  });
+  RunReport report;
+  report.timeline = std::move(runs.timeline);
+  ExecutedPart& executed = report.executed.emplace();
+  if (options.check) executed.wrong = runs.damage.wrong;
+  executed.damage = std::move(runs.damage.notes);
+  note_times(report, runs.times_s);
   executed.notes = notes(data.program, numa, runner, memory);
   return report;
 }

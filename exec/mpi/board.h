@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace espalier {
+
+/// What a process is doing: something of its own; its part of a run; waiting for all others before
+/// or after one; or it ends, as all do or after an error.
+enum class Phase : std::uint32_t { working, running, meeting, leaving, failing };
+inline bool is_ending(Phase phase) { return phase == Phase::leaving || phase == Phase::failing; }
+
+/// What a process tells the others on its host, in memory that they share: readable even when it
+/// has been stopped or killed. Each is written by its own process only.
+struct alignas(64) RankState {
+  static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
+  std::atomic<std::uint64_t> progress{0};  ///< grows as long as the process gets further
+  std::atomic<std::int32_t> pid{0};        ///< 0: not known to others
+  std::atomic<Phase> phase{Phase::working};
+  std::atomic<std::uint32_t> runs{0};             ///< of programs that it has begun
+  std::atomic<std::uint32_t> position{kNothing};  ///< of its oldest op under way, in common_order
+  std::atomic<OpId> op{kNothing};                 ///< that op
+  std::atomic<std::int32_t> awaited{-1};          ///< the process whose message it needs first
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+                std::atomic<Phase>::is_always_lock_free);
+};
+
+/// What is shared beside the states of ranks.
+struct alignas(64) BoardHead {
+  /// Who tells what went wrong: 0 until a process has taken that on, 2 when it has been said.
+  std::atomic<std::uint32_t> told{0};
+};
+
+/// The processes as one of them sees them.
+struct Board {
+  int process = 0;
+  BoardHead* head = nullptr;
+  std::vector<RankState*> states;  ///< by process; null on another host
+  std::vector<std::string> hosts;  ///< by process; empty before they are known
+  /// The numbers of the others' processes mean the same here; not so across containers.
+  bool sees_processes = true;
+
+  RankState& mine() const { return *states[static_cast<std::size_t>(process)]; }
+};
+
+/// What the system says of a process.
+enum class Life : std::uint8_t { unknown, alive, stopped, gone };
+/// From /proc: a process that waits to be collected is gone.
+Life life_of(std::int32_t pid);
+
+/// A process when something went wrong; plain data.
+struct RankView {
+  int rank = 0;
+  std::int32_t pid = 0;
+  std::string host;
+  Life life = Life::unknown;
+  Phase phase = Phase::working;
+  std::uint32_t runs = 0;
+  std::uint32_t position = RankState::kNothing;
+  OpId op = RankState::kNothing;
+  int awaited = -1;
+};
+
+/// Gone or stopped, without having been at its end.
+bool is_lost(const RankView& rank);
+
+/// Those on this host.
+std::vector<RankView> look_at(const Board& board);
+
+/// Whom the others wait for: who is lost; else who
+/// has work of its own; else whose oldest op comes first. Nobody where there is nobody to be
+/// blamed, as no process is in a run.
+std::optional<RankView> last_rank(const std::vector<RankView>& ranks);
+
+/// What went wrong in sentences, a line each: `what`, then who was last at which op, and who waits
+/// for whom, directly or not, at which op. `program`: that of the run, null outside of one.
+std::string describe_stuck(const std::string& what, const std::vector<RankView>& ranks,
+                           const Program* program);
+
+}  // namespace espalier

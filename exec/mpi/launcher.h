@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace espalier {
+
+/// Reads a variable of the environment; null where it is not set.
+using Environment = std::function<const char*(const char*)>;
+
+/// What the environment says of who has started this process.
+struct Launch {
+  bool by_mpi = false;           ///< a launcher of MPI, or a manager of jobs in its place
+  int rank = 0;                  ///< that it has given this one; 0 also where it is not known
+  std::optional<int> processes;  ///< that it says it has started
+  /// torchrun, or whoever sets RANK and WORLD_SIZE: processes that MPI knows nothing of.
+  std::optional<int> torch_processes;
+};
+
+Launch read_launch(const Environment& environment);
+
+/// Why MPI cannot be used by a process that was started like this, with what to do; nothing if it
+/// can.
+struct LaunchProblem {
+  std::string message;
+  std::string help;
+};
+std::optional<LaunchProblem> problem_of(const Launch& launch);
+
+/// The same once MPI says how many processes there are.
+std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
+                                        const std::string& library);
+
+/// "socket 1" or "sockets 0, 1": of the processors that this process may use, as Linux describes
+/// them below `folder`; empty where it does not.
+std::string describe_sockets(const std::string& folder = "/sys/devices/system/cpu");
+
+}  // namespace espalier

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "run/backend.h"
+
+namespace espalier {
+
+struct Processes;
+
+/// An error that all processes of a run have, in those that leave it to rank 0 to tell.
+class ToldElsewhere : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Runs programs in several processes, a rank each, that exchange messages: its own memory is all
+/// that a process sees. Every process has to ask the same of it in the same order; every one gets
+/// the same report. Host memories and relays are with the rank that uses them first.
+///
+/// Options as for HostBackend. A run begins when all processes have come, and its time is that of
+/// the slowest one, each from then until its part is over.
+class MpiBackend : public Backend {
+ public:
+  /// `processes` must outlive it.
+  explicit MpiBackend(const Processes& processes);
+
+  std::string name() const override { return "mpi"; }
+  /// Programs of as many ranks as there are processes, which do not compute.
+  std::optional<std::string> unsupported(const Program& program,
+                                         const Target& target) const override;
+  /// Throws, in all processes, Error{usage} that names the ranks that have another program,
+  /// topology, question or build than rank 0, and, where one of them lacks memory, OutOfMemory, or
+  /// ToldElsewhere in place of these. Where the processes can't go on, the watchdog ends them.
+  RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
+  void require_room(const Program& program, const Target& target,
+                    const RunOptions& options) override;
+
+ private:
+  const Processes& processes_;
+};
+
+}  // namespace espalier

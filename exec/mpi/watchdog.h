@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "exec/mpi/board.h"
+
+namespace espalier {
+
+/// Ends this process when the processes can't go on, on a thread of its own: the main thread may be
+/// held up in a call of MPI. While the main thread works on its own, the watchdog tells the others
+/// so; a process that is stopped can't.
+class Watchdog {
+ public:
+  /// What is done about it. Both are called from the watchdog's thread.
+  struct Actions {
+    /// Prints what went wrong; called in one process of a host.
+    std::function<void(const std::string& text)> tell;
+    /// Ends the process with this exit code, at once. Where it returns, nothing is watched any
+    /// more.
+    std::function<void(int exit_code)> end;
+  };
+  static constexpr double kDefaultTimeout_s = 60;
+
+  /// `signal`: what the process has been asked to end with, 0 as long as it has not; may be null.
+  Watchdog(const Board& board, Actions actions, const std::atomic<int>* signal = nullptr);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// From now on, nobody on this host getting further for so long is an error. `program` names ops
+  /// in it, null outside of runs; it must live until the next call.
+  void expect(const Program* program, double timeout_s);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void watch();
+  std::optional<int> look();
+  std::optional<int> heed_signal();
+  void tell(const std::string& what);
+  bool others_left(Clock::time_point now);
+  bool is_first_to_tell() const;
+
+  const Board board_;
+  const Actions actions_;
+  const std::atomic<int>* const signal_;
+  const int parent_;
+  std::uint64_t progress_ = 0;                    ///< of all, when last looked at
+  Clock::time_point latest_;                      ///< when it last changed
+  std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool ending_ = false;
+  const Program* program_ = nullptr;
+  double timeout_s_ = kDefaultTimeout_s;
+  std::thread thread_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills and stops processes of runs over MPI at random times, and looks at how the others end.
+
+    kill_and_stop.py ESPALIER MPIEXEC [--trials N] [--seed S] [--timeout SECONDS] [--ranks N]
+
+Each trial starts a run that would last for minutes, waits for a random time, and kills or stops a
+random rank. All processes have to end within the timeout and two seconds more; one line has to name
+the rank that was killed or stopped; no process may be left, and no part of a file. Prints a line for
+each trial and exits 1 if one failed. The seed is printed, so that a failure can be repeated.
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from launch import launcher_words
+
+RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
+GRACE_S = 2.0
+ALGORITHMS = ("ring", "halving_doubling", "all_pairs", "flat_two_stage")
+SIZES = ("4", "1KiB", "64KiB", "1MiB", "8MiB")
+
+
+def children_of(pid):
+    """All processes below a process."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(name))
+    found, left = [], [pid]
+    while left:
+        below = parents.get(left.pop(), [])
+        found += below
+        left += below
+    return found
+
+
+def rank_of(pid, program):
+    """The rank of a process of a run, or None where it is another process."""
+    try:
+        if os.path.realpath(f"/proc/{pid}/exe") != program:
+            return None
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return None
+    for variable in variables:
+        for name in RANK_VARIABLES:
+            if variable.startswith(name):
+                return int(variable[len(name):])
+    return None
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_for(condition, limit_s):
+    """Seconds until the condition held, or None."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < limit_s:
+        if condition():
+            return time.monotonic() - begin
+        time.sleep(0.01)
+    return None
+
+
+class Trial:
+    """One run, and what is done to it."""
+
+    def __init__(self, options, chance, folder):
+        self.options = options
+        self.program = os.path.realpath(options.espalier)
+        self.victim = chance.randrange(options.ranks)
+        self.signal = chance.choice([signal.SIGKILL, signal.SIGSTOP])
+        self.delay_s = chance.uniform(0, 1.0)
+        self.algorithm = chance.choice(ALGORITHMS)
+        self.size = chance.choice(SIZES)
+        self.json = os.path.join(folder, "report.json")
+        self.folder = folder
+        self.launcher = None
+        self.pids = {}
+
+    def __str__(self):
+        name = "killed" if self.signal == signal.SIGKILL else "stopped"
+        return f"rank {self.victim} {name} after {self.delay_s:.2f} s, {self.algorithm} {self.size}"
+
+    def start(self):
+        options = self.options
+        command = launcher_words(options.mpiexec) + [
+            "-n", str(options.ranks), options.espalier, "exec", "--backend", "mpi", "--algorithm",
+            self.algorithm, "--size", self.size, "--iters", "1000000", "--timeout",
+            str(options.timeout), "--json", self.json]
+        self.errors = tempfile.TemporaryFile("w+", encoding="utf-8")
+        # In a group of its own, so that whatever goes wrong here, all of it can be ended.
+        self.launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.errors,
+                                         start_new_session=True)
+
+        def has_started():
+            below = {rank_of(pid, self.program): pid for pid in children_of(self.launcher.pid)}
+            below.pop(None, None)
+            self.pids = below
+            return len(below) == options.ranks
+
+        return wait_for(has_started, 30) is not None
+
+    def problems(self):
+        """What is wrong with how the run ended."""
+        if not self.start():
+            return ["the processes have not started"]
+        # MPI's own start, which its launcher looks after.
+        time.sleep(self.options.start + self.delay_s)
+        os.kill(self.pids[self.victim], self.signal)
+        limit_s = (self.options.timeout if self.signal == signal.SIGSTOP else 0) + GRACE_S
+        survivors = [pid for rank, pid in self.pids.items() if rank != self.victim]
+        found = []
+        self.took_s = wait_for(lambda: not any(map(is_alive, survivors)), limit_s)
+        if self.took_s is None:
+            found.append(f"a survivor has not ended within {limit_s} s")
+        if wait_for(lambda: self.launcher.poll() is not None, 10) is None:
+            found.append("the launcher has not ended")
+        if wait_for(lambda: not any(map(is_alive, self.pids.values())), 5) is None:
+            found.append("a process is left")
+        self.errors.seek(0)
+        text = self.errors.read()
+        state = "has ended unexpectedly" if self.signal == signal.SIGKILL else "is stopped"
+        named = re.findall(r"^  rank (\d+) \(process \d+[^)]*\) (.*?),", text, re.M)
+        if named != [(str(self.victim), state)]:
+            found.append(f"named were {named}, not rank {self.victim}\n{text}")
+        left = [name for name in os.listdir(self.folder)]
+        if left:
+            found.append(f"files are left: {left}")
+        if self.launcher.returncode == 0:
+            found.append("the launcher ended with 0")
+        return found
+
+    def end(self):
+        for pid in [*self.pids.values(), self.launcher.pid]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.launcher.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("espalier")
+    parser.add_argument("mpiexec")
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--timeout", type=float, default=3)
+    parser.add_argument("--start", type=float, default=1.0,
+                        help="seconds that MPI has to start before the random time begins")
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}", flush=True)
+    chance = random.Random(seed)
+    failed = 0
+    for number in range(options.trials):
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Trial(options, chance, folder)
+            try:
+                problems = trial.problems()
+            finally:
+                trial.end()
+        took = getattr(trial, "took_s", None)
+        ended = f", all ended {took:.2f} s later" if took is not None else ""
+        print(f"{number + 1}: {trial}{ended}" + "".join(f"\n   FAILED: {p}" for p in problems),
+              flush=True)
+        failed += bool(problems)
+    print(f"{options.trials - failed} of {options.trials} ended as they should")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs over MPI as users start them.
+
+    run_test.py ESPALIER MPIEXEC
+
+Every algorithm and collective is run with a sample of numbers of processes, types and operators, of
+fixed seed; ESPALIER_ALL_TESTS=1 takes all of them.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from launch import launcher_words
+
+COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
+               "alltoall", "sendrecv")
+TYPES = ("float", "double", "half", "bfloat16", "int32", "int64", "uint8")
+OPERATORS = ("sum", "prod", "min", "max")
+# None, one element, a prime number of them, and one more than 1 MiB.
+SIZES = "0,4,4124,1048580"
+ALL = os.environ.get("ESPALIER_ALL_TESTS") == "1"
+
+
+def start(*parts, environment=None):
+    """What `mpiexec -n N WORDS : -n N WORDS ...` prints; each part is (N, WORDS)."""
+    command = launcher_words(MPIEXEC)
+    for number, (count, words) in enumerate(parts):
+        command += [":"] if number > 0 else []
+        command += ["-n", str(count), ESPALIER, *words.split()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+                          env=environment)
+
+
+class Conformance(unittest.TestCase):
+    def run_all(self, processes, words):
+        run = start((processes, f"exec --backend mpi --algorithm all --iters 2 --json - {words}"))
+        self.assertEqual(run.returncode, 0, f"{processes} processes, {words}\n{run.stderr}")
+        answers = json.loads(run.stdout)
+        done = [answer for answer in answers if answer["schema"] != "espalier.skipped/1"]
+        self.assertTrue(done)
+        for answer in done:
+            self.assertEqual((answer["wrong"], answer["ranks"]), (0, processes), answer)
+            self.assertEqual(len(answer["rank_times_s"]), processes)
+
+    def test_collectives(self):
+        chance = random.Random(17)
+        for collective in COLLECTIVES:
+            root = f" --root {chance.randrange(2)}" if collective in ("broadcast", "reduce", "gather",
+                                                                      "scatter") else ""
+            for processes in range(2, 9) if ALL else [chance.randrange(2, 5)]:
+                with self.subTest(collective=collective, processes=processes):
+                    self.run_all(processes, f"--collective {collective}{root} --size {SIZES}")
+
+    def test_eight_processes(self):
+        self.run_all(8, "--collective allreduce --size 4124 --chunk 1KiB --in-place")
+
+    def test_types_and_operators(self):
+        pairs = [(dtype, operator) for dtype in TYPES for operator in OPERATORS]
+        for dtype, operator in pairs if ALL else random.Random(5).sample(pairs, 4):
+            with self.subTest(dtype=dtype, operator=operator):
+                self.run_all(3, f"--dtype {dtype} --op {operator} --size 8,8248")
+
+
+class Output(unittest.TestCase):
+    def test_rank_0_prints_one_table(self):
+        run = start((3, "exec --backend mpi --algorithm ring --size 1KiB --iters 2"))
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(run.stdout.count("# executed allreduce with ring (3 ranks)\n"), 1)
+        self.assertEqual(run.stdout.count("# ran on processes of MPI (backend mpi)\n"), 1)
+        self.assertRegex(run.stdout, r"\n# ranks 0-2: \S+")
+        self.assertEqual(run.stdout.count("# Out of bounds values : 0 OK\n"), 1)
+
+    def test_a_named_machine_has_a_process_for_each_gpu(self):
+        words = "exec --backend mpi --topology dgx1-v100 --algorithm ring --size 64KiB --iters 2"
+        run = start((4, words + " --gpus 0-3"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("the program for dgx1-v100", run.stdout)
+        run = start((2, words + " --gpus 0-3"))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("the program has 4 ranks, but there are 2 processes", run.stderr)
+
+    def test_files_are_written_once_and_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            run = start((4, f"exec --backend mpi --algorithm ring --size 1KiB --iters 2 --json {path}"))
+            self.assertEqual(run.returncode, 0, run.stderr)
+            with open(path, encoding="utf-8") as file:
+                self.assertTrue(json.load(file))
+            self.assertEqual(os.listdir(folder), ["report.json"])
+
+    def test_compare_measures_over_processes(self):
+        run = start((2, "compare --backend mpi --topology full:n=2 --algorithm ring --size 64KiB "
+                        "--iters 2 --json -"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        (row,) = [row for row in json.loads(run.stdout)["rows"] if not row["in_place"]]
+        self.assertEqual((row["wrong"], row["ranks"]), (0, 2))
+        self.assertGreater(row["measured_s"], 0)
+
+    def test_notes_are_said_once(self):
+        run = start((3, "exec --backend mpi --algorithm ring --size 0 --iters 1"))
+        self.assertEqual(run.stderr.count("note: a message of 0 bytes"), 1)
+
+
+class Mistakes(unittest.TestCase):
+    def test_ranks_that_were_asked_something_else_are_named(self):
+        words = "exec --backend mpi --algorithm ring --iters 1 --size "
+        run = start((2, words + "1KiB"), (1, words + "2KiB"), (1, words + "1KiB"))
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(run.stderr.count("error: "), 1)
+        self.assertIn("rank 2 has another size, type, operator or number of runs than rank 0",
+                      run.stderr)
+
+    def test_as_many_ranks_as_processes(self):
+        run = start((2, "exec --backend mpi --ranks 3 --algorithm ring"))
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("3 ranks for 2 processes", run.stderr)
+
+    def test_more_than_memory_is_refused_before_anything_runs(self):
+        run = start((2, "exec --backend mpi --algorithm ring --size 1TiB"))
+        self.assertEqual(run.returncode, 3)
+        self.assertEqual(run.stderr.count("a message of 1TiB needs"), 1)
+        self.assertEqual(run.stdout, "")
+
+    def test_without_a_launcher(self):
+        command = [ESPALIER, "exec", "--backend", "mpi", "--algorithm", "ring"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("this is a single process, which no launcher of MPI has started", run.stderr)
+        torch = dict(os.environ, RANK="1", WORLD_SIZE="4", LOCAL_RANK="1")
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                             env=torch)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("torchrun", run.stderr)
+        self.assertIn("mpirun -n 4", run.stderr)
+
+
+if __name__ == "__main__":
+    MPIEXEC = sys.argv.pop(2)
+    ESPALIER = os.path.realpath(sys.argv.pop(1))
+    unittest.main()
