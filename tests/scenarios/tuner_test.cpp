@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/units.h"
@@ -142,6 +144,28 @@ TEST_F(TunerTest, KnownSizesBoundTheOthers) {
     asked.chunk_bytes = 0;
     EXPECT_EQ(study_.shortest_time_s(with(asked, algorithm, 1 << 20)), 0) << "another question";
     asked.chunk_bytes.reset();
+  }
+}
+
+TEST_F(TunerTest, KeepsWhatItSimulatedOfEveryCandidate) {
+  const Query asked = question("dgx1-v100", Collective::broadcast);
+  const std::vector<std::string> candidates = {"direct", "chain", "pipelined_chain"};
+  const std::vector<std::int64_t> sizes = parse_byte_list("1KiB..64MiB");
+  const Tuning tuning = tune(study_, asked, sizes, candidates, predict_with(study_));
+  ASSERT_EQ(tuning.candidates.size(), candidates.size());
+  std::map<std::int64_t, double> least_s;
+  for (const CandidateTimes& one : tuning.candidates) {
+    // All of them at both ends, and between them some.
+    EXPECT_EQ(one.times.front().up_to_bytes, sizes.front()) << one.algorithm;
+    EXPECT_EQ(one.times.back().up_to_bytes, sizes.back()) << one.algorithm;
+    EXPECT_TRUE(std::ranges::is_sorted(one.times, {}, &TuningRow::up_to_bytes));
+    for (const TuningRow& time : one.times) {
+      double& least = least_s.try_emplace(time.up_to_bytes, time.time_s).first->second;
+      least = std::min(least, time.time_s);
+    }
+  }
+  for (const TuningRow& choice : tuning.choices) {
+    EXPECT_NEAR(choice.time_s / least_s.at(choice.up_to_bytes), 1, kSame) << choice.up_to_bytes;
   }
 }
 
