@@ -3,7 +3,8 @@
 // sizes, in and out of place, whole and cut into pieces. The interpreter is the judge: its results
 // must be what the collective promises, and the host's memory must match it to the last bit (the
 // host back end compares every element itself). What GPUs would do is lowered to streams and
-// carried out in memory of this computer, in orders drawn by chance.
+// carried out in memory of this computer, in orders drawn by chance, and so is what processes would
+// send each other.
 //
 // Algorithms of large programs and many parameters are asked for a sample of their variants where
 // there are many ranks; ESPALIER_ALL_TESTS=1 (./dev test --all) asks for all of them.
@@ -23,9 +24,11 @@
 #include "algorithms/algorithm.h"
 #include "backends.h"
 #include "exec/host/host_backend.h"
+#include "exec/lanes/message_plan.h"
 #include "ir/chunk.h"
 #include "ir/interpret.h"
 #include "ir/verify.h"
+#include "tests/exec/local_network.h"
 #include "tests/exec/recording_device.h"
 #include "tests/sample.h"
 #include "topologies/load.h"
@@ -159,6 +162,7 @@ class Judge {
       }
       const bool in_switches = std::ranges::any_of(program.ops, &Op::in_switch);
       if (!in_switches && (elements == 13 || elements == 1031)) check_streams(program, elements);
+      check_messages(program, elements);
     }
   }
 
@@ -179,6 +183,17 @@ class Judge {
     set.max_streams = 1 << (drawn >> 32) % 5;
     SCOPED_TRACE(fmt::format("{} devices, draw {:x}", devices, drawn));
     expect_right(program, set, DataType::int32, ReduceOp::sum, elements, random_);
+  }
+
+  /// In as many processes, with whatever buffering and scratch memory; of a few programs where not
+  /// all are wanted.
+  void check_messages(const Program& program, std::int64_t elements) {
+    const std::uint64_t drawn = random_();
+    if (!all_cases_wanted() && drawn % 16 != 0) return;
+    const auto buffering = (drawn >> 8) % 2 == 0 ? Buffering::none : Buffering::all;
+    const std::int64_t scratch_bytes = (drawn >> 16) % 2 == 0 ? 0 : kMessageScratchBytes;
+    expect_messages_right(program, DataType::int32, ReduceOp::sum, elements, buffering, drawn,
+                          scratch_bytes);
   }
 
   std::mt19937_64 random_{7};
