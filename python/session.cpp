@@ -50,10 +50,13 @@ Query Session::question() const {
   return query;
 }
 
+void Session::make_room() {
+  if (state_->programs.size() >= kMostPrograms) forget();
+}
+
 Session::Named& Session::named(const std::shared_ptr<const KnownProgram>& program) {
   const auto known = state_->programs.find(program.get());
   if (known != state_->programs.end()) return known->second;
-  if (state_->programs.size() == kMostPrograms) forget();
   // A study takes a word with a slash for a program.
   const std::string& path = program->file->path;
   const std::string wanted = path.find('/') == std::string::npos ? "./" + path : path;
@@ -109,6 +112,7 @@ const ProgramFile& Session::form_of(const std::shared_ptr<const KnownProgram>& p
 Outcome Session::ask(const Query& query, const std::shared_ptr<const KnownProgram>& program) {
   if (!program) return study().ask(query);
   try {
+    make_room();
     Query named = query;
     named.algorithm = word_of(program, query);
     Outcome outcome = study().ask(named);

@@ -44,6 +44,9 @@ class Session {
   /// Forgets all answers: what was interrupted may have left half of one.
   void forget();
 
+  /// Before questions about programs: forgets all answers where there are many programs among them.
+  void make_room();
+
   /// A question about this machine; the rest is still to be filled in.
   Query question() const;
   /// What the study calls the program from now on, for questions like this one about its machine.

@@ -103,6 +103,10 @@ class Simulations(unittest.TestCase):
         for _ in range(300):
             ring.build(3).simulate(self.machine, "1MiB", chunk=0)
         self.assertEqual(first.simulate(self.machine, "1MiB").time, time)
+        table = es.sweep(self.machine, "allgather", sizes=1024, gpus="0-2", nccl=False,
+                         algorithms=[ring.build(3) for _ in range(300)])
+        self.assertEqual(len(set(table["time_s"])), 1)
+        self.assertEqual(len(table), 300)
 
 
 class Sweeps(unittest.TestCase):
