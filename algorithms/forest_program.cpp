@@ -32,9 +32,7 @@ std::string ForestWriter::via(int from, int to, const std::vector<NodeId>& path)
   return usual_path == path ? std::string() : path_text(router_.topology(), path);
 }
 
-int ForestWriter::new_lane(PlaceId place) {
-  return lanes_[static_cast<std::size_t>(place)]++;
-}
+int ForestWriter::new_lane(PlaceId place) { return lanes_[static_cast<std::size_t>(place)]++; }
 
 void ForestWriter::send_down(const PlannedTree& tree, const Slices& held) {
   for (const TreeEdge& edge : tree.edges) {
