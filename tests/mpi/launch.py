@@ -9,9 +9,6 @@ def launcher_words(mpiexec):
     """What a launcher needs to start more processes than there are processors, and as root."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     words = [mpiexec]
-    if "HYDRA" in version.stdout:
-        # MPICH's kills all processes as soon as it sees that one has been killed.
-        words.append("-disable-auto-cleanup")
     if "Open MPI" in version.stdout + version.stderr or "OpenRTE" in version.stdout:
         words.append("--oversubscribe")
         if os.geteuid() == 0:
