@@ -45,8 +45,8 @@ ours() {
     --chunk "$chunk" --iters "$iterations" --warmup 2 --no-check --json - 2>/dev/null |
     python3 -c '
 import json, sys
-answers = json.load(sys.stdin)
-done = [a for a in (answers if isinstance(answers, list) else [answers]) if "time_s" in a and not a["in_place"]]
+answers = json.load(sys.stdin)["results"]
+done = [a for a in answers if "time_s" in a and not a["in_place"]]
 best = min(done, key=lambda a: a["time_s"])
 print(best["time_s"], best["algorithm"])'
 }

@@ -74,13 +74,29 @@ void refuse_budget(Arguments& arguments) {
                        "with --measured nothing is run");
 }
 
+/// The fastest run once more, simulated and measured: as a trace, and as a page. The run may fail.
+void write_both(const Arguments& arguments, const Console& console, Study& predicting,
+                Study& measuring, const Comparisons& comparisons, const std::string& where,
+                const TraceOutput& trace) {
+  const std::string html = arguments.text("--html");
+  const Outcome* best = comparisons.measured.best();
+  if (best == nullptr) return;
+  if (!trace.path.empty()) {
+    write_trace(console, trace, trace_of(predicting, measuring, *best, trace.most_ops));
+  }
+  if (!html.empty()) {
+    std::vector<PagedRun> runs = run_both(predicting, measuring, *best);
+    write_page(console, html, page_of(arguments, comparisons, where, std::move(runs)));
+  }
+}
+
 int run_compare(Arguments& arguments, const Console& given) {
   if (arguments.given("--measured")) return compare_with_log(arguments, given);
   Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
   const TraceOutput trace = read_trace(arguments);
-  const std::string html = arguments.output("--html");
+  arguments.output("--html");
   const std::string output = arguments.output("--output");
   const BackendEntry& entry = read_backend(arguments);
   const std::vector<int> devices = read_devices(arguments, entry);
@@ -123,17 +139,9 @@ int run_compare(Arguments& arguments, const Console& given) {
   const Comparisons comparisons =
       compare(console, predicting, measuring, sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
-  const Outcome* best = comparisons.measured.best();
-  // The trace takes one run more, which may fail.
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!csv.empty()) write_output(console, csv, comparisons_csv(comparisons, where));
-  if (!trace.path.empty() && best != nullptr) {
-    write_trace(console, trace, trace_of(predicting, measuring, *best, trace.most_ops));
-  }
-  if (!html.empty() && best != nullptr) {
-    std::vector<PagedRun> runs = run_both(predicting, measuring, *best);
-    write_page(console, html, page_of(arguments, comparisons, where, std::move(runs)));
-  }
+  write_both(arguments, console, predicting, measuring, comparisons, where, trace);
   return conclude(comparisons.measured, sweep.all_algorithms);
 }
 

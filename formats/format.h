@@ -32,6 +32,7 @@ struct WritingOptions {
   std::int64_t min_bytes = 0;     ///< message sizes that the program is meant for
   std::int64_t max_bytes = -1;    ///< -1: no largest one
   std::vector<int> host_of_rank;  ///< which ranks share a computer; empty: all do
+  int multiprocessors = 0;        ///< of the GPU that has the fewest; 0: not known
   bool for_amd = false;           ///< GPUs are AMD's, whose libraries have words of their own
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/words.h"
+#include "formats/machine.h"
 #include "formats/machine_parts.h"
 #include "topologies/load.h"
 
@@ -43,6 +44,21 @@ std::set<std::string> known_beginnings() {
 }
 
 }  // namespace
+
+int multiprocessors_of(std::string_view model) {
+  struct Known {
+    std::string_view beginning;
+    int count;
+  };
+  // NVIDIA's white papers of the architectures and data sheets, AMD's of CDNA 2 and 3.
+  static constexpr std::array kKnown = {
+      Known{"gk210", 13},      Known{"p100", 56},   Known{"v100", 80},  Known{"a100", 108},
+      Known{"h100-pcie", 114}, Known{"h100", 132},  Known{"h200", 132}, Known{"b200", 148},
+      Known{"mi250", 104},     Known{"mi300x", 304}};
+  const auto known = std::ranges::find_if(
+      kKnown, [&](const Known& one) { return model.starts_with(one.beginning); });
+  return known == kKnown.end() ? 0 : known->count;
+}
 
 void fill_from_catalogue(Node& gpu) {
   if (gpu.model.empty()) return;

@@ -350,7 +350,8 @@ MscclVerdict verify_msccl(const MscclSteps& steps, bool in_place) {
   verdict = check_labelled(steps, contract);
   if (!std::ranges::all_of(problems, is_about_data)) return verdict;
   // An allreduce is a reduction to every rank, which overwrites buffers that are not its to write.
-  if (problems.empty() && contract.collective != Collective::reduce) return verdict;
+  const bool is_reduction = contract.collective == Collective::reduce && contract.ranks > 1;
+  if (problems.empty() && !is_reduction) return verdict;
   const auto other = problems.empty() ? as_allreduce(steps, contract) : find_other(steps, contract);
   if (other) {
     problems.insert(

@@ -102,7 +102,8 @@ ForeignProgram read(const FormatText& given) {
   }
   if (!msccl_collective(algo.label)) {
     foreign.notes.push_back({fmt::format("labelled {}; what it does is {}", algo.label,
-                                         to_string(verdict.contract->collective))});
+                                         to_string(verdict.contract->collective)),
+                             algo.label == "custom" ? Severity::remark : Severity::warning});
   }
   auto program = msccl_program(steps, *verdict.contract, fifos.least_slots);
   if (!program) {

@@ -311,6 +311,29 @@ void MscclppOpReader::check_refs(const std::string& where, const Plan::Op& op, b
     check_access(fmt::format("{}, dst_buff {}", where, k), op, op.targets[k], wanted);
   }
   if (port_put) check_port(where, op);
+  if (type.kind == Plan::Kind::put && op.channel_type == Plan::Channel::memory) {
+    check_memory_put(where, op);
+  }
+}
+
+/// What handlePut of the executor (execution_kernel.hpp) does through a memory channel.
+void MscclppOpReader::check_memory_put(const std::string& where, const Plan::Op& op) {
+  if (op.type->signals) {
+    json_.problem(where,
+                  fmt::format("{} signals through port channels only: through a memory channel it "
+                              "puts, and nobody is told",
+                              op.type->name),
+                  "a put, and a signal after a nop");
+  }
+  for (const Plan::Ref& source : op.sources) {
+    if (source.buffer == op.sources.front().buffer || op.type->target_packets) continue;
+    json_.problem(where,
+                  fmt::format("src_buff names buffers '{}' and '{}', but through a memory channel "
+                              "all is taken from the first one",
+                              letter_of(op.sources.front().buffer), letter_of(source.buffer)),
+                  "a put for each buffer");
+    return;
+  }
 }
 
 void MscclppOpReader::check_access(const std::string& where, const Plan::Op& op,

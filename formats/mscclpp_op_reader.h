@@ -80,6 +80,7 @@ class MscclppOpReader {
   void check_access(const std::string& where, const Plan::Op& op, const Plan::Ref& ref,
                     Plan::Ref::Access wanted);
   void check_port(const std::string& where, const Plan::Op& op);
+  void check_memory_put(const std::string& where, const Plan::Op& op);
 
   JsonText& json_;
   MscclppWords& words_;

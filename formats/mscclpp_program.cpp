@@ -25,6 +25,8 @@ constexpr std::size_t kMaxGpusTriedAgain = 256;
 constexpr int kMaxRootsTried = 64;
 /// Of an A100 (NVIDIA A100 Tensor Core GPU Architecture, 2020).
 constexpr std::size_t kMultiprocessors = 108;
+/// Of an MI300X (AMD CDNA 3 white paper, 2023), which has more than any other.
+constexpr std::size_t kMostMultiprocessors = 304;
 constexpr std::size_t kMaxNopNotes = 4;
 
 using Severity = ForeignNote::Severity;
@@ -218,7 +220,8 @@ class Judge {
       return problem.rule == "R1" || problem.rule == "R5" || problem.rule == "R7" ||
              problem.rule == "R8";
     });
-    if (only_results && (!is_right || contract.collective == Collective::reduce)) {
+    const bool is_reduction = contract.collective == Collective::reduce && contract.ranks > 1;
+    if (only_results && (!is_right || is_reduction)) {
       say_what_it_is(others, is_right, problems);
     }
     report(std::move(problems), verdict.contract);
@@ -360,8 +363,9 @@ class Judge {
     if (most <= kMultiprocessors) return;
     made_.notes.push_back(
         {fmt::format("up to {} of a GPU, which has to run all at once: an A100 has {} "
-                     "multiprocessors, an H100 132",
-                     counted(most, "thread block"), kMultiprocessors)});
+                     "multiprocessors, an H100 132, an MI300X {}",
+                     counted(most, "thread block"), kMultiprocessors, kMostMultiprocessors),
+         most > kMostMultiprocessors ? Severity::warning : Severity::remark});
   }
 
   template <class Visit>

@@ -396,6 +396,20 @@ class Scheduler {
           "divide the ops among more thread blocks";
     }
     refuse_if_any(std::move(problems));
+    check_blocks();
+  }
+
+  /// Thread blocks wait for each other, so that all have to run, and each has as many threads as a
+  /// multiprocessor's registers are enough for.
+  void check_blocks() const {
+    std::size_t most = 0;
+    for (const Plan::Gpu& gpu : plan_.gpus) most = std::max(most, gpu.blocks.size());
+    const int at_once = options_.multiprocessors;
+    if (at_once == 0 || most <= static_cast<std::size_t>(at_once)) return;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} of a GPU wait for each other, and it runs {} at once",
+                            counted(most, "thread block"), at_once),
+                "an algorithm with fewer lanes, or with fewer peers of a lane");
   }
 
   void note(std::vector<std::string>& notes) const {

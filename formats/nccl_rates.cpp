@@ -27,6 +27,11 @@ constexpr std::array kGpus = {NcclGpu{"gk210", 37, "", "0x10de:0x102d", "0x03020
                               NcclGpu{"mi300x", 304, "gfx942", "0x1002:0x74a1", "0x120000"},
                               NcclGpu{"mi300x", 304, "gfx942", "0x1002:0x74b5", "0x120000"}};
 
+/// MI300 and MI350, whose links are one kind to RCCL (GFX94X_XGMI_WIDTH, GFX95X_XGMI_WIDTH).
+bool has_xgmi3(std::string_view gcn) {
+  return gcn.starts_with("gfx94") || gcn.starts_with("94") || gcn.starts_with("gfx95") ||
+         gcn.starts_with("95");
+}
 bool is_mi300(std::string_view gcn) { return gcn.starts_with("gfx94") || gcn.starts_with("94"); }
 bool is_mi200(std::string_view gcn) { return gcn.starts_with("gfx90a") || gcn == "910"; }
 
@@ -65,7 +70,7 @@ LinkRate nccl_pcie_rate(double lane_gtps, int width) {
 LinkRate nccl_fabric_rate(const NcclSystem::Gpu& gpu) {
   // RCCL counts 48, 36 and 24 GB/s.
   if (!gpu.gcn.empty()) {
-    return is_mi300(gpu.gcn)   ? LinkRate{"xgmi3", 64}
+    return has_xgmi3(gpu.gcn)  ? LinkRate{"xgmi3", 64}
            : is_mi200(gpu.gcn) ? LinkRate{"xgmi2", 50}
                                : LinkRate{"xgmi2", 24 / 0.72};
   }

@@ -67,6 +67,11 @@ std::size_t length_of_token(std::string_view word) {
   return 0;
 }
 
+/// "0-19,40-59".
+bool is_set_of_processors(std::string_view word) {
+  return is_digit(word.front()) && word.find_first_not_of("0123456789-,") == std::string_view::npos;
+}
+
 /// The words of a line. GPU0GPU1 and PXBNODE, where a paste has lost the tabs, are taken apart.
 Words pieces_of(std::string_view line) {
   Words pieces;
@@ -119,6 +124,7 @@ class Reader {
 
   SmiTable read() {
     table_.is_amd ? read_rocm() : read_matrix();
+    number_by_processors();
     if (devices().empty()) {
       fail(0, "no table of GPUs was found", "expected what `nvidia-smi topo -m` prints");
     }
@@ -216,6 +222,25 @@ class Reader {
     if (numa < words.size()) {
       device.numa = static_cast<int>(parse_whole(words[numa], 0, kLargestNuma).value_or(-1));
     }
+    if (device.is_gpu && columns + 1 < words.size() && is_set_of_processors(words[columns + 1])) {
+      processors_.emplace_back(device.name, words[columns + 1]);
+    }
+  }
+
+  /// Older drivers name the processors that are near, and not the NUMA node: GPUs with the same
+  /// ones are on one. Where all have the same, the cells say as much.
+  void number_by_processors() {
+    std::vector<std::string> sets;
+    for (const auto& [name, processors] : processors_) {
+      if (std::ranges::count(sets, processors) == 0) sets.push_back(processors);
+    }
+    const bool has_numa =
+        std::ranges::any_of(devices(), [](const SmiDevice& device) { return device.numa >= 0; });
+    if (sets.size() < 2 || has_numa) return;
+    for (const auto& [name, processors] : processors_) {
+      const auto set = std::ranges::find(sets, processors);
+      find(name)->numa = static_cast<int>(set - sets.begin());
+    }
   }
 
   /// "Link Type between two GPUs", and the NUMA nodes below.
@@ -257,7 +282,8 @@ class Reader {
   const std::string& file_;
   std::vector<std::string> lines_;
   SmiTable table_;
-  std::vector<int> headers_;     ///< lines: that of this table, then those of others
+  std::vector<int> headers_;  ///< lines: that of this table, then those of others
+  std::vector<std::pair<std::string, std::string>> processors_;  ///< by name of the GPU
   std::size_t numa_column_ = 1;  ///< behind the cells: "0-23 0" is processors, then the NUMA node
   bool has_rows_ = false;
   DiagnosticList problems_;

@@ -7,10 +7,12 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "core/words.h"
+#include "formats/machine.h"
 #include "ir/instances.h"
 #include "ir/print.h"
 #include "scenarios/buildable.h"
@@ -130,6 +132,11 @@ void describe_gpus(const Topology& machine, const std::vector<NodeId>& gpus,
     options.host_of_rank.push_back(first_of(machine.node(gpu).host));
   }
   options.for_amd = machine.node(gpus.front()).model.starts_with("mi");
+  options.multiprocessors = std::numeric_limits<int>::max();
+  for (const NodeId gpu : gpus) {
+    const int count = multiprocessors_of(machine.node(gpu).model);
+    options.multiprocessors = std::min(options.multiprocessors, count);
+  }
 }
 
 WritingOptions writing_options(const Machine& machine) {

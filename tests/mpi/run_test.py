@@ -41,8 +41,8 @@ class Conformance(unittest.TestCase):
     def run_all(self, processes, words):
         run = start((processes, f"exec --backend mpi --algorithm all --iters 2 --json - {words}"))
         self.assertEqual(run.returncode, 0, f"{processes} processes, {words}\n{run.stderr}")
-        answers = json.loads(run.stdout)
-        done = [answer for answer in answers if answer["schema"] != "espalier.skipped/1"]
+        answers = json.loads(run.stdout)["results"]
+        done = [answer for answer in answers if answer["kind"] != "skipped"]
         self.assertTrue(done)
         for answer in done:
             self.assertEqual((answer["wrong"], answer["ranks"]), (0, processes), answer)
@@ -98,7 +98,7 @@ class Output(unittest.TestCase):
         run = start((2, "compare --backend mpi --topology full:n=2 --algorithm ring --size 64KiB "
                         "--iters 2 --json -"))
         self.assertEqual(run.returncode, 0, run.stderr)
-        (row,) = [row for row in json.loads(run.stdout)["rows"] if not row["in_place"]]
+        (row,) = [row for row in json.loads(run.stdout)["results"] if not row["in_place"]]
         self.assertEqual((row["wrong"], row["ranks"]), (0, 2))
         self.assertGreater(row["measured_s"], 0)
 
