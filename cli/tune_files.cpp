@@ -14,6 +14,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "ir/print.h"
+#include "nccl/version.h"
 
 namespace espalier {
 namespace {
@@ -112,7 +113,16 @@ TunerFormat read_tuner_format(Arguments& arguments) {
         fmt::format("yaml, or {0} (of NCCL {1}), or {0}:VERSION", kCsv, kNewestTuner));
     return {};
   }
-  return {true, name == word ? std::string(kNewestTuner) : word.substr(name.size() + 1)};
+  const std::string version =
+      name == word ? std::string(kNewestTuner) : word.substr(name.size() + 1);
+  // Where ext-tuner/ came into NCCL's sources.
+  constexpr int kFirstWithPlugins = 19;
+  const auto asked = library_version(version);
+  if (asked && *asked < nccl_library_version(kFirstWithPlugins)) {
+    arguments.problem_of("--format", fmt::format("NCCL {} takes no tuner plugin", version),
+                         fmt::format("2.{} is the first that does", kFirstWithPlugins));
+  }
+  return {true, version};
 }
 
 void export_choices(const Console& console, const ExportTarget& folder, Study& study,

@@ -31,6 +31,19 @@ bool is_gpu_class(const std::string& pci_class) {
   return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
 }
 
+/// NCCL reads bus ids as numbers: nvidia-smi writes a domain with eight digits, others with four.
+std::string bus_id_of(std::string_view text) {
+  constexpr std::size_t kDigits = 4;
+  std::string id = lower_case(text);
+  std::size_t domain = id.find(':');
+  if (domain == std::string::npos || id.find(':', domain + 1) == std::string::npos) return id;
+  while (domain > kDigits && id.front() == '0') {
+    id.erase(0, 1);
+    --domain;
+  }
+  return id;
+}
+
 class Reader {
  public:
   explicit Reader(const MachineText& given) : given_(given), xml_(given.text, given.file) {}
@@ -138,7 +151,7 @@ class Reader {
     NcclSystem::Pci pci;
     pci.cpu = cpu;
     pci.parent = parent;
-    pci.bus_id = lower_case(xml_.need(node, "busid").value_or(""));
+    pci.bus_id = bus_id_of(xml_.need(node, "busid").value_or(""));
     check_bus_id(node, system_.cpus[static_cast<std::size_t>(cpu)].host, pci.bus_id);
     read_speed(node, pci);
     pci.pci_class = lower_case(attribute(node, "class"));
@@ -244,7 +257,7 @@ class Reader {
   }
 
   void read_link(pugi::xml_node node, const std::string& own, NcclSystem::Gpu& gpu) {
-    const std::string target = lower_case(xml_.need(node, "target").value_or(""));
+    const std::string target = bus_id_of(xml_.need(node, "target").value_or(""));
     const auto count = xml_.need_whole(node, "count", kCounts);
     const std::string target_class = lower_case(attribute(node, "tclass"));
     if (!target.empty() && target.find(':') == std::string::npos) {

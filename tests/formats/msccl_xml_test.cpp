@@ -201,6 +201,21 @@ TEST(MscclXml, CustomAlgorithmsAreWhatTheyDo) {
   EXPECT_THAT(notes_of(foreign), ElementsAre("note: labelled custom; what it does is allreduce"));
 }
 
+/// The reader compares labels as they are spelt.
+TEST(MscclXml, LabelsThatRuntimesRefuseAreWarnedOf) {
+  std::string text = halves();
+  text.replace(text.find("allreduce"), 9, "AllReduce");
+  EXPECT_THAT(notes_of(read(text)),
+              ElementsAre("warning: labelled AllReduce; what it does is allreduce"));
+}
+
+/// To one rank a reduction is an allreduce, and right.
+TEST(MscclXml, AReductionOfOneRankIsRight) {
+  const ForeignProgram foreign =
+      read(algo("reduce", 1, false, {block(0, -1, -1, 0, step(0, "cpy", "i0", "o0"))}));
+  EXPECT_EQ(problems(foreign), "");
+}
+
 TEST(MscclXml, RootsAreFound) {
   const std::string text =
       algo("broadcast", 1, false,

@@ -440,6 +440,22 @@ TEST(Mscclpp, PutsThroughPortChannelsGoOnUntilTheyAreFlushed) {
                         "must stand between them"));
 }
 
+/// What handlePut of the executor (execution_kernel.hpp) does through a memory channel: it signals
+/// nobody, and takes all from the buffer of the first source.
+TEST(Mscclpp, PutsThroughMemoryChannelsOnlyPut) {
+  json signals = pair();
+  for (int g = 0; g < 2; ++g) ops_of(signals, g)[3]["name"] = "pws";
+  EXPECT_THAT(error_of([&] { read(signals); }, ErrorKind::input),
+              HasSubstr("op 3: pws signals through port channels only"));
+  json mixed = pair();
+  mixed["gpus"][0]["scratch_chunks"] = 1;
+  json& put = ops_of(mixed, 0)[3];
+  put["src_buff"] = {local("o", 0), local("s", 0)};
+  put["dst_buff"] = {remote(kOutput, 0), remote(kOutput, 1)};
+  EXPECT_THAT(error_of([&] { read(mixed); }, ErrorKind::input),
+              HasSubstr("src_buff names buffers 'o' and 's', but through a memory channel"));
+}
+
 TEST(Mscclpp, PortChannelsLeadToOtherComputers) {
   json all = pair();
   EXPECT_THAT(read(all).host_of_rank, ElementsAre());

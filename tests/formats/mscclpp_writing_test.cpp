@@ -17,6 +17,7 @@
 #include "run/blocks.h"
 #include "run/routes.h"
 #include "sim/simulator.h"
+#include "tests/error_of.h"
 #include "tests/formats/mscclpp_format.h"
 #include "tests/formats/mscclpp_rules.h"
 #include "tests/formats/notes_of.h"
@@ -128,6 +129,34 @@ TEST_P(MscclppWriting, KeepsEveryAlgorithmAndItsTime) {
     if (tally.refused.contains(why)) continue;
     EXPECT_THAT(why, testing::AnyOf(testing::HasSubstr("another host"),
                                     testing::HasSubstr("takes at most")));
+  }
+}
+
+/// Thread blocks wait for each other: a GPU that runs fewer at once hangs.
+TEST(CrowdedMscclppWriting, NeedsAllThreadBlocksAtOnce) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("kernel"));
+  const Placement placement = place_ranks(router, {});
+  const BuildRequest request = request_for(Collective::allreduce, 0, false, router, placement);
+  const Program program = instances(build(parse_algorithm("ring"), request), 8);
+  WritingOptions options;
+  options.multiprocessors = 108;
+  EXPECT_NO_THROW(mscclpp_format().write_program(program, options));
+  options.multiprocessors = 7;
+  EXPECT_THAT(
+      error_of([&] { mscclpp_format().write_program(program, options); }, ErrorKind::unsupported),
+      testing::HasSubstr("16 thread blocks of a GPU wait for each other, and it runs 7 at once"));
+}
+
+/// One rank: a reduction is an allreduce.
+TEST(CrowdedMscclppWriting, OfOneRankIsWritten) {
+  const Topology topology = load_topology("full:n=1");
+  const Router router(topology, topology.profile("kernel"));
+  const Placement placement = place_ranks(router, {});
+  for (const bool in_place : {false, true}) {
+    const BuildRequest request = request_for(Collective::reduce, 0, in_place, router, placement);
+    const Program program = build(parse_algorithm("chain"), request);
+    EXPECT_NO_THROW(mscclpp_format().write_program(program, {}));
   }
 }
 

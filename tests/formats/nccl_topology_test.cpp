@@ -146,11 +146,18 @@ TEST(NcclTopology, HiddenSwitchesAndAmdLinks) {
   const Topology vm = machine_of(card(0, hidden) + card(1, hidden));
   EXPECT_NEAR(gbps(vm, "gpu1", "nvswitch"), 18 * 20.5, 1e-9);
   EXPECT_TRUE(vm.node(*vm.find("nvswitch")).combines);
-  const auto amd = [](int other) {
-    return "sm=\"94\" gcn=\"gfx942\"><xgmi target=\"0000:0" + std::to_string(other) +
+  // nvidia-smi writes a domain with eight digits.
+  const auto amd = [](const std::string& gcn, const std::string& domain, int other) {
+    return "sm=\"94\" gcn=\"" + gcn + "\"><xgmi target=\"" + domain + ":0" + std::to_string(other) +
            ":00.0\" count=\"1\"/>";
   };
-  EXPECT_NEAR(gbps(machine_of(card(0, amd(1)) + card(1, amd(0))), "gpu0", "gpu1"), 48, 1e-9);
+  for (const char* gcn : {"gfx942", "gfx950"}) {
+    for (const char* domain : {"0000", "00000000"}) {
+      const Topology machine =
+          machine_of(card(0, amd(gcn, domain, 1)) + card(1, amd(gcn, domain, 0)));
+      EXPECT_NEAR(gbps(machine, "gpu0", "gpu1"), 48, 1e-9);
+    }
+  }
 }
 
 /// Attributes of a card, and what it holds: the speed of its link in words, or GPUs.

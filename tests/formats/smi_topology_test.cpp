@@ -56,6 +56,22 @@ TEST(SmiTopology, HasNvlinksSwitchesAndSockets) {
   EXPECT_EQ(read(kSquare, &p3).node(0).model, p3.node(p3.gpus()[0]).model);
 }
 
+/// Older drivers name the processors that are near, and no NUMA node. NVLinks between sockets do
+/// not make one of them.
+TEST(SmiTopology, SocketsAreThoseOfProcessors) {
+  const Topology machine = read(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\n"
+      "GPU0\t X \tNV1\tNV2\tSYS\tPIX\t0-19,40-59\n"
+      "GPU1\tNV1\t X \tSYS\tNV2\tPHB\t0-19,40-59\n"
+      "GPU2\tNV2\tSYS\t X \tNV1\tSYS\t20-39,60-79\n"
+      "GPU3\tSYS\tNV2\tNV1\t X \tSYS\t20-39,60-79\n"
+      "mlx5_0\tPIX\tPHB\tSYS\tSYS\t X \n");
+  for (const auto& [gpu, numa] : {std::pair("gpu0", 0), {"gpu1", 0}, {"gpu2", 1}, {"gpu3", 1}}) {
+    EXPECT_EQ(machine.node(*machine.find(gpu)).numa, numa) << gpu;
+  }
+  EXPECT_EQ(machine.node(*machine.find("nic_mlx5_0")).numa, 0);
+}
+
 /// No GPU has 21 NVLinks: these go through switches. Colours and lost tabs are what pastes have.
 TEST(SmiTopology, SeesSwitchesAndReadsPastes) {
   const Topology machine = read(
