@@ -20,6 +20,15 @@ void name_best_root(int root, int tried, int ranks, std::vector<Diagnostic>& pro
   if (tried < ranks) help += fmt::format(" of {} that were tried", tried);
 }
 
+std::vector<Diagnostic>::const_iterator place_of_other_label(
+    const std::vector<Diagnostic>& problems, const Contract& labelled) {
+  // Of more results that are wrong, fewer are listed.
+  constexpr std::int64_t kLittle = 8;
+  const auto wrong = static_cast<std::int64_t>(problems.size());
+  const bool is_little = wrong * kLittle <= labelled.ranks * labelled.units;
+  return is_little ? problems.end() : problems.begin();
+}
+
 ForeignNote note_moved_chunks() {
   return {
       "it takes chunks to other positions of the message, which only messages do that divide "

@@ -28,6 +28,10 @@ std::string render(const ForeignNote& note);
 /// Adds to the first of the problems that the file does not name its root, and that of `tried`
 /// ones out of `ranks`, `root` is the one for which the least is wrong.
 void name_best_root(int root, int tried, int ranks, std::vector<Diagnostic>& problems);
+/// Where to say that a file does another collective than its label says: first, or, where little is
+/// wrong under the label, last, since that is rather a slip.
+std::vector<Diagnostic>::const_iterator place_of_other_label(
+    const std::vector<Diagnostic>& problems, const Contract& labelled);
 /// Its chunks change their positions in the message, which units of a program can't.
 ForeignNote note_moved_chunks();
 

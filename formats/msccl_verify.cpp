@@ -355,7 +355,7 @@ MscclVerdict verify_msccl(const MscclSteps& steps, bool in_place) {
   const auto other = problems.empty() ? as_allreduce(steps, contract) : find_other(steps, contract);
   if (other) {
     problems.insert(
-        problems.begin(),
+        place_of_other_label(problems, contract),
         Diagnostic{
             "R7",
             fmt::format(

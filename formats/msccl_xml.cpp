@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "core/check.h"
 #include "core/units.h"
@@ -117,14 +119,27 @@ ForeignProgram read(const FormatText& given) {
 }
 
 /// With what would make it fit.
+[[noreturn]] void refuse(const std::string& what, std::size_t has, int most) {
+  throw Error(
+      ErrorKind::unsupported, fmt::format("{} {}, MSCCL takes {} at most", what, has, most),
+      "fewer trees or lanes make a smaller program: other parameters, or another algorithm");
+}
+
+/// Every lane is a thread block or several. To find out what each of very many waits for takes
+/// long.
+void require_few_lanes(const Program& program) {
+  std::map<PlaceId, std::set<int>> lanes;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::combine) lanes[op.at].insert(op.lane);
+  }
+  for (const auto& [gpu, of_gpu] : lanes) {
+    if (of_gpu.size() <= MscclLimits::kBlocksOfGpu) continue;
+    refuse(fmt::format("thread blocks of gpu {}:", gpu), of_gpu.size(), MscclLimits::kBlocksOfGpu);
+  }
+}
+
 void require_limits(const MscclAlgo& algo) {
   using Limits = MscclLimits;
-  const std::string knob =
-      "fewer trees or lanes make a smaller program: other parameters, or another algorithm";
-  const auto refuse = [&](const std::string& what, std::size_t has, int most) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} {}, MSCCL takes {} at most", what, has, most), knob);
-  };
   if (algo.channels > Limits::kChannels) {
     refuse("channels:", static_cast<std::size_t>(algo.channels), Limits::kChannels);
   }
@@ -204,6 +219,7 @@ Written write(const Program& program, const WritingOptions& options) {
   if (program.ranks() == 1) {
     throw Error(ErrorKind::unsupported, "MSCCL has no algorithm for one GPU");
   }
+  require_few_lanes(program);
   // Thread blocks that send and receive are half as many, but two that send to each other more than
   // a FIFO holds before they receive get stuck.
   MscclLowering lowered = lower_to_msccl(program, false);

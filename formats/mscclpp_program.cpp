@@ -222,7 +222,7 @@ class Judge {
     });
     const bool is_reduction = contract.collective == Collective::reduce && contract.ranks > 1;
     if (only_results && (!is_right || is_reduction)) {
-      say_what_it_is(others, is_right, problems);
+      say_what_it_is(contract, others, is_right, problems);
     }
     report(std::move(problems), verdict.contract);
     adopt(std::move(verdict));
@@ -230,7 +230,7 @@ class Judge {
 
   /// "labelled allgather, but does an alltoall", where another collective's contract is kept.
   /// `is_right`: the labelled one is, too.
-  void say_what_it_is(const std::vector<Contract>& others, bool is_right,
+  void say_what_it_is(const Contract& labelled, const std::vector<Contract>& others, bool is_right,
                       std::vector<Diagnostic>& problems) const {
     if (run_.moves.size() > kMaxMovesTriedAgain || plan_.gpus.size() > kMaxGpusTriedAgain) return;
     for (const Contract& other : others) {
@@ -238,7 +238,7 @@ class Judge {
       const Verdict verdict = check_roots(other);
       if (!verdict.verification.ok()) continue;
       const Contract& contract = verdict.contract;
-      problems.insert(problems.begin(),
+      problems.insert(place_of_other_label(problems, labelled),
                       Diagnostic{"R7",
                                  fmt::format("the plan is labelled {}, but what it does is {}{}",
                                              plan_.collective, to_string(contract.collective),

@@ -17,6 +17,7 @@
 #include "algorithms/algorithm.h"
 #include "formats/format.h"
 #include "formats/msccl_lowering.h"
+#include "ir/builder.h"
 #include "ir/chunk.h"
 #include "ir/instances.h"
 #include "ir/print.h"
@@ -329,6 +330,35 @@ TEST(MscclExport, RefusesWhatMscclCannotSay) {
     }
   }
   EXPECT_THAT(refusal(parse_program(many, "many.esp")), testing::HasSubstr("MSCCL takes"));
+}
+
+/// Of 64 results one is wrong: a slip, and no reducescatter, which the steps do as well.
+TEST(MscclExport, ASlipIsNoOtherCollective) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("ideal"));
+  const Placement placement = place_ranks(router, {});
+  const BuildRequest request = request_for(Collective::allreduce, 0, true, router, placement);
+  std::string text = msccl().write_program(build(parse_algorithm("ring"), request), {}).text;
+  const std::size_t at = text.find("\"rrcs\"");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 6, "\"rrs\"");
+  const std::vector<Diagnostic> problems = read(text).verification.problems;
+  ASSERT_FALSE(problems.empty());
+  EXPECT_THAT(problems.front().message, testing::Not(testing::HasSubstr("what it does is")));
+}
+
+/// A lane is a thread block at least: what others wait for need not be found out.
+TEST(MscclExport, RefusesVeryManyLanesAtOnce) {
+  constexpr int kLanes = 50'000;
+  Builder b("many", {Collective::broadcast, 2, 0, 1, false});
+  b.copy(b.output(1, 0, 1), b.input(0, 0, 1));
+  b.copy(b.output(0, 0, 1), b.input(0, 0, 1));
+  for (int lane = 1; lane < kLanes; ++lane) {
+    b.copy(b.tmp(0, lane, 1), b.input(0, 0, 1), {.lane = lane});
+  }
+  const Program program = b.finish();
+  EXPECT_THAT(error_of([&] { msccl().write_program(program, {}); }, ErrorKind::unsupported),
+              testing::HasSubstr("thread blocks of gpu 0: 50000, MSCCL takes 216 at most"));
 }
 
 TEST(MscclExport, SumsAreCutAndOperandsKeepTheirOrder) {
