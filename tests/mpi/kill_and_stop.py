@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills and stops processes of runs over MPI at random times, and looks at how the others end.
 
-    kill_and_stop.py ESPALIER MPIEXEC [--trials N] [--seed S] [--timeout SECONDS] [--ranks N]
+    kill_and_stop.py ESPALIER MPIEXEC [--trials N] [--seed S] [--timeout SECONDS] [--grace SECONDS] [--ranks N]
 
 Each trial starts a run that would last for minutes, waits for a random time, and kills or stops a
-random rank. All processes have to end within the timeout and two seconds more; one line has to name
+random rank. All processes have to end within the timeout and the grace; one line has to name
 the rank that was killed or stopped; no process may be left, and no part of a file. Prints a line for
 each trial and exits 1 if one failed. The seed is printed, so that a failure can be repeated.
 """
@@ -20,10 +20,9 @@ import sys
 import tempfile
 import time
 
-from launch import launcher_words
+from launch import end_where_mpi_cannot_start, launcher_words
 
 RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
-GRACE_S = 2.0
 ALGORITHMS = ("ring", "halving_doubling", "all_pairs", "flat_two_stage")
 SIZES = ("4", "1KiB", "64KiB", "1MiB", "8MiB")
 
@@ -128,7 +127,7 @@ class Trial:
         # MPI's own start, which its launcher looks after.
         time.sleep(self.options.start + self.delay_s)
         os.kill(self.pids[self.victim], self.signal)
-        limit_s = (self.options.timeout if self.signal == signal.SIGSTOP else 0) + GRACE_S
+        limit_s = (self.options.timeout if self.signal == signal.SIGSTOP else 0) + self.options.grace
         survivors = [pid for rank, pid in self.pids.items() if rank != self.victim]
         found = []
         self.took_s = wait_for(lambda: not any(map(is_alive, survivors)), limit_s)
@@ -167,10 +166,13 @@ def main():
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--timeout", type=float, default=3)
+    parser.add_argument("--grace", type=float, default=2,
+                        help="seconds that all have to end, beyond the timeout")
     parser.add_argument("--start", type=float, default=1.0,
                         help="seconds that MPI has to start before the random time begins")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
+    end_where_mpi_cannot_start(options.mpiexec)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}", flush=True)
     chance = random.Random(seed)

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import sys
 
 
 def launcher_words(mpiexec):
@@ -14,3 +15,13 @@ def launcher_words(mpiexec):
         if os.geteuid() == 0:
             words.append("--allow-run-as-root")
     return words
+
+
+def end_where_mpi_cannot_start(mpiexec):
+    """Ends the test as skipped (77) where two processes of nothing can't be started."""
+    command = launcher_words(mpiexec) + ["-n", "2", "true"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if run.returncode == 0:
+        return
+    print(f"skipped: {' '.join(command)} fails here:\n{run.stdout}{run.stderr}")
+    sys.exit(77)

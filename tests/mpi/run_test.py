@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from launch import launcher_words
+from launch import end_where_mpi_cannot_start, launcher_words
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
                "alltoall", "sendrecv")
@@ -143,4 +143,5 @@ class Mistakes(unittest.TestCase):
 if __name__ == "__main__":
     MPIEXEC = sys.argv.pop(2)
     ESPALIER = os.path.realpath(sys.argv.pop(1))
+    end_where_mpi_cannot_start(MPIEXEC)
     unittest.main()
