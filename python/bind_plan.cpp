@@ -34,15 +34,26 @@ KnownPlan plan_machine(const KnownMachine& machine, const std::string& collectiv
       [&] {
         const TimeLimit limit(budget_s);
         auto planned = std::make_shared<Planned>(plan_query(machine.session->study(), query));
-        return KnownPlan{std::move(planned), machine.session->state()};
+        return KnownPlan{std::move(planned), machine.session->state(), machine.session};
       },
       [&] { machine.session->forget(); });
 }
 
-std::shared_ptr<KnownProgram> program_of(const KnownPlan& plan) {
-  const std::string name = fmt::format("{}_{}", plan.planned->query.algorithm,
-                                       to_string(plan.planned->query.collective));
-  return std::make_shared<KnownProgram>(KnownProgram{program_file_of(plan.planned->program, name)});
+std::shared_ptr<KnownProgram> program_of(const Planned& planned) {
+  const std::string name =
+      fmt::format("{}_{}", planned.query.algorithm, to_string(planned.query.collective));
+  return std::make_shared<KnownProgram>(KnownProgram{program_file_of(planned.program, name)});
+}
+
+std::shared_ptr<KnownProgram> program_of_plan(const KnownPlan& plan) {
+  std::shared_ptr<KnownProgram> program = program_of(*plan.planned);
+  if (plan.planned->program.vias.empty()) return program;
+  program->within_fabric = [session = plan.session, query = plan.planned->query] {
+    Query fabric = query;
+    fabric.links = LinkScope::fabric;
+    return program_of(plan_query(session->study(), fabric));
+  };
+  return program;
 }
 
 }  // namespace
@@ -70,7 +81,10 @@ void bind_plan(py::module_& module) {
       .def_property_readonly(
           "record", [](Of one) { return py::dict(to_python(plan_json(*one.planned))); },
           "Everything, as --json writes it (docs/reports.md).")
-      .def("program", &program_of, "The program that follows the plan.")
+      .def(
+          "program", &program_of_plan,
+          "The program that follows the plan. A format whose runtime chooses ways over the machine "
+          "by itself is given the plan within the GPU fabric instead, which export() says.")
       .def("__repr__", [](Of one) {
         return fmt::format("<Plan {} {}: {} GB/s, {:.1f} % of the bound>",
                            one.planned->query.algorithm, to_string(one.planned->query.collective),

@@ -149,6 +149,42 @@ Program with_own_lines(const KnownProgram& known, const ProgramFile& form) {
   return program;
 }
 
+/// \pre the program is right
+Written written_as(const SharedProgram& program, const ExportTarget& target,
+                   const KnownMachine* machine, const GpusArgument& gpus) {
+  if (machine == nullptr) {
+    const Program own = with_own_lines(*program, *program->file);
+    return target.format == nullptr ? Written{print_program(own), {}, false}
+                                    : target.format->write_program(own, {});
+  }
+  Session& session = *machine->session;
+  Query query = question_for(*program, session, 0);
+  query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
+  const Program own = with_own_lines(*program, session.form_of(program, query));
+  const Machine& placed = session.study().machine(query);
+  return write_for_machine(own, target, placed, writing_options(placed));
+}
+
+/// What a plan within the GPU fabric makes of a plan's program; nothing where there is none.
+std::optional<Written> written_within_fabric(const SharedProgram& program,
+                                             const ExportTarget& target,
+                                             const KnownMachine* machine,
+                                             const GpusArgument& gpus) {
+  if (target.format == nullptr || program->within_fabric == nullptr) return std::nullopt;
+  try {
+    const auto other = std::make_shared<KnownProgram>(*program->within_fabric());
+    Written written = written_as(other, target, machine, gpus);
+    written.notes.insert(
+        written.notes.begin(),
+        fmt::format("this is the plan within the GPU fabric (links=\"fabric\"): "
+                    "the other one names ways over the machine, and {} has its own",
+                    target.format->name));
+    return written;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<std::string> export_program(const SharedProgram& program, const PathArgument& path,
                                         const KnownMachine* machine, const GpusArgument& gpus,
                                         const std::optional<std::string>& to, int instances) {
@@ -161,17 +197,13 @@ std::vector<std::string> export_program(const SharedProgram& program, const Path
           throw Error(ErrorKind::input, program->located(verification.problems));
         }
         Written written;
-        if (machine == nullptr) {
-          const Program own = with_own_lines(*program, *program->file);
-          written = target.format == nullptr ? Written{print_program(own), {}, false}
-                                             : target.format->write_program(own, {});
-        } else {
-          Session& session = *machine->session;
-          Query query = question_for(*program, session, 0);
-          query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
-          const Program own = with_own_lines(*program, session.form_of(program, query));
-          const Machine& placed = session.study().machine(query);
-          written = write_for_machine(own, target, placed, writing_options(placed));
+        try {
+          written = written_as(program, target, machine, gpus);
+        } catch (const Error& error) {
+          if (error.kind() != ErrorKind::unsupported) throw;
+          auto other = written_within_fabric(program, target, machine, gpus);
+          if (!other) throw;
+          written = std::move(*other);
         }
         write_file(path.text, written.text);
         return written.notes;

@@ -42,6 +42,7 @@ struct Result {
 struct KnownPlan {
   std::shared_ptr<const Planned> planned;
   std::shared_ptr<const void> study;
+  std::shared_ptr<Session> session;
 };
 
 }  // namespace espalier

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,9 @@ struct KnownProgram {
   std::shared_ptr<const ProgramFile> by_block = nullptr;
   std::vector<Location> places = {};
   Location definition = {};  ///< of the function that wrote it, for what concerns no single op
+  /// Of a plan that names ways over the machine: the plan within its GPU fabric, for formats whose
+  /// runtimes choose ways by themselves. May throw. Null: there is no other.
+  std::function<std::shared_ptr<const KnownProgram>()> within_fabric = nullptr;
 
   const Program& program() const { return file->program; }
   /// With lines of the program turned into places.

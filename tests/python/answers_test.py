@@ -193,6 +193,9 @@ class Plans(unittest.TestCase):
             path = os.path.join(folder, "ar.json")
             machine = es.Machine("dgx-a100")
             notes = es.plan(machine, links="fabric").program().export(path, machine=machine)
+            # MSCCL++ chooses ways over the machine by itself.
+            said = es.plan(machine).program().export(os.path.join(folder, "fabric.json"))
+            self.assertIn('links="fabric"', said[0])
             self.assertTrue(notes)
             with open(path) as file:
                 self.assertEqual(json.load(file)["collective"], "allreduce")
