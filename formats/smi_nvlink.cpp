@@ -46,7 +46,7 @@ class Reader {
       begin = end + 1;
     }
     problems_.throw_if_any();
-    Topology machine = given_.as != nullptr ? on_machine() : of_two();
+    Topology machine = made();
     const std::vector<Diagnostic> wrong = check_topology(machine);
     if (!wrong.empty()) throw Error(ErrorKind::input, wrong);
     return machine;
@@ -94,10 +94,49 @@ class Reader {
     return fmt::format("{} active and {} inactive links", gpu.active, gpu.inactive);
   }
 
+  /// About the machine that is named; of two GPUs; or else of the machine of the catalogue that has
+  /// such GPUs, as many, and of these the one whose links differ least.
+  Topology made() const {
+    if (given_.as != nullptr) return on_machine(*given_.as);
+    if (gpus_.size() == 2) return of_two();
+    std::optional<Topology> nearest;
+    std::string name;
+    for (const CatalogueEntry& entry : catalogue()) {
+      const Topology known = load_topology(entry.name);
+      if (!has_these_gpus(known)) continue;
+      Topology machine = on_machine(known);
+      if (nearest && nearest->notes.size() <= machine.notes.size()) continue;
+      nearest = std::move(machine);
+      name = entry.name;
+    }
+    if (!nearest) fail_without_machine();
+    nearest->notes.insert(
+        nearest->notes.begin(),
+        fmt::format("the text does not say where links lead: taken for {}, which has such GPUs; "
+                    "':as=' after the file's name takes another machine",
+                    name));
+    return *nearest;
+  }
+
+  bool has_these_gpus(const Topology& machine) const {
+    const std::vector<NodeId> nodes = machine.gpus();
+    if (nodes.size() != gpus_.size()) return false;
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      const std::string model = model_of_device(gpus_[i].name);
+      if (model.empty() || !machine.node(nodes[i]).model.starts_with(model)) return false;
+    }
+    return true;
+  }
+
+  [[noreturn]] void fail_without_machine() const {
+    fail("the text says how many NVLinks each GPU has, but not where they lead",
+         fmt::format("name the machine: '{}:as=dgx1-v100'; `nvidia-smi topo -m` says more",
+                     given_.file));
+  }
+
   /// Counts are compared GPU by GPU. Of a bundle to a switch, links that are down are taken away;
   /// of links to several GPUs nobody can tell which, unless all are.
-  Topology on_machine() {
-    Topology machine = *given_.as;
+  Topology on_machine(Topology machine) const {
     const std::vector<NodeId> nodes = machine.gpus();
     if (nodes.size() != gpus_.size()) {
       fail(fmt::format("the text has {}, but {} has {}", counted(gpus_.size(), "GPU"), machine.name,
@@ -147,12 +186,8 @@ class Reader {
   }
 
   /// Of two GPUs, all links join these.
-  Topology of_two() {
-    if (gpus_.size() != 2 || gpus_[0].active != gpus_[1].active || gpus_[0].active == 0) {
-      fail("the text says how many NVLinks each GPU has, but not where they lead",
-           fmt::format("name the machine: '{}:as=dgx1-v100'; `nvidia-smi topo -m` says more",
-                       given_.file));
-    }
+  Topology of_two() const {
+    if (gpus_[0].active != gpus_[1].active || gpus_[0].active == 0) fail_without_machine();
     Topology machine;
     machine.name = given_.file;
     machine.title = "read from the NVLinks of two GPUs";

@@ -142,7 +142,18 @@ TEST(SmiNvlink, KnowsGpusWithoutAny) {
   const Topology machine = read(text, "p3.8xlarge");
   EXPECT_EQ(links_between(machine, "gpu0", "gpu3"), 0);
   EXPECT_THAT(machine.notes, Contains("gpu3: none of its 5 links is up"));
-  EXPECT_THAT(errors(text), HasSubstr("but not where they lead"));
+}
+
+/// Of the catalogue's machines with four such GPUs, that with as many links.
+TEST(SmiNvlink, IsTakenForAMachineWithSuchGpus) {
+  for (const auto& [text, name] :
+       {std::pair(links(8, 6), "dgx1-v100"), {links(4, 5), "p3.8xlarge"}}) {
+    const Topology machine = read(text);
+    EXPECT_THAT(machine.notes,
+                Contains(HasSubstr(std::string("where links lead: taken for ") + name + ",")));
+    EXPECT_EQ(links_between(machine, "gpu0", "gpu3"),
+              links_between(load_topology(name), "gpu0", "gpu3"));
+  }
 }
 
 TEST(SmiNvlink, KnowsWhereLinksOfTwoGpusLead) {
@@ -150,7 +161,7 @@ TEST(SmiNvlink, KnowsWhereLinksOfTwoGpusLead) {
   EXPECT_EQ(links_between(two, "gpu0", "gpu1"), 4);
   EXPECT_EQ(two.node(1).model, "v100-sxm2");
   EXPECT_THAT(two.notes, Contains("the two GPUs' links are taken to join them"));
-  EXPECT_THAT(errors(links(4, 6)), HasSubstr("but not where they lead"));
+  EXPECT_THAT(errors(links(5, 6)), HasSubstr("but not where they lead"));
   EXPECT_EQ(
       errors("GPU 0: Tesla V100 (UUID: a)\n Link 0: fast\n Link 1: -3 GB/s\nGPU 2: Tesla V100\n"
              " Link 0: <inactive>\n"),
