@@ -76,6 +76,7 @@ KnownTuning tune_machine(const KnownMachine& machine, const std::string& collect
                          const std::vector<std::string>& algorithms, const GpusArgument& gpus,
                          const GpusArgument& relays, std::int64_t root, const std::string& profile,
                          const std::string& links, bool in_place, bool nccl, int jobs) {
+  require_workers(jobs);
   TuneQuestion question{machine.session, {}, {}, {}, false, jobs};
   question.query = question_of({machine, collective, gpus, relays, root, profile, links, in_place});
   question.query.against_nccl = nccl;

@@ -76,7 +76,14 @@ double seconds_of(const std::optional<double>& budget) {
   return seconds;
 }
 
+void require_workers(int jobs) {
+  if (jobs >= 0) return;
+  throw Error(ErrorKind::usage, fmt::format("jobs is {}, but must not be negative", jobs),
+              "0 for a worker process for each processor");
+}
+
 Answers ask_all(Session& session, const std::vector<Query>& queries, int jobs, LateQuestions late) {
+  require_workers(jobs);
   Study& study = session.study();
   study.machine(queries.front());  // which the workers then know
   Answers answers;

@@ -46,6 +46,8 @@ double seconds_of(const std::optional<double>& budget);
 /// The answers to questions of one table about one machine: by worker processes (`jobs` 0: one per
 /// processor) or, where time is limited (see TimeLimit), in turn.
 Answers ask_all(Session& session, const std::vector<Query>& queries, int jobs, LateQuestions late);
+/// Throws Error{usage} where that is no number of worker processes.
+void require_workers(int jobs);
 
 /// Throws Error{unsupported} with all reasons where nothing ran, and Error{input} where the
 /// verifier refused a program.

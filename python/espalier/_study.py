@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any, Iterable, Sequence
 
 from espalier import _espalier
@@ -29,11 +30,14 @@ def sweep(machine: Machine | Sequence[Machine], collective: str = "allreduce", *
     `jobs`: worker processes, 0 for one per processor. `budget`: seconds that searches may take.
     """
     table = Table([])
+    # What can be gone through once only is to do for all machines.
+    asked_sizes = _listed(sizes, (Integral, str))
+    asked_algorithms = _listed(algorithms, (str, Program))
     for one in _listed(machine, Machine):
         table += Table(*_espalier._sweep(
-            one, collective, _listed(sizes, (int, str)), _listed(algorithms, (str, Program)), gpus=gpus,
-            relays=relays, root=root, profile=profile, chunk=chunk, links=links, in_place=in_place,
-            nccl=nccl, jobs=jobs, budget=budget))
+            one, collective, asked_sizes, asked_algorithms, gpus=gpus, relays=relays, root=root,
+            profile=profile, chunk=chunk, links=links, in_place=in_place, nccl=nccl, jobs=jobs,
+            budget=budget))
     return table
 
 
@@ -53,7 +57,7 @@ def tune(machine: Machine, collective: str = "allreduce", *,
          relays: str | Sequence[int] | None = None, root: int = 0, profile: str = "kernel",
          links: str = "all", in_place: bool = False, nccl: bool = True, jobs: int = 1) -> Tuning:
     """The fastest algorithm and chunk size for every message size, by default from 1KiB to 1GiB."""
-    chosen = _espalier.sizes("1KiB", "1GiB") if sizes is None else _listed(sizes, (int, str))
+    chosen = _espalier.sizes("1KiB", "1GiB") if sizes is None else _listed(sizes, (Integral, str))
     return _espalier._tune(machine, collective, chosen, _listed(algorithms, str), gpus=gpus,
                            relays=relays, root=root, profile=profile, links=links, in_place=in_place,
                            nccl=nccl, jobs=jobs)

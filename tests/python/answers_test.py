@@ -156,6 +156,24 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(list(table["topology"]), [machine.name for machine in machines])
         self.assertLess(table["time_s"][1], table["time_s"][0])
 
+    def test_what_can_be_gone_through_once_is_for_all_machines(self):
+        machines = [es.Machine("ring:n=4"), es.Machine("ring:n=4,gbps=50")]
+        table = es.sweep(machines, sizes=(size for size in ("1KiB", "2KiB")),
+                         algorithms=(name for name in ["ring"]))
+        self.assertEqual(len(table), 4)
+
+    def test_sizes_may_be_those_of_numpy(self):
+        machine = es.Machine("ring:n=4")
+        expected = es.simulate(machine, "allreduce", 4096, "ring").time
+        self.assertEqual(es.simulate(machine, "allreduce", numpy.int64(4096), "ring").time, expected)
+
+    def test_a_negative_number_of_workers_is_an_error(self):
+        machine = es.Machine("ring:n=4")
+        for ask in (es.sweep, es.tune):
+            with self.assertRaises(es.Error) as raised:
+                ask(machine, "allreduce", sizes=[1024], algorithms="ring", jobs=-1)
+            self.assertEqual(raised.exception.kind, "usage")
+
     def test_pandas_is_imported_for_data_frames_alone(self):
         ran = subprocess.run(
             [sys.executable, "-c",
