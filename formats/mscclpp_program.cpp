@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/words.h"
+#include "formats/machine.h"
 #include "formats/mscclpp_layout.h"
 #include "formats/mscclpp_limits.h"
 #include "formats/mscclpp_run.h"
@@ -23,10 +24,6 @@ using Plan = MscclppPlan;
 constexpr std::size_t kMaxMovesTriedAgain = 20000;
 constexpr std::size_t kMaxGpusTriedAgain = 256;
 constexpr int kMaxRootsTried = 64;
-/// Of an A100 (NVIDIA A100 Tensor Core GPU Architecture, 2020).
-constexpr std::size_t kMultiprocessors = 108;
-/// Of an MI300X (AMD CDNA 3 white paper, 2023), which has more than any other.
-constexpr std::size_t kMostMultiprocessors = 304;
 constexpr std::size_t kMaxNopNotes = 4;
 
 using Severity = ForeignNote::Severity;
@@ -360,12 +357,14 @@ class Judge {
   void note_blocks() {
     std::size_t most = 0;
     for (const Plan::Gpu& gpu : plan_.gpus) most = std::max(most, gpu.blocks.size());
-    if (most <= kMultiprocessors) return;
+    const int a100 = multiprocessors_of("a100");
+    const int mi300x = multiprocessors_of("mi300x");  // no GPU has more
+    if (most <= static_cast<std::size_t>(a100)) return;
     made_.notes.push_back(
         {fmt::format("up to {} of a GPU, which has to run all at once: an A100 has {} "
-                     "multiprocessors, an H100 132, an MI300X {}",
-                     counted(most, "thread block"), kMultiprocessors, kMostMultiprocessors),
-         most > kMostMultiprocessors ? Severity::warning : Severity::remark});
+                     "multiprocessors, an H100 {}, an MI300X {}",
+                     counted(most, "thread block"), a100, multiprocessors_of("h100"), mi300x),
+         most > static_cast<std::size_t>(mi300x) ? Severity::warning : Severity::remark});
   }
 
   template <class Visit>

@@ -27,12 +27,11 @@ constexpr std::array kGpus = {NcclGpu{"gk210", 37, "", "0x10de:0x102d", "0x03020
                               NcclGpu{"mi300x", 304, "gfx942", "0x1002:0x74a1", "0x120000"},
                               NcclGpu{"mi300x", 304, "gfx942", "0x1002:0x74b5", "0x120000"}};
 
+bool is_mi300(std::string_view gcn) { return gcn.starts_with("gfx94") || gcn.starts_with("94"); }
 /// MI300 and MI350, whose links are one kind to RCCL (GFX94X_XGMI_WIDTH, GFX95X_XGMI_WIDTH).
 bool has_xgmi3(std::string_view gcn) {
-  return gcn.starts_with("gfx94") || gcn.starts_with("94") || gcn.starts_with("gfx95") ||
-         gcn.starts_with("95");
+  return is_mi300(gcn) || gcn.starts_with("gfx95") || gcn.starts_with("95");
 }
-bool is_mi300(std::string_view gcn) { return gcn.starts_with("gfx94") || gcn.starts_with("94"); }
 bool is_mi200(std::string_view gcn) { return gcn.starts_with("gfx90a") || gcn == "910"; }
 
 }  // namespace

@@ -100,10 +100,11 @@ std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
 /// Cuts one op after the other and remembers which pieces became of it.
 class Cutter {
  public:
-  Cutter(const Program& program, const Chunking& chunking)
+  /// Keeps references to its arguments. `pieces`: those of the program with this chunking.
+  Cutter(const Program& program, const Chunking& chunking, const Pieces& pieces)
       : program_(program),
         chunking_(chunking),
-        pieces_(program_, chunking_),
+        pieces_(pieces),
         builder_(program.name, finer_contract(program, chunking), finer(program.fold, chunking)),
         first_piece_(program.ops.size()),
         last_piece_(program.ops.size()) {
@@ -187,8 +188,8 @@ class Cutter {
   }
 
   const Program& program_;
-  const Chunking chunking_;
-  const Pieces pieces_;
+  const Chunking& chunking_;
+  const Pieces& pieces_;
   Builder builder_;
   std::vector<OpId> first_piece_;  ///< by op
   std::vector<OpId> last_piece_;   ///< by op
@@ -237,7 +238,7 @@ Program chunk(const Program& program, const Chunking& chunking) {
   if (whole && chunking.split == 1) return program;
   const std::vector<OpId> order = run_order(program, lane_chains(program));
   CHECK(order.size() == program.ops.size());
-  Cutter cutter(program, chunking);
+  Cutter cutter(program, chunking, pieces);
   for (const OpId op : order) cutter.cut(op);
   return cutter.finish();
 }

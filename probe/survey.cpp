@@ -288,13 +288,7 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
 }  // namespace
 
 Inventory host_inventory(int ranks) {
-  Inventory inventory;
-  inventory.name = "host";
-  inventory.devices.emplace_back().name = "threads of a computer";
-  inventory.can_access = {{true}};
-  inventory.sharing = ranks;
-  inventory.is_host = true;
-  return inventory;
+  return inventory_of_one_memory("host", "threads of a computer", ranks);
 }
 
 Meter backend_meter(Backend& backend, const MeterSettings& settings) {

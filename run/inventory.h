@@ -43,4 +43,7 @@ struct Inventory {
   bool is_shared() const { return sharing > 1 || is_host; }
 };
 
+/// A computer whose ranks share its one memory: threads, or processes.
+Inventory inventory_of_one_memory(std::string name, std::string device, int ranks);
+
 }  // namespace espalier

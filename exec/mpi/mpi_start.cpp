@@ -301,13 +301,7 @@ int mpi_processes() { return get_started().transport().processes(); }
 bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory(int ranks) {
-  Inventory inventory;
-  inventory.name = "mpi";
-  inventory.devices.emplace_back().name = "processes of a computer";
-  inventory.can_access = {{true}};
-  inventory.sharing = ranks;
-  inventory.is_host = true;
-  return inventory;
+  return inventory_of_one_memory("mpi", "processes of a computer", ranks);
 }
 
 void leave_mpi(int exit_code) {
