@@ -16,7 +16,18 @@ namespace {
 /// class that is opened for nothing costs time; one that is left alone is off by so much.
 const double kRounding = std::ldexp(1.0, -48);
 
+/// Sums of what was added and removed again are off by less than this part.
+constexpr double kDrift = 1e-6;
+
+/// Solving for all looks at every user about this many times. It is cheaper while solving for what
+/// changed looked at more, on an average over so many times; which is tried again after so many.
+constexpr double kLooks = 3;
+constexpr double kAveraged = 8;
+constexpr int kTryAgainAfter = 64;
+
 }  // namespace
+
+bool MaxMin::Resource::may_be_full() const { return most > bytes_per_tick * (1 - kDrift); }
 
 std::size_t MaxMin::KeyHash::operator()(const Key& key) const {
   std::uint64_t hash = mix64(key.resources.size() ^ std::bit_cast<std::uint64_t>(key.alone));
@@ -59,6 +70,11 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
     resources_.emplace_back().part = key_.alone;
     fillings_.emplace_back();
   }
+  made.most = has_own ? key_.alone : std::numeric_limits<double>::infinity();
+  for (const Use& use : uses(made)) {
+    const Resource& resource = resources_[use.resource];
+    if (resource.part == 0) made.most = std::min(made.most, resource.bytes_per_tick / use.times);
+  }
   classes_.push_back(made);
   rates_.push_back(0);
   kept_.push_back(0);
@@ -74,6 +90,11 @@ void MaxMin::change(ClassId id, int by) {
   CHECK(by > 0 || flows > 0);
   if (flows == 0) join(id);
   flows += static_cast<std::uint32_t>(by);
+  for (const Use& use : uses(one)) {
+    const std::int64_t weight = std::int64_t{by} * static_cast<std::int64_t>(use.times);
+    resources_[use.resource].weight += weight;
+    resources_[use.resource].most += static_cast<double>(weight) * one.most;
+  }
   if (one.has_own) {
     Resource& own = resources_[uses(one).back().resource];
     own.bytes_per_tick = own.part * flows;
@@ -84,20 +105,38 @@ void MaxMin::change(ClassId id, int by) {
 }
 
 void MaxMin::join(ClassId id) {
-  const Class& one = classes_[id];
+  Class& one = classes_[id];
+  one.position = static_cast<std::uint32_t>(moving_.size());
+  moving_.push_back(id);
+  users_ += one.use_count;
   for (std::uint32_t use = one.first_use; use < one.first_use + one.use_count; ++use) {
-    std::vector<User>& users = resources_[uses_[use].resource].users;
-    uses_[use].position = static_cast<std::uint32_t>(users.size());
-    users.push_back({id, use, uses_[use].times});
+    Resource& resource = resources_[uses_[use].resource];
+    if (resource.users.empty()) {
+      resource.position = static_cast<std::uint32_t>(used_.size());
+      used_.push_back(uses_[use].resource);
+    }
+    uses_[use].position = static_cast<std::uint32_t>(resource.users.size());
+    resource.users.push_back({id, use, uses_[use].times});
   }
 }
 
 void MaxMin::leave(ClassId id) {
-  for (const Use& use : uses(classes_[id])) {
-    std::vector<User>& users = resources_[use.resource].users;
+  const Class& one = classes_[id];
+  classes_[moving_.back()].position = one.position;
+  moving_[one.position] = moving_.back();
+  moving_.pop_back();
+  users_ -= one.use_count;
+  for (const Use& use : uses(one)) {
+    Resource& resource = resources_[use.resource];
+    std::vector<User>& users = resource.users;
     uses_[users.back().use].position = use.position;
     users[use.position] = users.back();
     users.pop_back();
+    if (!users.empty()) continue;
+    resource.most = 0;
+    resources_[used_.back()].position = resource.position;
+    used_[resource.position] = used_.back();
+    used_.pop_back();
   }
 }
 
@@ -109,12 +148,53 @@ std::span<const ClassId> MaxMin::solve() {
   for (const ResourceId id : concerned_) resources_[id].is_concerned = false;
   open_.clear();
   concerned_.clear();
+  if (is_all_cheaper()) {
+    solve_for_all();
+  } else {
+    solve_for_changed();
+  }
+  return open_;
+}
+
+bool MaxMin::is_all_cheaper() {
+  const bool is = !touched_.empty() && usual_work_ > kLooks * static_cast<double>(users_) &&
+                  solved_for_all_ < kTryAgainAfter;
+  solved_for_all_ = is ? solved_for_all_ + 1 : 0;
+  return is;
+}
+
+/// Of every class with flows, from nothing: no class is settled, and what changed does not matter.
+void MaxMin::solve_for_all() {
+  for (const ClassId id : touched_) {
+    classes_[id].is_touched = false;
+    classes_[id].solved_flows = flows_[id];
+  }
+  touched_.clear();
+  open_.assign(moving_.begin(), moving_.end());
+  for (const ClassId id : open_) states_[id] = State::open;
+  concerned_.assign(used_.begin(), used_.end());
+  for (const ResourceId id : concerned_) {
+    Resource& resource = resources_[id];
+    resource.is_concerned = true;
+    resource.is_bottleneck = false;
+    const double weight = resource.may_be_full() ? static_cast<double>(resource.weight) : 0;
+    fillings_[id] = {resource.bytes_per_tick, weight, 0, 0, 0, 0};
+  }
+  // Here and when their rates are found.
+  work_ += static_cast<std::int64_t>(2 * users_);
+  fill();
+}
+
+void MaxMin::solve_for_changed() {
+  if (touched_.empty()) return;
+  const std::int64_t before = work_;
   open_changed();
   while (!open_.empty() || !concerned_.empty()) {
+    set_aside_settled();
     fill();
     if (!open_unsettled()) break;
   }
-  return open_;
+  usual_work_ += (static_cast<double>(work_ - before) - usual_work_) / kAveraged;
 }
 
 /// The classes whose flows changed, and those that have a bottleneck in common with them.
@@ -137,7 +217,7 @@ void MaxMin::open_changed() {
   }
 }
 
-/// Notes a class, if it has flows, to be solved for, and its resources.
+/// Notes a class, if it has flows, to be solved for, and those of its resources that matter.
 void MaxMin::open(ClassId id) {
   if (states_[id] != State::settled) return;
   if (flows_[id] > 0) {
@@ -147,7 +227,7 @@ void MaxMin::open(ClassId id) {
   }
   for (const Use& use : uses(classes_[id])) {
     Resource& resource = resources_[use.resource];
-    if (resource.is_concerned) continue;
+    if (resource.is_concerned || !(resource.may_be_full() || resource.is_bottleneck)) continue;
     resource.is_concerned = true;
     concerned_.push_back(use.resource);
   }
@@ -158,7 +238,7 @@ void MaxMin::set_aside_settled() {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (const ClassId id : open_) states_[id] = State::open;
   for (const ResourceId id : concerned_) {
-    const Resource& resource = resources_[id];
+    Resource& resource = resources_[id];
     double left = resource.bytes_per_tick;
     std::int64_t open_weight = 0;
     double fastest = 0;
@@ -175,6 +255,7 @@ void MaxMin::set_aside_settled() {
       fastest = std::max(fastest, kept);
       if (is_settled && bottlenecks_[user.id] == id) slowest_held = std::min(slowest_held, kept);
     }
+    resource.is_bottleneck = slowest_held < kNone;
     fillings_[id] = {std::max(left, 0.0), static_cast<double>(open_weight), kNone, fastest, fastest,
                      slowest_held};
     // Those with settled users are looked at again when the rates of the others are known.
@@ -188,7 +269,6 @@ void MaxMin::set_aside_settled() {
 /// in the heap that is out of date is too low, and is corrected when it comes to the top.
 void MaxMin::fill() {
   const auto level_of = [](const Filling& filling) { return filling.left / filling.weight; };
-  set_aside_settled();
   levels_.clear();
   for (const ResourceId id : concerned_) {
     const Filling& filling = fillings_[id];
@@ -208,6 +288,7 @@ void MaxMin::fill() {
     levels_.remove_lowest();
     if (filling.weight == 0) continue;
     filling.level = lowest.rate;
+    resources_[lowest.resource].is_bottleneck = true;
     const std::vector<User>& users = resources_[lowest.resource].users;
     for (const User& user : users) {
       if (states_[user.id] != State::open) continue;

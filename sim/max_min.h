@@ -19,7 +19,9 @@ using ClassId = std::uint32_t;
 /// flows; and of those only the ones whose rates may change. Rates are right exactly when every
 /// class has a bottleneck: a full resource on which no other class is faster. So a class whose
 /// bottleneck is none of the resources where something changes keeps its rate, and so does one
-/// whose bottleneck still is one when the others have been solved for.
+/// whose bottleneck still is one when the others have been solved for. Where nearly all rates
+/// change nearly every time, finding out which do costs more than solving for all: what it cost of
+/// late decides.
 class MaxMin {
  public:
   /// \pre bytes_per_tick > 0.
@@ -56,6 +58,8 @@ class MaxMin {
     std::uint32_t first_use = 0;
     std::uint32_t use_count = 0;
     std::uint32_t solved_flows = 0;  ///< those the rate was found for
+    std::uint32_t position = 0;      ///< in moving_, while there are flows
+    double most = 0;                 ///< bytes per tick: no flow of it is faster
     bool is_touched = false;         ///< listed in touched_
     bool has_own = false;            ///< its last use is a resource of its own, one part per flow
   };
@@ -69,9 +73,16 @@ class MaxMin {
   };
   struct Resource {
     double bytes_per_tick = 0;
-    double part = 0;            ///< of a class's own: what each flow has alone
-    std::vector<User> users;    ///< classes with flows
-    bool is_concerned = false;  ///< listed in concerned_
+    double part = 0;             ///< of a class's own: what each flow has alone
+    std::vector<User> users;     ///< classes with flows
+    std::int64_t weight = 0;     ///< how often their flows use it
+    double most = 0;             ///< what they take of it where nothing else is in their way
+    std::uint32_t position = 0;  ///< in used_, while there are users
+    bool is_concerned = false;   ///< listed in concerned_
+    bool is_bottleneck = false;  ///< of some class, maybe of one that has no flows by now
+
+    /// Whether it can be a bottleneck of its users.
+    bool may_be_full() const;
   };
   /// Of a resource concerned, in the filling under way.
   struct Filling {
@@ -96,6 +107,9 @@ class MaxMin {
   void change(ClassId id, int by);
   void join(ClassId id);
   void leave(ClassId id);
+  bool is_all_cheaper();
+  void solve_for_all();
+  void solve_for_changed();
   void open_changed();
   void open(ClassId id);
   void fill();
@@ -116,10 +130,15 @@ class MaxMin {
   std::vector<Use> uses_;                ///< of all classes
   std::unordered_map<Key, ClassId, KeyHash> by_resources_;
   Key key_;                            ///< scratch of class_of
+  std::vector<ClassId> moving_;        ///< classes with flows
+  std::vector<ResourceId> used_;       ///< resources with users
+  std::size_t users_ = 0;              ///< of all resources
   std::vector<ClassId> touched_;       ///< their flows changed since the last solve
   std::vector<ClassId> open_;          ///< classes the latest solve found rates for
   std::vector<ResourceId> concerned_;  ///< resources where rates changed
   LevelHeap levels_;                   ///< of the filling under way
+  double usual_work_ = 0;              ///< of solving for what changed, of late
+  int solved_for_all_ = 0;             ///< times in a row
   std::int64_t work_ = 0;
 };
 

@@ -114,6 +114,59 @@ TEST(MaxMin, EveryClassHasABottleneckAndNoLinkIsAboveItsCapacity) {
   }
 }
 
+/// Many flows over few resources, so that one change changes nearly all rates and they are soon all
+/// solved for; then few again, of which a change concerns some. What was solved for from nothing
+/// says what is right.
+TEST(MaxMin, AgreesWithWhatIsSolvedFromNothing) {
+  std::mt19937 random(7);
+  std::vector<double> capacities(30);
+  for (double& capacity : capacities) {
+    capacity = std::uniform_real_distribution<double>(1, 4)(random);
+  }
+  std::vector<std::vector<ResourceId>> routes(120);
+  for (std::vector<ResourceId>& route : routes) {
+    for (int hop = 0; hop < 3; ++hop) {
+      route.push_back(static_cast<ResourceId>(random() % capacities.size()));
+    }
+  }
+  const auto made = [&](MaxMin& max_min) {
+    for (const double capacity : capacities) max_min.add_resource(capacity);
+    for (const std::vector<ResourceId>& route : routes) max_min.class_of(route);
+  };
+  MaxMin max_min;
+  made(max_min);
+  std::size_t moving = 0;
+  std::size_t solved_for_all = 0;
+  std::size_t solved_for_some = 0;
+  for (int step = 0; step < 1500; ++step) {
+    const auto id = static_cast<ClassId>(random() % max_min.classes());
+    const bool fills = step % 500 < 400;
+    if (max_min.flows(id) > 0 && (!fills || random() % 3 == 0)) {
+      max_min.remove(id);
+      moving -= max_min.flows(id) == 0 ? 1 : 0;
+    } else if (fills) {
+      moving += max_min.flows(id) == 0 ? 1 : 0;
+      max_min.add(id);
+    }
+    const std::size_t solved = max_min.solve().size();
+    ++(solved == moving ? solved_for_all : solved_for_some);
+    if (step % 10 != 0) continue;
+    MaxMin fresh;
+    made(fresh);
+    for (ClassId other = 0; other < max_min.classes(); ++other) {
+      for (std::uint32_t i = 0; i < max_min.flows(other); ++i) fresh.add(other);
+    }
+    fresh.solve();
+    for (ClassId other = 0; other < max_min.classes(); ++other) {
+      if (max_min.flows(other) == 0) continue;
+      ASSERT_NEAR(max_min.rate(other), fresh.rate(other), 1e-12 * fresh.rate(other))
+          << "class " << other << " in step " << step;
+    }
+  }
+  EXPECT_GT(solved_for_all, 300U);
+  EXPECT_GT(solved_for_some, 50U);
+}
+
 TEST(DateHeap, AgreesWithASortedMap) {
   std::mt19937 random(1);
   DateHeap heap;
