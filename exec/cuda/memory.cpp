@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -33,13 +34,18 @@ DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what) {
   return DeviceBytes(memory);
 }
 
-double PlaceMemory::allocated_bytes(double buffer_bytes) { return buffer_bytes + 2 * kGuard; }
+double PlaceMemory::allocated_bytes(double buffer_bytes, Access access) {
+  const double bytes = buffer_bytes + 2 * kGuard;
+  constexpr auto kBlock = static_cast<double>(kSharedBlock);
+  return access == Access::own ? bytes : std::ceil(bytes / kBlock) * kBlock;
+}
 
 std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus& gpus) {
   const Contract& contract = kind.program.contract;
   std::set<std::pair<int, int>> tables;  // device and origin
   for (int rank = 0; rank < kind.program.ranks(); ++rank) {
     const int device = gpus.set.device_of_place[static_cast<std::size_t>(rank)];
+    if (device == DeviceSet::kHost) continue;  // it is in another process
     tables.emplace(device, rank);
     for (const ResultRun& run : result_runs(contract, kind.layout, rank)) {
       tables.emplace(device, run.origin);
@@ -54,8 +60,9 @@ std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus
   return bytes;
 }
 
-PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus)
-    : kind_(kind), gpus_(gpus), places_(lowered.buffer_bytes.size()) {
+PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
+                         Access access)
+    : kind_(kind), gpus_(gpus), access_(access), places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
       places_[place][buffer] = make_allocation(static_cast<PlaceId>(place), kBuffers[buffer],
@@ -80,7 +87,8 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
   if (device_of(place) != DeviceSet::kHost) {
     const int gpu = gpu_of(place).number;
     use_gpu(gpu);
-    made.on_gpu = allocate(bytes, gpu, what);
+    const double whole = allocated_bytes(static_cast<double>(size), access_);
+    made.on_gpu = allocate(static_cast<std::size_t>(whole), gpu, what);
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {
     void* memory = nullptr;
@@ -96,6 +104,11 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
 
 std::byte* PlaceMemory::at(const BufferOffset& position) const {
   return allocation(position.place, position.buffer).begin + position.bytes;
+}
+
+std::byte* PlaceMemory::block(PlaceId place, Buffer buffer) const {
+  const Allocation& made = allocation(place, buffer);
+  return made.size == 0 ? nullptr : made.begin - kGuard;
 }
 
 void PlaceMemory::synchronize() {
@@ -141,6 +154,7 @@ void PlaceMemory::clear(PlaceId place) {
 }
 
 void PlaceMemory::fill_input_of(int rank) {
+  if (device_of(rank) == DeviceSet::kHost) return;  // it is in another process
   const Region region = input_region(kind_.program.contract, rank);
   const std::int64_t elements = kind_.layout.count(region.begin, region.units);
   if (elements == 0) return;
@@ -157,6 +171,10 @@ void PlaceMemory::fill_input_of(int rank) {
 
 void PlaceMemory::fill() {
   for (PlaceId place = 0; place < kind_.program.places(); ++place) clear(place);
+  fill_inputs();
+}
+
+void PlaceMemory::fill_inputs() {
   for (int rank = 0; rank < kind_.program.ranks(); ++rank) fill_input_of(rank);
   synchronize();
 }

@@ -207,24 +207,26 @@ TEST(Exchange, NobodyLeavesAMeetingBeforeAllHaveCome) {
   }
 }
 
-TEST(Fingerprint, DependsOnProgramQuestionAndBuild) {
+TEST(Fingerprint, DependsOnProgramQuestionMemoryAndBuild) {
   const RunOptions options{.size_bytes = 1024};
-  const Fingerprint print = fingerprint(ring_program(4, false), {}, options, 1);
-  EXPECT_EQ(print, fingerprint(ring_program(4, false), {}, options, 1));
-  EXPECT_NE(print.program, fingerprint(ring_program(4, true), {}, options, 1).program);
+  const Fingerprint print = fingerprint(ring_program(4, false), {}, options, 1, "host");
+  EXPECT_EQ(print, fingerprint(ring_program(4, false), {}, options, 1, "host"));
+  EXPECT_NE(print.program, fingerprint(ring_program(4, true), {}, options, 1, "host").program);
   Program program = ring_program(4, false);
   program.ops.back().lane = 1;
-  EXPECT_NE(print.program, fingerprint(program, {}, options, 1).program);
-  EXPECT_NE(print.question, fingerprint(program, {}, {.size_bytes = 1025}, 1).question);
-  EXPECT_NE(print.build, fingerprint(program, {}, options, 2).build);
+  EXPECT_NE(print.program, fingerprint(program, {}, options, 1, "host").program);
+  EXPECT_NE(print.question, fingerprint(program, {}, {.size_bytes = 1025}, 1, "host").question);
+  EXPECT_NE(print.build, fingerprint(program, {}, options, 2, "host").build);
+  EXPECT_NE(print.memory, fingerprint(program, {}, options, 1, "cuda").memory);
   EXPECT_NE(hash_of_build(), 0u);
 }
 
 TEST(Fingerprint, NobodyIsNamedWhereAllAgree) {
-  EXPECT_THAT(disagreements({{1, 2, 3, 4}, {1, 2, 3, 4}}), IsEmpty());
-  EXPECT_THAT(disagreements({{1, 2, 3, 4}, {1, 2, 3, 5}, {1, 9, 3, 5}}),
+  EXPECT_THAT(disagreements({{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}}), IsEmpty());
+  EXPECT_THAT(disagreements({{1, 2, 3, 4, 5}, {1, 2, 3, 5, 5}, {1, 9, 3, 5, 6}}),
               ElementsAre("ranks 1, 2 have another build of espalier than rank 0",
-                          "rank 2 has another topology than rank 0"));
+                          "rank 2 has another topology than rank 0",
+                          "rank 2 has another memory or transport than rank 0"));
 }
 
 }  // namespace
