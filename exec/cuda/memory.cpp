@@ -34,11 +34,22 @@ DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what) {
   return DeviceBytes(memory);
 }
 
-double PlaceMemory::allocated_bytes(double buffer_bytes, Access access) {
-  const double bytes = buffer_bytes + 2 * kGuard;
+double usable_bytes(int gpu) {
+  // The rest is for contexts, graphs and what CUDA rounds up.
+  constexpr double kShare = 0.95;
+  std::size_t free = 0;
+  std::size_t total = 0;
+  use_gpu(gpu);
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
+  return static_cast<double>(free) * kShare;
+}
+
+double with_access(Access access, double bytes) {
   constexpr auto kBlock = static_cast<double>(kSharedBlock);
   return access == Access::own ? bytes : std::ceil(bytes / kBlock) * kBlock;
 }
+
+double PlaceMemory::allocated_bytes(double buffer_bytes) { return buffer_bytes + 2 * kGuard; }
 
 std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus& gpus) {
   const Contract& contract = kind.program.contract;
@@ -87,7 +98,7 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
   if (device_of(place) != DeviceSet::kHost) {
     const int gpu = gpu_of(place).number;
     use_gpu(gpu);
-    const double whole = allocated_bytes(static_cast<double>(size), access_);
+    const double whole = with_access(access_, static_cast<double>(bytes));
     made.on_gpu = allocate(static_cast<std::size_t>(whole), gpu, what);
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {

@@ -23,6 +23,9 @@ using PinnedBytes = Owned<void*, cudaFreeHost>;
 /// left.
 DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what);
 
+/// Bytes of a GPU that a run may take: most of what is free.
+double usable_bytes(int gpu);
+
 /// What the buffers of a run hold.
 struct MessageKind {
   const Program& program;
@@ -35,15 +38,17 @@ struct MessageKind {
 /// rank's result and inputs of out-of-place runs, too.
 enum class Checked { everything, guards };
 
-/// Who reads and writes the memory of buffers: this process, or others, too, which map it. What they
-/// map is whole blocks of kSharedBlock bytes, so that nothing else may be in these.
+/// Who reads and writes the memory of buffers: this process, or others, too, which map it. What
+/// they map is whole blocks of kSharedBlock bytes, so that nothing else may be in these.
 enum class Access { own, shared };
 inline constexpr std::size_t kSharedBlock = std::size_t{2} << 20;
+/// Bytes of an allocation of so many.
+double with_access(Access access, double bytes);
 
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
 /// of this computer for host memories, between guards that reveal writes outside
-/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it. Places that are in other
-/// processes have no bytes in `lowered` and no GPU.
+/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it. Places that are in
+/// other processes have no bytes in `lowered` and no GPU.
 class PlaceMemory {
  public:
   PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
@@ -62,7 +67,7 @@ class PlaceMemory {
   Damage check(Checked what);
 
   /// Bytes that the allocation of a buffer takes, guards included.
-  static double allocated_bytes(double buffer_bytes, Access access = Access::own);
+  static double allocated_bytes(double buffer_bytes);
   /// By device: bytes of what inputs and results are made of and compared with.
   static std::vector<double> table_bytes(const MessageKind& kind, const Gpus& gpus);
 

@@ -10,16 +10,6 @@
 #include "exec/mpi/packed.h"
 
 namespace espalier {
-namespace {
-
-/// Throws the error of all; rank 0 tells it.
-[[noreturn]] void throw_together(const Processes& processes, const Refusal& refusal) {
-  if (processes.transport.process() > 0) throw ToldElsewhere(refusal.kind, refusal.message);
-  if (refusal.is_memory) throw OutOfMemory(refusal.message, refusal.help);
-  throw Error(refusal.kind, refusal.message, refusal.help);
-}
-
-}  // namespace
 
 Meeting::Meeting(const Board& board) : state_(board.mine()) {
   state_.phase.store(Phase::meeting);
@@ -43,6 +33,12 @@ Refusal refusal_of(const std::function<void()>& work) {
             ""};
   }
   return {};
+}
+
+void throw_together(const Processes& processes, const Refusal& refusal) {
+  if (processes.transport.process() > 0) throw ToldElsewhere(refusal.kind, refusal.message);
+  if (refusal.is_memory) throw OutOfMemory(refusal.message, refusal.help);
+  throw Error(refusal.kind, refusal.message, refusal.help);
 }
 
 void agree(const Processes& processes, const Refusal& mine, const Fingerprint& print) {
@@ -81,7 +77,5 @@ void agree(const Processes& processes, const Refusal& mine, const Fingerprint& p
   }
   if (first.is_refused) throw_together(processes, first);
 }
-
-void agree(const Processes& processes, const Refusal& mine) { agree(processes, mine, {}); }
 
 }  // namespace espalier

@@ -40,7 +40,7 @@ Refusal refusal_of(const std::function<void()>& work);
 /// it is one; ToldElsewhere in all but rank 0.
 void agree(const Processes& processes, const Refusal& mine, const Fingerprint& print);
 
-/// The same once all are known to be asked the same.
-void agree(const Processes& processes, const Refusal& mine);
+/// Throws an error that all processes have found alike; rank 0 tells it.
+[[noreturn]] void throw_together(const Processes& processes, const Refusal& refusal);
 
 }  // namespace espalier

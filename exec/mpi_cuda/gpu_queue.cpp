@@ -22,7 +22,10 @@ void GpuQueue::copy(void* to, const void* from, std::size_t bytes, Then then) {
 }
 
 void GpuQueue::call(Then then) {
-  if (free_.empty()) free_.push_back(make_event(gpu_, false));
+  if (free_.empty()) {
+    use_gpu(gpu_);
+    free_.push_back(make_event(gpu_, false));
+  }
   awaited_.push_back({std::move(free_.back()), std::move(then)});
   free_.pop_back();
   require(cudaEventRecord(awaited_.back().event.get(), stream_.get()), "cudaEventRecord", gpu_);

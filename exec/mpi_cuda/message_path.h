@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 
-#include "exec/lanes/message_plan.h"
-
 namespace espalier::cuda {
 
 /// Takes the number of a step that is over.
@@ -19,19 +17,18 @@ struct GpuMessage {
   bool is_send = false;
   int peer = 0;
   int tag = 0;
-  BufferOffset place;  ///< where its bytes are in this process
   std::byte* memory = nullptr;
   std::size_t bytes = 0;  ///< at least one
 };
 
-/// A way that messages go. Tells of each when it is over. What it waits for, messages and queues,
-/// its owner looks after.
+/// A way that messages go. Tells of each when it is over. The mailbox that it uses is its owner's
+/// to advance.
 class MessagePath {
  public:
   virtual ~MessagePath() = default;
   virtual void begin(const GpuMessage& message) = 0;
-  /// Goes on with what lacked room. `oldest`: as StepCarrier::advance.
-  virtual void advance(std::uint32_t oldest) { static_cast<void>(oldest); }
+  /// Goes on with what is under way. `oldest`: as StepCarrier::advance.
+  virtual void advance(std::uint32_t oldest) = 0;
 };
 
 }  // namespace espalier::cuda

@@ -22,6 +22,7 @@ class LocalNetwork::Endpoint : public Transport {
       : network_(network), process_(process), processes_(processes) {}
   int process() const override { return process_; }
   int processes() const override { return processes_; }
+  bool takes_gpu_memory() const override { return network_.takes_gpu_memory; }
   MessageId send(int to, int tag, std::span<const std::byte> bytes) override {
     return network_.send(process_, to, tag, bytes);
   }

@@ -33,6 +33,8 @@ class LocalNetwork {
   LocalNetwork(int processes, Buffering buffering, std::uint64_t seed);
   ~LocalNetwork();
 
+  bool takes_gpu_memory = false;  ///< what its transports say; all of them do
+
   Transport& transport(int process);
   /// Messages that have been sent or are expected, and have not met.
   std::size_t unmatched();

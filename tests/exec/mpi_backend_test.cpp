@@ -8,7 +8,6 @@
 #include <atomic>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "exec/mpi/exchange.h"
@@ -17,7 +16,7 @@
 #include "ir/chunk.h"
 #include "tests/error_of.h"
 #include "tests/exec/every_type.h"
-#include "tests/exec/local_network.h"
+#include "tests/exec/in_processes.h"
 #include "tests/exec/test_programs.h"
 
 namespace espalier {
@@ -27,26 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-/// Calls `work` in as many threads as there are processes.
-void in_processes(int count, const std::function<void(const Processes&)>& work) {
-  LocalNetwork network(count, Buffering::none, 7);
-  BoardHead head;
-  std::vector<RankState> states(static_cast<std::size_t>(count));
-  std::vector<std::thread> threads;
-  for (int process = 0; process < count; ++process) {
-    threads.emplace_back([&, process] {
-      Board board;
-      board.process = process;
-      board.head = &head;
-      for (RankState& state : states) board.states.push_back(&state);
-      const std::vector<std::string> places(static_cast<std::size_t>(count), "node7");
-      work(Processes{network.transport(process), board, nullptr, 1, places, count});
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(network.unmatched(), 0u);
-}
 
 /// The report of every process.
 std::vector<RunReport> run_everywhere(const Program& program, const RunOptions& options) {
