@@ -85,8 +85,8 @@ const std::vector<OptionSpec>& all_options() {
        "each process, which --devices may name"},
       {"--transport", "T", WordKind::gpu_transport, false,
        "how messages get from GPU to GPU with --memory cuda: auto (CUDA IPC between processes of a "
-       "computer, CUDA-aware MPI, or else pinned memory), mpi (MPI is given GPU memory) or staged "
-       "(through pinned memory)"},
+       "computer, CUDA-aware MPI, or else pinned memory), mpi (MPI is given GPU memory), staged "
+       "(through pinned memory) or nccl"},
       {"--virtual", "N", WordKind::free, false,
        "number of ranks that share one GPU, or this computer; default 4 with --backend host"},
       {"--dtype", "TYPE", WordKind::data_type, false, "element type"},

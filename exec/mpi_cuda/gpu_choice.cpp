@@ -13,13 +13,15 @@ std::string_view to_string(GpuTransport transport) {
       return "mpi";
     case GpuTransport::staged:
       return "staged";
+    case GpuTransport::nccl:
+      return "nccl";
   }
   CHECK(false);
 }
 
 const std::vector<GpuTransport>& all_gpu_transports() {
   static const std::vector<GpuTransport> all = {GpuTransport::automatic, GpuTransport::mpi,
-                                                GpuTransport::staged};
+                                                GpuTransport::staged, GpuTransport::nccl};
   return all;
 }
 

@@ -10,10 +10,10 @@ namespace espalier {
 /// How messages get from the GPU of one process to that of another. `automatic` takes CUDA IPC
 /// between processes of a computer, where CUDA lets them map each other's memory, otherwise MPI
 /// itself where it reads GPUs, and otherwise pinned memory; `mpi` and `staged` take the second or
-/// third way for all.
-enum class GpuTransport : std::uint8_t { automatic, mpi, staged };
+/// third way for all, and `nccl` has NCCL send and receive all of them.
+enum class GpuTransport : std::uint8_t { automatic, mpi, staged, nccl };
 
-/// "auto", "mpi", "staged".
+/// "auto", "mpi", "staged", "nccl".
 std::string_view to_string(GpuTransport transport);
 const std::vector<GpuTransport>& all_gpu_transports();
 

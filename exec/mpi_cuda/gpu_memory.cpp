@@ -13,6 +13,7 @@
 #include "exec/mpi/agreement.h"
 #include "exec/mpi_cuda/gpu_buffers.h"
 #include "exec/mpi_cuda/gpu_steps.h"
+#include "exec/mpi_cuda/nccl_link.h"
 #include "exec/mpi_cuda/routes.h"
 #include "exec/mpi_cuda/shared_memory.h"
 
@@ -32,13 +33,38 @@ Access access_of(const Program& program, const GpuChoice& choice) {
   return may_map(program, choice) ? Access::shared : Access::own;
 }
 
+/// NCCL's link, which takes long to make: kept from run to run.
+class NcclRoute {
+ public:
+  /// All processes call it together. Throws what NcclLink::make throws.
+  void connect(const Processes& processes, int gpu, const std::vector<cuda::GpuPlace>& places) {
+    std::vector<std::string> bus_ids;
+    for (const cuda::GpuPlace& place : places) bus_ids.push_back(place.bus_id);
+    if (link_ != nullptr && bus_ids == bus_ids_) return;
+    link_.reset();
+    link_ = cuda::NcclLink::make(processes, gpu);
+    bus_ids_ = std::move(bus_ids);
+  }
+  const std::shared_ptr<cuda::NcclLink>& link() const { return link_; }
+  /// \pre it is connected
+  cuda::SettledRoutes routes(std::size_t processes) const {
+    const std::vector<cuda::Route> all(processes, cuda::Route::nccl);
+    return {{all, all}, {"messages from GPU to GPU: " + link_->name()}};
+  }
+
+ private:
+  std::shared_ptr<cuda::NcclLink> link_;
+  std::vector<std::string> bus_ids_;  ///< by process
+};
+
 /// What a process has of a program in the memory of its GPU.
 class GpuPart : public ProcessPart {
  public:
   GpuPart(const HostData& data, const LanePrograms& lowered, const MessagePlan& plan, int gpu,
-          const Processes& processes, const GpuChoice& choice)
+          const Processes& processes, const GpuChoice& choice, NcclRoute& nccl)
       : processes_(processes),
         choice_(choice),
+        nccl_(nccl),
         kind_{data.program, data.layout, data.type, data.op},
         gpus_(cuda::open_gpu_of_process(data.program, processes.transport.process(), gpu)),
         buffers_(kind_, lowered, plan, gpus_, access_of(data.program, choice)),
@@ -53,12 +79,14 @@ class GpuPart : public ProcessPart {
 
   std::vector<std::string> connect() override {
     const std::vector<cuda::GpuPlace> places = cuda::gather_places(processes_, place_);
-    if (choice_.devices.empty() && !choice_.as_placed) {
-      cuda::require_different_gpus(processes_, places);
-    }
-    cuda::SettledRoutes settled = cuda::settle_routes(processes_, choice_.transport,
-                                                      may_map(kind_.program, choice_), shared_);
-    agree(processes_, refusal_of([&] { steps_.use(settled.routes, shared_); }), {});
+    require_enough_gpus(places);
+    const bool by_nccl = choice_.transport == GpuTransport::nccl;
+    if (by_nccl) nccl_.connect(processes_, buffers_.gpu().number, places);
+    const cuda::SettledRoutes settled =
+        by_nccl ? nccl_.routes(places.size())
+                : cuda::settle_routes(processes_, choice_.transport,
+                                      may_map(kind_.program, choice_), shared_);
+    agree(processes_, refusal_of([&] { steps_.use(settled.routes, {shared_, nccl_.link()}); }), {});
     std::vector<std::string> texts;
     for (const cuda::GpuPlace& place : places) texts.push_back(place.text);
     std::vector<std::string> notes = describe_places(texts);
@@ -73,8 +101,20 @@ class GpuPart : public ProcessPart {
   }
 
  private:
+  void require_enough_gpus(const std::vector<cuda::GpuPlace>& places) const {
+    if (choice_.transport == GpuTransport::nccl) {
+      cuda::require_different_gpus(processes_, places, "NCCL wants a GPU for each rank",
+                                   "another --transport takes ranks that share one");
+    } else if (choice_.devices.empty() && !choice_.as_placed) {
+      cuda::require_different_gpus(
+          processes_, places, "there are too few GPUs",
+          "name the GPU of each rank with --devices; they can be the same: 0,0,1,1");
+    }
+  }
+
   const Processes& processes_;
   const GpuChoice& choice_;
+  NcclRoute& nccl_;
   const cuda::MessageKind kind_;
   const Gpus gpus_;
   cuda::GpuBuffers buffers_;
@@ -131,7 +171,8 @@ class GpuMemory : public ProcessMemory {
   std::unique_ptr<ProcessPart> prepare(const HostData& data, const Target& target,
                                        const LanePrograms& lowered,
                                        const MessagePlan& plan) override {
-    return std::make_unique<GpuPart>(data, lowered, plan, gpu_of(target), processes_, choice_);
+    return std::make_unique<GpuPart>(data, lowered, plan, gpu_of(target), processes_, choice_,
+                                     nccl_);
   }
 
  private:
@@ -180,6 +221,7 @@ class GpuMemory : public ProcessMemory {
 
   const Processes& processes_;
   const GpuChoice choice_;
+  NcclRoute nccl_;
 };
 
 }  // namespace

@@ -18,7 +18,10 @@ class GpuQueue {
  public:
   explicit GpuQueue(int gpu);
 
+  int gpu() const { return gpu_; }
   cudaStream_t stream() const { return stream_.get(); }
+  /// Nothing is looked after.
+  bool is_idle() const { return awaited_.empty(); }
   /// Copies between any memories that the GPU reaches.
   void copy(void* to, const void* from, std::size_t bytes, Then then);
   /// `advance` calls it when all that the stream has been given by now is done.

@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
 #include "exec/mpi_cuda/direct_path.h"
 #include "exec/mpi_cuda/mapped_path.h"
+#include "exec/mpi_cuda/nccl_path.h"
 #include "ir/print.h"
 
 namespace espalier::cuda {
 namespace {
 
-constexpr std::size_t kRoutes = 3;
+constexpr std::size_t kRoutes = 4;
 
 std::size_t index_of(Route route) { return static_cast<std::size_t>(route); }
 
@@ -41,28 +43,38 @@ GpuSteps::GpuSteps(const MessagePlan& plan, const MessageKind& kind, const GpuBu
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu_.number);
 }
 
-void GpuSteps::use(const Routes& routes, const SharedMemory& shared, const Staging& staging) {
+void GpuSteps::use(const Routes& routes, const Means& means) {
   routes_ = routes;
   for (const std::vector<Route>* side : {&routes_.to, &routes_.from}) {
     for (const Route route : *side) {
       std::unique_ptr<MessagePath>& path = paths_[index_of(route)];
-      if (!path) path = make_path(route, shared, staging);
+      if (!path) path = make_path(route, means);
     }
   }
 }
 
-std::unique_ptr<MessagePath> GpuSteps::make_path(Route route, const SharedMemory& shared,
-                                                 const Staging& staging) {
+std::unique_ptr<MessagePath> GpuSteps::make_path(Route route, const Means& means) {
   const StepOver over = [this](std::uint32_t step) { over_.push_back(step); };
   switch (route) {
     case Route::mapped:
-      return std::make_unique<MappedPath>(gpu_.number, mailbox_, shared, over);
+      return std::make_unique<MappedPath>(gpu_.number, mailbox_, means.shared, over);
     case Route::direct:
       return std::make_unique<DirectPath>(mailbox_, over);
     case Route::staged:
-      break;
+      return std::make_unique<StagedPath>(gpu_.number, mailbox_, over, means.staging);
+    case Route::nccl:
+      return std::make_unique<NcclPath>(gpu_.number, means.nccl, messages(), over);
   }
-  return std::make_unique<StagedPath>(gpu_.number, mailbox_, over, staging);
+  CHECK(false);
+}
+
+/// The steps that are messages.
+std::vector<std::uint32_t> GpuSteps::messages() const {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t step = 0; step < plan_.steps.size(); ++step) {
+    if (plan_.steps[step].kind != MessageStepKind::combine) all.push_back(step);
+  }
+  return all;
 }
 
 void GpuSteps::begin(std::uint32_t number) {

@@ -12,14 +12,16 @@
 #include "exec/mpi_cuda/gpu_buffers.h"
 #include "exec/mpi_cuda/mailbox.h"
 #include "exec/mpi_cuda/message_path.h"
+#include "exec/mpi_cuda/nccl_link.h"
 #include "exec/mpi_cuda/shared_memory.h"
 #include "exec/mpi_cuda/staged_path.h"
 
 namespace espalier::cuda {
 
 /// Which way the messages of a pair of processes go, in one direction: the sender writes into the
-/// receiver's memory, which it maps; the transport reads and writes GPUs; through pinned memory.
-enum class Route : std::uint8_t { mapped, direct, staged };
+/// receiver's memory, which it maps; the transport reads and writes GPUs; through pinned memory; or
+/// NCCL's, which is that of all pairs or of none.
+enum class Route : std::uint8_t { mapped, direct, staged, nccl };
 
 /// By the other process, to it and from it.
 struct Routes {
@@ -35,9 +37,14 @@ class GpuSteps : public StepCarrier {
   GpuSteps(const MessagePlan& plan, const MessageKind& kind, const GpuBuffers& buffers,
            Transport& transport);
 
-  /// Before the first step. `shared`: for what is mapped. Allocates what a route needs. Throws
-  /// OutOfMemory.
-  void use(const Routes& routes, const SharedMemory& shared, const Staging& staging = {});
+  /// What routes go over.
+  struct Means {
+    const SharedMemory& shared;
+    std::shared_ptr<NcclLink> nccl = {};  ///< where it is a route
+    Staging staging = {};
+  };
+  /// Before the first step. Allocates what a route needs. Throws OutOfMemory.
+  void use(const Routes& routes, const Means& means);
 
   void begin(std::uint32_t step) override;
   void advance(std::uint32_t oldest, std::vector<std::uint32_t>& over) override;
@@ -45,8 +52,8 @@ class GpuSteps : public StepCarrier {
  private:
   SourceList sources_of(const MessageStep& step) const;
   void combine(std::uint32_t number);
-  std::unique_ptr<MessagePath> make_path(Route route, const SharedMemory& shared,
-                                         const Staging& staging);
+  std::unique_ptr<MessagePath> make_path(Route route, const Means& means);
+  std::vector<std::uint32_t> messages() const;
 
   const MessagePlan& plan_;
   const MessageKind& kind_;

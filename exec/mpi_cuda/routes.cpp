@@ -117,18 +117,18 @@ std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& 
   return places;
 }
 
-void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places) {
+void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
+                            const std::string& problem, const std::string& help) {
   const std::vector<std::string>& hosts = processes.board.hosts;
   std::map<std::pair<std::string, std::string>, std::size_t> first;  // by host and bus id
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const std::string host = rank < hosts.size() ? hosts[rank] : "";
     const auto [known, is_new] = first.emplace(std::pair(host, places[rank].bus_id), rank);
     if (is_new) continue;
-    throw_together(processes,
-                   {true, false, ErrorKind::usage,
-                    fmt::format("there are too few GPUs: ranks {} and {} would share one ({})",
-                                known->second, rank, places[rank].text),
-                    "name the GPU of each rank with --devices; they can be the same: 0,0,1,1"});
+    throw_together(processes, {true, false, ErrorKind::usage,
+                               fmt::format("{}: ranks {} and {} would share one ({})", problem,
+                                           known->second, rank, places[rank].text),
+                               help});
   }
 }
 

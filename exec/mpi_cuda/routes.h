@@ -27,9 +27,10 @@ GpuPlace place_of(const Processes& processes, const Gpu& gpu);
 /// Those of all, by process.
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine);
 
-/// Throws in all processes Error{usage} where two of a host have got the same GPU though nobody has
-/// named them.
-void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places);
+/// Throws in all processes Error{usage} where two of a host have the same GPU: `problem`, with the
+/// two and the GPU after it, and `help`.
+void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
+                            const std::string& problem, const std::string& help);
 
 /// How messages go, and what is to be said about it.
 struct SettledRoutes {
@@ -40,6 +41,7 @@ struct SettledRoutes {
 /// Lets processes of a host map each other's `memory` where `may_map`, and chooses a route for each
 /// pair and direction, the same at both ends. Throws in all processes Error{unsupported} when
 /// GpuTransport::mpi is wanted of a library that does not take GPU memory.
+/// NCCL's routes are settled by its link.
 SettledRoutes settle_routes(const Processes& processes, GpuTransport transport, bool may_map,
                             SharedMemory& memory);
 

@@ -39,6 +39,7 @@ struct Task {
   Work work;                         // may be nothing
   std::shared_ptr<Recording> after;  // a wait
   bool is_kernel = false;
+  std::function<bool()> attempt = {};  // until it succeeds, the task is not over
 };
 
 struct Node {
@@ -143,6 +144,7 @@ bool advance(CUstream_st& stream) {
   Task& task = stream.tasks.front();
   if (task.after && !task.after->done) return false;
   if (task.is_kernel && stalled()) return false;
+  if (task.attempt && !task.attempt()) return false;
   if (task.is_kernel) ++state().carried_out;
   const Task taken = std::move(task);
   stream.tasks.pop_front();
@@ -294,6 +296,10 @@ int mapped_blocks() {
 std::int64_t kernels_launched() { return state().launched; }
 int graphs_made() { return state().graphs; }
 
+void launch_until(CUstream_st* stream, std::function<bool()> attempt) {
+  queue_task(stream, {{}, nullptr, true, std::move(attempt)});
+}
+
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work) {
   auto& now = state();
   if (now.launched++ == now.behaviour.fail_launch) return answer(cudaErrorLaunchOutOfResources);
@@ -409,7 +415,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
 cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
   if (!state().behaviour.maps_others) return answer(cudaErrorNotSupported);
   Offered offered;
-  std::memcpy(&offered, &handle, sizeof offered);
+  std::memcpy(static_cast<void*>(&offered), &handle, sizeof offered);
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", static_cast<int>(offered.process),
                 offered.file);

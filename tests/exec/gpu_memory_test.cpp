@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "tests/exec/every_type.h"
 #include "tests/exec/fake_cuda.h"
 #include "tests/exec/in_processes.h"
+#include "tests/exec/on_gpus.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -30,66 +29,15 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// How a process is, by its rank.
-using BehaviourOf = std::function<Behaviour(int rank)>;
-Behaviour usual(int) { return {}; }
-
-struct Asked {
-  GpuChoice choice = {};
-  BehaviourOf behaviour = usual;
-  bool takes_gpu_memory = false;
-  Target target = {};
-};
-
-/// Calls `work` with a back end on GPUs in every process, which leaves nothing behind.
-void on_gpus(int processes, const Asked& asked,
-             const std::function<void(MpiBackend& backend, int rank)>& work) {
-  in_processes(
-      processes,
-      [&](const Processes& all) {
-        const int rank = all.transport.process();
-        fake_cuda::reset(asked.behaviour(rank));
-        {
-          MpiBackend backend(all, make_gpu_memory(all, asked.choice));
-          work(backend, rank);
-        }
-        EXPECT_EQ(fake_cuda::live_objects(), 0) << "rank " << rank;
-      },
-      asked.takes_gpu_memory);
-}
-
-RunReport run(const Program& program, const RunOptions& options, const Asked& asked = {}) {
-  RunReport report;
-  on_gpus(program.ranks(), asked, [&](MpiBackend& backend, int rank) {
-    RunReport mine = backend.run(program, asked.target, options);
-    if (rank == 0) report = std::move(mine);
-  });
-  return report;
-}
-
-/// What rank 0 tells when nobody can run the ring of that many ranks.
-std::string refusal(int processes, const Asked& asked, ErrorKind kind) {
-  std::string told;
-  on_gpus(processes, asked, [&](MpiBackend& backend, int rank) {
-    const auto attempt = [&] {
-      backend.run(ring_program(processes, false), asked.target, {.size_bytes = 1 << 12});
-    };
-    if (rank == 0) {
-      told = error_of(attempt, kind);
-    } else {
-      EXPECT_THROW(attempt(), ToldElsewhere);
-    }
-  });
-  return told;
-}
-
 TEST(GpuMemory, EveryTypeAndOperator) {
-  expect_every_type_and_operator(
-      [](const Program& program, const RunOptions& options) { return run(program, options); });
+  expect_every_type_and_operator([](const Program& program, const RunOptions& options) {
+    return run_on_gpus(program, options);
+  });
 }
 
 TEST(GpuMemory, EachProcessHasTheGpuOfItsNumber) {
-  const RunReport report = run(ring_program(3, true), {.size_bytes = 4 * 1031, .iterations = 3});
+  const RunReport report =
+      run_on_gpus(ring_program(3, true), {.size_bytes = 4 * 1031, .iterations = 3});
   EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_THAT(report.executed->notes,
               ElementsAre("rank 0: node7, GPU 0 (Fake GPU)", "rank 1: node7, GPU 1 (Fake GPU)",
@@ -98,8 +46,8 @@ TEST(GpuMemory, EachProcessHasTheGpuOfItsNumber) {
 }
 
 TEST(GpuMemory, RanksMayShareAGpuThatIsNamed) {
-  const RunReport report =
-      run(tree_program(4, false), {.size_bytes = 4 * 1031}, {.choice = {.devices = {2, 2, 0, 2}}});
+  const RunReport report = run_on_gpus(tree_program(4, false), {.size_bytes = 4 * 1031},
+                                       {.choice = {.devices = {2, 2, 0, 2}}});
   EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_EQ(report.executed->notes.front(), "ranks 0-1: node7, GPU 2 (Fake GPU)");
 }
@@ -109,7 +57,7 @@ TEST(GpuMemory, AMachineSaysWhichGpuARankHas) {
   const Router router(topology, topology.profile("kernel"));
   Asked asked{.choice = {.as_placed = true}, .behaviour = [](int) { return Behaviour{.gpus = 8}; }};
   asked.target = {&router, place_ranks(router, {5, 2}), nullptr};
-  EXPECT_THAT(run(ring_program(2, false), {.size_bytes = 1 << 12}, asked).executed->notes,
+  EXPECT_THAT(run_on_gpus(ring_program(2, false), {.size_bytes = 1 << 12}, asked).executed->notes,
               ElementsAre("rank 0: node7, GPU 5 (Fake GPU)", "rank 1: node7, GPU 2 (Fake GPU)",
                           "messages from GPU to GPU: CUDA IPC"));
   asked.behaviour = [](int) { return Behaviour{.gpus = 3}; };
@@ -119,8 +67,8 @@ TEST(GpuMemory, AMachineSaysWhichGpuARankHas) {
 TEST(GpuMemory, TransportsAreThoseAskedFor) {
   const auto route_of = [](GpuTransport transport, bool takes_gpu_memory) {
     const RunReport report =
-        run(ring_program(2, false), {.size_bytes = 1 << 12},
-            {.choice = {.transport = transport}, .takes_gpu_memory = takes_gpu_memory});
+        run_on_gpus(ring_program(2, false), {.size_bytes = 1 << 12},
+                    {.choice = {.transport = transport}, .takes_gpu_memory = takes_gpu_memory});
     EXPECT_EQ(report.executed->wrong, 0);
     return report.executed->notes.back();
   };
@@ -133,8 +81,8 @@ TEST(GpuMemory, TransportsAreThoseAskedFor) {
 /// A pinned piece is smaller than the message, and a block that is mapped larger.
 TEST(GpuMemory, LargeMessagesGoByEveryRoute) {
   for (const GpuTransport transport : {GpuTransport::automatic, GpuTransport::staged}) {
-    const RunReport report = run(ring_program(2, false), {.size_bytes = (5 << 20) + 4},
-                                 {.choice = {.transport = transport}});
+    const RunReport report = run_on_gpus(ring_program(2, false), {.size_bytes = (5 << 20) + 4},
+                                         {.choice = {.transport = transport}});
     EXPECT_EQ(report.executed->wrong, 0);
   }
 }
@@ -142,7 +90,7 @@ TEST(GpuMemory, LargeMessagesGoByEveryRoute) {
 TEST(GpuMemory, WhatCannotBeMappedGoesThroughPinnedMemory) {
   const auto refusing = [](int rank) { return Behaviour{.maps_others = rank != 1}; };
   const RunReport report =
-      run(ring_program(3, false), {.size_bytes = 1 << 12}, {.behaviour = refusing});
+      run_on_gpus(ring_program(3, false), {.size_bytes = 1 << 12}, {.behaviour = refusing});
   EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_THAT(report.executed->notes,
               Contains("messages from GPU to GPU: CUDA IPC (4 pairs), pinned memory (2 pairs)"));
@@ -151,7 +99,7 @@ TEST(GpuMemory, WhatCannotBeMappedGoesThroughPinnedMemory) {
 }
 
 TEST(GpuMemory, ProgramsWithHostMemoriesMapNothing) {
-  const RunReport report = run(flat_program(3, false), {.size_bytes = 4 * 1031});
+  const RunReport report = run_on_gpus(flat_program(3, false), {.size_bytes = 4 * 1031});
   EXPECT_EQ(report.executed->wrong, 0);
   EXPECT_EQ(report.executed->notes.back(), "messages from GPU to GPU: pinned memory");
 }
@@ -163,7 +111,7 @@ TEST(GpuMemory, WrongElementsAreCountedByGpus) {
       builder.copy(builder.output(to, from, 1), builder.input(from, 0, 1));
     }
   }
-  const RunReport report = run(builder.finish(), {.size_bytes = 3 * 100 * 4});
+  const RunReport report = run_on_gpus(builder.finish(), {.size_bytes = 3 * 100 * 4});
   EXPECT_EQ(report.executed->wrong, 2 * 3 * 100);  // in both checks
 }
 

@@ -100,7 +100,7 @@ MakeParts parts_by(RouteOf route_of) {
         const MemoryOffer offer = made[other]->shared().offer();
         EXPECT_EQ(made[mine]->shared().map(static_cast<int>(other), offer), std::nullopt);
       }
-      made[mine]->gpu_steps().use(routes, made[mine]->shared(), kTight);
+      made[mine]->gpu_steps().use(routes, {made[mine]->shared(), {}, kTight});
     }
     std::vector<std::unique_ptr<TestPart>> parts;
     for (auto& part : made) parts.push_back(std::move(part));

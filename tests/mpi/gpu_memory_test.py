@@ -7,6 +7,7 @@
 What fake_gpus.cpp reads from the environment says what the GPUs are like.
 """
 
+import ctypes.util
 import json
 import os
 import sys
@@ -84,6 +85,10 @@ class Mistakes(unittest.TestCase):
         if run.returncode != 0:  # Debian's libraries are not CUDA-aware
             self.assertEqual(run.returncode, 3)
             self.assertIn("this library of MPI does not take GPU memory", run.stderr)
+
+    @unittest.skipIf(ctypes.util.find_library("nccl"), "it would be called with streams of the stand-in")
+    def test_no_nccl(self):
+        self.refused(2, RING + "4124 --transport nccl", 3, "rank 0: NCCL was not found")
 
 
 if __name__ == "__main__":
