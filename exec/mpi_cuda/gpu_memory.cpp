@@ -204,16 +204,18 @@ class GpuMemory : public ProcessMemory {
 
   /// Of this process, among those of its host.
   int number_on_host() const {
-    const std::vector<RankState*>& states = processes_.board.states;
-    const auto end = states.begin() + processes_.transport.process();
-    return static_cast<int>(end - states.begin() - std::count(states.begin(), end, nullptr));
+    int number = 0;
+    for (int rank = 0; rank < processes_.transport.process(); ++rank) {
+      if (processes_.board.is_here(rank)) ++number;
+    }
+    return number;
   }
 
   /// How many processes of this host have been given that GPU by name; otherwise each has its own.
   int sharing_of(int gpu) const {
     int sharing = 0;
     for (std::size_t rank = 0; rank < choice_.devices.size(); ++rank) {
-      const bool is_here = processes_.board.states[rank] != nullptr;
+      const bool is_here = processes_.board.is_here(static_cast<int>(rank));
       if (is_here && choice_.devices[rank] == gpu) ++sharing;
     }
     return std::max(1, sharing);

@@ -16,10 +16,6 @@
 namespace espalier::cuda {
 namespace {
 
-bool is_here(const Processes& processes, std::size_t process) {
-  return processes.board.states[process] != nullptr;
-}
-
 std::vector<std::vector<std::byte>> gather(const Processes& processes, const Packed& packed) {
   const Meeting meeting(processes.board);
   return gather_from_all(processes.transport, packed.bytes());
@@ -63,7 +59,7 @@ Choice choose(const Processes& processes, GpuTransport transport, bool may_map,
   Choice choice{std::vector<Route>(offers.by_process.size(), otherwise), {}};
   if (transport != GpuTransport::automatic || !may_map) return choice;
   for (std::size_t other = 0; other < choice.to.size(); ++other) {
-    if (other == mine || !is_here(processes, other)) continue;
+    if (other == mine || !processes.board.is_here(static_cast<int>(other))) continue;
     const auto problem = memory.map(static_cast<int>(other), offers.by_process[other]);
     if (!problem) {
       choice.to[other] = Route::mapped;
