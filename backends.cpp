@@ -29,7 +29,10 @@ std::unique_ptr<Backend> make_cuda(const DeviceChoice& choice) {
       choice.devices, choice.as_placed ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
 }
 
-std::unique_ptr<Backend> make_mpi(const DeviceChoice&) { return make_mpi_backend(); }
+std::unique_ptr<Backend> make_mpi(const DeviceChoice& choice) {
+  if (!choice.gpu_memory) return make_mpi_backend({});
+  return make_mpi_backend(GpuChoice{choice.devices, choice.as_placed, *choice.gpu_memory});
+}
 
 Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
   Inventory inventory = cuda_inventory(devices);
@@ -66,6 +69,7 @@ const std::vector<BackendEntry>& all_backends() {
       {.name = "mpi",
        .meaning = "a process for each rank (mpirun -n 8 espalier exec --backend mpi)",
        .runs_on = "processes of MPI",
+       .may_use_gpus = true,
        .make = make_mpi,
        .inventory = inventory_of_processes,
        .processes = mpi_processes,

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "exec/mpi_cuda/gpu_choice.h"
 #include "run/backend.h"
 #include "run/inventory.h"
 #include "scenarios/scenario_runner.h"
@@ -18,6 +20,9 @@ struct DeviceChoice {
   /// Where they are not named: each rank is on the device that has the number of its GPU in the
   /// machine, which is this computer. If false, ranks are assigned to all devices in turn.
   bool as_placed = false;
+  /// Of processes: their buffers are in GPU memory, between which messages go like this. If not
+  /// given, buffers are in memory of the processes' computers.
+  std::optional<GpuTransport> gpu_memory = {};
 };
 
 /// A back end as people choose it: help, options, scenarios, probing and conformance tests follow
@@ -29,6 +34,8 @@ struct BackendEntry {
   bool executes = true;           ///< with real data; else it predicts
   /// It has devices that --devices numbers, each with a memory of its own. Threads have none.
   bool has_devices = false;
+  /// Its buffers may be in GPU memory instead (DeviceChoice::gpu_memory).
+  bool may_use_gpus = false;
   /// Throws what the back end's constructor throws: Error{unsupported} where it can't be used here,
   /// Error{usage} for devices that do not exist.
   std::unique_ptr<Backend> (*make)(const DeviceChoice& choice) = nullptr;

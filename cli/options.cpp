@@ -80,6 +80,13 @@ const std::vector<OptionSpec>& all_options() {
       {"--devices", "LIST", WordKind::free, false,
        "the GPU of each rank and relay, for --backend cuda: 0-3, or 0,0,0,0 for four ranks on one; "
        "all assigns the GPUs of this computer in turn"},
+      {"--memory", "KIND", WordKind::process_memory, false,
+       "where the buffers of --backend mpi are: host, memory of the computers, or cuda, a GPU for "
+       "each process, which --devices may name"},
+      {"--transport", "T", WordKind::gpu_transport, false,
+       "how messages get from GPU to GPU with --memory cuda: auto (CUDA IPC between processes of a "
+       "computer, CUDA-aware MPI, or else pinned memory), mpi (MPI is given GPU memory), staged "
+       "(through pinned memory) or nccl"},
       {"--virtual", "N", WordKind::free, false,
        "number of ranks that share one GPU, or this computer; default 4 with --backend host"},
       {"--dtype", "TYPE", WordKind::data_type, false, "element type"},
@@ -383,6 +390,10 @@ std::vector<std::string> words_of(WordKind kind) {
       return model_names();
     case WordKind::backend:
       return names(executing_backends(), [](auto* entry) { return entry->name; });
+    case WordKind::process_memory:
+      return {"host", "cuda"};
+    case WordKind::gpu_transport:
+      return names(all_gpu_transports(), as_text);
     case WordKind::data_type:
       return names(all_data_types(), as_text);
     case WordKind::reduce_op:

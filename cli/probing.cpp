@@ -52,9 +52,27 @@ const BackendEntry& read_backend(Arguments& arguments) {
 std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend) {
   const std::vector<int> devices = arguments.gpus("--devices");
   if (arguments.given("--devices") && !backend.has_devices) {
-    arguments.problem("--devices needs --backend cuda");
+    arguments.problem(backend.may_use_gpus ? "--devices needs --backend cuda, or --memory cuda"
+                                           : "--devices needs --backend cuda");
   }
   return devices;
+}
+
+DeviceChoice read_device_choice(Arguments& arguments, const BackendEntry& backend) {
+  const bool on_gpus = arguments.choice<bool>("--memory", {{"host", false}, {"cuda", true}});
+  const GpuTransport transport = arguments.choice_among("--transport", all_gpu_transports());
+  if (on_gpus && !backend.may_use_gpus) arguments.problem("--memory cuda needs --backend mpi");
+  if (arguments.given("--transport") && !on_gpus) {
+    arguments.problem("--transport needs --memory cuda");
+  }
+  DeviceChoice choice;
+  if (on_gpus) {
+    choice.devices = arguments.gpus("--devices");
+    choice.gpu_memory = transport;
+  } else {
+    choice.devices = read_devices(arguments, backend);
+  }
+  return choice;
 }
 
 void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question) {

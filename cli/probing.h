@@ -19,6 +19,10 @@ const BackendEntry& read_backend(Arguments& arguments);
 /// Reads --devices; notes a problem when they are given for threads.
 std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend);
 
+/// Reads --devices, --memory and --transport; notes a problem when they are given for a back end
+/// that they say nothing about.
+DeviceChoice read_device_choice(Arguments& arguments, const BackendEntry& backend);
+
 /// The list of --devices says how many ranks there are when nothing else does; notes a problem when
 /// it is not as long as --ranks.
 void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& question);

@@ -29,6 +29,8 @@ enum class WordKind {
   scenario,
   model,
   backend,
+  process_memory,  ///< of processes that run programs
+  gpu_transport,
   data_type,
   reduce_op,
   chunk,

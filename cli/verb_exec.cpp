@@ -68,14 +68,15 @@ int run_exec(Arguments& arguments, const Console& given) {
   const ExportTarget target = read_export(arguments);
   const Buffers buffers = arguments.flag("--in-place") ? Buffers::in_place : Buffers::both;
   const BackendEntry& entry = read_backend(arguments);
-  const std::vector<int> devices = read_devices(arguments, entry);
-  count_ranks(arguments, devices, sweep.question);
+  DeviceChoice choice = read_device_choice(arguments, entry);
+  choice.as_placed = !sweep.question.topology.empty();
+  count_ranks(arguments, choice.devices, sweep.question);
   arguments.finish();
   count_processes(arguments, entry, sweep.question);
   const Console console = console_for(entry, given);
   sweep.question.judge = !sweep.question.topology.empty();
 
-  const std::unique_ptr<Backend> backend = entry.make({devices, !sweep.question.topology.empty()});
+  const std::unique_ptr<Backend> backend = entry.make(choice);
   Simulator simulator;
   Study study(*backend, &simulator);
   require_room(console, study, sweep, buffers);
@@ -109,19 +110,16 @@ const Verb& exec_verb() {
       "with --backend cuda on its GPUs or, with --backend mpi, in the processes that mpirun has "
       "started, a rank each, out of place and in place, and compares the results with "
       "the correct ones; with --in-place only in place. The table is that of nccl-tests. The exit "
-      "code is 1 if an element is "
-      "wrong. A "
-      "machine can be named to run the program made for it, with its chunk sizes and host "
-      "memories; the times are "
-      "always those of this computer. With --backend cuda, a machine's GPUs are the GPUs of this "
-      "computer with the "
-      "same numbers, unless --devices places the ranks. The "
-      "algorithm auto is the fastest one on the named machine, tuned:FILE the choice of a table "
-      "written by "
-      "`espalier tune`.",
+      "code is 1 if an element is wrong. A machine can be named to run the program made for it, "
+      "with its chunk sizes and host memories; the times are always those of this computer. With "
+      "--backend cuda, a machine's GPUs are the GPUs of this computer with the same numbers, "
+      "unless --devices places the ranks. The algorithm auto is the fastest one on the named "
+      "machine, tuned:FILE the choice of a table written by `espalier tune`.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},
+       {"--memory", "host"},
+       {"--transport", "auto"},
        {"--ranks", "4"},
        {"--topology"},
        {"--gpus", "all"},
@@ -155,6 +153,8 @@ const Verb& exec_verb() {
         "four ranks on one GPU"},
        {"exec --backend mpi --algorithm ring halving_doubling",
         "after mpirun -n 8: a rank in each process"},
+       {"exec --backend mpi --memory cuda --algorithm ring --size 1MiB..1GiB",
+        "the same with a GPU for each process"},
        {"exec --topology dgx1-v100 --gpus 0-3 --algorithm ring --iters 5",
         "the program that would run on these GPUs"}},
       run_exec};

@@ -55,7 +55,7 @@ THIRD_PARTY = {
     r"gtest/|gmock/": r"tests/.*",
     r"benchmark/": r"bench/.*",
     r"mpi\.h": r"exec/mpi/.*|bench/.*",
-    r"cuda(_|\.h)|nvml": r"exec/cuda/.*|tests/exec/fake_.*",
+    r"cuda(_|\.h)|nvml": r"exec/(mpi_)?cuda/.*|tests/exec/fake_.*",
 }
 SOURCES = (".h", ".cuh", ".cpp", ".cu")
 LONG_FILE = 450  # lines; only a warning, since a definition must be easy to find from its header

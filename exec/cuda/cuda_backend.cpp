@@ -43,17 +43,6 @@ std::vector<int> devices_in_turn(const std::vector<int>& devices, const Program&
   return all;
 }
 
-/// A GPU's number among those of its host.
-int number_in_host(const Topology& topology, NodeId gpu) {
-  int number = 0;
-  for (const NodeId other : topology.gpus()) {
-    if (other == gpu) break;
-    const auto host = [&](NodeId node) { return topology.node(node).host; };
-    if (host(other) == host(gpu)) ++number;
-  }
-  return number;
-}
-
 /// The GPU of each rank and then of each relay: the one with the number that its node has in its
 /// host. \pre the target has a router
 std::vector<int> devices_as_placed(const Target& target, const Program& program) {
@@ -68,7 +57,7 @@ std::vector<int> devices_as_placed(const Target& target, const Program& program)
   const std::string hint = "name the GPU of each rank and relay with --devices";
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = topology.node(nodes[i]);
-    const int number = number_in_host(topology, nodes[i]);
+    const int number = cuda::number_in_host(topology, nodes[i]);
     if (node.host != topology.node(nodes[0]).host) {
       problems.add({}, fmt::format("{} of '{}' is on another host", node.name, topology.name),
                    hint);

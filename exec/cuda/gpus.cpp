@@ -91,6 +91,15 @@ int gpu_count() {
   return count;
 }
 
+int number_in_host(const Topology& topology, NodeId gpu) {
+  int number = 0;
+  for (const NodeId other : topology.gpus()) {
+    if (other == gpu) break;
+    if (topology.node(other).host == topology.node(gpu).host) ++number;
+  }
+  return number;
+}
+
 Gpus open_gpus(const std::vector<int>& numbers) {
   Gpus gpus;
   for (const int number : numbers) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/lanes/stream_plan.h"
+#include "topologies/topology.h"
 
 namespace espalier::cuda {
 
@@ -15,6 +16,9 @@ std::optional<std::string> cuda_problem();
 
 /// As CUDA numbers them. \pre cuda_problem() is nothing.
 int gpu_count();
+
+/// A GPU's number among those of its host, which is what CUDA should call it there.
+int number_in_host(const Topology& topology, NodeId gpu);
 
 struct Gpu {
   int number = 0;  ///< as CUDA has it

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -33,6 +34,21 @@ DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what) {
   return DeviceBytes(memory);
 }
 
+double usable_bytes(int gpu) {
+  // The rest is for contexts, graphs and what CUDA rounds up.
+  constexpr double kShare = 0.95;
+  std::size_t free = 0;
+  std::size_t total = 0;
+  use_gpu(gpu);
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
+  return static_cast<double>(free) * kShare;
+}
+
+double with_access(Access access, double bytes) {
+  constexpr auto kBlock = static_cast<double>(kSharedBlock);
+  return access == Access::own ? bytes : std::ceil(bytes / kBlock) * kBlock;
+}
+
 double PlaceMemory::allocated_bytes(double buffer_bytes) { return buffer_bytes + 2 * kGuard; }
 
 std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus& gpus) {
@@ -40,6 +56,7 @@ std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus
   std::set<std::pair<int, int>> tables;  // device and origin
   for (int rank = 0; rank < kind.program.ranks(); ++rank) {
     const int device = gpus.set.device_of_place[static_cast<std::size_t>(rank)];
+    if (device == DeviceSet::kHost) continue;  // it is in another process
     tables.emplace(device, rank);
     for (const ResultRun& run : result_runs(contract, kind.layout, rank)) {
       tables.emplace(device, run.origin);
@@ -54,8 +71,9 @@ std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus
   return bytes;
 }
 
-PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus)
-    : kind_(kind), gpus_(gpus), places_(lowered.buffer_bytes.size()) {
+PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
+                         Access access)
+    : kind_(kind), gpus_(gpus), access_(access), places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
       places_[place][buffer] = make_allocation(static_cast<PlaceId>(place), kBuffers[buffer],
@@ -80,7 +98,8 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
   if (device_of(place) != DeviceSet::kHost) {
     const int gpu = gpu_of(place).number;
     use_gpu(gpu);
-    made.on_gpu = allocate(bytes, gpu, what);
+    const double whole = with_access(access_, static_cast<double>(bytes));
+    made.on_gpu = allocate(static_cast<std::size_t>(whole), gpu, what);
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {
     void* memory = nullptr;
@@ -96,6 +115,11 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
 
 std::byte* PlaceMemory::at(const BufferOffset& position) const {
   return allocation(position.place, position.buffer).begin + position.bytes;
+}
+
+std::byte* PlaceMemory::block(PlaceId place, Buffer buffer) const {
+  const Allocation& made = allocation(place, buffer);
+  return made.size == 0 ? nullptr : made.begin - kGuard;
 }
 
 void PlaceMemory::synchronize() {
@@ -141,6 +165,7 @@ void PlaceMemory::clear(PlaceId place) {
 }
 
 void PlaceMemory::fill_input_of(int rank) {
+  if (device_of(rank) == DeviceSet::kHost) return;  // it is in another process
   const Region region = input_region(kind_.program.contract, rank);
   const std::int64_t elements = kind_.layout.count(region.begin, region.units);
   if (elements == 0) return;
@@ -157,6 +182,10 @@ void PlaceMemory::fill_input_of(int rank) {
 
 void PlaceMemory::fill() {
   for (PlaceId place = 0; place < kind_.program.places(); ++place) clear(place);
+  fill_inputs();
+}
+
+void PlaceMemory::fill_inputs() {
   for (int rank = 0; rank < kind_.program.ranks(); ++rank) fill_input_of(rank);
   synchronize();
 }

@@ -23,6 +23,9 @@ using PinnedBytes = Owned<void*, cudaFreeHost>;
 /// left.
 DeviceBytes allocate(std::size_t bytes, int gpu, const std::string& what);
 
+/// Bytes of a GPU that a run may take: most of what is free.
+double usable_bytes(int gpu);
+
 /// What the buffers of a run hold.
 struct MessageKind {
   const Program& program;
@@ -35,18 +38,31 @@ struct MessageKind {
 /// rank's result and inputs of out-of-place runs, too.
 enum class Checked { everything, guards };
 
+/// Who reads and writes the memory of buffers: this process, or others, too, which map it. What
+/// they map is whole blocks of kSharedBlock bytes, so that nothing else may be in these.
+enum class Access { own, shared };
+inline constexpr std::size_t kSharedBlock = std::size_t{2} << 20;
+/// Bytes of an allocation of so many.
+double with_access(Access access, double bytes);
+
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
 /// of this computer for host memories, between guards that reveal writes outside
-/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it.
+/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it. Places that are in
+/// other processes have no bytes in `lowered` and no GPU.
 class PlaceMemory {
  public:
-  PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus);
+  PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
+              Access access = Access::own);
 
   std::byte* at(const BufferOffset& position) const;
+  /// Where the allocation of a buffer begins, guards included; null for an empty buffer.
+  std::byte* block(PlaceId place, Buffer buffer) const;
 
   /// Buffers as `initial_memory` of ir/interpret.h makes them: inputs filled, everything else
   /// unwritten. Returns when that is done.
   void fill();
+  /// Inputs filled again, everything else left as it is. Returns when that is done.
+  void fill_inputs();
   /// Compares results with what they must be, and inputs and guards with what they were.
   Damage check(Checked what);
 
@@ -87,6 +103,7 @@ class PlaceMemory {
 
   const MessageKind& kind_;
   const Gpus& gpus_;
+  const Access access_;
   std::vector<Stream> streams_;  ///< by device
   std::vector<std::array<Allocation, 3>> places_;
   std::map<std::pair<int, int>, DeviceBytes> tables_;  ///< by device and origin

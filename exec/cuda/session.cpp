@@ -33,10 +33,6 @@ constexpr double kGraphPatience = 10;
 constexpr int kMaxLaunchesInFlight = 16;
 constexpr std::size_t kOpsInFlight = 2048;
 
-// Share of a GPU's free memory that a session may take: the rest is for contexts, graphs and what
-// CUDA rounds up.
-constexpr double kGpuMemoryShare = 0.95;
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -56,12 +52,7 @@ MemoryNeed empty_need(int gpu) {
   if (gpu == DeviceSet::kHost) {
     return {.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
   }
-  std::size_t free = 0;
-  std::size_t total = 0;
-  use_gpu(gpu);
-  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
-  return {.owner = fmt::format("GPU {}", gpu),
-          .available = static_cast<double>(free) * kGpuMemoryShare};
+  return {.owner = fmt::format("GPU {}", gpu), .available = usable_bytes(gpu)};
 }
 
 double longest_compute_s(const Program& program) {

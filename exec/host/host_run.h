@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <vector>
-
+#include "exec/checked_runs.h"
 #include "exec/host/host_data.h"
 #include "exec/host/lane_runner.h"
 #include "exec/host/numa.h"
@@ -12,20 +10,18 @@
 
 namespace espalier {
 
-/// Runs a program once and returns its seconds; with a timeline, sets start and end of every op.
-using RunOnce = std::function<double(std::vector<OpTiming>* timeline)>;
+/// A rank's or all ranks' buffers in memory of this computer. The arguments must outlive it.
+class CheckedHostMemory : public CheckedMemory {
+ public:
+  CheckedHostMemory(const HostData& data, HostMemory& memory) : data_(data), memory_(memory) {}
+  void fill() override { fill_memory(data_, memory_); }
+  void fill_inputs() override { espalier::fill_inputs(data_, memory_); }
+  Damage check() override { return check_memory(data_, memory_); }
 
-/// What came of it.
-struct CheckedRuns {
-  std::vector<double> times_s;  ///< of the timed runs
-  Damage damage;                ///< of all checks together
-  std::vector<OpTiming> timeline;
+ private:
+  const HostData& data_;
+  HostMemory& memory_;
 };
-
-/// Fills the memory and runs a program on it as often, and with as many checks between, as
-/// HostBackend says.
-CheckedRuns run_checked(const HostData& data, HostMemory& memory, const RunOptions& options,
-                        const RunOnce& run_once);
 
 /// Runs, times and checks a lowered program as HostBackend says. `combine` carries out its ops on
 /// `memory`. Fills in the report but for sizes, transfers and the time of everything.

@@ -69,6 +69,9 @@ struct MessagePlan {
   std::vector<BufferOffset> sources;
   std::vector<std::uint32_t> next;
 
+  std::size_t bytes_of(const MessageStep& step) const {
+    return static_cast<std::size_t>(step.elements) * element_bytes;
+  }
   std::span<const BufferOffset> sources_of(const MessageStep& step) const {
     return {sources.data() + step.source_begin, step.source_count};
   }

@@ -47,6 +47,7 @@ struct Board {
   bool sees_processes = true;
 
   RankState& mine() const { return *states[static_cast<std::size_t>(process)]; }
+  bool is_here(int rank) const { return states[static_cast<std::size_t>(rank)] != nullptr; }
 };
 
 /// What the system says of a process.

@@ -110,8 +110,8 @@ std::string name_ranks(const std::vector<std::string>& ranks) {
 }  // namespace
 
 Fingerprint fingerprint(const Program& program, const Target& target, const RunOptions& options,
-                        std::uint64_t build) {
-  return {hash_of(program), hash_of(target), hash_of(options), build};
+                        std::uint64_t build, std::string_view memory) {
+  return {hash_of(program), hash_of(target), hash_of(options), build, hash_bytes(memory)};
 }
 
 std::vector<std::string> disagreements(const std::vector<Fingerprint>& prints) {
@@ -122,6 +122,7 @@ std::vector<std::string> disagreements(const std::vector<Fingerprint>& prints) {
   static constexpr std::array kParts{
       Part{"another build of espalier", &Fingerprint::build},
       Part{"another topology", &Fingerprint::machine},
+      Part{"another memory or transport", &Fingerprint::memory},
       Part{"another size, type, operator or number of runs", &Fingerprint::question},
       Part{"another program", &Fingerprint::program}};
   std::vector<std::string> sentences;

@@ -19,11 +19,13 @@ struct Fingerprint {
   std::uint64_t machine = 0;   ///< 0 without a topology
   std::uint64_t question = 0;  ///< size, type, operator, and how often it runs and is checked
   std::uint64_t build = 0;
+  std::uint64_t memory = 0;  ///< what buffers are in, and how messages get there
   bool operator==(const Fingerprint&) const = default;
 };
 
+/// `memory`: ProcessMemory::name.
 Fingerprint fingerprint(const Program& program, const Target& target, const RunOptions& options,
-                        std::uint64_t build);
+                        std::uint64_t build, std::string_view memory);
 
 /// Who has something else than rank 0, and what, in a sentence each; nothing where all agree.
 /// `prints`: by rank.

@@ -4,22 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "exec/checked_runs.h"
 #include "exec/free_memory.h"
 #include "exec/host/host_data.h"
-#include "exec/host/host_memory.h"
-#include "exec/host/host_run.h"
 #include "exec/lanes/lowering.h"
 #include "exec/lanes/message_plan.h"
+#include "exec/mpi/agreement.h"
 #include "exec/mpi/exchange.h"
 #include "exec/mpi/fingerprint.h"
 #include "exec/mpi/message_runner.h"
 #include "exec/mpi/packed.h"
+#include "exec/mpi/process_memory.h"
 #include "exec/mpi/processes.h"
 #include "exec/room.h"
 #include "exec/run_options.h"
@@ -39,52 +39,46 @@ HostData data_of(const Program& program, const RunOptions& options, int rank) {
           rank};
 }
 
-/// What the processes of this computer allocate, were all like this one.
-MemoryNeed need_of(const HostData& data, const RunOptions& options, const Processes& processes) {
-  const int mine = processes.transport.process();
-  MemoryNeed need{.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
-  const auto sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
-  const std::vector<int> homes = processes_of_places(data.program);
+/// Throws OutOfMemory where what the processes of this computer allocate does not fit.
+void require_room_for(const HostData& data, const Target& target, const RunOptions& options,
+                      const Processes& processes, ProcessMemory& memory) {
+  MemoryNeed here{.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
+  // All of them, were all like this one.
   for (int i = 0; i < processes.sharing; ++i) {
-    for (std::size_t place = 0; place < sizes.size(); ++place) {
-      if (homes[place] == mine) need.add_buffers(sizes[place], allocated_bytes);
-    }
-    need.add("commands", 3 * lowered_bytes(data.program), false);
-    need.add("messages under way", static_cast<double>(kMessageScratchBytes), false);
-    if (options.check) need.add("checking", check_scratch_bytes(data), true);
+    here.add("commands", 3 * lowered_bytes(data.program), false);
   }
-  return need;
+  std::vector<MemoryNeed> needs{std::move(here)};
+  memory.add_needs(data, target, options, needs);
+  if (const auto shortage = find_shortage(needs, options.size_bytes)) throw *shortage;
 }
 
 /// All that a process has of a program: made before anybody runs it.
 struct Prepared {
-  Prepared(const LanePrograms& lowered, MessagePlan steps, const HostData& data,
-           Transport& transport)
-      : plan(std::move(steps)),
-        memory(lowered),
-        runner(plan, memory, data.type, data.op, transport) {}
+  Prepared(MessagePlan steps) : plan(std::move(steps)) {}
 
   const MessagePlan plan;
-  HostMemory memory;
-  MessageRunner runner;
+  std::unique_ptr<ProcessPart> part;
+  std::optional<MessageRunner> runner;
 };
 
-std::unique_ptr<Prepared> prepare(const HostData& data, const RunOptions& options,
-                                  const Processes& processes) {
-  const std::vector<MemoryNeed> needs{need_of(data, options, processes)};
-  if (const auto shortage = find_shortage(needs, options.size_bytes)) throw *shortage;
+std::unique_ptr<Prepared> prepare(const HostData& data, const Target& target,
+                                  const RunOptions& options, const Processes& processes,
+                                  ProcessMemory& memory) {
+  require_room_for(data, target, options, processes, memory);
   const Program& program = data.program;
   const std::size_t element_bytes = size_of(options.type);
   const int mine = processes.transport.process();
   LanePrograms lowered =
       lower(program, options.size_bytes / static_cast<std::int64_t>(element_bytes), element_bytes);
   const std::vector<int> homes = processes_of_places(program);
-  MessagePlan plan =
-      plan_messages(program, lowered, common_order(program, lowered), homes, mine, element_bytes);
+  auto prepared = std::make_unique<Prepared>(
+      plan_messages(program, lowered, common_order(program, lowered), homes, mine, element_bytes));
   for (std::size_t place = 0; place < homes.size(); ++place) {
     if (homes[place] != mine) lowered.buffer_bytes[place] = {};
   }
-  return std::make_unique<Prepared>(lowered, std::move(plan), data, processes.transport);
+  prepared->part = memory.prepare(data, target, lowered, prepared->plan);
+  prepared->runner.emplace(prepared->plan, prepared->part->steps());
+  return prepared;
 }
 
 /// Tells the watchdog what it watches, as long as it lives.
@@ -104,87 +98,6 @@ class Watched {
   Watchdog* const watchdog_;
   const double timeout_s_;
 };
-
-/// Waits for all others, as the board shows.
-class Meeting {
- public:
-  explicit Meeting(const Board& board) : state_(board.mine()) {
-    state_.phase.store(Phase::meeting);
-    state_.progress.fetch_add(1);
-  }
-  ~Meeting() {
-    state_.progress.fetch_add(1);
-    state_.phase.store(Phase::working);
-  }
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
-
- private:
-  RankState& state_;
-};
-
-/// Why a process can't take part in a run.
-struct Refusal {
-  bool is_refused = false;
-  ErrorKind kind = ErrorKind::runtime;
-  std::string message;
-  std::string help;
-};
-
-Refusal refusal_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    const Diagnostic& first = error.diagnostics().front();
-    return {true, error.kind(), first.message, first.suggestion};
-  } catch (const std::bad_alloc&) {
-    return {true, ErrorKind::unsupported, "there is not enough memory to prepare the run", ""};
-  }
-  return {};
-}
-
-/// Throws the error of all, where there is one; rank 0 tells it.
-[[noreturn]] void throw_together(const Processes& processes, const Refusal& refusal) {
-  if (processes.transport.process() > 0) throw ToldElsewhere(refusal.kind, refusal.message);
-  if (refusal.kind == ErrorKind::unsupported) throw OutOfMemory(refusal.message, refusal.help);
-  throw Error(refusal.kind, refusal.message, refusal.help);
-}
-
-/// Returns when all processes have agreed; throws in all of them when they can't.
-void agree(const Processes& processes, const Refusal& mine, const Fingerprint& print) {
-  Packed packed;
-  packed.put(mine.is_refused);
-  packed.put(mine.kind);
-  packed.put(mine.message);
-  packed.put(mine.help);
-  packed.put(print);
-  const Meeting meeting(processes.board);
-  const auto all = gather_from_all(processes.transport, packed.bytes());
-  std::vector<Fingerprint> prints(all.size());
-  Refusal first;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    Unpacking unpacking(all[rank]);
-    Refusal refusal;
-    unpacking.get(refusal.is_refused);
-    unpacking.get(refusal.kind);
-    unpacking.get(refusal.message);
-    unpacking.get(refusal.help);
-    unpacking.get(prints[rank]);
-    if (!refusal.is_refused || first.is_refused) continue;
-    first = refusal;
-    first.message = fmt::format("rank {}: {}", rank, refusal.message);
-  }
-  const std::vector<std::string> different = disagreements(prints);
-  if (!different.empty()) {
-    std::string message = "the processes were not asked the same: ";
-    for (const std::string& sentence : different) {
-      message += (&sentence == &different.front() ? "" : "; ") + sentence;
-    }
-    throw_together(processes, {true, ErrorKind::usage, message,
-                               "start the same espalier with the same arguments everywhere"});
-  }
-  if (first.is_refused) throw_together(processes, first);
-}
 
 /// Tells the others what this process is at: the op that its oldest step belongs to.
 void show(const MessageRunner& runner, RankState& state) {
@@ -277,22 +190,13 @@ RunReport gather(const Processes& processes, const RunOptions& options, const Ch
   return report;
 }
 
-/// "rank 0: node7, socket 1"; "ranks 0-3: node7" where several in a row are at the same place.
-std::vector<std::string> describe_places(const std::vector<std::string>& places) {
-  std::vector<std::string> lines;
-  for (std::size_t rank = 0; rank < places.size();) {
-    std::size_t end = rank;
-    while (end < places.size() && places[end] == places[rank]) ++end;
-    lines.push_back(end - rank == 1 ? fmt::format("rank {}: {}", rank, places[rank])
-                                    : fmt::format("ranks {}-{}: {}", rank, end - 1, places[rank]));
-    rank = end;
-  }
-  return lines;
-}
-
 }  // namespace
 
-MpiBackend::MpiBackend(const Processes& processes) : processes_(processes) {}
+MpiBackend::MpiBackend(const Processes& processes, std::unique_ptr<ProcessMemory> memory)
+    : processes_(processes), memory_(std::move(memory)) {}
+MpiBackend::MpiBackend(const Processes& processes)
+    : MpiBackend(processes, make_host_memory(processes)) {}
+MpiBackend::~MpiBackend() = default;
 
 std::optional<std::string> MpiBackend::unsupported(const Program& program, const Target&) const {
   const int processes = processes_.transport.processes();
@@ -312,10 +216,10 @@ void MpiBackend::require_room(const Program& program, const Target& target,
   const HostData data = data_of(program, options, processes_.transport.process());
   const Refusal refusal = refusal_of([&] {
     require_sane(options);
-    const std::vector<MemoryNeed> needs{need_of(data, options, processes_)};
-    if (const auto shortage = find_shortage(needs, options.size_bytes)) throw *shortage;
+    require_room_for(data, target, options, processes_, *memory_);
   });
-  agree(processes_, refusal, fingerprint(program, target, options, processes_.build));
+  agree(processes_, refusal,
+        fingerprint(program, target, options, processes_.build, memory_->name()));
 }
 
 RunReport MpiBackend::run(const Program& program, const Target& target, const RunOptions& options) {
@@ -325,15 +229,18 @@ RunReport MpiBackend::run(const Program& program, const Target& target, const Ru
   std::unique_ptr<Prepared> prepared;
   const Refusal refusal = refusal_of([&] {
     require_sane(options);
-    prepared = prepare(data, options, processes_);
+    prepared = prepare(data, target, options, processes_, *memory_);
   });
-  agree(processes_, refusal, fingerprint(program, target, options, processes_.build));
-  const CheckedRuns runs =
-      run_checked(data, prepared->memory, options, [&](std::vector<OpTiming>* timeline) {
-        return run_once(processes_, program, prepared->runner, timeline);
+  agree(processes_, refusal,
+        fingerprint(program, target, options, processes_.build, memory_->name()));
+  const std::vector<std::string> notes = prepared->part->connect();
+  const CheckedRuns runs = run_checked(
+      program.contract.in_place, *prepared->part, options, [&](std::vector<OpTiming>* timeline) {
+        return run_once(processes_, program, *prepared->runner, timeline);
       });
   RunReport report = gather(processes_, options, runs);
-  report.executed->notes = describe_places(processes_.places);
+  prepared->part->disconnect();
+  report.executed->notes = notes;
   report.message_bytes =
       data.layout.message_elements() * static_cast<std::int64_t>(size_of(options.type));
   report.transfers = count_transfers(program);

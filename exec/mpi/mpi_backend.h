@@ -10,6 +10,7 @@
 namespace espalier {
 
 struct Processes;
+class ProcessMemory;
 
 /// An error that all processes of a run have, in those that leave it to rank 0 to tell.
 class ToldElsewhere : public Error {
@@ -25,22 +26,27 @@ class ToldElsewhere : public Error {
 /// the slowest one, each from then until its part is over.
 class MpiBackend : public Backend {
  public:
-  /// `processes` must outlive it.
+  /// Buffers are in that kind of memory. `processes` must outlive it.
+  MpiBackend(const Processes& processes, std::unique_ptr<ProcessMemory> memory);
+  /// In memory of the computer that each process is on.
   explicit MpiBackend(const Processes& processes);
+  ~MpiBackend() override;
 
   std::string name() const override { return "mpi"; }
   /// Programs of as many ranks as there are processes, which do not compute.
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
   /// Throws, in all processes, Error{usage} that names the ranks that have another program,
-  /// topology, question or build than rank 0, and, where one of them lacks memory, OutOfMemory, or
-  /// ToldElsewhere in place of these. Where the processes can't go on, the watchdog ends them.
+  /// topology, question, memory or build than rank 0, and, where one of them lacks memory,
+  /// OutOfMemory, or ToldElsewhere in place of these. Where the processes can't go on, the watchdog
+  /// ends them.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override;
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;
 
  private:
   const Processes& processes_;
+  const std::unique_ptr<ProcessMemory> memory_;
 };
 
 }  // namespace espalier

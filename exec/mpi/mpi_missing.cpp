@@ -12,7 +12,7 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_mpi_backend() { throw_missing(); }
+std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>&) { throw_missing(); }
 
 bool is_told_by_rank_0() { return false; }
 

@@ -26,7 +26,9 @@
 #include "exec/mpi/launcher.h"
 #include "exec/mpi/mpi_backend.h"
 #include "exec/mpi/mpi_transport.h"
+#include "exec/mpi/process_memory.h"
 #include "exec/mpi/processes.h"
+#include "exec/mpi_cuda/gpu_memory.h"
 
 namespace espalier {
 namespace {
@@ -287,8 +289,10 @@ bool all_leave(const Board& board) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_mpi_backend() {
-  return std::make_unique<MpiBackend>(get_started().processes());
+std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus) {
+  const Processes& processes = get_started().processes();
+  return std::make_unique<MpiBackend>(
+      processes, gpus ? make_gpu_memory(processes, *gpus) : make_host_memory(processes));
 }
 
 bool is_told_by_rank_0() {

@@ -2,17 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "exec/mpi_cuda/gpu_choice.h"
 #include "run/backend.h"
 #include "run/inventory.h"
 
 namespace espalier {
 
-/// The back end on the processes that mpirun has started. The first call of this or the
+/// The back end on the processes that mpirun has started, with buffers in the memory of a GPU each,
+/// or of their computers where none is chosen. The first call of this or the
 /// next three starts MPI, in which all processes have to take part. Each throws Error{unsupported}
 /// where this espalier was built without MPI, was started without a launcher of MPI, or by that of
 /// another MPI than it was built with.
-std::unique_ptr<Backend> make_mpi_backend();
+std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus);
 /// Whether the launcher's environment says that this is another process than the first, known
 /// before MPI is started.
 bool is_told_by_rank_0();

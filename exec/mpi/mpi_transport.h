@@ -17,6 +17,7 @@ class MpiTransport : public Transport {
 
   int process() const override { return process_; }
   int processes() const override { return processes_; }
+  bool takes_gpu_memory() const override;
   MessageId send(int to, int tag, std::span<const std::byte> bytes) override;
   MessageId receive(int from, int tag, std::span<std::byte> bytes) override;
   void test(std::vector<MessageId>& over) override;

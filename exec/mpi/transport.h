@@ -18,6 +18,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual int process() const = 0;    ///< the number of this one
   virtual int processes() const = 0;  ///< how many there are
+  /// Whether bytes may be in the memory of a GPU.
+  virtual bool takes_gpu_memory() const { return false; }
   /// Begins to send. The bytes must stay as they are until `test` says that it is over, which it
   /// may be before they are received, or only then. Messages of one pair, direction and tag arrive
   /// in the order in which they were sent. Tags are those of MessagePlan and of exchange.h.

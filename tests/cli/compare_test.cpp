@@ -208,6 +208,10 @@ TEST_F(Compare, LimitsRanksThatAreProbed) {
 TEST_F(Compare, SaysWhatIsNotPossible) {
   EXPECT_THAT(run({"probe", "--devices", "0"}).err, HasSubstr("--devices needs --backend cuda"));
   EXPECT_EQ(run({"probe", "--devices", "0"}).code, 2);
+  EXPECT_THAT(run({"exec", "--memory", "cuda"}).err,
+              HasSubstr("--memory cuda needs --backend mpi"));
+  EXPECT_THAT(run({"exec", "--backend", "mpi", "--transport", "staged"}).err,
+              HasSubstr("--transport needs --memory cuda"));
   const Spoken several = run({"probe", "--backend", "cuda", "--devices", "0,1", "--virtual", "2"});
   EXPECT_EQ(several.code, 2);
   EXPECT_THAT(several.err, HasSubstr("--virtual: the ranks share one GPU, but --devices names"));

@@ -2,6 +2,10 @@
 #include "tests/exec/fake_cuda.h"
 
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +39,7 @@ struct Task {
   Work work;                         // may be nothing
   std::shared_ptr<Recording> after;  // a wait
   bool is_kernel = false;
+  std::function<bool()> attempt = {};  // until it succeeds, the task is not over
 };
 
 struct Node {
@@ -50,8 +55,21 @@ struct Capture {
 
 struct Allocation {
   std::size_t size = 0;
-  int device = -1;  // -1: pinned
+  int device = -1;        // -1: pinned
+  int file = -1;          // what others can map, or what was mapped of others; -1: neither
+  bool is_other = false;  // mapped from another process
 };
+
+/// Where others find a block: what a cudaIpcMemHandle_t holds.
+struct Offered {
+  pid_t process = 0;
+  int file = -1;
+  std::size_t size = 0;
+};
+static_assert(sizeof(Offered) <= sizeof(cudaIpcMemHandle_t));
+
+// Smaller allocations share a block with others, whose owner would not want them mapped.
+constexpr std::size_t kBlock = std::size_t{2} << 20;
 
 // No byte of a small number.
 constexpr std::byte kDamage{0x77};
@@ -78,7 +96,7 @@ struct State {
 };
 
 State& state() {
-  static State only;
+  thread_local State only;
   return only;
 }
 
@@ -126,6 +144,7 @@ bool advance(CUstream_st& stream) {
   Task& task = stream.tasks.front();
   if (task.after && !task.after->done) return false;
   if (task.is_kernel && stalled()) return false;
+  if (task.attempt && !task.attempt()) return false;
   if (task.is_kernel) ++state().carried_out;
   const Task taken = std::move(task);
   stream.tasks.pop_front();
@@ -191,6 +210,12 @@ void run_nodes(const std::vector<Node>& nodes) {
   }
 }
 
+/// Memory that another process can map, too.
+void* map_file(int file, std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes, int device) {
   auto& now = state();
   if (device < 0) {
@@ -200,8 +225,15 @@ cudaError_t allocate(void** memory, std::size_t bytes, int device) {
     if (used + bytes > now.behaviour.memory_bytes) return answer(cudaErrorMemoryAllocation);
     used += bytes;
   }
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  now.memory[static_cast<std::byte*>(*memory)] = {bytes, device};
+  Allocation made{bytes, device};
+  if (device >= 0 && bytes > 0 && bytes % kBlock == 0) {
+    made.file = memfd_create("block", 0);
+    if (made.file < 0 || ftruncate(made.file, static_cast<off_t>(bytes)) != 0) std::abort();
+    *memory = map_file(made.file, bytes);
+  } else {
+    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  }
+  now.memory[static_cast<std::byte*>(*memory)] = made;
   ++now.objects;
   return cudaSuccess;
 }
@@ -210,11 +242,21 @@ cudaError_t release(void* memory, bool pinned) {
   auto& now = state();
   const auto found = now.memory.find(static_cast<std::byte*>(memory));
   if (found == now.memory.end()) return answer(cudaErrorInvalidValue);
-  if ((found->second.device < 0) != pinned) return answer(cudaErrorInvalidValue);
-  if (!pinned) now.used[static_cast<std::size_t>(found->second.device)] -= found->second.size;
+  const Allocation freed = found->second;
+  if ((freed.device < 0) != pinned || freed.is_other) return answer(cudaErrorInvalidValue);
+  // Who maps it holds a lock.
+  if (freed.file >= 0 && flock(freed.file, LOCK_EX | LOCK_NB) != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  if (!pinned) now.used[static_cast<std::size_t>(freed.device)] -= freed.size;
   now.memory.erase(found);
   --now.objects;
-  std::free(memory);
+  if (freed.file < 0) {
+    std::free(memory);
+  } else {
+    munmap(memory, freed.size);
+    close(freed.file);
+  }
   return cudaSuccess;
 }
 
@@ -247,8 +289,16 @@ void leave_memory(int gpu, std::size_t bytes) {
 std::size_t used_bytes(int gpu) { return state().used[static_cast<std::size_t>(gpu)]; }
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
+int mapped_blocks() {
+  return static_cast<int>(
+      std::ranges::count_if(state().memory, [](const auto& one) { return one.second.is_other; }));
+}
 std::int64_t kernels_launched() { return state().launched; }
 int graphs_made() { return state().graphs; }
+
+void launch_until(CUstream_st* stream, std::function<bool()> attempt) {
+  queue_task(stream, {{}, nullptr, true, std::move(attempt)});
+}
 
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work) {
   auto& now = state();
@@ -354,6 +404,40 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
 }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
 cudaError_t cudaFreeHost(void* memory) { return release(memory, true); }
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
+  const auto found = state().memory.find(static_cast<std::byte*>(memory));
+  if (found == state().memory.end() || found->second.file < 0) return answer(cudaErrorInvalidValue);
+  const Offered offered{getpid(), found->second.file, found->second.size};
+  std::memcpy(handle, &offered, sizeof offered);
+  return cudaSuccess;
+}
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
+  if (!state().behaviour.maps_others) return answer(cudaErrorNotSupported);
+  Offered offered;
+  std::memcpy(static_cast<void*>(&offered), &handle, sizeof offered);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", static_cast<int>(offered.process),
+                offered.file);
+  const int file = open(path, O_RDWR);
+  if (file < 0) return answer(cudaErrorInvalidResourceHandle);
+  *memory = map_file(file, offered.size);
+  if (*memory == nullptr || flock(file, LOCK_SH) != 0) std::abort();
+  state().memory[static_cast<std::byte*>(*memory)] = {offered.size, state().current, file, true};
+  ++state().objects;
+  return cudaSuccess;
+}
+cudaError_t cudaIpcCloseMemHandle(void* memory) {
+  const auto found = state().memory.find(static_cast<std::byte*>(memory));
+  if (found == state().memory.end() || !found->second.is_other) {
+    return answer(cudaErrorInvalidValue);
+  }
+  munmap(memory, found->second.size);
+  close(found->second.file);
+  state().memory.erase(found);
+  --state().objects;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   std::memcpy(to, from, bytes);

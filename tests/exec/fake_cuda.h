@@ -12,7 +12,8 @@ namespace espalier::fake_cuda {
 /// is in the queues is carried out in an order drawn by chance among those that CUDA allows. Strict
 /// about what it is asked: streams and events of another device than the current one, kernels that
 /// reach for memory that is not mapped, captures that are not joined and the like are errors, with
-/// CUDA's names for them.
+/// CUDA's names for them. Each thread has a runtime of its own, as processes have; what one offers
+/// to others (cudaIpcGetMemHandle) they can map, in this process or another one.
 struct Behaviour {
   int gpus = 4;
   bool peers = true;      ///< GPUs can access each other's memory
@@ -28,6 +29,7 @@ struct Behaviour {
   bool streams_have_memory = true;
   /// From this launch of a graph on, counted from 0, its kernels write a wrong byte each.
   std::int64_t damaged_launch = std::numeric_limits<std::int64_t>::max();
+  bool maps_others = true;  ///< processes may map each other's memory
   std::uint64_t seed = 1;
 };
 
@@ -55,6 +57,9 @@ auto with_memory(int gpu, std::size_t bytes, Action&& action) {
   leave_memory(-1, 0);
   return result;
 }
+
+/// Blocks of other processes' memory that are mapped.
+int mapped_blocks();
 
 /// Kernels launched since the reset, those of graphs not counted.
 std::int64_t kernels_launched();

@@ -20,4 +20,8 @@ struct Touched {
 /// memory its device can reach. Returns what CUDA would say about the launch.
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, std::function<void()> work);
 
+/// Puts a kernel into a stream that ends when `attempt`, which is called from its turn on, returns
+/// true.
+void launch_until(CUstream_st* stream, std::function<bool()> attempt);
+
 }  // namespace espalier::fake_cuda

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "exec/host/host_memory.h"
-#include "exec/lanes/message_plan.h"
+#include "exec/mpi/host_steps.h"
 #include "exec/mpi/message_runner.h"
 #include "ir/interpret.h"
 #include "tests/exec/random_elements.h"
@@ -22,6 +22,7 @@ class LocalNetwork::Endpoint : public Transport {
       : network_(network), process_(process), processes_(processes) {}
   int process() const override { return process_; }
   int processes() const override { return processes_; }
+  bool takes_gpu_memory() const override { return network_.takes_gpu_memory; }
   MessageId send(int to, int tag, std::span<const std::byte> bytes) override {
     return network_.send(process_, to, tag, bytes);
   }
@@ -120,64 +121,87 @@ namespace {
 
 constexpr std::array kBuffers{Buffer::in, Buffer::out, Buffer::tmp};
 
-/// A process with the buffers of its places.
-struct Part {
-  Part(const Program& program, const LanePrograms& lowered, const std::vector<OpId>& order,
-       const std::vector<int>& homes, int process, DataType type, ReduceOp op,
-       std::int64_t scratch_bytes, Transport& transport)
-      : plan(plan_messages(program, lowered, order, homes, process, size_of(type), scratch_bytes)),
-        memory(only(lowered, homes, process)),
-        runner(plan, memory, type, op, transport) {}
-
-  static LanePrograms only(LanePrograms lowered, const std::vector<int>& homes, int process) {
-    for (std::size_t place = 0; place < homes.size(); ++place) {
-      if (homes[place] != process) lowered.buffer_bytes[place] = {};
-    }
-    return lowered;
+class HostPart : public TestPart {
+ public:
+  explicit HostPart(const PartRequest& request)
+      : memory_(request.lowered),
+        steps_(request.plan, memory_, request.type, request.op, request.transport) {}
+  StepCarrier& steps() override { return steps_; }
+  void write(PlaceId place, Buffer buffer, std::span<const std::byte> bytes) override {
+    const std::span<std::byte> here = memory_.buffer(place, buffer);
+    ASSERT_EQ(here.size(), bytes.size());
+    std::ranges::copy(bytes, here.begin());
+  }
+  std::vector<std::byte> read(PlaceId place, Buffer buffer) const override {
+    const std::span<std::byte> here = memory_.buffer(place, buffer);
+    return {here.begin(), here.end()};
   }
 
-  MessagePlan plan;
-  HostMemory memory;
-  MessageRunner runner;
+ private:
+  HostMemory memory_;
+  HostSteps steps_;
 };
 
+LanePrograms only(LanePrograms lowered, const std::vector<int>& homes, int process) {
+  for (std::size_t place = 0; place < homes.size(); ++place) {
+    if (homes[place] != process) lowered.buffer_bytes[place] = {};
+  }
+  return lowered;
+}
+
 /// In turns drawn by chance, until all are over or none moves.
-void run_all(std::vector<std::unique_ptr<Part>>& parts, std::mt19937_64& random) {
-  for (auto& part : parts) part->runner.start();
-  const auto is_over = [](const auto& part) { return part->runner.is_over(); };
-  while (!std::ranges::all_of(parts, is_over)) {
-    bool moved = false;
-    std::ranges::shuffle(parts, random);
-    for (auto& part : parts) {
+void run_all(std::deque<MessageRunner>& runners, std::mt19937_64& random) {
+  std::vector<MessageRunner*> order;
+  for (MessageRunner& runner : runners) {
+    runner.start();
+    order.push_back(&runner);
+  }
+  const auto is_over = [](const MessageRunner* runner) { return runner->is_over(); };
+  for (int idle = 0; !std::ranges::all_of(order, is_over);) {
+    ++idle;
+    std::ranges::shuffle(order, random);
+    for (MessageRunner* runner : order) {
       // Some go far ahead of the others.
       for (std::uint64_t turns = 1 + random() % 4 * (random() % 8); turns > 0; --turns) {
-        moved = part->runner.advance() || moved;
+        if (runner->advance()) idle = 0;
       }
     }
-    ASSERT_TRUE(moved) << "the processes block each other";
+    // What is under way inside of a step shows only at its end.
+    ASSERT_LT(idle, 1000) << "the processes block each other";
   }
 }
 
 }  // namespace
 
+std::vector<std::unique_ptr<TestPart>> make_host_parts(const std::deque<PartRequest>& requests) {
+  std::vector<std::unique_ptr<TestPart>> parts;
+  for (const PartRequest& request : requests) parts.push_back(std::make_unique<HostPart>(request));
+  return parts;
+}
+
 void expect_messages_right(const Program& program, DataType type, ReduceOp op,
                            std::int64_t elements, Buffering buffering, std::uint64_t seed,
-                           std::int64_t scratch_bytes) {
+                           std::int64_t scratch_bytes, const MakeParts& make) {
   std::mt19937_64 random(seed);
   const auto size = static_cast<std::int64_t>(size_of(type));
   const LanePrograms lowered = lower(program, elements, size_of(type));
   const std::vector<OpId> order = common_order(program, lowered);
   const std::vector<int> homes = processes_of_places(program);
   LocalNetwork network(program.ranks(), buffering, seed);
-  std::vector<std::unique_ptr<Part>> parts;
+  std::deque<PartRequest> requests;
   for (int process = 0; process < program.ranks(); ++process) {
-    parts.push_back(std::make_unique<Part>(program, lowered, order, homes, process, type, op,
-                                           scratch_bytes, network.transport(process)));
+    requests.push_back(
+        {program, only(lowered, homes, process),
+         plan_messages(program, lowered, order, homes, process, size_of(type), scratch_bytes), type,
+         op, network.transport(process)});
   }
-  std::vector<const Part*> part_of;
-  for (const auto& part : parts) part_of.push_back(part.get());
-  const auto home_of = [&](PlaceId place) -> const HostMemory& {
-    return part_of[static_cast<std::size_t>(homes[static_cast<std::size_t>(place)])]->memory;
+  const std::vector<std::unique_ptr<TestPart>> parts = make(requests);
+  std::deque<MessageRunner> runners;
+  for (std::size_t process = 0; process < parts.size(); ++process) {
+    runners.emplace_back(requests[process].plan, parts[process]->steps());
+  }
+  const auto home_of = [&](PlaceId place) -> TestPart& {
+    return *parts[static_cast<std::size_t>(homes[static_cast<std::size_t>(place)])];
   };
   Memory expected = initial_memory(program, type, op, elements);
   for (int run = 0; run < 2; ++run) {  // the second starts where the first ended
@@ -186,20 +210,19 @@ void expect_messages_right(const Program& program, DataType type, ReduceOp op,
         auto& bytes =
             expected.places[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
         bytes = random_elements(type, static_cast<std::int64_t>(bytes.size()) / size, random);
-        const std::span<std::byte> here = home_of(place).buffer(place, buffer);
-        ASSERT_EQ(here.size(), bytes.size());
-        std::ranges::copy(bytes, here.begin());
+        home_of(place).write(place, buffer, bytes);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
     interpret(program, type, op, elements, expected);
-    run_all(parts, random);
+    run_all(runners, random);
     if (testing::Test::HasFatalFailure()) return;
     EXPECT_EQ(network.unmatched(), 0u);
     for (PlaceId place = 0; place < program.places(); ++place) {
       for (const Buffer buffer : kBuffers) {
         const auto& bytes =
             expected.places[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
-        EXPECT_TRUE(std::ranges::equal(home_of(place).buffer(place, buffer), bytes))
+        EXPECT_EQ(home_of(place).read(place, buffer), bytes)
             << "place " << place << ", " << to_string(buffer);
       }
     }

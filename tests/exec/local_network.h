@@ -3,13 +3,17 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <tuple>
 #include <vector>
 
+#include "exec/lanes/message_plan.h"
+#include "exec/mpi/step_carrier.h"
 #include "exec/mpi/transport.h"
 #include "ir/data.h"
 #include "ir/program.h"
@@ -28,6 +32,8 @@ class LocalNetwork {
  public:
   LocalNetwork(int processes, Buffering buffering, std::uint64_t seed);
   ~LocalNetwork();
+
+  bool takes_gpu_memory = false;  ///< what its transports say; all of them do
 
   Transport& transport(int process);
   /// Messages that have been sent or are expected, and have not met.
@@ -62,11 +68,36 @@ class LocalNetwork {
   std::vector<std::unique_ptr<Endpoint>> transports_;
 };
 
+/// The buffers of a process, in any memory, and who carries out its steps on them.
+class TestPart {
+ public:
+  virtual ~TestPart() = default;
+  virtual StepCarrier& steps() = 0;
+  virtual void write(PlaceId place, Buffer buffer, std::span<const std::byte> bytes) = 0;
+  virtual std::vector<std::byte> read(PlaceId place, Buffer buffer) const = 0;
+};
+
+/// What a process has to do; `lowered` has its own buffers only.
+struct PartRequest {
+  const Program& program;
+  LanePrograms lowered;
+  MessagePlan plan;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  Transport& transport;
+};
+
+/// Those of all processes, by process; the requests outlive them.
+using MakeParts =
+    std::function<std::vector<std::unique_ptr<TestPart>>(const std::deque<PartRequest>&)>;
+/// In memory of this computer.
+std::vector<std::unique_ptr<TestPart>> make_host_parts(const std::deque<PartRequest>& requests);
+
 /// The steps of all processes give every place of the program what `interpret` gives it, to the
 /// last bit, from random contents of all buffers, when processes go on in turns drawn by chance;
 /// and no process is ever blocked for good. `scratch_bytes`: as in plan_messages.
 void expect_messages_right(const Program& program, DataType type, ReduceOp op,
                            std::int64_t elements, Buffering buffering, std::uint64_t seed,
-                           std::int64_t scratch_bytes);
+                           std::int64_t scratch_bytes, const MakeParts& make = make_host_parts);
 
 }  // namespace espalier

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "exec/mpi/exchange.h"
@@ -17,7 +16,7 @@
 #include "ir/chunk.h"
 #include "tests/error_of.h"
 #include "tests/exec/every_type.h"
-#include "tests/exec/local_network.h"
+#include "tests/exec/in_processes.h"
 #include "tests/exec/test_programs.h"
 
 namespace espalier {
@@ -27,26 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-/// Calls `work` in as many threads as there are processes.
-void in_processes(int count, const std::function<void(const Processes&)>& work) {
-  LocalNetwork network(count, Buffering::none, 7);
-  BoardHead head;
-  std::vector<RankState> states(static_cast<std::size_t>(count));
-  std::vector<std::thread> threads;
-  for (int process = 0; process < count; ++process) {
-    threads.emplace_back([&, process] {
-      Board board;
-      board.process = process;
-      board.head = &head;
-      for (RankState& state : states) board.states.push_back(&state);
-      const std::vector<std::string> places(static_cast<std::size_t>(count), "node7");
-      work(Processes{network.transport(process), board, nullptr, 1, places, count});
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(network.unmatched(), 0u);
-}
 
 /// The report of every process.
 std::vector<RunReport> run_everywhere(const Program& program, const RunOptions& options) {
@@ -207,24 +186,26 @@ TEST(Exchange, NobodyLeavesAMeetingBeforeAllHaveCome) {
   }
 }
 
-TEST(Fingerprint, DependsOnProgramQuestionAndBuild) {
+TEST(Fingerprint, DependsOnProgramQuestionMemoryAndBuild) {
   const RunOptions options{.size_bytes = 1024};
-  const Fingerprint print = fingerprint(ring_program(4, false), {}, options, 1);
-  EXPECT_EQ(print, fingerprint(ring_program(4, false), {}, options, 1));
-  EXPECT_NE(print.program, fingerprint(ring_program(4, true), {}, options, 1).program);
+  const Fingerprint print = fingerprint(ring_program(4, false), {}, options, 1, "host");
+  EXPECT_EQ(print, fingerprint(ring_program(4, false), {}, options, 1, "host"));
+  EXPECT_NE(print.program, fingerprint(ring_program(4, true), {}, options, 1, "host").program);
   Program program = ring_program(4, false);
   program.ops.back().lane = 1;
-  EXPECT_NE(print.program, fingerprint(program, {}, options, 1).program);
-  EXPECT_NE(print.question, fingerprint(program, {}, {.size_bytes = 1025}, 1).question);
-  EXPECT_NE(print.build, fingerprint(program, {}, options, 2).build);
+  EXPECT_NE(print.program, fingerprint(program, {}, options, 1, "host").program);
+  EXPECT_NE(print.question, fingerprint(program, {}, {.size_bytes = 1025}, 1, "host").question);
+  EXPECT_NE(print.build, fingerprint(program, {}, options, 2, "host").build);
+  EXPECT_NE(print.memory, fingerprint(program, {}, options, 1, "cuda").memory);
   EXPECT_NE(hash_of_build(), 0u);
 }
 
 TEST(Fingerprint, NobodyIsNamedWhereAllAgree) {
-  EXPECT_THAT(disagreements({{1, 2, 3, 4}, {1, 2, 3, 4}}), IsEmpty());
-  EXPECT_THAT(disagreements({{1, 2, 3, 4}, {1, 2, 3, 5}, {1, 9, 3, 5}}),
+  EXPECT_THAT(disagreements({{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}}), IsEmpty());
+  EXPECT_THAT(disagreements({{1, 2, 3, 4, 5}, {1, 2, 3, 5, 5}, {1, 9, 3, 5, 6}}),
               ElementsAre("ranks 1, 2 have another build of espalier than rank 0",
-                          "rank 2 has another topology than rank 0"));
+                          "rank 2 has another topology than rank 0",
+                          "rank 2 has another memory or transport than rank 0"));
 }
 
 }  // namespace

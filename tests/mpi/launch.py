@@ -17,6 +17,16 @@ def launcher_words(mpiexec):
     return words
 
 
+def start(mpiexec, program, *parts, environment=None):
+    """What `mpiexec -n N PROGRAM WORDS : -n N PROGRAM WORDS ...` prints; each part is (N, WORDS)."""
+    command = launcher_words(mpiexec)
+    for number, (count, words) in enumerate(parts):
+        command += [":"] if number > 0 else []
+        command += ["-n", str(count), program, *words.split()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+                          env=environment)
+
+
 def end_where_mpi_cannot_start(mpiexec):
     """Ends the test as skipped (77) where two processes of nothing can't be started."""
     command = launcher_words(mpiexec) + ["-n", "2", "true"]

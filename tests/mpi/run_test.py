@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from launch import end_where_mpi_cannot_start, launcher_words
+import launch
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
                "alltoall", "sendrecv")
@@ -27,14 +27,9 @@ SIZES = "0,4,4124,1048580"
 ALL = os.environ.get("ESPALIER_ALL_TESTS") == "1"
 
 
-def start(*parts, environment=None):
+def start(*parts):
     """What `mpiexec -n N WORDS : -n N WORDS ...` prints; each part is (N, WORDS)."""
-    command = launcher_words(MPIEXEC)
-    for number, (count, words) in enumerate(parts):
-        command += [":"] if number > 0 else []
-        command += ["-n", str(count), ESPALIER, *words.split()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
-                          env=environment)
+    return launch.start(MPIEXEC, ESPALIER, *parts)
 
 
 class Conformance(unittest.TestCase):
@@ -143,5 +138,5 @@ class Mistakes(unittest.TestCase):
 if __name__ == "__main__":
     MPIEXEC = sys.argv.pop(2)
     ESPALIER = os.path.realpath(sys.argv.pop(1))
-    end_where_mpi_cannot_start(MPIEXEC)
+    launch.end_where_mpi_cannot_start(MPIEXEC)
     unittest.main()
