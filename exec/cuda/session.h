@@ -60,17 +60,22 @@ class Session {
   const StreamPlan& plan() const { return prepared_->plan; }
   const Gpus& gpus() const { return prepared_->gpus; }
 
-  /// As Backend::run has it. The program runs op by op first, watched; then as a graph.
+  /// As Backend::run has it. The program runs op by op first, watched; then as a graph, or op by op
+  /// again where CUDA refuses to make one.
   RunReport run(const RunOptions& options);
 
  private:
+  void give_op_by_op(double timeout_s);
   void run_op_by_op(double timeout_s);
   GraphExec capture(Trace how);
-  void launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end);
-  double wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeout_s);
+  GraphExec make_graph(Trace how);
   std::vector<double> run_graph(const GraphExec& graph, int runs, double timeout_s);
+  std::vector<double> run_streams(int runs, double timeout_s);
+  std::vector<double> run_timed(int runs, double timeout_s);
   void note_damage(RunReport& report, Checked what);
+  void prove_graph(RunReport& report, const RunOptions& options);
   void check_timed_runs(RunReport& report, double timeout_s);
+  std::vector<OpTiming> timeline(double timeout_s);
   std::vector<std::string> notes() const;
 
   const std::shared_ptr<const Prepared> prepared_;
@@ -78,6 +83,7 @@ class Session {
   PlaceMemory memory_;
   Streams streams_;
   GraphExec graph_;
+  std::string refusal_;    ///< why there can't be a graph; empty: there can, or nobody has tried
   double op_by_op_s_ = 0;  ///< what the latest such run took
 };
 

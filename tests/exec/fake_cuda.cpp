@@ -46,6 +46,8 @@ struct Capture {
   std::vector<Node> nodes;
   CUstream_st* origin = nullptr;
   std::set<CUstream_st*> joined;
+  bool is_invalid = false;
+  bool has_unmapped_copies = false;
 };
 
 struct Allocation {
@@ -108,6 +110,7 @@ struct CUevent_st {
 };
 struct CUgraph_st {
   std::vector<Node> nodes;
+  bool has_unmapped_copies = false;
 };
 struct CUgraphExec_st {
   std::vector<Node> nodes;
@@ -165,6 +168,7 @@ cudaError_t enqueue(CUstream_st* stream, Work work, bool is_kernel = false) {
     return cudaSuccess;
   }
   Capture& capture = *stream->capture;
+  if (capture.is_invalid) return answer(cudaErrorStreamCaptureInvalidated);
   capture.nodes.push_back({std::move(work), stream->captured});
   stream->captured = {capture.nodes.size() - 1};
   return cudaSuccess;
@@ -227,6 +231,19 @@ const Allocation* holder(const std::byte* begin, std::int64_t bytes) {
   return inside ? &allocation : nullptr;
 }
 
+/// The device whose memory holds a byte, -1 for memory of this computer.
+int device_of(const void* memory) {
+  const Allocation* const owner = holder(static_cast<const std::byte*>(memory), 1);
+  return owner == nullptr ? -1 : owner->device;
+}
+
+bool is_unmapped_copy(const void* to, const void* from) {
+  const int a = device_of(to);
+  const int b = device_of(from);
+  return a >= 0 && b >= 0 && a != b && !state().mapped.contains({a, b}) &&
+         !state().mapped.contains({b, a});
+}
+
 }  // namespace
 
 void reset(const Behaviour& behaviour) {
@@ -280,10 +297,12 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
 extern "C" {
 
 const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorIllegalAddress         ? "cudaErrorIllegalAddress"
-         : error == cudaErrorMemoryAllocation     ? "cudaErrorMemoryAllocation"
-         : error == cudaErrorLaunchOutOfResources ? "cudaErrorLaunchOutOfResources"
-                                                  : "another error";
+  return error == cudaErrorIllegalAddress             ? "cudaErrorIllegalAddress"
+         : error == cudaErrorMemoryAllocation         ? "cudaErrorMemoryAllocation"
+         : error == cudaErrorLaunchOutOfResources     ? "cudaErrorLaunchOutOfResources"
+         : error == cudaErrorStreamCaptureUnsupported ? "cudaErrorStreamCaptureUnsupported"
+         : error == cudaErrorNotSupported             ? "cudaErrorNotSupported"
+                                                      : "another error";
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 cudaError_t cudaGetLastError() { return std::exchange(state().latest, cudaSuccess); }
@@ -361,6 +380,13 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
+  if (stream->capture && is_unmapped_copy(to, from)) {
+    stream->capture->has_unmapped_copies = true;
+    if (state().behaviour.graph_refusal == GraphRefusal::captured_copies) {
+      stream->capture->is_invalid = true;
+      return answer(cudaErrorStreamCaptureUnsupported);
+    }
+  }
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
@@ -484,8 +510,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     joined->captured.clear();
   }
   *graph = nullptr;
+  if (capture->is_invalid) return answer(cudaErrorStreamCaptureInvalidated);
   if (std::ranges::count(reached, false) > 0) return answer(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{capture->nodes};
+  *graph = new CUgraph_st{capture->nodes, capture->has_unmapped_copies};
   ++state().objects;
   return cudaSuccess;
 }
@@ -496,6 +523,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
                                           unsigned long long) {
+  if (graph->has_unmapped_copies &&
+      state().behaviour.graph_refusal == GraphRefusal::instantiation) {
+    return answer(cudaErrorNotSupported);
+  }
   if (state().live_graphs == state().behaviour.graph_memory) {
     return answer(cudaErrorMemoryAllocation);
   }

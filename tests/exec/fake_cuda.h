@@ -7,6 +7,9 @@
 
 namespace espalier::fake_cuda {
 
+/// When a driver refuses a graph that holds copies between GPUs that have not mapped each other.
+enum class GraphRefusal { never, captured_copies, instantiation };
+
 /// Stands in for CUDA's runtime and the kernels, so that exec/cuda/ can be tested without a GPU:
 /// memory is memory of this computer, streams are queues, and whenever somebody asks or waits, what
 /// is in the queues is carried out in an order drawn by chance among those that CUDA allows. Strict
@@ -26,6 +29,7 @@ struct Behaviour {
   std::int64_t fail_launch = -1;  ///< the launch of the kernel of this number fails
   int graph_memory = 1000;        ///< graphs that there is memory for at a time
   bool streams_have_memory = true;
+  GraphRefusal graph_refusal = GraphRefusal::never;
   /// From this launch of a graph on, counted from 0, its kernels write a wrong byte each.
   std::int64_t damaged_launch = std::numeric_limits<std::int64_t>::max();
   std::uint64_t seed = 1;

@@ -24,9 +24,11 @@
 namespace espalier {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 /// For the tests of the other file, which know nothing of this one.
@@ -352,6 +354,39 @@ TEST_F(FakeCuda, TimedRunsAreLaunchesOfTheGraphAlone) {
   }
 }
 
+// Copies between GPUs that can't map each other are what a driver may refuse in a graph.
+TEST_F(FakeCuda, TimesStreamsWhereAGraphIsRefused) {
+  using fake_cuda::GraphRefusal;
+  for (const auto& [refusal, call] :
+       {std::pair(GraphRefusal::captured_copies, "cudaMemcpyAsync on GPU "),
+        std::pair(GraphRefusal::instantiation, "cudaGraphInstantiate on GPU ")}) {
+    for (const bool in_place : {false, true}) {
+      fake_cuda::reset({.peers = false, .graph_refusal = refusal});
+      CudaBackend backend({0, 1, 2});
+      const Program program = ring_program(3, in_place);
+      const RunOptions options{.size_bytes = 1200, .iterations = 5, .warmup = 1, .timeline = true};
+      for (int again = 0; again < 2; ++again) {
+        const RunReport report = backend.run(program, {}, options);
+        EXPECT_EQ(report.executed->wrong, 0);
+        EXPECT_GT(report.executed->min_time_s, 0);
+        EXPECT_EQ(report.timeline.size(), program.ops.size());
+        EXPECT_THAT(report.executed->notes,
+                    Contains(AllOf(StartsWith(std::string("CUDA refuses to make a graph of the "
+                                                          "program (") +
+                                              call),
+                                   HasSubstr("): it ran in streams"))));
+      }
+      EXPECT_EQ(fake_cuda::graphs_made(), 0);
+    }
+    // Without such copies there is a graph.
+    fake_cuda::reset({.graph_refusal = refusal});
+    const RunReport mapped =
+        CudaBackend({0, 1, 2}).run(ring_program(3, false), {}, {.size_bytes = 8});
+    EXPECT_THAT(mapped.executed->notes, Not(Contains(HasSubstr("graph"))));
+    EXPECT_EQ(fake_cuda::graphs_made(), 1);
+  }
+}
+
 /// One rank that copies its input so many times, to and fro.
 Program long_program(int ops) {
   Builder builder("long", test_contract(Collective::allreduce, 1, 1));
@@ -440,6 +475,30 @@ TEST(FakeCudaHang, NamesAnOpWithThousandsBehindIt) {
   EXPECT_EXIT(hang(4, long_program(5000)), testing::ExitedWithCode(0),
               "no op has finished on the GPUs for 0.05 s \\(1 of 1 lanes have not finished\\)\n"
               "error: r0 lane 0: op 3 .* has not finished\n");
+}
+
+/// The same for GPUs that can't map each other, of which no graph can be made.
+[[noreturn]] void hang_in_streams(std::int64_t stall_after) {
+  fake_cuda::reset({.peers = false,
+                    .stall_after = stall_after,
+                    .graph_refusal = fake_cuda::GraphRefusal::captured_copies});
+  CudaBackend backend({0, 1});
+  const RunOptions options{.size_bytes = 400, .check = false, .timeout_s = 0.05};
+  try {
+    backend.run(tree_program(2, false), {}, options);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  std::atexit([] { std::_Exit(98); });
+  end_process(0);
+}
+
+TEST(FakeCudaHang, NamesTheOpThatDoesNotEndInATimedRunOfStreams) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  // Two inputs are filled, and the one kernel of the program, which folds, runs once.
+  EXPECT_EXIT(hang_in_streams(3), testing::ExitedWithCode(0),
+              "no op has finished on the GPUs for 0.05 s .*\n.*error: r0 lane 0: op 1 .* has not "
+              "finished\n");
 }
 
 TEST(FakeCudaHang, NoticesAGraphThatDoesNotEnd) {
