@@ -165,7 +165,7 @@ struct CudaBackend::Sessions {
       for (const auto& [device, other] : session.plan().peers) {
         wanted.emplace(number(device), number(other));
       }
-      if (cuda::map_peers(wanted, session.gpus().set.max_peers)) return session;
+      if (cuda::map_peers(wanted)) return session;
       kept.pop_back();  // to be planned again without what can't be mapped
     }
   }

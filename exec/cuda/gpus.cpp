@@ -93,6 +93,7 @@ int gpu_count() {
 
 Gpus open_gpus(const std::vector<int>& numbers) {
   Gpus gpus;
+  gpus.set.max_peers = most_peers();
   for (const int number : numbers) {
     if (number == DeviceSet::kHost) {
       gpus.set.device_of_place.push_back(DeviceSet::kHost);

@@ -351,12 +351,17 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   if (state().current == state().behaviour.refused_peer || peer == state().behaviour.refused_peer) {
     return answer(cudaErrorPeerAccessUnsupported);
   }
-  std::set<int> others{peer};
-  for (const auto& [from, to] : state().mapped) {
-    if (from == state().current) others.insert(to);
-    if (to == state().current) others.insert(from);
+  for (const auto& [gpu, other] :
+       {std::pair(state().current, peer), std::pair(peer, state().current)}) {
+    std::set<int> others{other};
+    for (const auto& [from, to] : state().mapped) {
+      if (from == gpu) others.insert(to);
+      if (to == gpu) others.insert(from);
+    }
+    if (static_cast<int>(others.size()) > state().behaviour.max_peers) {
+      return answer(cudaErrorTooManyPeers);
+    }
   }
-  if (others.size() > 8) return answer(cudaErrorTooManyPeers);
   const bool is_new = state().mapped.emplace(state().current, peer).second;
   return is_new ? cudaSuccess : answer(cudaErrorPeerAccessAlreadyEnabled);
 }

@@ -19,6 +19,7 @@ enum class GraphRefusal { never, captured_copies, instantiation };
 struct Behaviour {
   int gpus = 4;
   bool peers = true;      ///< GPUs can access each other's memory
+  int max_peers = 8;      ///< that a GPU can be joined to
   int refused_peer = -1;  ///< nobody can map this GPU, nor it others, when it comes to it
   std::size_t memory_bytes = 1 << 28;  ///< of each GPU
   std::size_t pinned_bytes = 1 << 28;  ///< of an allocation

@@ -339,6 +339,32 @@ TEST_F(FakeCuda, SaysWhereEverythingRan) {
               ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
 }
 
+/// Runs a program in which each of 12 GPUs reads the memory of all others, in a process of its own,
+/// since what the driver has refused is remembered; says what was noted beside the placement.
+[[noreturn]] void join_twelve(int max_peers) {
+  fake_cuda::reset({.gpus = 12, .max_peers = max_peers});
+  {
+    CudaBackend backend;
+    const RunReport report = backend.run(flat_program(12, false), {}, {.size_bytes = 4800});
+    for (const std::string& note : report.executed->notes) {
+      if (note.starts_with("GPU ")) std::fprintf(stderr, "%s\n", note.c_str());
+    }
+    std::fprintf(stderr, "%d wrong, %d pairs\n", static_cast<int>(*report.executed->wrong),
+                 fake_cuda::mapped_pairs());
+  }
+  std::exit(fake_cuda::live_objects() == 0 ? 0 : 1);
+}
+
+TEST(FakeCudaPeers, AreAsManyAsTheDriverHasPlaceFor) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(join_twelve(100), testing::ExitedWithCode(0), "^0 wrong, 132 pairs\n$");
+  EXPECT_EXIT(join_twelve(8), testing::ExitedWithCode(0),
+              "^(GPU [0-9]+ copies what it needs from GPU [0-9]+, because it can map the memory of "
+              "at most 8 others\n)+0 wrong, [0-9]+ pairs\n$");
+  EXPECT_EXIT(join_twelve(3), testing::ExitedWithCode(0),
+              "^(GPU [0-9]+ copies .* at most 3 others\n)+0 wrong, [0-9]+ pairs\n$");
+}
+
 // Neither inputs nor anything else is given to the GPUs between them, out of place or in place.
 TEST_F(FakeCuda, TimedRunsAreLaunchesOfTheGraphAlone) {
   for (const bool in_place : {false, true}) {
