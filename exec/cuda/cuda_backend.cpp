@@ -95,14 +95,22 @@ std::vector<int> with_hosts(const std::vector<int>& devices, const Program& prog
   return all;
 }
 
-bool by_copy_engines(const Target& target) {
-  if (target.router == nullptr) return false;
-  const ReductionMode reduction = target.router->profile().reduction;
-  return reduction == ReductionMode::separate || reduction == ReductionMode::reading;
+CopyEngineUse copy_engine_use(const Target& target) {
+  if (target.router == nullptr) return CopyEngineUse::none;
+  switch (target.router->profile().reduction) {
+    case ReductionMode::separate:
+      return CopyEngineUse::operands;
+    case ReductionMode::reading:
+      return CopyEngineUse::copies;
+    case ReductionMode::free:
+    case ReductionMode::fused:
+      break;
+  }
+  return CopyEngineUse::none;
 }
 
 cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::vector<int> gpus) {
-  return {options.size_bytes, options.type, options.op, by_copy_engines(target), std::move(gpus)};
+  return {options.size_bytes, options.type, options.op, copy_engine_use(target), std::move(gpus)};
 }
 
 }  // namespace

@@ -27,8 +27,7 @@ enum class UnnamedDevices { in_turn, as_placed };
 
 /// Runs programs on the GPUs of this computer: lanes as streams, dependencies as events, the whole
 /// captured once in a CUDA graph and repeated. Host memories are pinned memory of this computer.
-/// Under a profile whose reductions are separate from copies (copy_engine), copies are made by copy
-/// engines; otherwise, and without a machine, by kernels.
+/// Copy engines do what the target's profile says (CopyEngineUse); without a machine, nothing.
 ///
 /// Options: the program first runs op by op, watched; with `check` that run and one of the graph
 /// start from fresh inputs, everything else overwritten by a pattern, and every element of the

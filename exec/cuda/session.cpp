@@ -105,7 +105,7 @@ std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& k
     const std::vector<Streams::Need> streams = Streams::needs(prepared->plan);
     for (std::size_t i = 0; i < streams.size(); ++i) {
       MemoryNeed& need = need_of(static_cast<std::size_t>(prepared->plan.streams[i].device));
-      need.add("copies of what can't be mapped", static_cast<double>(streams[i].scratch), true);
+      need.add("copies of operands", static_cast<double>(streams[i].scratch), true);
       need.add("tables", static_cast<double>(streams[i].addresses), false);
     }
   }

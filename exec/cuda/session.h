@@ -21,7 +21,7 @@ struct SessionKey {
   std::int64_t size_bytes = 0;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  bool copy_engines = false;
+  CopyEngineUse copy_engines = CopyEngineUse::none;
   std::vector<int> gpus;  ///< by place, as CUDA numbers them; DeviceSet::kHost
   bool operator==(const SessionKey&) const = default;
 };

@@ -70,6 +70,7 @@ struct State {
   std::int64_t objects = 0;
   std::int64_t launched = 0;
   std::int64_t carried_out = 0;
+  Moved moved;
   std::set<std::pair<int, int>> mapped;
   int graphs = 0;
   int live_graphs = 0;
@@ -240,8 +241,9 @@ int device_of(const void* memory) {
 bool is_unmapped_copy(const void* to, const void* from) {
   const int a = device_of(to);
   const int b = device_of(from);
-  return a >= 0 && b >= 0 && a != b && !state().mapped.contains({a, b}) &&
-         !state().mapped.contains({b, a});
+  if (a < 0 || b < 0 || a == b) return false;
+  const auto& mapped = state().mapped;
+  return !state().behaviour.peers || (!mapped.contains({a, b}) && !mapped.contains({b, a}));
 }
 
 }  // namespace
@@ -265,6 +267,7 @@ std::size_t used_bytes(int gpu) { return state().used[static_cast<std::size_t>(g
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
 std::int64_t kernels_launched() { return state().launched; }
+Moved moved() { return state().moved; }
 int graphs_made() { return state().graphs; }
 
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work) {
@@ -282,6 +285,7 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
               (owner->device < 0 || owner->device == device ||
                (state().behaviour.peers && state().mapped.count({device, owner->device}) > 0));
           if (!reaches) state().broken = cudaErrorIllegalAddress;
+          if (reaches && owner->device != device) state().moved.kernel_bytes += range.bytes;
         }
         if (state().broken == cudaSuccess) work();
         if (state().is_damaging && !touched.empty() && touched.front().bytes > 0) {
@@ -392,7 +396,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
       return answer(cudaErrorStreamCaptureUnsupported);
     }
   }
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  const bool is_elsewhere = device_of(to) != stream->device || device_of(from) != stream->device;
+  return enqueue(stream, [=] {
+    std::memcpy(to, from, bytes);
+    if (is_elsewhere) state().moved.engine_bytes += static_cast<std::int64_t>(bytes);
+  });
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   return enqueue(stream, [=] { std::memset(memory, value, bytes); });

@@ -64,6 +64,13 @@ auto with_memory(int gpu, std::size_t bytes, Action&& action) {
 /// Kernels launched since the reset, those of graphs not counted.
 std::int64_t kernels_launched();
 
+/// What has come from or gone to the memory of another GPU or of this computer since the reset.
+struct Moved {
+  std::int64_t engine_bytes = 0;  ///< by cudaMemcpyAsync
+  std::int64_t kernel_bytes = 0;  ///< operands of kernels that lie there
+};
+Moved moved();
+
 /// Graphs instantiated since the reset.
 int graphs_made();
 
