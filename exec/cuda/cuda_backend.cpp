@@ -109,8 +109,14 @@ CopyEngineUse copy_engine_use(const Target& target) {
   return CopyEngineUse::none;
 }
 
-cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::vector<int> gpus) {
-  return {options.size_bytes, options.type, options.op, copy_engine_use(target), std::move(gpus)};
+cuda::SessionKey key_of(const Program& program, const RunOptions& options, const Target& target,
+                        std::vector<int> gpus) {
+  return {.size_bytes = options.size_bytes,
+          .type = options.type,
+          .op = options.op,
+          .copy_engines = copy_engine_use(target),
+          .gpus = std::move(gpus),
+          .host_nodes = cuda::host_nodes(program, target, numa_nodes(allowed_processors()))};
 }
 
 }  // namespace
@@ -240,7 +246,7 @@ std::vector<int> CudaBackend::gpus_of_places(const Program& program, const Targe
 void CudaBackend::require_room(const Program& program, const Target& target,
                                const RunOptions& options) {
   require_sane(options);
-  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  const cuda::SessionKey key = key_of(program, options, target, gpus_of_places(program, target));
   if (sessions_->find(program, key) == nullptr) sessions_->prepare(program, key);
 }
 
@@ -251,7 +257,7 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
   if (cuda::devices_abandoned()) {
     throw Error(ErrorKind::runtime, "an earlier run on the GPUs has not ended");
   }
-  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  const cuda::SessionKey key = key_of(program, options, target, gpus_of_places(program, target));
   RunReport report = with_memory_to("run " + program.name + " on GPUs",
                                     [&] { return sessions_->run(program, key, options); });
   const auto size = static_cast<std::int64_t>(size_of(options.type));

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/gpus.h"
+#include "exec/cuda/host_nodes.h"
 #include "exec/damage.h"
 #include "exec/lanes/lowering.h"
 #include "ir/data.h"
@@ -37,10 +39,15 @@ enum class Checked { everything, guards };
 
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
 /// of this computer for host memories, between guards that reveal writes outside
-/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it.
+/// of it. Filled and checked by the GPUs. Pinned memory is on the NUMA node that it stands for, as
+/// far as this computer has it. `kind`, `gpus` and `host_nodes` must outlive it.
 class PlaceMemory {
  public:
-  PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus);
+  PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
+              const std::vector<HostNode>& host_nodes);
+
+  /// Host memories that are not where they should be, and why, a line each.
+  std::vector<std::string> misplaced_hosts() const;
 
   std::byte* at(const BufferOffset& position) const;
 
@@ -75,7 +82,9 @@ class PlaceMemory {
   const Allocation& allocation(PlaceId place, Buffer buffer) const {
     return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
   }
-  Allocation make_allocation(PlaceId place, Buffer buffer, std::int64_t size) const;
+  const HostNode& node_of(PlaceId place) const;
+  PinnedBytes allocate_pinned(std::size_t bytes, PlaceId place, const std::string& what);
+  Allocation make_allocation(PlaceId place, Buffer buffer, std::int64_t size);
   const std::byte* table(int device, int origin);
   void clear(PlaceId place);
   void fill_input_of(int rank);
@@ -87,6 +96,8 @@ class PlaceMemory {
 
   const MessageKind& kind_;
   const Gpus& gpus_;
+  const std::vector<HostNode>& host_nodes_;  ///< by host memory
+  std::set<PlaceId> kept_away_;  ///< host memories whose node the system did not let us go to
   std::vector<Stream> streams_;  ///< by device
   std::vector<std::array<Allocation, 3>> places_;
   std::map<std::pair<int, int>, DeviceBytes> tables_;  ///< by device and origin

@@ -117,7 +117,7 @@ std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& k
 Session::Session(std::shared_ptr<const Prepared> prepared)
     : prepared_(std::move(prepared)),
       program_(prepared_->program),
-      memory_(prepared_->kind, prepared_->lowered, prepared_->gpus),
+      memory_(prepared_->kind, prepared_->lowered, prepared_->gpus, prepared_->key.host_nodes),
       streams_(prepared_->kind, prepared_->plan, prepared_->gpus, memory_) {}
 
 void Session::give_op_by_op(double timeout_s) {
@@ -237,6 +237,7 @@ std::vector<std::string> Session::notes() const {
             ? fmt::format("can map the memory of at most {} others", gpus().set.max_peers)
             : "cannot map its memory"));
   }
+  for (std::string& line : memory_.misplaced_hosts()) all.push_back(std::move(line));
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/gpus.h"
+#include "exec/cuda/host_nodes.h"
 #include "exec/cuda/memory.h"
 #include "exec/cuda/streams.h"
 #include "exec/lanes/lowering.h"
@@ -22,7 +23,8 @@ struct SessionKey {
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
   CopyEngineUse copy_engines = CopyEngineUse::none;
-  std::vector<int> gpus;  ///< by place, as CUDA numbers them; DeviceSet::kHost
+  std::vector<int> gpus;                  ///< by place, as CUDA numbers them; DeviceSet::kHost
+  std::vector<HostNode> host_nodes = {};  ///< by host memory
   bool operator==(const SessionKey&) const = default;
 };
 

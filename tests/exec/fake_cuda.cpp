@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/host/numa.h"
 #include "tests/exec/fake_kernels.h"
 
 namespace espalier::fake_cuda {
@@ -71,6 +72,7 @@ struct State {
   std::int64_t launched = 0;
   std::int64_t carried_out = 0;
   Moved moved;
+  std::vector<std::vector<int>> pinned_from;
   std::set<std::pair<int, int>> mapped;
   int graphs = 0;
   int live_graphs = 0;
@@ -268,6 +270,7 @@ std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
 std::int64_t kernels_launched() { return state().launched; }
 Moved moved() { return state().moved; }
+const std::vector<std::vector<int>>& pinned_from() { return state().pinned_from; }
 int graphs_made() { return state().graphs; }
 
 cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work) {
@@ -378,6 +381,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return allocate(memory, bytes, state().current);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  state().pinned_from.push_back(espalier::allowed_processors());
   return allocate(memory, bytes, -1);
 }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }

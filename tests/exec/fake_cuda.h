@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace espalier::fake_cuda {
 
@@ -70,6 +71,10 @@ struct Moved {
   std::int64_t kernel_bytes = 0;  ///< operands of kernels that lie there
 };
 Moved moved();
+
+/// The processors on which the thread might run that asked for pinned memory, by allocation since
+/// the reset.
+const std::vector<std::vector<int>>& pinned_from();
 
 /// Graphs instantiated since the reset.
 int graphs_made();

@@ -14,6 +14,7 @@
 
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
+#include "exec/cuda/session.h"
 #include "probe/fit_machine.h"
 #include "tests/error_of.h"
 #include "tests/exec/test_programs.h"
@@ -336,6 +337,67 @@ TEST_F(FakeCuda, SaysWhereEverythingRan) {
   const RunReport report = CudaBackend({2, 2}).run(flat_program(2, false), {}, {.size_bytes = 8});
   EXPECT_THAT(report.executed->notes,
               ElementsAre("  r0 on GPU 2 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
+}
+
+/// A rank's input goes through two host memories to its result.
+Program two_host_program() {
+  Builder builder("hosts", test_contract(Collective::allreduce, 1, 1));
+  const PlaceId near = builder.add_host();
+  const PlaceId far = builder.add_host();
+  builder.copy(builder.tmp(near, 0, 1), builder.input(0, 0, 1), {.at = 0});
+  builder.copy(builder.tmp(far, 0, 1), builder.tmp(near, 0, 1), {.at = 0});
+  builder.copy(builder.output(0, 0, 1), builder.tmp(far, 0, 1), {.at = 0});
+  return builder.finish();
+}
+
+TEST_F(FakeCuda, PinsMemoryOnTheNodeThatItStandsFor) {
+  const std::vector<int> all = allowed_processors();
+  if (all.size() < 2) GTEST_SKIP() << "this process may use one processor only";
+  const auto run = [&](std::vector<cuda::HostNode> nodes) {
+    fake_cuda::reset({});
+    const cuda::SessionKey key{.size_bytes = 400,
+                               .gpus = {0, DeviceSet::kHost, DeviceSet::kHost},
+                               .host_nodes = std::move(nodes)};
+    const Program program = two_host_program();
+    RunReport report = cuda::Session(std::make_shared<const cuda::Prepared>(program, key))
+                           .run({.size_bytes = 400});
+    EXPECT_EQ(report.executed->wrong, 0);
+    EXPECT_EQ(allowed_processors(), all);  // this thread goes on as before
+    return report.executed->notes;
+  };
+  const std::vector<int> first{all.front()};
+  const std::vector<int> last{all.back()};
+  EXPECT_THAT(run({{"cpu0", {0, first}}, {"cpu1", {1, last}}}),
+              ElementsAre("  r0 on GPU 0 (Fake GPU)"));
+  EXPECT_THAT(fake_cuda::pinned_from(), ElementsAre(first, last));
+  // The second is not there.
+  EXPECT_THAT(
+      run({{"cpu0", {0, last}}, {"cpu1", {1, {}}}}),
+      ElementsAre("  r0 on GPU 0 (Fake GPU)",
+                  "  h1 stands for the memory of cpu1, NUMA node 1, which this computer does "
+                  "not have or this process may not use: it is wherever the system puts it"));
+  EXPECT_THAT(fake_cuda::pinned_from(), ElementsAre(last, all));
+  EXPECT_THAT(run({{}, {}}), ElementsAre("  r0 on GPU 0 (Fake GPU)"));
+  EXPECT_THAT(fake_cuda::pinned_from(), ElementsAre(all, all));
+  // No such processor: the system refuses.
+  EXPECT_THAT(run({{"cpu0", {0, {8000}}}, {}}),
+              Contains(HasSubstr("NUMA node 0, to which the system does not let this process")));
+  EXPECT_THAT(fake_cuda::pinned_from(), ElementsAre(all, all));
+}
+
+TEST_F(FakeCuda, HostMemoriesStandForTheSocketsOfTheMachine) {
+  const Topology topology = load_topology("dgx1-v100");
+  Router router(topology, topology.profile("kernel"));
+  Program program = two_host_program();
+  // GPU 5 is at the second socket.
+  const Target target{&router, place_ranks(router, {5, 0})};
+  const NumaNode second{1, {4, 5}};
+  EXPECT_THAT(cuda::host_nodes(program, target, {{0, {0}}, second}),
+              ElementsAre(cuda::HostNode{"cpu1", second}, cuda::HostNode{"cpu0", {0, {0}}}));
+  EXPECT_THAT(cuda::host_nodes(program, target, {{0, {0}}}),
+              ElementsAre(cuda::HostNode{"cpu1", {1, {}}}, cuda::HostNode{"cpu0", {0, {0}}}));
+  EXPECT_THAT(cuda::host_nodes(program, {}, {second}),
+              ElementsAre(cuda::HostNode{}, cuda::HostNode{}));
 }
 
 // The profile says what engines copy. Whatever does it, as many bytes come from elsewhere.
