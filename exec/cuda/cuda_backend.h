@@ -10,6 +10,10 @@
 
 namespace espalier {
 
+namespace cuda {
+class MachineCheck;
+}
+
 /// Why programs cannot run on GPUs here, in a sentence: this espalier was built
 /// without CUDA, there is no driver or too old a one, or no GPU. Nothing if they can.
 std::optional<std::string> cuda_unavailable();
@@ -53,7 +57,8 @@ class CudaBackend : public Backend {
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
   /// Before anything is launched, throws Error{usage} when the program has more ranks and relays
-  /// than devices were given or is placed on GPUs that this computer does not have, and OutOfMemory
+  /// than devices were given, is placed on GPUs that this computer does not have or whose models or
+  /// NVLinks are others than the machine's (with the devices that would be right), and OutOfMemory
   /// when a GPU or this computer has too little memory for all that can be counted (buffers,
   /// guards, copies, tables). During the run, throws OutOfMemory when memory that can't be counted
   /// (graphs) is missing, and Error{runtime}: with the ops when the program gets stuck, with the
@@ -65,10 +70,15 @@ class CudaBackend : public Backend {
 
  private:
   struct Sessions;
-  std::vector<int> gpus_of_places(const Program& program, const Target& target) const;
+  struct PlacedGpus {
+    std::vector<int> by_place;       ///< as CUDA numbers them; DeviceSet::kHost for host memories
+    std::vector<std::string> notes;  ///< what is to be said about them
+  };
+  PlacedGpus gpus_of_places(const Program& program, const Target& target);
 
   std::vector<int> devices_;
   UnnamedDevices unnamed_;
+  std::unique_ptr<cuda::MachineCheck> machine_check_;
   std::unique_ptr<Sessions> sessions_;
 };
 

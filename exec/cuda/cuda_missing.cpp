@@ -8,6 +8,10 @@
 
 namespace espalier {
 
+namespace cuda {
+class MachineCheck {};
+}  // namespace cuda
+
 struct CudaBackend::Sessions {};
 
 std::optional<std::string> cuda_unavailable() { return "this espalier was built without CUDA"; }

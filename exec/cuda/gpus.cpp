@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -47,9 +49,14 @@ void require_kernels(const Gpu& gpu) {
               "P100");
 }
 
-Gpu open_gpu(int number) {
+cudaDeviceProp properties_of(int gpu) {
   cudaDeviceProp properties{};
-  require(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties", number);
+  require(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties", gpu);
+  return properties;
+}
+
+Gpu open_gpu(int number) {
+  const cudaDeviceProp properties = properties_of(number);
   Gpu gpu{number, properties.name, properties.multiProcessorCount};
   require_kernels(gpu);
   return gpu;
@@ -89,6 +96,18 @@ int gpu_count() {
   int count = 0;
   require(cudaGetDeviceCount(&count), "cudaGetDeviceCount", 0);
   return count;
+}
+
+std::string gpu_model(int gpu) { return properties_of(gpu).name; }
+
+std::string bus_id_of(int gpu) {
+  std::array<char, 32> text{};
+  require(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), gpu),
+          "cudaDeviceGetPCIBusId", gpu);
+  std::string bus_id = text.data();
+  std::ranges::transform(bus_id, bus_id.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return bus_id;
 }
 
 Gpus open_gpus(const std::vector<int>& numbers) {

@@ -326,7 +326,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return *count == 0 ? answer(cudaErrorNoDevice) : cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  std::strcpy(properties->name, "Fake GPU");
+  std::strcpy(properties->name, state().behaviour.model);
   properties->multiProcessorCount = 2;
   return cudaSuccess;
 }
@@ -335,7 +335,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  std::snprintf(text, static_cast<std::size_t>(length), "FFFF:%02X:00.0", device);
+  const auto& buses = state().behaviour.buses;
+  const int bus = buses.empty() ? device : buses[static_cast<std::size_t>(device)];
+  std::snprintf(text, static_cast<std::size_t>(length), "FFFF:%02X:00.0", bus);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {

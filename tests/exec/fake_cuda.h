@@ -19,9 +19,11 @@ enum class GraphRefusal { never, captured_copies, instantiation };
 /// CUDA's names for them.
 struct Behaviour {
   int gpus = 4;
-  bool peers = true;      ///< GPUs can access each other's memory
-  int max_peers = 8;      ///< that a GPU can be joined to
-  int refused_peer = -1;  ///< nobody can map this GPU, nor it others, when it comes to it
+  const char* model = "Fake GPU";
+  std::vector<int> buses = {};  ///< PCI buses of the GPUs; empty: their numbers
+  bool peers = true;            ///< GPUs can access each other's memory
+  int max_peers = 8;            ///< that a GPU can be joined to
+  int refused_peer = -1;        ///< nobody can map this GPU, nor it others, when it comes to it
   std::size_t memory_bytes = 1 << 28;  ///< of each GPU
   std::size_t pinned_bytes = 1 << 28;  ///< of an allocation
   int driver_version = 99000;          ///< 0: there is no driver

@@ -189,8 +189,11 @@ TEST_F(FakeCuda, RefusesAMachineWithOtherGpus) {
   EXPECT_EQ(run({1, 4}), "error: n1.gpu0 of 'mist:nodes=2' is on another host" + hint);
   // The second computer's, run there.
   const Target target{&router, place_ranks(router, {4, 6})};
-  EXPECT_THAT(backend.run(tree_program(2, false), target, options).executed->notes,
-              ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)"));
+  EXPECT_THAT(
+      backend.run(tree_program(2, false), target, options).executed->notes,
+      ElementsAre("  r0 on GPU 0 (Fake GPU)", "  r1 on GPU 2 (Fake GPU)",
+                  "whether the GPUs are joined as 'mist:nodes=2' says was not checked: there "
+                  "is no NVML (libnvidia-ml.so.1) to ask"));
 }
 
 TEST_F(FakeCuda, SaysThatASizeDoesNotFitBeforeAnythingIsLaunched) {
@@ -345,7 +348,7 @@ Program two_host_program() {
   const PlaceId near = builder.add_host();
   const PlaceId far = builder.add_host();
   builder.copy(builder.tmp(near, 0, 1), builder.input(0, 0, 1), {.at = 0});
-  builder.copy(builder.tmp(far, 0, 1), builder.tmp(near, 0, 1), {.at = 0});
+  builder.copy(builder.tmp(far, 0, 1), builder.tmp(near, 0, 1), {.at = far});
   builder.copy(builder.output(0, 0, 1), builder.tmp(far, 0, 1), {.at = 0});
   return builder.finish();
 }
@@ -374,7 +377,7 @@ TEST_F(FakeCuda, PinsMemoryOnTheNodeThatItStandsFor) {
   EXPECT_THAT(
       run({{"cpu0", {0, last}}, {"cpu1", {1, {}}}}),
       ElementsAre("  r0 on GPU 0 (Fake GPU)",
-                  "  h1 stands for the memory of cpu1, NUMA node 1, which this computer does "
+                  "h1 stands for the memory of cpu1, NUMA node 1, which this computer does "
                   "not have or this process may not use: it is wherever the system puts it"));
   EXPECT_THAT(fake_cuda::pinned_from(), ElementsAre(last, all));
   EXPECT_THAT(run({{}, {}}), ElementsAre("  r0 on GPU 0 (Fake GPU)"));
