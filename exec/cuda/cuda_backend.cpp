@@ -180,11 +180,13 @@ struct CudaBackend::Sessions {
     }
   }
 
-  RunReport run(const Program& program, const cuda::SessionKey& key, const RunOptions& options) {
+  /// What `work` makes of the program's session.
+  template <class Work>
+  RunReport run(const Program& program, const cuda::SessionKey& key, const Work& work) {
     for (;;) {
       cuda::Session& session = get(program, key);
       try {
-        return session.run(options);
+        return work(session);
       } catch (const OutOfMemory&) {
         // Graphs take memory that nobody can count before.
         kept.pop_back();
@@ -259,8 +261,10 @@ void CudaBackend::require_room(const Program& program, const Target& target,
   if (sessions_->find(program, key) == nullptr) sessions_->prepare(program, key);
 }
 
-RunReport CudaBackend::run(const Program& program, const Target& target,
-                           const RunOptions& options) {
+/// What `work` reports of the program's session, and what is the same whatever it does.
+template <class Work>
+RunReport CudaBackend::run_session(const Program& program, const Target& target,
+                                   const RunOptions& options, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   require_sane(options);
   if (cuda::devices_abandoned()) {
@@ -269,14 +273,33 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
   PlacedGpus placed = gpus_of_places(program, target);
   const cuda::SessionKey key = key_of(program, options, target, std::move(placed.by_place));
   RunReport report = with_memory_to("run " + program.name + " on GPUs",
-                                    [&] { return sessions_->run(program, key, options); });
+                                    [&] { return sessions_->run(program, key, work); });
   std::ranges::move(placed.notes, std::back_inserter(report.executed->notes));
   const auto size = static_cast<std::int64_t>(size_of(options.type));
   report.message_bytes =
       ElementLayout(program.contract, options.size_bytes / size).message_elements() * size;
-  report.transfers = count_transfers(program);
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+RunReport CudaBackend::run(const Program& program, const Target& target,
+                           const RunOptions& options) {
+  RunReport report = run_session(program, target, options,
+                                 [&](cuda::Session& session) { return session.run(options); });
+  report.transfers = count_transfers(program);
+  return report;
+}
+
+std::vector<int> CudaBackend::gpus_of_ranks(const Program& program, const Target& target) {
+  std::vector<int> gpus = gpus_of_places(program, target).by_place;
+  gpus.resize(static_cast<std::size_t>(program.ranks()));
+  return gpus;
+}
+
+RunReport CudaBackend::run_nccl(cuda::NcclRanks& nccl, const Program& program, const Target& target,
+                                const RunOptions& options) {
+  return run_session(program, target, options,
+                     [&](cuda::Session& session) { return session.run_nccl(nccl, options); });
 }
 
 }  // namespace espalier

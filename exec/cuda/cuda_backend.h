@@ -12,7 +12,8 @@ namespace espalier {
 
 namespace cuda {
 class MachineCheck;
-}
+class NcclRanks;
+}  // namespace cuda
 
 /// Why programs cannot run on GPUs here, in a sentence: this espalier was built
 /// without CUDA, there is no driver or too old a one, or no GPU. Nothing if they can.
@@ -68,12 +69,24 @@ class CudaBackend : public Backend {
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;
 
+  /// The GPU of each rank of the program, as CUDA numbers them. Throws as `run` does before
+  /// anything is launched.
+  std::vector<int> gpus_of_ranks(const Program& program, const Target& target);
+  /// NCCL's own collective for the program's contract, on the buffers that `run` uses: checked and
+  /// timed like the program, of which nothing runs. Throws what `run` throws, and Error{runtime}
+  /// with what NCCL says. \pre the ranks are on `gpus_of_ranks`
+  RunReport run_nccl(cuda::NcclRanks& nccl, const Program& program, const Target& target,
+                     const RunOptions& options);
+
  private:
   struct Sessions;
   struct PlacedGpus {
     std::vector<int> by_place;       ///< as CUDA numbers them; DeviceSet::kHost for host memories
     std::vector<std::string> notes;  ///< what is to be said about them
   };
+  template <class Work>
+  RunReport run_session(const Program& program, const Target& target, const RunOptions& options,
+                        const Work& work);
   PlacedGpus gpus_of_places(const Program& program, const Target& target);
 
   std::vector<int> devices_;

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "core/error.h"
+#include "exec/cuda/graph.h"
+#include "exec/cuda/nccl_run.h"
 #include "exec/cuda/repeat.h"
 #include "exec/cuda/watch.h"
 #include "exec/free_memory.h"
@@ -60,15 +61,6 @@ MemoryNeed empty_need(int gpu) {
   require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu);
   return {.owner = fmt::format("GPU {}", gpu),
           .available = static_cast<double>(free) * kGpuMemoryShare};
-}
-
-/// Whether CUDA answers so where streams can do what a graph can't, such as copies between GPUs
-/// that can't map each other's memory: drivers differ in what they refuse, and when.
-bool refuses_graph(cudaError_t status) {
-  static constexpr std::array kRefusals{
-      cudaErrorInvalidValue, cudaErrorNotSupported, cudaErrorPeerAccessUnsupported,
-      cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated};
-  return std::ranges::find(kRefusals, status) != kRefusals.end();
 }
 
 double longest_compute_s(const Program& program) {
@@ -135,41 +127,17 @@ void Session::run_op_by_op(double timeout_s) {
   op_by_op_s_ = seconds_since(begin);
 }
 
-GraphExec Session::make_graph(Trace how) {
-  const int gpu = streams_.origin_gpu().number;
-  use_gpu(gpu);
-  require(cudaStreamBeginCapture(streams_.origin(), cudaStreamCaptureModeThreadLocal),
-          "cudaStreamBeginCapture", gpu);
-  cudaGraph_t captured = nullptr;
-  try {
-    streams_.trace(how);
-    issue(plan(), streams_);
-    streams_.trace(Trace::off);
-  } catch (...) {
-    // The capture has failed, and the first failure is the one to report.
-    streams_.trace(Trace::off);
-    if (cudaStreamEndCapture(streams_.origin(), &captured) == cudaSuccess) Graph{captured};
-    cudaGetLastError();
-    throw;
-  }
-  require(cudaStreamEndCapture(streams_.origin(), &captured), "cudaStreamEndCapture", gpu);
-  const Graph graph(captured);
-  use_gpu(gpu);
-  cudaGraphExec_t made = nullptr;
-  require(cudaGraphInstantiateWithFlags(&made, captured, 0), "cudaGraphInstantiate", gpu);
-  GraphExec ready(made);
-  require(cudaGraphUpload(made, streams_.origin()), "cudaGraphUpload", gpu);
-  require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize", gpu,
-          "after a graph was uploaded");
-  return ready;
-}
-
 /// Nothing where CUDA refuses; `refusal_` then says why.
 GraphExec Session::capture(Trace how) {
   try {
-    return make_graph(how);
+    return make_graph(streams_.origin(), streams_.origin_gpu().number, [&] {
+      streams_.trace(how);
+      issue(plan(), streams_);
+      streams_.trace(Trace::off);
+    });
   } catch (const CallFailed& failed) {
     if (!refuses_graph(failed.status())) throw;
+    streams_.trace(Trace::off);
     refusal_ = failed.diagnostics().front().message;
     return nullptr;
   }
@@ -212,10 +180,7 @@ std::vector<double> Session::run_timed(int runs, double timeout_s) {
 }
 
 void Session::note_damage(RunReport& report, Checked what) {
-  Damage damage = memory_.check(what);
-  ExecutedPart& executed = *report.executed;
-  executed.wrong = executed.wrong.value_or(0) + damage.wrong;
-  executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
+  add_damage(*report.executed, memory_.check(what));
 }
 
 std::vector<std::string> Session::notes() const {
@@ -291,6 +256,10 @@ RunReport Session::run(const RunOptions& options) {
         refusal_));
   }
   return report;
+}
+
+RunReport Session::run_nccl(NcclRanks& nccl, const RunOptions& options) {
+  return NcclRun(prepared_->kind, prepared_->gpus, memory_, nccl).run(options);
 }
 
 }  // namespace espalier::cuda

@@ -9,6 +9,7 @@
 #include "exec/cuda/gpus.h"
 #include "exec/cuda/host_nodes.h"
 #include "exec/cuda/memory.h"
+#include "exec/cuda/nccl_ranks.h"
 #include "exec/cuda/streams.h"
 #include "exec/lanes/lowering.h"
 #include "exec/lanes/stream_plan.h"
@@ -65,12 +66,13 @@ class Session {
   /// As Backend::run has it. The program runs op by op first, watched; then as a graph, or op by op
   /// again where CUDA refuses to make one.
   RunReport run(const RunOptions& options);
+  /// NCCL's own collective on the same buffers. \pre its ranks are on the GPUs of the program's
+  RunReport run_nccl(NcclRanks& nccl, const RunOptions& options);
 
  private:
   void give_op_by_op(double timeout_s);
   void run_op_by_op(double timeout_s);
   GraphExec capture(Trace how);
-  GraphExec make_graph(Trace how);
   std::vector<double> run_graph(const GraphExec& graph, int runs, double timeout_s);
   std::vector<double> run_streams(int runs, double timeout_s);
   std::vector<double> run_timed(int runs, double timeout_s);

@@ -265,6 +265,7 @@ void leave_memory(int gpu, std::size_t bytes) {
   state().says_bytes = bytes;
 }
 
+void stall() { state().behaviour.stall_after = 0; }
 std::size_t used_bytes(int gpu) { return state().used[static_cast<std::size_t>(gpu)]; }
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
@@ -508,6 +509,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->capture = std::make_shared<Capture>();
   stream->capture->origin = stream;
   stream->capture->joined.insert(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {

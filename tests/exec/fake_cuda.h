@@ -46,6 +46,9 @@ void reset(const Behaviour& behaviour);
 /// Lets a GPU say that it has so many bytes left, whatever it has; -1: none says so any more.
 void leave_memory(int gpu, std::size_t bytes);
 
+/// From now on no kernel ends.
+void stall();
+
 /// What CUDA was asked to make and not yet to destroy: memory, streams, events, graphs.
 std::int64_t live_objects();
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --topology says of GPUs against what CUDA and NVML say, both of them stand-ins.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "tests/error_of.h"
 #include "tests/exec/fake_cuda.h"
 #include "tests/exec/fake_nvml.h"
+#include "tests/exec/stand_in.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -28,16 +27,10 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Close {
-  void operator()(void* library) const { dlclose(library); }
-};
-using LoadedNvml = std::unique_ptr<void, Close>;
-
 /// A library called libnvidia-ml.so.1, which is there as long as it is held.
-LoadedNvml load_nvml(const FakeNvlinks& nvlinks) {
-  LoadedNvml library(dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL));
-  EXPECT_NE(library, nullptr) << dlerror();
-  reinterpret_cast<void (*)(const FakeNvlinks&)>(dlsym(library.get(), kSetFakeNvlinks))(nvlinks);
+StandIn load_nvml(const FakeNvlinks& nvlinks) {
+  StandIn library(FAKE_NVML);
+  library.function<void(const FakeNvlinks&)>(kSetFakeNvlinks)(nvlinks);
   return library;
 }
 
@@ -76,7 +69,7 @@ class MachineCheck : public testing::Test {
 };
 
 TEST_F(MachineCheck, RightNumbersAreSilent) {
-  const LoadedNvml nvml = load_nvml(nvlinks_of(machine_));
+  const StandIn nvml = load_nvml(nvlinks_of(machine_));
   fake_cuda::reset({.gpus = 8, .model = "Tesla V100-SXM2-16GB"});
   EXPECT_THAT(notes(target({0, 1, 2, 3, 4, 5, 6, 7})), IsEmpty());
   EXPECT_THAT(notes(target({3, 0, 4, 7})), IsEmpty());
@@ -86,7 +79,7 @@ TEST_F(MachineCheck, RightNumbersAreSilent) {
 
 // CUDA numbers GPUs by speed, say, and PCI addresses are in the order of the machine's numbers.
 TEST_F(MachineCheck, WrongNumbersAreAnErrorThatKnowsTheRightOnes) {
-  const LoadedNvml nvml = load_nvml(nvlinks_of(machine_));
+  const StandIn nvml = load_nvml(nvlinks_of(machine_));
   fake_cuda::reset({.gpus = 8, .buses = {3, 1, 2, 0, 4, 5, 6, 7}});
   EXPECT_EQ(refusal(target({0, 1, 2, 3, 4, 5, 6, 7})),
             "error: the GPUs are not those of 'dgx1-v100' with these numbers: GPU 0 and GPU 2 have "
@@ -104,7 +97,7 @@ TEST_F(MachineCheck, FindsTheRightNumbersByTheLinksAlone) {
   FakeNvlinks links = nvlinks_of(machine_);
   std::swap(links.between[0], links.between[6]);
   for (std::vector<int>& row : links.between) std::swap(row[0], row[6]);
-  const LoadedNvml nvml = load_nvml(links);
+  const StandIn nvml = load_nvml(links);
   fake_cuda::reset({.gpus = 8});
   const GpuGraph machine = graph_of(machine_, machine_.gpus());
   GpuGraph computer = machine;
@@ -119,7 +112,7 @@ TEST_F(MachineCheck, FindsTheRightNumbersByTheLinksAlone) {
 
 TEST_F(MachineCheck, SaysThatItIsAnotherMachine) {
   FakeNvlinks links{.between = {8, std::vector<int>(8, 0)}, .to_switches = std::vector<int>(8, 12)};
-  const LoadedNvml nvml = load_nvml(links);
+  const StandIn nvml = load_nvml(links);
   fake_cuda::reset({.gpus = 8, .model = "NVIDIA A100-SXM4-80GB"});
   EXPECT_EQ(
       refusal(target({0, 1})),
@@ -139,7 +132,7 @@ TEST_F(MachineCheck, SaysWhatCouldNotBeChecked) {
               ElementsAre(unchecked + "there is no NVML (libnvidia-ml.so.1) to ask"));
   FakeNvlinks links = nvlinks_of(machine_);
   links.are_veiled = true;
-  const LoadedNvml nvml = load_nvml(links);
+  const StandIn nvml = load_nvml(links);
   EXPECT_THAT(notes(target({0, 1})),
               ElementsAre(unchecked + "NVML does not say where those of GPU 7 lead"));
   // The model can be checked all the same.
