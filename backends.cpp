@@ -9,6 +9,7 @@
 #include "core/words.h"
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
+#include "exec/cuda/nccl_backend.h"
 #include "exec/host/host_backend.h"
 #include "exec/mpi/mpi_start.h"
 #include "probe/survey.h"
@@ -27,6 +28,10 @@ std::unique_ptr<Backend> make_host(const DeviceChoice&) { return std::make_uniqu
 std::unique_ptr<Backend> make_cuda(const DeviceChoice& choice) {
   return std::make_unique<CudaBackend>(
       choice.devices, choice.as_placed ? UnnamedDevices::as_placed : UnnamedDevices::in_turn);
+}
+
+std::unique_ptr<Backend> make_nccl(Backend& programs) {
+  return std::make_unique<NcclBackend>(dynamic_cast<CudaBackend&>(programs));
 }
 
 std::unique_ptr<Backend> make_mpi(const DeviceChoice& choice) {
@@ -65,7 +70,10 @@ const std::vector<BackendEntry>& all_backends() {
        .has_devices = true,
        .make = make_cuda,
        .count_devices = cuda_gpus,
-       .inventory = inventory_of_gpus},
+       .inventory = inventory_of_gpus,
+       .library = "nccl",
+       .require_library = require_nccl,
+       .make_library = make_nccl},
       {.name = "mpi",
        .meaning = "a process for each rank (mpirun -n 8 espalier exec --backend mpi)",
        .runs_on = "processes of MPI",

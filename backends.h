@@ -45,6 +45,13 @@ struct BackendEntry {
   /// What can be probed: these devices (all of them when empty), or `ranks` ranks on a single one.
   /// Throws what `make` throws. Null where there is nothing to probe.
   Inventory (*inventory)(const std::vector<int>& devices, int ranks) = nullptr;
+  /// The library whose own collectives can be run on the buffers of programs; empty: there is none.
+  std::string_view library = {};
+  /// Its version here, as `library_version` has it. Throws Error{unsupported} where there is none.
+  int (*require_library)() = nullptr;
+  /// What runs it in place of the programs of a back end that `make` made, which must outlive it.
+  /// Throws what `require_library` throws.
+  std::unique_ptr<Backend> (*make_library)(Backend& programs) = nullptr;
   /// Where each rank is a process that somebody else has started: how many there are. All of them
   /// ask the same and get the same answers. Throws what `make` throws. Null where this process has
   /// all ranks.

@@ -50,8 +50,8 @@ std::optional<Contract> asked_by(Arguments& arguments, const MeasuredTables& log
 /// Options about an execution, of which there is none.
 void refuse_execution(Arguments& arguments) {
   for (const char* option :
-       {"--backend", "--devices", "--ranks", "--output", "--trace", "--trace-ops", "--iters",
-        "--warmup", "--no-check", "--timeout", "--dtype", "--op"}) {
+       {"--backend", "--devices", "--ranks", "--against", "--output", "--trace", "--trace-ops",
+        "--iters", "--warmup", "--no-check", "--timeout", "--dtype", "--op"}) {
     if (arguments.given(option)) {
       arguments.problem_of(option, "nothing is run if --measured names a log");
     }

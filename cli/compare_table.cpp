@@ -29,20 +29,28 @@ struct Cells {
   std::string error = {};
   std::string wrong = {};
   std::string speedup = {};
+  std::string library = {};           ///< its measured time
+  std::string measured_speedup = {};  ///< over it
 };
 
-/// Whether there is a column of what is predicted of NCCL.
-bool has_nccl(const Comparison& one) {
+/// The columns beyond those that every comparison has.
+struct Extra {
+  bool nccl = false;     ///< what is predicted of it
+  bool library = false;  ///< what was measured of a library
+};
+
+Extra extra_of(const Comparison& one) {
   const Query& query = one.predicted.query;
-  return query.against_nccl && baseline_query(query);
+  return {.nccl = query.against_nccl && baseline_query(query), .library = one.library.has_value()};
 }
 
-std::string line(const Cells& cells, std::size_t width, bool has_nccl) {
+std::string line(const Cells& cells, std::size_t width, const Extra& extra) {
   std::string text =
       fmt::format("{:>12}  {:<{}}  {:>10}  {:>9} {:>6}  {:>9}  {:>17}  {:>8}  {:>6}", cells.size,
                   cells.algorithm, width, cells.chunk, cells.predicted, cells.expected_error,
                   cells.measured, cells.spread, cells.error, cells.wrong);
-  if (has_nccl) text += fmt::format("  {:>7}", cells.speedup);
+  if (extra.nccl) text += fmt::format("  {:>7}", cells.speedup);
+  if (extra.library) text += fmt::format("  {:>9}  {:>8}", cells.library, cells.measured_speedup);
   return text;
 }
 
@@ -59,19 +67,26 @@ void print_header(const Console& console, const Comparison& first, std::string_v
       to_string(query.collective), where, query.in_place ? "in place" : "out of place", profile,
       first.measured.benchmark_s > 0 ? fmt::format(", launch {}", to_string(query.launch)) : "",
       measured_by);
-  const std::vector<std::string>& notes = first.measured.report.executed->notes;
+  std::vector<std::string> notes = first.measured.report.executed->notes;
+  if (first.library) {
+    const std::vector<std::string>& of_library = first.library->report.executed->notes;
+    notes.insert(notes.end(), of_library.begin(), of_library.end());
+  }
   for (const std::string& note : notes) console.out << "# " << note << '\n';
   if (!notes.empty()) console.out << "#\n";
   console.out << header_line(line({"size", "algorithm", "chunk", "predicted", "+-", "measured",
-                                   "min..max", "error", "#wrong", "vs nccl"},
-                                  width, has_nccl(first)))
+                                   "min..max", "error", "#wrong", "vs nccl",
+                                   first.library ? first.library->backend : "", "measured"},
+                                  width, extra_of(first)))
               << header_line(line({.size = "(B)",
                                    .chunk = "(B)",
                                    .predicted = "(us)",
                                    .measured = "(us)",
                                    .spread = "(us)",
-                                   .error = "(%)"},
-                                  width, has_nccl(first)));
+                                   .error = "(%)",
+                                   .library = "(us)",
+                                   .measured_speedup = "speed-up"},
+                                  width, extra_of(first)));
 }
 
 std::string time_text(double time_s) { return fit_number(time_s * 1e6, 8); }
@@ -88,17 +103,37 @@ void print_row(const Console& console, const Comparison& one, std::size_t width)
   const std::optional<std::int64_t>& wrong = measured.executed->wrong;
   const std::optional<ExpectedError>& error = one.predicted.error;
   const std::optional<double> speedup = speedup_of(one.predicted);
-  const Cells cells = {.size = fmt::format("{}", measured.message_bytes),
-                       .algorithm = algorithm_label(one.measured),
-                       .chunk = chunk == 0 ? "-" : fmt::format("{}", chunk),
-                       .predicted = time_text(one.predicted_s()),
-                       .expected_error = error_text(error ? error->relative : 0),
-                       .measured = time_text(measured.executed->median_time_s),
-                       .spread = spread_text(*measured.executed),
-                       .error = fmt::format("{:+.1f}", 100 * one.error()),
-                       .wrong = wrong ? fmt::format("{}", *wrong) : "N/A",
-                       .speedup = speedup ? speedup_text(*speedup) : "-"};
-  console.out << line(cells, width, has_nccl(one)) << '\n' << std::flush;
+  const std::optional<double> measured_speedup = one.measured_speedup();
+  const Cells cells = {
+      .size = fmt::format("{}", measured.message_bytes),
+      .algorithm = algorithm_label(one.measured),
+      .chunk = chunk == 0 ? "-" : fmt::format("{}", chunk),
+      .predicted = time_text(one.predicted_s()),
+      .expected_error = error_text(error ? error->relative : 0),
+      .measured = time_text(measured.executed->median_time_s),
+      .spread = spread_text(*measured.executed),
+      .error = fmt::format("{:+.1f}", 100 * one.error()),
+      .wrong = wrong ? fmt::format("{}", *wrong) : "N/A",
+      .speedup = speedup ? speedup_text(*speedup) : "-",
+      .library = one.library ? time_text(one.library->report.executed->median_time_s) : "",
+      .measured_speedup = measured_speedup ? speedup_text(*measured_speedup) : "-"};
+  console.out << line(cells, width, extra_of(one)) << '\n' << std::flush;
+}
+
+/// What was measured of a library, and where its results were wrong.
+void print_library_note(const Console& console, const Comparisons& comparisons) {
+  if (comparisons.rows.empty() || !comparisons.rows.front().library) return;
+  const std::string& name = comparisons.rows.front().library->backend;
+  console.out << wrap(fmt::format("measured speed-up: the median time of {} over that of the "
+                                  "program, both captured and repeated in the same way",
+                                  name),
+                      console.width, "# ");
+  for (const Comparison& row : comparisons.rows) {
+    const std::int64_t wrong = row.library->report.wrong_elements();
+    if (wrong == 0) continue;
+    console.out << fmt::format("# {} WRONG ELEMENTS IN RESULTS OF {} AT {} B\n", wrong, name,
+                               row.measured.report.message_bytes);
+  }
 }
 
 std::string percent(std::optional<double> error) {
@@ -132,6 +167,7 @@ void CompareTable::finish(const Comparisons& comparisons) {
   }
   print_error_sources(console_, predicted_);
   print_nccl_note(console_, predicted_);
+  print_library_note(console_, comparisons);
   print_profile_notes(console_, predicted_, profile_);
   print_table_notes(console_, comparisons.measured.outcomes);
 }

@@ -72,6 +72,8 @@ const std::vector<OptionSpec>& all_options() {
        "are not known, the nearest"},
       {"--plot", "FILE", WordKind::file, false,
        "write a picture (SVG) of simulated / measured times by size, a series for each table"},
+      {"--against", "LIBRARY", WordKind::free, false,
+       "also measure this library's own collective on the same buffers: nccl, with --backend cuda"},
       {"--no-nccl", "", WordKind::flag, false, "do not ask how fast NCCL is, which takes a while"},
       {"--links", "SCOPE", WordKind::links, false,
        "links to use: all, the GPU fabric alone, or all with detours through NICs within a host"},

@@ -207,6 +207,11 @@ Page page_of(const Arguments& arguments, const Comparisons& comparisons, const s
     page.points.push_back({row.predicted, has_name ? point_command(row.predicted) : "",
                            has_name ? nccl_command(row.predicted) : "", row.predicted_s()});
     page.measured.push_back({row.measured, has_name && !is_log ? point_command(row.measured) : ""});
+    if (row.library) {
+      page.measured.back().measured_speedup = row.measured_speedup();
+      page.measured.push_back({*row.library, ""});
+      page.measured.back().outcome.query.algorithm = row.library->backend;
+    }
   }
   page.skipped = comparisons.measured.skipped;
   page.runs = std::move(runs);

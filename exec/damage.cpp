@@ -6,6 +6,11 @@
 
 namespace espalier {
 
+void add_damage(ExecutedPart& executed, const Damage& damage) {
+  executed.wrong = executed.wrong.value_or(0) + damage.wrong;
+  executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
+}
+
 void add_input_damage(Damage& damage, int rank, std::int64_t elements) {
   if (elements == 0) return;
   damage.wrong += elements;

@@ -7,6 +7,7 @@
 
 #include "ir/data.h"
 #include "ir/program.h"
+#include "run/report.h"
 
 namespace espalier {
 
@@ -15,6 +16,9 @@ struct Damage {
   std::int64_t wrong = 0;          ///< number of wrong elements of results, inputs and guards
   std::vector<std::string> notes;  ///< what is wrong apart from results, in rank order
 };
+
+/// Counts it among what a run is known to have done wrong.
+void add_damage(ExecutedPart& executed, const Damage& damage);
 
 /// Notes that `elements` elements of a rank's input were overwritten, unless there are none.
 void add_input_damage(Damage& damage, int rank, std::int64_t elements);

@@ -6,6 +6,7 @@
 #include "report/csv.h"
 #include "report/fields.h"
 #include "report/objects.h"
+#include "scenarios/baseline.h"
 
 namespace espalier {
 
@@ -54,6 +55,21 @@ Json reports_array(const std::vector<Outcome>& outcomes) {
   return all;
 }
 
+/// What was measured of a library. \pre it was
+Json library_json(const Comparison& one) {
+  const ExecutedPart& executed = *one.library->report.executed;
+  const auto speedup = one.measured_speedup();
+  const auto predicted = speedup_of(one.predicted);
+  return {{"name", one.library->backend},
+          {"measured_s", rounded(executed.median_time_s)},
+          {"min_time_s", rounded(executed.min_time_s)},
+          {"max_time_s", rounded(executed.max_time_s)},
+          {"wrong", executed.wrong ? Json(*executed.wrong) : Json()},
+          {"speedup", speedup ? rounded(*speedup) : Json()},
+          {"predicted_speedup", predicted ? rounded(*predicted) : Json()},
+          {"notes", executed.notes}};
+}
+
 Json comparison_json(const Comparison& one) {
   const Query& query = one.measured.query;
   const RunReport& measured = one.measured.report;
@@ -79,6 +95,7 @@ Json comparison_json(const Comparison& one) {
     const std::string key = name == "error" ? "expected_error" : std::string(name);
     if (!value.is_discarded()) json[key] = value;
   }
+  if (one.library) json["library"] = library_json(one);
   return json;
 }
 
@@ -180,10 +197,12 @@ std::string comparisons_json(const Comparisons& comparisons, std::string_view wh
 }
 
 std::string comparisons_csv(const Comparisons& comparisons, std::string_view where) {
-  CsvText text({"machine",     "profile",        "backend",    "collective", "algorithm",
-                "chosen",      "in_place",       "ranks",      "size_bytes", "chunk_bytes",
-                "predicted_s", "expected_error", "measured_s", "min_time_s", "max_time_s",
-                "error",       "wrong",          "launch",     "speedup",    "refused",
+  CsvText text({"machine",    "profile",       "backend",          "collective",
+                "algorithm",  "chosen",        "in_place",         "ranks",
+                "size_bytes", "chunk_bytes",   "predicted_s",      "expected_error",
+                "measured_s", "min_time_s",    "max_time_s",       "error",
+                "wrong",      "launch",        "speedup",          "library",
+                "library_s",  "library_wrong", "measured_speedup", "refused",
                 "skipped"});
   const Json of_all = of_all_rows(comparisons, where);
   for (const Comparison& one : comparisons.rows) {
@@ -191,6 +210,13 @@ std::string comparisons_csv(const Comparisons& comparisons, std::string_view whe
     row.update(of_all);
     for (const std::string_view name : {"expected_error", "speedup"}) {
       row[std::string(name)] = find_field(outcome_fields(), name)->value(one.predicted);
+    }
+    if (one.library) {
+      const Json library = library_json(one);
+      row["library"] = library["name"];
+      row["library_s"] = library["measured_s"];
+      row["library_wrong"] = library["wrong"];
+      row["measured_speedup"] = library["speedup"];
     }
     text.add(row);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "core/median.h"
 
 namespace espalier {
@@ -71,6 +72,20 @@ double Comparison::error() const {
   return measured_s > 0 ? predicted_s() / measured_s - 1 : 0;
 }
 
+std::optional<double> Comparison::measured_speedup() const {
+  const double measured_s = measured.report.executed->median_time_s;
+  if (!library || measured_s <= 0) return std::nullopt;
+  return library->report.executed->median_time_s / measured_s;
+}
+
+std::int64_t Comparisons::wrong_of_library() const {
+  std::int64_t wrong = 0;
+  for (const Comparison& row : rows) {
+    if (row.library) wrong += row.library->report.wrong_elements();
+  }
+  return wrong;
+}
+
 std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {
   std::vector<double> errors;
   for (const Comparison& row : rows) {
@@ -80,9 +95,24 @@ std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {
   return median(std::move(errors));
 }
 
+namespace {
+
+/// With chunks as the program had them, so that the buffers are the same.
+Outcome answer_of_library(const AskQuery& measure_library, const Outcome& measured) {
+  Query query = measured.query;
+  query.chunk_bytes = measured.chunk_bytes;
+  Outcome library = measure_library(query);
+  if (library.skipped) throw Error(ErrorKind::unsupported, *library.skipped);
+  library.program.reset();
+  return library;
+}
+
+}  // namespace
+
 Comparisons compare_table(
     const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
-    const std::function<void(const Outcome& measured, const Comparison* row)>& answered) {
+    const std::function<void(const Outcome& measured, const Comparison* row)>& answered,
+    const AskQuery& measure_library) {
   Comparisons all;
   for (const Query& query : queries) {
     Outcome predicted = predict(query);
@@ -94,6 +124,8 @@ Comparisons compare_table(
       Outcome kept = measured;
       kept.program.reset();
       all.rows.push_back({std::move(predicted), std::move(kept)});
+      if (measure_library)
+        all.rows.back().library = answer_of_library(measure_library, all.rows.back().measured);
       answered(measured, &all.rows.back());
     }
     all.measured.add(std::move(measured));

@@ -40,12 +40,17 @@ TrainingAnswers train_table(const TrainingSweep& sweep, const AskTraining& ask,
 struct Comparison {
   Outcome predicted;
   Outcome measured;
+  /// A library's own collective, measured on the same buffers, where that was asked for.
+  std::optional<Outcome> library = {};
 
   /// What the measured time is compared with: where a benchmark printed it, what is predicted of
   /// the benchmark, else the time of a call.
   double predicted_s() const;
   /// What the prediction is off by, as a share of the median time measured: 0.1 is 10 % too long.
   double error() const;
+  /// How many times as fast as the library the program was measured to be: the ratio of median
+  /// times. Nothing where the library was not measured.
+  std::optional<double> measured_speedup() const;
 };
 
 /// Predictions and measurements of the same questions.
@@ -56,15 +61,20 @@ struct Comparisons {
   /// The median of the errors' sizes among messages of at least that many bytes; nothing when there
   /// are none.
   std::optional<double> median_error(std::int64_t min_bytes = 0) const;
+  /// Wrong elements of the library's results.
+  std::int64_t wrong_of_library() const;
 };
 
 /// From this size on bandwidths decide, and the median error is given by itself.
 inline constexpr std::int64_t kLargeMessage = std::int64_t{16} << 20;
 
-/// Predicts every question and, where that is possible, measures it. `answered` is told of every
-/// measurement, and is given the row where both have answered, null where not.
+/// Predicts every question and, where that is possible, measures it, and with `measure_library`, if
+/// there is one, the library's own collective. `answered` is told of every measurement, and is
+/// given the row where both have answered, null where not. Throws Error{unsupported} where the
+/// library has nothing that answers.
 Comparisons compare_table(
     const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
-    const std::function<void(const Outcome& measured, const Comparison* row)>& answered);
+    const std::function<void(const Outcome& measured, const Comparison* row)>& answered,
+    const AskQuery& measure_library = {});
 
 }  // namespace espalier

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What only a GPU can show: every GPU test, the same under compute-sanitizer, how fast programs run against
-# a cudaMemcpy, and how well a probed topology foretells it. Prints a summary in Markdown, for
+# a cudaMemcpy and NCCL, and how well a probed topology foretells it; and the tests on stand-ins. Prints a summary in Markdown, for
 # docs/validation.md. Called by `./dev gpu`, which builds before. Exit code 1 when something failed, could not be
 # checked or a figure was missed, 3 where CUDA runs nothing at all.
 set -uo pipefail
@@ -52,6 +52,8 @@ if [ "$first" -ne 0 ]; then
   cat "$work/first" >&2
   [ "$first" -ne 3 ] || exit 3
 fi
+row "tests on stand-ins" some_tests "$build/tests/fake_cuda_test" --gtest_brief=1
+row "compare --against nccl on stand-ins" some_tests "$build/tests/against_nccl_test" --gtest_brief=1
 row "GPU tests" some_tests "$tests" --gtest_brief=1
 if command -v compute-sanitizer >/dev/null; then
   # Blocks of odd sizes, whose operands are aligned to their elements only.
@@ -66,7 +68,7 @@ else
   failures=$((failures + 1))
   echo "| compute-sanitizer | **not installed** |"
 fi
-for options in "--profile kernel" "--profile copy_engine" "--profile kernel --dtype half --op max"; do
+for options in "--profile kernel" "--profile copy_engine" "--profile cuda_graph" "--profile kernel --dtype half --op max"; do
   # shellcheck disable=SC2086  # several words
   row "all algorithms, 8 ranks, $options" "$espalier" exec --backend cuda --ranks 8 \
     --algorithm all --size 1000,16MiB --iters 3 $options
@@ -106,6 +108,18 @@ foretell() {
   echo
 }
 
+# against_nccl TOPOLOGY COLLECTIVE ALGORITHM...: beside NCCL's own collective, which is checked, too.
+against_nccl() {
+  local topology=$1 collective=$2
+  shift 2
+  local compare=("$espalier" compare --backend cuda --topology "$topology" --collective "$collective"
+                 --algorithm "$@" --size "64KiB,1MiB,16MiB,256MiB" --against nccl)
+  echo "Against NCCL: \`${compare[*]}\`"
+  echo
+  "${compare[@]}" 2>&1 | sed 's/^/    /' || failures=$((failures + 1))
+  echo
+}
+
 # probe NAME OPTION...: writes the topology NAME.yaml.
 probe() {
   local name=$1
@@ -122,9 +136,13 @@ if probe all; then
   if [ "$(grep -c 'kind: gpu\>' "$work/all.yaml")" -gt 1 ]; then
     foretell "all GPUs" "$work/all.yaml"
   else
-    echo "One GPU: nothing to foretell between GPUs."
+    echo "One GPU: nothing to foretell between GPUs, and of NCCL's collectives only those of one rank."
     echo
   fi
+  against_nccl "$work/all.yaml" allreduce ring optimal
+  for collective in allgather reducescatter broadcast reduce alltoall sendrecv gather scatter; do
+    against_nccl "$work/all.yaml" "$collective" direct
+  done
 fi
 for algorithm in ring double_binary_tree flat_two_stage; do
   "$espalier" exec --backend cuda --ranks 8 --algorithm "$algorithm" --size 8,64KiB,1MiB,16MiB,256MiB |

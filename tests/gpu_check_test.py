@@ -14,6 +14,7 @@ SCRIPT = pathlib.Path(__file__).parent / "gpu_check.sh"
 
 ESPALIER = """#!/bin/bash
 verb=$1
+[[ " $* " != *" --against "* ]] || exit "${AGAINST:-0}"
 while [ $# -gt 1 ]; do
   case $1 in --output) output=$2 ;; --json) json=$2 ;; --size) size=$2 ;; esac
   shift
@@ -37,6 +38,8 @@ class GpuCheck(unittest.TestCase):
         for name, text in {
             "espalier": ESPALIER,
             "tests/cuda_test": TESTS,
+            "tests/fake_cuda_test": TESTS,
+            "tests/against_nccl_test": TESTS,
             "gpu_rates": RATES,
             "bin/compute-sanitizer": SANITIZER,
             "bin/nvidia-smi": "#!/bin/bash\necho TEST GPU\n",
@@ -82,6 +85,12 @@ class GpuCheck(unittest.TestCase):
 
     def test_a_comparison_that_fails_is_not_forgotten(self):
         self.assertIn("Failed: 1. Missed: 0.", self.check(COMPARE="1", GPUS="1").stdout)
+
+    def test_every_collective_that_nccl_fails_at_is_counted(self):
+        done = self.check(AGAINST="3", GPUS="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.count("Against NCCL: "), 9)
+        self.assertIn("Failed: 9. Missed: 0.", done.stdout)
 
     def test_too_few_measurements_fail(self):
         done = self.check(rows=9)

@@ -5,8 +5,6 @@
 
 #include <atomic>
 
-#include "core/error.h"
-
 namespace espalier::cuda {
 namespace {
 
@@ -24,7 +22,7 @@ void require(cudaError_t status, const char* call, int gpu, const std::string& d
   cudaGetLastError();  // so that nobody else is blamed for it
   const std::string text = failure_text(status, call, gpu) + (doing.empty() ? "" : ", " + doing);
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text, "a smaller --size");
-  throw Error(ErrorKind::runtime, text);
+  throw CallFailed(status, text);
 }
 
 cudaError_t query(cudaEvent_t event) {

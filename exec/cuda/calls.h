@@ -7,12 +7,25 @@
 #include <string>
 #include <type_traits>
 
+#include "core/error.h"
+
 namespace espalier::cuda {
 
 /// "cudaMalloc on GPU 1: out of memory (cudaErrorMemoryAllocation)".
 std::string failure_text(cudaError_t status, const char* call, int gpu);
 
-/// Throws Error{runtime} with failure_text, and `doing` after it, unless `status` is success; but
+/// Error{runtime}, with what CUDA answered.
+class CallFailed : public Error {
+ public:
+  CallFailed(cudaError_t status, const std::string& text)
+      : Error(ErrorKind::runtime, text), status_(status) {}
+  cudaError_t status() const { return status_; }
+
+ private:
+  cudaError_t status_;
+};
+
+/// Throws CallFailed with failure_text, and `doing` after it, unless `status` is success; but
 /// OutOfMemory, whatever the call, when CUDA had no memory for it. \p gpu as CUDA numbers it.
 void require(cudaError_t status, const char* call, int gpu, const std::string& doing = {});
 

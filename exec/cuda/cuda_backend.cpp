@@ -7,9 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "exec/cuda/machine_check.h"
+#include "exec/cuda/numbering.h"
 #include "exec/cuda/peers.h"
 #include "exec/cuda/session.h"
 #include "exec/room.h"
@@ -43,21 +46,25 @@ std::vector<int> devices_in_turn(const std::vector<int>& devices, const Program&
   return all;
 }
 
-/// The GPU of each rank and then of each relay: the one with the number that its node has in its
-/// host. \pre the target has a router
-std::vector<int> devices_as_placed(const Target& target, const Program& program) {
-  const Topology& topology = target.router->topology();
-  const int count = cuda::gpu_count();
+/// Of each rank and then of each relay. \pre the target has a router
+std::vector<NodeId> nodes_of(const Target& target, const Program& program) {
   const std::vector<NodeId>& ranks = target.placement.ranks;
   const std::vector<NodeId>& relays = target.placement.relays;
   std::vector<NodeId> nodes(ranks.begin(), ranks.begin() + program.ranks());
   nodes.insert(nodes.end(), relays.begin(), relays.begin() + program.relays);
+  return nodes;
+}
+
+/// The GPU of each rank and then of each relay: the one with the number that its node has in its
+/// host.
+std::vector<int> devices_as_placed(const Topology& topology, const std::vector<NodeId>& nodes) {
+  const int count = cuda::gpu_count();
   std::vector<int> all;
   DiagnosticList problems;
   const std::string hint = "name the GPU of each rank and relay with --devices";
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Node& node = topology.node(nodes[i]);
-    const int number = cuda::number_in_host(topology, nodes[i]);
+  for (const NodeId id : nodes) {
+    const Node& node = topology.node(id);
+    const int number = number_in_host(topology, id);
     if (node.host != topology.node(nodes[0]).host) {
       problems.add({}, fmt::format("{} of '{}' is on another host", node.name, topology.name),
                    hint);
@@ -84,14 +91,28 @@ std::vector<int> with_hosts(const std::vector<int>& devices, const Program& prog
   return all;
 }
 
-bool by_copy_engines(const Target& target) {
-  if (target.router == nullptr) return false;
-  const ReductionMode reduction = target.router->profile().reduction;
-  return reduction == ReductionMode::separate || reduction == ReductionMode::reading;
+CopyEngineUse copy_engine_use(const Target& target) {
+  if (target.router == nullptr) return CopyEngineUse::none;
+  switch (target.router->profile().reduction) {
+    case ReductionMode::separate:
+      return CopyEngineUse::operands;
+    case ReductionMode::reading:
+      return CopyEngineUse::copies;
+    case ReductionMode::free:
+    case ReductionMode::fused:
+      break;
+  }
+  return CopyEngineUse::none;
 }
 
-cuda::SessionKey key_of(const RunOptions& options, const Target& target, std::vector<int> gpus) {
-  return {options.size_bytes, options.type, options.op, by_copy_engines(target), std::move(gpus)};
+cuda::SessionKey key_of(const Program& program, const RunOptions& options, const Target& target,
+                        std::vector<int> gpus) {
+  return {.size_bytes = options.size_bytes,
+          .type = options.type,
+          .op = options.op,
+          .copy_engines = copy_engine_use(target),
+          .gpus = std::move(gpus),
+          .host_nodes = cuda::host_nodes(program, target, numa_nodes(allowed_processors()))};
 }
 
 }  // namespace
@@ -154,16 +175,18 @@ struct CudaBackend::Sessions {
       for (const auto& [device, other] : session.plan().peers) {
         wanted.emplace(number(device), number(other));
       }
-      if (cuda::map_peers(wanted, session.gpus().set.max_peers)) return session;
+      if (cuda::map_peers(wanted)) return session;
       kept.pop_back();  // to be planned again without what can't be mapped
     }
   }
 
-  RunReport run(const Program& program, const cuda::SessionKey& key, const RunOptions& options) {
+  /// What `work` makes of the program's session.
+  template <class Work>
+  RunReport run(const Program& program, const cuda::SessionKey& key, const Work& work) {
     for (;;) {
       cuda::Session& session = get(program, key);
       try {
-        return session.run(options);
+        return work(session);
       } catch (const OutOfMemory&) {
         // Graphs take memory that nobody can count before.
         kept.pop_back();
@@ -188,7 +211,10 @@ void end_process(int exit_code) {
 }
 
 CudaBackend::CudaBackend(std::vector<int> devices, UnnamedDevices unnamed)
-    : devices_(std::move(devices)), unnamed_(unnamed), sessions_(std::make_unique<Sessions>()) {
+    : devices_(std::move(devices)),
+      unnamed_(unnamed),
+      machine_check_(std::make_unique<cuda::MachineCheck>()),
+      sessions_(std::make_unique<Sessions>()) {
   if (const auto problem = cuda_unavailable()) throw Error(ErrorKind::unsupported, *problem);
   const int count = cuda::gpu_count();
   DiagnosticList unknown;
@@ -210,37 +236,70 @@ std::optional<std::string> CudaBackend::unsupported(const Program& program, cons
                      program.ops.size(), kMaxOps);
 }
 
-/// As CUDA numbers them; DeviceSet::kHost for host memories.
-std::vector<int> CudaBackend::gpus_of_places(const Program& program, const Target& target) const {
-  const bool as_placed =
-      devices_.empty() && unnamed_ == UnnamedDevices::as_placed && target.router != nullptr;
-  return with_hosts(
-      as_placed ? devices_as_placed(target, program) : devices_in_turn(devices_, program), program);
+CudaBackend::PlacedGpus CudaBackend::gpus_of_places(const Program& program, const Target& target) {
+  const bool names_machine = unnamed_ == UnnamedDevices::as_placed && target.router != nullptr;
+  const bool as_placed = names_machine && devices_.empty();
+  PlacedGpus placed;
+  if (!names_machine) {
+    placed.by_place = with_hosts(devices_in_turn(devices_, program), program);
+    return placed;
+  }
+  const Topology& topology = target.router->topology();
+  const std::vector<NodeId> nodes = nodes_of(target, program);
+  const std::vector<int> devices =
+      as_placed ? devices_as_placed(topology, nodes) : devices_in_turn(devices_, program);
+  placed.notes = machine_check_->check(topology, nodes, devices, !as_placed);
+  placed.by_place = with_hosts(devices, program);
+  return placed;
 }
 
 void CudaBackend::require_room(const Program& program, const Target& target,
                                const RunOptions& options) {
   require_sane(options);
-  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  const cuda::SessionKey key =
+      key_of(program, options, target, gpus_of_places(program, target).by_place);
   if (sessions_->find(program, key) == nullptr) sessions_->prepare(program, key);
 }
 
-RunReport CudaBackend::run(const Program& program, const Target& target,
-                           const RunOptions& options) {
+/// What `work` reports of the program's session, and what is the same whatever it does.
+template <class Work>
+RunReport CudaBackend::run_session(const Program& program, const Target& target,
+                                   const RunOptions& options, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   require_sane(options);
   if (cuda::devices_abandoned()) {
     throw Error(ErrorKind::runtime, "an earlier run on the GPUs has not ended");
   }
-  const cuda::SessionKey key = key_of(options, target, gpus_of_places(program, target));
+  PlacedGpus placed = gpus_of_places(program, target);
+  const cuda::SessionKey key = key_of(program, options, target, std::move(placed.by_place));
   RunReport report = with_memory_to("run " + program.name + " on GPUs",
-                                    [&] { return sessions_->run(program, key, options); });
+                                    [&] { return sessions_->run(program, key, work); });
+  std::ranges::move(placed.notes, std::back_inserter(report.executed->notes));
   const auto size = static_cast<std::int64_t>(size_of(options.type));
   report.message_bytes =
       ElementLayout(program.contract, options.size_bytes / size).message_elements() * size;
-  report.transfers = count_transfers(program);
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+RunReport CudaBackend::run(const Program& program, const Target& target,
+                           const RunOptions& options) {
+  RunReport report = run_session(program, target, options,
+                                 [&](cuda::Session& session) { return session.run(options); });
+  report.transfers = count_transfers(program);
+  return report;
+}
+
+std::vector<int> CudaBackend::gpus_of_ranks(const Program& program, const Target& target) {
+  std::vector<int> gpus = gpus_of_places(program, target).by_place;
+  gpus.resize(static_cast<std::size_t>(program.ranks()));
+  return gpus;
+}
+
+RunReport CudaBackend::run_nccl(cuda::NcclRanks& nccl, const Program& program, const Target& target,
+                                const RunOptions& options) {
+  return run_session(program, target, options,
+                     [&](cuda::Session& session) { return session.run_nccl(nccl, options); });
 }
 
 }  // namespace espalier

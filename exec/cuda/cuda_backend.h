@@ -10,6 +10,11 @@
 
 namespace espalier {
 
+namespace cuda {
+class MachineCheck;
+class NcclRanks;
+}  // namespace cuda
+
 /// Why programs cannot run on GPUs here, in a sentence: this espalier was built
 /// without CUDA, there is no driver or too old a one, or no GPU. Nothing if they can.
 std::optional<std::string> cuda_unavailable();
@@ -27,8 +32,7 @@ enum class UnnamedDevices { in_turn, as_placed };
 
 /// Runs programs on the GPUs of this computer: lanes as streams, dependencies as events, the whole
 /// captured once in a CUDA graph and repeated. Host memories are pinned memory of this computer.
-/// Under a profile whose reductions are separate from copies (copy_engine), copies are made by copy
-/// engines; otherwise, and without a machine, by kernels.
+/// Copy engines do what the target's profile says (CopyEngineUse); without a machine, nothing.
 ///
 /// Options: the program first runs op by op, watched; with `check` that run and one of the graph
 /// start from fresh inputs, everything else overwritten by a pattern, and every element of the
@@ -54,7 +58,8 @@ class CudaBackend : public Backend {
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
   /// Before anything is launched, throws Error{usage} when the program has more ranks and relays
-  /// than devices were given or is placed on GPUs that this computer does not have, and OutOfMemory
+  /// than devices were given, is placed on GPUs that this computer does not have or whose models or
+  /// NVLinks are others than the machine's (with the devices that would be right), and OutOfMemory
   /// when a GPU or this computer has too little memory for all that can be counted (buffers,
   /// guards, copies, tables). During the run, throws OutOfMemory when memory that can't be counted
   /// (graphs) is missing, and Error{runtime}: with the ops when the program gets stuck, with the
@@ -64,12 +69,29 @@ class CudaBackend : public Backend {
   void require_room(const Program& program, const Target& target,
                     const RunOptions& options) override;
 
+  /// The GPU of each rank of the program, as CUDA numbers them. Throws as `run` does before
+  /// anything is launched.
+  std::vector<int> gpus_of_ranks(const Program& program, const Target& target);
+  /// NCCL's own collective for the program's contract, on the buffers that `run` uses: checked and
+  /// timed like the program, of which nothing runs. Throws what `run` throws, and Error{runtime}
+  /// with what NCCL says. \pre the ranks are on `gpus_of_ranks`
+  RunReport run_nccl(cuda::NcclRanks& nccl, const Program& program, const Target& target,
+                     const RunOptions& options);
+
  private:
   struct Sessions;
-  std::vector<int> gpus_of_places(const Program& program, const Target& target) const;
+  struct PlacedGpus {
+    std::vector<int> by_place;       ///< as CUDA numbers them; DeviceSet::kHost for host memories
+    std::vector<std::string> notes;  ///< what is to be said about them
+  };
+  template <class Work>
+  RunReport run_session(const Program& program, const Target& target, const RunOptions& options,
+                        const Work& work);
+  PlacedGpus gpus_of_places(const Program& program, const Target& target);
 
   std::vector<int> devices_;
   UnnamedDevices unnamed_;
+  std::unique_ptr<cuda::MachineCheck> machine_check_;
   std::unique_ptr<Sessions> sessions_;
 };
 

@@ -5,8 +5,13 @@
 #include "core/check.h"
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
+#include "exec/cuda/nccl_backend.h"
 
 namespace espalier {
+
+namespace cuda {
+class MachineCheck {};
+}  // namespace cuda
 
 struct CudaBackend::Sessions {};
 
@@ -31,6 +36,31 @@ RunReport CudaBackend::run(const Program&, const Target&, const RunOptions&) {
 }
 
 void CudaBackend::require_room(const Program&, const Target&, const RunOptions&) {
+  CHECK(false);  // nobody can make one
+}
+
+std::vector<int> CudaBackend::gpus_of_ranks(const Program&, const Target&) {
+  CHECK(false);  // nobody can make one
+}
+
+RunReport CudaBackend::run_nccl(cuda::NcclRanks&, const Program&, const Target&,
+                                const RunOptions&) {
+  CHECK(false);  // nobody can make one
+}
+
+int require_nccl() { throw Error(ErrorKind::unsupported, *cuda_unavailable()); }
+
+struct NcclBackend::Loaded {};
+
+NcclBackend::NcclBackend(CudaBackend& gpus) : gpus_(gpus) { require_nccl(); }
+NcclBackend::~NcclBackend() = default;
+
+std::optional<std::string> NcclBackend::unsupported(const Program& program,
+                                                    const Target& target) const {
+  return gpus_.unsupported(program, target);
+}
+
+RunReport NcclBackend::run(const Program&, const Target&, const RunOptions&) {
   CHECK(false);  // nobody can make one
 }
 

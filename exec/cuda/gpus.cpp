@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -47,9 +49,14 @@ void require_kernels(const Gpu& gpu) {
               "P100");
 }
 
-Gpu open_gpu(int number) {
+cudaDeviceProp properties_of(int gpu) {
   cudaDeviceProp properties{};
-  require(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties", number);
+  require(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties", gpu);
+  return properties;
+}
+
+Gpu open_gpu(int number) {
+  const cudaDeviceProp properties = properties_of(number);
   Gpu gpu{number, properties.name, properties.multiProcessorCount};
   require_kernels(gpu);
   return gpu;
@@ -91,17 +98,21 @@ int gpu_count() {
   return count;
 }
 
-int number_in_host(const Topology& topology, NodeId gpu) {
-  int number = 0;
-  for (const NodeId other : topology.gpus()) {
-    if (other == gpu) break;
-    if (topology.node(other).host == topology.node(gpu).host) ++number;
-  }
-  return number;
+std::string gpu_model(int gpu) { return properties_of(gpu).name; }
+
+std::string bus_id_of(int gpu) {
+  std::array<char, 32> text{};
+  require(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), gpu),
+          "cudaDeviceGetPCIBusId", gpu);
+  std::string bus_id = text.data();
+  std::ranges::transform(bus_id, bus_id.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return bus_id;
 }
 
 Gpus open_gpus(const std::vector<int>& numbers) {
   Gpus gpus;
+  gpus.set.max_peers = most_peers();
   for (const int number : numbers) {
     if (number == DeviceSet::kHost) {
       gpus.set.device_of_place.push_back(DeviceSet::kHost);

@@ -17,8 +17,11 @@ std::optional<std::string> cuda_problem();
 /// As CUDA numbers them. \pre cuda_problem() is nothing.
 int gpu_count();
 
-/// A GPU's number among those of its host, which is what CUDA should call it there.
-int number_in_host(const Topology& topology, NodeId gpu);
+/// "NVIDIA H200", as CUDA calls the GPU of that number.
+std::string gpu_model(int gpu);
+
+/// Its PCI address as Linux writes it: "0000:3d:00.0".
+std::string bus_id_of(int gpu);
 
 struct Gpu {
   int number = 0;  ///< as CUDA has it

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,17 +14,6 @@
 
 namespace espalier {
 namespace {
-
-/// "0000:3d:00.0", as Linux writes it.
-std::string bus_id_of(int gpu) {
-  std::array<char, 32> text{};
-  cuda::require(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), gpu),
-                "cudaDeviceGetPCIBusId", gpu);
-  std::string bus_id = text.data();
-  std::ranges::transform(bus_id, bus_id.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return bus_id;
-}
 
 /// What Linux says about a device; what it does not say stays unknown.
 void describe_place(const std::string& bus_id, ProbedDevice& device) {
@@ -70,7 +56,7 @@ Inventory cuda_inventory(const std::vector<int>& devices) {
     cuda::use_gpu(gpu.number);
     cuda::require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", gpu.number);
     device.free_bytes = static_cast<std::int64_t>(free);
-    bus_ids.push_back(bus_id_of(gpu.number));
+    bus_ids.push_back(cuda::bus_id_of(gpu.number));
     describe_place(bus_ids.back(), device);
     device.place = fmt::format("GPU {}, PCI {}", gpu.number, bus_ids.back());
     if (!nvml) continue;

@@ -72,8 +72,12 @@ std::vector<double> PlaceMemory::table_bytes(const MessageKind& kind, const Gpus
 }
 
 PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
-                         Access access)
-    : kind_(kind), gpus_(gpus), access_(access), places_(lowered.buffer_bytes.size()) {
+                         const std::vector<HostNode>& host_nodes, Access access)
+    : kind_(kind),
+      gpus_(gpus),
+      host_nodes_(host_nodes),
+      access_(access),
+      places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
       places_[place][buffer] = make_allocation(static_cast<PlaceId>(place), kBuffers[buffer],
@@ -88,8 +92,42 @@ PlaceMemory::PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, c
   }
 }
 
+const HostNode& PlaceMemory::node_of(PlaceId place) const {
+  return host_nodes_[static_cast<std::size_t>(place_number(kind_.program, place).number)];
+}
+
+/// CUDA takes and pins the pages within the call, and the system takes them from the node of the
+/// thread that calls.
+PinnedBytes PlaceMemory::allocate_pinned(std::size_t bytes, PlaceId place,
+                                         const std::string& what) {
+  const PinnedThread thread(node_of(place).node.processors);
+  if (!thread.is_as_wanted()) kept_away_.insert(place);
+  void* memory = nullptr;
+  require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+          "cudaHostAlloc", gpus_.all.front().number,
+          fmt::format("for {} of pinned memory of this computer for {}",
+                      format_memory(static_cast<double>(bytes)), what));
+  return PinnedBytes(memory);
+}
+
+std::vector<std::string> PlaceMemory::misplaced_hosts() const {
+  std::vector<std::string> lines;
+  for (PlaceId place = 0; place < kind_.program.places(); ++place) {
+    if (place_number(kind_.program, place).kind != PlaceKind::host) continue;
+    const HostNode& host = node_of(place);
+    const bool is_kept_away = kept_away_.contains(place);
+    if (!host.is_missing() && !is_kept_away) continue;
+    lines.push_back(fmt::format(
+        "{} stands for the memory of {}, NUMA node {}, {}: it is wherever the system puts it",
+        place_name(kind_.program, place), host.cpu, host.node.number,
+        is_kept_away ? "to which the system does not let this process"
+                     : "which this computer does not have or this process may not use"));
+  }
+  return lines;
+}
+
 PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffer,
-                                                     std::int64_t size) const {
+                                                     std::int64_t size) {
   Allocation made;
   if (size == 0) return made;
   made.size = size;
@@ -102,13 +140,8 @@ PlaceMemory::Allocation PlaceMemory::make_allocation(PlaceId place, Buffer buffe
     made.on_gpu = allocate(static_cast<std::size_t>(whole), gpu, what);
     made.begin = static_cast<std::byte*>(made.on_gpu.get()) + kGuard;
   } else {
-    void* memory = nullptr;
-    require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
-            "cudaHostAlloc", gpus_.all.front().number,
-            fmt::format("for {} of pinned memory of this computer for {}",
-                        format_memory(static_cast<double>(bytes)), what));
-    made.pinned.reset(memory);
-    made.begin = static_cast<std::byte*>(memory) + kGuard;
+    made.pinned = allocate_pinned(bytes, place, what);
+    made.begin = static_cast<std::byte*>(made.pinned.get()) + kGuard;
   }
   return made;
 }

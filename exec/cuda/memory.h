@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/gpus.h"
+#include "exec/cuda/host_nodes.h"
 #include "exec/damage.h"
 #include "exec/lanes/lowering.h"
 #include "ir/data.h"
@@ -47,12 +49,16 @@ double with_access(Access access, double bytes);
 
 /// The buffers of a run: each an allocation of its own on the GPU of its place, or in pinned memory
 /// of this computer for host memories, between guards that reveal writes outside
-/// of it. Filled and checked by the GPUs. `kind` and `gpus` must outlive it. Places that are in
+/// of it. Filled and checked by the GPUs. Pinned memory is on the NUMA node that it stands for, as
+/// far as this computer has it. `kind`, `gpus` and `host_nodes` must outlive it. Places that are in
 /// other processes have no bytes in `lowered` and no GPU.
 class PlaceMemory {
  public:
   PlaceMemory(const MessageKind& kind, const LanePrograms& lowered, const Gpus& gpus,
-              Access access = Access::own);
+              const std::vector<HostNode>& host_nodes, Access access = Access::own);
+
+  /// Host memories that are not where they should be, and why, a line each.
+  std::vector<std::string> misplaced_hosts() const;
 
   std::byte* at(const BufferOffset& position) const;
   /// Where the allocation of a buffer begins, guards included; null for an empty buffer.
@@ -91,7 +97,9 @@ class PlaceMemory {
   const Allocation& allocation(PlaceId place, Buffer buffer) const {
     return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
   }
-  Allocation make_allocation(PlaceId place, Buffer buffer, std::int64_t size) const;
+  const HostNode& node_of(PlaceId place) const;
+  PinnedBytes allocate_pinned(std::size_t bytes, PlaceId place, const std::string& what);
+  Allocation make_allocation(PlaceId place, Buffer buffer, std::int64_t size);
   const std::byte* table(int device, int origin);
   void clear(PlaceId place);
   void fill_input_of(int rank);
@@ -103,7 +111,9 @@ class PlaceMemory {
 
   const MessageKind& kind_;
   const Gpus& gpus_;
+  const std::vector<HostNode>& host_nodes_;  ///< by host memory
   const Access access_;
+  std::set<PlaceId> kept_away_;  ///< host memories whose node the system did not let us go to
   std::vector<Stream> streams_;  ///< by device
   std::vector<std::array<Allocation, 3>> places_;
   std::map<std::pair<int, int>, DeviceBytes> tables_;  ///< by device and origin

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "exec/cuda/calls.h"
 
@@ -13,6 +14,7 @@ namespace {
 struct ProcessPeers {
   std::set<PeerPair> mapped;
   std::set<PeerPair> refused;
+  int most = std::numeric_limits<int>::max();  ///< see `most_peers`
 };
 
 ProcessPeers& process_peers() {
@@ -45,31 +47,38 @@ void unmap_unwanted(int gpu, const std::set<PeerPair>& wanted, std::set<PeerPair
   }
 }
 
+cudaError_t map(const PeerPair& pair) {
+  use_gpu(pair.first);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(pair.second, 0);
+  if (status != cudaSuccess) cudaGetLastError();
+  // Somebody else in this process may have mapped it.
+  return status == cudaErrorPeerAccessAlreadyEnabled ? cudaSuccess : status;
+}
+
 }  // namespace
 
-bool map_peers(const std::set<PeerPair>& wanted, int maximum) {
-  auto& [mapped, refused] = process_peers();
+bool map_peers(const std::set<PeerPair>& wanted) {
+  auto& [mapped, refused, most] = process_peers();
   bool all = true;
   for (const PeerPair& pair : wanted) {
     if (mapped.count(pair) > 0) continue;
-    for (const auto& [gpu, other] : {pair, PeerPair{pair.second, pair.first}}) {
-      const std::set<int> others = joined_to(gpu, mapped);
-      const bool is_full = others.size() >= static_cast<std::size_t>(maximum);
-      if (is_full && others.count(other) == 0) unmap_unwanted(gpu, wanted, mapped);
+    cudaError_t status = map(pair);
+    if (status == cudaErrorTooManyPeers) {
+      for (const int gpu : {pair.first, pair.second}) unmap_unwanted(gpu, wanted, mapped);
+      status = map(pair);
     }
-    use_gpu(pair.first);
-    const cudaError_t status = cudaDeviceEnablePeerAccess(pair.second, 0);
-    if (status != cudaSuccess) cudaGetLastError();
-    // Somebody else in this process may have mapped it.
-    if (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) {
-      mapped.insert(pair);
-    } else {
-      refused.insert(pair);
-      all = false;
+    if (status == cudaErrorTooManyPeers) {
+      const auto joined = [&](int gpu) { return static_cast<int>(joined_to(gpu, mapped).size()); };
+      most = std::max(joined(pair.first), joined(pair.second));
+      return false;
     }
+    (status == cudaSuccess ? mapped : refused).insert(pair);
+    all = all && status == cudaSuccess;
   }
   return all;
 }
+
+int most_peers() { return process_peers().most; }
 
 bool is_refused(const PeerPair& pair) { return process_peers().refused.count(pair) > 0; }
 

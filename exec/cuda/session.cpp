@@ -7,10 +7,12 @@
 #include <chrono>
 #include <map>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "exec/cuda/graph.h"
+#include "exec/cuda/nccl_run.h"
+#include "exec/cuda/repeat.h"
 #include "exec/cuda/watch.h"
 #include "exec/free_memory.h"
 #include "exec/run_options.h"
@@ -20,9 +22,6 @@ namespace espalier::cuda {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Between two looks at whether a GPU has finished. Times are taken by the GPU, not by these looks.
-constexpr std::chrono::microseconds kPollInterval{20};
 
 // A graph shows no progress but its end, which is waited for this many times longer than the same
 // program took op by op.
@@ -89,7 +88,7 @@ std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& k
     const std::vector<Streams::Need> streams = Streams::needs(prepared->plan);
     for (std::size_t i = 0; i < streams.size(); ++i) {
       MemoryNeed& need = need_of(static_cast<std::size_t>(prepared->plan.streams[i].device));
-      need.add("copies of what can't be mapped", static_cast<double>(streams[i].scratch), true);
+      need.add("copies of operands", static_cast<double>(streams[i].scratch), true);
       need.add("tables", static_cast<double>(streams[i].addresses), false);
     }
   }
@@ -101,115 +100,78 @@ std::vector<MemoryNeed> memory_needs(const Program& program, const SessionKey& k
 Session::Session(std::shared_ptr<const Prepared> prepared)
     : prepared_(std::move(prepared)),
       program_(prepared_->program),
-      memory_(prepared_->kind, prepared_->lowered, prepared_->gpus),
+      memory_(prepared_->kind, prepared_->lowered, prepared_->gpus, prepared_->key.host_nodes),
       streams_(prepared_->kind, prepared_->plan, prepared_->gpus, memory_) {}
 
-void Session::run_op_by_op(double timeout_s) {
-  const Clock::time_point begin = Clock::now();
+void Session::give_op_by_op(double timeout_s) {
   WatchedRun(program_, prepared_->lowered, plan(), streams_,
              timeout_s + longest_compute_s(program_))
       .run();
+}
+
+void Session::run_op_by_op(double timeout_s) {
+  const Clock::time_point begin = Clock::now();
+  give_op_by_op(timeout_s);
   // The last op has ended; what follows it in the streams are only events.
   require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize",
           streams_.origin_gpu().number, "after the last op");
   op_by_op_s_ = seconds_since(begin);
 }
 
+/// Nothing where CUDA refuses; `refusal_` then says why.
 GraphExec Session::capture(Trace how) {
-  const int gpu = streams_.origin_gpu().number;
-  use_gpu(gpu);
-  require(cudaStreamBeginCapture(streams_.origin(), cudaStreamCaptureModeThreadLocal),
-          "cudaStreamBeginCapture", gpu);
-  cudaGraph_t captured = nullptr;
   try {
-    streams_.trace(how);
-    issue(plan(), streams_);
+    return make_graph(streams_.origin(), streams_.origin_gpu().number, [&] {
+      streams_.trace(how);
+      issue(plan(), streams_);
+      streams_.trace(Trace::off);
+    });
+  } catch (const CallFailed& failed) {
+    if (!refuses_graph(failed.status())) throw;
     streams_.trace(Trace::off);
-  } catch (...) {
-    // The capture has failed, and the first failure is the one to report.
-    if (cudaStreamEndCapture(streams_.origin(), &captured) == cudaSuccess) Graph{captured};
-    cudaGetLastError();
-    throw;
+    refusal_ = failed.diagnostics().front().message;
+    return nullptr;
   }
-  require(cudaStreamEndCapture(streams_.origin(), &captured), "cudaStreamEndCapture", gpu);
-  const Graph graph(captured);
-  use_gpu(gpu);
-  cudaGraphExec_t made = nullptr;
-  require(cudaGraphInstantiateWithFlags(&made, captured, 0), "cudaGraphInstantiate", gpu);
-  GraphExec ready(made);
-  require(cudaGraphUpload(made, streams_.origin()), "cudaGraphUpload", gpu);
-  require(cudaStreamSynchronize(streams_.origin()), "cudaStreamSynchronize", gpu,
-          "after a graph was uploaded");
-  return ready;
 }
 
-void Session::launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end) {
-  const int gpu = streams_.origin_gpu().number;
-  use_gpu(gpu);
-  require(cudaEventRecord(begin, streams_.origin()), "cudaEventRecord", gpu);
-  require(cudaGraphLaunch(graph.get(), streams_.origin()), "cudaGraphLaunch", gpu);
-  require(cudaEventRecord(end, streams_.origin()), "cudaEventRecord", gpu);
-}
-
-/// Returns the seconds the launch took on the GPU.
-double Session::wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeout_s) {
-  const int gpu = streams_.origin_gpu().number;
-  const double patience_s = timeout_s + kGraphPatience * op_by_op_s_;
-  const Clock::time_point start = Clock::now();
-  for (cudaError_t status; (status = query(end)) != cudaSuccess;) {
-    if (status != cudaErrorNotReady) {
-      require(status, "cudaEventQuery", gpu,
-              "while the program ran as a graph; CUDA does not say at which op");
-    }
-    if (seconds_since(start) > patience_s) {
-      abandon_devices();
-      throw Error(ErrorKind::runtime,
-                  fmt::format("the program, captured as a graph, has not finished within {:.3g} s, "
-                              "although it took {:.3g} s op by op",
-                              patience_s, op_by_op_s_));
-    }
-    std::this_thread::sleep_for(kPollInterval);
-  }
-  float elapsed_ms = 0;
-  require(cudaEventElapsedTime(&elapsed_ms, begin, end), "cudaEventElapsedTime", gpu);
-  return elapsed_ms * 1e-3;
-}
-
-/// The seconds of so many runs, each launched while earlier ones are under way. Inputs that a run
-/// in place overwrites stay so: a GPU takes the same time for any values.
+/// Runs that are launched while earlier ones are under way. Inputs that a run in place overwrites
+/// stay so: a GPU takes the same time for any values.
 std::vector<double> Session::run_graph(const GraphExec& graph, int runs, double timeout_s) {
   const int gpu = streams_.origin_gpu().number;
   const std::size_t ops = std::max<std::size_t>(1, program_.ops.size());
-  const int in_flight = std::clamp(static_cast<int>(kOpsInFlight / ops), 2, kMaxLaunchesInFlight);
-  struct Launch {
-    Event begin;
-    Event end;
+  Repetition repetition{.stream = streams_.origin(), .gpu = gpu};
+  repetition.give = [&] {
+    require(cudaGraphLaunch(graph.get(), streams_.origin()), "cudaGraphLaunch", gpu);
   };
-  std::vector<Launch> launches;
-  use_gpu(gpu);
-  for (int i = 0; i < std::min(in_flight, runs); ++i) {
-    launches.push_back({make_event(gpu, true), make_event(gpu, true)});
-  }
-  const auto slot = [&](int run) -> const Launch& {
-    return launches[static_cast<std::size_t>(run % in_flight)];
+  repetition.in_flight = std::clamp(static_cast<int>(kOpsInFlight / ops), 2, kMaxLaunchesInFlight);
+  repetition.patience_s = timeout_s + kGraphPatience * op_by_op_s_;
+  repetition.stuck = [&] {
+    return fmt::format(
+        "the program, captured as a graph, has not finished within {:.3g} s, although it took "
+        "{:.3g} s op by op",
+        repetition.patience_s, op_by_op_s_);
   };
-  std::vector<double> times_s;
-  for (int run = 0; run < runs + in_flight; ++run) {
-    const int ended = run - in_flight;
-    if (ended >= 0 &&
-        ended < runs) {  // its slot is needed again, or nothing is left to be launched
-      times_s.push_back(wait_for_launch(slot(ended).begin.get(), slot(ended).end.get(), timeout_s));
-    }
-    if (run < runs) launch(graph, slot(run).begin.get(), slot(run).end.get());
-  }
-  return times_s;
+  return repeat(repetition, runs);
+}
+
+/// One run after the other, each watched op by op.
+std::vector<double> Session::run_streams(int runs, double timeout_s) {
+  Repetition repetition{.stream = streams_.origin(), .gpu = streams_.origin_gpu().number};
+  repetition.give = [&] { give_op_by_op(timeout_s); };
+  repetition.patience_s = timeout_s;
+  repetition.stuck = [&] {
+    return fmt::format("the streams have not come together within {:.3g} s after the last op",
+                       timeout_s);
+  };
+  return repeat(repetition, runs);
+}
+
+std::vector<double> Session::run_timed(int runs, double timeout_s) {
+  return graph_ ? run_graph(graph_, runs, timeout_s) : run_streams(runs, timeout_s);
 }
 
 void Session::note_damage(RunReport& report, Checked what) {
-  Damage damage = memory_.check(what);
-  ExecutedPart& executed = *report.executed;
-  executed.wrong = executed.wrong.value_or(0) + damage.wrong;
-  executed.damage.insert(executed.damage.end(), damage.notes.begin(), damage.notes.end());
+  add_damage(*report.executed, memory_.check(what));
 }
 
 std::vector<std::string> Session::notes() const {
@@ -231,6 +193,7 @@ std::vector<std::string> Session::notes() const {
             ? fmt::format("can map the memory of at most {} others", gpus().set.max_peers)
             : "cannot map its memory"));
   }
+  for (std::string& line : memory_.misplaced_hosts()) all.push_back(std::move(line));
   return all;
 }
 
@@ -242,8 +205,27 @@ void Session::check_timed_runs(RunReport& report, double timeout_s) {
   note_damage(report, in_place ? Checked::guards : Checked::everything);
   if (!in_place) return;
   memory_.fill();
-  run_graph(graph_, 1, timeout_s);
+  run_timed(1, timeout_s);
   note_damage(report, Checked::everything);
+}
+
+/// The graph is another way of saying the same, so it has to prove itself, too. One launch alone:
+/// should it not end, nothing else is stuck behind it.
+void Session::prove_graph(RunReport& report, const RunOptions& options) {
+  if (options.check) memory_.fill();
+  run_graph(graph_, 1, options.timeout_s);
+  if (options.check) note_damage(report, Checked::everything);
+}
+
+/// Of one more run.
+std::vector<OpTiming> Session::timeline(double timeout_s) {
+  const GraphExec traced = graph_ ? capture(Trace::graph) : nullptr;
+  if (traced) {
+    run_graph(traced, 1, timeout_s);
+  } else {
+    run_streams(1, timeout_s);
+  }
+  return streams_.timeline();
 }
 
 RunReport Session::run(const RunOptions& options) {
@@ -252,21 +234,23 @@ RunReport Session::run(const RunOptions& options) {
   memory_.fill();
   run_op_by_op(options.timeout_s);
   if (options.check) note_damage(report, Checked::everything);
-  if (!graph_) graph_ = capture(Trace::off);
-  // The graph is another way of saying the same, so it has to prove itself, too. One launch alone:
-  // should it not end, nothing else is stuck behind it.
-  if (options.check) memory_.fill();
-  run_graph(graph_, 1, options.timeout_s);
-  if (options.check) note_damage(report, Checked::everything);
-  std::vector<double> times_s =
-      run_graph(graph_, options.warmup + options.iterations, options.timeout_s);
+  if (!graph_ && refusal_.empty()) graph_ = capture(Trace::off);
+  if (graph_) prove_graph(report, options);
+  std::vector<double> times_s = run_timed(options.warmup + options.iterations, options.timeout_s);
   note_times(report, std::span(times_s).subspan(static_cast<std::size_t>(options.warmup)));
   if (options.check) check_timed_runs(report, options.timeout_s);
-  if (options.timeline) {
-    run_graph(capture(Trace::graph), 1, options.timeout_s);
-    report.timeline = streams_.timeline();
+  if (options.timeline) report.timeline = timeline(options.timeout_s);
+  if (!graph_) {
+    report.executed->notes.push_back(fmt::format(
+        "CUDA refuses to make a graph of the program ({}): it ran in streams, and the times "
+        "contain what it takes to give each op to them",
+        refusal_));
   }
   return report;
+}
+
+RunReport Session::run_nccl(NcclRanks& nccl, const RunOptions& options) {
+  return NcclRun(prepared_->kind, prepared_->gpus, memory_, nccl).run(options);
 }
 
 }  // namespace espalier::cuda

@@ -7,7 +7,9 @@
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/gpus.h"
+#include "exec/cuda/host_nodes.h"
 #include "exec/cuda/memory.h"
+#include "exec/cuda/nccl_ranks.h"
 #include "exec/cuda/streams.h"
 #include "exec/lanes/lowering.h"
 #include "exec/lanes/stream_plan.h"
@@ -21,8 +23,9 @@ struct SessionKey {
   std::int64_t size_bytes = 0;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  bool copy_engines = false;
-  std::vector<int> gpus;  ///< by place, as CUDA numbers them; DeviceSet::kHost
+  CopyEngineUse copy_engines = CopyEngineUse::none;
+  std::vector<int> gpus;                  ///< by place, as CUDA numbers them; DeviceSet::kHost
+  std::vector<HostNode> host_nodes = {};  ///< by host memory
   bool operator==(const SessionKey&) const = default;
 };
 
@@ -60,17 +63,23 @@ class Session {
   const StreamPlan& plan() const { return prepared_->plan; }
   const Gpus& gpus() const { return prepared_->gpus; }
 
-  /// As Backend::run has it. The program runs op by op first, watched; then as a graph.
+  /// As Backend::run has it. The program runs op by op first, watched; then as a graph, or op by op
+  /// again where CUDA refuses to make one.
   RunReport run(const RunOptions& options);
+  /// NCCL's own collective on the same buffers. \pre its ranks are on the GPUs of the program's
+  RunReport run_nccl(NcclRanks& nccl, const RunOptions& options);
 
  private:
+  void give_op_by_op(double timeout_s);
   void run_op_by_op(double timeout_s);
   GraphExec capture(Trace how);
-  void launch(const GraphExec& graph, cudaEvent_t begin, cudaEvent_t end);
-  double wait_for_launch(cudaEvent_t begin, cudaEvent_t end, double timeout_s);
   std::vector<double> run_graph(const GraphExec& graph, int runs, double timeout_s);
+  std::vector<double> run_streams(int runs, double timeout_s);
+  std::vector<double> run_timed(int runs, double timeout_s);
   void note_damage(RunReport& report, Checked what);
+  void prove_graph(RunReport& report, const RunOptions& options);
   void check_timed_runs(RunReport& report, double timeout_s);
+  std::vector<OpTiming> timeline(double timeout_s);
   std::vector<std::string> notes() const;
 
   const std::shared_ptr<const Prepared> prepared_;
@@ -78,6 +87,7 @@ class Session {
   PlaceMemory memory_;
   Streams streams_;
   GraphExec graph_;
+  std::string refusal_;    ///< why there can't be a graph; empty: there can, or nobody has tried
   double op_by_op_s_ = 0;  ///< what the latest such run took
 };
 

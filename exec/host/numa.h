@@ -14,6 +14,7 @@ namespace espalier {
 struct NumaNode {
   int number = 0;               ///< that Linux gives it
   std::vector<int> processors;  ///< that this process may use, ascending
+  bool operator==(const NumaNode&) const = default;
 };
 
 /// Processors that the calling thread may use (sched_getaffinity), ascending; empty when they are

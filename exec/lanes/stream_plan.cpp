@@ -128,6 +128,12 @@ class Planner {
     return owner == DeviceSet::kHost || owner == device || peers_.mapped.count({device, owner}) > 0;
   }
 
+  /// Whether a combine's kernel may have this operand where it is.
+  bool combines_in(int device, PlaceId place) const {
+    if (devices_.copy_engines != CopyEngineUse::operands) return reaches(device, place);
+    return devices_.device_of_place[static_cast<std::size_t>(place)] == device;
+  }
+
   void count_waiters() {
     event_of_.assign(order_.ops.size(), kNone);
     waiters_.assign(order_.ops.size(), 0);
@@ -242,7 +248,8 @@ class Planner {
     const auto on_host = [&](const BufferOffset& operand) {
       return devices_.device_of_place[static_cast<std::size_t>(operand.place)] == DeviceSet::kHost;
     };
-    const bool by_engine = devices_.copy_engines && !(on_host(dst) && on_host(sources[0]));
+    const bool by_engine =
+        devices_.copy_engines != CopyEngineUse::none && !(on_host(dst) && on_host(sources[0]));
     const bool by_kernel =
         !by_engine && reaches(device, dst.place) && reaches(device, sources[0].place);
     add(by_kernel ? StreamCommandKind::fold : StreamCommandKind::copy, issued, dst, sources);
@@ -262,12 +269,12 @@ class Planner {
     const auto lowered_sources = sources_of(issued);
     std::vector<BufferOffset> sources(lowered_sources.begin(), lowered_sources.end());
     for (BufferOffset& source : sources) {
-      if (reaches(device, source.place)) continue;
+      if (combines_in(device, source.place)) continue;
       const BufferOffset remote = source;
       source = take_scratch();
       add(StreamCommandKind::copy, issued, source, {&remote, 1});
     }
-    if (reaches(device, lowered.dst.place)) {
+    if (combines_in(device, lowered.dst.place)) {
       add(StreamCommandKind::fold, issued, lowered.dst, sources);
     } else {
       const BufferOffset result = take_scratch();

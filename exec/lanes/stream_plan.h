@@ -13,6 +13,16 @@
 
 namespace espalier {
 
+/// What copy engines do; kernels do the rest. Copies between host memories are always made by
+/// kernels: CUDA makes a copy engine's wait for the calling thread.
+enum class CopyEngineUse : std::uint8_t {
+  none,    ///< kernels copy, and combine operands where they lie
+  copies,  ///< they copy; kernels combine operands where they lie (ReductionMode::reading)
+  /// They copy, also what a combine has in another memory; kernels combine what is in the memory of
+  /// their own device (ReductionMode::separate).
+  operands
+};
+
 /// The devices a program shall run on, by index 0, 1, ...: what a plan has to know of them.
 struct DeviceSet {
   static constexpr int kHost = -1;
@@ -21,9 +31,7 @@ struct DeviceSet {
   std::vector<std::vector<bool>> can_access;
   int max_streams = 256;  ///< per device
   int max_peers = 8;      ///< devices that may be mapped into one device, or it into them
-  /// Copies are made by copy engines, not by kernels, but for those between host memories: CUDA
-  /// makes a copy engine's wait for the calling thread.
-  bool copy_engines = false;
+  CopyEngineUse copy_engines = CopyEngineUse::none;
 
   int devices() const { return static_cast<int>(can_access.size()); }
 };
@@ -92,10 +100,10 @@ struct StreamPlan {
 std::vector<int> devices_of_ops(const Program& program, const DeviceSet& devices);
 
 /// Lowers lane programs to streams. A combine is one kernel that reads each source once, straight
-/// from where it lies if the device may map it, else from scratch memory to which it is copied
-/// first; a result the device can't map is copied there afterwards. Where devices may not map as
-/// many others as the program uses, the pairs that exchange most bytes are mapped.
-/// Throws what `order_streams` throws. \pre every place has a device or is a host memory.
+/// from where it lies if the device may map it and copy engines do not fetch operands, else from
+/// scratch memory to which it is copied first; a result is copied there afterwards likewise. Where
+/// devices may not map as many others as the program uses, the pairs that exchange most bytes are
+/// mapped. Throws what `order_streams` throws. \pre every place has a device or is a host memory.
 StreamPlan plan_streams(const Program& program, const LanePrograms& lowered,
                         const DeviceSet& devices, std::size_t element_bytes);
 

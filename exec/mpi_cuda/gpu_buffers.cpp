@@ -15,10 +15,11 @@ Gpus open_gpu_of_process(const Program& program, int process, int gpu) {
 }
 
 GpuBuffers::GpuBuffers(const MessageKind& kind, const LanePrograms& lowered,
-                       const MessagePlan& plan, const Gpus& gpus, Access access)
+                       const MessagePlan& plan, const Gpus& gpus,
+                       const std::vector<HostNode>& host_nodes, Access access)
     : kind_(kind),
       gpus_(gpus),
-      places_(kind, lowered, gpus, access),
+      places_(kind, lowered, gpus, host_nodes, access),
       scratch_(allocate_scratch(plan.scratch_bytes, access)) {}
 
 DeviceBytes GpuBuffers::allocate_scratch(std::int64_t bytes, Access access) const {

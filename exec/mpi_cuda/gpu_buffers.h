@@ -15,12 +15,12 @@ namespace espalier::cuda {
 Gpus open_gpu_of_process(const Program& program, int process, int gpu);
 
 /// What a process has in the memory of its GPU: the buffers of its places, and what its messages
-/// need beside them. `kind` and `gpus` must outlive it.
+/// need beside them. `kind`, `gpus` and `host_nodes` must outlive it.
 class GpuBuffers {
  public:
   /// Allocates. Throws OutOfMemory. `lowered` has the buffers of this process's places only.
   GpuBuffers(const MessageKind& kind, const LanePrograms& lowered, const MessagePlan& plan,
-             const Gpus& gpus, Access access);
+             const Gpus& gpus, const std::vector<HostNode>& host_nodes, Access access);
 
   const Gpu& gpu() const { return gpus_.all.front(); }
   PlaceMemory& places() { return places_; }

@@ -9,7 +9,10 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/gpus.h"
+#include "exec/cuda/host_nodes.h"
 #include "exec/cuda/memory.h"
+#include "exec/cuda/numbering.h"
+#include "exec/host/numa.h"
 #include "exec/mpi/agreement.h"
 #include "exec/mpi_cuda/gpu_buffers.h"
 #include "exec/mpi_cuda/gpu_steps.h"
@@ -60,14 +63,16 @@ class NcclRoute {
 /// What a process has of a program in the memory of its GPU.
 class GpuPart : public ProcessPart {
  public:
-  GpuPart(const HostData& data, const LanePrograms& lowered, const MessagePlan& plan, int gpu,
-          const Processes& processes, const GpuChoice& choice, NcclRoute& nccl)
+  GpuPart(const HostData& data, const Target& target, const LanePrograms& lowered,
+          const MessagePlan& plan, int gpu, const Processes& processes, const GpuChoice& choice,
+          NcclRoute& nccl)
       : processes_(processes),
         choice_(choice),
         nccl_(nccl),
         kind_{data.program, data.layout, data.type, data.op},
         gpus_(cuda::open_gpu_of_process(data.program, processes.transport.process(), gpu)),
-        buffers_(kind_, lowered, plan, gpus_, access_of(data.program, choice)),
+        host_nodes_(cuda::host_nodes(data.program, target, numa_nodes(allowed_processors()))),
+        buffers_(kind_, lowered, plan, gpus_, host_nodes_, access_of(data.program, choice)),
         shared_(gpu, buffers_.blocks()),
         steps_(plan, kind_, buffers_, processes.transport),
         place_(cuda::place_of(processes, buffers_.gpu())) {}
@@ -117,6 +122,7 @@ class GpuPart : public ProcessPart {
   NcclRoute& nccl_;
   const cuda::MessageKind kind_;
   const Gpus gpus_;
+  const std::vector<cuda::HostNode> host_nodes_;
   cuda::GpuBuffers buffers_;
   cuda::SharedMemory shared_;
   cuda::GpuSteps steps_;
@@ -171,8 +177,8 @@ class GpuMemory : public ProcessMemory {
   std::unique_ptr<ProcessPart> prepare(const HostData& data, const Target& target,
                                        const LanePrograms& lowered,
                                        const MessagePlan& plan) override {
-    return std::make_unique<GpuPart>(data, lowered, plan, gpu_of(target), processes_, choice_,
-                                     nccl_);
+    return std::make_unique<GpuPart>(data, target, lowered, plan, gpu_of(target), processes_,
+                                     choice_, nccl_);
   }
 
  private:
@@ -194,7 +200,7 @@ class GpuMemory : public ProcessMemory {
       }
       gpu = choice_.devices[mine];
     } else if (choice_.as_placed && target.router != nullptr) {
-      gpu = cuda::number_in_host(target.router->topology(), target.placement.ranks[mine]);
+      gpu = number_in_host(target.router->topology(), target.placement.ranks[mine]);
     }
     if (gpu >= 0 && gpu < count) return gpu;
     throw Error(ErrorKind::usage,

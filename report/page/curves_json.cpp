@@ -65,6 +65,7 @@ Json point_of(const PagedPoint& point, bool is_measured) {
   }
   if (one.report.wrong_elements() > 0) json["wrong"] = one.report.wrong_elements();
   if (!point.command.empty()) json["command"] = point.command;
+  if (point.measured_speedup) json["speedup"] = drawn(*point.measured_speedup);
   if (is_measured) return json;
   // Bound, error and NCCL are those of predictions.
   if (one.error) json["error"] = drawn(one.error->relative);

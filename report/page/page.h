@@ -32,6 +32,8 @@ struct PagedPoint {
   std::string nccl_command = {};  ///< for what NCCL needs (Outcome::nccl)
   /// Drawn in place of the time of a call: what a benchmark would print, beside what one printed.
   std::optional<double> benchmark_s = {};
+  /// Over a library whose own collective was measured on the same buffers.
+  std::optional<double> measured_speedup = {};
 };
 
 /// What a page shows; a verb fills in what it has. See docs/reports.md#pages.

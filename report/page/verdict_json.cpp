@@ -169,6 +169,26 @@ void add_errors(const Page& page, Json& verdict) {
                                 verdict["text"].get<std::string>(), percent(median_error));
 }
 
+/// Of the largest message that a library was measured for, too.
+void add_measured_speedup(const Page& page, Json& verdict) {
+  const PagedPoint* largest = nullptr;
+  for (const PagedPoint& point : page.measured) {
+    const std::int64_t bytes = point.outcome.report.message_bytes;
+    if (point.measured_speedup &&
+        (largest == nullptr || bytes > largest->outcome.report.message_bytes)) {
+      largest = &point;
+    }
+  }
+  if (largest == nullptr) return;
+  const std::string speedup = fmt::format("{:.3g}x", *largest->measured_speedup);
+  verdict["facts"].push_back(
+      fact("measured speed-up", speedup,
+           fmt::format("over NCCL, of {} with {}", largest->outcome.query.algorithm,
+                       describe_size(largest->outcome.report.message_bytes))));
+  verdict["text"] = fmt::format("{} Measured beside NCCL's own collective: {}.",
+                                verdict["text"].get<std::string>(), speedup);
+}
+
 void add_judged(const Page& page, Json& verdict) {
   const auto met = std::ranges::count_if(page.judged, [](auto& one) { return one.as_expected(); });
   verdict["facts"].push_back(
@@ -244,6 +264,7 @@ Json verdict_json(const Page& page) {
     verdict = of_run(page.points.front().outcome);
   }
   add_errors(page, verdict);
+  add_measured_speedup(page, verdict);
   if (!page.judged.empty()) add_judged(page, verdict);
   return verdict;
 }

@@ -178,7 +178,7 @@ class Judge {
       set.device_of_place.push_back(on_host ? DeviceSet::kHost : device);
     }
     set.can_access.assign(devices, std::vector<bool>(devices, (drawn >> 8) % 4 != 0));
-    set.copy_engines = (drawn >> 16) % 2 == 0;
+    set.copy_engines = static_cast<CopyEngineUse>((drawn >> 16) % 3);
     set.max_peers = 1 + static_cast<int>((drawn >> 24) % 8);
     set.max_streams = 1 << (drawn >> 32) % 5;
     SCOPED_TRACE(fmt::format("{} devices, draw {:x}", devices, drawn));

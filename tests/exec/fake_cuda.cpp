@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/host/numa.h"
 #include "tests/exec/fake_kernels.h"
 
 namespace espalier::fake_cuda {
@@ -51,6 +52,8 @@ struct Capture {
   std::vector<Node> nodes;
   CUstream_st* origin = nullptr;
   std::set<CUstream_st*> joined;
+  bool is_invalid = false;
+  bool has_unmapped_copies = false;
 };
 
 struct Allocation {
@@ -86,6 +89,8 @@ struct State {
   std::int64_t objects = 0;
   std::int64_t launched = 0;
   std::int64_t carried_out = 0;
+  Moved moved;
+  std::vector<std::vector<int>> pinned_from;
   std::set<std::pair<int, int>> mapped;
   int graphs = 0;
   int live_graphs = 0;
@@ -126,6 +131,7 @@ struct CUevent_st {
 };
 struct CUgraph_st {
   std::vector<Node> nodes;
+  bool has_unmapped_copies = false;
 };
 struct CUgraphExec_st {
   std::vector<Node> nodes;
@@ -184,6 +190,7 @@ cudaError_t enqueue(CUstream_st* stream, Work work, bool is_kernel = false) {
     return cudaSuccess;
   }
   Capture& capture = *stream->capture;
+  if (capture.is_invalid) return answer(cudaErrorStreamCaptureInvalidated);
   capture.nodes.push_back({std::move(work), stream->captured});
   stream->captured = {capture.nodes.size() - 1};
   return cudaSuccess;
@@ -269,6 +276,20 @@ const Allocation* holder(const std::byte* begin, std::int64_t bytes) {
   return inside ? &allocation : nullptr;
 }
 
+/// The device whose memory holds a byte, -1 for memory of this computer.
+int device_of(const void* memory) {
+  const Allocation* const owner = holder(static_cast<const std::byte*>(memory), 1);
+  return owner == nullptr ? -1 : owner->device;
+}
+
+bool is_unmapped_copy(const void* to, const void* from) {
+  const int a = device_of(to);
+  const int b = device_of(from);
+  if (a < 0 || b < 0 || a == b) return false;
+  const auto& mapped = state().mapped;
+  return !state().behaviour.peers || (!mapped.contains({a, b}) && !mapped.contains({b, a}));
+}
+
 }  // namespace
 
 void reset(const Behaviour& behaviour) {
@@ -286,6 +307,7 @@ void leave_memory(int gpu, std::size_t bytes) {
   state().says_bytes = bytes;
 }
 
+void stall() { state().behaviour.stall_after = 0; }
 std::size_t used_bytes(int gpu) { return state().used[static_cast<std::size_t>(gpu)]; }
 std::int64_t live_objects() { return state().objects; }
 int mapped_pairs() { return static_cast<int>(state().mapped.size()); }
@@ -294,6 +316,8 @@ int mapped_blocks() {
       std::ranges::count_if(state().memory, [](const auto& one) { return one.second.is_other; }));
 }
 std::int64_t kernels_launched() { return state().launched; }
+Moved moved() { return state().moved; }
+const std::vector<std::vector<int>>& pinned_from() { return state().pinned_from; }
 int graphs_made() { return state().graphs; }
 
 void launch_until(CUstream_st* stream, std::function<bool()> attempt) {
@@ -315,6 +339,7 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
               (owner->device < 0 || owner->device == device ||
                (state().behaviour.peers && state().mapped.count({device, owner->device}) > 0));
           if (!reaches) state().broken = cudaErrorIllegalAddress;
+          if (reaches && owner->device != device) state().moved.kernel_bytes += range.bytes;
         }
         if (state().broken == cudaSuccess) work();
         if (state().is_damaging && !touched.empty() && touched.front().bytes > 0) {
@@ -330,10 +355,12 @@ cudaError_t launch(CUstream_st* stream, std::vector<Touched> touched, Work work)
 extern "C" {
 
 const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorIllegalAddress         ? "cudaErrorIllegalAddress"
-         : error == cudaErrorMemoryAllocation     ? "cudaErrorMemoryAllocation"
-         : error == cudaErrorLaunchOutOfResources ? "cudaErrorLaunchOutOfResources"
-                                                  : "another error";
+  return error == cudaErrorIllegalAddress             ? "cudaErrorIllegalAddress"
+         : error == cudaErrorMemoryAllocation         ? "cudaErrorMemoryAllocation"
+         : error == cudaErrorLaunchOutOfResources     ? "cudaErrorLaunchOutOfResources"
+         : error == cudaErrorStreamCaptureUnsupported ? "cudaErrorStreamCaptureUnsupported"
+         : error == cudaErrorNotSupported             ? "cudaErrorNotSupported"
+                                                      : "another error";
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 cudaError_t cudaGetLastError() { return std::exchange(state().latest, cudaSuccess); }
@@ -350,7 +377,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return *count == 0 ? answer(cudaErrorNoDevice) : cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  std::strcpy(properties->name, "Fake GPU");
+  std::strcpy(properties->name, state().behaviour.model);
   properties->multiProcessorCount = 2;
   return cudaSuccess;
 }
@@ -359,7 +386,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  std::snprintf(text, static_cast<std::size_t>(length), "FFFF:%02X:00.0", device);
+  const auto& buses = state().behaviour.buses;
+  const int bus = buses.empty() ? device : buses[static_cast<std::size_t>(device)];
+  std::snprintf(text, static_cast<std::size_t>(length), "FFFF:%02X:00.0", bus);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
@@ -382,12 +411,17 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   if (state().current == state().behaviour.refused_peer || peer == state().behaviour.refused_peer) {
     return answer(cudaErrorPeerAccessUnsupported);
   }
-  std::set<int> others{peer};
-  for (const auto& [from, to] : state().mapped) {
-    if (from == state().current) others.insert(to);
-    if (to == state().current) others.insert(from);
+  for (const auto& [gpu, other] :
+       {std::pair(state().current, peer), std::pair(peer, state().current)}) {
+    std::set<int> others{other};
+    for (const auto& [from, to] : state().mapped) {
+      if (from == gpu) others.insert(to);
+      if (to == gpu) others.insert(from);
+    }
+    if (static_cast<int>(others.size()) > state().behaviour.max_peers) {
+      return answer(cudaErrorTooManyPeers);
+    }
   }
-  if (others.size() > 8) return answer(cudaErrorTooManyPeers);
   const bool is_new = state().mapped.emplace(state().current, peer).second;
   return is_new ? cudaSuccess : answer(cudaErrorPeerAccessAlreadyEnabled);
 }
@@ -400,6 +434,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return allocate(memory, bytes, state().current);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  state().pinned_from.push_back(espalier::allowed_processors());
   return allocate(memory, bytes, -1);
 }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
@@ -445,7 +480,18 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  if (stream->capture && is_unmapped_copy(to, from)) {
+    stream->capture->has_unmapped_copies = true;
+    if (state().behaviour.graph_refusal == GraphRefusal::captured_copies) {
+      stream->capture->is_invalid = true;
+      return answer(cudaErrorStreamCaptureUnsupported);
+    }
+  }
+  const bool is_elsewhere = device_of(to) != stream->device || device_of(from) != stream->device;
+  return enqueue(stream, [=] {
+    std::memcpy(to, from, bytes);
+    if (is_elsewhere) state().moved.engine_bytes += static_cast<std::int64_t>(bytes);
+  });
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   return enqueue(stream, [=] { std::memset(memory, value, bytes); });
@@ -549,6 +595,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->capture->joined.insert(stream);
   return cudaSuccess;
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (!capture || capture->origin != stream) return answer(cudaErrorIllegalState);
@@ -568,8 +618,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     joined->captured.clear();
   }
   *graph = nullptr;
+  if (capture->is_invalid) return answer(cudaErrorStreamCaptureInvalidated);
   if (std::ranges::count(reached, false) > 0) return answer(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{capture->nodes};
+  *graph = new CUgraph_st{capture->nodes, capture->has_unmapped_copies};
   ++state().objects;
   return cudaSuccess;
 }
@@ -580,6 +631,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
                                           unsigned long long) {
+  if (graph->has_unmapped_copies &&
+      state().behaviour.graph_refusal == GraphRefusal::instantiation) {
+    return answer(cudaErrorNotSupported);
+  }
   if (state().live_graphs == state().behaviour.graph_memory) {
     return answer(cudaErrorMemoryAllocation);
   }

@@ -4,8 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace espalier::fake_cuda {
+
+/// When a driver refuses a graph that holds copies between GPUs that have not mapped each other.
+enum class GraphRefusal { never, captured_copies, instantiation };
 
 /// Stands in for CUDA's runtime and the kernels, so that exec/cuda/ can be tested without a GPU:
 /// memory is memory of this computer, streams are queues, and whenever somebody asks or waits, what
@@ -16,8 +20,11 @@ namespace espalier::fake_cuda {
 /// to others (cudaIpcGetMemHandle) they can map, in this process or another one.
 struct Behaviour {
   int gpus = 4;
-  bool peers = true;      ///< GPUs can access each other's memory
-  int refused_peer = -1;  ///< nobody can map this GPU, nor it others, when it comes to it
+  const char* model = "Fake GPU";
+  std::vector<int> buses = {};  ///< PCI buses of the GPUs; empty: their numbers
+  bool peers = true;            ///< GPUs can access each other's memory
+  int max_peers = 8;            ///< that a GPU can be joined to
+  int refused_peer = -1;        ///< nobody can map this GPU, nor it others, when it comes to it
   std::size_t memory_bytes = 1 << 28;  ///< of each GPU
   std::size_t pinned_bytes = 1 << 28;  ///< of an allocation
   int driver_version = 99000;          ///< 0: there is no driver
@@ -27,6 +34,7 @@ struct Behaviour {
   std::int64_t fail_launch = -1;  ///< the launch of the kernel of this number fails
   int graph_memory = 1000;        ///< graphs that there is memory for at a time
   bool streams_have_memory = true;
+  GraphRefusal graph_refusal = GraphRefusal::never;
   /// From this launch of a graph on, counted from 0, its kernels write a wrong byte each.
   std::int64_t damaged_launch = std::numeric_limits<std::int64_t>::max();
   bool maps_others = true;  ///< processes may map each other's memory
@@ -39,6 +47,9 @@ void reset(const Behaviour& behaviour);
 
 /// Lets a GPU say that it has so many bytes left, whatever it has; -1: none says so any more.
 void leave_memory(int gpu, std::size_t bytes);
+
+/// From now on no kernel ends.
+void stall();
 
 /// What CUDA was asked to make and not yet to destroy: memory, streams, events, graphs.
 std::int64_t live_objects();
@@ -63,6 +74,17 @@ int mapped_blocks();
 
 /// Kernels launched since the reset, those of graphs not counted.
 std::int64_t kernels_launched();
+
+/// What has come from or gone to the memory of another GPU or of this computer since the reset.
+struct Moved {
+  std::int64_t engine_bytes = 0;  ///< by cudaMemcpyAsync
+  std::int64_t kernel_bytes = 0;  ///< operands of kernels that lie there
+};
+Moved moved();
+
+/// The processors on which the thread might run that asked for pinned memory, by allocation since
+/// the reset.
+const std::vector<std::vector<int>>& pinned_from();
 
 /// Graphs instantiated since the reset.
 int graphs_made();

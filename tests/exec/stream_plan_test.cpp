@@ -85,12 +85,24 @@ TEST(StreamPlan, LanesBecomeStreamsAndDependenciesEvents) {
 
 TEST(StreamPlan, CopyEnginesCopyWithinTheSameOrder) {
   DeviceSet set = device_set(2, 1);
-  set.copy_engines = true;
+  set.copy_engines = CopyEngineUse::copies;
   const StreamPlan plan = plan_of(two_ranks(), set);
   // On one device the event is free once its only waiter was told, and is used again.
   EXPECT_THAT(listing(plan), ElementsAre("fold 0 op 0 of 2", "record 0 0", "wait 1 0",
                                          "copy 1 op 1", "record 1 0", "wait 0 0"));
   EXPECT_THAT(plan.peers, IsEmpty());
+}
+
+TEST(StreamPlan, CopyEnginesFetchTheOperandsOfCombines) {
+  DeviceSet set = device_set(2, 2);
+  set.copy_engines = CopyEngineUse::operands;
+  const StreamPlan plan = plan_of(two_ranks(), set);
+  EXPECT_THAT(listing(plan), ElementsAre("copy 0 op 0", "fold 0 op 0 of 2", "record 0 0",
+                                         "wait 1 0", "copy 1 op 1", "record 1 1", "wait 0 1"));
+  EXPECT_EQ(plan.streams[0].scratch_bytes, 4096);
+  // Mapped all the same, so that copies go straight from one GPU to the other.
+  EXPECT_THAT(plan.peers, ElementsAre(Pair(0, 1), Pair(1, 0)));
+  EXPECT_THAT(plan.remote_streams, ElementsAre(0, 0));
 }
 
 TEST(StreamPlan, LanesThatShareAStreamNeedNoEvents) {
@@ -172,7 +184,7 @@ TEST(StreamPlan, KernelsCopyBetweenHostMemories) {
   builder.copy(builder.tmp(near, 0, 1), builder.input(0, 0, 1), {.at = 0});
   builder.copy(builder.tmp(far, 0, 1), builder.tmp(near, 0, 1), {.at = far});
   DeviceSet set = device_set(1, 1, true, 2);
-  set.copy_engines = true;
+  set.copy_engines = CopyEngineUse::copies;
   EXPECT_THAT(listing(plan_of(builder.finish(), set)),
               ElementsAre("copy 0 op 0", "record 0 0", "wait 1 0", "fold 1 op 1 of 1", "record 1 0",
                           "wait 0 0"));
@@ -274,7 +286,7 @@ TEST(StreamPlan, RightOnAnyDevices) {
             DeviceSet set = device_set(ranks, devices, can_access, program.hosts);
             set.max_streams = max_streams;
             set.max_peers = 2;
-            set.copy_engines = ranks % 2 == 0;
+            set.copy_engines = static_cast<CopyEngineUse>(ranks % 3);
             SCOPED_TRACE(program.name + ", " + std::to_string(ranks) + " ranks on " +
                          std::to_string(devices) + " devices, seed " + std::to_string(kSeed));
             expect_right(program, set, DataType::int32, ReduceOp::sum, 103, random);

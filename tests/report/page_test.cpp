@@ -69,6 +69,35 @@ Json ring_of_four(const PageDetail& detail) {
   return Json::parse(page_json(page, detail));
 }
 
+TEST(Page, ShowsALibraryBesideWhatWasMeasured) {
+  const auto executed = [](const char* algorithm, double time_s) {
+    Outcome outcome;
+    outcome.query.algorithm = algorithm;
+    outcome.ranks = 4;
+    outcome.report.message_bytes = 1 << 20;
+    outcome.report.executed.emplace().median_time_s = time_s;
+    return outcome;
+  };
+  Page page;
+  page.measured.push_back({executed("ring", 2e-3), ""});
+  page.measured.back().measured_speedup = 1.5;
+  page.measured.push_back({executed("nccl", 3e-3), ""});
+  const Json json = Json::parse(page_json(page));
+  const Json& curves = json["charts"][0]["curves"];
+  ASSERT_EQ(curves.size(), 2U);
+  for (const Json& curve : curves) {
+    const bool is_nccl = curve["name"] == "nccl, measured";
+    const Json& point = curve["points"][0];
+    EXPECT_EQ(curve["kind"], "measured");
+    EXPECT_EQ(point["time_us"], is_nccl ? 3000 : 2000);
+    EXPECT_EQ(point.contains("speedup"), !is_nccl);
+  }
+  const Json& fact = json["verdict"]["facts"].back();
+  EXPECT_EQ(fact["label"], "measured speed-up");
+  EXPECT_EQ(fact["value"], "1.5x");
+  EXPECT_EQ(fact["detail"], "over NCCL, of ring with 1MiB");
+}
+
 TEST(Page, HasAsMuchDetailAsAskedFor) {
   const Json all = ring_of_four({});
   EXPECT_EQ(all["runs"][0]["bins"], 1000);
