@@ -5,7 +5,6 @@
 
 #include "cli/compare_measured.h"
 #include "cli/compare_table.h"
-#include "cli/measured_log.h"
 #include "cli/paging.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
@@ -17,6 +16,7 @@
 #include "probe/doubts.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
+#include "scenarios/measured_log.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -109,7 +109,7 @@ int run_compare(Arguments& arguments, const Console& given) {
   arguments.finish();
   count_processes(arguments, entry, sweep.question);
   const Console console = console_for(entry, given);
-  say_version(console, sweep.question.library_version);
+  say_version(notes_to(console), sweep.question.library_version);
 
   std::optional<Topology> probed;
   Query& question = sweep.question;
