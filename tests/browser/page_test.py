@@ -168,6 +168,14 @@ class Pages(unittest.TestCase):
             return new Set(new Uint32Array(pixels.buffer)).size;
         })()""")
         self.assertGreater(painted, 5)
+        # Combines are striped: beside what lies between bars there are two colours.
+        self.assertEqual(self.count(tab, ".timelines .swatch"), 4)
+        striped = tab.js("""(() => {
+            const canvas = document.querySelector(".timelines canvas");
+            const bar = canvas.getContext("2d").getImageData(canvas.width * 0.3, canvas.height * 0.6, 24, 24).data;
+            return new Set(new Uint32Array(bar.buffer)).size;
+        })()""")
+        self.assertGreater(striped, 2)
         before = self.text(tab, ".machine .window")
         tab.drag(".timelines canvas", 0.4, 0.6, 0.3)
         self.assertNotEqual(self.text(tab, ".machine .window"), before)
@@ -184,6 +192,15 @@ class Pages(unittest.TestCase):
                          sum(len(curve["points"]) for curve in chart["curves"]))
         tab.dark(True)
         self.picture(tab, "sim-dark")
+        tab.dark(False)
+        # On paper there is nothing to press, and the figures of a size are.
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        seen = """(() => [...document.querySelectorAll("button, input, summary, .hint, .readout table")]
+            .filter((one) => one.offsetParent !== null && one.closest(".legend") === null)
+            .map((one) => one.localName))()"""
+        self.assertEqual(set(tab.js(seen)), {"table", "summary"})
+        self.picture(tab, "sim-print")
+        tab.call("Emulation.setEmulatedMedia", media="")
         self.check_quiet(tab)
 
     def test_narrow(self):
