@@ -13,20 +13,11 @@ import tempfile
 import time
 
 import espalier as es
+from rings import ring_allreduce
 
 SIMULATIONS = 10_000
 MACHINE = "dgx-a100"
 MOST = 1.3
-
-
-@es.algorithm("allreduce")
-def ring(p, n):
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).reduce(block=(rank - step) % n, to=(rank + 1) % n)
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).copy(block=(rank + 1 - step) % n, to=(rank + 1) % n)
 
 
 def in_python(program, count):
@@ -46,7 +37,7 @@ def in_cpp(program, count, study_ring):
 
 
 def main():
-    program = ring.build(8)
+    program = ring_allreduce.build(8)
     python_s, python_total = in_python(program, SIMULATIONS)
     cpp_s, cpp_total = in_cpp(program, SIMULATIONS, sys.argv[1])
     ratio = python_s / cpp_s

@@ -9,4 +9,4 @@ if [ ! -d "$build/python/espalier" ]; then
   exit 0
 fi
 python=$(sed -n 's/^_\?Python_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1)
-PYTHONPATH=$build/python exec "${python:-/usr/bin/python3}" bench/python.py "$build/study_ring"
+PYTHONPATH=$build/python:tests/python exec "${python:-/usr/bin/python3}" bench/python.py "$build/study_ring"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/compare_table.h"
-#include "cli/measured_log.h"
 #include "cli/paging.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -19,6 +18,7 @@
 #include "formats/measured_tables.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
+#include "scenarios/measured_log.h"
 #include "scenarios/turns.h"
 #include "sim/simulator.h"
 
@@ -181,12 +181,12 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
     Query question = sweep.question;
     // Who knows the collective knows the ranks, where several collectives fit.
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
-    place_ranks_of(console, table, ranks, machine, log.file, question);
-    read_launch(console, table, choice.has_launch, question);
+    place_ranks_of(notes_to(console), table, ranks, machine, log.file, question);
+    read_launch(notes_to(console), table, choice.has_launch, question);
     std::vector<Comparison> rows;
     for (const bool in_place : {false, true}) {
       if (choice.only_in_place && !in_place) continue;
-      const MeasuredTimes times = times_of(console, table, in_place, choice.only_sizes);
+      const MeasuredTimes times = times_of(notes_to(console), table, in_place, choice.only_sizes);
       if (times.empty()) continue;
       const TimeLimit of_half = TimeLimit::share_of_rest(in_place ? 1 : 2);
       question.in_place = in_place;

@@ -80,6 +80,10 @@ std::string styled(const Console& console, Style style, std::string_view text) {
 
 void say(const Console& console, std::string_view text) { console.err << text << '\n'; }
 
+std::function<void(const std::string&)> notes_to(const Console& console) {
+  return [&console](const std::string& note) { say(console, "note: " + note); };
+}
+
 void write_output(const Console& console, const std::string& path, std::string_view content) {
   if (console.is_mute) return;
   if (path == "-") {

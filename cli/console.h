@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <ostream>
@@ -41,6 +42,8 @@ std::string styled(const Console& console, Style style, std::string_view text);
 
 /// Prints a note for the reader: a line to `err`.
 void say(const Console& console, std::string_view text);
+/// Says what it is told as notes. The console is borrowed.
+std::function<void(const std::string&)> notes_to(const Console& console);
 
 /// Writes a whole file, or to `out` when `path` is "-". Throws Error{input} when it can't.
 void write_output(const Console& console, const std::string& path, std::string_view content);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/console.h"
-#include "cli/fit_logs.h"
+#include "scenarios/fit_logs.h"
 
 namespace espalier {
 

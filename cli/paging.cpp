@@ -242,19 +242,8 @@ Page page_of(const Arguments& arguments, Study& study, const TrainingAnswers& an
   for (const TrainingOutcome& one : answers.outcomes) {
     if (&one != answers.best()) page.trained.push_back(one);
   }
-  PagedRun run;
-  run.name = fmt::format("an iteration with {}", exchange.algorithm);
-  run.machine = &study.machine(exchange);
-  run.outcome.query = exchange;
-  run.outcome.profile = exchange.profile;
-  run.outcome.backend = "sim";
-  run.outcome.ranks = again.ranks;
-  run.outcome.report = again.report;
-  run.outcome.program = std::make_shared<const Program>(again.iteration.program);
-  const OpName name = training_op_name(again);
-  for (OpId op = 0; op < again.iteration.program.ops.size(); ++op) run.op_names.push_back(name(op));
-  set_machine(page, *run.machine);
-  page.runs.push_back(std::move(run));
+  page.runs.push_back(iteration_run(study, again));
+  set_machine(page, *page.runs.back().machine);
   return page;
 }
 

@@ -194,16 +194,32 @@ void SimTable::add(const Outcome& outcome) {
       cells.measured = microseconds(measured_s);
       cells.off = fmt::format("{:+.1f}", 100 * (outcome.benchmark_s / measured_s - 1));
     }
-    rows_.push_back({report.time_s, error, line(cells), ran_++});
+    const std::string& that_ran = algorithm_that_ran(outcome);
+    rows_.push_back({report.time_s, error, line(cells), ran_++,
+                     fmt::format("{}, {}, {}", that_ran, cells.chunk, cells.protocol),
+                     that_ran != outcome.query.algorithm});
   }
   const std::size_t next = ++answered_;
   if (next == sizes_.size() || sizes_[next] != sizes_[next - 1]) print_rows();
 }
 
+/// The fastest first. Where not all are to be shown, each program once, under its own name rather
+/// than that of an algorithm which chose it.
+std::vector<SimTable::Row> SimTable::best_rows() const {
+  std::vector<Row> sorted = rows_;
+  if (most_rows_ != kAllRows) {
+    std::set<std::string> seen;
+    std::ranges::stable_sort(sorted, {}, &Row::is_chosen);
+    std::erase_if(sorted, [&](const Row& row) { return !seen.insert(row.program).second; });
+    std::ranges::sort(sorted, {}, &Row::outcome);
+  }
+  std::ranges::stable_sort(sorted, {}, &Row::time_s);
+  return sorted;
+}
+
 std::vector<std::string> SimTable::pending() const {
   if (rows_.empty()) return {};
-  std::vector<Row> sorted = rows_;
-  std::ranges::stable_sort(sorted, {}, &Row::time_s);
+  std::vector<Row> sorted = best_rows();
   if (sorted.size() > most_rows_) sorted.resize(most_rows_);
   std::vector<std::string> lines = split(column_names(), '\n');
   std::erase(lines, "");
@@ -216,7 +232,7 @@ std::vector<std::string> SimTable::pending() const {
 void SimTable::print_rows() {
   if (rows_.empty()) return;
   if (!std::exchange(has_names_, true)) console_.out << column_names();
-  std::ranges::stable_sort(rows_, {}, &Row::time_s);
+  const std::vector<Row> all = std::exchange(rows_, best_rows());
   const Row first = rows_.front();
   const auto is_rival = [&](const Row& row) {
     return is_open(first.time_s, first.error, row.time_s, row.error);
@@ -227,11 +243,13 @@ void SimTable::print_rows() {
   has_open_ = has_open_ || is_undecided;
   const std::size_t shown = std::min(rows_.size(), most_rows_);
   for (std::size_t i = shown; i < rows_.size(); ++i) {
-    left_out_.insert(rows_[i].outcome);
     has_open_left_out_ = has_open_left_out_ || is_rival(rows_[i]);
   }
   most_left_out_ = std::max(most_left_out_, rows_.size() - shown);
   rows_.resize(shown);
+  for (const Row& row : all) {
+    if (std::ranges::count(rows_, row.outcome, &Row::outcome) == 0) left_out_.insert(row.outcome);
+  }
   for (Row& row : rows_) {
     const bool best = marks && &row == rows_.data();
     const bool open = is_undecided && (best || is_rival(row));

@@ -43,11 +43,14 @@ class SimTable {
     double error = 0;  ///< relative, expected of the time
     std::string line;
     std::size_t outcome = 0;  ///< its number among those that ran
+    std::string program;      ///< what ran, and how: the same for `optimal` and for what that chose
+    bool is_chosen = false;   ///< by another algorithm, which left it open
   };
 
   struct Cells;
   std::string line(const Cells& cells) const;
   std::string column_names() const;
+  std::vector<Row> best_rows() const;
   void print_rows();
   std::vector<Outcome> shown_of(const std::vector<Outcome>& outcomes) const;
   void print_left_out() const;

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/words.h"
-#include "report/gzip.h"
 
 namespace espalier {
 
@@ -21,7 +20,7 @@ TraceOutput read_trace(Arguments& arguments) {
 }
 
 void write_trace(const Console& console, const TraceOutput& output, const Trace& trace) {
-  write_output(console, output.path, output.path.ends_with(".gz") ? gzip(trace.json) : trace.json);
+  write_output(console, output.path, trace_file(trace, output.path));
   if (trace.left_out == 0) return;
   say(console, fmt::format("note: {} has the {} longest of {} ops: --trace-ops 0 writes all",
                            output.path == "-" ? "the trace" : quote(output.path), trace.ops,

@@ -6,7 +6,6 @@
 
 #include "cli/compare_measured.h"
 #include "cli/compare_table.h"
-#include "cli/measured_log.h"
 #include "cli/paging.h"
 #include "cli/probing.h"
 #include "cli/sweep.h"
@@ -19,6 +18,7 @@
 #include "probe/doubts.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
+#include "scenarios/measured_log.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 
@@ -205,7 +205,7 @@ int run_compare(Arguments& arguments, const Console& given) {
   const Console console = console_for(entry, given);
   Query& question = sweep.question;
   if (has_library) require_library(entry, question);
-  say_version(console, question.library_version);
+  say_version(notes_to(console), question.library_version);
 
   std::optional<Topology> probed;
   if (question.topology.empty()) {

@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "cli/fit_logs.h"
 #include "cli/fit_table.h"
 #include "cli/sweep.h"
 #include "cli/verb.h"
@@ -15,6 +14,7 @@
 #include "run/launch.h"
 #include "scenarios/chooser.h"
 #include "scenarios/describe.h"
+#include "scenarios/fit_logs.h"
 #include "scenarios/fitted_file.h"
 #include "sim/simulator.h"
 #include "topologies/launch_costs.h"
@@ -45,20 +45,6 @@ FitLogsRequest read_request(Arguments& arguments) {
                          "nccl is what NCCL chooses by itself");
   }
   return request;
-}
-
-/// Problems of algorithms that do not serve what the logs have.
-void check_algorithms(const FitLogs& logs, const std::string& algorithm, DiagnosticList& problems) {
-  for (const FitTable& table : logs.tables) {
-    try {
-      check_algorithm(algorithm, table.collective);
-    } catch (const Error& error) {
-      for (Diagnostic problem : error.diagnostics()) {
-        if (problem.where.file.empty()) problem.where = table.where;
-        problems.add(std::move(problem));
-      }
-    }
-  }
 }
 
 /// Shows each pass as a bar of its own: how many there will be depends on what they find.
@@ -98,35 +84,6 @@ RatioPlot plot_of(const ProfileFit& fit, const FitRequest& request, const FitLog
   return plot;
 }
 
-/// A table and how its calls are simulated: ", NCCL 2.30 (assumed), launch single".
-std::string source_of(const ProfileFit& fit, const FitTable& table) {
-  const FittedTime& time = fit.times[table.first];
-  const AlgorithmChoice choice = parse_algorithm(time.algorithm);
-  std::string text = table.title;
-  if (is_library(choice)) {
-    const std::string& query = time.measured.query.algorithm;
-    const bool is_known =
-        table.names_version ||
-        (!is_chooser(query) && parse_algorithm(query).parameters.contains(kLibraryVersion));
-    const int minor = static_cast<int>(choice.parameters.at(kLibraryVersion));
-    text += fmt::format(", simulated as NCCL {}{}", version_text(nccl_library_version(minor)),
-                        is_known ? "" : " (assumed)");
-  }
-  return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),
-                            table.launch_assumed ? " (assumed)" : "");
-}
-
-/// Refuses a fit that meets the times by constants that no machine has, or not at all.
-void require_met(const ProfileFit& fit, const FitLogs& logs) {
-  DiagnosticList problems;
-  for (const std::string& reason : why_not_met(fit)) {
-    problems.add(logs.tables.front().where, reason,
-                 "are times in microseconds, as nccl-tests prints them, and is --topology the "
-                 "machine measured?");
-  }
-  problems.throw_if_any();
-}
-
 int run_fit(Arguments& arguments, const Console& console) {
   const FitLogsRequest request = read_request(arguments);
   const std::string output = arguments.output("--output");
@@ -137,8 +94,8 @@ int run_fit(Arguments& arguments, const Console& console) {
 
   FitRequest asked{open_machine(request.question.topology), request.question.profile, {}};
   DiagnosticList problems;
-  const FitLogs logs = read_fit_logs(console, request, asked.machine, problems);
-  check_algorithms(logs, request.question.algorithm, problems);
+  const FitLogs logs = read_fit_logs(notes_to(console), request, asked.machine, problems);
+  check_algorithm(logs, request.question.algorithm, problems);
   problems.throw_if_any();
 
   asked.times = logs.times;
@@ -151,9 +108,7 @@ int run_fit(Arguments& arguments, const Console& console) {
   const bool prints = arguments.prints_text();
   if (prints) print_fit(console, fit, asked, logs);
   require_met(fit, logs);
-  std::vector<std::string> sources;
-  for (const FitTable& table : logs.tables) sources.push_back(source_of(fit, table));
-  const std::string file = print_fitted_profile(fit, asked, sources);
+  const std::string file = print_fitted_profile(fit, asked, sources_of(fit, logs));
   if (!plot.empty()) write_output(console, plot, ratio_plot_svg(plot_of(fit, asked, logs)));
   if (!json.empty()) write_output(console, json, fit_json(fit, asked));
   if (!csv.empty()) write_output(console, csv, fit_csv(fit));

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "cli/probing.h"
-#include "cli/survey_results.h"
 #include "cli/text.h"
 #include "cli/verb.h"
+#include "report/survey.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -43,9 +43,6 @@ std::vector<std::string> read_candidates(Arguments& arguments, const Sweep& swee
   return candidates;
 }
 
-/// Of the time; the rest is for what is shown of the choices.
-constexpr double kTimeToCompare = 2.0 / 3;
-
 Tuning tune_with_progress(const Console& console, Study& study, StudyWorkers& workers,
                           const Sweep& sweep, const std::vector<std::string>& candidates) {
   const std::size_t at_ends = 2 * candidates.size();

@@ -53,6 +53,19 @@ void bind_errors(py::module_& module) {
           "line", [](Of one) { return one.where.line; }, "From 1; 0: not known.")
       .def_property_readonly(
           "column", [](Of one) { return one.where.column; }, "From 1; 0: not known.")
+      .def(py::pickle(
+          [](Of one) {
+            return py::make_tuple(py::bytes(one.rule), py::bytes(one.message),
+                                  py::bytes(one.suggestion), py::bytes(one.where.file),
+                                  one.where.line, one.where.column);
+          },
+          [](const py::tuple& state) {
+            return Diagnostic{
+                state[0].cast<std::string>(),
+                state[1].cast<std::string>(),
+                state[2].cast<std::string>(),
+                {state[3].cast<std::string>(), state[4].cast<int>(), state[5].cast<int>()}};
+          }))
       .def("__str__", [](Of one) { return text_of(render(one)); })
       .def("__repr__", [](Of one) { return text_of("<Diagnostic " + render(one) + ">"); });
 

@@ -12,11 +12,20 @@ namespace espalier {
 
 namespace py = pybind11;
 
-KnownMachine::KnownMachine(const std::string& spec)
-    : session(std::make_shared<Session>(spec)),
-      topology(session->study().topology(session->question())) {}
+KnownMachine::KnownMachine(std::shared_ptr<Session> known)
+    : session(std::move(known)), topology(session->study().topology(session->question())) {}
 
 namespace {
+
+std::shared_ptr<KnownMachine> machine_of(MachineOrigin origin) {
+  if (origin.name.empty()) {
+    throw Error(ErrorKind::usage, "no machine is named",
+                "one of espalier.machines(), a generic one such as \"ring:n=8\", or a file");
+  }
+  return compute(
+      [&] { return std::make_shared<KnownMachine>(std::make_shared<Session>(std::move(origin))); },
+      [] {});
+}
 
 std::vector<std::string> gpu_names(const KnownMachine& machine) {
   std::vector<std::string> names;
@@ -34,18 +43,37 @@ std::vector<std::string> built_in_machines() {
 
 }  // namespace
 
+void bind_session(py::module_& module) {
+  // What copies of machines, results and plans have in common.
+  py::class_<Session, std::shared_ptr<Session>>(module, "_Session", "What is known of a machine.")
+      .def(py::pickle(
+          [](const Session& one) {
+            const MachineOrigin& origin = one.origin();
+            return py::make_tuple(py::bytes(origin.name), py::bytes(origin.spec),
+                                  py::bytes(origin.yaml));
+          },
+          [](const py::tuple& state) {
+            MachineOrigin origin{state[0].cast<std::string>(), state[1].cast<std::string>(),
+                                 state[2].cast<std::string>()};
+            return compute([&] { return std::make_shared<Session>(std::move(origin)); }, [] {});
+          }));
+}
+
 void bind_machine(py::module_& module) {
   using Of = const KnownMachine&;
-  py::class_<KnownMachine>(
+  py::class_<KnownMachine, std::shared_ptr<KnownMachine>>(
       module, "Machine",
       "A machine: a name of the catalogue with what-ifs (\"dgx1-v100:without=gpu0-gpu3\"), a "
       "generic "
       "one (\"ring:n=16,gbps=50\"), or a file with YAML, a topology that NCCL wrote, or a table of "
       "nvidia-smi or amd-smi, as --topology takes them (docs/topologies.md).")
-      .def(py::init([](const PathArgument& spec) {
-             return compute([&] { return std::make_unique<KnownMachine>(spec.text); }, [] {});
-           }),
+      .def(py::init([](const PathArgument& spec) { return machine_of(origin_of(spec.text)); }),
            py::arg("spec"))
+      .def(py::pickle([](Of one) { return py::make_tuple(one.session); },
+                      [](const py::tuple& state) {
+                        return std::make_shared<KnownMachine>(
+                            state[0].cast<std::shared_ptr<Session>>());
+                      }))
       .def_property_readonly(
           "name", [](Of one) { return one.topology->name; }, "As it was asked for.")
       .def_property_readonly(
@@ -66,3 +94,19 @@ void bind_machine(py::module_& module) {
 }
 
 }  // namespace espalier
+
+namespace pybind11::detail {
+
+bool type_caster<espalier::MachineArgument>::load(handle source, bool) {
+  if (isinstance<espalier::KnownMachine>(source)) {
+    value.machine = source.cast<std::shared_ptr<espalier::KnownMachine>>();
+    return true;
+  }
+  make_caster<espalier::PathArgument> named;
+  if (!named.load(source, false)) return false;
+  value.machine =
+      espalier::machine_of(espalier::origin_of(cast_op<espalier::PathArgument&>(named).text));
+  return true;
+}
+
+}  // namespace pybind11::detail

@@ -9,13 +9,15 @@
 #include "python/bindings.h"
 #include "python/computing.h"
 #include "python/questions.h"
+#include "python/states.h"
 #include "report/objects.h"
+#include "scenarios/records.h"
 
 namespace espalier {
 
 namespace {
 
-KnownPlan plan_machine(const KnownMachine& machine, const std::string& collective,
+KnownPlan plan_machine(const MachineArgument& machine, const std::string& collective,
                        const std::string& algorithm, const GpusArgument& gpus,
                        const GpusArgument& relays, std::int64_t root, const std::string& profile,
                        const std::string& links, bool in_place,
@@ -33,11 +35,13 @@ KnownPlan plan_machine(const KnownMachine& machine, const std::string& collectiv
   return compute(
       [&] {
         const TimeLimit limit(budget_s);
-        auto planned = std::make_shared<Planned>(plan_query(machine.session->study(), query));
-        return KnownPlan{std::move(planned), machine.session->state(), machine.session};
+        auto planned = std::make_shared<Planned>(plan_query(machine->session->study(), query));
+        return KnownPlan{std::move(planned), machine->session->state(), machine->session};
       },
-      [&] { machine.session->forget(); });
+      [&] { machine->session->forget(); });
 }
+
+}  // namespace
 
 std::shared_ptr<KnownProgram> program_of(const Planned& planned) {
   const std::string name =
@@ -45,15 +49,29 @@ std::shared_ptr<KnownProgram> program_of(const Planned& planned) {
   return std::make_shared<KnownProgram>(KnownProgram{program_file_of(planned.program, name)});
 }
 
+namespace {
+
 std::shared_ptr<KnownProgram> program_of_plan(const KnownPlan& plan) {
   std::shared_ptr<KnownProgram> program = program_of(*plan.planned);
   if (plan.planned->program.vias.empty()) return program;
-  program->within_fabric = [session = plan.session, query = plan.planned->query] {
-    Query fabric = query;
-    fabric.links = LinkScope::fabric;
-    return program_of(plan_query(session->study(), fabric));
-  };
+  Query fabric = plan.planned->query;
+  fabric.links = LinkScope::fabric;
+  program->within_fabric = {plan.session, std::move(fabric)};
   return program;
+}
+
+py::tuple plan_state(const KnownPlan& plan) {
+  return py::make_tuple(plan.session, state_of(plan.planned->query),
+                        packed(record_of(*plan.planned)));
+}
+
+KnownPlan plan_from(const py::tuple& state) {
+  auto session = state[0].cast<std::shared_ptr<Session>>();
+  Planned planned;
+  planned.query = query_from(state[1]);
+  read_record(unpacked(state[2]), planned);
+  compute([&] { complete_plan(session->study(), planned); }, [] {});
+  return {std::make_shared<Planned>(std::move(planned)), session->state(), session};
 }
 
 }  // namespace
@@ -85,6 +103,7 @@ void bind_plan(py::module_& module) {
           "program", &program_of_plan,
           "The program that follows the plan. A format whose runtime chooses ways over the machine "
           "by itself is given the plan within the GPU fabric instead, which export() says.")
+      .def(py::pickle(&plan_state, &plan_from))
       .def("__repr__", [](Of one) {
         return fmt::format("<Plan {} {}: {} GB/s, {:.1f} % of the bound>",
                            one.planned->query.algorithm, to_string(one.planned->query.collective),

@@ -8,10 +8,11 @@
 #include "backends.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "ir/print.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "python/bindings.h"
 #include "python/computing.h"
+#include "python/states.h"
 #include "python/values.h"
 #include "scenarios/buildable.h"
 #include "scenarios/exported.h"
@@ -45,8 +46,9 @@ std::vector<int> gpus_for(const KnownProgram& program, const Topology& topology,
   return is_open ? numbers(0, ranks) : gpus;
 }
 
-Verdict verify_on(const SharedProgram& program, const KnownMachine* machine,
+Verdict verify_on(const SharedProgram& program, const std::optional<MachineArgument>& named,
                   const GpusArgument& gpus, const GpusArgument& relays, bool exact) {
+  const KnownMachine* const machine = named ? named->machine.get() : nullptr;
   return compute(
       [&] {
         VerifyOptions options;
@@ -74,6 +76,16 @@ Query question_for(const KnownProgram& program, Session& session, std::int64_t s
   return query;
 }
 
+/// Throws what keeps the machine from carrying out the program, if anything does, with the lines
+/// that ask for it.
+void require_possible(const KnownProgram& program, const std::shared_ptr<const Topology>& topology,
+                      const Query& query) {
+  const Machine machine = routed_machine(topology, query.gpus, query.relays);
+  std::vector<Diagnostic> problems = machine_problems(program.program(), machine);
+  if (problems.empty()) return;
+  throw Error(ErrorKind::unsupported, program.located(std::move(problems)));
+}
+
 /// Throws where nothing ran.
 void require_ran(const Outcome& outcome) {
   if (outcome.skipped) {
@@ -85,12 +97,12 @@ void require_ran(const Outcome& outcome) {
   if (!outcome.verified) throw Error(ErrorKind::input, outcome.problems);
 }
 
-Result simulate(const SharedProgram& program, const KnownMachine& machine, SizeArgument size,
+Result simulate(const SharedProgram& program, const MachineArgument& machine, SizeArgument size,
                 const GpusArgument& gpus, const GpusArgument& relays, const std::string& profile,
                 ChunkArgument chunk, const std::string& links, bool nccl) {
-  Session& session = *machine.session;
+  Session& session = *machine->session;
   Query query = question_for(*program, session, size.bytes);
-  query.gpus = gpus_for(*program, *machine.topology, gpus.numbers);
+  query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
   query.relays = relays.numbers;
   query.profile = profile;
   query.chunk_bytes = chunk.bytes;
@@ -98,7 +110,8 @@ Result simulate(const SharedProgram& program, const KnownMachine& machine, SizeA
   query.against_nccl = nccl;
   return compute(
       [&] {
-        Result result{session.ask(query, program), machine.session, program};
+        Result result{session.ask(query, program), machine->session, program};
+        if (result.outcome.skipped) require_possible(*program, machine->topology, query);
         require_ran(result.outcome);
         return result;
       },
@@ -118,15 +131,16 @@ Result execute(const SharedProgram& program, SizeArgument size, const std::strin
   const BackendEntry& entry = find_backend(backend);
   Query query;
   query.ranks = program->program().ranks();
-  query.run.type = value_named("type", type, all_data_types());
-  query.run.op = value_named("operator", op, all_reduce_ops());
+  query.run.type = data_type_named(type);
+  query.run.op = value_named("operator", op, all_reduce_ops(), reduce_op_synonyms());
   query.run.iterations = iterations;
   query.run.warmup = warmup;
   query.run.timeout_s = timeout;
   return compute(
       [&] {
         if (!entry.executes) throw Error(ErrorKind::usage, backend + " executes nothing");
-        auto session = std::make_shared<Session>(place_for(*program), entry.make({devices, false}));
+        auto session = std::make_shared<Session>(MachineOrigin{place_for(*program)},
+                                                 entry.make({devices, false}));
         Query asked = question_for(*program, *session, size.bytes);
         asked.judge = false;
         asked.ranks = query.ranks;
@@ -170,9 +184,10 @@ std::optional<Written> written_within_fabric(const SharedProgram& program,
                                              const ExportTarget& target,
                                              const KnownMachine* machine,
                                              const GpusArgument& gpus) {
-  if (target.format == nullptr || program->within_fabric == nullptr) return std::nullopt;
+  if (target.format == nullptr || !program->within_fabric) return std::nullopt;
   try {
-    const auto other = std::make_shared<KnownProgram>(*program->within_fabric());
+    const auto& [session, query] = *program->within_fabric;
+    const SharedProgram other = program_of(plan_query(session->study(), query));
     Written written = written_as(other, target, machine, gpus);
     written.notes.insert(
         written.notes.begin(),
@@ -186,8 +201,10 @@ std::optional<Written> written_within_fabric(const SharedProgram& program,
 }
 
 std::vector<std::string> export_program(const SharedProgram& program, const PathArgument& path,
-                                        const KnownMachine* machine, const GpusArgument& gpus,
+                                        const std::optional<MachineArgument>& named,
+                                        const GpusArgument& gpus,
                                         const std::optional<std::string>& to, int instances) {
+  const KnownMachine* const machine = named ? named->machine.get() : nullptr;
   return compute(
       [&] {
         const ExportTarget target{
@@ -213,6 +230,44 @@ std::vector<std::string> export_program(const SharedProgram& program, const Path
       });
 }
 
+/// A program as another process can read it; see program_from.
+py::tuple program_state(const KnownProgram& one) {
+  const auto written = [](const ProgramFile& file) {
+    return py::make_tuple(py::bytes(print_program(file.program)), file.program.lines);
+  };
+  py::list places;
+  for (const Location& place : one.places) places.append(state_of(place));
+  const py::object by_block = one.by_block ? py::object(written(*one.by_block)) : py::none();
+  const py::object within_fabric =
+      one.within_fabric ? py::object(py::make_tuple(one.within_fabric->session,
+                                                    state_of(one.within_fabric->query)))
+                        : py::none();
+  return py::make_tuple(py::bytes(one.file->path), py::bytes(one.text), written(*one.file),
+                        by_block, places, state_of(one.definition), within_fabric);
+}
+
+SharedProgram program_from(const py::tuple& state) {
+  auto known = std::make_shared<KnownProgram>();
+  const auto path = state[0].cast<std::string>();
+  known->text = state[1].cast<std::string>();
+  const auto read = [&](const py::handle& part) {
+    const auto both = part.cast<py::tuple>();
+    Program program = parse_program(both[0].cast<std::string>(), path);
+    program.lines = both[1].cast<std::vector<int>>();
+    program.header_lines = {};
+    return program_file_of(std::move(program), path);
+  };
+  known->file = known->text.empty() ? read(state[2]) : program_file_of(known->text, path);
+  if (!state[3].is_none()) known->by_block = read(state[3]);
+  for (const py::handle place : state[4]) known->places.push_back(location_from(place));
+  known->definition = location_from(state[5]);
+  if (!state[6].is_none()) {
+    const auto asked = state[6].cast<py::tuple>();
+    known->within_fabric = {asked[0].cast<std::shared_ptr<Session>>(), query_from(asked[1])};
+  }
+  return known;
+}
+
 void bind_verdict(py::module_& module) {
   using Of = const Verdict&;
   py::class_<Verdict>(module, "Verification", "What the verifier says of a program.")
@@ -227,6 +282,16 @@ void bind_verdict(py::module_& module) {
           "is_exact", [](Of one) { return one.verification.proof == Proof::exact; },
           "Results were compared exactly, and not by random sums (docs/ir.md, R7).")
       .def("raise_for_errors", &Verdict::raise_for_errors, "Raises Error with all problems.")
+      .def(py::pickle(
+          [](Of one) {
+            const Verification& said = one.verification;
+            return py::make_tuple(said.problems, said.order_consistent, said.combines_in_switch,
+                                  static_cast<int>(said.proof));
+          },
+          [](const py::tuple& state) {
+            return Verdict{{state[0].cast<std::vector<Diagnostic>>(), state[1].cast<bool>(),
+                            state[2].cast<bool>(), static_cast<Proof>(state[3].cast<int>())}};
+          }))
       .def("__bool__", [](Of one) { return one.verification.ok(); })
       .def("__repr__", [](Of one) {
         return one.verification.ok()
@@ -248,7 +313,10 @@ void bind_program(py::module_& module) {
           [](const PathArgument& path) {
             return compute(
                 [&] {
-                  return std::make_shared<KnownProgram>(KnownProgram{read_program_file(path.text)});
+                  auto known = std::make_shared<KnownProgram>();
+                  known->file = read_program_file(path.text);
+                  known->text = read_file(path.text);
+                  return known;
                 },
                 [] {});
           },
@@ -263,7 +331,7 @@ void bind_program(py::module_& module) {
       .def_property_readonly("ops", [](Of one) { return one.program().ops.size(); })
       .def_property_readonly("transfers", [](Of one) { return count_transfers(one.program()); })
       .def(
-          "verify", &verify_on, py::arg("machine") = nullptr, py::kw_only(),
+          "verify", &verify_on, py::arg("machine") = py::none(), py::kw_only(),
           py::arg("gpus") = py::none(), py::arg("relays") = py::none(), py::arg("exact") = false,
           "Proves it right, for every timing that it allows, or says what is wrong; with a machine "
           "also whether that can carry it out. By default it runs on the first GPUs.")
@@ -279,11 +347,13 @@ void bind_program(py::module_& module) {
            py::arg("backend") = "host", py::arg("devices") = std::vector<int>(),
            py::arg("timeout") = 60.0,
            "Runs it with real data on this computer, and compares every element.")
-      .def("export", &export_program, py::arg("path"), py::kw_only(), py::arg("machine") = nullptr,
-           py::arg("gpus") = py::none(), py::arg("to") = py::none(), py::arg("instances") = 0,
+      .def("export", &export_program, py::arg("path"), py::kw_only(),
+           py::arg("machine") = py::none(), py::arg("gpus") = py::none(),
+           py::arg("to") = py::none(), py::arg("instances") = 0,
            "Writes it to a file, by whose ending, or by `to`, the format is known: .esp, .xml of "
            "MSCCL, .json of MSCCL++. For a machine it is repeated side by side to fill the GPUs' "
            "blocks. Returns what its reader should know.")
+      .def(py::pickle(&program_state, &program_from))
       .def(
           "__str__", [](Of one) { return print_program(one.program()); }, "As text (docs/ir.md).")
       .def("__repr__", [](Of one) {

@@ -7,6 +7,9 @@
 #include "core/units.h"
 #include "ir/collective.h"
 #include "python/bindings.h"
+#include "python/computing.h"
+#include "python/states.h"
+#include "python/traces.h"
 #include "python/values.h"
 #include "report/objects.h"
 #include "scenarios/baseline.h"
@@ -62,6 +65,19 @@ std::string description_of(const Result& result) {
                      format_seconds(outcome.report.time_s), format_gbps(outcome.busbw_gbps()));
 }
 
+std::size_t write_trace(const Result& result, const PathArgument& path, std::int64_t ops) {
+  if (!result.outcome.report.simulated) {
+    throw Error(ErrorKind::usage, "an execution has no timeline", "simulate() has");
+  }
+  return compute(
+      [&] {
+        const Outcome again =
+            result.session->ask_with_timeline(result.outcome, result.program, true);
+        return save_trace(trace_of(again, most_ops(ops)), path);
+      },
+      [&] { result.session->forget(); });
+}
+
 void bind_parts(py::module_& module) {
   py::class_<JudgedBound>(module, "Bound", "What no schedule can beat, and how near one came.")
       .def_readonly("fraction", &JudgedBound::fraction,
@@ -80,6 +96,17 @@ void bind_parts(py::module_& module) {
       .def_property_readonly(
           "certificate", [](const JudgedBound& one) { return one.bound.certificate; },
           "The proof: the cut, partition or prices, and their arithmetic.")
+      .def(py::pickle(
+          [](const JudgedBound& one) {
+            return py::make_tuple(one.bound.algbw_gbps, one.bound.exact, one.bound.kind,
+                                  py::bytes(one.bound.certificate), one.fraction, one.least_s);
+          },
+          [](const py::tuple& state) {
+            return JudgedBound{{state[0].cast<double>(), state[1].cast<std::string>(),
+                                state[2].cast<std::string>(), state[3].cast<std::string>()},
+                               state[4].cast<double>(),
+                               state[5].cast<double>()};
+          }))
       .def("__repr__", [](const JudgedBound& one) {
         return fmt::format("<Bound {} GB/s, {:.1f} % reached>", format_gbps(one.bound.algbw_gbps),
                            100 * one.fraction);
@@ -90,6 +117,16 @@ void bind_parts(py::module_& module) {
       .def_readonly("busy", &LinkUse::busy_s, "Seconds.")
       .def_readonly("utilization", &LinkUse::utilization, "Share of the time that it is busy.")
       .def_readonly("is_link", &LinkUse::is_link, "False for memory and arithmetic of a node.")
+      .def(py::pickle(
+          [](const LinkUse& one) {
+            return py::make_tuple(py::bytes(one.name), one.bytes, one.busy_s, one.utilization,
+                                  one.is_link, one.alike);
+          },
+          [](const py::tuple& state) {
+            return LinkUse{state[0].cast<std::string>(), state[1].cast<double>(),
+                           state[2].cast<double>(),      state[3].cast<double>(),
+                           state[4].cast<bool>(),        state[5].cast<int>()};
+          }))
       .def("__repr__", [](const LinkUse& one) {
         return fmt::format("<Link {}: {:.1f} % busy>", one.name, 100 * one.utilization);
       });
@@ -147,6 +184,12 @@ void bind_results(py::module_& module) {
       .def_property_readonly(
           "record", [](Of one) { return py::dict(to_python(report_json(one.outcome))); },
           "Everything, as --json writes it (docs/reports.md).")
+      .def(
+          "trace", &write_trace, py::arg("path"), py::kw_only(), py::arg("ops") = 50'000,
+          "Writes the timeline of a simulation for ui.perfetto.dev, with the longest so many `ops` "
+          "(0: all), compressed where the name ends in .gz. Returns how many ops are left out.")
+      .def(py::pickle([](Of one) { return state_of(one); },
+                      [](const py::tuple& state) { return result_from(state); }))
       .def("__repr__", description_of);
 }
 

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <variant>
 
 #include "algorithms/program_file.h"
+#include "core/words.h"
 #include "ir/program.h"
 #include "python/bindings.h"
 #include "python/sketch.h"
@@ -30,6 +34,10 @@ struct PlaceArgument {
                            : std::get<SketchPlace>(value).number;
   }
 };
+/// Several, in whatever Python goes through.
+struct PlacesArgument {
+  std::vector<PlaceArgument> all;
+};
 
 }  // namespace espalier
 
@@ -37,15 +45,36 @@ namespace pybind11::detail {
 
 template <>
 struct type_caster<espalier::PlaceArgument> {
-  PYBIND11_TYPE_CASTER(espalier::PlaceArgument, const_name("int | Place"));
+  PYBIND11_TYPE_CASTER(espalier::PlaceArgument, const_name("SupportsIndex | Place"));
   bool load(handle source, bool) {
     if (isinstance<espalier::SketchPlace>(source)) {
       value.value = source.cast<espalier::SketchPlace>();
       return true;
     }
     make_caster<std::int64_t> number;
-    if (!number.load(source, /*convert=*/false)) return false;
+    if (isinstance<bool_>(source) || !number.load(source, /*convert=*/false)) {
+      PyErr_Clear();
+      espalier::refuse_here(
+          espalier::printable(repr(source).cast<std::string>()) + " is not a place",
+          "the number of a rank, or p.rank(r), p.host(k), p.relay(k)");
+    }
     value.value = cast_op<std::int64_t>(number);
+    return true;
+  }
+};
+
+template <>
+struct type_caster<espalier::PlacesArgument> {
+  PYBIND11_TYPE_CASTER(espalier::PlacesArgument, const_name("Iterable[SupportsIndex | Place]"));
+  bool load(handle source, bool) {
+    if (!hasattr(source, "__iter__") || isinstance<str>(source)) {
+      espalier::refuse_here(
+          espalier::printable(repr(source).cast<std::string>()) + " is not a list of places",
+          "numbers of ranks and places, such as [1, 2, p.host()]");
+    }
+    for (const handle one : reinterpret_borrow<iterable>(source)) {
+      value.all.push_back(one.cast<espalier::PlaceArgument>());
+    }
     return true;
   }
 };
@@ -56,10 +85,9 @@ namespace espalier {
 
 namespace {
 
-std::vector<PlaceNumber> places_in(const SharedSketch& sketch,
-                                   const std::vector<PlaceArgument>& places) {
+std::vector<PlaceNumber> places_in(const SharedSketch& sketch, const PlacesArgument& places) {
   std::vector<PlaceNumber> numbers;
-  for (const PlaceArgument& place : places) numbers.push_back(place.in(sketch));
+  for (const PlaceArgument& place : places.all) numbers.push_back(place.in(sketch));
   return numbers;
 }
 
@@ -81,8 +109,14 @@ SharedSketch make_sketch(const std::string& name, const std::string& collective,
                          std::int64_t root, std::int64_t blocks, bool in_place) {
   const CollectiveInfo& about = info(collective_named(collective));
   const auto require = [](bool holds, const std::string& what, const std::string& right) {
-    if (!holds) throw Error(ErrorKind::usage, what, right);
+    if (!holds) refuse_here(what, right);
   };
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 ||
+           std::string_view("_-.=+").find(c) != std::string_view::npos;
+  });
+  require(is_name, fmt::format("{} is not a name of a program", quote(name)),
+          "letters, digits and _ - . = +");
   require(ranks >= 1 && ranks <= kMaxPlaces, fmt::format("{} ranks", ranks),
           fmt::format("1 to {}", kMaxPlaces));
   require(root >= 0 && root < ranks, fmt::format("root {} is not one of the ranks", root),
@@ -141,7 +175,7 @@ void bind_place(py::module_& module) {
           "Adds what is here of the block to what another place has of it.")
       .def(
           "combine",
-          [](At at, const BlocksArgument& block, const std::vector<PlaceArgument>& sources,
+          [](At at, const BlocksArgument& block, const PlacesArgument& sources,
              const std::string& via) {
             at_calling_line([&](const Location& where) {
               at.sketch->reduce(places_in(at.sketch, sources), at.number, block.range, via, where);
@@ -177,6 +211,13 @@ void bind_place(py::module_& module) {
 
 void bind_sketch(py::module_& module) {
   bind_place(module);
+  module.def(
+      "_require_collective",
+      [](const std::string& name) {
+        at_calling_line([&](const Location&) { collective_named(name); });
+      },
+      py::arg("name"));
+  module.def("_refuse_here", &refuse_here, py::arg("what"), py::arg("right"));
   using At = const SharedSketch&;
   py::class_<Sketch, SharedSketch>(
       module, "Sketch",

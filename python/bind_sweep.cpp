@@ -5,6 +5,7 @@
 #include "python/bindings.h"
 #include "python/computing.h"
 #include "python/questions.h"
+#include "report/csv.h"
 #include "report/fields.h"
 #include "report/objects.h"
 
@@ -18,25 +19,13 @@ struct Swept {
   std::vector<Skipped> skipped;
 };
 
-/// For results that no program of Python's made.
-std::shared_ptr<const KnownProgram> program_of(const std::vector<AlgorithmArgument>& algorithms,
-                                               Session& session, const Outcome& outcome) {
-  for (const AlgorithmArgument& one : algorithms) {
-    const auto* program = std::get_if<std::shared_ptr<KnownProgram>>(&one);
-    if (program != nullptr && session.word_of(*program, outcome.query) == outcome.query.algorithm) {
-      return *program;
-    }
-  }
-  return nullptr;
-}
-
-py::tuple sweep(const KnownMachine& machine, const std::string& collective,
+py::tuple sweep(const MachineArgument& machine, const std::string& collective,
                 const std::vector<SizeArgument>& sizes,
                 const std::vector<AlgorithmArgument>& algorithms, const GpusArgument& gpus,
                 const GpusArgument& relays, std::int64_t root, const std::string& profile,
                 ChunkArgument chunk, const std::string& links, bool in_place, bool nccl, int jobs,
                 const std::optional<double>& budget) {
-  Session& session = *machine.session;
+  Session& session = *machine->session;
   Query question = question_of({machine, collective, gpus, relays, root, profile, links, in_place});
   question.chunk_bytes = chunk.bytes;
   question.against_nccl = nccl;
@@ -55,11 +44,13 @@ py::tuple sweep(const KnownMachine& machine, const std::string& collective,
           }
         }
         Answers answers = ask_all(session, queries, jobs, LateQuestions::skipped);
+        label_programs(algorithms, session, question, answers.skipped);
         require_answers(answers);
         Swept made{{}, std::move(answers.skipped)};
         for (Outcome& outcome : answers.outcomes) {
-          auto program = program_of(algorithms, session, outcome);
-          made.results.push_back({std::move(outcome), machine.session, std::move(program)});
+          auto program = asked_program(algorithms, session, outcome);
+          if (program) outcome.query.algorithm = program->label();
+          made.results.push_back({std::move(outcome), machine->session, std::move(program)});
         }
         return made;
       },
@@ -76,7 +67,11 @@ py::dict columns(const std::vector<Result>& results) {
     const ReportField<Outcome>* const field = find_field(outcome_fields(), name);
     if (field == nullptr) continue;
     py::list column;
-    for (const Result& result : results) column.append(to_python(field->value(result.outcome)));
+    for (const Result& result : results) {
+      const Json value = field->value(result.outcome);
+      // As cells of CSV have lists: "0-5".
+      column.append(value.is_array() ? text_of(csv_text(value)) : to_python(value));
+    }
     made[py::str(std::string(name))] = column;
   }
   return made;

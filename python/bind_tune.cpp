@@ -11,11 +11,14 @@
 #include "python/bindings.h"
 #include "python/computing.h"
 #include "python/questions.h"
+#include "python/states.h"
 #include "scenarios/asked_table.h"
 #include "scenarios/chooser.h"
 #include "scenarios/nccl_rows.h"
+#include "scenarios/records.h"
 #include "scenarios/study_workers.h"
 #include "scenarios/tuner.h"
+#include "scenarios/turns.h"
 
 namespace espalier {
 
@@ -29,6 +32,7 @@ struct TuneQuestion {
   std::vector<std::string> algorithms;  ///< as named
   bool all = false;
   int jobs = 1;
+  double budget_s = 0;  ///< of searches; infinite: they are not limited
 };
 
 struct KnownTuning {
@@ -53,14 +57,19 @@ std::vector<std::string> candidates_of(const TuneQuestion& question) {
 /// Chooses among the candidates, and asks what was chosen.
 KnownTuning choose(TuneQuestion question, const std::vector<std::string>& candidates) {
   Session& session = *question.session;
+  const TimeLimit limit(question.budget_s);
   Study& study = session.study();
   study.machine(question.query);  // which the workers then know
   KnownTuning made{std::move(question), {}, {}};
   {
     StudyWorkers workers(study, session.simulator(),
                          useful_workers(made.question.jobs, 2 * candidates.size()));
-    made.tuning = tune(study, made.question.query, made.question.sizes, candidates,
-                       predict_with(workers, {}));
+    const TimeLimit of_comparisons(kTimeToCompare * time_left_s());
+    const PredictAll predict_all =
+        std::isfinite(time_left_s())
+            ? predict_in_turns(study, candidates.size(), made.question.sizes.size())
+            : predict_with(workers, {});
+    made.tuning = tune(study, made.question.query, made.question.sizes, candidates, predict_all);
   }
   Answers answers = ask_all(session, chosen_queries(made.question.query, made.tuning),
                             made.question.jobs, LateQuestions::asked);
@@ -71,13 +80,14 @@ KnownTuning choose(TuneQuestion question, const std::vector<std::string>& candid
   return made;
 }
 
-KnownTuning tune_machine(const KnownMachine& machine, const std::string& collective,
+KnownTuning tune_machine(const MachineArgument& machine, const std::string& collective,
                          const std::vector<SizeArgument>& sizes,
                          const std::vector<std::string>& algorithms, const GpusArgument& gpus,
                          const GpusArgument& relays, std::int64_t root, const std::string& profile,
-                         const std::string& links, bool in_place, bool nccl, int jobs) {
+                         const std::string& links, bool in_place, bool nccl, int jobs,
+                         const std::optional<double>& budget) {
   require_workers(jobs);
-  TuneQuestion question{machine.session, {}, {}, {}, false, jobs};
+  TuneQuestion question{machine->session, {}, {}, {}, false, jobs, seconds_of(budget)};
   question.query = question_of({machine, collective, gpus, relays, root, profile, links, in_place});
   question.query.against_nccl = nccl;
   for (const SizeArgument& size : sizes) question.sizes.push_back(size.bytes);
@@ -90,7 +100,7 @@ KnownTuning tune_machine(const KnownMachine& machine, const std::string& collect
         question.all = named.all;
         return choose(question, candidates_of(question));
       },
-      [&] { machine.session->forget(); });
+      [&] { machine->session->forget(); });
 }
 
 /// NCCL's plugin can choose among what NCCL has only, so that this is another question.
@@ -123,6 +133,28 @@ void export_tuning(const KnownTuning& made, const PathArgument& file, const std:
       [&] { made.question.session->forget(); });
 }
 
+py::tuple tuning_state(const KnownTuning& one) {
+  const TuneQuestion& asked = one.question;
+  return py::make_tuple(asked.session, state_of(asked.query), asked.sizes, asked.algorithms,
+                        asked.all, asked.jobs, asked.budget_s, packed(record_of(one.tuning.table)),
+                        one.choices);
+}
+
+/// With what Python shows of the choices.
+KnownTuning tuning_from(const py::tuple& state) {
+  KnownTuning one;
+  one.question = {state[0].cast<std::shared_ptr<Session>>(),
+                  query_from(state[1]),
+                  state[2].cast<std::vector<std::int64_t>>(),
+                  state[3].cast<std::vector<std::string>>(),
+                  state[4].cast<bool>(),
+                  state[5].cast<int>(),
+                  state[6].cast<double>()};
+  read_record(unpacked(state[7]), one.tuning.table);
+  one.choices = state[8].cast<std::vector<Result>>();
+  return one;
+}
+
 py::list rows_of(const KnownTuning& made) {
   py::list rows;
   for (const TuningRow& row : made.tuning.table.rows) {
@@ -149,6 +181,7 @@ void bind_tune(py::module_& module) {
           py::arg("nccl_version") = std::string(kNewestTuner),
           "Writes the choices: as .yaml for --algorithm tuned:FILE, or as .conf or .csv for NCCL's "
           "example tuner plugin; the latter are chosen anew, among what that version of NCCL has.")
+      .def(py::pickle(&tuning_state, &tuning_from))
       .def("__repr__", [](const KnownTuning& one) {
         return fmt::format("<Tuning {} on {}: {}>", to_string(one.question.query.collective),
                            one.question.session->machine(),
@@ -157,7 +190,7 @@ void bind_tune(py::module_& module) {
   module.def("_tune", &tune_machine, py::arg("machine"), py::arg("collective"), py::arg("sizes"),
              py::arg("algorithms"), py::kw_only(), py::arg("gpus"), py::arg("relays"),
              py::arg("root"), py::arg("profile"), py::arg("links"), py::arg("in_place"),
-             py::arg("nccl"), py::arg("jobs"));
+             py::arg("nccl"), py::arg("jobs"), py::arg("budget"));
 }
 
 }  // namespace espalier

@@ -14,7 +14,7 @@
 namespace espalier {
 
 Query question_of(const QuestionArguments& arguments) {
-  Query query = arguments.machine.session->question();
+  Query query = arguments.machine->session->question();
   query.collective = collective_named(arguments.collective);
   query.gpus = arguments.gpus.numbers;
   query.relays = arguments.relays.numbers;
@@ -68,6 +68,29 @@ AlgorithmWords words_of(const std::vector<AlgorithmArgument>& algorithms, const 
   }
   if (made.words.empty()) throw Error(ErrorKind::usage, "no algorithm is named");
   return made;
+}
+
+std::shared_ptr<const KnownProgram> asked_program(const std::vector<AlgorithmArgument>& algorithms,
+                                                  Session& session, const Outcome& outcome) {
+  for (const AlgorithmArgument& one : algorithms) {
+    const auto* program = std::get_if<std::shared_ptr<KnownProgram>>(&one);
+    if (program != nullptr && session.word_of(*program, outcome.query) == outcome.query.algorithm) {
+      return *program;
+    }
+  }
+  return nullptr;
+}
+
+void label_programs(const std::vector<AlgorithmArgument>& algorithms, Session& session,
+                    const Query& question, std::vector<Skipped>& skipped) {
+  for (const AlgorithmArgument& algorithm : algorithms) {
+    const auto* program = std::get_if<std::shared_ptr<KnownProgram>>(&algorithm);
+    if (program == nullptr) continue;
+    const std::string word = session.word_of(*program, question);
+    for (Skipped& one : skipped) {
+      if (one.algorithm == word) one.algorithm = (*program)->label();
+    }
+  }
 }
 
 double seconds_of(const std::optional<double>& budget) {

@@ -15,7 +15,7 @@ namespace espalier {
 
 /// What questions of a study have in common, as keyword arguments say it.
 struct QuestionArguments {
-  const KnownMachine& machine;
+  const MachineArgument& machine;
   const std::string& collective;
   const GpusArgument& gpus;
   const GpusArgument& relays;
@@ -39,6 +39,14 @@ struct AlgorithmWords {
 };
 AlgorithmWords words_of(const std::vector<AlgorithmArgument>& algorithms, const Query& question,
                         Session& session);
+
+/// The program that an answer is about; null where it is about an algorithm of the catalogue.
+std::shared_ptr<const KnownProgram> asked_program(const std::vector<AlgorithmArgument>& algorithms,
+                                                  Session& session, const Outcome& outcome);
+
+/// Calls programs what their authors do, where they were skipped.
+void label_programs(const std::vector<AlgorithmArgument>& algorithms, Session& session,
+                    const Query& question, std::vector<Skipped>& skipped);
 
 /// Infinity where none is given.
 double seconds_of(const std::optional<double>& budget);

@@ -190,7 +190,14 @@ void Sketch::reduce(std::span<const PlaceNumber> from, const PlaceNumber& to,
                     const BlockRange& blocks, const std::string& via, const Location& where) {
   require_named_alike();
   require_blocks(blocks);
-  if (from.empty()) return;  // as loops over all other ranks say it where there are none
+  if (from.empty()) {  // as loops over all other ranks say it where there are none
+    for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block) {
+      if (has(to, block)) continue;
+      refuse(fmt::format("no source is given, and {} has nothing of block {}", name_of(to), block),
+             "sources=[...] are the places that have it");
+    }
+    return;
+  }
   const int line = line_of(where);
   std::vector<Op> ops;
   for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block) {

@@ -69,7 +69,7 @@ class Sketch {
   void copy(const PlaceNumber& from, const PlaceNumber& to, const BlockRange& blocks,
             const std::string& via, const Location& where);
   /// `to`'s blocks become the combination of its own and what `from` have of them, by one op. Where
-  /// `to` has none yet, of these alone. Nothing where `from` is empty.
+  /// `to` has none yet, of these alone. Nothing where `from` is empty, which `to` must have then.
   void reduce(std::span<const PlaceNumber> from, const PlaceNumber& to, const BlockRange& blocks,
               const std::string& via, const Location& where);
   /// The same of slices. One source is a copy.

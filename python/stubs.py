@@ -12,13 +12,18 @@ import sys
 HEADER = '''"""Type stubs of the compiled module, made when it is built (python/stubs.py)."""
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, SupportsIndex, Tuple, Union
 
 '''
 SIGNATURE = re.compile(r"^(?:\d+\. )?(?P<name>\w*)\((?P<parameters>.*)\) -> (?P<result>.+)$")
 
 
 WHOLE = {"dict": "Dict[str, Any]", "list": "List[Any]", "tuple": "Tuple[Any, ...]"}
+
+
+def accepted(annotation):
+    """What a parameter takes: whatever Python can go through for a list, and what counts for a number."""
+    return re.sub(r"\bint\b", "SupportsIndex", annotation.replace("List[", "Sequence["))
 
 
 def plain(annotation):
@@ -56,6 +61,7 @@ def parameter(text):
     if name in ("self", "arg0") or not colon:
         return "self" if name == "arg0" else name
     annotation, equals, default = annotation.strip().partition(" = ")
+    annotation = accepted(annotation)
     if default == "None" and "None" not in annotation and not annotation.startswith("Optional"):
         annotation += " | None"
     return f"{name}: {annotation}" + (f" = {default}" if equals else "")

@@ -28,7 +28,7 @@ std::int64_t number_of(const py::handle& source) {
   return overflow == 0 ? number : overflow * std::numeric_limits<std::int64_t>::max();
 }
 
-std::int64_t size_of(const py::handle& source, const char* right) {
+std::int64_t message_size_of(const py::handle& source, const char* right) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // as parse_bytes has it
   if (is_number(source)) {
     const std::int64_t bytes = number_of(source);
@@ -72,12 +72,27 @@ py::object to_python(const Json& json) {
   }
 }
 
+namespace {
+
+/// Whether the frame runs code of this package, as that of Algorithm.build.
+bool is_ours(const py::object& frame) {
+  const py::object name = frame.attr("f_globals").attr("get")("__name__", "");
+  return py::isinstance<py::str>(name) && name.cast<std::string>().starts_with("espalier.");
+}
+
+}  // namespace
+
 Location calling_line() {
-  PyFrameObject* const frame = PyEval_GetFrame();
-  if (frame == nullptr) return {};
-  const auto code =
-      py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  return {code.attr("co_filename").cast<std::string>(), PyFrame_GetLineNumber(frame), 0};
+  auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  if (!frame) return {};
+  while (!frame.is_none() && is_ours(frame)) frame = frame.attr("f_back");
+  if (frame.is_none()) return {};
+  return {frame.attr("f_code").attr("co_filename").cast<std::string>(),
+          frame.attr("f_lineno").cast<int>(), 0};
+}
+
+void refuse_here(const std::string& what, const std::string& right) {
+  throw Error(ErrorKind::usage, {{"", what, right, calling_line()}});
 }
 
 Collective collective_named(const std::string& name) {
@@ -86,6 +101,13 @@ Collective collective_named(const std::string& name) {
   for (const CollectiveInfo& one : all_collectives()) names.emplace_back(one.name);
   throw Error(ErrorKind::usage, "unknown collective " + quote(name),
               did_you_mean(name, names, collective_synonyms()));
+}
+
+DataType data_type_named(const std::string& name) {
+  if (name == "float16") return DataType::float16;
+  if (name == "float32") return DataType::float32;
+  if (name == "float64") return DataType::float64;
+  return value_named("type", name, all_data_types(), data_type_synonyms());
 }
 
 }  // namespace espalier
@@ -106,7 +128,7 @@ bool type_caster<espalier::PathArgument>::load(handle source, bool) {
 
 bool type_caster<espalier::SizeArgument>::load(handle source, bool) {
   if (!espalier::is_number(source) && !isinstance<str>(source)) return false;
-  value.bytes = espalier::size_of(source, "a number of bytes, or text such as \"64KiB\"");
+  value.bytes = espalier::message_size_of(source, "a number of bytes, or text such as \"64KiB\"");
   return true;
 }
 
@@ -115,7 +137,8 @@ bool type_caster<espalier::ChunkArgument>::load(handle source, bool) {
   const bool is_text = isinstance<str>(source);
   if (is_text && source.cast<std::string>() == "auto") return true;
   if (!espalier::is_number(source) && !is_text) return false;
-  value.bytes = espalier::size_of(source, "auto, 0 for whole messages, or a size such as \"4MiB\"");
+  value.bytes =
+      espalier::message_size_of(source, "auto, 0 for whole messages, or a size such as \"4MiB\"");
   return true;
 }
 
@@ -143,15 +166,21 @@ bool type_caster<espalier::GpusArgument>::load(handle source, bool) {
   return true;
 }
 
+// Only algorithms have blocks, and their authors are told the line.
 bool type_caster<espalier::BlocksArgument>::load(handle source, bool) {
   if (espalier::is_number(source)) {
     value.range = {number_of(source), 1};
     return true;
   }
-  if (PyRange_Check(source.ptr()) == 0) return false;
+  const std::string given = espalier::printable(repr(source).cast<std::string>());
+  if (PyRange_Check(source.ptr()) == 0) {
+    espalier::refuse_here(given + " is not a block",
+                          "a number, or range(first, last + 1) for blocks that follow each other");
+  }
   const std::int64_t first = number_of(source.attr("start"));
   if (number_of(source.attr("step")) != 1) {
-    espalier::refuse(source, "a range of blocks", "blocks that follow each other, step 1");
+    espalier::refuse_here(given + " is not a range of blocks",
+                          "blocks that follow each other, step 1");
   }
   value.range = {first, number_of(source.attr("stop")) - first};
   return true;

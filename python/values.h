@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/words.h"
 #include "ir/collective.h"
+#include "ir/data.h"
 #include "python/sketch.h"
 #include "report/json.h"
 
@@ -34,7 +35,7 @@ struct SizeArgument {
 struct ChunkArgument {
   std::optional<std::int64_t> bytes;
 };
-/// "0-5", "0,2,4", [0, 2, 4], or None for all.
+/// "0-5", "0,2,4", [0, 2, 4], range(6), or None for all.
 struct GpusArgument {
   std::vector<int> numbers;
 };
@@ -49,24 +50,29 @@ py::str text_of(const std::string& bytes);
 /// Lists, dicts, strings and numbers.
 py::object to_python(const Json& json);
 
-/// Where the Python code stands that called into this module.
+/// Where the Python code stands that called into this package.
 Location calling_line();
+/// What an author of an algorithm got wrong, on that line.
+[[noreturn]] void refuse_here(const std::string& what, const std::string& right);
 
 /// The one of `all` that to_string calls `name`. Throws Error{usage} with did-you-mean where there
 /// is none; `what`: "link scope".
 template <class All>
 typename All::value_type value_named(const std::string& what, const std::string& name,
-                                     const All& all) {
+                                     const All& all, const Synonyms& synonyms = {}) {
   std::vector<std::string> names;
   for (const auto& value : all) {
     names.emplace_back(to_string(value));
     if (names.back() == name) return value;
   }
-  throw Error(ErrorKind::usage, "unknown " + what + " " + quote(name), did_you_mean(name, names));
+  throw Error(ErrorKind::usage, "unknown " + what + " " + quote(name),
+              did_you_mean(name, names, synonyms));
 }
 
 /// Throws Error{usage} likewise, also for what other libraries call it.
 Collective collective_named(const std::string& name);
+/// Also by the names that numpy has for them. Throws Error{usage} likewise.
+DataType data_type_named(const std::string& name);
 
 }  // namespace espalier
 
@@ -79,22 +85,22 @@ struct type_caster<espalier::PathArgument> {
 };
 template <>
 struct type_caster<espalier::SizeArgument> {
-  PYBIND11_TYPE_CASTER(espalier::SizeArgument, const_name("int | str"));
+  PYBIND11_TYPE_CASTER(espalier::SizeArgument, const_name("SupportsIndex | str"));
   bool load(handle source, bool);
 };
 template <>
 struct type_caster<espalier::ChunkArgument> {
-  PYBIND11_TYPE_CASTER(espalier::ChunkArgument, const_name("int | str | None"));
+  PYBIND11_TYPE_CASTER(espalier::ChunkArgument, const_name("SupportsIndex | str | None"));
   bool load(handle source, bool);
 };
 template <>
 struct type_caster<espalier::GpusArgument> {
-  PYBIND11_TYPE_CASTER(espalier::GpusArgument, const_name("str | Sequence[int] | None"));
+  PYBIND11_TYPE_CASTER(espalier::GpusArgument, const_name("str | Iterable[SupportsIndex] | None"));
   bool load(handle source, bool);
 };
 template <>
 struct type_caster<espalier::BlocksArgument> {
-  PYBIND11_TYPE_CASTER(espalier::BlocksArgument, const_name("int | range"));
+  PYBIND11_TYPE_CASTER(espalier::BlocksArgument, const_name("SupportsIndex | range"));
   bool load(handle source, bool);
 };
 

@@ -7,9 +7,7 @@
 
 namespace espalier {
 
-namespace {
-
-std::string text_of(const Json& value) {
+std::string csv_text(const Json& value) {
   if (value.is_null() || value.is_discarded()) return {};
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
@@ -18,8 +16,10 @@ std::string text_of(const Json& value) {
                   : format_ranges(value.get<std::vector<int>>());
 }
 
+namespace {
+
 std::string cell(const Json& value) {
-  const std::string text = text_of(value);
+  const std::string text = csv_text(value);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

@@ -11,6 +11,9 @@
 
 namespace espalier {
 
+/// A value as the text of a cell, see CsvText.
+std::string csv_text(const Json& value);
+
 /// Comma-separated values (RFC 4180), written row by row: a header line, then a line for each
 /// object. What an object lacks or has as null is an empty cell; lists of numbers are written as
 /// ranges ("0-3,6"), those of texts with semicolons.

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "ir/print.h"
+#include "report/gzip.h"
 #include "report/json.h"
 
 namespace espalier {
@@ -170,6 +171,10 @@ OpName training_op_name(const TrainingOutcome& outcome) {
 
 Trace training_trace(const TrainingOutcome& outcome, std::size_t most_ops) {
   return trace_of(outcome.iteration.program, outcome.report, training_op_name(outcome), most_ops);
+}
+
+std::string trace_file(const Trace& trace, const std::string& path) {
+  return path.ends_with(".gz") ? gzip(trace.json) : trace.json;
 }
 
 }  // namespace espalier

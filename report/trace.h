@@ -21,6 +21,9 @@ struct Trace {
   std::size_t left_out = 0;  ///< shorter ones
 };
 
+/// As a file of that name holds it: compressed where that ends in ".gz".
+std::string trace_file(const Trace& trace, const std::string& path);
+
 /// Of one run: a process per place, a thread per lane; ops are called what they do, or as given.
 Trace trace_of(const Outcome& outcome, std::size_t most_ops);
 Trace trace_of(const Program& program, const RunReport& report, const OpName& name,

@@ -76,8 +76,16 @@ class RouteChecker {
     return true;
   }
 
+  /// The line of the first op that goes that way.
+  int line_of_via(int via) const {
+    const auto first = std::ranges::find(program_.ops, via, &Op::via);
+    const auto id = static_cast<std::size_t>(first - program_.ops.begin());
+    return id < program_.lines.size() ? program_.lines[id] : 0;
+  }
+
   bool find_vias() {
     for (const std::string& path : program_.vias) {
+      const int line = line_of_via(static_cast<int>(vias_.size()));
       std::vector<NodeId>& stops = vias_.emplace_back();
       for (const std::string& name : path_names(path)) {
         if (const auto found = router_.topology().find(name)) {
@@ -88,7 +96,7 @@ class RouteChecker {
             problem(fmt::format("the program routes via '{}', which is a GPU but not one of its "
                                 "ranks or relays",
                                 name),
-                    "name idle GPUs with --relay");
+                    "name idle GPUs with --relay", line);
           }
           continue;
         }
@@ -96,7 +104,7 @@ class RouteChecker {
         for (const Node& one : router_.topology().nodes) names.push_back(one.name);
         problem(fmt::format("the program routes via '{}', which is not a node of {}", name,
                             router_.topology().name),
-                did_you_mean(name, names));
+                did_you_mean(name, names), line);
       }
     }
     return problems_.empty();

@@ -41,7 +41,14 @@ Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole) {
 
 std::optional<BoundProof> proof_of_answer(Study& study, const Outcome& outcome) {
   if (!outcome.bound || outcome.bound->kind.empty()) return std::nullopt;
-  const Machine& machine = study.machine(outcome.query);
+  Query ran = outcome.query;
+  // A library runs under a profile of its own, and decides on the protocol.
+  const std::string& algorithm = algorithm_that_ran(outcome);
+  const Algorithm* const known = find_algorithm(algorithm.substr(0, algorithm.find(':')));
+  if (known != nullptr && known->call != nullptr && !outcome.protocol.empty()) {
+    ran.profile = fmt::format("{}:{}", outcome.profile, outcome.protocol);
+  }
+  const Machine& machine = study.machine(ran);
   Placement placement = machine.placement;
   if (!outcome.bound_relays) placement.relays.clear();
   const Router bounded(*machine.topology, machine.router->profile(), outcome.bound_links);

@@ -85,6 +85,19 @@ std::string with_comments(const std::string& lines, const ProfileFit& fit,
   return text;
 }
 
+/// Which figures are known by these times, for whoever reads the file (graded_figures).
+std::string grades_of(const ProfileFit& fit) {
+  std::string names;
+  for (const FittedConstant& one : fit.constants) {
+    if (!one.is_changed()) continue;
+    names += (names.empty() ? "" : ", ") + yaml_quoted(join(one.constant.path, "."));
+  }
+  if (names.empty()) return {};
+  return fmt::format("grades:\n  fitted:\n    - {{of: [{}], grade: fitted, from: {}}}\n", names,
+                     yaml_quoted(fmt::format("{}, {}", counted(fit.times.size(), "time"),
+                                             short_files(fit.times))));
+}
+
 std::vector<std::string> listed(const std::set<std::string>& words) {
   return {words.begin(), words.end()};
 }
@@ -179,7 +192,8 @@ std::string print_fitted_profile(const ProfileFit& fit, const FitRequest& reques
   written.errors = fitted_errors(fit, request.machine);
   const auto base = request.machine.profiles.find(like);
   const Profile known = base == request.machine.profiles.end() ? Profile{} : base->second;
-  return text + with_comments(print_profile(written, known), fit, printable(start));
+  return text + with_comments(print_profile(written, known), fit, printable(start)) +
+         grades_of(fit);
 }
 
 }  // namespace espalier

@@ -79,4 +79,12 @@ Planned plan_query(Study& study, const Query& query) {
   return planned;
 }
 
+void complete_plan(Study& study, Planned& planned) {
+  Machine& machine = study.machine(planned.query);
+  planned.machine = &machine;
+  planned.program = build(parse_algorithm(planned.query.algorithm),
+                          request_for(planned.query, machine), planned.forest);
+  planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
+}
+
 }  // namespace espalier

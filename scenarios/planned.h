@@ -42,4 +42,8 @@ std::vector<std::string> planning_algorithms(Collective collective);
 /// plans for the collective.
 Planned plan_query(Study& study, const Query& query);
 
+/// A plan whose query, forest and bounds are known, as a record has them: fills in the rest. Throws
+/// what `Study::machine` throws.
+void complete_plan(Study& study, Planned& planned);
+
 }  // namespace espalier

@@ -110,6 +110,35 @@ auto members(Is<TrainingOutcome> auto& outcome) {
                   notes, report, buckets, budget);
 }
 
+auto members(Is<TreeEdge> auto& edge) {
+  auto& [parent, child, path] = edge;
+  return std::tie(parent, child, path);
+}
+auto members(Is<PlannedTree> auto& tree) {
+  auto& [root, weight, edges, partner] = tree;
+  return std::tie(root, weight, edges, partner);
+}
+auto members(Is<Forest> auto& forest) {
+  auto& [collective, units, trees, algbw_gbps, exact_algbw, unlimited_gbps, note] = forest;
+  return std::tie(collective, units, trees, algbw_gbps, exact_algbw, unlimited_gbps, note);
+}
+// Who reads a record knows the question; the machine, loads and program follow from that and the
+// forest.
+auto members(Is<Planned> auto& planned) {
+  auto& [query, machine, forest, loads, bound_links, bound, bound_in_switches, fraction, budget,
+         program] = planned;
+  return std::tie(forest, bound_links, bound, bound_in_switches, fraction, budget);
+}
+
+auto members(Is<TuningRow> auto& row) {
+  auto& [up_to_bytes, algorithm, chunk_bytes, time_s] = row;
+  return std::tie(up_to_bytes, algorithm, chunk_bytes, time_s);
+}
+auto members(Is<TuningTable> auto& table) {
+  auto& [machine, gpus, relays, ranks, collective, root, profile, links, in_place, rows] = table;
+  return std::tie(machine, gpus, relays, ranks, collective, root, profile, links, in_place, rows);
+}
+
 auto members(Is<ChunkChoice> auto& choice) {
   auto& [chunk_bytes, note, time_s, algbw_gbps] = choice;
   return std::tie(chunk_bytes, note, time_s, algbw_gbps);
@@ -266,6 +295,10 @@ Json record_of(const std::optional<Baseline>& baseline) { return {{kBaseline, js
 
 Json record_of(const Query& query) { return json_of(query); }
 
+Json record_of(const TuningTable& table) { return json_of(table); }
+
+Json record_of(const Planned& planned) { return json_of(planned); }
+
 Json record_of(const Error& error) {
   return {{kErrorKind, json_of(error.kind())}, {kDiagnostics, json_of(error.diagnostics())}};
 }
@@ -285,6 +318,10 @@ void read_record(const Json& record, std::optional<Baseline>& baseline) {
 }
 
 void read_record(const Json& record, Query& query) { read(record, query); }
+
+void read_record(const Json& record, TuningTable& table) { read(record, table); }
+
+void read_record(const Json& record, Planned& planned) { read(record, planned); }
 
 std::string fingerprint(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;

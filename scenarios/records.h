@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "scenarios/planned.h"
 #include "scenarios/training_study.h"
 
 // Questions and answers as they go from process to process and into journals: every figure to the
@@ -26,6 +27,9 @@ Json record_of(const TrainingOutcome& outcome);
 Json record_of(const Prediction& prediction);
 Json record_of(const std::optional<Baseline>& baseline);
 Json record_of(const Error& error);
+Json record_of(const TuningTable& table);
+/// What was searched for and proved.
+Json record_of(const Planned& planned);
 /// A question to a simulator: nothing of how programs are executed.
 Json record_of(const Query& query);
 
@@ -42,6 +46,9 @@ void read_record(const Json& record, TrainingOutcome& outcome);
 void read_record(const Json& record, Prediction& prediction);
 void read_record(const Json& record, std::optional<Baseline>& baseline);
 void read_record(const Json& record, Query& query);
+void read_record(const Json& record, TuningTable& table);
+/// The rest follows from the query: `complete_plan`.
+void read_record(const Json& record, Planned& planned);
 
 /// A record or key as one line, whatever bytes names have.
 std::string one_line(const Json& json);

@@ -63,6 +63,10 @@ enum class LateQuestions : std::uint8_t { skipped, asked };
 std::vector<Outcome> answer_in_turns(Study& study, const std::vector<Query>& queries,
                                      LateQuestions late, const SweepProgress& progress = {});
 
+/// Of limited time that the comparisons of the tuner may take; the rest is for what is shown of its
+/// choices.
+inline constexpr double kTimeToCompare = 2.0 / 3;
+
 /// Predictions one after the other for some comparisons of `candidates` for `sizes`, where time is
 /// limited: each has its share of what is left. Candidates that promise most by what is known come
 /// first, then those of which nothing is known, as in `answer_in_turns`. What comes too late is

@@ -111,6 +111,17 @@ class Outputs(unittest.TestCase):
         self.check_table(run(["sim", "--topology", "full:n=3", "--algorithm", "ring", "--csv", "-"]), COLLECTIVE, 1)
         self.check_document(run(["list", "--json", "-"]), "list/1")
 
+    def test_the_five_fastest_are_five_programs(self):
+        # What `optimal` runs there is nccl_rings, which has a name of its own.
+        asked = ["sim", "--topology", "ring:n=4", "--size", "64MiB"]
+        every = run([*asked, "--algorithm", "all"])
+        self.assertIn("  optimal (nccl_rings) ", every)
+        shown = run(asked)
+        self.assertNotIn("optimal", shown.split("\n#\n")[1])
+        self.assertEqual(len(re.findall(r"^ +67108864  ", shown, re.M)), 5)
+        alike = len(re.findall(r"^ +67108864  ", every, re.M)) - 1
+        self.assertIn(f"The 5 fastest of {alike} that were simulated", shown)
+
     def test_studies_say_what_was_measured(self):
         study = str(GOLDEN / "inputs" / "measured.yaml")
         with tempfile.TemporaryDirectory() as folder:

@@ -32,10 +32,13 @@ ROOMS = {
     "formats": {"core", "topologies", "ir"},
     "scenarios": {"core", "topologies", "ir", "formats", "training", "run", "planner", "nccl",
                   "algorithms", "probe"},
-    "report": {"core", "topologies", "ir", "training", "run", "planner", "algorithms", "scenarios"},
+    "report": {"core", "topologies", "ir", "training", "run", "planner", "algorithms", "probe",
+               "scenarios"},
 }
-# The table of back ends, two files that stand beside the rooms; the command line and Python see everything.
+# The table of back ends and what is probed with them, files that stand beside the rooms; the command line
+# and Python see everything.
 ROOMS["backends"] = set(ROOMS)
+ROOMS["surveys"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)
 ROOMS["python"] = set(ROOMS)
 # May include everything, and may be included by nobody else.

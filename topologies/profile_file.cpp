@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "topologies/machine_file.h"
+#include "topologies/profile_grades.h"
 
 namespace espalier {
 namespace {
@@ -61,6 +62,8 @@ Profile parse_profile(std::string_view yaml, const std::string& file, const Topo
     const std::string name = only_name(profiles);
     std::map<std::string, Profile> known = machine.profiles;
     read_profiles(profiles, kinds, known);
+    const YamlValue grades = map.get("grades");
+    if (grades.present()) check_grades(grades);
     map.finish();
     if (!name.empty()) profile = known[name];
   }

@@ -10,9 +10,12 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/error.h"
+#include "core/file.h"
 #include "core/yaml.h"
 #include "topologies/embedded.h"
 #include "topologies/load.h"
+#include "topologies/profile_file.h"
 
 namespace espalier {
 
@@ -29,14 +32,9 @@ struct Grade {
 };
 using Grades = std::map<std::string, std::vector<Grade>>;  ///< by profile
 
-Grades read_grades() {
-  const auto file = std::ranges::find(embedded_files(), "profiles.yaml", &EmbeddedFile::name);
-  CHECK(file != embedded_files().end());
-  DiagnosticList problems;
-  const YamlValue root = YamlValue::parse(file->text, "topologies/profiles.yaml", problems);
-  YamlMap map(root, "the profiles");
-  YamlMap by_profile(map.need("grades"), "the grades");
+Grades read_grades(const YamlValue& all) {
   Grades grades;
+  YamlMap by_profile(all, "the grades");
   for (const auto& [profile, rows] : by_profile.entries()) {
     for (const YamlValue& row : rows.items("grades of a profile")) {
       YamlMap entry(row, "a grade");
@@ -50,26 +48,57 @@ Grades read_grades() {
       entry.finish();
     }
   }
+  return grades;
+}
+
+Grades grades_of(std::string_view yaml, const std::string& file) {
+  DiagnosticList problems;
+  const YamlValue root = YamlValue::parse(yaml, file, problems);
+  YamlMap map(root, "the profiles");
+  const YamlValue all = map.get("grades");
+  Grades grades;
+  if (all.present()) grades = read_grades(all);
   problems.throw_if_any();
   return grades;
 }
 
+Grades built_in_grades() {
+  const auto file = std::ranges::find(embedded_files(), "profiles.yaml", &EmbeddedFile::name);
+  CHECK(file != embedded_files().end());
+  return grades_of(file->text, "topologies/profiles.yaml");
+}
+
+/// Of the profile in a file; none where it can't be read any more.
+std::vector<Grade> grades_of_file(const Profile& profile) {
+  const std::string path = profile_word(profile.name).runtime;
+  if (!names_profile_file(path)) return {};
+  try {
+    const Grades grades = grades_of(read_file(path), path);
+    return grades.empty() ? std::vector<Grade>() : grades.begin()->second;
+  } catch (const Error&) {
+    return {};
+  }
+}
 bool begins_so(const std::string& name, const std::string& beginning) {
   return name.starts_with(beginning) &&
          (name.size() == beginning.size() || name[beginning.size()] == '.');
 }
 
-/// The row of one profile with the longest beginning; null where there is none.
-const Grade* own_grade(const std::string& profile, const std::string& name) {
-  static const Grades grades = read_grades();
-  const auto rows = grades.find(profile);
-  if (rows == grades.end()) return nullptr;
+/// The row with the longest beginning; null where there is none.
+const Grade* longest_of(const std::vector<Grade>& rows, const std::string& name) {
   const Grade* best = nullptr;
-  for (const Grade& row : rows->second) {
+  for (const Grade& row : rows) {
     const bool fits = begins_so(name, row.of);
     if (fits && (best == nullptr || row.of.size() > best->of.size())) best = &row;
   }
   return best;
+}
+
+/// Of a built-in profile.
+const Grade* own_grade(const std::string& profile, const std::string& name) {
+  static const Grades grades = built_in_grades();
+  const auto rows = grades.find(profile);
+  return rows == grades.end() ? nullptr : longest_of(rows->second, name);
 }
 
 /// Keys of a table by beginnings of models under which it has the figures of these GPUs.
@@ -191,6 +220,13 @@ const GradedFigure* find_figure(const std::vector<GradedFigure>& figures, const 
 /// But for what adding and taking away rounds.
 bool is_same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
+/// Of what a file changes, as far as that says.
+void grade_by_file(const std::vector<Grade>& rows, const std::string& file, GradedFigure& figure) {
+  const Grade* const said = longest_of(rows, figure.name);
+  figure.grade = said != nullptr ? said->grade : "its file";
+  figure.from = said != nullptr ? said->from : file;
+}
+
 /// Of a profile as it is built in, of which every figure has a grade.
 std::vector<GradedFigure> built_in_figures(const Profile& profile, const Topology& machine) {
   std::vector<GradedFigure> figures = Figures(machine).of(profile);
@@ -213,6 +249,8 @@ std::vector<GradedFigure> built_in_figures(const Profile& profile, const Topolog
 
 }  // namespace
 
+void check_grades(const YamlValue& grades) { read_grades(grades); }
+
 std::vector<GradedFigure> graded_figures(const Profile& profile, const Topology& machine) {
   const auto& built_in = built_in_profiles().profiles;
   const std::string name = profile_word(profile.name).runtime;
@@ -220,14 +258,37 @@ std::vector<GradedFigure> graded_figures(const Profile& profile, const Topology&
   const auto known = built_in.find(is_built_in ? name : profile.like);
   std::vector<GradedFigure> base;
   if (known != built_in.end()) base = built_in_figures(known->second, machine);
+  const std::vector<Grade> of_file = grades_of_file(profile);
   std::vector<GradedFigure> figures = Figures(machine).of(profile);
   for (GradedFigure& one : figures) {
     const GradedFigure* const same = find_figure(base, one.name);
     const bool is_changed = same == nullptr || !is_same(same->value, one.value);
-    one.grade = is_changed ? "its file" : same->grade;
-    one.from = !is_changed ? same->from : is_built_in ? machine.name : name;
+    if (!is_changed) {
+      one.grade = same->grade;
+      one.from = same->from;
+    } else {
+      grade_by_file(of_file, is_built_in ? machine.name : name, one);
+    }
   }
   return figures;
+}
+
+std::optional<GradedFigure> graded_link(const Profile& profile, const Topology& machine,
+                                        const std::string& kind) {
+  const std::string name = profile_word(profile.name).runtime;
+  const auto own = profile.links.find(kind);
+  if (!names_profile_file(name) || own == profile.links.end()) return std::nullopt;
+  const auto like = machine.profiles.find(profile.like);
+  if (like != machine.profiles.end()) {
+    const auto same = like->second.links.find(kind);
+    if (same != like->second.links.end() &&
+        is_same(same->second.efficiency, own->second.efficiency)) {
+      return std::nullopt;
+    }
+  }
+  GradedFigure figure{fmt::format("links.{}.efficiency", kind), own->second.efficiency, {}, {}, {}};
+  grade_by_file(grades_of_file(profile), name, figure);
+  return figure;
 }
 
 }  // namespace espalier

@@ -6,11 +6,13 @@ See docs/python.md. Times are in seconds, rates in GB/s = 1e9 bytes/s, sizes in 
 """
 
 from espalier._algorithm import Algorithm, algorithm
-from espalier._espalier import (Bound, Diagnostic, Error, Link, Machine, Place, Plan, Program, Result,
-                                Sketch, Slice, Tuning, Verification, __version__, machines, plan, sizes)
-from espalier._study import report, simulate, sweep, tune
+from espalier._espalier import (Bound, Comparison, Diagnostic, Error, Fit, Link, Machine, Place, Plan,
+                                Program, Result, Sketch, Slice, Survey, Training, Tuning, Verification,
+                                __version__, doubts, machines, plan, probe, sizes, train)
+from espalier._study import compare, fit, report, simulate, sweep, tune
 from espalier._table import Table
 
-__all__ = ["Algorithm", "Bound", "Diagnostic", "Error", "Link", "Machine", "Place", "Plan", "Program",
-           "Result", "Sketch", "Slice", "Table", "Tuning", "Verification", "__version__", "algorithm",
-           "machines", "plan", "report", "simulate", "sizes", "sweep", "tune"]
+__all__ = ["Algorithm", "Bound", "Comparison", "Diagnostic", "Error", "Fit", "Link", "Machine", "Place",
+           "Plan", "Program", "Result", "Sketch", "Slice", "Survey", "Table", "Training", "Tuning",
+           "Verification", "__version__", "algorithm", "compare", "doubts", "fit", "machines", "plan",
+           "probe", "report", "simulate", "sizes", "sweep", "train", "tune"]

@@ -23,32 +23,32 @@ def _array(values: list[Any]) -> numpy.ndarray[Any, Any]:
     if kinds and kinds <= {int, float}:
         return numpy.array([numpy.nan if value is None else value for value in values], dtype=float)
     column = numpy.empty(len(values), dtype=object)
-    column[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+    column[:] = values
     return column
 
 
 class Table:
     """The answers of a sweep: results in the order of the questions, and columns of their figures.
 
-    Columns are those of CSV (docs/reports.md), with units in their names: `table["busbw_gbps"]`;
-    those without any figure are left out.
+    Columns are those of CSV (docs/reports.md), with units in their names and lists as text:
+    `table["busbw_gbps"]`, `table["gpus"]` with "0-5"; those without any figure are left out.
     """
 
     def __init__(self, results: Iterable[Result], skipped: Iterable[dict[str, Any]] = ()) -> None:
         self.results: list[Result] = list(results)
         self.skipped: list[dict[str, Any]] = list(skipped)
         """What did not run, and why."""
-        self._columns: dict[str, numpy.ndarray[Any, Any]] = {
+        self._by_name: dict[str, numpy.ndarray[Any, Any]] = {
             name: _array(values) for name, values in _columns(self.results).items()
             if any(value is not None for value in values)}
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
-        return list(self._columns)
+        return list(self._by_name)
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
-        return self._columns[name]
+        return self._by_name[name]
 
     def __len__(self) -> int:
         return len(self.results)
@@ -61,6 +61,8 @@ class Table:
 
     def best(self, size: int | None = None) -> Result:
         """The fastest for a message of so many bytes, by default the largest."""
+        if not self.results:
+            raise ValueError("the table is empty")
         sizes = {result.size for result in self.results}
         wanted = max(sizes) if size is None else size
         if wanted not in sizes:
@@ -71,7 +73,7 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """The columns as a data frame of pandas, which is imported for this alone."""
         import pandas
-        return pandas.DataFrame(self._columns)
+        return pandas.DataFrame(self._by_name)
 
     def __repr__(self) -> str:
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""

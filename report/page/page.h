@@ -25,6 +25,9 @@ struct PagedRun {
   std::vector<std::string> op_names;  ///< by op; empty: ops are called what they do
 };
 
+/// An iteration of training, op by op. \pre it kept its timeline and program
+PagedRun iteration_run(Study& study, const TrainingOutcome& trained);
+
 /// An answer as a point of a curve.
 struct PagedPoint {
   Outcome outcome;

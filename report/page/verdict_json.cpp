@@ -28,15 +28,22 @@ Json fact(const std::string& label, const std::string& value, const std::string&
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
-/// The busiest links, and those that are as busy but for a hundredth.
-std::vector<std::string> binding_links(const SimulatedPart& simulated) {
-  double most = 0;
-  for (const LinkUse& link : simulated.links) most = std::max(most, link.utilization);
-  std::vector<std::string> names;
+/// What is busiest among links, or among memories, arithmetic and thread blocks of nodes.
+struct Busiest {
+  double share = 0;                ///< of the time
+  std::vector<std::string> names;  ///< and of those that are as busy but for a hundredth
+};
+
+Busiest busiest_of(const SimulatedPart& simulated, bool is_link) {
+  Busiest found;
   for (const LinkUse& link : simulated.links) {
-    if (most > 0 && link.utilization >= 0.99 * most) names.push_back(link.name);
+    if (link.is_link == is_link) found.share = std::max(found.share, link.utilization);
   }
-  return names;
+  for (const LinkUse& link : simulated.links) {
+    const bool is_among = link.is_link == is_link && link.utilization >= 0.99 * found.share;
+    if (found.share > 0 && is_among) found.names.push_back(link.name);
+  }
+  return found;
 }
 
 std::string some_of(std::vector<std::string> names, std::size_t most = 2) {
@@ -56,11 +63,15 @@ void add_simulated(const Outcome& one, Json& facts) {
                                        format_seconds(one.nccl->time_s), one.nccl->algorithm)));
     }
   }
-  const std::vector<std::string> binding = binding_links(simulated);
-  if (!binding.empty()) {
-    const auto busiest = std::ranges::max_element(simulated.links, {}, &LinkUse::utilization);
-    facts.push_back(fact("binding links", some_of(binding),
-                         fmt::format("busy {} of the time", percent(busiest->utilization))));
+  const Busiest links = busiest_of(simulated, true);
+  const Busiest nodes = busiest_of(simulated, false);
+  if (!links.names.empty()) {
+    facts.push_back(fact("binding links", some_of(links.names),
+                         fmt::format("busy {} of the time", percent(links.share))));
+  }
+  if (nodes.share > links.share) {
+    facts.push_back(fact("busier than links", some_of(nodes.names),
+                         fmt::format("busy {} of the time", percent(nodes.share))));
   }
   if (one.error) {
     facts.push_back(fact("expected error", "+- " + percent(one.error->relative), one.error->from));
@@ -136,7 +147,7 @@ Json of_training(const TrainingOutcome& one) {
                        percent(one.exposed_s() / one.iteration_s()) + " of the iteration"));
   facts.push_back(
       fact("efficiency", percent(one.efficiency()), "of as many GPUs that need not communicate"));
-  const std::vector<std::string> binding = binding_links(*one.report.simulated);
+  const std::vector<std::string> binding = busiest_of(*one.report.simulated, true).names;
   if (!binding.empty()) facts.push_back(fact("binding links", some_of(binding)));
   add_checks(true, one.order_consistent, facts);
   return {{"text", fmt::format("{} on {} GPUs: {} per iteration with {}, efficiency {}.",
@@ -233,14 +244,15 @@ Json profile_json(const Page& page) {
     const auto& known = built_in_profiles().link_kinds;
     const auto what = known.find(kind);
     const std::string source = what == known.end() ? "the machine's file" : what->second.source;
-    constants.push_back(
-        {{"of", kind},
-         {"efficiency", drawn(efficiency)},
-         {"cost", cost_text(profile, kind, link_class)},
-         {"source", source},
-         {"grade", source.starts_with("estimate")                 ? "estimate"
-                   : source.find("estimate") == std::string::npos ? "source"
-                                                                  : "partly estimate"}});
+    const auto own = graded_link(profile, *page.topology, kind);
+    const std::string grade = source.starts_with("estimate")                 ? "estimate"
+                              : source.find("estimate") == std::string::npos ? "source"
+                                                                             : "partly estimate";
+    constants.push_back({{"of", kind},
+                         {"efficiency", drawn(efficiency)},
+                         {"cost", cost_text(profile, kind, link_class)},
+                         {"source", own ? own->from : source},
+                         {"grade", own ? own->grade : grade}});
   }
   return {{"name", profile.name},
           {"title", profile.title},

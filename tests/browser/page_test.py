@@ -162,12 +162,21 @@ class Pages(unittest.TestCase):
 
         # Two timelines; a stretch brushed in one is the machine's, and Escape ends it.
         self.assertEqual(self.count(tab, ".timelines canvas"), 2)
-        painted = tab.js("""(() => {
+        painted, striped = tab.js("""(() => {
             const canvas = document.querySelector(".timelines canvas");
             const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-            return new Set(new Uint32Array(pixels.buffer)).size;
+            const colours = new Uint32Array(pixels.buffer);
+            const [left, top] = [Math.round(canvas.width * 0.3), Math.round(canvas.height * 0.6)];
+            const bar = [...colours].filter((_, at) => {
+              const [x, y] = [at % canvas.width - left, Math.floor(at / canvas.width) - top];
+              return x >= 0 && x < 24 && y >= 0 && y < 24;
+            });
+            return [new Set(colours).size, new Set(bar).size];
         })()""")
         self.assertGreater(painted, 5)
+        # Combines are striped: beside what lies between bars there are two colours.
+        self.assertEqual(self.count(tab, ".timelines .swatch"), 4)
+        self.assertGreater(striped, 2)
         before = self.text(tab, ".machine .window")
         tab.drag(".timelines canvas", 0.4, 0.6, 0.3)
         self.assertNotEqual(self.text(tab, ".machine .window"), before)
@@ -184,6 +193,15 @@ class Pages(unittest.TestCase):
                          sum(len(curve["points"]) for curve in chart["curves"]))
         tab.dark(True)
         self.picture(tab, "sim-dark")
+        tab.dark(False)
+        # On paper there is nothing to press, and the figures of a size are.
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        seen = """(() => [...document.querySelectorAll("button, input, summary, .hint, .readout table")]
+            .filter((one) => one.offsetParent !== null && one.closest(".legend") === null)
+            .map((one) => one.localName))()"""
+        self.assertEqual(set(tab.js(seen)), {"table", "summary"})
+        self.picture(tab, "sim-print")
+        tab.call("Emulation.setEmulatedMedia", media="")
         self.check_quiet(tab)
 
     def test_narrow(self):

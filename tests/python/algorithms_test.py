@@ -2,28 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algorithms written in Python: what they may say, and that it is proved and executed right."""
 
+import functools
 import os
 import tempfile
 import unittest
 
 import espalier as es
-
-
-@es.algorithm("allgather")
-def ring(p, n):
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).copy(block=(rank - step) % n, to=(rank + 1) % n)
-
-
-@es.algorithm("allreduce")
-def ring_allreduce(p, n):
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).reduce(block=(rank - step) % n, to=(rank + 1) % n)
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).copy(block=(rank + 1 - step) % n, to=(rank + 1) % n)
+from rings import ring, ring_allreduce
 
 
 @es.algorithm("reducescatter")
@@ -98,6 +83,41 @@ class Algorithms(unittest.TestCase):
         self.assertTrue(chain.build(5, step=2).verify().ok)
         self.assertFalse(chain.build(4, step=2).verify().ok)
 
+    def test_functions_of_all_kinds(self):
+        class Chain:
+            def __init__(self, step):
+                self.step = step
+
+            def __call__(self, p, n):
+                for rank in range(n - 1):
+                    p.rank(rank * self.step % n).copy(block=0, to=(rank + 1) * self.step % n)
+
+        def chain(p, n, step):
+            Chain(step)(p, n)
+
+        def yielding(p, n):
+            for rank in range(1, n):
+                yield p.rank(rank - 1).copy(block=0, to=rank)
+        made = [es.algorithm("broadcast", blocks=1)(function) for function in
+                (functools.partial(chain, step=3), Chain(3), yielding,
+                 lambda p, n: (p.rank(0).copy(block=0, to=rank) for rank in range(1, n)))]
+        self.assertEqual([algorithm.name for algorithm in made], ["chain", "Chain", "yielding", "program"])
+        for algorithm in made:
+            with self.subTest(algorithm=algorithm):
+                program = algorithm.build(5)
+                program.verify().raise_for_errors()
+                self.assertEqual(program.transfers, 4)
+
+    def test_a_program_has_the_name_that_is_given(self):
+        self.assertEqual(ring.build(2, name="ring-2.fast").name, "ring-2.fast")
+        self.assertIn("ring-2.fast", str(ring.build(2, name="ring-2.fast")))
+
+    def test_a_sum_of_nothing_is_what_was_there(self):
+        @es.algorithm("allreduce", blocks=1)
+        def alone(p, n):
+            p.rank(0).combine(block=0, sources=[])
+        alone.build(1).verify().raise_for_errors()
+
     def test_what_is_sent_is_what_came_last(self):
         @es.algorithm("reduce", blocks=1)
         def tree(p, n):
@@ -132,7 +152,7 @@ class Algorithms(unittest.TestCase):
         self.assertEqual(program.execute(1001).wrong, 0)
         machine = es.Machine("dgx1-v100")
         self.assertGreater(program.simulate(machine, "1MiB", gpus=[0, 5], relays=[1]).time, 0)
-        with self.assertRaisesRegex(es.Error, "the program has 1 relay, the question 0"):
+        with self.assertRaisesRegex(es.Error, "the program needs 1 relay, but none is given"):
             program.simulate(machine, "1MiB", gpus=[0, 5])
 
     def test_ops_in_a_switch(self):

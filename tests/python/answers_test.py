@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulations, sweeps, plans, tuning and pages: what comes out, and as what."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -13,13 +14,7 @@ import unittest
 import numpy
 
 import espalier as es
-
-
-@es.algorithm("allgather")
-def ring(p, n):
-    for step in range(n - 1):
-        for rank in range(n):
-            p.rank(rank).copy(block=(rank - step) % n, to=(rank + 1) % n)
+from rings import ring
 
 
 class Machines(unittest.TestCase):
@@ -68,6 +63,8 @@ class Simulations(unittest.TestCase):
         expected = simulate(self.machine, "1MiB").time
         for size in (1 << 20, "1MiB", numpy.int64(1 << 20)):
             self.assertEqual(simulate(self.machine, size).time, expected)
+        for machine in ("dgx1-v100", pathlib.PurePath("dgx1-v100")):
+            self.assertEqual(simulate(machine, "1MiB").time, expected)
         for gpus in ("0-3", "0,1,2,3", [0, 1, 2, 3], range(4), numpy.arange(4)):
             self.assertEqual(simulate(self.machine, "1MiB", gpus=gpus).time, expected)
         self.assertEqual(simulate(self.machine, "1MiB", chunk="auto").time, expected)
@@ -94,17 +91,57 @@ class Simulations(unittest.TestCase):
     def test_execution(self):
         result = self.program.execute("1MiB", dtype="half", op="max", iterations=2, warmup=1)
         self.assertEqual(result.wrong, 0)
+        self.assertEqual(self.program.execute(1024, dtype="float16").record["dtype"], "half")
         self.assertGreater(result.time, 0)
         self.assertEqual((result.error, result.links, result.bound), (None, [], None))
+
+    def test_programs_are_called_as_their_authors_say(self):
+        @es.algorithm("allgather", blocks=8)
+        def other(p, n):
+            for rank in range(n):
+                for to in range(1, n):
+                    p.rank(rank).copy(block=range(2 * rank, 2 * rank + 2), to=(rank + to) % n)
+        programs = [ring.build(4), other.build(4, name="ring"), other.build(4, name="two.2")]
+        for order in (programs, programs[::-1]):
+            machine = es.Machine("dgx1-v100")
+            table = es.sweep(machine, "allgather", algorithms=order, gpus="0-3")
+            times = dict(zip([id(program) for program in order], table["time_s"]))
+            self.assertEqual(times[id(programs[1])], times[id(programs[2])])
+            self.assertNotEqual(times[id(programs[0])], times[id(programs[1])])
+            self.assertEqual(list(table["algorithm"]), [f"./{program.name}" for program in order])
+            self.assertEqual(order[0].simulate(machine, 1024).algorithm, "./" + order[0].name)
+        # What is written again is the same program.
+        table = es.sweep("dgx1-v100", "allgather", algorithms=[ring.build(4), ring.build(4)], gpus="0-3")
+        self.assertEqual(list(table["algorithm"]), ["./ring"])
+        skipped = es.sweep("dgx1-v100", "allgather", algorithms=[programs[0], "ring"], nccl=False).skipped
+        self.assertEqual([one["algorithm"] for one in skipped], ["./ring"])
+
+    def test_timelines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plain, small = os.path.join(folder, "all.json"), os.path.join(folder, "some.json.gz")
+            result = self.program.simulate(self.machine, "1MiB")
+            self.assertEqual(result.trace(plain, ops=0), 0)
+            left_out = result.trace(small, ops=2)
+            with open(plain) as file:
+                events = json.load(file)["traceEvents"]
+            with gzip.open(small, "rt") as file:
+                fewer = json.load(file)["traceEvents"]
+            ran = [event for event in events if event["ph"] == "X"]
+            self.assertEqual(left_out, len(ran) - 2)
+            self.assertEqual(len([event for event in fewer if event["ph"] == "X"]), 2)
+            with self.assertRaisesRegex(es.Error, "an execution has no timeline"):
+                self.program.execute(1024).trace(plain)
+            with self.assertRaisesRegex(es.Error, "must not be negative"):
+                result.trace(plain, ops=-1)
 
     def test_more_programs_than_a_study_keeps(self):
         first = ring.build(3)
         time = first.simulate(self.machine, "1MiB").time
-        for _ in range(300):
-            ring.build(3).simulate(self.machine, "1MiB", chunk=0)
+        for number in range(300):
+            ring.build(3, name=f"ring{number}").simulate(self.machine, "1MiB", chunk=0)
         self.assertEqual(first.simulate(self.machine, "1MiB").time, time)
         table = es.sweep(self.machine, "allgather", sizes=1024, gpus="0-2", nccl=False,
-                         algorithms=[ring.build(3) for _ in range(300)])
+                         algorithms=[ring.build(3, name=f"ring{number}") for number in range(300)])
         self.assertEqual(len(set(table["time_s"])), 1)
         self.assertEqual(len(table), 300)
 
@@ -127,12 +164,14 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(list(table["size_bytes"]), [65536, 65536, 1 << 20, 1 << 20])
         self.assertEqual(table["busbw_gbps"].dtype, float)
         self.assertEqual(table["algorithm"][1], "./ring")
-        self.assertEqual(table["gpus"][0], (0, 1, 2, 3))
+        self.assertEqual(table["gpus"][0], "0-3")
         self.assertNotIn("wrong", table.columns)
         self.assertAlmostEqual(table.best().time, min(table["time_s"][2:]), delta=1e-12)
         self.assertEqual(table.best(65536).size, 65536)
         with self.assertRaises(KeyError):
             table.best(1)
+        with self.assertRaisesRegex(ValueError, "the table is empty"):
+            es.Table([]).best()
 
     def test_workers_change_nothing(self):
         tables = [es.sweep(self.machine, sizes=es.sizes("1KiB", "8KiB"), gpus=range(4), jobs=jobs,
@@ -151,9 +190,10 @@ class Sweeps(unittest.TestCase):
         self.assertTrue(table.results[0].record["budget"]["ran_out"])
 
     def test_several_machines(self):
-        machines = [self.machine, es.Machine("dgx1-v100:nvlink2.gbps=x2")]
+        machines = [self.machine, "dgx1-v100:nvlink2.gbps=x2"]
         table = es.sweep(machines, sizes="64MiB", algorithms="nccl_rings", links="fabric", nccl=False)
-        self.assertEqual(list(table["topology"]), [machine.name for machine in machines])
+        self.assertEqual(list(table["topology"]), ["dgx1-v100", "dgx1-v100:nvlink2.gbps=x2"])
+        self.assertEqual(len(es.sweep("dgx1-v100", sizes="64MiB", algorithms="nccl_rings")), 1)
         self.assertLess(table["time_s"][1], table["time_s"][0])
 
     def test_what_can_be_gone_through_once_is_for_all_machines(self):
@@ -239,6 +279,14 @@ class Tuning(unittest.TestCase):
                 tuning.export(os.path.join(folder, "tuned.xls"))
 
 
+    def test_a_budget_limits_the_search(self):
+        tuning = es.tune("dgx1-v100", sizes=["1MiB"], algorithms=["ring", "optimal"], budget=0)
+        self.assertEqual([choice.size for choice in tuning.choices], [1 << 20])
+        self.assertTrue(tuning.choices[0].record["budget"]["ran_out"])
+        with self.assertRaisesRegex(es.Error, "a budget is seconds"):
+            es.tune("dgx1-v100", budget=-1)
+
+
 class Pages(unittest.TestCase):
     def test_results_plans_and_tables(self):
         machine = es.Machine("dgx1-v100")
@@ -254,8 +302,9 @@ class Pages(unittest.TestCase):
                     es.report(items, path, title="mine")
                     with open(path) as file:
                         self.assertIn("<title>", file.read())
-            with self.assertRaisesRegex(es.Error, "nothing to report"):
-                es.report([], path)
+            for nothing in ([], es.Table([])):
+                with self.assertRaisesRegex(es.Error, "nothing to report"):
+                    es.report(nothing, path)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,33 @@ class Errors(unittest.TestCase):
         problem = across.build(4).verify(machine).problems[0]
         self.assertEqual((problem.rule, problem.line), ("R10", across.line))
         error = self.raised(across.build(4).simulate, machine, "1MiB")
-        self.assertEqual(error.kind, "unsupported")
+        self.assertEqual((error.kind, error.diagnostics[0].line), ("unsupported", across.line))
+
+    def test_a_way_over_what_is_not_there_names_the_line(self):
+        @es.algorithm("broadcast", blocks=1)
+        def over(p, n):
+            p.rank(0).copy(block=0, to=1)
+            p.rank(1).copy(block=0, to=2, via="gpu9"); over.line = line_here()
+        machine = es.Machine("dgx1-v100")
+        problem = over.build(3).verify(machine).problems[0]
+        self.assertEqual((problem.rule, problem.file, problem.line), ("R10", __file__, over.line))
+        error = self.raised(over.build(3).simulate, machine, 1024)
+        self.assertEqual((error.kind, error.diagnostics[0].line), ("unsupported", over.line))
+
+    def test_mistakes_of_a_call_are_not_the_author_s(self):
+        program = es.algorithm("broadcast", blocks=1)(
+            lambda p, n: p.rank(0).copy(block=0, to=1)).build(2)
+        machine = es.Machine("dgx1-v100")
+        for call in (lambda: program.simulate(machine, 1024, profile="kernl"),
+                     lambda: program.simulate(machine, 1024, gpus=[0, 0]),
+                     lambda: program.simulate(machine, 1024, gpus=[0, 99]),
+                     lambda: program.simulate(machine, 1024, gpus=[0, 1, 2]),
+                     lambda: program.verify(machine, gpus=[0]).raise_for_errors(),
+                     lambda: program.execute(1024, iterations=0),
+                     lambda: program.execute(1024, backend="mpi")):
+            error = self.raised(call)
+            self.assertEqual([(one.file, one.line) for one in error.diagnostics],
+                             [("", 0)] * len(error.diagnostics), str(error))
 
     def test_wrong_programs_are_not_run(self):
         wrong = es.algorithm("allreduce")(lambda p, n: None).build(2)
@@ -80,20 +106,55 @@ class Errors(unittest.TestCase):
                          "slices of 2 blocks and of 1 block in one op")
         self.assertEqual(said(lambda p, n: p.copy(p.rank(0).input(1), p.rank(1).output(0))),
                          "blocks that are different parts of the message in one op")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=range(0, 4, 2), to=1)),
+                         "range(0, 4, 2) is not a range of blocks")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=[0, 1], to=1)), "[0, 1] is not a block")
+        self.assertEqual(said(lambda p, n: p.rank(0).scratch(1.5)), "1.5 is not a block")
+        self.assertEqual(said(lambda p, n: p.rank(0).copy(block=0, to="1")), "'1' is not a place")
+        self.assertEqual(said(lambda p, n: p.rank(0).combine(block=0, sources=[1, None])),
+                         "None is not a place")
+        self.assertEqual(said(lambda p, n: p.rank(0).combine(block=0, sources=1)),
+                         "1 is not a list of places")
+        self.assertEqual(said(lambda p, n: p.host().combine(block=0, sources=[])),
+                         "no source is given, and host memory 0 has nothing of block 0")
         self.assertEqual(said(lambda p, n: p.rank(0).copy(block=1, to=1), "alltoall"),
                          "what is block b of a rank's input is another block of a result in alltoall")
 
     def test_contracts_that_cannot_be(self):
         def said(collective, ranks, **keywords):
             blocks = keywords.pop("blocks", None)
-            return str(self.raised(es.algorithm(collective, blocks=blocks)(lambda p, n: None).build,
-                                   ranks, **keywords))
+
+            def build():
+                build.first = line_here()
+                made = es.algorithm(collective, blocks=blocks)(lambda p, n: None)
+                return made.build(ranks, **keywords)
+            error = self.raised(build)
+            problem = error.diagnostics[0]
+            self.assertEqual((error.kind, problem.file), ("usage", __file__))
+            self.assertIn(problem.line, (build.first + 1, build.first + 2))
+            return str(error)
         self.assertIn("did you mean 'allreduce'?", said("alreduce", 2))
+        self.assertIn("0 blocks", said("broadcast", 2, blocks=0))
+        self.assertIn("0 blocks", said("broadcast", 2, blocks=lambda n: 0))
+        self.assertIn("'a b' is not a name of a program", said("broadcast", 2, name="a b"))
         self.assertIn("0 ranks", said("allreduce", 0))
         self.assertIn("root 2 is not one of the ranks", said("broadcast", 2, root=2))
         self.assertIn("allgather of 3 blocks on 2 ranks", said("allgather", 2, blocks=3))
 
+    def test_what_is_no_function(self):
+        async def waits(p, n):
+            pass
+        for function, what in ((3, "3 is no function"), (waits, "waits is async")):
+            error = self.raised(es.algorithm("broadcast"), function)
+            self.assertIn(what, str(error))
+            self.assertEqual(error.diagnostics[0].file, __file__)
+
     def test_machines(self):
+        self.assertIn("no machine is named", str(self.raised(es.Machine, "")))
+        self.assertEqual(self.raised(es.sweep, "dgx1-v10").diagnostics[0].suggestion,
+                         "did you mean 'dgx1-v100'?")
+        with self.assertRaises(TypeError):
+            es.Machine(3)
         error = self.raised(es.Machine, "dgx1-v10")
         self.assertEqual(error.diagnostics[0].suggestion, "did you mean 'dgx1-v100'?")
         with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +180,7 @@ class Errors(unittest.TestCase):
         self.assertIn("the program is for 2 ranks",
                       str(self.raised(program.simulate, machine, 1, gpus=[0, 1, 2])))
         self.assertIn("unknown type", str(self.raised(program.execute, 1, dtype="flot")))
+        self.assertIn("did you mean 'half'?", str(self.raised(program.execute, 1, dtype="fp16")))
         self.assertIn("unknown backend", str(self.raised(program.execute, 1, backend="hosst")))
         with self.assertRaises(TypeError):
             program.simulate(machine, 1.5)

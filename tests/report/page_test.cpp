@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/app.h"
+#include "scenarios/asked_again.h"
 #include "sim/simulator.h"
 
 namespace espalier {
@@ -111,6 +112,41 @@ TEST(Page, HasAsMuchDetailAsAskedFor) {
   EXPECT_EQ(some["runs"][0]["ops"]["id"].size(), 5U);
   EXPECT_EQ(some["runs"][0]["ops_in_all"], ops);
   EXPECT_EQ(some["runs"][0]["channels"][0]["load"].get<std::string>().size(), 20U);
+}
+
+TEST(Page, TheProofOfALibrarysBoundIsDrawnToo) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-a100:nodes=2";
+  query.algorithm = "nccl";  // under a profile and a protocol of its own, with other rates
+  query.size_bytes = 1 << 20;
+  const Outcome outcome = study.ask(query);
+  ASSERT_EQ(outcome.profile, "nccl");
+  const auto proof = proof_of_answer(study, outcome);
+  ASSERT_TRUE(proof);
+  EXPECT_FALSE(proof->parts.empty());
+}
+
+TEST(Page, SaysWhatIsBusierThanLinks) {
+  Page page;
+  page.verb = "sim";
+  Outcome outcome;
+  outcome.verified = true;
+  outcome.query.algorithm = "ring";
+  outcome.report.simulated.emplace();
+  outcome.report.simulated->links = {{"gpu0 block 0", 1, 1, 0.8, false, 1},
+                                     {"gpu0->gpu1", 1, 1, 0.5, true, 1}};
+  page.points.push_back({outcome, {}});
+  const Json facts = Json::parse(page_json(page))["verdict"]["facts"];
+  const auto value_of = [&](const std::string& label) {
+    for (const Json& one : facts) {
+      if (one["label"] == label) return one["value"].get<std::string>();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(value_of("binding links"), "gpu0->gpu1");
+  EXPECT_EQ(value_of("busier than links"), "gpu0 block 0");
 }
 
 TEST(Page, LargeQuestionsStayBelowTheLimit) {

@@ -7,6 +7,9 @@
 #include <set>
 #include <string>
 
+#include "core/file.h"
+#include "tests/error_of.h"
+#include "tests/temp_file.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -75,6 +78,50 @@ TEST(ProfileGrades, WhatAFileChangesIsItsOwn) {
   const Topology aws = load_topology("p3dn.24xlarge");
   const auto changed = figures_of(aws.profiles.at("nccl"), aws);
   EXPECT_EQ(changed.at("protocols.ll.hop_us.network").from, "p3dn.24xlarge");
+}
+
+TEST(ProfileGrades, AFileMaySayHowWellItsFiguresAreKnown) {
+  const Topology machine = load_topology("dgx-a100");
+  const std::string file = temp_file("graded.yaml");
+  write_file(file, R"(
+schema: espalier.profiles/1
+sources: [made up]
+profiles:
+  fitted:
+    like: nccl
+    call_overhead_us: 7
+    message_us: 3
+    links: {nvlink3: {efficiency: 0.5}, pcie4x16: {efficiency: 0.5}}
+grades:
+  fitted:
+    - {of: [call_overhead_us, links.nvlink3.efficiency], grade: fitted, from: "5 times, a.log"}
+)");
+  const Profile profile = machine.profile(file);
+  const auto figures = figures_of(profile, machine);
+  EXPECT_EQ(figures.at("call_overhead_us").grade, "fitted");
+  EXPECT_EQ(figures.at("call_overhead_us").from, "5 times, a.log");
+  EXPECT_EQ(figures.at("message_us").grade, "its file");
+  EXPECT_EQ(figures.at("fifo_steps").grade, "source");
+  const auto fitted = graded_link(profile, machine, "nvlink3");
+  ASSERT_TRUE(fitted);
+  EXPECT_EQ(fitted->grade, "fitted");
+  EXPECT_DOUBLE_EQ(fitted->value, 0.5);
+  EXPECT_EQ(graded_link(profile, machine, "pcie4x16")->grade, "its file");
+  EXPECT_FALSE(graded_link(profile, machine, "ib_hdr"));
+  EXPECT_FALSE(graded_link(machine.profiles.at("nccl"), machine, "nvlink3"));
+}
+
+TEST(ProfileGrades, WrongGradesOfAFileAreRefused) {
+  const std::string file = temp_file("graded.yaml");
+  write_file(file, R"(
+schema: espalier.profiles/1
+sources: [made up]
+profiles: {fitted: {like: nccl}}
+grades: {fitted: [{of: blocks, grade: guessed, from: x}]}
+)");
+  EXPECT_NE(error_of([&] { load_topology("dgx-a100").profile(file); }, ErrorKind::input)
+                .find("a grade is source, fitted or estimate"),
+            std::string::npos);
 }
 
 }  // namespace

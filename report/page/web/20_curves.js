@@ -95,7 +95,8 @@ function curvesSection(chart) {
     for (const figure of figures) figure.draw();
   };
   for (const spec of specs) {
-    const plot = el("div", { class: "plot" });
+    const plot = el("div", { class: "plot", role: "img",
+      "aria-label": `${spec.title} over size; the table has all figures` });
     const element = el("figure", { class: "chart" }, el("figcaption", {}, spec.title), plot);
     const lines = () => chart.curves.map((curve, i) => ({
       name: curve.name, ...strokeOfCurve(curve, i, chart), shown: shown[i],
@@ -140,8 +141,8 @@ function curvesSection(chart) {
         logBandwidth = event.target.checked;
         draw();
       } }), "bandwidth on a logarithmic axis"),
-      el("span", { class: "note" },
-        "Point at a size to read it; a click holds it. Bands: the expected error, or the fastest and slowest run.")),
+      el("span", { class: "note on-screen" }, "Point at a size to read it; a click holds it."),
+      el("span", { class: "note" }, "Bands: the expected error, or the fastest and slowest run.")),
     readout,
     tableBehind("All figures as a table", [
       ["curve", (row) => row.curve.name],

@@ -90,6 +90,8 @@ function machineSection(data, view, hasTime) {
   const root = svg("svg", { role: "group", "aria-label": `drawing of ${machine.title || machine.name}`,
     viewBox: `0 0 ${machine.width * PITCH} ${machine.height * PITCH}` });
   root.style.maxWidth = `${machine.width * PITCH * 1.25}px`;
+  // What many hosts are is read by scrolling, and not by guessing at labels.
+  if (machine.width > 2 * machine.height) root.style.minWidth = `${machine.width * PITCH * 0.6}px`;
   const details = el("div", { class: "panel", "aria-live": "polite" });
   const layers = {};
   for (const name of ["frames", "parts", "base", "flow", "proof", "hit", "nodes", "prices"]) {
@@ -165,7 +167,7 @@ function machineSection(data, view, hasTime) {
       const most = [...(run.channels || [])].slice(0, 8);
       details.replaceChildren(el("h3", {}, "Busiest links"),
         table([["link", (c) => c.name, "wide"], ["of the time", (c) => percent(c.utilization), true]], most),
-        el("p", { class: "note" }, "Click a link, or reach it with Tab and press Enter, for what crosses it."));
+        el("p", { class: "note on-screen" }, "Click a link, or reach it with Tab and press Enter, for what crosses it."));
       return;
     }
     const link = machine.links[view.channel];

@@ -20,11 +20,8 @@ function timelineSection(view) {
     Object.assign(span, { from: Math.max(0, from), to: Math.min(longest, to) });
     paint();
   };
-  const key = (name, words) => {
-    const swatch = el("i", { class: "swatch" });
-    swatch.style.background = `var(${name})`;
-    return el("span", { class: "note" }, swatch, words);
-  };
+  const key = (kind, words) =>
+    el("span", { class: "note" }, el("i", { class: "swatch kind-" + kind }), words || kind);
   const section = el("section", { class: "timelines" },
     el("h2", {}, view.runs.length > 1 ? "Timelines, side by side" : "Timeline"),
     el("div", { class: "controls" },
@@ -32,8 +29,8 @@ function timelineSection(view) {
         if (view.to !== null) zoom(view.from, view.to);
       } }, "zoom to the chosen time"),
       el("button", { type: "button", onclick: () => zoom(0, longest) }, "all of it"),
-      key("--copy", "copy"), key("--combine", "combine"), key("--compute", "compute"),
-      el("span", { class: "note" }, "outlined: the critical path; strips below: load of the busiest links")),
+      key("copy"), key("combine"), key("compute"), key("critical", "critical path"),
+      el("span", { class: "note" }, "strips above the lanes, as tall as it is high: load of the busiest links")),
     ...charts.map((chart) => chart.element), hint);
   section.start = () => {
     view.listeners.push(paint);
@@ -44,9 +41,42 @@ function timelineSection(view) {
   return section;
 }
 
+/// What an op does is told by its pattern as well: copies are plain, combines striped, computation
+/// dotted, waits crossed out. Drawn once for all ops, as bars are a few pixels tall.
+function patternOf(pen, kind) {
+  const colour = style("--" + kind);
+  if (kind === "copy") return colour;
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const brush = tile.getContext("2d");
+  brush.fillStyle = colour;
+  brush.fillRect(0, 0, 6, 6);
+  brush.fillStyle = brush.strokeStyle = style("--ink");
+  brush.globalAlpha = 0.55;
+  if (kind === "compute") {
+    brush.fillRect(1, 1, 1.5, 1.5);
+    brush.fillRect(4, 4, 1.5, 1.5);
+  } else {
+    brush.beginPath();
+    // Beyond the tile, so that stripes go on in the next one.
+    for (const shift of [-6, 0, 6]) {
+      brush.moveTo(shift, 6);
+      brush.lineTo(shift + 6, 0);
+      if (kind === "wait") {
+        brush.moveTo(shift, 0);
+        brush.lineTo(shift + 6, 6);
+      }
+    }
+    brush.stroke();
+  }
+  return pen.createPattern(tile, "repeat");
+}
+
 function timeline(run, number, view, span, hint) {
   const strips = (run.channels || []).filter((channel) => channel.load.length).slice(0, STRIPS);
-  const height = AXIS + (run.rows.length + strips.length) * ROW + 8;
+  // Links above lanes, which are often more than a window shows.
+  const lanes = AXIS + (strips.length ? strips.length * ROW + 6 : 0);
+  const height = lanes + run.rows.length * ROW + 8;
   const canvas = el("canvas", { tabindex: 0, role: "img", "data-run": number,
     "aria-label": `timeline of ${run.name}; arrow keys move the chosen time, plus and minus zoom; the table has all ops` });
   const critical = new Set(run.critical.op);
@@ -66,12 +96,16 @@ function timeline(run, number, view, span, hint) {
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     const colours = {};
-    for (const kind of ["copy", "combine", "compute", "wait"]) colours[kind] = style("--" + kind);
+    const patterns = {};
+    for (const kind of ["copy", "combine", "compute", "wait"]) {
+      colours[kind] = style("--" + kind);
+      patterns[kind] = patternOf(pen, kind);
+    }
     axis(pen);
     pen.fillStyle = style("--soft");
     run.rows.forEach((row, i) => {
       if (run.rows.length <= 64 || i % 4 === 0) {
-        pen.fillText(row.name, 4, AXIS + i * ROW + ROW / 2, LABELS - 10);
+        pen.fillText(row.name, 4, lanes + i * ROW + ROW / 2, LABELS - 10);
       }
     });
     pen.save();
@@ -84,9 +118,9 @@ function timeline(run, number, view, span, hint) {
     for (let i = 0; i < ops.id.length; ++i) {
       const [left, right] = [x(ops.start_us[i]), x(ops.start_us[i] + ops.hold_us[i])];
       if (right < LABELS || left > width()) continue;
-      const top = AXIS + ops.row[i] * ROW + 1;
-      pen.fillStyle = colours[ops.kind[i]];
+      const top = lanes + ops.row[i] * ROW + 1;
       const wide = Math.max(0.7, right - left - (right - left > 3 ? 0.5 : 0));
+      pen.fillStyle = (wide < 5 ? colours : patterns)[ops.kind[i]];
       pen.fillRect(left, top, wide, ROW - 3);
       if (critical.has(ops.id[i])) {
         if (wide < 4) {
@@ -98,7 +132,7 @@ function timeline(run, number, view, span, hint) {
         }
       }
     }
-    strips.forEach((channel, i) => strip(pen, channel, AXIS + (run.rows.length + i) * ROW + 6));
+    strips.forEach((channel, i) => strip(pen, channel, AXIS + i * ROW));
     if (view.to !== null) {
       pen.fillStyle = style("--accent");
       pen.globalAlpha = 0.16;
@@ -108,7 +142,7 @@ function timeline(run, number, view, span, hint) {
     pen.restore();
     pen.fillStyle = style("--soft");
     strips.forEach((channel, i) =>
-      pen.fillText(channel.name, 4, AXIS + (run.rows.length + i) * ROW + 6 + ROW / 2, LABELS - 10));
+      pen.fillText(channel.name, 4, AXIS + i * ROW + ROW / 2, LABELS - 10));
   }
   function axis(pen) {
     const step = niceStep((span.to - span.from) / Math.max(2, Math.floor((width() - LABELS) / 110)));
@@ -142,7 +176,7 @@ function timeline(run, number, view, span, hint) {
   function opAt(event) {
     const box = canvas.getBoundingClientRect();
     const at = us(event.clientX - box.left);
-    const row = Math.floor((event.clientY - box.top - AXIS) / ROW);
+    const row = Math.floor((event.clientY - box.top - lanes) / ROW);
     const slack = (span.to - span.from) / width();
     for (let i = run.ops.id.length - 1; i >= 0; --i) {
       if (run.ops.row[i] === row && run.ops.start_us[i] - slack <= at &&

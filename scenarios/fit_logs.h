@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
 #include "core/error.h"
+#include "scenarios/measured_log.h"
 #include "scenarios/profile_fit.h"
 
 namespace espalier {
@@ -40,7 +40,18 @@ struct FitLogs {
 
 /// Reads all logs. Says what is left out. `problems` gets everything because of which they cannot
 /// be used: files that are no logs, other collectives, other machines, too few times.
-FitLogs read_fit_logs(const Console& console, const FitLogsRequest& request,
-                      const Topology& machine, DiagnosticList& problems);
+FitLogs read_fit_logs(const SayNote& say, const FitLogsRequest& request, const Topology& machine,
+                      DiagnosticList& problems);
+
+/// Notes the problems of an algorithm that does not serve what the logs have.
+void check_algorithm(const FitLogs& logs, const std::string& algorithm, DiagnosticList& problems);
+
+/// Throws Error{input} for a fit that meets the times by constants that no machine has, or not at
+/// all (why_not_met).
+void require_met(const ProfileFit& fit, const FitLogs& logs);
+
+/// For print_fitted_profile: each table and how its calls were simulated: ", NCCL 2.30 (assumed),
+/// launch single".
+std::vector<std::string> sources_of(const ProfileFit& fit, const FitLogs& logs);
 
 }  // namespace espalier

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
 #include "formats/measured_tables.h"
 #include "scenarios/study.h"
 
@@ -15,13 +15,16 @@ namespace espalier {
 /// What the clock of a measurement may be off by before a bound is said to be beaten.
 inline constexpr double kClockShare = 0.02;
 
+/// Told what a reader should know of how a log was taken, a sentence each.
+using SayNote = std::function<void(const std::string& note)>;
+
 /// Output of nccl-tests or rccl-tests. Throws Error{input} for a file that can't be read, or is
 /// something else, or is wrong.
 MeasuredTables read_measured(const std::string& file);
 
 /// Puts the ranks of a table on the machine: `ranks` of them, 0 where that is not known. Says what
 /// had to be guessed. Throws Error{input} where they are too many.
-void place_ranks_of(const Console& console, const MeasuredTable& table, int ranks,
+void place_ranks_of(const SayNote& say, const MeasuredTable& table, int ranks,
                     const Topology& machine, const std::string& file, Query& question);
 
 using MeasuredTimes = std::map<std::int64_t, MeasuredTime>;
@@ -29,19 +32,18 @@ using MeasuredTimes = std::map<std::int64_t, MeasuredTime>;
 /// Of one half of a table, by size; of the sizes in `only`, or of all where it is empty. Says what
 /// is left out: rows that move no bytes, and all but the first of a size, as in logs with several
 /// types.
-MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool in_place,
+MeasuredTimes times_of(const SayNote& say, const MeasuredTable& table, bool in_place,
                        const std::vector<std::int64_t>& only);
 
 /// "FILE:LINE, all_reduce_perf, NCCL 2.27.7, mean of 20 runs".
 std::string who_measured(const MeasuredTables& log, const MeasuredTable& table);
 
 /// Says so where the rules of such a version of NCCL (see `library_version`) are not known.
-void say_version(const Console& console, int version);
+void say_version(const SayNote& say, int version);
 
 /// How the log's calls were launched, unless an option `is_given` that says so, and by which
 /// version of the library, unless the question has one, as far as the log tells. Says what had to
 /// be guessed. Returns whether the launch was.
-bool read_launch(const Console& console, const MeasuredTable& table, bool is_given,
-                 Query& question);
+bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, Query& question);
 
 }  // namespace espalier

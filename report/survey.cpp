@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/survey_results.h"
+#include "report/survey.h"
 
 #include <fmt/format.h>
 

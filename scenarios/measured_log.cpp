@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/measured_log.h"
+#include "scenarios/measured_log.h"
 
 #include <fmt/format.h>
 
@@ -52,13 +52,12 @@ MeasuredTables read_measured(const std::string& file) {
   return format->read_tables({text, file});
 }
 
-void place_ranks_of(const Console& console, const MeasuredTable& table, int ranks,
+void place_ranks_of(const SayNote& say, const MeasuredTable& table, int ranks,
                     const Topology& machine, const std::string& file, Query& question) {
   const int gpus = question.gpus.empty() ? static_cast<int>(machine.gpus().size())
                                          : static_cast<int>(question.gpus.size());
   if (ranks == 0) {
-    say(console,
-        fmt::format("note: the log does not say how many ranks there were: taken for {}", gpus));
+    say(fmt::format("the log does not say how many ranks there were: taken for {}", gpus));
     return;
   }
   if (ranks > gpus || (!question.gpus.empty() && ranks != gpus)) {
@@ -74,13 +73,14 @@ void place_ranks_of(const Console& console, const MeasuredTable& table, int rank
   question.gpus = gpus_of(table, machine);
   if (question.gpus.empty()) {
     for (int rank = 0; rank < ranks; ++rank) question.gpus.push_back(rank);
-    say(console, fmt::format("note: the log has {} ranks, the machine {} GPUs: its first ones are "
-                             "taken",
-                             ranks, gpus));
+    say(
+        fmt::format("the log has {} ranks, the machine {} GPUs: its first ones are "
+                    "taken",
+                    ranks, gpus));
   }
 }
 
-MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool in_place,
+MeasuredTimes times_of(const SayNote& say, const MeasuredTable& table, bool in_place,
                        const std::vector<std::int64_t>& only) {
   MeasuredTimes times;
   std::size_t empty = 0, again = 0;
@@ -96,12 +96,10 @@ MeasuredTimes times_of(const Console& console, const MeasuredTable& table, bool 
   }
   const std::string_view name = in_place ? "in place" : "out of place";
   if (empty > 0) {
-    say(console,
-        fmt::format("note: {}: left out {} without bytes or time", name, counted(empty, "row")));
+    say(fmt::format("{}: left out {} without bytes or time", name, counted(empty, "row")));
   }
   if (again > 0) {
-    say(console, fmt::format("note: {}: left out {} of a size that another has", name,
-                             counted(again, "row")));
+    say(fmt::format("{}: left out {} of a size that another has", name, counted(again, "row")));
   }
   return times;
 }
@@ -115,25 +113,25 @@ std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) 
          (table.iterations > 0 ? fmt::format(", mean of {} runs", table.iterations) : "");
 }
 
-void say_version(const Console& console, int version) {
+void say_version(const SayNote& say, int version) {
   if (version == 0 || nearest_nccl(version) == version) return;
-  say(console, fmt::format("note: the rules of NCCL {} are not known: those of {} are used",
-                           version_text(version), version_text(nearest_nccl(version))));
+  say(fmt::format("the rules of NCCL {} are not known: those of {} are used", version_text(version),
+                  version_text(nearest_nccl(version))));
 }
 
-bool read_launch(const Console& console, const MeasuredTable& table, bool is_given,
-                 Query& question) {
+bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, Query& question) {
   const std::size_t space = table.library.find(' ');
   const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
   if (question.library_version == 0) {
     question.library_version = library_version(version).value_or(0);
   }
   if (question.library_version == 0) {
-    say(console, fmt::format("note: the log does not name its NCCL: taken for {}; --nccl-version "
-                             "or a version of --algorithm says otherwise",
-                             version_text(nccl_library_version(kNewestNccl))));
+    say(
+        fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
+                    "or a version of --algorithm says otherwise",
+                    version_text(nccl_library_version(kNewestNccl))));
   }
-  say_version(console, question.library_version);
+  say_version(say, question.library_version);
   if (is_given) return false;
   const int per_process = table.ranks_per_process();
   if (table.graph > 0) {
@@ -141,16 +139,16 @@ bool read_launch(const Console& console, const MeasuredTable& table, bool is_giv
     return false;
   }
   if (per_process == 0) {
-    say(console, fmt::format("note: the log does not say how many processes there were: taken for "
-                             "{}, --launch says otherwise",
-                             question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
+    say(
+        fmt::format("the log does not say how many processes there were: taken for "
+                    "{}, --launch says otherwise",
+                    question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
     return true;
   }
   question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
   const int hosts = std::max(1, table.hosts());
   if (per_process > 1 && hosts * per_process < table.ranks) {
-    say(console, fmt::format("note: the log has processes of {} GPUs each: taken for one per host",
-                             per_process));
+    say(fmt::format("the log has processes of {} GPUs each: taken for one per host", per_process));
   }
   return false;
 }

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/fit_logs.h"
+#include "scenarios/fit_logs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "cli/measured_log.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "formats/measured_machine.h"
+#include "nccl/version.h"
 #include "planner/bounds.h"
+#include "run/launch.h"
+#include "scenarios/chooser.h"
 #include "scenarios/describe.h"
+#include "topologies/launch_costs.h"
 
 namespace espalier {
 namespace {
 
 class FitLogsReader {
  public:
-  FitLogsReader(const Console& console, const FitLogsRequest& request, const Topology& machine,
+  FitLogsReader(const SayNote& say, const FitLogsRequest& request, const Topology& machine,
                 DiagnosticList& problems)
-      : console_(console), request_(request), machine_(machine), problems_(problems) {}
+      : say_(say), request_(request), machine_(machine), problems_(problems) {}
 
   FitLogs read() {
     std::set<std::string> seen;
@@ -70,8 +73,8 @@ class FitLogsReader {
     const Location where{log.file, table.line, 0};
     if (table.collective && asked && *table.collective != *asked) {
       if (is_named(log, *asked)) {
-        say(console_, fmt::format("note: {}:{}: a table of {} is left out: --collective chooses",
-                                  log.file, table.line, to_string(*table.collective)));
+        say_(fmt::format("{}:{}: a table of {} is left out: --collective chooses", log.file,
+                         table.line, to_string(*table.collective)));
       } else {
         problems_.add(where,
                       fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
@@ -107,15 +110,15 @@ class FitLogsReader {
       problems_.add({log.file, table.line, 0}, different, "--topology names the machine measured");
       return;
     }
-    for (const std::string& note : table.notes) say(console_, "note: " + printable(note));
+    for (const std::string& note : table.notes) say_(printable(note));
     Query question = request_.question;
     question.collective = *collective;
     question.in_place = request_.in_place;
     const auto fit = std::ranges::find(table.fits, *collective, &CollectiveFit::collective);
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
-    place_ranks_of(console_, table, ranks, machine_, log.file, question);
-    const bool launch_assumed = read_launch(console_, table, request_.has_launch, question);
-    const MeasuredTimes times = times_of(console_, table, request_.in_place, {});
+    place_ranks_of(say_, table, ranks, machine_, log.file, question);
+    const bool launch_assumed = read_launch(say_, table, request_.has_launch, question);
+    const MeasuredTimes times = times_of(say_, table, request_.in_place, {});
     if (times.empty()) return;
     for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));
     FitTable added;
@@ -175,24 +178,71 @@ class FitLogsReader {
         "--topology names the machine measured");
   }
 
-  const Console& console_;
+  const SayNote& say_;
   const FitLogsRequest& request_;
   const Topology& machine_;
   DiagnosticList& problems_;
   FitLogs logs_;
 };
 
+/// A table and how its calls are simulated.
+std::string source_of(const ProfileFit& fit, const FitTable& table) {
+  const FittedTime& time = fit.times[table.first];
+  const AlgorithmChoice choice = parse_algorithm(time.algorithm);
+  std::string text = table.title;
+  if (is_library(choice)) {
+    const std::string& query = time.measured.query.algorithm;
+    const bool is_known =
+        table.names_version ||
+        (!is_chooser(query) && parse_algorithm(query).parameters.contains(kLibraryVersion));
+    const int minor = static_cast<int>(choice.parameters.at(kLibraryVersion));
+    text += fmt::format(", simulated as NCCL {}{}", version_text(nccl_library_version(minor)),
+                        is_known ? "" : " (assumed)");
+  }
+  return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),
+                            table.launch_assumed ? " (assumed)" : "");
+}
+
 }  // namespace
 
-FitLogs read_fit_logs(const Console& console, const FitLogsRequest& request,
-                      const Topology& machine, DiagnosticList& problems) {
-  FitLogs logs = FitLogsReader(console, request, machine, problems).read();
+FitLogs read_fit_logs(const SayNote& say, const FitLogsRequest& request, const Topology& machine,
+                      DiagnosticList& problems) {
+  FitLogs logs = FitLogsReader(say, request, machine, problems).read();
   if (problems.empty() && logs.times.size() < kMinFitTimes) {
     problems.add({logs.times.empty() ? request.files.front() : logs.times.front().file, 0, 0},
                  fmt::format("a fit needs at least {} times {}, and the logs have {}", kMinFitTimes,
                              request.in_place ? "in place" : "out of place", logs.times.size()));
   }
   return logs;
+}
+
+void check_algorithm(const FitLogs& logs, const std::string& algorithm, DiagnosticList& problems) {
+  for (const FitTable& table : logs.tables) {
+    try {
+      espalier::check_algorithm(algorithm, table.collective);
+    } catch (const Error& error) {
+      for (Diagnostic problem : error.diagnostics()) {
+        if (problem.where.file.empty()) problem.where = table.where;
+        problems.add(std::move(problem));
+      }
+    }
+  }
+}
+
+void require_met(const ProfileFit& fit, const FitLogs& logs) {
+  DiagnosticList problems;
+  for (const std::string& reason : why_not_met(fit)) {
+    problems.add(logs.tables.front().where, reason,
+                 "are times in microseconds, as nccl-tests prints them, and is --topology the "
+                 "machine measured?");
+  }
+  problems.throw_if_any();
+}
+
+std::vector<std::string> sources_of(const ProfileFit& fit, const FitLogs& logs) {
+  std::vector<std::string> sources;
+  for (const FitTable& table : logs.tables) sources.push_back(source_of(fit, table));
+  return sources;
 }
 
 }  // namespace espalier

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "surveys.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <memory>
+#include <set>
+
+#include "core/words.h"
+#include "probe/fit_machine.h"
+#include "probe/probing_meter.h"
+
+namespace espalier {
+
+std::optional<std::string> share_devices(ProbeRequest& request) {
+  const std::size_t ranks = request.devices.size();
+  const std::set<int> different(request.devices.begin(), request.devices.end());
+  if (different.size() == ranks) return std::nullopt;
+  if (different.size() > 1) {
+    return fmt::format("{} on {}: some of them share a GPU", counted(ranks, "rank"),
+                       counted(different.size(), "GPU"));
+  }
+  request.sharing = static_cast<int>(ranks);
+  request.devices.resize(1);
+  return std::nullopt;
+}
+std::optional<std::string> too_many_sharing(int sharing) {
+  if (sharing <= kMaxVirtualRanks) return std::nullopt;
+  return fmt::format("{} ranks on one device: at most {} can be probed", sharing, kMaxVirtualRanks);
+}
+
+int ranks_to_probe(const BackendEntry& backend, int unless_gpus) {
+  const int gpus = backend.has_devices ? backend.count_devices() : 1;
+  return gpus > 1 ? gpus : unless_gpus;
+}
+
+ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<int>& devices,
+                               int ranks, double timeout_s) {
+  ProbeRequest request{&backend, devices, 0, timeout_s};
+  if (!backend.has_devices) {
+    request.sharing = ranks;
+    if (const auto problem = too_many_sharing(ranks)) throw Error(ErrorKind::usage, *problem);
+    return request;
+  }
+  const int known = devices.empty() ? backend.count_devices() : static_cast<int>(devices.size());
+  request.devices.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int next = rank % known;
+    request.devices.push_back(devices.empty() ? next : devices[static_cast<std::size_t>(next)]);
+  }
+  if (const auto problem = share_devices(request)) {
+    throw Error(ErrorKind::usage, *problem, kHowToShare);
+  }
+  if (const auto problem = too_many_sharing(request.sharing)) {
+    throw Error(ErrorKind::usage, *problem);
+  }
+  return request;
+}
+
+Survey survey_machine(const ProbeRequest& request, const SurveyShown& shown) {
+  const BackendEntry& entry = *request.backend;
+  const int sharing = entry.processes != nullptr ? entry.processes() : request.sharing;
+  const Inventory inventory = entry.inventory(request.devices, sharing);
+  DeviceChoice choice{request.devices};
+  if (entry.has_devices && request.sharing > 0) {
+    choice.devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
+  }
+  const std::unique_ptr<Backend> backend = entry.make(choice);
+  Meter meter = probing_meter(*backend, inventory, request.timeout_s);
+  meter.progress = shown(survey_steps(inventory, meter));
+  return take_survey(inventory, meter);
+}
+
+Topology probed_machine(const Survey& survey) {
+  return fit_machine(survey, fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))));
+}
+
+}  // namespace espalier
