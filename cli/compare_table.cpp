@@ -125,7 +125,8 @@ void print_library_note(const Console& console, const Comparisons& comparisons) 
   if (comparisons.rows.empty() || !comparisons.rows.front().library) return;
   const std::string& name = comparisons.rows.front().library->backend;
   console.out << wrap(fmt::format("measured speed-up: the median time of {} over that of the "
-                                  "program, both captured and repeated in the same way",
+                                  "program; both are graphs that are launched again and again, "
+                                  "unless a note above says otherwise",
                                   name),
                       console.width, "# ");
   for (const Comparison& row : comparisons.rows) {

@@ -197,13 +197,12 @@ std::string comparisons_json(const Comparisons& comparisons, std::string_view wh
 }
 
 std::string comparisons_csv(const Comparisons& comparisons, std::string_view where) {
-  CsvText text({"machine",    "profile",       "backend",          "collective",
-                "algorithm",  "chosen",        "in_place",         "ranks",
-                "size_bytes", "chunk_bytes",   "predicted_s",      "expected_error",
-                "measured_s", "min_time_s",    "max_time_s",       "error",
-                "wrong",      "launch",        "speedup",          "library",
-                "library_s",  "library_wrong", "measured_speedup", "refused",
-                "skipped"});
+  CsvText text(
+      {"machine",     "profile",        "backend",    "collective",    "algorithm",
+       "chosen",      "in_place",       "ranks",      "size_bytes",    "chunk_bytes",
+       "predicted_s", "expected_error", "measured_s", "min_time_s",    "max_time_s",
+       "error",       "wrong",          "launch",     "speedup",       "refused",
+       "skipped",     "library",        "library_s",  "library_wrong", "measured_speedup"});
   const Json of_all = of_all_rows(comparisons, where);
   for (const Comparison& one : comparisons.rows) {
     Json row = comparison_json(one);

@@ -270,11 +270,10 @@ RunReport CudaBackend::run_session(const Program& program, const Target& target,
   if (cuda::devices_abandoned()) {
     throw Error(ErrorKind::runtime, "an earlier run on the GPUs has not ended");
   }
-  PlacedGpus placed = gpus_of_places(program, target);
-  const cuda::SessionKey key = key_of(program, options, target, std::move(placed.by_place));
+  const cuda::SessionKey key =
+      key_of(program, options, target, gpus_of_places(program, target).by_place);
   RunReport report = with_memory_to("run " + program.name + " on GPUs",
                                     [&] { return sessions_->run(program, key, work); });
-  std::ranges::move(placed.notes, std::back_inserter(report.executed->notes));
   const auto size = static_cast<std::int64_t>(size_of(options.type));
   report.message_bytes =
       ElementLayout(program.contract, options.size_bytes / size).message_elements() * size;
@@ -286,6 +285,8 @@ RunReport CudaBackend::run(const Program& program, const Target& target,
                            const RunOptions& options) {
   RunReport report = run_session(program, target, options,
                                  [&](cuda::Session& session) { return session.run(options); });
+  std::ranges::copy(gpus_of_places(program, target).notes,
+                    std::back_inserter(report.executed->notes));
   report.transfers = count_transfers(program);
   return report;
 }

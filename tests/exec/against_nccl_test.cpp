@@ -49,6 +49,10 @@ TEST_F(AgainstNccl, PrintsTheSpeedUpMeasuredBesideTheOnePredicted) {
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(done.out,
               HasSubstr("# ncclAllReduce of NCCL 2.28.9 on the same buffers, in a CUDA graph\n"));
+  // What is said about the GPUs is said once.
+  const std::size_t unchecked = done.out.find("whether the GPUs are joined as");
+  EXPECT_NE(unchecked, std::string::npos);
+  EXPECT_EQ(unchecked, done.out.rfind("whether the GPUs are joined as"));
   EXPECT_THAT(done.out, ContainsRegex("#wrong +vs nccl +nccl +measured\n"));
   EXPECT_THAT(done.out, ContainsRegex("\\(us\\) +speed-up\n"));
   EXPECT_THAT(done.out, ContainsRegex("\n +4096  ring .* 0 +x[0-9.]+ +[0-9.]+ +x[0-9.]+\n"));
@@ -68,7 +72,7 @@ TEST_F(AgainstNccl, PrintsTheSpeedUpMeasuredBesideTheOnePredicted) {
                 double(row["nccl"]["time_s"]) / double(row["predicted_s"]), 1e-6);
   }
   EXPECT_THAT(read_file(file("c.csv")),
-              HasSubstr(",library,library_s,library_wrong,measured_speedup,"));
+              HasSubstr(",skipped,library,library_s,library_wrong,measured_speedup\r\n"));
   EXPECT_NE(read_file(file("c.html")).find("Measured beside NCCL&#39;s own collective: "),
             std::string::npos);
 }
