@@ -22,7 +22,7 @@ import time
 
 from launch import end_where_mpi_cannot_start, launcher_words
 
-RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
+RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"RANK=")
 ALGORITHMS = ("ring", "halving_doubling", "all_pairs", "flat_two_stage")
 SIZES = ("4", "1KiB", "64KiB", "1MiB", "8MiB")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over MPI as users start them.
+"""Runs of several processes as users start them: over MPI, or with torchrun's variables.
 
-    run_test.py ESPALIER MPIEXEC
+    run_test.py ESPALIER MPIEXEC              or like_torchrun.py in place of MPIEXEC
 
 Every algorithm and collective is run with a sample of numbers of processes, types and operators, of
 fixed seed; ESPALIER_ALL_TESTS=1 takes all of them.
@@ -72,7 +72,7 @@ class Output(unittest.TestCase):
         run = start((3, "exec --backend mpi --algorithm ring --size 1KiB --iters 2"))
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertEqual(run.stdout.count("# executed allreduce with ring (3 ranks)\n"), 1)
-        self.assertEqual(run.stdout.count("# ran on processes of MPI (backend mpi)\n"), 1)
+        self.assertEqual(run.stdout.count("# ran on processes (backend mpi)\n"), 1)
         self.assertRegex(run.stdout, r"\n# ranks 0-2: \S+")
         self.assertEqual(run.stdout.count("# Out of bounds values : 0 OK\n"), 1)
 
@@ -131,13 +131,29 @@ class Mistakes(unittest.TestCase):
         command = [ESPALIER, "exec", "--backend", "mpi", "--algorithm", "ring"]
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(run.returncode, 3)
-        self.assertIn("this is a single process, which no launcher of MPI has started", run.stderr)
-        torch = dict(os.environ, RANK="1", WORLD_SIZE="4", LOCAL_RANK="1")
+        self.assertIn("this is a single process, which neither a launcher of MPI nor torchrun",
+                      run.stderr)
+        torch = dict(os.environ, RANK="0", WORLD_SIZE="4")
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
                              env=torch)
         self.assertEqual(run.returncode, 3)
-        self.assertIn("torchrun", run.stderr)
-        self.assertIn("mpirun -n 4", run.stderr)
+        self.assertIn("MASTER_ADDR", run.stderr)
+
+    def test_errors_that_all_have_are_told_once(self):
+        for words, message in (("exec --backend mpi --algorithm rin", "there is no algorithm"),
+                               ("exec --backend mpi --algorithm ring --dtypo half", "--dtypo"),
+                               ("exec --backend mpi --topology nowhere.yaml", "nowhere.yaml"),
+                               ("exec --backend mpi --ranks 3 --algorithm ring", "for 4 processes")):
+            run = start((4, words))
+            self.assertNotEqual(run.returncode, 0)
+            self.assertEqual(run.stderr.count("error: "), 1, run.stderr)
+            self.assertIn(message, run.stderr)
+
+    def test_an_error_of_one_process_is_told_by_it(self):
+        run = start((1, "exec --backend mpi --algorithm ring --size 1KiB --timeout 5"),
+                    (1, "exec --backend mpi --algorithm rin --size 1KiB --timeout 5"))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("there is no algorithm", run.stderr)
 
 
 if __name__ == "__main__":
