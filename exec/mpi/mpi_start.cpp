@@ -263,7 +263,18 @@ int mpi_processes() { return get_started().transport().processes(); }
 bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory(int ranks) {
-  return inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  const std::vector<int>& groups = get_started().board().groups;
+  const auto each = static_cast<int>(std::ranges::count(groups, groups.front()));
+  inventory.hosts = ranks / each;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (groups[static_cast<std::size_t>(rank)] == rank / each * each && ranks % each == 0) continue;
+    throw Error(ErrorKind::unsupported,
+                "the network is measured between hosts with the same number of ranks each, one "
+                "host's after the other's",
+                "mpirun --map-by ppr:4:node, or as many slots on each host");
+  }
+  return inventory;
 }
 
 void leave_mpi(int exit_code) {

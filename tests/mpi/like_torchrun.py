@@ -5,7 +5,8 @@
     like_torchrun.py -n N WORDS [: -n N WORDS ...]
 
 Where one was used wrongly (exit code 2), it ends the others, as torchrun does after any failure; after other failures
-they have to end by themselves. Exits with the exit code of the first that failed.
+they have time to end by themselves, and are killed only if they do not. Exits with the exit code of the first that
+failed.
 """
 
 import signal
@@ -14,6 +15,8 @@ import sys
 import time
 
 from launch import free_port, torch_environment
+
+PATIENCE_S = 5
 
 
 def main():
@@ -29,15 +32,18 @@ def main():
     started = [subprocess.Popen(part, env=torch_environment(rank, len(parts), "127.0.0.1", port))
                for rank, part in enumerate(parts)]
     signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in started])
-    failed = 0
+    failed, failed_at = 0, None
     running = list(started)
     while running:
         ended = [process for process in running if process.poll() is not None]
         running = [process for process in running if process not in ended]
         failed = failed or next((process.returncode for process in ended if process.returncode), 0)
-        if failed == 2:
-            for process in running:
+        failed_at = failed_at or (time.monotonic() if failed else None)
+        for process in running:
+            if failed == 2:
                 process.terminate()
+            elif failed and time.monotonic() - failed_at > PATIENCE_S:
+                process.kill()
         time.sleep(0.02)
     return failed if failed >= 0 else 128 - failed
 

@@ -11,11 +11,14 @@ fixed seed; ESPALIER_ALL_TESTS=1 takes all of them.
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
+from kill_and_stop import children_of, rank_of, wait_for
 from launch import end_where_mpi_cannot_start, launcher_words
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
@@ -24,6 +27,7 @@ TYPES = ("float", "double", "half", "bfloat16", "int32", "int64", "uint8")
 OPERATORS = ("sum", "prod", "min", "max")
 # None, one element, a prime number of them, and one more than 1 MiB.
 SIZES = "0,4,4124,1048580"
+HERE = os.path.dirname(os.path.realpath(__file__))
 ALL = os.environ.get("ESPALIER_ALL_TESTS") == "1"
 
 
@@ -105,6 +109,46 @@ class Output(unittest.TestCase):
     def test_notes_are_said_once(self):
         run = start((3, "exec --backend mpi --algorithm ring --size 0 --iters 1"))
         self.assertEqual(run.stderr.count("note: a message of 0 bytes"), 1)
+
+
+    def test_a_page_names_the_slowest_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.html")
+            run = start((3, f"exec --backend mpi --algorithm ring --size 64KiB --iters 2 --html {path}"))
+            self.assertEqual(run.returncode, 0, run.stderr)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn("mean times by rank", file.read())
+
+
+class Faults(unittest.TestCase):
+    def test_a_rank_without_memory_ends_all_before_anything_runs(self):
+        words = "exec --backend mpi --algorithm ring --size 64MiB --iters 1 --timeout 20"
+        limited = f"ulimit -v 300000; exec {ESPALIER} {words}"
+        command = [sys.executable, os.path.join(HERE, "like_torchrun.py"), "-n", "2", ESPALIER,
+                   *words.split(), ":", "-n", "1", "sh", "-c", limited]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertEqual(run.stderr.count("error: "), 1, run.stderr)
+        self.assertRegex(run.stderr, "rank 2: .*memory")
+        self.assertEqual(run.stdout, "")
+
+    def test_a_rank_that_is_slow_is_waited_for(self):
+        command = launcher_words(MPIEXEC) + ["-n", "3", ESPALIER] + (
+            "exec --backend mpi --algorithm ring --size 1MiB --iters 3000 --in-place --timeout 60").split()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+            pids = {}
+
+            def has_started():
+                pids.update({rank_of(pid, ESPALIER): pid for pid in children_of(launcher.pid)})
+                return 1 in pids
+            self.assertIsNotNone(wait_for(has_started, 60))
+            time.sleep(1.5)
+            os.kill(pids[1], signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(pids[1], signal.SIGCONT)
+            output = launcher.communicate(timeout=200)[0]
+        self.assertEqual(launcher.returncode, 0)
+        self.assertIn("# Out of bounds values : 0 OK", output)
 
 
 class Mistakes(unittest.TestCase):

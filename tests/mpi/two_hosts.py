@@ -83,6 +83,11 @@ class TwoHosts:
                 return False
         return True
 
+    def unshape(self):
+        """Takes the limit away."""
+        for host, name in enumerate(("here", "there")):
+            self.run(*self.on(host), "tc", "qdisc", "del", "dev", name, "root")
+
     def launcher_words(self, mpiexec, each):
         """So many processes on each host."""
         version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@ given, by MPI.
     two_hosts_test.py ESPALIER [MPIEXEC]
 """
 
+import json
 import os
 import re
 import signal
@@ -20,6 +21,25 @@ from launch import free_port, torch_environment
 from two_hosts import ADDRESSES, TwoHosts, enter
 
 EACH = 2  # processes on each host
+MEGABITS = 400  # of a limited link, a second and direction
+GBPS = MEGABITS / 8000
+MACHINE = f"""schema: espalier.topology/1
+name: two_hosts
+link_kinds: {{memory: {{class: gpu_fabric}}, host_memory: {{class: host}}, network: {{class: network}}}}
+memories: {{ram: {{gbps: 20}}}}
+nodes:
+  - {{name: "gpu[0-{EACH - 1}]", kind: gpu, memory: ram, access_gbps: 10}}
+  - {{name: hub, kind: nvswitch}}
+  - {{name: cpu0, kind: cpu, memory: ram}}
+  - {{name: nic0, kind: nic}}
+  - {{name: network, kind: fabric}}
+links:
+  - {{a: "gpu[0-{EACH - 1}]", b: hub, kind: memory, gbps: 20}}
+  - {{a: "gpu[0-{EACH - 1}]", b: cpu0, kind: host_memory, gbps: 20}}
+  - {{a: cpu0, b: nic0, kind: host_memory, gbps: 20}}
+  - {{a: nic0, b: network, kind: network, gbps: {GBPS}}}
+cluster: {{nodes: 2, shared: [network]}}
+"""
 RANKS = 2 * EACH
 TIMEOUT_S = 3
 ENDLESS = f"exec --backend mpi --algorithm ring --size 64KiB --iters 1000000 --timeout {TIMEOUT_S}"
@@ -68,19 +88,54 @@ class Run:
 
 
 class TwoHostsTest(unittest.TestCase):
-    def for_each_way(self):
-        for way in ("sockets", "mpi") if MPIEXEC else ("sockets",):
-            with self.subTest(way=way):
-                yield way
-
     def test_results_are_right_and_ranks_are_placed(self):
-        for way in self.for_each_way():
-            run = Run(way, "exec --backend mpi --algorithm ring all_pairs --size 4,4124,1048580 --iters 2")
-            codes, text = run.end()
-            self.assertEqual(set(codes), {0}, text)
-            self.assertIn("# ranks 0-1: here", text)
-            self.assertIn("# ranks 2-3: there", text)
-            self.assertEqual(text.count("# Out of bounds values : 0 OK"), 2)
+        for way in WAYS:
+            with self.subTest(way=way):
+                run = Run(way, "exec --backend mpi --algorithm ring all_pairs --size 4,4124,1048580 --iters 2")
+                codes, text = run.end()
+                self.assertEqual(set(codes), {0}, text)
+                self.assertIn("# ranks 0-1: here", text)
+                self.assertIn("# ranks 2-3: there", text)
+                self.assertEqual(text.count("# Out of bounds values : 0 OK"), 2)
+
+    def compare_on_limited_link(self, way, machine):
+        """The rows of both algorithms."""
+        report = os.path.join(HOSTS.folder.name, f"{way}.json")
+        words = "--algorithm ring hierarchical --size 4MiB --in-place --iters 3 --no-check"
+        codes, text = Run(way, f"compare --backend mpi --topology {machine} {words} --json {report}").end()
+        self.assertEqual(set(codes), {0}, text)
+        with open(report, encoding="utf-8") as file:
+            rows = {row["algorithm"]: row for row in json.load(file)["results"]}
+        for which in ("predicted_s", "measured_s"):
+            self.assertLess(rows["hierarchical"][which], rows["ring"][which], rows)
+
+    def test_hierarchical_beats_the_flat_ring_as_predicted(self):
+        if not HOSTS.shape(MEGABITS):
+            self.skipTest("the kernel can't limit a link (tc, tbf)")
+        self.addCleanup(HOSTS.unshape)
+        machine = os.path.join(HOSTS.folder.name, "machine.yaml")
+        with open(machine, "w", encoding="ascii") as file:
+            file.write(MACHINE)
+        for way in WAYS:
+            with self.subTest(way=way):
+                self.compare_on_limited_link(way, machine)
+
+    @unittest.skipUnless(os.environ.get("ESPALIER_ALL_TESTS") == "1", "takes minutes on a busy computer")
+    def test_the_network_is_probed(self):
+        if not HOSTS.shape(MEGABITS):
+            self.skipTest("the kernel can't limit a link (tc, tbf)")
+        self.addCleanup(HOSTS.unshape)
+        for way in WAYS:
+            with self.subTest(way=way):
+                machine = os.path.join(HOSTS.folder.name, f"{way}.yaml")
+                codes, text = Run(way, f"probe --backend mpi --output {machine}").end(1200)
+                self.assertEqual(set(codes), {0}, text)
+                with open(machine, encoding="utf-8") as file:
+                    described = file.read()
+                self.assertIn("cluster: {nodes: 2, shared: [network]}", described)
+                link = re.search(r"a: nic0, b: network, kind: network, gbps: ([0-9.]+)", described)
+                self.assertAlmostEqual(float(link[1]), GBPS, delta=0.3 * GBPS)
+                self.compare_on_limited_link(way, machine)
 
     def disturb(self, way, victim, disturbance):
         """Who is named, and the text."""
@@ -95,10 +150,11 @@ class TwoHostsTest(unittest.TestCase):
         return re.findall(r"^  rank (\d+) \(process \d+ on (\w+)\) (.*?),", text, re.M), text
 
     def test_who_is_stopped_on_the_other_host_is_named(self):
-        for way in self.for_each_way():
-            named, text = self.disturb(way, 2, stop)
-            self.assertEqual(named, [("2", "there", "is stopped")], text)
-            self.assertRegex(text, r"rank \d waits for rank \d in op")
+        for way in WAYS:
+            with self.subTest(way=way):
+                named, text = self.disturb(way, 2, stop)
+                self.assertEqual(named, [("2", "there", "is stopped")], text)
+                self.assertRegex(text, r"rank \d waits for rank \d in op")
 
     def test_who_is_killed_on_the_other_host_is_named(self):
         named, text = self.disturb("sockets", 3, kill)
@@ -127,6 +183,7 @@ def kill(pid):
 if __name__ == "__main__":
     enter()
     MPIEXEC = sys.argv.pop(2) if len(sys.argv) > 2 and not sys.argv[2].startswith("-") else None
+    WAYS = ("sockets", "mpi") if MPIEXEC else ("sockets",)
     ESPALIER = os.path.realpath(sys.argv.pop(1))
     HOSTS = TwoHosts()
     try:
