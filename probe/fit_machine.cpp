@@ -24,7 +24,11 @@ void share(Link& link) {
 
 /// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
 std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
-  const MemoryRates alone = fit_memory(survey.alone.front());
+  MemoryRates alone = fit_memory(survey.alone.front());
+  // A message is read by one process and written by another.
+  if (survey.inventory.has_messages && survey.kernel.pairs.size() > 1) {
+    alone.gbps = std::min(alone.gbps, 2 * survey.kernel.pairs[0][1].gbps);
+  }
   const MemoryRates together = fit_memory(survey.together);
   const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
   machine.memories[kMemory] = memory;
@@ -88,8 +92,10 @@ void fit_shared(const Survey& survey, Topology& machine) {
     set_link_profile(profile, "memory", 1, hop_s);
     set_link_profile(profile, "host_memory", 1, figures->to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;
-    // Threads add while they copy, whatever the profile's name, and nothing is staged.
-    profile.reduction = ReductionMode::fused;
+    // Threads add while they copy, whatever the profile's name, and nothing is staged. Messages are
+    // added when they have come.
+    profile.reduction =
+        survey.inventory.has_messages ? ReductionMode::separate : ReductionMode::fused;
     profile.staging_overhead_s = 0;
   }
 }

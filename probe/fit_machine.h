@@ -16,7 +16,9 @@ inline constexpr const char* kProbedSource = "measured by espalier probe";
 ///
 /// Ranks that share a device have parts of one memory. What one op reaches alone becomes
 /// `access_gbps`, what all ranks reach together the figures of the shared memory; they are joined
-/// by an NVSwitch-like hub over a medium as fast as that memory, which therefore never decides.
+/// by an NVSwitch-like hub over a medium as fast as that memory, which therefore never decides. Of
+/// ranks that exchange messages, `access_gbps` is no more than a message's rate, read and written,
+/// and combining comes after the messages.
 ///
 /// GPUs get a link for every NVLink bundle, a common NVSwitch where there is one, and PCIe links up
 /// to the CPU of their socket. Links are given what copy engines were measured to reach (the

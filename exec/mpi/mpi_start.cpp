@@ -264,6 +264,7 @@ bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory(int ranks) {
   Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  inventory.has_messages = true;
   const std::vector<int>& groups = get_started().board().groups;
   const auto each = static_cast<int>(std::ranges::count(groups, groups.front()));
   inventory.hosts = ranks / each;

@@ -119,6 +119,20 @@ profiles:
     links: {memory: {overhead_us: 5}, host_memory: {overhead_us: 3}}
 )";
 
+TEST(FitMachine, WhatIsSentIsAddedAfterItHasCome) {
+  SimulatedMachine simulated(kShared);
+  const Meter meter = simulated.meter(false);
+  Survey survey = take_survey(host_inventory(4), meter);
+  EXPECT_EQ(fit_machine(survey, "").profile("kernel").reduction, ReductionMode::fused);
+  survey.inventory.has_messages = true;
+  survey.kernel.pairs[0][1].gbps = 3;
+  const Topology machine = fit_machine(survey, "2026-01-02");
+  EXPECT_EQ(machine.profile("kernel").reduction, ReductionMode::separate);
+  EXPECT_EQ(machine.node(0).access_gbps, 6);
+  survey.kernel.pairs[0][1].gbps = 1000;
+  EXPECT_NEAR(fit_machine(survey, "").node(0).access_gbps, 24, 1.2);
+}
+
 TEST(FitMachine, FindsTheNetworkBetweenHosts) {
   SimulatedMachine simulated(R"(
 schema: espalier.topology/1
