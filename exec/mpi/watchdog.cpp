@@ -2,6 +2,7 @@
 #include "exec/mpi/watchdog.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,7 @@ void Watchdog::expect(const Program* program, double timeout_s) {
   const std::lock_guard lock(mutex_);
   program_ = program;
   timeout_s_ = timeout_s;
+  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
 }
 
 void Watchdog::watch() {

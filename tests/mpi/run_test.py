@@ -21,7 +21,7 @@ import time
 import unittest
 import zlib
 
-from kill_and_stop import children_of, rank_of, wait_for
+from kill_and_stop import children_of, is_watched, rank_of, wait_for
 from launch import end_where_mpi_cannot_start, launcher_words
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
@@ -144,9 +144,8 @@ class Faults(unittest.TestCase):
 
             def has_started():
                 pids.update({rank_of(pid, ESPALIER): pid for pid in children_of(launcher.pid)})
-                return 1 in pids
+                return 1 in pids and is_watched(pids[1])
             self.assertIsNotNone(wait_for(has_started, 60))
-            time.sleep(1.5)
             os.kill(pids[1], signal.SIGSTOP)
             time.sleep(2)
             os.kill(pids[1], signal.SIGCONT)

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from kill_and_stop import children_of, rank_of, wait_for
+from kill_and_stop import children_of, is_watched, rank_of, wait_for
 from launch import free_port, torch_environment
 from two_hosts import ADDRESSES, TwoHosts, enter
 
@@ -63,12 +63,12 @@ class Run:
             for rank in range(RANKS)]
 
     def pids(self):
-        """By rank, once all have started."""
+        """By rank, once all have met."""
         def has_started():
             below = {rank_of(pid, ESPALIER): pid for pid in children_of(os.getpid())}
             below.pop(None, None)
             self.found = below
-            return len(below) == RANKS
+            return len(below) == RANKS and all(map(is_watched, below.values()))
         assert wait_for(has_started, 60) is not None
         return self.found
 
@@ -141,7 +141,7 @@ class TwoHostsTest(unittest.TestCase):
         """Who is named, and the text."""
         run = Run(way, ENDLESS)
         pids = run.pids()
-        time.sleep(3)
+        time.sleep(1)
         disturbance(pids[victim])
         codes, text = run.end(60)
         if disturbance is stop:
@@ -163,7 +163,7 @@ class TwoHostsTest(unittest.TestCase):
     def test_a_network_that_stalls_ends_the_run(self):
         run = Run("sockets", ENDLESS)
         run.pids()
-        time.sleep(3)
+        time.sleep(1)
         HOSTS.set_link("down")
         codes, text = run.end(60)
         HOSTS.set_link("up")
