@@ -20,12 +20,14 @@ namespace espalier {
 
 namespace {
 
-/// Whether several processes were asked to run it together.
-bool verb_takes_processes(const Arguments& arguments) {
-  const auto& options = arguments.verb().options;
-  const bool takes =
-      std::ranges::any_of(options, [](const auto& option) { return option.name == "--backend"; });
-  return takes && arguments.given("--backend") && arguments.text("--backend") == "mpi";
+/// Whether this is one of several processes that were asked the same, and not the one that tells
+/// what they have in common. Known before the words are understood.
+bool is_told_by_another(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool is_next = words[i] == "--backend" && i + 1 < words.size() && words[i + 1] == "mpi";
+    if (is_next || words[i] == "--backend=mpi") return is_told_by_rank_0();
+  }
+  return false;
 }
 
 int dispatch(const std::vector<std::string>& words, const Console& console) {
@@ -52,7 +54,7 @@ int dispatch(const std::vector<std::string>& words, const Console& console) {
     console.out << help_of(*verb, console.width);
     return 0;
   }
-  const bool is_told = verb_takes_processes(arguments) && is_told_by_rank_0();
+  const bool is_told = is_told_by_another(words);
   const auto note = [&](const std::string& text) {
     if (!is_told) say(console, "note: " + text);
   };
@@ -73,7 +75,7 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   } catch (const ToldElsewhere& error) {
     code = exit_code(error.kind());
   } catch (const Error& error) {
-    say(console, error.what());
+    if (!is_told_by_another(arguments) || !rank_0_fails_too()) say(console, error.what());
     code = exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     say(console, "error: not enough memory");

@@ -18,12 +18,12 @@ std::string rate(double gbps) { return fit_number(gbps, 7); }
 std::string latency_text(double latency_s) { return fit_number(latency_s * 1e6, 7); }
 
 /// One line for each path that was measured.
-void print_paths(const Console& console, const CopyFigures& figures, CopyMethod method,
+void print_paths(const Console& console, const std::vector<MeasuredPath>& paths,
                  std::string_view heading) {
   console.out << "# " << heading << '\n';
   Columns columns("llrrr");
   columns.add({"from", "to", "latency(us)", "GB/s", "both ways"});
-  for (const MeasuredPath& path : measured_paths(figures, method)) {
+  for (const MeasuredPath& path : paths) {
     columns.add({path.from, path.to, latency_text(path.figures.latency_s), rate(path.figures.gbps),
                  path.both_ways_gbps > 0 ? rate(path.both_ways_gbps) : ""});
   }
@@ -48,9 +48,14 @@ void print_memory(const Console& console, const Survey& survey) {
 void print_survey(const Console& console, const Survey& survey, const std::string& title) {
   console.out << fmt::format("# probed {}\n#\n", title);
   const bool engines = survey.copy_engine.has_value();
-  print_paths(console, survey.kernel, CopyMethod::kernel, engines ? "copies by kernels" : "copies");
+  print_paths(console, measured_paths(survey.kernel, CopyMethod::kernel),
+              engines ? "copies by kernels" : "copies");
   if (engines) {
-    print_paths(console, *survey.copy_engine, CopyMethod::copy_engine, "copies by copy engines");
+    print_paths(console, measured_paths(*survey.copy_engine, CopyMethod::copy_engine),
+                "copies by copy engines");
+  }
+  if (survey.network) {
+    print_paths(console, network_paths(survey), "between hosts, by a rank and by all of a host");
   }
   print_memory(console, survey);
   console.out << fmt::format(

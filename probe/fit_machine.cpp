@@ -9,6 +9,7 @@
 #include "probe/fit_figures.h"
 #include "probe/fit_parts.h"
 #include "topologies/load.h"
+#include "topologies/machine_file.h"
 
 namespace espalier {
 namespace {
@@ -23,12 +24,16 @@ void share(Link& link) {
 
 /// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
 std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
-  const MemoryRates alone = fit_memory(survey.alone.front());
+  MemoryRates alone = fit_memory(survey.alone.front());
+  // A message is read by one process and written by another.
+  if (survey.inventory.has_messages && survey.kernel.pairs.size() > 1) {
+    alone.gbps = std::min(alone.gbps, 2 * survey.kernel.pairs[0][1].gbps);
+  }
   const MemoryRates together = fit_memory(survey.together);
   const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
   machine.memories[kMemory] = memory;
   std::vector<NodeId> ranks;
-  for (int rank = 0; rank < survey.inventory.ranks(); ++rank) {
+  for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
     ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
     node.access_gbps = sane_gbps(alone.gbps);
@@ -87,9 +92,32 @@ void fit_shared(const Survey& survey, Topology& machine) {
     set_link_profile(profile, "memory", 1, hop_s);
     set_link_profile(profile, "host_memory", 1, figures->to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;
-    // Threads add while they copy, whatever the profile's name, and nothing is staged.
-    profile.reduction = ReductionMode::fused;
+    // Threads add while they copy, whatever the profile's name, and nothing is staged. Messages are
+    // added when they have come.
+    profile.reduction =
+        survey.inventory.has_messages ? ReductionMode::separate : ReductionMode::fused;
     profile.staging_overhead_s = 0;
+  }
+}
+
+/// Hosts like this one around a network, each at the end of a link of what all of its ranks reach
+/// together.
+void fit_network(const Survey& survey, Topology& machine) {
+  const NetworkFigures& network = *survey.network;
+  const NodeId cpu = machine.find("cpu0").value();
+  const NodeId nic = add_node(machine, "nic0", NodeKind::nic);
+  add_link(machine, cpu, nic, "nic", LinkClass::host, machine.memories[kMemory].gbps);
+  const NodeId fabric = add_node(machine, "network", NodeKind::fabric);
+  machine.nodes.back().host = -1;
+  Link& link = add_link(machine, nic, fabric, "network", LinkClass::network, 1);
+  const double alone_gbps = std::max(network.to.gbps, network.from.gbps);
+  const double all_gbps = std::max(network.all_gbps, alone_gbps);
+  const double both_gbps = std::max(network.all_both_gbps, network.both_gbps);
+  set_capacity(link, 0, all_gbps, all_gbps, both_gbps);
+  const double latency_s = std::max(network.to.latency_s, network.from.latency_s);
+  for (const auto& [name, figures] : fitted_profiles(survey)) {
+    set_link_profile(machine.profiles[name], "nic", 1, 0);
+    set_link_profile(machine.profiles[name], "network", 1, latency_s);
   }
 }
 
@@ -133,7 +161,9 @@ Topology fit_machine(const Survey& survey, const std::string& when) {
   Topology machine;
   machine.name = inventory.name;
   machine.title =
-      inventory.sharing > 1
+      inventory.hosts > 1
+          ? fmt::format("{} hosts with {} ranks each", inventory.hosts, inventory.ranks_of_a_host())
+      : inventory.sharing > 1
           ? fmt::format("{} ranks on {}", inventory.sharing, inventory.devices.front().name)
           : fmt::format("{} x {}", inventory.ranks(), inventory.devices.front().name);
   machine.sources = {fmt::format("{}, {}", kProbedSource, when)};
@@ -149,7 +179,13 @@ Topology fit_machine(const Survey& survey, const std::string& when) {
   } else {
     fit_gpus(survey, machine);
   }
-  return machine;
+  if (!survey.network) return machine;
+  fit_network(survey, machine);
+  MachineFile file;
+  for (const Node& node : machine.nodes) file.shared.push_back(node.host < 0);
+  file.one = std::move(machine);
+  file.max_hosts = inventory.hosts;
+  return repeat_hosts(file, inventory.hosts);
 }
 
 }  // namespace espalier

@@ -16,12 +16,18 @@ inline constexpr const char* kProbedSource = "measured by espalier probe";
 ///
 /// Ranks that share a device have parts of one memory. What one op reaches alone becomes
 /// `access_gbps`, what all ranks reach together the figures of the shared memory; they are joined
-/// by an NVSwitch-like hub over a medium as fast as that memory, which therefore never decides.
+/// by an NVSwitch-like hub over a medium as fast as that memory, which therefore never decides. Of
+/// ranks that exchange messages, `access_gbps` is no more than a message's rate, read and written,
+/// and combining comes after the messages.
 ///
 /// GPUs get a link for every NVLink bundle, a common NVSwitch where there is one, and PCIe links up
 /// to the CPU of their socket. Links are given what copy engines were measured to reach (the
 /// slower direction); what kernels reach of theory, and what a transfer costs to start, goes to the
 /// profiles, where it is one figure for each kind of link: the median of the pairs that use it.
+///
+/// Hosts are alike: each has a NIC at a network that all share, with what its ranks reach together
+/// in one direction, and in both if they share it; what a message costs to start is the network's
+/// start-up overhead.
 ///
 /// Memory and reduction rates are those of `fit_memory`.
 Topology fit_machine(const Survey& survey, const std::string& when);

@@ -18,6 +18,8 @@ namespace {
 constexpr int kShortChain = 64;
 constexpr int kLongChain = 320;
 constexpr std::int64_t kTinyBytes = 4;
+// No cache is in the way of a network, and a slow one should not take minutes.
+constexpr std::int64_t kNetworkBytes = std::int64_t{8} << 20;
 // What a clock may call nothing.
 constexpr double kMinTime_s = 1e-9;
 // Rounds, seconds apart; of three, one may be disturbed.
@@ -37,12 +39,17 @@ struct Way {
 class Surveyor {
  public:
   Surveyor(const Inventory& inventory, const Meter& meter, CopyMethod method)
-      : ranks_(inventory.ranks()), meter_(meter), method_(method) {}
+      : ranks_(inventory.ranks()),
+        ranks_of_a_host_(inventory.ranks_of_a_host()),
+        meter_(meter),
+        method_(method) {}
 
   /// Every way carries the message once, in pieces, all ways at a time. GB/s of all together, less
   /// what pieces that start after `latency_s` lose by it.
   double copy_gbps(const std::vector<Way>& ways, double latency_s) const {
-    const std::int64_t bytes = meter_.footprint_bytes / 2;
+    return copy_gbps(ways, latency_s, meter_.footprint_bytes / 2);
+  }
+  double copy_gbps(const std::vector<Way>& ways, double latency_s, std::int64_t bytes) const {
     const std::int64_t pieces = pieces_of(bytes);
     Builder builder("copy", {.ranks = ranks_, .units = pieces});
     PlaceId host = 0;
@@ -99,13 +106,14 @@ class Surveyor {
     });
   }
 
-  /// Of a step round a ring of all ranks, as in an allgather of hardly any bytes.
+  /// Of a step round a ring of all ranks of a host, as in an allgather of hardly any bytes.
   double ring_latency_s() const {
-    return chain_latency_s(ranks_, [&](Builder& builder, int steps) {
+    const int ranks = ranks_of_a_host_;
+    return chain_latency_s(ranks, [&](Builder& builder, int steps) {
       for (int step = 0; step < steps; ++step) {
-        for (int rank = 0; rank < ranks_; ++rank) {
-          const int to = (rank + 1) % ranks_;
-          const int unit = ((rank - step) % ranks_ + ranks_) % ranks_;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const int to = (rank + 1) % ranks;
+          const int unit = ((rank - step) % ranks + ranks) % ranks;
           builder.copy(builder.output(to, unit, 1), builder.output(rank, unit, 1));
         }
       }
@@ -149,13 +157,14 @@ class Surveyor {
   }
 
   int ranks_;
+  int ranks_of_a_host_;
   const Meter& meter_;
   CopyMethod method_;
 };
 
 /// Ranks whose pairs are measured: all of them, unless they are all alike.
 int measured_ranks(const Inventory& inventory) {
-  return inventory.is_shared() ? std::min(inventory.ranks(), 2) : inventory.ranks();
+  return inventory.is_shared() ? std::min(inventory.ranks_of_a_host(), 2) : inventory.ranks();
 }
 
 CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMethod method) {
@@ -211,6 +220,47 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
         surveyor.combine_s(ranks, ArithmeticFigures::kOperands[i], combine_latency_s);
   }
   return figures;
+}
+
+NetworkFigures survey_network(const Inventory& inventory, const Meter& meter) {
+  const Surveyor surveyor(inventory, meter, CopyMethod::kernel);
+  const int count = inventory.ranks_of_a_host();
+  std::vector<NetworkFigures> hosts;
+  for (int host = 1; host < inventory.hosts; ++host) {
+    meter.progress(fmt::format("the network between hosts 0 <-> {}", host));
+    const int other = host * count;
+    NetworkFigures& figures = hosts.emplace_back();
+    figures.to.latency_s = surveyor.hop_latency_s(0, other);
+    figures.from.latency_s = surveyor.hop_latency_s(other, 0);
+    const double latency_s = figures.to.latency_s;
+    const auto gbps = [&](const std::vector<Way>& ways) {
+      return surveyor.copy_gbps(ways, latency_s,
+                                std::min(kNetworkBytes, meter.footprint_bytes / 2));
+    };
+    const Way to{0, other};
+    const Way from{other, 0};
+    figures.to.gbps = gbps({to});
+    figures.from.gbps = gbps({from});
+    figures.both_gbps = gbps({to, from});
+    std::vector<Way> all;
+    for (int rank = 0; rank < count; ++rank) all.push_back({rank, other + rank});
+    figures.all_gbps = gbps(all);
+    for (int rank = 0; rank < count; ++rank) all.push_back({other + rank, rank});
+    figures.all_both_gbps = gbps(all);
+  }
+  const auto middle = [&](const auto& figure) {
+    std::vector<double> values;
+    for (const NetworkFigures& figures : hosts) values.push_back(figure(figures));
+    return median(values);
+  };
+  using Figures = const NetworkFigures&;
+  return {{middle([](Figures one) { return one.to.latency_s; }),
+           middle([](Figures one) { return one.to.gbps; })},
+          {middle([](Figures one) { return one.from.latency_s; }),
+           middle([](Figures one) { return one.from.gbps; })},
+          middle([](Figures one) { return one.both_gbps; }),
+          middle([](Figures one) { return one.all_gbps; }),
+          middle([](Figures one) { return one.all_both_gbps; })};
 }
 
 /// Times of a survey's programs by round. A survey asks for the same programs in the same order
@@ -272,7 +322,7 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
                              survey.reduce_latency_s);
   };
   std::vector<int> all;
-  for (int rank = 0; rank < inventory.ranks(); ++rank) {
+  for (int rank = 0; rank < inventory.ranks_of_a_host(); ++rank) {
     all.push_back(rank);
     if (rank > 0 && inventory.is_shared()) continue;
     meter.progress(fmt::format("reductions at {}", rank));
@@ -282,6 +332,7 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
     meter.progress("all ranks at once");
     survey.together = arithmetic(all);
   }
+  if (inventory.hosts > 1) survey.network = survey_network(inventory, meter);
   return survey;
 }
 
@@ -326,8 +377,9 @@ std::size_t survey_steps(const Inventory& inventory, const Meter& meter) {
   const auto ranks = static_cast<std::size_t>(measured_ranks(inventory));
   const std::size_t with_host = inventory.is_shared() ? 1 : ranks;
   const std::size_t copies = 1 + ranks * (ranks - 1) / 2 + with_host;
-  const std::size_t steps =
-      copies * (meter.copy_engines ? 2 : 1) + with_host + (inventory.is_shared() ? 1 : 0);
+  const std::size_t steps = copies * (meter.copy_engines ? 2 : 1) + with_host +
+                            (inventory.is_shared() ? 1 : 0) +
+                            static_cast<std::size_t>(inventory.hosts - 1);
   return steps * static_cast<std::size_t>(meter.rounds);
 }
 

@@ -44,6 +44,15 @@ struct ArithmeticFigures {
   std::array<double, kOperands.size()> combine_s{};  ///< by kOperands
 };
 
+/// The network between the first host and another one; the median of several.
+struct NetworkFigures {
+  PathFigures to;            ///< from the first rank of the one to the first rank of the other
+  PathFigures from;          ///< and back
+  double both_gbps = 0;      ///< of the two together
+  double all_gbps = 0;       ///< of all ranks of a host, each to one of the other host
+  double all_both_gbps = 0;  ///< and back, at the same time
+};
+
 /// A machine as it was found and measured. Where ranks share one device, `pairs` are those of the
 /// first two and `alone` is that of the first.
 struct Survey {
@@ -53,6 +62,7 @@ struct Survey {
   std::vector<ArithmeticFigures> alone;    ///< by rank
   ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
   double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
+  std::optional<NetworkFigures> network;  ///< of several hosts; all other figures are of the first
   /// By how much the times of a program differ between rounds, as a share of the middle one: the
   /// median over programs. 0 when there was one round only.
   double spread = 0;

@@ -13,6 +13,7 @@ namespace {
 
 std::vector<MeasuredPath> all_paths(const Survey& survey) {
   std::vector<MeasuredPath> all = measured_paths(survey.kernel, CopyMethod::kernel);
+  for (MeasuredPath& path : network_paths(survey)) all.push_back(std::move(path));
   if (survey.copy_engine) {
     for (MeasuredPath& path : measured_paths(*survey.copy_engine, CopyMethod::copy_engine)) {
       all.push_back(std::move(path));
@@ -57,6 +58,20 @@ std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod 
     paths.push_back({called, "host", gpu(i), figures.from_host[i]});
   }
   return paths;
+}
+
+std::vector<MeasuredPath> network_paths(const Survey& survey) {
+  if (!survey.network) return {};
+  const NetworkFigures& network = *survey.network;
+  const std::string here = "gpu0";
+  const std::string there = fmt::format("gpu{}", survey.inventory.ranks_of_a_host());
+  return {{"network", here, there, network.to, network.both_gbps},
+          {"network", there, here, network.from},
+          {"network",
+           "host0",
+           "host1",
+           {network.to.latency_s, network.all_gbps},
+           network.all_both_gbps}};
 }
 
 std::vector<MeasuredMemory> measured_memories(const Survey& survey) {

@@ -11,7 +11,7 @@ namespace espalier {
 
 /// A path that was measured.
 struct MeasuredPath {
-  std::string_view method;  ///< "kernel" or "copy_engine"
+  std::string_view method;  ///< "kernel", "copy_engine" or "network"
   std::string from;
   std::string to;
   PathFigures figures;
@@ -19,6 +19,9 @@ struct MeasuredPath {
 };
 /// Within a GPU, between GPUs, and to and from host memory.
 std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod method);
+
+/// Between a rank of the first host and one of another, and between all of two hosts.
+std::vector<MeasuredPath> network_paths(const Survey& survey);
 
 /// How fast a memory is, reads and writes together.
 struct MeasuredMemory {

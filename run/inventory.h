@@ -37,6 +37,10 @@ struct Inventory {
   std::vector<ProbedNvlink> nvlinks;  ///< each pair of ends once
   int sharing = 1;       ///< above 1: number of ranks that share the only device and its memory
   bool is_host = false;  ///< the device is this computer itself
+  bool has_messages = false;  ///< ranks see their own memory only; what others have is sent to them
+  int hosts = 1;              ///< with as many ranks each, one host's after the other's
+
+  int ranks_of_a_host() const { return ranks() / hosts; }
 
   int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }
   /// Ranks share one memory; links between them are that memory.

@@ -34,8 +34,9 @@ Topology load_topology(const std::string& spec, const ForeignReader& foreign);
 Topology parse_topology(std::string_view yaml, const std::string& file, int nodes = 0);
 
 /// A machine as YAML, node by node and link by link, that `parse_topology` reads back; figures keep
-/// six digits, and the name loses what a file's can't have. Throws Error{unsupported} for several
-/// hosts. \pre the machine passes `check_topology`
+/// six digits, and the name loses what a file's can't have. Of a cluster, one host is printed.
+/// Throws Error{unsupported} where its hosts are not alike. \pre the machine passes
+/// `check_topology`
 std::string print_topology(const Topology& machine);
 
 struct CatalogueEntry {

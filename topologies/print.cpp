@@ -291,6 +291,60 @@ std::string name_in_file(const std::string& name) {
   return valid.empty() ? "machine" : valid;
 }
 
+/// The host that a cluster repeats, with the nodes that its hosts share, which are on no host.
+Topology first_host(const Topology& machine) {
+  constexpr std::string_view kPrefix = "n0.";
+  const auto without_prefix = [&](std::string& name) {
+    if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  };
+  Topology one = machine;
+  one.hosts = 1;
+  one.nodes.clear();
+  one.links.clear();
+  std::vector<NodeId> ids(machine.nodes.size(), -1);
+  for (std::size_t i = 0; i < machine.nodes.size(); ++i) {
+    if (machine.nodes[i].host > 0) continue;
+    ids[i] = static_cast<NodeId>(one.nodes.size());
+    without_prefix(one.nodes.emplace_back(machine.nodes[i]).name);
+  }
+  for (const Link& original : machine.links) {
+    const NodeId a = ids[static_cast<std::size_t>(original.a)];
+    const NodeId b = ids[static_cast<std::size_t>(original.b)];
+    if (a < 0 || b < 0) continue;
+    Link& link = one.links.emplace_back(original);
+    link.a = a;
+    link.b = b;
+    without_prefix(link.medium);
+  }
+  return one;
+}
+
+/// Every node and link by its name.
+std::vector<std::string> parts_of(const Topology& machine) {
+  std::vector<std::string> parts;
+  for (const Node& node : machine.nodes) parts.push_back(node_text(node));
+  for (const Link& link : machine.links) parts.push_back(link_text(machine, link));
+  return parts;
+}
+
+/// Throws Error{unsupported} where its hosts are not alike.
+std::string print_cluster(const Topology& machine) {
+  const Topology one = first_host(machine);
+  std::vector<std::string> shared;
+  for (const Node& node : one.nodes) {
+    if (node.host < 0) shared.push_back(node.name);
+  }
+  const std::string text =
+      print_topology(one) +
+      fmt::format("cluster: {{nodes: {}, shared: [{}]}}\n", machine.hosts, join(shared, ", "));
+  if (parts_of(parse_topology(text, machine.name)) == parts_of(machine)) return text;
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("the {} hosts of {} are not alike, and YAML lists the nodes and links of one",
+                  machine.hosts, machine.name),
+      "write one host, and repeat it with 'cluster' in the file");
+}
+
 }  // namespace
 
 std::string print_profile(const Profile& profile, const Profile& base) {
@@ -351,12 +405,7 @@ std::string print_profile(const Profile& profile, const Profile& base) {
 }
 
 std::string print_topology(const Topology& machine) {
-  if (machine.hosts != 1) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} has {} hosts, and YAML lists the nodes and links of one",
-                            machine.name, machine.hosts),
-                "write one host, and repeat it with 'cluster' in the file");
-  }
+  if (machine.hosts != 1) return print_cluster(machine);
   std::string text =
       "schema: espalier.topology/1\nname: " + yaml_quoted(name_in_file(machine.name)) + "\n";
   if (!machine.title.empty()) text += "title: " + yaml_quoted(machine.title) + "\n";

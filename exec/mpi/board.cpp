@@ -27,6 +27,7 @@ std::string name_of(const RankView& rank) {
 std::string state_of(const RankView& rank) {
   if (rank.life == Life::gone) return "has ended unexpectedly";
   if (rank.life == Life::stopped) return "is stopped";
+  if (rank.life == Life::silent) return "has not been heard of";
   if (rank.phase == Phase::working) return "is busy with something of its own";
   return "does not get further";
 }
@@ -58,7 +59,9 @@ std::string whereabouts(const RankView& rank, const Program* program) {
 }  // namespace
 
 bool is_lost(const RankView& rank) {
-  return !is_ending(rank.phase) && (rank.life == Life::gone || rank.life == Life::stopped);
+  const bool is_out_of_reach =
+      rank.life == Life::gone || rank.life == Life::stopped || rank.life == Life::silent;
+  return is_out_of_reach && !is_ending(rank.phase);
 }
 
 Life life_of(std::int32_t pid) {
@@ -84,14 +87,19 @@ Life life_of(std::int32_t pid) {
 std::vector<RankView> look_at(const Board& board) {
   std::vector<RankView> ranks;
   for (std::size_t i = 0; i < board.states.size(); ++i) {
-    if (board.states[i] == nullptr) continue;
     const RankState& state = *board.states[i];
+    const int rank = static_cast<int>(i);
+    if (!board.is_here(rank) && state.pid.load() == 0) continue;
     RankView& view = ranks.emplace_back();
-    view.rank = static_cast<int>(i);
+    view.rank = rank;
     view.pid = state.pid.load();
     if (i < board.hosts.size()) view.host = board.hosts[i];
     // First: what a process that is gone has said last is final.
-    if (board.sees_processes) view.life = life_of(view.pid);
+    if (!board.is_here(rank)) {
+      view.life = state.life.load();
+    } else if (board.sees_processes) {
+      view.life = life_of(view.pid);
+    }
     view.phase = state.phase.load();
     view.runs = state.runs.load();
     view.position = state.position.load();
@@ -104,8 +112,8 @@ std::vector<RankView> look_at(const Board& board) {
 std::optional<RankView> last_rank(const std::vector<RankView>& ranks) {
   const RankView* last = nullptr;
   const auto order = [](const RankView& rank) {
-    return std::tuple(!is_lost(rank), rank.phase != Phase::working, rank.phase != Phase::running,
-                      rank.position, rank.rank);
+    return std::tuple(!is_lost(rank), rank.life == Life::silent, rank.phase != Phase::working,
+                      rank.phase != Phase::running, rank.position, rank.rank);
   };
   for (const RankView& rank : ranks) {
     if (is_ending(rank.phase)) continue;
@@ -146,7 +154,7 @@ std::string describe_stuck(const std::string& what, const std::vector<RankView>&
     }
   }
   if (waiting > named) text += fmt::format("  ... and {} more ranks wait\n", waiting - named);
-  if (last->life != Life::gone && last->life != Life::stopped) {
+  if (!is_lost(*last)) {
     text += "  help: if it is only slow, raise --timeout\n";
   }
   return text;

@@ -16,8 +16,14 @@ namespace espalier {
 enum class Phase : std::uint32_t { working, running, meeting, leaving, failing };
 inline bool is_ending(Phase phase) { return phase == Phase::leaving || phase == Phase::failing; }
 
+/// What the system says of a process. `silent`: of another host, from which nothing is heard.
+enum class Life : std::uint8_t { unknown, alive, stopped, gone, silent };
+/// From /proc: a process that waits to be collected is gone.
+Life life_of(std::int32_t pid);
+
 /// What a process tells the others on its host, in memory that they share: readable even when it
-/// has been stopped or killed. Each is written by its own process only.
+/// has been stopped or killed. Each is written by its own process only; that of a process on
+/// another host by who brings the news from there (BoardMirror).
 struct alignas(64) RankState {
   static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
   std::atomic<std::uint64_t> progress{0};  ///< grows as long as the process gets further
@@ -27,8 +33,9 @@ struct alignas(64) RankState {
   std::atomic<std::uint32_t> position{kNothing};  ///< of its oldest op under way, in common_order
   std::atomic<OpId> op{kNothing};                 ///< that op
   std::atomic<std::int32_t> awaited{-1};          ///< the process whose message it needs first
+  std::atomic<Life> life{Life::unknown};          ///< of one on another host
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
-                std::atomic<Phase>::is_always_lock_free);
+                std::atomic<Phase>::is_always_lock_free && std::atomic<Life>::is_always_lock_free);
 };
 
 /// What is shared beside the states of ranks.
@@ -41,19 +48,16 @@ struct alignas(64) BoardHead {
 struct Board {
   int process = 0;
   BoardHead* head = nullptr;
-  std::vector<RankState*> states;  ///< by process; null on another host
+  std::vector<RankState*> states;  ///< by process
   std::vector<std::string> hosts;  ///< by process; empty before they are known
+  std::vector<int> groups;         ///< by process: the first one of its host; empty: all are here
   /// The numbers of the others' processes mean the same here; not so across containers.
   bool sees_processes = true;
 
   RankState& mine() const { return *states[static_cast<std::size_t>(process)]; }
-  bool is_here(int rank) const { return states[static_cast<std::size_t>(rank)] != nullptr; }
+  int group(int rank) const { return groups.empty() ? 0 : groups[static_cast<std::size_t>(rank)]; }
+  bool is_here(int rank) const { return group(rank) == group(process); }
 };
-
-/// What the system says of a process.
-enum class Life : std::uint8_t { unknown, alive, stopped, gone };
-/// From /proc: a process that waits to be collected is gone.
-Life life_of(std::int32_t pid);
 
 /// A process when something went wrong; plain data.
 struct RankView {
@@ -68,10 +72,11 @@ struct RankView {
   int awaited = -1;
 };
 
-/// Gone or stopped, without having been at its end.
+/// Gone, stopped or not heard of, without having been at its end.
 bool is_lost(const RankView& rank);
 
-/// Those on this host.
+/// Those that something is known of: the ones on this host, and others once there is news from
+/// theirs.
 std::vector<RankView> look_at(const Board& board);
 
 /// Whom the others wait for: who is lost; else who

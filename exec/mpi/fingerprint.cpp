@@ -82,7 +82,9 @@ std::uint64_t hash_of(const Program& program) {
 std::uint64_t hash_of(const Target& target) {
   if (target.router == nullptr) return 0;
   Hash hash;
-  hash.add(std::string_view(print_topology(target.router->topology())));
+  Topology machine = target.router->topology();
+  machine.hosts = 1;  // as one: every node and link of every host by its name
+  hash.add(std::string_view(print_topology(machine)));
   for (const auto& nodes :
        {target.placement.ranks, target.placement.hosts, target.placement.relays}) {
     for (const NodeId node : nodes) hash.add(node);

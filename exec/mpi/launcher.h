@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "exec/mpi/rendezvous.h"
+
 namespace espalier {
 
 /// Reads a variable of the environment; null where it is not set.
@@ -13,21 +15,26 @@ using Environment = std::function<const char*(const char*)>;
 /// What the environment says of who has started this process.
 struct Launch {
   bool by_mpi = false;           ///< a launcher of MPI, or a manager of jobs in its place
-  int rank = 0;                  ///< that it has given this one; 0 also where it is not known
+  int rank = 0;                  ///< that this one was given; 0 also where it is not known
   std::optional<int> processes;  ///< that it says it has started
   /// torchrun, or whoever sets RANK and WORLD_SIZE: processes that MPI knows nothing of.
-  std::optional<int> torch_processes;
+  bool by_torch = false;
+  /// Where they meet; nothing where the variables do not say, or say what cannot be.
+  std::optional<RendezvousPlace> place;
 };
 
 Launch read_launch(const Environment& environment);
 
-/// Why MPI cannot be used by a process that was started like this, with what to do; nothing if it
+/// Why a process that was started like this can't find the others, with what to do; nothing if it
 /// can.
 struct LaunchProblem {
   std::string message;
   std::string help;
 };
 std::optional<LaunchProblem> problem_of(const Launch& launch);
+
+/// As Error{unsupported}.
+[[noreturn]] void throw_problem(const LaunchProblem& problem);
 
 /// The same once MPI says how many processes there are.
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,

@@ -213,6 +213,7 @@ std::optional<std::string> MpiBackend::unsupported(const Program& program, const
 void MpiBackend::require_room(const Program& program, const Target& target,
                               const RunOptions& options) {
   if (unsupported(program, target)) return;
+  const Watched watched(processes_.watchdog, program, options.timeout_s);
   const HostData data = data_of(program, options, processes_.transport.process());
   const Refusal refusal = refusal_of([&] {
     require_sane(options);

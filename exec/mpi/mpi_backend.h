@@ -5,18 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "exec/mpi/told_elsewhere.h"
 #include "run/backend.h"
 
 namespace espalier {
 
 struct Processes;
 class ProcessMemory;
-
-/// An error that all processes of a run have, in those that leave it to rank 0 to tell.
-class ToldElsewhere : public Error {
- public:
-  using Error::Error;
-};
 
 /// Runs programs in several processes, a rank each, that exchange messages: its own memory is all
 /// that a process sees. Every process has to ask the same of it in the same order; every one gets

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/mpi/mpi_start.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -21,11 +20,13 @@
 #include <vector>
 
 #include "core/file.h"
+#include "exec/mpi/board_mirror.h"
+#include "exec/mpi/connection.h"
 #include "exec/mpi/exchange.h"
 #include "exec/mpi/fingerprint.h"
 #include "exec/mpi/launcher.h"
 #include "exec/mpi/mpi_backend.h"
-#include "exec/mpi/mpi_transport.h"
+#include "exec/mpi/packed.h"
 #include "exec/mpi/process_memory.h"
 #include "exec/mpi/processes.h"
 #include "exec/mpi_cuda/gpu_memory.h"
@@ -33,10 +34,11 @@
 namespace espalier {
 namespace {
 
-constexpr auto kStartTime = std::chrono::seconds(60);
 constexpr auto kEndTime = std::chrono::seconds(5);
 /// For others to leave, too, before a process that has failed ends them.
 constexpr auto kCourtesy = std::chrono::milliseconds(500);
+/// To tell an error that all processes have, and for a launcher to end them all.
+constexpr auto kTimeOfRank0 = std::chrono::seconds(3);
 
 /// What the process has been asked to end with; the watchdog heeds it.
 std::atomic<int> asked_to_end{0};
@@ -60,16 +62,16 @@ void write_error(const std::string& text) {
 }
 
 /// While it lives, a call of MPI has so long; then the process ends, with this text.
-class Deadline {
+class TimeLimit {
  public:
-  Deadline(std::chrono::milliseconds time, std::string text, int exit_code)
+  TimeLimit(std::chrono::milliseconds time, std::string text, int exit_code)
       : thread_([this, time, text = std::move(text), exit_code] {
           std::unique_lock lock(mutex_);
           if (over_changed_.wait_for(lock, time, [&] { return over_; })) return;
           write_error(text);
           end_at_once(exit_code);
         }) {}
-  ~Deadline() {
+  ~TimeLimit() {
     {
       const std::lock_guard lock(mutex_);
       over_ = true;
@@ -77,8 +79,8 @@ class Deadline {
     over_changed_.notify_all();
     thread_.join();
   }
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
 
  private:
   std::mutex mutex_;
@@ -87,134 +89,82 @@ class Deadline {
   std::thread thread_;
 };
 
-std::string library_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  const std::string all = text.data();
-  return all.substr(0, all.find_first_of(",\n\t"));
+/// The connection that belongs to how this process was started.
+std::unique_ptr<Connection> connect() {
+  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  if (const auto problem = problem_of(launch)) throw_problem(*problem);
+  return launch.place ? connect_by_sockets(*launch.place) : connect_by_mpi(launch);
 }
 
-[[noreturn]] void throw_problem(const LaunchProblem& problem) {
-  throw Error(ErrorKind::unsupported, problem.message, problem.help);
-}
-
-/// SimGrid has functions of the same names, with which it simulates programs for MPI. Whose are
-/// used depends on which library comes first when the program is linked.
-std::optional<LaunchProblem> foreign_mpi() {
-  Dl_info library{};
-  if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &library) == 0) return std::nullopt;
-  const std::string file = library.dli_fname != nullptr ? library.dli_fname : "";
-  if (file.find("simgrid") == std::string::npos) return std::nullopt;
-  return LaunchProblem{
-      fmt::format("the functions of MPI that this program was linked with are those of {}", file),
-      "link the library of MPI before SimGrid's"};
-}
-
-/// MPI itself, from its first use until the process ends.
+/// The processes, from the first use until this one ends.
 class Started {
  public:
   Started()
       : starting_(std::in_place, kStartTime,
-                  fmt::format("error: MPI has not started within {} s: a process is missing or "
-                              "stopped\n",
+                  fmt::format("error: the processes have not started within {} s: one is missing "
+                              "or stopped\n",
                               kStartTime.count()),
                   exit_code(ErrorKind::runtime)),
-        communicator_(start()),
-        transport_(communicator_) {
+        connection_(connect()) {
     share_board();
     find_places();
     take_signals();
-    watchdog_.emplace(board_, Watchdog::Actions{write_error, end_at_once}, &asked_to_end);
-    processes_.emplace(Processes{transport_, board_, &*watchdog_, hash_of_build(), places_,
-                                 static_cast<int>(on_this_host_),
-                                 static_cast<long>(on_this_host_) > sysconf(_SC_NPROCESSORS_ONLN)});
+    if (std::ranges::any_of(board_.groups, [](int group) { return group != 0; })) {
+      mirror_.emplace(board_, transport());
+    }
+    watchdog_.emplace(board_, Watchdog::Actions{write_error, [this](int code) { end(code); }},
+                      &asked_to_end);
+    const std::size_t sharing = connection_->here().size();
+    processes_.emplace(Processes{transport(), board_, &*watchdog_, hash_of_build(), places_,
+                                 static_cast<int>(sharing),
+                                 static_cast<long>(sharing) > sysconf(_SC_NPROCESSORS_ONLN)});
     starting_.reset();
   }
 
   Processes& processes() { return *processes_; }
-  Transport& transport() { return transport_; }
+  Transport& transport() { return connection_->transport(); }
   const Board& board() const { return board_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
     signal(SIGABRT, SIG_DFL);
-    std::optional<Deadline> deadline;
-    if (exit_code != 0) deadline.emplace(kEndTime, "", exit_code);
-    meet(transport_);
+    std::optional<TimeLimit> limit;
+    if (exit_code != 0) limit.emplace(kEndTime, "", exit_code);
+    meet(transport());
     if (exit_code == 0) board_.mine().phase.store(Phase::leaving);
     watchdog_.reset();
-    if (!deadline) deadline.emplace(kEndTime, "", exit_code);
-    MPI_Win_free(&window_);
-    MPI_Comm_free(&communicator_);
-    MPI_Finalize();
+    mirror_.reset();
+    if (!limit) limit.emplace(kEndTime, "", exit_code);
+    connection_->close();
+  }
+
+  /// Ends all processes, this one first.
+  [[noreturn]] void abort(int exit_code) {
+    if (mirror_) mirror_->say_last_words();
+    transport().abort(exit_code);
   }
 
  private:
-  static MPI_Comm start() {
-    if (const auto problem = foreign_mpi()) throw_problem(*problem);
-    const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
-    if (const auto problem = problem_of(launch)) throw_problem(*problem);
-    int provided = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    int count = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &count);
-    if (const auto problem = problem_of(launch, count, library_version())) {
-      MPI_Finalize();
-      throw_problem(*problem);
-    }
-    // So that messages of others, the library's own among them, are never taken for ours.
-    MPI_Comm communicator = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
-    return communicator;
+  /// At once; files that are not complete go away.
+  [[noreturn]] void end(int exit_code) {
+    if (mirror_) mirror_->say_last_words();
+    end_at_once(exit_code);
   }
 
   /// In memory that the processes of a host share, and that goes away with them.
   void share_board() {
-    MPI_Comm host = MPI_COMM_NULL;
-    MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-    int number = 0;
-    int count = 0;
-    MPI_Comm_rank(host, &number);
-    MPI_Comm_size(host, &count);
-    on_this_host_ = static_cast<std::size_t>(count);
-    constexpr std::size_t kAlignment = alignof(RankState);
-    const std::size_t bytes = kAlignment + sizeof(BoardHead) + on_this_host_ * sizeof(RankState);
-    void* memory = nullptr;
-    MPI_Win_allocate_shared(number == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, host,
-                            &memory, &window_);
-    MPI_Aint size = 0;
-    int unit = 1;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
-    // The same offset in every process: mappings begin at pages.
-    std::size_t space = bytes;
-    std::align(kAlignment, bytes - kAlignment, memory, space);
-    board_.process = transport_.process();
-    board_.head = static_cast<BoardHead*>(memory);
+    const auto count = static_cast<std::size_t>(transport().processes());
+    std::byte* const memory = connection_->share(sizeof(BoardHead) + count * sizeof(RankState));
+    board_.process = transport().process();
+    board_.head = reinterpret_cast<BoardHead*>(memory);
     auto* const states = reinterpret_cast<RankState*>(board_.head + 1);
-    if (number == 0) {
+    if (connection_->here().front() == board_.process) {
       new (board_.head) BoardHead;
-      for (std::size_t i = 0; i < on_this_host_; ++i) new (states + i) RankState;
+      for (std::size_t i = 0; i < count; ++i) new (states + i) RankState;
     }
-    board_.states.assign(static_cast<std::size_t>(transport_.processes()), nullptr);
-    for (std::size_t i = 0; i < on_this_host_; ++i) {
-      board_.states[static_cast<std::size_t>(rank_in_all(host, static_cast<int>(i)))] = states + i;
-    }
-    meet(transport_);
+    for (std::size_t i = 0; i < count; ++i) board_.states.push_back(states + i);
+    meet(transport());
     board_.mine().pid.store(getpid());
-    MPI_Comm_free(&host);
-  }
-
-  int rank_in_all(MPI_Comm host, int number) const {
-    MPI_Group here = MPI_GROUP_NULL;
-    MPI_Group all = MPI_GROUP_NULL;
-    MPI_Comm_group(host, &here);
-    MPI_Comm_group(communicator_, &all);
-    int rank = 0;
-    MPI_Group_translate_ranks(here, 1, &number, all, &rank);
-    MPI_Group_free(&here);
-    MPI_Group_free(&all);
-    return rank;
   }
 
   void find_places() {
@@ -222,17 +172,21 @@ class Started {
     gethostname(host.data(), host.size() - 1);
     const std::string name = host.data();
     const std::string sockets = describe_sockets();
-    const std::string mine = name + '\n' + (sockets.empty() ? name : name + ", " + sockets);
-    for (const auto& bytes : gather_from_all(transport_, std::as_bytes(std::span(mine)))) {
-      const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      board_.hosts.push_back(text.substr(0, text.find('\n')));
-      places_.push_back(text.substr(text.find('\n') + 1));
+    Packed mine;
+    mine.put(connection_->here().front());
+    mine.put(name);
+    mine.put(sockets.empty() ? name : name + ", " + sockets);
+    for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
+      Unpacking unpacking(bytes);
+      unpacking.get(board_.groups.emplace_back());
+      unpacking.get(board_.hosts.emplace_back());
+      unpacking.get(places_.emplace_back());
     }
     // All have their numbers on the board by now.
     for (const RankView& rank : look_at(board_)) {
       if (rank.life == Life::gone) board_.sees_processes = false;
     }
-    meet(transport_);
+    meet(transport());
   }
 
   /// One that the parent chose to ignore (nohup) stays ignored.
@@ -247,13 +201,11 @@ class Started {
     }
   }
 
-  std::optional<Deadline> starting_;
-  MPI_Comm communicator_;
-  MpiTransport transport_;
-  MPI_Win window_ = MPI_WIN_NULL;
-  std::size_t on_this_host_ = 1;
+  std::optional<TimeLimit> starting_;
+  const std::unique_ptr<Connection> connection_;
   Board board_;
   std::vector<std::string> places_;
+  std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
   std::optional<Processes> processes_;
 };
@@ -270,12 +222,13 @@ Started& get_started() {
 
 bool someone_is(const Board& board, Phase phase) {
   for (const RankView& rank : look_at(board)) {
-    if (rank.rank != board.process && rank.life != Life::gone && rank.phase == phase) return true;
+    const bool is_there = rank.life != Life::gone && rank.life != Life::silent;
+    if (rank.rank != board.process && is_there && rank.phase == phase) return true;
   }
   return false;
 }
 
-/// Whether all others on this host are on their way out as well, with an error of all.
+/// Whether all others are on their way out as well, with an error of all.
 bool all_leave(const Board& board) {
   const auto deadline = std::chrono::steady_clock::now() + kCourtesy;
   for (;;) {
@@ -300,12 +253,33 @@ bool is_told_by_rank_0() {
   return launch.rank > 0;
 }
 
+bool rank_0_fails_too() {
+  const auto deadline = std::chrono::steady_clock::now() + kTimeOfRank0;
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (started() && started()->board().states.front()->phase.load() == Phase::failing) return true;
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
 int mpi_processes() { return get_started().transport().processes(); }
 
 bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory(int ranks) {
-  return inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  inventory.has_messages = true;
+  const std::vector<int>& groups = get_started().board().groups;
+  const auto each = static_cast<int>(std::ranges::count(groups, groups.front()));
+  inventory.hosts = ranks / each;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (groups[static_cast<std::size_t>(rank)] == rank / each * each && ranks % each == 0) continue;
+    throw Error(ErrorKind::unsupported,
+                "the network is measured between hosts with the same number of ranks each, one "
+                "host's after the other's",
+                "mpirun --map-by ppr:4:node, or as many slots on each host");
+  }
+  return inventory;
 }
 
 void leave_mpi(int exit_code) {
@@ -314,7 +288,7 @@ void leave_mpi(int exit_code) {
   const Board& board = mpi.board();
   if (exit_code != 0) {
     board.mine().phase.store(Phase::failing);
-    if (!all_leave(board)) mpi.transport().abort(exit_code);
+    if (!all_leave(board)) mpi.abort(exit_code);
   } else {
     board.mine().phase.store(Phase::meeting);
   }

@@ -10,24 +10,30 @@
 
 namespace espalier {
 
-/// The back end on the processes that mpirun has started, with buffers in the memory of a GPU each,
-/// or of their computers where none is chosen. The first call of this or the
-/// next three starts MPI, in which all processes have to take part. Each throws Error{unsupported}
-/// where this espalier was built without MPI, was started without a launcher of MPI, or by that of
-/// another MPI than it was built with.
+/// The back end on the processes that mpirun or torchrun has started, with buffers in the memory of a
+/// GPU each, or of their computers where none is chosen. The first call of this or the
+/// next three connects them, in which all processes have to take part. Each throws
+/// Error{unsupported} where this process was started on its own, or by mpirun where this espalier
+/// was built without MPI or with another one; and where the processes do not find each other, what
+/// `meet_at` throws.
 std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus);
 /// Whether the launcher's environment says that this is another process than the first, known
-/// before MPI is started.
+/// before they are connected.
 bool is_told_by_rank_0();
+/// For a process that `is_told_by_rank_0`, before it tells an error of its own: whether rank 0 ends
+/// with an error, too, as it does where all were asked the same. Waits three seconds for it; a
+/// launcher may end the process meanwhile.
+bool rank_0_fails_too();
 /// How many processes there are.
 int mpi_processes();
 /// Whether this is the process that tells what came out: rank 0.
 bool mpi_tells();
-/// What there is to probe: this computer, with as many ranks.
+/// What there is to probe: the hosts of as many ranks. Throws Error{unsupported} where some have
+/// more than others.
 Inventory mpi_inventory(int ranks);
 
 /// Before the process ends with this exit code: waits for the others, and ends MPI. After an error
-/// that others need not have, it ends the process. Does nothing where MPI was not started.
+/// that others need not have, it ends the process. Does nothing where they were not connected.
 void leave_mpi(int exit_code);
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 #include "exec/mpi/watchdog.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,9 @@ namespace {
 constexpr auto kPeriod = std::chrono::milliseconds(20);
 /// Who waits for a process that has left on its own lets it tell why, and then ends, too.
 constexpr auto kCourtesy = std::chrono::milliseconds(500);
+constexpr auto kTellingTime = std::chrono::milliseconds(1200);
+/// Until this host knows what has happened on another one.
+constexpr auto kNewsTime = std::chrono::milliseconds(300);
 
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -43,6 +47,7 @@ void Watchdog::expect(const Program* program, double timeout_s) {
   const std::lock_guard lock(mutex_);
   program_ = program;
   timeout_s_ = timeout_s;
+  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
 }
 
 void Watchdog::watch() {
@@ -68,9 +73,7 @@ std::optional<int> Watchdog::look() {
   const Clock::time_point now = Clock::now();
   if (others_left(now)) return exit_code(ErrorKind::runtime);
   std::uint64_t progress = 0;
-  for (const RankState* state : board_.states) {
-    if (state != nullptr) progress += state->progress.load();
-  }
+  for (const RankState* state : board_.states) progress += state->progress.load();
   if (std::exchange(progress_, progress) != progress) {
     latest_ = now;
     return std::nullopt;
@@ -91,7 +94,14 @@ std::optional<int> Watchdog::look() {
 /// Who starts processes asks all to end when one has ended unexpectedly, and soon kills them.
 std::optional<int> Watchdog::heed_signal() {
   const int signal = signal_->load();
-  const std::vector<RankView> ranks = look_at(board_);
+  std::vector<RankView> ranks = look_at(board_);
+  const bool has_others =
+      std::ranges::any_of(ranks, [&](const RankView& rank) { return !board_.is_here(rank.rank); });
+  const Clock::time_point begin = Clock::now();
+  while (has_others && std::ranges::none_of(ranks, is_lost) && Clock::now() - begin < kNewsTime) {
+    std::this_thread::sleep_for(kPeriod);
+    ranks = look_at(board_);
+  }
   if (board_.head->told.load() != 0 || std::ranges::any_of(ranks, is_lost)) {
     tell("the program cannot go on without one of its processes");
     return exit_code(ErrorKind::runtime);
@@ -106,7 +116,7 @@ bool Watchdog::others_left(Clock::time_point now) {
   const Phase mine = board_.mine().phase.load();
   const bool waits = mine == Phase::running || mine == Phase::meeting;
   const bool left = waits && std::ranges::any_of(board_.states, [](const RankState* state) {
-                      return state != nullptr && state->phase.load() == Phase::failing;
+                      return state->phase.load() == Phase::failing;
                     });
   if (!left) {
     alone_since_.reset();
@@ -116,25 +126,30 @@ bool Watchdog::others_left(Clock::time_point now) {
   return now - *alone_since_ > kCourtesy;
 }
 
-bool Watchdog::is_first_to_tell() const {
+/// The first process that lives.
+int Watchdog::teller() const {
   for (const RankView& rank : look_at(board_)) {
-    if (rank.rank == board_.process) return true;
-    if (rank.life == Life::alive && !is_ending(rank.phase)) return false;
+    if (rank.rank == board_.process) break;
+    if (rank.life == Life::alive && !is_ending(rank.phase)) return rank.rank;
   }
-  return true;
+  return board_.process;
 }
 
-/// By the first process of this host that lives; by another one if that does not come to it.
+/// By the first process that lives; by another one of its host if that does not come to it. Other
+/// hosts wait for that of rank 0, whose launcher may end them meanwhile.
 void Watchdog::tell(const std::string& what) {
   constexpr std::uint32_t kNobody = 0;
   constexpr std::uint32_t kDone = 2;
   const std::string text = describe_stuck(what, look_at(board_), program_);
   std::atomic<std::uint32_t>& told = board_.head->told;
-  const bool is_first = is_first_to_tell();
+  const int first = teller();
+  const bool is_first = first == board_.process;
+  const bool may_ever = is_first || board_.is_here(first);
+  const auto patience = (is_first ? 0 : 1) * kCourtesy + (board_.is_here(0) ? 0 : 2) * kCourtesy;
   const Clock::time_point begin = Clock::now();
-  while (told.load() != kDone && Clock::now() - begin < 2 * kCourtesy) {
+  while (told.load() != kDone && Clock::now() - begin < kTellingTime) {
     std::uint32_t expected = kNobody;
-    const bool may_tell = is_first || Clock::now() - begin > kCourtesy;
+    const bool may_tell = may_ever && Clock::now() - begin >= patience;
     if (may_tell && told.compare_exchange_strong(expected, 1)) {
       actions_.tell(text);
       told.store(kDone);

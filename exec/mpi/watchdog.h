@@ -21,7 +21,7 @@ class Watchdog {
  public:
   /// What is done about it. Both are called from the watchdog's thread.
   struct Actions {
-    /// Prints what went wrong; called in one process of a host.
+    /// Prints what went wrong; called in one process.
     std::function<void(const std::string& text)> tell;
     /// Ends the process with this exit code, at once. Where it returns, nothing is watched any
     /// more.
@@ -35,7 +35,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on, nobody on this host getting further for so long is an error. `program` names ops
+  /// From now on, nobody getting further for so long is an error. `program` names ops
   /// in it, null outside of runs; it must live until the next call.
   void expect(const Program* program, double timeout_s);
 
@@ -47,7 +47,7 @@ class Watchdog {
   std::optional<int> heed_signal();
   void tell(const std::string& what);
   bool others_left(Clock::time_point now);
-  bool is_first_to_tell() const;
+  int teller() const;
 
   const Board board_;
   const Actions actions_;

@@ -78,6 +78,16 @@ void add_simulated(const Outcome& one, Json& facts) {
   }
 }
 
+/// Where each rank has a clock of its own: whose mean time is the longest, and those of all.
+Json slowest_rank(const std::vector<double>& times_s) {
+  const auto slowest = std::ranges::max_element(times_s);
+  std::vector<std::string> all;
+  for (const double time_s : times_s) all.push_back(format_seconds(time_s));
+  return fact("slowest rank",
+              fmt::format("{}, {}", slowest - times_s.begin(), format_seconds(*slowest)),
+              "mean times by rank: " + join(all, ", "));
+}
+
 void add_checks(bool is_verified, bool is_consistent, Json& facts) {
   facts.push_back(fact("verified", is_verified ? "yes" : "no",
                        "every element of the result, races, deadlocks"));
@@ -105,6 +115,7 @@ Json of_run(const Outcome& one) {
   if (one.report.simulated) add_simulated(one, facts);
   if (one.report.executed) {
     const ExecutedPart& executed = *one.report.executed;
+    if (!executed.rank_times_s.empty()) facts.push_back(slowest_rank(executed.rank_times_s));
     if (executed.wrong) {
       facts.push_back(fact("wrong elements", fmt::format("{}", *executed.wrong)));
       text += *executed.wrong == 0 ? ", every element right"

@@ -32,18 +32,38 @@ TEST(Launcher, EveryLauncherOfMpiIsKnown) {
 TEST(Launcher, AProcessOnItsOwnIsToldHowToStart) {
   const auto problem = problem_of(launch_of({{"WORLD_SIZE", "8"}}));
   ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, HasSubstr("no launcher of MPI"));
+  EXPECT_THAT(problem->message, HasSubstr("neither a launcher of MPI nor torchrun"));
 }
 
-TEST(Launcher, TorchrunIsRecognised) {
-  const auto problem =
-      problem_of(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "2"}}));
-  ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, HasSubstr("torchrun"));
-  EXPECT_EQ(problem->help, "mpirun -n 8 espalier ... --backend mpi");
+TEST(Launcher, TorchrunSaysWhereProcessesMeet) {
+  const std::map<std::string, std::string> variables{{"RANK", "2"},
+                                                     {"WORLD_SIZE", "8"},
+                                                     {"LOCAL_RANK", "2"},
+                                                     {"MASTER_ADDR", "node1"},
+                                                     {"MASTER_PORT", "29500"}};
+  const Launch launch = launch_of(variables);
+  EXPECT_EQ(problem_of(launch), std::nullopt);
+  EXPECT_EQ(launch.rank, 2);
+  ASSERT_TRUE(launch.place);
+  EXPECT_EQ(launch.place->rank, 2);
+  EXPECT_EQ(launch.place->processes, 8);
+  EXPECT_EQ(launch.place->address, "node1");
+  EXPECT_EQ(launch.place->port, 29500);
   // Under mpirun its variables say nothing new.
-  EXPECT_EQ(problem_of(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "8"}, {"PMI_RANK", "2"}})),
-            std::nullopt);
+  std::map<std::string, std::string> both = variables;
+  both["PMI_RANK"] = "3";
+  EXPECT_EQ(launch_of(both).place, std::nullopt);
+  EXPECT_EQ(launch_of(both).rank, 3);
+}
+
+TEST(Launcher, VariablesThatDoNotSayWhereAreAProblem) {
+  const auto problem = problem_of(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "8"}}));
+  ASSERT_TRUE(problem);
+  EXPECT_THAT(problem->message, HasSubstr("MASTER_ADDR"));
+  EXPECT_TRUE(problem_of(launch_of(
+      {{"RANK", "8"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}})));
+  EXPECT_TRUE(problem_of(launch_of(
+      {{"RANK", "0"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "70000"}})));
 }
 
 TEST(Launcher, TheLauncherOfAnotherMpiIsRecognised) {
@@ -58,7 +78,7 @@ TEST(Launcher, TheLauncherOfAnotherMpiIsRecognised) {
 
 TEST(Launcher, NumbersThatAreNoneAreIgnored) {
   EXPECT_EQ(launch_of({{"PMI_SIZE", "many"}}).processes, std::nullopt);
-  EXPECT_EQ(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "-1"}}).torch_processes, std::nullopt);
+  EXPECT_EQ(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "-1"}}).place, std::nullopt);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
     kill_and_stop.py ESPALIER MPIEXEC [--trials N] [--seed S] [--timeout SECONDS] [--grace SECONDS] [--ranks N]
 
-Each trial starts a run that would last for minutes, waits for a random time, and kills or stops a
-random rank. All processes have to end within the timeout and the grace; one line has to name
+Each trial starts a run that would last for minutes, waits until all processes watch each other and then for a random
+time, and kills or stops a random rank. All processes have to end within the timeout and the grace; one line has to name
 the rank that was killed or stopped; no process may be left, and no part of a file. Prints a line for
 each trial and exits 1 if one failed. The seed is printed, so that a failure can be repeated.
 """
@@ -22,7 +22,7 @@ import time
 
 from launch import end_where_mpi_cannot_start, launcher_words
 
-RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
+RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"RANK=")
 ALGORITHMS = ("ring", "halving_doubling", "all_pairs", "flat_two_stage")
 SIZES = ("4", "1KiB", "64KiB", "1MiB", "8MiB")
 
@@ -61,6 +61,18 @@ def rank_of(pid, program):
             if variable.startswith(name):
                 return int(variable[len(name):])
     return None
+
+
+def is_watched(pid):
+    """Whether a process has met the others and keeps to the timeout."""
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/comm", encoding="ascii", errors="replace") as file:
+                if file.read().strip() == "watchdog":
+                    return True
+    except OSError:
+        pass
+    return False
 
 
 def is_alive(pid):
@@ -116,16 +128,15 @@ class Trial:
             below = {rank_of(pid, self.program): pid for pid in children_of(self.launcher.pid)}
             below.pop(None, None)
             self.pids = below
-            return len(below) == options.ranks
+            return len(below) == options.ranks and all(map(is_watched, below.values()))
 
-        return wait_for(has_started, 30) is not None
+        return wait_for(has_started, 60) is not None
 
     def problems(self):
         """What is wrong with how the run ended."""
         if not self.start():
             return ["the processes have not started"]
-        # MPI's own start, which its launcher looks after.
-        time.sleep(self.options.start + self.delay_s)
+        time.sleep(self.delay_s)
         os.kill(self.pids[self.victim], self.signal)
         limit_s = (self.options.timeout if self.signal == signal.SIGSTOP else 0) + self.options.grace
         survivors = [pid for rank, pid in self.pids.items() if rank != self.victim]
@@ -168,8 +179,6 @@ def main():
     parser.add_argument("--timeout", type=float, default=3)
     parser.add_argument("--grace", type=float, default=2,
                         help="seconds that all have to end, beyond the timeout")
-    parser.add_argument("--start", type=float, default=1.0,
-                        help="seconds that MPI has to start before the random time begins")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
     end_where_mpi_cannot_start(options.mpiexec)

@@ -2,6 +2,7 @@
 """How tests start processes of MPI."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -35,3 +36,16 @@ def end_where_mpi_cannot_start(mpiexec):
         return
     print(f"skipped: {' '.join(command)} fails here:\n{run.stdout}{run.stderr}")
     sys.exit(77)
+
+
+def torch_environment(rank, processes, address, port):
+    """What torchrun sets for one of its processes."""
+    return dict(os.environ, RANK=str(rank), WORLD_SIZE=str(processes), LOCAL_RANK=str(rank),
+                MASTER_ADDR=address, MASTER_PORT=str(port))
+
+
+def free_port():
+    """A port that nobody waits at."""
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return one.getsockname()[1]

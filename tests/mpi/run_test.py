@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over MPI as users start them.
+"""Runs of several processes as users start them: over MPI, or with torchrun's variables.
 
-    run_test.py ESPALIER MPIEXEC
+    run_test.py ESPALIER MPIEXEC              or like_torchrun.py in place of MPIEXEC
 
 Every algorithm and collective is run with a sample of numbers of processes, types and operators, of
 fixed seed; ESPALIER_ALL_TESTS=1 takes all of them.
 """
 
+import base64
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import zlib
 
 import launch
+from kill_and_stop import children_of, is_watched, rank_of, wait_for
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
                "alltoall", "sendrecv")
@@ -24,6 +30,7 @@ TYPES = ("float", "double", "half", "bfloat16", "int32", "int64", "uint8")
 OPERATORS = ("sum", "prod", "min", "max")
 # None, one element, a prime number of them, and one more than 1 MiB.
 SIZES = "0,4,4124,1048580"
+HERE = os.path.dirname(os.path.realpath(__file__))
 ALL = os.environ.get("ESPALIER_ALL_TESTS") == "1"
 
 
@@ -67,7 +74,7 @@ class Output(unittest.TestCase):
         run = start((3, "exec --backend mpi --algorithm ring --size 1KiB --iters 2"))
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertEqual(run.stdout.count("# executed allreduce with ring (3 ranks)\n"), 1)
-        self.assertEqual(run.stdout.count("# ran on processes of MPI (backend mpi)\n"), 1)
+        self.assertEqual(run.stdout.count("# ran on processes (backend mpi)\n"), 1)
         self.assertRegex(run.stdout, r"\n# ranks 0-2: \S+")
         self.assertEqual(run.stdout.count("# Out of bounds values : 0 OK\n"), 1)
 
@@ -102,6 +109,46 @@ class Output(unittest.TestCase):
         self.assertEqual(run.stderr.count("note: a message of 0 bytes"), 1)
 
 
+    def test_a_page_names_the_slowest_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.html")
+            run = start((3, f"exec --backend mpi --algorithm ring --size 64KiB --iters 2 --html {path}"))
+            self.assertEqual(run.returncode, 0, run.stderr)
+            with open(path, encoding="utf-8") as file:
+                data = re.search('id="data">([^<]*)<', file.read())[1]
+            self.assertIn(b"mean times by rank", zlib.decompress(base64.b64decode(data)))
+
+
+class Faults(unittest.TestCase):
+    def test_a_rank_without_memory_ends_all_before_anything_runs(self):
+        words = "exec --backend mpi --algorithm ring --size 64MiB --iters 1 --timeout 20"
+        limited = f"ulimit -v 300000; exec {ESPALIER} {words}"
+        command = [sys.executable, os.path.join(HERE, "like_torchrun.py"), "-n", "2", ESPALIER,
+                   *words.split(), ":", "-n", "1", "sh", "-c", limited]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertEqual(run.stderr.count("error: "), 1, run.stderr)
+        self.assertRegex(run.stderr, "rank 2: .*memory")
+        self.assertEqual(run.stdout, "")
+
+    def test_a_rank_that_is_slow_is_waited_for(self):
+        command = launch.launcher_words(MPIEXEC) + ["-n", "3", ESPALIER] + (
+            "exec --backend mpi --algorithm ring --size 1MiB --iters 3000 --in-place --timeout 60").split()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+            pids = {}
+
+            def has_started():
+                pids.update({rank_of(pid, ESPALIER): pid for pid in children_of(launcher.pid)})
+                return 1 in pids and is_watched(pids[1])
+            self.assertIsNotNone(wait_for(has_started, 60))
+            os.kill(pids[1], signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(pids[1], signal.SIGCONT)
+            output = launcher.communicate(timeout=200)[0]
+        self.assertEqual(launcher.returncode, 0)
+        self.assertIn("# Out of bounds values : 0 OK", output)
+
+
 class Mistakes(unittest.TestCase):
     def test_ranks_that_were_asked_something_else_are_named(self):
         words = "exec --backend mpi --algorithm ring --iters 1 --size "
@@ -126,13 +173,32 @@ class Mistakes(unittest.TestCase):
         command = [ESPALIER, "exec", "--backend", "mpi", "--algorithm", "ring"]
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(run.returncode, 3)
-        self.assertIn("this is a single process, which no launcher of MPI has started", run.stderr)
-        torch = dict(os.environ, RANK="1", WORLD_SIZE="4", LOCAL_RANK="1")
+        self.assertIn("this is a single process, which neither a launcher of MPI nor torchrun",
+                      run.stderr)
+        torch = dict(os.environ, RANK="0", WORLD_SIZE="4")
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
                              env=torch)
         self.assertEqual(run.returncode, 3)
-        self.assertIn("torchrun", run.stderr)
-        self.assertIn("mpirun -n 4", run.stderr)
+        self.assertIn("MASTER_ADDR", run.stderr)
+
+    def test_errors_that_all_have_are_told_once(self):
+        if "HYDRA" in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True,
+                                     check=False).stdout:
+            self.skipTest("MPICH's launcher ends nobody when a process ends before it uses MPI")
+        for words, message in (("exec --backend mpi --algorithm rin", "there is no algorithm"),
+                               ("exec --backend mpi --algorithm ring --dtypo half", "--dtypo"),
+                               ("exec --backend mpi --topology nowhere.yaml", "nowhere.yaml"),
+                               ("exec --backend mpi --ranks 3 --algorithm ring", "for 4 processes")):
+            run = start((4, words))
+            self.assertNotEqual(run.returncode, 0)
+            self.assertEqual(run.stderr.count("error: "), 1, run.stderr)
+            self.assertIn(message, run.stderr)
+
+    def test_an_error_of_one_process_is_told_by_it(self):
+        run = start((1, "exec --backend mpi --algorithm ring --size 1KiB --timeout 5"),
+                    (1, "exec --backend mpi --algorithm rin --size 1KiB --timeout 5"))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("there is no algorithm", run.stderr)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,59 @@ profiles:
     links: {memory: {overhead_us: 5}, host_memory: {overhead_us: 3}}
 )";
 
+TEST(FitMachine, WhatIsSentIsAddedAfterItHasCome) {
+  SimulatedMachine simulated(kShared);
+  const Meter meter = simulated.meter(false);
+  Survey survey = take_survey(host_inventory(4), meter);
+  EXPECT_EQ(fit_machine(survey, "").profile("kernel").reduction, ReductionMode::fused);
+  survey.inventory.has_messages = true;
+  survey.kernel.pairs[0][1].gbps = 3;
+  const Topology machine = fit_machine(survey, "2026-01-02");
+  EXPECT_EQ(machine.profile("kernel").reduction, ReductionMode::separate);
+  EXPECT_EQ(machine.node(0).access_gbps, 6);
+  survey.kernel.pairs[0][1].gbps = 1000;
+  EXPECT_NEAR(fit_machine(survey, "").node(0).access_gbps, 24, 1.2);
+}
+
+TEST(FitMachine, FindsTheNetworkBetweenHosts) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: cluster
+link_kinds: {memory: {class: gpu_fabric}, host_memory: {class: host}, network: {class: network}}
+memories: {ram: {gbps: 40}}
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, memory: ram, access_gbps: 24}
+  - {name: hub, kind: nvswitch}
+  - {name: cpu0, kind: cpu, memory: ram}
+  - {name: nic0, kind: nic}
+  - {name: switch, kind: fabric}
+links:
+  - {a: "gpu[0-3]", b: hub, kind: memory, gbps: 1000}
+  - {a: "gpu[0-3]", b: cpu0, kind: host_memory, gbps: 1000}
+  - {a: cpu0, b: nic0, kind: host_memory, gbps: 1000}
+  - {a: nic0, b: switch, kind: network, gbps: 3}
+cluster: {nodes: 3, shared: [switch]}
+profiles:
+  kernel:
+    local_overhead_us: 2
+    links: {memory: {overhead_us: 5}, host_memory: {overhead_us: 3}, network: {overhead_us: 30}}
+)");
+  Inventory inventory = inventory_of_one_memory("mpi", "processes", 12);
+  inventory.hosts = 3;
+  const Topology machine = found(simulated, inventory, false);
+  EXPECT_EQ(machine.hosts, 3);
+  EXPECT_EQ(machine.gpus().size(), 12U);
+  EXPECT_EQ(machine.node(machine.gpus()[4]).name, "n1.gpu0");
+  const auto network = std::ranges::find(machine.links, "network", &Link::kind);
+  ASSERT_NE(network, machine.links.end());
+  EXPECT_NEAR(network->gbps, 3, 0.1);
+  EXPECT_EQ(network->duplex, Duplex::full);
+  EXPECT_NEAR(machine.profile("kernel").links.at("network").overhead_s, 30e-6, 1e-6);
+  EXPECT_NEAR(machine.memories.begin()->second.gbps, 40, 2);
+  const double wanted_s = allreduce_time_s(simulated.machine, simulated.machine.profile("kernel"));
+  EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
+}
+
 TEST(FitMachine, FindsRanksThatShareAMemory) {
   SimulatedMachine simulated(kShared);
   const Topology machine = found(simulated, host_inventory(4), false);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes played by threads, over connections of this computer.
+#include "exec/mpi/socket_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/mpi/exchange.h"
+#include "exec/mpi/rendezvous.h"
+#include "exec/mpi/told_elsewhere.h"
+#include "tests/error_of.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr auto kTime = std::chrono::seconds(20);
+constexpr std::size_t kLong = 5 * SocketTransport::kShortBytes + 3;
+
+/// A port that was free a moment ago, with as many after it as a rendezvous may try.
+int free_port() { return port_of(*listen_at(0)); }
+
+void in_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < count; ++rank) threads.emplace_back(work, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Calls `work` in as many threads, each a process that has met the others.
+void in_processes(int count, const std::function<void(Transport&)>& work) {
+  const int port = free_port();
+  in_threads(count, [&](int rank) {
+    SocketTransport transport(rank, meet_at({rank, count, "127.0.0.1", port}, kTime));
+    work(transport);
+    meet(transport);
+  });
+}
+
+void finish(Transport& transport, std::size_t messages) {
+  std::vector<MessageId> over;
+  drive(
+      [&] {
+        transport.test(over);
+        return false;
+      },
+      [&] { return over.size() == messages; });
+}
+
+std::vector<std::byte> numbered(std::size_t bytes, int first) {
+  std::vector<std::byte> all(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) all[i] = std::byte((first + static_cast<int>(i)) % 251);
+  return all;
+}
+
+TEST(SocketTransport, ProcessesOfAnyNumberMeet) {
+  for (const int count : {1, 2, 3, 6}) {
+    in_processes(count, [&](Transport& transport) {
+      EXPECT_EQ(transport.processes(), count);
+      const auto mine = numbered(100, transport.process());
+      const auto all = gather_from_all(transport, mine);
+      ASSERT_THAT(all, SizeIs(count));
+      for (int rank = 0; rank < count; ++rank) {
+        EXPECT_EQ(all[static_cast<std::size_t>(rank)], numbered(100, rank));
+      }
+    });
+  }
+}
+
+TEST(SocketTransport, MessagesOfAllLengthsArriveWhole) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, SocketTransport::kShortBytes,
+                                  SocketTransport::kShortBytes + 1, std::size_t{3} << 20}) {
+    in_processes(2, [&](Transport& transport) {
+      const int other = 1 - transport.process();
+      const auto out = numbered(bytes, transport.process());
+      std::vector<std::byte> in(bytes);
+      transport.send(other, 7, out);
+      transport.receive(other, 7, in);
+      finish(transport, 2);
+      EXPECT_EQ(in, numbered(bytes, other)) << bytes << " bytes";
+    });
+  }
+}
+
+TEST(SocketTransport, WhatNobodyWantsYetStandsInNobodysWay) {
+  in_processes(2, [&](Transport& transport) {
+    std::vector<std::vector<std::byte>> messages;
+    for (int tag = 0; tag < 6; ++tag) {
+      messages.push_back(numbered(tag % 2 == 0 ? 10 : kLong, tag));
+    }
+    if (transport.process() == 0) {
+      for (int tag = 0; tag < 6; ++tag) {
+        transport.send(1, tag, messages[static_cast<std::size_t>(tag)]);
+      }
+      finish(transport, 6);
+      return;
+    }
+    // The last one first, and each before the next is asked for.
+    for (int tag = 5; tag >= 0; --tag) {
+      const auto& expected = messages[static_cast<std::size_t>(tag)];
+      std::vector<std::byte> in(expected.size());
+      transport.receive(0, tag, in);
+      finish(transport, 1);
+      EXPECT_EQ(in, expected);
+    }
+  });
+}
+
+TEST(SocketTransport, MessagesOfOneTagKeepTheirOrder) {
+  for (const std::size_t bytes : {std::size_t{10}, kLong}) {
+    in_processes(2, [&](Transport& transport) {
+      constexpr int kCount = 5;
+      std::vector<std::vector<std::byte>> buffers;
+      for (int i = 0; i < kCount; ++i) buffers.push_back(numbered(bytes, 3 * i));
+      if (transport.process() == 0) {
+        for (const auto& buffer : buffers) transport.send(1, 1, buffer);
+      } else {
+        for (auto& buffer : buffers) {
+          buffer.assign(bytes, {});
+          transport.receive(0, 1, buffer);
+        }
+      }
+      finish(transport, kCount);
+      for (int i = 0; i < kCount; ++i) {
+        EXPECT_EQ(buffers[static_cast<std::size_t>(i)], numbered(bytes, 3 * i));
+      }
+    });
+  }
+}
+
+TEST(SocketTransport, MessagesToWhoHasLeftAreNeverOver) {
+  const int port = free_port();
+  std::vector<std::byte> in(8);
+  in_threads(2, [&](int rank) {
+    SocketTransport transport(rank, meet_at({rank, 2, "127.0.0.1", port}, kTime));
+    if (rank == 1) return;
+    transport.receive(1, 0, in);
+    std::vector<MessageId> over;
+    for (int i = 0; i < 100; ++i) {
+      transport.test(over);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_THAT(over, SizeIs(0));
+  });
+}
+
+TEST(Rendezvous, APortThatIsTakenIsNoObstacle) {
+  const Socket other = std::move(*listen_at(0));  // who never says anything
+  const int port = port_of(other);
+  in_threads(3, [&](int rank) {
+    EXPECT_THAT(meet_at({rank, 3, "127.0.0.1", port}, kTime), SizeIs(3));
+  });
+}
+
+TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
+  const int port = free_port();
+  in_threads(2, [&](int rank) {
+    const auto meeting = [&] { meet_at({rank, 4, "127.0.0.1", port}, std::chrono::seconds(3)); };
+    if (rank == 0) {
+      EXPECT_THAT(error_of(meeting, ErrorKind::runtime), HasSubstr("ranks 2, 3 have not come to"));
+    } else {
+      EXPECT_THROW(meeting(), ToldElsewhere);
+    }
+  });
+}
+
+TEST(Rendezvous, RanksThatWereGivenTwiceAreAMistake) {
+  const int port = free_port();
+  in_threads(3, [&](int thread) {
+    const int rank = std::min(thread, 1);
+    const auto meeting = [&] { meet_at({rank, 3, "127.0.0.1", port}, kTime); };
+    if (rank == 0) {
+      EXPECT_THAT(error_of(meeting, ErrorKind::usage), HasSubstr("two processes have RANK 1"));
+    } else {
+      EXPECT_THROW(meeting(), ToldElsewhere);
+    }
+  });
+}
+
+TEST(Rendezvous, ProcessesOfDifferentNumbersAreAMistake) {
+  const int port = free_port();
+  in_threads(2, [&](int rank) {
+    const auto meeting = [&] { meet_at({rank, 2 + rank, "127.0.0.1", port}, kTime); };
+    if (rank == 0) {
+      EXPECT_THAT(error_of(meeting, ErrorKind::usage),
+                  HasSubstr("WORLD_SIZE is 2 at rank 0 and 3 at rank 1"));
+    } else {
+      EXPECT_THROW(meeting(), ToldElsewhere);
+    }
+  });
+}
+
+TEST(Rendezvous, WhereRank0WasLookedForIsTold) {
+  const int port = free_port();
+  EXPECT_THAT(error_of(
+                  [&] {
+                    meet_at({2, 3, "127.0.0.1", port}, std::chrono::seconds(1));
+                  },
+                  ErrorKind::runtime),
+              HasSubstr("rank 2 has not found rank 0 at 127.0.0.1:"));
+}
+
+}  // namespace
+}  // namespace espalier
