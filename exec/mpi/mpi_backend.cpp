@@ -162,7 +162,6 @@ RunReport gather(const Processes& processes, const RunOptions& options, const Ch
   RunReport report;
   ExecutedPart& executed = report.executed.emplace();
   std::vector<double> slowest_s;
-  std::int64_t wrong = 0;
   for (const auto& bytes : gather_from_all(processes.transport, packed.bytes())) {
     CheckedRuns runs;
     Unpacking unpacking(bytes);
@@ -177,15 +176,13 @@ RunReport gather(const Processes& processes, const RunOptions& options, const Ch
       mean_s += runs.times_s[i] / static_cast<double>(runs.times_s.size());
     }
     executed.rank_times_s.push_back(mean_s);
-    wrong += runs.damage.wrong;
-    executed.damage.insert(executed.damage.end(), runs.damage.notes.begin(),
-                           runs.damage.notes.end());
+    add_damage(executed, runs.damage);
     if (report.timeline.empty()) report.timeline.assign(runs.timeline.size(), {0, -1});
     merge(report.timeline, runs.timeline);
   }
   // Ops that move nothing, as the message is too short for them, are in no process.
   for (OpTiming& timing : report.timeline) timing.start_s = std::max(timing.start_s, 0.0);
-  if (options.check) executed.wrong = wrong;
+  if (!options.check) executed.wrong.reset();
   note_times(report, slowest_s);
   return report;
 }

@@ -91,12 +91,9 @@ std::string describe_routes(const std::vector<Choice>& choices) {
 }  // namespace
 
 GpuPlace place_of(const Processes& processes, const Gpu& gpu) {
-  std::array<char, 32> bus_id{};
-  require(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), gpu.number),
-          "cudaDeviceGetPCIBusId", gpu.number);
   const auto mine = static_cast<std::size_t>(processes.transport.process());
   return {fmt::format("{}, GPU {} ({})", processes.places[mine], gpu.number, gpu.name),
-          bus_id.data()};
+          bus_id_of(gpu.number)};
 }
 
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine) {

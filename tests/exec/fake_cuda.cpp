@@ -100,9 +100,12 @@ struct State {
   bool is_damaging = false;  // a graph that goes wrong is being carried out
 };
 
+/// Of a thread that plays a process; null: it is one of those of this process.
+thread_local std::unique_ptr<State> own_state;
+
 State& state() {
-  thread_local State only;
-  return only;
+  static State shared;
+  return own_state ? *own_state : shared;
 }
 
 cudaError_t answer(cudaError_t status) {
@@ -291,6 +294,8 @@ bool is_unmapped_copy(const void* to, const void* from) {
 }
 
 }  // namespace
+
+void begin_process() { own_state = std::make_unique<State>(); }
 
 void reset(const Behaviour& behaviour) {
   auto& now = state();

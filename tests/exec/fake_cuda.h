@@ -16,8 +16,8 @@ enum class GraphRefusal { never, captured_copies, instantiation };
 /// is in the queues is carried out in an order drawn by chance among those that CUDA allows. Strict
 /// about what it is asked: streams and events of another device than the current one, kernels that
 /// reach for memory that is not mapped, captures that are not joined and the like are errors, with
-/// CUDA's names for them. Each thread has a runtime of its own, as processes have; what one offers
-/// to others (cudaIpcGetMemHandle) they can map, in this process or another one.
+/// CUDA's names for them. What a process offers to others (cudaIpcGetMemHandle) they can map, in
+/// this process or another one.
 struct Behaviour {
   int gpus = 4;
   const char* model = "Fake GPU";
@@ -40,6 +40,9 @@ struct Behaviour {
   bool maps_others = true;  ///< processes may map each other's memory
   std::uint64_t seed = 1;
 };
+
+/// From now on this thread plays a process with a runtime of its own, as new. `reset` comes next.
+void begin_process();
 
 /// Everything as new, but for what GPUs have mapped, which is the process's; GPUs have nothing
 /// allocated. \pre whoever used it has freed what it had.

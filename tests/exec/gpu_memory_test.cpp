@@ -154,6 +154,7 @@ TEST(GpuMemory, AProcessThatLacksMemoryIsNamed) {
 TEST(GpuMemory, OtherMemoryOrTransportIsNoticed) {
   in_processes(3, [&](const Processes& processes) {
     const int rank = processes.transport.process();
+    fake_cuda::begin_process();
     fake_cuda::reset({});
     GpuChoice choice;
     if (rank == 2) choice.transport = GpuTransport::staged;

@@ -45,7 +45,7 @@ class GpuPart : public TestPart {
               request.op},
         gpus_(cuda::open_gpu_of_process(request.program, request.transport.process(),
                                         request.transport.process() % kGpus)),
-        host_nodes_(host_nodes(kind_.program, {}, {})),
+        host_nodes_(cuda::host_nodes(kind_.program, {}, {})),
         buffers_(kind_, request.lowered, request.plan, gpus_, host_nodes_, Access::shared),
         shared_(buffers_.gpu().number, buffers_.blocks()),
         steps_(request.plan, kind_, buffers_, request.transport) {
@@ -77,7 +77,7 @@ class GpuPart : public TestPart {
   const PartRequest& request_;
   const cuda::MessageKind kind_;
   const Gpus gpus_;
-  const std::vector<HostNode> host_nodes_;
+  const std::vector<cuda::HostNode> host_nodes_;
   cuda::GpuBuffers buffers_;
   SharedMemory shared_;
   GpuSteps steps_;

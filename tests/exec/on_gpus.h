@@ -38,6 +38,7 @@ inline void on_gpus(int processes, const Asked& asked,
       processes,
       [&](const Processes& all) {
         const int rank = all.transport.process();
+        fake_cuda::begin_process();
         fake_cuda::reset(asked.behaviour(rank));
         {
           MpiBackend backend(all, make_gpu_memory(all, asked.choice));
