@@ -26,10 +26,6 @@ constexpr int kAnySizePieces = 2;
 /// The search ends where two doublings of the pieces in a row did not take less than this of the
 /// least time. Halves are no reason to end it: that few pieces hardly pipeline.
 constexpr double kWorthwhile = 0.998;
-/// One doubling that did not take less than this ends it where it cost more work than this: gains
-/// halve with each doubling, and what they cost doubles.
-constexpr double kWorthMuch = 0.995;
-constexpr std::int64_t kMuchWork = 10'000'000;
 /// Where twice as many pieces took less by no more than 0.4 %, twice as many again are not
 /// tried if earlier times say that they take longer by more than 0.1 %: to find out takes as
 /// long as all before together.
@@ -193,11 +189,9 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     // While all are slower than what is of interest, nobody knows whether they get better.
     const bool may_improve = std::isinf(best.time_s) && pieces < kPatience;
     in_vain = is_worth_it || pieces == 2 || may_improve ? 0 : in_vain + 1;
-    const bool is_worth_much = is_faster && cut->time_s < kWorthMuch * best.time_s;
-    if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
     // Once they pipeline, pieces cost more the more of them there are.
-    const bool goes_on = last_work > kMuchWork ? is_worth_much : is_faster;
-    if (!goes_on && !may_improve && pieces > kManyPieces) break;
+    if (!is_faster && !may_improve && pieces > kManyPieces) break;
+    if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
   }
   if (is_short && best.chunk_bytes == 0 && best.note.empty()) best.note = why_not_cut(question);
   return best;

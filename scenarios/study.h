@@ -127,7 +127,7 @@ struct Built;
 class Study {
  public:
   /// What the search for an automatic chunk size may cost (see SimLimits): some seconds.
-  static constexpr std::int64_t kMaxSearchWork = 500'000'000;
+  static constexpr std::int64_t kMaxSearchWork = 1'000'000'000;
 
   /// Both back ends are borrowed. `simulator` also chooses automatic chunk sizes; may be null.
   Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMaxSearchWork);

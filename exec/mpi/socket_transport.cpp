@@ -49,15 +49,20 @@ void SocketTransport::end(MessageId message) { over_.push_back(message); }
 MessageId SocketTransport::send(int to, int tag, std::span<const std::byte> bytes) {
   const MessageId message = new_message();
   Link& link = links_[static_cast<std::size_t>(to)];
+  // A message of the tag that waits stays before this one.
+  if (link.waiting.contains(tag)) {
+    link.waiting.emplace(tag, Sent{bytes, message});
+    return message;
+  }
   if (bytes.size() > kShortBytes) {
     const auto invited = link.invitations.find(tag);
     if (invited == link.invitations.end()) {
-      link.uninvited.emplace(tag, Sent{bytes, message});
+      link.waiting.emplace(tag, Sent{bytes, message});
       return message;
     }
     if (--invited->second == 0) link.invitations.erase(invited);
   }
-  link.frames.push_back({{Kind::message, tag, bytes.size()}, bytes, message});
+  put_frame(link, tag, {bytes, message});
   send_frames(link);
   return message;
 }
@@ -169,13 +174,24 @@ void SocketTransport::end_message(Link& link) {
   link.unexpected.clear();
 }
 
+void SocketTransport::put_frame(Link& link, int tag, const Sent& sent) {
+  link.frames.push_back({{Kind::message, tag, sent.bytes.size()}, sent.bytes, sent.message});
+}
+
 void SocketTransport::take_invitation(Link& link, int tag) {
-  if (const auto sent = take(link.uninvited, tag)) {
-    link.frames.push_back({{Kind::message, tag, sent->bytes.size()}, sent->bytes, sent->message});
-    send_frames(link);
-  } else {
+  const auto [first, last] = link.waiting.equal_range(tag);
+  if (first == last) {
     ++link.invitations[tag];
+    return;
   }
+  // And the short ones behind it, up to the next that needs an invitation.
+  auto next = first;
+  do {
+    put_frame(link, tag, next->second);
+    ++next;
+  } while (next != last && next->second.bytes.size() <= kShortBytes);
+  link.waiting.erase(first, next);
+  send_frames(link);
 }
 
 void SocketTransport::abort(int exit_code) { std::_Exit(exit_code); }

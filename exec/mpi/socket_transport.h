@@ -65,7 +65,8 @@ class SocketTransport : public Transport {
   struct Link {
     Socket socket;
     std::deque<Frame> frames;  ///< to be sent
-    std::multimap<int, Sent> uninvited;
+    /// Long messages without an invitation, and short ones that must not overtake them.
+    std::multimap<int, Sent> waiting;
     std::multimap<int, Expected> expected;
     std::multimap<int, std::vector<std::byte>> early;  ///< short messages that nobody expected
     std::map<int, int> invitations;                    ///< by tag, to messages not sent yet
@@ -78,6 +79,7 @@ class SocketTransport : public Transport {
 
   MessageId new_message();
   void end(MessageId message);
+  void put_frame(Link& link, int tag, const Sent& sent);
   void send_frames(Link& link);
   void receive_frames(Link& link);
   bool receive_into(Link& link, std::span<std::byte> bytes, std::size_t& received);

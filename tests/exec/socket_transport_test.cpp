@@ -136,6 +136,31 @@ TEST(SocketTransport, MessagesOfOneTagKeepTheirOrder) {
   }
 }
 
+TEST(SocketTransport, ShortMessagesDoNotOvertakeLongOnesOfTheirTag) {
+  const std::vector<std::size_t> lengths = {10, kLong, 20, 0, kLong, kLong, 30};
+  in_processes(2, [&](Transport& transport) {
+    std::vector<std::vector<std::byte>> buffers;
+    for (const std::size_t length : lengths) buffers.push_back(numbered(length, 3));
+    std::byte sent_all{};
+    if (transport.process() == 0) {
+      for (const auto& buffer : buffers) transport.send(1, 1, buffer);
+      transport.send(1, 2, {&sent_all, 1});
+      finish(transport, lengths.size() + 1);
+      return;
+    }
+    // What could overtake is here before the first one is asked for.
+    transport.receive(0, 2, {&sent_all, 1});
+    finish(transport, 1);
+    for (auto& buffer : buffers) {
+      const std::size_t length = buffer.size();
+      buffer.assign(length, {});
+      transport.receive(0, 1, buffer);
+      finish(transport, 1);
+      EXPECT_EQ(buffer, numbered(length, 3));
+    }
+  });
+}
+
 TEST(SocketTransport, MessagesToWhoHasLeftAreNeverOver) {
   const int port = free_port();
   std::vector<std::byte> in(8);
