@@ -31,12 +31,17 @@ Result interrupt_writing(const std::string& signal) {
 folder=$(mktemp -d)
 set -m
 $espalier sim --topology ring:n=512 --algorithm ring --size 1MiB --chunk 0 \
-  --trace $folder/t.json --trace-ops 0 >/dev/null &
-until compgen -G "$folder/t.json.tmp*" >/dev/null && test -s $folder/t.json.tmp*; do
-  kill -0 $! || { echo "ended by itself"; break; }
+  --trace $folder/t.json --trace-ops 0 >/dev/null 2>&1 &
+# Looked at while it is stopped, so that it can't have ended writing when the signal comes.
+while kill -STOP $! || { echo "ended by itself"; false; }; do
+  sleep 0.02
+  compgen -G "$folder/t.json.tmp*" >/dev/null && test -s $folder/t.json.tmp* && break
+  kill -CONT $!
+  sleep 0.01
 done
 kill -)" + signal +
               R"( $!
+kill -CONT $!
 wait $!
 echo "code $?"
 ls $folder
