@@ -175,7 +175,8 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
       cut = simulate(
           piece_bytes,
           {.time_s = std::min(best.time_s * (1 + kSameTime), question.at_most_s), .work = work});
-      pace.end(cut->simulated->work);
+      // One that was abandoned early tells nothing.
+      if (cut->simulated->end == SimEnd::finished) pace.end(cut->simulated->work);
     }
     if (!cut || cut->simulated->end == SimEnd::too_costly) {
       if (is_short) break;

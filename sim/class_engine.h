@@ -46,6 +46,7 @@ class ClassEngine final : public FlowEngine {
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,
                                  const std::function<void()>& on_instant_over) override;
 
+  void give_up() override { end_ = SimEnd::too_slow; }
   SimEnd end() const override { return end_; }
   /// Of the latest simulation, as SimLimits counts it.
   std::int64_t work() const;
