@@ -99,8 +99,8 @@ class ClassEngine final : public FlowEngine {
   std::uint64_t started_ = 0;
   std::vector<Waiting> waiting_;  ///< heap, the first to end on top
   std::vector<Served> classes_;
-  std::vector<ClassId> touched_;  ///< flows came or went since the rates were solved for
-  DateHeap ends_;                 ///< of the first flow of every class that has any
+  std::vector<ClassId> touched_;           ///< flows came or went since the rates were solved for
+  DateHeap ends_;                          ///< of the first flow of every class that has any
   std::vector<DateHeap::Entry> new_ends_;  ///< of classes whose flows or rates have changed
   std::vector<Ended> ended_;               ///< at this instant
 };

@@ -100,7 +100,8 @@ void Dispatcher::begin(OpId id) {
   await_landings(id);
   wait_ = TimeUnit::between(engine_.now(), progress_[id].ready);
   history_.start_s[id] = unit_.to_s(engine_.now() + wait_);
-  if (least_ != nullptr && least_->is_too_slow(id, unit_.to_s(engine_.now()), history_.start_s[id])) {
+  if (least_ != nullptr &&
+      least_->is_too_slow(id, unit_.to_s(engine_.now()), history_.start_s[id])) {
     engine_.give_up();
   }
   if (blocks_.shares()) history_.order.push_back(id);
@@ -169,7 +170,8 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, costs_.bytes_of(op),
+    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s,
+               costs_.bytes_of(op),
                machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate));
     return;
   }
@@ -208,7 +210,8 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
   const NodeId node = use.node;
   const SwitchOps* const costs = use.costs;
   const bool is_slice = blocks_.ops_are_slices();
-  const double wire = is_slice ? costs->wire_of_slice(costs_.bytes_of(op)) : costs->wire_of(costs_.bytes_of(op));
+  const double wire =
+      is_slice ? costs->wire_of_slice(costs_.bytes_of(op)) : costs->wire_of(costs_.bytes_of(op));
   const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(costs_.bytes_of(op));
   const double bytes = costs_.bytes_of(op) * wire;
   const std::span<const Operand> sources = program_.sources_of(op);

@@ -21,8 +21,8 @@ namespace espalier {
 ///   block. The ops that wait for it, on its lane or for its data, follow it.
 /// - A link carries all that it has yet to carry at its full rate.
 ///
-/// Costs a look at every op before the simulation, and one when it begins. Ops in switches, memory
-/// and reductions count for nothing: the bounds are lower without them.
+/// Costs a look at every op before the simulation, and one when it begins. Ops in switches, memory,
+/// reductions and latencies count for nothing: the bounds are lower without them.
 class LeastTime {
  public:
   /// Refers to `program` and `target`. `limit_s`: what takes longer is too slow.
@@ -46,7 +46,7 @@ class LeastTime {
   OpCosts costs_;
   std::vector<Transfer> transfers_;  ///< of the op that is looked at
   std::vector<double> tails_s_;      ///< by op: from its start to the end of what waits for it
-  std::vector<double> left_s_;  ///< by resource: links, for what they carry of ops not begun
+  std::vector<double> left_s_;       ///< by resource: links, for what they carry of ops not begun
 };
 
 }  // namespace espalier
