@@ -35,6 +35,10 @@ constexpr double kFlat = 0.004;
 constexpr int kManyPieces = 16;
 /// Pieces up to which nothing has to be fast enough to be of interest.
 constexpr int kPatience = 32;
+/// Gains halve with each doubling, so that all to come together are about the latest one. Times are
+/// out of reach where so many times that is not enough, of this many pieces or more.
+constexpr double kMostGains = 4;
+constexpr int kFewPieces = 8;
 /// Sums of bytes in another order differ by less than this part of them.
 constexpr double kRounding = 1e-9;
 /// Ops of a program that is cut, when the chunk size is searched for and when it was asked for.
@@ -100,6 +104,16 @@ double least_time_s(const RunReport& whole) {
   return busy_s * (1 - kRounding);
 }
 
+/// What more pieces are not faster than, after times of half as many and of as many.
+double reached_s(double before_s, double latest_s) {
+  return latest_s - kMostGains * (before_s - latest_s);
+}
+
+std::string note_not_tried(std::int64_t piece_bytes, bool is_late) {
+  if (is_late) note_cut_short();
+  return is_late ? chunk_note_no_time(piece_bytes) : chunk_note_too_costly(piece_bytes);
+}
+
 /// \pre the longest transfer is too short for many pieces. A message that is small itself needs no
 /// explanation.
 std::string why_not_cut(const ChunkQuestion& question) {
@@ -150,8 +164,8 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   if (is_known && whole.time_s <= question.at_most_s) {
     best = {0, {}, whole.time_s, whole.algbw_gbps()};
   }
-  if (is_known && least_time_s(whole) > question.at_most_s) return best;
-  if (!is_cuttable(question)) return best;
+  const double too_slow_s = std::min(question.at_most_s, question.worthwhile_s);
+  if ((is_known && least_time_s(whole) > too_slow_s) || !is_cuttable(question)) return best;
   const bool is_short = longest_bytes < 2 * kSmallestPieceBytes;
   std::int64_t work_left = question.max_work;
   std::int64_t last_work = whole.simulated->work;
@@ -171,13 +185,11 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
       cut = simulate(
           piece_bytes,
           {.time_s = std::min(best.time_s * (1 + kSameTime), question.at_most_s), .work = work});
-      pace.end(cut->simulated->work);
+      // One that was abandoned early tells nothing.
+      if (cut->simulated->end == SimEnd::finished) pace.end(cut->simulated->work);
     }
     if (!cut || cut->simulated->end == SimEnd::too_costly) {
-      if (is_short) break;
-      const bool is_late = work_in_time < work_left;
-      if (is_late) note_cut_short();
-      best.note = is_late ? chunk_note_no_time(piece_bytes) : chunk_note_too_costly(piece_bytes);
+      if (!is_short) best.note = note_not_tried(piece_bytes, work_in_time < work_left);
       break;
     }
     last_work = cut->simulated->work;
@@ -185,13 +197,15 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     ended_all = ended_all && cut->simulated->end == SimEnd::finished;
     times_s.push_back(cut->time_s);
     const bool is_faster = cut->simulated->end == SimEnd::finished && cut->time_s < best.time_s;
+    const bool is_out_of_reach = ended_all && is_faster && pieces >= kFewPieces &&
+                                 reached_s(best.time_s, cut->time_s) > question.worthwhile_s;
     const bool is_worth_it = is_faster && cut->time_s < kWorthwhile * best.time_s;
     // While all are slower than what is of interest, nobody knows whether they get better.
     const bool may_improve = std::isinf(best.time_s) && pieces < kPatience;
     in_vain = is_worth_it || pieces == 2 || may_improve ? 0 : in_vain + 1;
     // Once they pipeline, pieces cost more the more of them there are.
-    if (!is_faster && !may_improve && pieces > kManyPieces) break;
     if (is_faster) best = {piece_bytes, {}, cut->time_s, cut->algbw_gbps()};
+    if ((!is_faster && !may_improve && pieces > kManyPieces) || is_out_of_reach) break;
   }
   if (is_short && best.chunk_bytes == 0 && best.note.empty()) best.note = why_not_cut(question);
   return best;

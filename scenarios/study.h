@@ -238,9 +238,12 @@ class Study {
     std::string stuck;  ///< why it got stuck, cut in some way
   };
   std::vector<std::size_t> runtimes(const Machine& machine, const Prepared& prepared) const;
-  Prediction simulate(const Query& query, Machine& machine);
+  /// \param worthwhile_s see ChunkQuestion: a prediction that takes longer is no more than an upper
+  /// bound, and not remembered.
+  Prediction predict(const Query& query, double worthwhile_s);
+  Prediction simulate(const Query& query, Machine& machine, double worthwhile_s);
   Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
-                      double at_most_s, Met& met);
+                      double at_most_s, double worthwhile_s, Met& met);
   struct Promise {
     double time_s = std::numeric_limits<double>::infinity();
     std::int64_t size_bytes = 0;             ///< of the message that it was predicted of

@@ -22,6 +22,7 @@
 #include "scenarios/study.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
+#include "scenarios/weighing.h"
 
 namespace espalier {
 namespace {
@@ -33,9 +34,6 @@ constexpr int kMaxLanesPerBlock = 3;
 constexpr const char* kNoOtherChunks = "other sizes were not tried: the time ran out";
 
 constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-
-/// Plans that take no more than this many times the time of the best are tried in all their forms.
-constexpr double kNearBest = 1.25;
 
 bool crowds_blocks(const Program& program, const Profile& profile) {
   if (profile.blocks == 0) return false;
@@ -61,7 +59,7 @@ std::vector<std::size_t> Study::runtimes(const Machine& machine, const Prepared&
 
 /// As it is: weighed parameters left open have their defaults. Under every runtime that can be the
 /// fastest one: links carry the same under all of them, times the bytes on the wire.
-Prediction Study::simulate(const Query& query, Machine& machine) {
+Prediction Study::simulate(const Query& query, Machine& machine, double worthwhile_s) {
   const BlockProgram* const blocks = interpreted_blocks(query, machine);
   if (blocks != nullptr && why_not_used(*choice(query.algorithm).file->foreign, machine, query)) {
     Prediction own = predict(by_library(query));
@@ -82,20 +80,21 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
   // In a hurry, what is best of a like message comes first.
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
   const std::size_t first = known.prediction == nullptr ? 0 : known.prediction->runtime;
-  Prediction best = simulate(query, machine, prepared, first, at_most_s, met);
+  Prediction best = simulate(query, machine, prepared, first, at_most_s, worthwhile_s, met);
   const double wire = machine.runtime(first).profile().protocol.wire;
   std::vector<std::string> left_out;
   for (const std::size_t runtime : runtimes(machine, prepared)) {
     const Profile& profile = machine.runtime(runtime).profile();
     const double least_s = profile.call_overhead_s + met.busy_s * profile.protocol.wire / wire;
     const double to_beat_s = std::min(best.best.time_s, at_most_s);
-    if (runtime == first || least_s >= to_beat_s) continue;
+    if (runtime == first || least_s >= to_beat_s || least_s > worthwhile_s) continue;
     if (std::isfinite(best.best.time_s) && is_time_up()) {
       left_out.push_back(profile.protocol.name);
       continue;
     }
     Met unused;
-    const Prediction other = simulate(query, machine, prepared, runtime, to_beat_s, unused);
+    const Prediction other =
+        simulate(query, machine, prepared, runtime, to_beat_s, worthwhile_s, unused);
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
   }
   if (std::isinf(best.best.time_s)) {
@@ -110,7 +109,7 @@ Prediction Study::simulate(const Query& query, Machine& machine) {
 }
 
 Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepared,
-                           std::size_t runtime, double at_most_s, Met& met) {
+                           std::size_t runtime, double at_most_s, double worthwhile_s, Met& met) {
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
@@ -133,7 +132,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   if (!query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut) {
     const std::int64_t work =
         query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
-    ChunkQuestion asked{query.size_bytes, longest_share(*prepared.whole), work, at_most_s};
+    ChunkQuestion asked{query.size_bytes, longest_share(*prepared.whole), work, at_most_s,
+                        worthwhile_s};
     const bool hurries = std::isfinite(time_left_s()) && is_cuttable(asked);
     const Promise known = hurries ? promise(query) : Promise{};
     ChunkChoice best{0, {}, kAnyTime, 0};
@@ -208,70 +208,29 @@ Prediction Study::predict_portfolio(const Query& query) {
   return predict(asked);
 }
 
-/// What plans there are, and then how those near the best are written: both matter, and a plan that
-/// is a little slower as it is usually written may be the fastest when it is written otherwise.
-/// Values that make the same program are tried once.
+/// The fastest of the values that weighed parameters can have.
 Prediction Study::weigh(const Query& query, Machine& machine) {
-  AlgorithmChoice choice = this->choice(query.algorithm);
-  const std::vector<const AlgorithmParameter*> open = open_parameters(choice);
-  for (const AlgorithmParameter* parameter : open) {
-    choice.parameters[parameter->name] = parameter->default_value;
-  }
-  std::vector<std::shared_ptr<const Program>> tried;
-  std::optional<Prediction> best;
-  const auto time_of = [&](const AlgorithmChoice& one) {
-    if (best && !best->skipped && is_time_up()) return kAnyTime;
+  const auto with = [&](const AlgorithmChoice& one) {
     Query asked = query;
     asked.algorithm = spec_of(one);
-    const Prepared& prepared = prepare(asked, machine);
-    const auto is_same = [&](const auto& program) {
-      return same_program(*program, *prepared.whole);
-    };
-    if (prepared.whole && std::ranges::any_of(tried, is_same)) return kAnyTime;
-    const bool is_crowded = prepared.whole && !tried.empty() &&
-                            crowds_blocks(*prepared.whole, machine.router->profile());
-    if (is_crowded) return kAnyTime;
-    if (prepared.whole) tried.push_back(prepared.whole);
-    const Prediction made = predict(asked);
-    const bool is_better =
-        !made.skipped && (!best || best->skipped || shorter(made.best.time_s, best->best.time_s));
-    if (!best || is_better) best = made;
-    return made.skipped ? kAnyTime : made.best.time_s;
+    return asked;
   };
-  // One after the other, those before at their best.
-  std::vector<std::pair<double, AlgorithmChoice>> plans;
+  WeighedBy by;
+  by.program = [&](const AlgorithmChoice& one) { return prepare(with(one), machine).whole; };
+  by.is_crowded = [&](const Program& program) {
+    return crowds_blocks(program, machine.router->profile());
+  };
+  by.predict = [&](const AlgorithmChoice& one, double worthwhile_s) {
+    return predict(with(one), worthwhile_s);
+  };
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
-  if (known.prediction != nullptr) {
-    const AlgorithmChoice as_before = this->choice(known.prediction->algorithm);
-    plans.emplace_back(time_of(as_before), as_before);
-  }
-  plans.emplace_back(time_of(choice), choice);
-  for (const AlgorithmParameter* parameter : open) {
-    if (!parameter->of_plan) continue;
-    const AlgorithmChoice base =
-        std::ranges::min_element(plans, {}, [](const auto& one) { return one.first; })->second;
-    for (const std::int64_t value : parameter->tried) {
-      AlgorithmChoice other = base;
-      other.parameters[parameter->name] = value;
-      plans.emplace_back(time_of(other), other);
-    }
-  }
-  const double best_s = best->best.time_s;
-  for (const auto& [time_s, plan] : plans) {
-    if (time_s > kNearBest * best_s) continue;
-    for (const AlgorithmParameter* parameter : open) {
-      if (parameter->of_plan) continue;
-      for (const std::int64_t value : parameter->tried) {
-        AlgorithmChoice other = plan;
-        other.parameters[parameter->name] = value;
-        time_of(other);
-      }
-    }
-  }
-  return *best;
+  if (known.prediction != nullptr) by.as_before = choice(known.prediction->algorithm);
+  return espalier::weigh(choice(query.algorithm), by);
 }
 
-Prediction Study::predict(const Query& query) {
+Prediction Study::predict(const Query& query) { return predict(query, kAnyTime); }
+
+Prediction Study::predict(const Query& query, double worthwhile_s) {
   CHECK(simulator_ != nullptr && !query.topology.empty());
   Machine& machine = this->machine(query);
   if (const std::optional<Query> decided = decided_by_library(query, machine)) {
@@ -284,7 +243,7 @@ Prediction Study::predict(const Query& query) {
         .first->second;
   }
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
-    return predict(*stated);
+    return predict(*stated, worthwhile_s);
   }
   auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
   const AlgorithmChoice& asked = choice(query.algorithm);
@@ -304,9 +263,9 @@ Prediction Study::predict(const Query& query) {
   const bool is_open = !open_parameters(asked).empty();
   Prediction made = is_portfolio(asked) ? predict_portfolio(query)
                     : is_open           ? weigh(query, machine)
-                                        : simulate(query, machine);
+                                        : simulate(query, machine, worthwhile_s);
   made.is_cut_short = own.has_cut_short();
-  if (query.run.limits) return made;
+  if (query.run.limits || made.best.time_s > worthwhile_s) return made;
   if (made.is_cut_short) {
     cache_->hurried.insert_or_assign(
         {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},

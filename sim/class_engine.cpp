@@ -74,17 +74,19 @@ void ClassEngine::update_rates() {
     served.bytes = served.bytes_until(now_);
     served.at = now_;
     served.rate = rate;
-    ends_.set(id, served.end());
+    new_ends_.push_back({served.end(), id});
   }
   for (const ClassId id : touched_) {
     classes_[id].is_touched = false;
     if (classes_[id].moving.empty()) {
       ends_.remove(id);
     } else {
-      ends_.set(id, classes_[id].end());
+      new_ends_.push_back({classes_[id].end(), id});
     }
   }
   touched_.clear();
+  ends_.set(new_ends_);
+  new_ends_.clear();
 }
 
 void ClassEngine::end_latencies(Ticks until) {

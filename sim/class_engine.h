@@ -46,6 +46,7 @@ class ClassEngine final : public FlowEngine {
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,
                                  const std::function<void()>& on_instant_over) override;
 
+  void give_up() override { end_ = SimEnd::too_slow; }
   SimEnd end() const override { return end_; }
   /// Of the latest simulation, as SimLimits counts it.
   std::int64_t work() const;
@@ -98,9 +99,10 @@ class ClassEngine final : public FlowEngine {
   std::uint64_t started_ = 0;
   std::vector<Waiting> waiting_;  ///< heap, the first to end on top
   std::vector<Served> classes_;
-  std::vector<ClassId> touched_;  ///< flows came or went since the rates were solved for
-  DateHeap ends_;                 ///< of the first flow of every class that has any
-  std::vector<Ended> ended_;      ///< at this instant
+  std::vector<ClassId> touched_;           ///< flows came or went since the rates were solved for
+  DateHeap ends_;                          ///< of the first flow of every class that has any
+  std::vector<DateHeap::Entry> new_ends_;  ///< of classes whose flows or rates have changed
+  std::vector<Ended> ended_;               ///< at this instant
 };
 
 }  // namespace espalier

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "sim/order_key.h"
 #include "sim/time_unit.h"
 
 namespace espalier {
@@ -13,6 +15,14 @@ namespace espalier {
 /// set again, which is what the heaps of the standard library can't do.
 class DateHeap {
  public:
+  struct Entry {
+    Ticks date;  ///< not negative
+    std::uint32_t id = 0;
+    bool operator<(const Entry& other) const {
+      return order_key(date.value, id) < order_key(other.date.value, other.id);
+    }
+  };
+
   void clear() {
     heap_.clear();
     position_.clear();
@@ -32,6 +42,24 @@ class DateHeap {
     }
   }
 
+  /// Sets each; of many, in one go.
+  void set(std::span<const Entry> entries) {
+    if (kSetsPerOrder * entries.size() < heap_.size()) {
+      for (const Entry& entry : entries) set(entry.id, entry.date);
+      return;
+    }
+    for (const Entry& entry : entries) {
+      if (entry.id >= position_.size()) position_.resize(entry.id + 1, kAbsent);
+      if (position_[entry.id] == kAbsent) {
+        position_[entry.id] = static_cast<std::uint32_t>(heap_.size());
+        heap_.push_back(entry);
+      } else {
+        heap_[position_[entry.id]].date = entry.date;
+      }
+    }
+    for (std::size_t at = heap_.size() / 2; at > 0; --at) sink(static_cast<std::uint32_t>(at - 1));
+  }
+
   /// Does nothing when it has no date.
   void remove(std::uint32_t id) {
     if (id >= position_.size() || position_[id] == kAbsent) return;
@@ -46,13 +74,8 @@ class DateHeap {
 
  private:
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
-  struct Entry {
-    Ticks date;
-    std::uint32_t id = 0;
-    bool operator<(const Entry& other) const {
-      return date == other.date ? id < other.id : date < other.date;
-    }
-  };
+  /// Putting all in order costs as much as setting one in so many.
+  static constexpr std::size_t kSetsPerOrder = 4;
 
   void place(std::uint32_t at, const Entry& entry) {
     heap_[at] = entry;

@@ -10,9 +10,8 @@
 namespace espalier {
 namespace {
 
-/// Slices and durations are doubles: what divides exactly must not look a little too large.
+/// Durations are doubles: what lasted exactly so long must not look a little too short.
 constexpr double kTolerance = 1e-6;
-constexpr double kManySlices = 1e9;
 /// What is not limited by links.
 constexpr double kAnyRate = std::numeric_limits<double>::infinity();
 
@@ -25,15 +24,15 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
       graph_(graph),
       blocks_(blocks),
       profile_(profile),
-      bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
       machine_(machine),
+      costs_(program, blocks, profile, message_bytes, machine),
       unit_(unit),
       engine_(engine),
       progress_(program.ops.size()),
       landings_(static_cast<std::size_t>(program.places())),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
       shared_(program, blocks) {
-  if (profile.fifo_steps > 0) fifos_.emplace(program, profile, bytes_per_unit_);
+  if (profile.fifo_steps > 0) fifos_.emplace(program, profile, costs_.bytes_per_unit());
   for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
   history_.start_s.resize(program.ops.size(), OpHistory::kNever);
   history_.end_s.resize(program.ops.size(), OpHistory::kNever);
@@ -60,7 +59,7 @@ void Dispatcher::on_flow_done(OpId id) {
   CHECK(is_moving(id));
   if (--progress_[id].flows_in_flight > 0) return;
   const Op& op = program_.ops[id];
-  if (reduces_separately(op) && !reducing_[id]) {
+  if (costs_.reduces_separately(op) && !reducing_[id]) {
     wait_ = {};
     begin_reduction(id, op);
   } else if (!hold_on(id)) {
@@ -101,6 +100,10 @@ void Dispatcher::begin(OpId id) {
   await_landings(id);
   wait_ = TimeUnit::between(engine_.now(), progress_[id].ready);
   history_.start_s[id] = unit_.to_s(engine_.now() + wait_);
+  if (least_ != nullptr &&
+      least_->is_too_slow(id, unit_.to_s(engine_.now()), history_.start_s[id])) {
+    engine_.give_up();
+  }
   if (blocks_.shares()) history_.order.push_back(id);
   const Op& op = program_.ops[id];
   if (op.kind == OpKind::combine) {
@@ -114,23 +117,15 @@ void Dispatcher::begin(OpId id) {
   if (!is_moving(id)) end_hold(id);
 }
 
-bool Dispatcher::reduces_separately(const Op& op) const {
-  return op.kind == OpKind::combine && op.src_count > 1 && !op.in_switch &&
-         profile_.reduction == ReductionMode::separate;
-}
-
 void Dispatcher::begin_combine(OpId id, const Op& op) {
   if (op.in_switch) {
     begin_in_switch(id, op);
     if (!is_moving(id)) end_hold(id);
     return;
   }
-  transfers_.clear();
-  for_each_transfer(program_, op, [&](PlaceId from, PlaceId to) {
-    transfers_.push_back({from, to, &machine_.path(from, to, op.via)});
-  });
+  costs_.transfers_of(op, transfers_);
   history_.transfers += static_cast<std::int64_t>(transfers_.size());
-  if (reduces_separately(op)) {
+  if (costs_.reduces_separately(op)) {
     begin_arrivals(id, op);
     if (!is_moving(id)) begin_reduction(id, op);
   } else {
@@ -142,27 +137,6 @@ void Dispatcher::begin_combine(OpId id, const Op& op) {
 bool Dispatcher::takes_steps(OpId id) {
   const Op& op = program_.ops[id];
   return fifos_->take(id, blocks_.lane_on_block(op.at, op.lane), blocks_.width(op.at, op.lane));
-}
-
-/// What holds an op's lane beside its bytes. \pre it has transfers
-double Dispatcher::fixed_s(const Op& op) const {
-  double overhead_s = 0;
-  double hop_s = 0;
-  for (const Transfer& transfer : transfers_) {
-    overhead_s = std::max(overhead_s, transfer.path->overhead_s);
-    hop_s = std::max(hop_s, transfer.path->hop_s);
-  }
-  const Protocol& protocol = profile_.protocol;
-  if (protocol.slice_bytes <= 0) return overhead_s;
-  const double bytes =
-      bytes_of(op) / static_cast<double>(std::max<std::size_t>(blocks_.width(op.at, op.lane), 1));
-  const auto as_many = [&](double slice_bytes) {
-    return slice_bytes > 0 ? std::ceil(bytes / slice_bytes * (1 - kTolerance)) : kManySlices;
-  };
-  const double wanted =
-      std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
-  const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
-  return overhead_s + (slices - 1) * hop_s;
 }
 
 /// Keeps an op over links that has ended too early for the protocol.
@@ -183,7 +157,7 @@ bool Dispatcher::hold_on(OpId id) {
 
 /// A copy, or a combine whose additions happen on the way or cost nothing.
 void Dispatcher::begin_streaming(OpId id, const Op& op) {
-  const bool is_read = op.src_count > 1 && profile_.reduction == ReductionMode::reading;
+  const bool is_read = costs_.reduces_by_reading(op);
   const bool by_kernel = is_read || profile_.reduction == ReductionMode::fused;
   const bool fused = op.src_count > 1 && by_kernel;
   const std::size_t result_here = op.dst.place == op.at ? 1 : 0;
@@ -196,21 +170,17 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, here, resources_);
     if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s, bytes_of(op),
+    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s,
+               costs_.bytes_of(op),
                machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate));
     return;
   }
-  const double overhead_s = is_read ? profile_.reduce_overhead_s : fixed_s(op);
+  const double overhead_s = costs_.start_up_s(op, transfers_);
   double way_here_s = 0;  // of the operand that comes last
   for (std::size_t i = 0; i < arrivals; ++i) {
     way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
   }
-  double links_bytes_per_s = 0;  // all transfers together are no faster
-  for (const Transfer& transfer : transfers_) {
-    links_bytes_per_s += transfer.path->narrowest_bytes_per_s;
-  }
-  const ResourceId block =
-      machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), links_bytes_per_s);
+  const ResourceId block = costs_.block_of(op, transfers_);
   const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
   progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
@@ -227,7 +197,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     machine_.use_sender(from, resources_);
     if (!is_alone && block != kNoResource) resources_.push_back(block);
     const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
-    begin_flow(id, latency_s, bytes_of(op), is_alone ? block : kNoResource);
+    begin_flow(id, latency_s, costs_.bytes_of(op), is_alone ? block : kNoResource);
     begin_message(id, *path, latency_s);
   }
 }
@@ -240,9 +210,10 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
   const NodeId node = use.node;
   const SwitchOps* const costs = use.costs;
   const bool is_slice = blocks_.ops_are_slices();
-  const double wire = is_slice ? costs->wire_of_slice(bytes_of(op)) : costs->wire_of(bytes_of(op));
-  const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(bytes_of(op));
-  const double bytes = bytes_of(op) * wire;
+  const double wire =
+      is_slice ? costs->wire_of_slice(costs_.bytes_of(op)) : costs->wire_of(costs_.bytes_of(op));
+  const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(costs_.bytes_of(op));
+  const double bytes = costs_.bytes_of(op) * wire;
   const std::span<const Operand> sources = program_.sources_of(op);
   const bool reads = sources.size() > 1 || sources[0].place != op.at;
   const bool stores = op.copy_count > 0 || op.dst.place != op.at;
@@ -290,12 +261,12 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
 /// for them.
 void Dispatcher::begin_arrivals(OpId id, const Op& op) {
   if (op.dst.place != op.at) transfers_.pop_back();
-  const double overhead_s = fixed_s(op);
+  const double overhead_s = costs_.fixed_s(op, transfers_);
   for (const auto& [from, to, path] : transfers_) {
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(from, 1, resources_);
     machine_.use_memory(to, 1, resources_);
-    begin_flow(id, path->latency_s + overhead_s, bytes_of(op));
+    begin_flow(id, path->latency_s + overhead_s, costs_.bytes_of(op));
     begin_message(id, *path, path->latency_s + overhead_s);
   }
 }
@@ -317,7 +288,7 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
   machine_.use_memory(op.at, op.src_count, resources_);
   machine_.use_memory(op.dst.place, 1, resources_);
   machine_.use_access(op.at, op.src_count + 1, resources_);
-  begin_flow(id, latency_s, bytes_of(op));
+  begin_flow(id, latency_s, costs_.bytes_of(op));
   if (!is_moving(id)) end_hold(id);
 }
 

@@ -9,7 +9,9 @@
 #include "sim/block_map.h"
 #include "sim/fifo_credits.h"
 #include "sim/flow_engine.h"
+#include "sim/least_time.h"
 #include "sim/machine_resources.h"
+#include "sim/op_costs.h"
 #include "sim/op_graph.h"
 #include "sim/op_history.h"
 #include "sim/shared_blocks.h"
@@ -62,6 +64,8 @@ class Dispatcher {
              const Profile& profile, double message_bytes, MachineResources& machine,
              const TimeUnit& unit, FlowEngine& engine);
 
+  /// The engine gives up once the simulation is known to become too slow. Refers to its argument.
+  void give_up_by(LeastTime& least) { least_ = &least; }
   /// Starts every op that waits for nothing.
   void start();
   /// A flow of `op` has ended.
@@ -78,7 +82,6 @@ class Dispatcher {
   void make_ready(OpId id);
   void begin(OpId id);
   void begin_message(OpId id, const Path& path, double latency_s);
-  double fixed_s(const Op& op) const;
   bool hold_on(OpId id);
   bool takes_steps(OpId id);
   void begin_combine(OpId id, const Op& op);
@@ -86,7 +89,6 @@ class Dispatcher {
   void begin_in_switch(OpId id, const Op& op);
   void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
-  bool reduces_separately(const Op& op) const;
   void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
   bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
   void end_hold(OpId id);
@@ -94,14 +96,14 @@ class Dispatcher {
   void note_cause(OpId id, OpId cause, int group);
   void await_landings(OpId id);
   void release(OpId id, OpId cause, int group, Ticks date);
-  double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
 
   const Program& program_;
   const OpGraph& graph_;
   const BlockMap& blocks_;
   const Profile& profile_;
-  const double bytes_per_unit_;
   MachineResources& machine_;
+  const OpCosts costs_;
+  LeastTime* least_ = nullptr;  ///< null: there is no limit
   const TimeUnit unit_;
   FlowEngine& engine_;
 
@@ -128,13 +130,8 @@ class Dispatcher {
   std::size_t finished_ = 0;
   OpHistory history_;
 
-  struct Transfer {
-    PlaceId from = 0;
-    PlaceId to = 0;
-    const Path* path = nullptr;
-  };
   // Of the op being begun.
-  std::vector<Transfer> transfers_;  ///< of the operands first; then of the result, if it has one
+  std::vector<Transfer> transfers_;
   std::vector<ResourceId> resources_;
   Ticks wait_;  ///< until it starts
 };

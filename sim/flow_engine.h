@@ -74,6 +74,10 @@ class FlowEngine {
     return run(on_done, [] {});
   }
 
+  /// What is simulated is known to be too slow (SimEnd::too_slow): it need not go on. An engine
+  /// that knows no limits does.
+  virtual void give_up() {}
+
   /// How the latest simulation ended: given up (see SimLimits), flows are left.
   virtual SimEnd end() const { return SimEnd::finished; }
 };

@@ -6,18 +6,17 @@
 #include <vector>
 
 #include "sim/flow_engine.h"
+#include "sim/order_key.h"
 
 namespace espalier {
 
 /// What a resource allows each flow without a rate.
 struct Level {
-  double rate = 0;
+  double rate = 0;  ///< not negative
   ResourceId resource = 0;
 
-  /// All conditions are evaluated: which is true nobody can predict.
   friend bool operator<(const Level& a, const Level& b) {
-    return (static_cast<int>(a.rate < b.rate) |
-            (static_cast<int>(a.rate == b.rate) & static_cast<int>(a.resource < b.resource))) != 0;
+    return order_key(a.rate, a.resource) < order_key(b.rate, b.resource);
   }
 };
 

@@ -64,6 +64,10 @@ class MachineResources {
   double message_bytes() const { return message_bytes(router_.profile()); }
   static double message_bytes(const Profile& profile);
 
+  double bytes_per_s(ResourceId resource) const { return resources_[resource].bytes_per_s; }
+  /// So many were made.
+  std::size_t resources() const { return resources_.size(); }
+
   /// How long `place` computes what takes a GPU of its model so long.
   double computing_s(PlaceId place, double duration_s) const;
 

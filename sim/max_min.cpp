@@ -25,6 +25,9 @@ constexpr double kLooks = 3;
 constexpr double kAveraged = 8;
 constexpr int kTryAgainAfter = 64;
 
+/// After all others.
+constexpr Level kNoLevel{std::numeric_limits<double>::infinity(), kNoResource};
+
 }  // namespace
 
 bool MaxMin::Resource::may_be_full() const { return most > bytes_per_tick * (1 - kDrift); }
@@ -54,7 +57,6 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   if (!is_new) return known->second;
   Class made;
   made.first_use = static_cast<std::uint32_t>(uses_.size());
-  made.has_own = has_own;
   for (const ResourceId id : key_.resources) {
     CHECK(id < given_.size());
     if (made.use_count > 0 && uses_.back().resource == given_[id]) {
@@ -64,16 +66,16 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
       ++made.use_count;
     }
   }
-  if (has_own) {
-    uses_.push_back({static_cast<std::uint32_t>(resources_.size()), 1, 0});
-    ++made.use_count;
-    resources_.emplace_back().part = key_.alone;
-    fillings_.emplace_back();
-  }
   made.most = has_own ? key_.alone : std::numeric_limits<double>::infinity();
   for (const Use& use : uses(made)) {
-    const Resource& resource = resources_[use.resource];
-    if (resource.part == 0) made.most = std::min(made.most, resource.bytes_per_tick / use.times);
+    made.most = std::min(made.most, resources_[use.resource].bytes_per_tick / use.times);
+  }
+  if (has_own) {
+    made.alone = key_.alone;
+    made.own = static_cast<ResourceId>(resources_.size());
+    made.is_capped = made.most > made.alone * (1 - kDrift);
+    resources_.emplace_back().owner = static_cast<ClassId>(classes_.size());
+    fillings_.emplace_back();
   }
   classes_.push_back(made);
   rates_.push_back(0);
@@ -95,10 +97,6 @@ void MaxMin::change(ClassId id, int by) {
     resources_[use.resource].weight += weight;
     resources_[use.resource].most += static_cast<double>(weight) * one.most;
   }
-  if (one.has_own) {
-    Resource& own = resources_[uses(one).back().resource];
-    own.bytes_per_tick = own.part * flows;
-  }
   if (flows == 0) leave(id);
   if (!one.is_touched) touched_.push_back(id);
   one.is_touched = true;
@@ -108,7 +106,7 @@ void MaxMin::join(ClassId id) {
   Class& one = classes_[id];
   one.position = static_cast<std::uint32_t>(moving_.size());
   moving_.push_back(id);
-  users_ += one.use_count;
+  users_ += one.all_uses();
   for (std::uint32_t use = one.first_use; use < one.first_use + one.use_count; ++use) {
     Resource& resource = resources_[uses_[use].resource];
     if (resource.users.empty()) {
@@ -125,7 +123,7 @@ void MaxMin::leave(ClassId id) {
   classes_[moving_.back()].position = one.position;
   moving_[one.position] = moving_.back();
   moving_.pop_back();
-  users_ -= one.use_count;
+  users_ -= one.all_uses();
   for (const Use& use : uses(one)) {
     Resource& resource = resources_[use.resource];
     std::vector<User>& users = resource.users;
@@ -262,6 +260,7 @@ void MaxMin::set_aside_settled() {
     const std::size_t users = resource.users.size();
     work_ += static_cast<std::int64_t>(settled > 0 ? 2 * users : users);
   }
+  for (const ClassId id : open_) work_ += classes_[id].is_capped ? 1 : 0;
 }
 
 /// The resource that allows its open classes least sets their rate; what they take is taken from
@@ -275,8 +274,14 @@ void MaxMin::fill() {
     if (filling.weight > 0) levels_.add({level_of(filling), id});
   }
   levels_.order();
+  find_lowest_cap();
   std::size_t without_rate = open_.size();
-  while (without_rate > 0 && !levels_.empty()) {
+  while (without_rate > 0) {
+    if (levels_.empty() || lowest_cap_ < levels_.lowest()) {
+      if (lowest_cap_.resource == kNoResource) break;
+      without_rate -= fill_capped();
+      continue;
+    }
     const Level lowest = levels_.lowest();
     Filling& filling = fillings_[lowest.resource];
     if (filling.weight > 0) {
@@ -297,6 +302,44 @@ void MaxMin::fill() {
     }
     work_ += static_cast<std::int64_t>(users.size());
   }
+}
+
+/// What a flow of the class has alone, as the level of its own resource. \pre it is capped
+Level MaxMin::cap(ClassId id) const {
+  const Class& one = classes_[id];
+  return {one.alone * flows_[id] / static_cast<double>(flows_[id]), one.own};
+}
+
+/// Most classes are slower than what their flows have alone allows, so these are not put in order
+/// before the lowest of them is reached.
+void MaxMin::find_lowest_cap() {
+  is_capping_ = false;
+  lowest_cap_ = kNoLevel;
+  for (const ClassId id : open_) {
+    if (classes_[id].is_capped) lowest_cap_ = std::min(lowest_cap_, cap(id));
+  }
+}
+
+/// The class of the lowest cap gets that as its rate, unless it has one. Whether it did.
+bool MaxMin::fill_capped() {
+  if (!is_capping_) {
+    is_capping_ = true;
+    caps_.clear();
+    for (const ClassId id : open_) {
+      if (classes_[id].is_capped && states_[id] == State::open) caps_.add(cap(id));
+    }
+    caps_.order();
+    lowest_cap_ = caps_.empty() ? kNoLevel : caps_.lowest();
+    return false;
+  }
+  const Level reached = lowest_cap_;
+  caps_.remove_lowest();
+  lowest_cap_ = caps_.empty() ? kNoLevel : caps_.lowest();
+  const ClassId id = resources_[reached.resource].owner;
+  if (states_[id] != State::open) return false;
+  fix(id, reached);
+  ++work_;
+  return true;
 }
 
 void MaxMin::fix(ClassId id, const Level& level) {

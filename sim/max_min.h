@@ -60,8 +60,12 @@ class MaxMin {
     std::uint32_t solved_flows = 0;  ///< those the rate was found for
     std::uint32_t position = 0;      ///< in moving_, while there are flows
     double most = 0;                 ///< bytes per tick: no flow of it is faster
+    double alone = 0;                ///< of what each flow has alone; 0: there is nothing
+    ResourceId own = kNoResource;    ///< what they have alone, all together: nobody else's resource
+    bool is_capped = false;          ///< that can be their bottleneck
     bool is_touched = false;         ///< listed in touched_
-    bool has_own = false;            ///< its last use is a resource of its own, one part per flow
+
+    std::size_t all_uses() const { return use_count + (own == kNoResource ? 0U : 1U); }
   };
   /// `open` classes are listed in open_; the filling under way has found the rates of those that
   /// are `filled`.
@@ -73,7 +77,7 @@ class MaxMin {
   };
   struct Resource {
     double bytes_per_tick = 0;
-    double part = 0;             ///< of a class's own: what each flow has alone
+    ClassId owner = 0;           ///< of a class's own, of which nothing else is kept
     std::vector<User> users;     ///< classes with flows
     std::int64_t weight = 0;     ///< how often their flows use it
     double most = 0;             ///< what they take of it where nothing else is in their way
@@ -105,6 +109,9 @@ class MaxMin {
 
   std::span<Use> uses(const Class& one) { return {uses_.data() + one.first_use, one.use_count}; }
   void change(ClassId id, int by);
+  Level cap(ClassId id) const;
+  void find_lowest_cap();
+  bool fill_capped();
   void join(ClassId id);
   void leave(ClassId id);
   bool is_all_cheaper();
@@ -132,11 +139,14 @@ class MaxMin {
   Key key_;                            ///< scratch of class_of
   std::vector<ClassId> moving_;        ///< classes with flows
   std::vector<ResourceId> used_;       ///< resources with users
-  std::size_t users_ = 0;              ///< of all resources
+  std::size_t users_ = 0;              ///< of all resources, those of classes included
   std::vector<ClassId> touched_;       ///< their flows changed since the last solve
   std::vector<ClassId> open_;          ///< classes the latest solve found rates for
   std::vector<ResourceId> concerned_;  ///< resources where rates changed
   LevelHeap levels_;                   ///< of the filling under way
+  LevelHeap caps_;                     ///< same, of open classes' own, once the lowest is reached
+  Level lowest_cap_;                   ///< of open classes
+  bool is_capping_ = false;            ///< it was reached
   double usual_work_ = 0;              ///< of solving for what changed, of late
   int solved_for_all_ = 0;             ///< times in a row
   std::int64_t work_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "core/activity.h"
 #include "core/check.h"
@@ -15,6 +16,7 @@
 #include "sim/class_engine.h"
 #include "sim/critical_path.h"
 #include "sim/dispatcher.h"
+#include "sim/least_time.h"
 #include "sim/machine_resources.h"
 #include "sim/op_graph.h"
 #include "sim/run_blocks.h"
@@ -112,6 +114,12 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   MachineResources machine(program, target, unit, engine);
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
                         unit, engine);
+  std::optional<LeastTime> least;
+  if (options.limits && std::isfinite(options.limits->time_s)) {
+    const double limit_s = options.limits->time_s - call_overhead_s(program, target, options);
+    least.emplace(program, graph, blocks, target, unit, message_bytes, limit_s);
+    dispatcher.give_up_by(*least);
+  }
   dispatcher.start();
   std::size_t flows_done = 0;
   const auto on_done = [&](FlowToken op) {

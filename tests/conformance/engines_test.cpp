@@ -65,8 +65,19 @@ class Engines : public testing::TestWithParam<std::tuple<const char*, const char
         EXPECT_LE(apart_s, kGrowth * shift_by_roundings_s(program, size_bytes, ours.time_s));
       }
       EXPECT_EQ(ours.transfers, reference.transfers);
+      expect_not_abandoned(program, ours);
       for (const LinkUse& link : ours.simulated->links) EXPECT_LE(link.utilization, 1 + kAccuracy);
     }
+  }
+
+  /// A limit that it keeps does not change a simulation.
+  void expect_not_abandoned(const Program& program, const RunReport& unlimited) {
+    RunOptions options;
+    options.size_bytes = unlimited.message_bytes;
+    options.limits = SimLimits{.time_s = unlimited.time_s * (1 + kAccuracy)};
+    const RunReport limited = simulator_.run(program, target_, options);
+    EXPECT_EQ(limited.simulated->end, SimEnd::finished);
+    EXPECT_EQ(limited.time_s, unlimited.time_s);
   }
 
   /// How far the time moves with bandwidths that differ in the twelfth digit: by more than that

@@ -22,11 +22,13 @@ class Pipeline {
 
   double time_s(double pieces) const { return a_s_ + b_s_ / pieces + c_s_ * pieces; }
 
-  ChunkChoice search(double at_most_s = std::numeric_limits<double>::infinity()) {
+  ChunkChoice search(double at_most_s = std::numeric_limits<double>::infinity(),
+                     double worthwhile_s = std::numeric_limits<double>::infinity()) {
     const ChunkQuestion question{.message_bytes = kMessage,
                                  .longest_share = 1,
                                  .max_work = 1'000'000'000,
-                                 .at_most_s = at_most_s};
+                                 .at_most_s = at_most_s,
+                                 .worthwhile_s = worthwhile_s};
     return search_chunk(question, [&](std::int64_t chunk_bytes, const SimLimits& limits) {
       const double pieces =
           chunk_bytes == 0 ? 1 : static_cast<double>(kMessage) / static_cast<double>(chunk_bytes);
@@ -117,6 +119,25 @@ TEST(ChunkSearch, CutsWhatIsTooSlowAsAWhole) {
   EXPECT_EQ(pipeline.search(170).chunk_bytes, kMessage / 2048);
   Pipeline other(100, 1000, 10, 100);
   EXPECT_EQ(other.search(330).chunk_bytes, kMessage / 8);
+}
+
+/// Four pieces take 1250 and eight 1125; pieces gain half as much with each doubling, so that none
+/// take less than 1000. 500 is out of reach, and the search for 1001 is as if nobody had asked.
+TEST(ChunkSearch, EndsWhereNothingWorthwhileIsWithinReach) {
+  Pipeline far(1000, 1000, 0);
+  const ChunkChoice given_up = far.search(std::numeric_limits<double>::infinity(), 500);
+  EXPECT_EQ(far.asked(), (std::vector{1, 2, 4, 8}));
+  EXPECT_DOUBLE_EQ(given_up.time_s, 1125) << "an upper bound";
+  Pipeline near(1000, 1000, 0);
+  const ChunkChoice best = near.search(std::numeric_limits<double>::infinity(), 1001);
+  EXPECT_EQ(best.time_s, Pipeline(1000, 1000, 0).search().time_s);
+}
+
+/// Its busiest link alone takes longer.
+TEST(ChunkSearch, CutsNothingThatIsNotWorthwhile) {
+  Pipeline pipeline(100, 1000, 0, 100);
+  EXPECT_DOUBLE_EQ(pipeline.search(std::numeric_limits<double>::infinity(), 99).time_s, 1100);
+  EXPECT_EQ(pipeline.asked(), std::vector{1});
 }
 
 }  // namespace

@@ -176,6 +176,13 @@ TEST(DateHeap, AgreesWithASortedMap) {
     if (random() % 3 == 0) {
       heap.remove(id);
       dates.erase(id);
+    } else if (random() % 3 == 0) {  // a few of those that there are, or most, and new ones
+      std::vector<DateHeap::Entry> entries;
+      for (std::uint32_t other = id; other < 60; ++other) {
+        dates[other] = random() % 20;
+        entries.push_back({Ticks{dates[other]}, other});
+      }
+      heap.set(entries);
     } else {
       dates[id] = random() % 20;
       heap.set(id, Ticks{dates[id]});

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/op_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace espalier {
+namespace {
+
+/// Slices are doubles: what divides exactly must not look a little too large.
+constexpr double kTolerance = 1e-6;
+constexpr double kManySlices = 1e9;
+
+}  // namespace
+
+OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
+                 double message_bytes, MachineResources& machine)
+    : program_(program),
+      blocks_(blocks),
+      profile_(profile),
+      bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
+      machine_(machine) {}
+
+void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {
+  transfers.clear();
+  for_each_transfer(program_, op, [&](PlaceId from, PlaceId to) {
+    transfers.push_back({from, to, &machine_.path(from, to, op.via)});
+  });
+}
+
+bool OpCosts::reduces_separately(const Op& op) const {
+  return op.kind == OpKind::combine && op.src_count > 1 && !op.in_switch &&
+         profile_.reduction == ReductionMode::separate;
+}
+
+double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const {
+  double overhead_s = 0;
+  double hop_s = 0;
+  for (const Transfer& transfer : transfers) {
+    overhead_s = std::max(overhead_s, transfer.path->overhead_s);
+    hop_s = std::max(hop_s, transfer.path->hop_s);
+  }
+  const Protocol& protocol = profile_.protocol;
+  if (protocol.slice_bytes <= 0) return overhead_s;
+  const double bytes =
+      bytes_of(op) / static_cast<double>(std::max<std::size_t>(blocks_.width(op.at, op.lane), 1));
+  const auto as_many = [&](double slice_bytes) {
+    return slice_bytes > 0 ? std::ceil(bytes / slice_bytes * (1 - kTolerance)) : kManySlices;
+  };
+  const double wanted =
+      std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
+  const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
+  return overhead_s + (slices - 1) * hop_s;
+}
+
+ResourceId OpCosts::block_of(const Op& op, std::span<const Transfer> transfers) const {
+  double links_bytes_per_s = 0;  // all transfers together are no faster
+  for (const Transfer& transfer : transfers) {
+    links_bytes_per_s += transfer.path->narrowest_bytes_per_s;
+  }
+  return machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), links_bytes_per_s);
+}
+
+}  // namespace espalier

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/program.h"
+#include "sim/block_map.h"
+#include "sim/machine_resources.h"
+#include "topologies/profile.h"
+
+namespace espalier {
+
+/// A transfer of an op, and its way.
+struct Transfer {
+  PlaceId from = 0;
+  PlaceId to = 0;
+  const Path* path = nullptr;
+};
+
+/// What ops cost by themselves, whatever else is under way: see Dispatcher.
+class OpCosts {
+ public:
+  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
+  OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
+          double message_bytes, MachineResources& machine);
+
+  double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
+  double bytes_per_unit() const { return bytes_per_unit_; }
+  /// Its transfers: of the operands first; then of the result, if it has one.
+  /// \pre no op in a switch
+  void transfers_of(const Op& op, std::vector<Transfer>& transfers) const;
+  /// Whether operands are stored on arrival, and added up when all are there.
+  bool reduces_separately(const Op& op) const;
+  /// Whether a kernel reads the operands, where they are, to add them up.
+  bool reduces_by_reading(const Op& op) const {
+    return op.src_count > 1 && profile_.reduction == ReductionMode::reading;
+  }
+  /// What holds its lane beside its bytes. \pre it has transfers
+  double fixed_s(const Op& op, std::span<const Transfer> transfers) const;
+  /// The same of an op that is not reduced separately.
+  double start_up_s(const Op& op, std::span<const Transfer> transfers) const {
+    return reduces_by_reading(op) ? profile_.reduce_overhead_s : fixed_s(op, transfers);
+  }
+  /// The block that carries it out, or kNoResource where its links are no faster.
+  ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
+
+ private:
+  const Program& program_;
+  const BlockMap& blocks_;
+  const Profile& profile_;
+  const double bytes_per_unit_;
+  MachineResources& machine_;
+};
+
+}  // namespace espalier
