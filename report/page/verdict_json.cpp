@@ -208,7 +208,7 @@ void add_errors(const Page& page, Json& verdict) {
   const double median_error = median(errors);
   verdict["facts"].push_back(
       fact("median error", percent(median_error),
-           fmt::format("of {} simulated times, beside measured ones", errors.size())));
+           fmt::format("of {}, beside measured ones", counted(errors.size(), "simulated time"))));
   verdict["text"] = fmt::format("{} Simulated times are off by {} in the median.",
                                 verdict["text"].get<std::string>(), percent(median_error));
 }
@@ -237,8 +237,10 @@ void add_judged(const Page& page, Json& verdict) {
   const auto met = std::ranges::count_if(page.judged, [](auto& one) { return one.as_expected(); });
   verdict["facts"].push_back(
       fact("expectations", fmt::format("{} of {} as stated", met, page.judged.size())));
-  verdict["text"] = fmt::format("{} of {} expectations come out as stated. {}", met,
-                                page.judged.size(), verdict["text"].get<std::string>());
+  const bool is_one = page.judged.size() == 1;
+  verdict["text"] =
+      fmt::format("{} of {} {} out as stated. {}", met, counted(page.judged.size(), "expectation"),
+                  is_one ? "comes" : "come", verdict["text"].get<std::string>());
 }
 
 /// What the profile costs beside links; without a machine nothing is in use.

@@ -112,6 +112,11 @@ class Pages(PageCase):
         tab.drag(".timelines canvas", 0.4, 0.6, 0.3)
         self.assertNotEqual(self.text(tab, ".machine .window"), before)
         self.picture(tab, "sim-brushed")
+        # One brushed in the other timeline is of its run.
+        tab.drag(".timelines canvas", 0.4, 0.6, 0.5, at=1)
+        self.assertEqual(tab.js("document.querySelector('.machine select').value"), "1")
+        self.assertTrue(self.text(tab, ".machine .window").endswith(
+            "of " + tab.js(f"time({data['runs'][1]['time_us']})")))
         tab.hover(".timelines canvas", 0.5, 0.3)
         tab.wait("/op \\d+/.test(document.querySelector('.timelines .hint').textContent)")
         tab.press("Escape") if tab.js("document.querySelector('.timelines canvas').focus() || true") else None
@@ -189,6 +194,7 @@ class Pages(PageCase):
                             for point in curves["the choice"]["points"]))
         # NCCL is beside the choice, and the constants of the profile have grades.
         self.assertEqual(len(data["runs"]), 2)
+        self.assertTrue(all(run["proof"]["certificate"] for run in data["runs"]))
         figures = {one["name"]: one for one in data["provenance"]["profile"]["figures"]}
         self.assertEqual(figures["call_overhead_us"]["grade"], "fitted")
         tab.js("[...document.querySelectorAll('.provenance summary')].find((one) => one.textContent.startsWith('Constants')).click()")
@@ -238,6 +244,10 @@ class Pages(PageCase):
         self.assertEqual(self.count(tab, ".iteration rect:not(.exposed)"),
                          1 + len(data["iterations"][0]["buckets"]))
         self.assertEqual(self.count(tab, ".timelines canvas"), 1)
+        # Links that are busy for a moment bind nothing.
+        facts = {fact["label"]: fact for fact in data["verdict"]["facts"]}
+        self.assertNotIn("binding links", facts)
+        self.assertRegex(facts["busiest links"]["detail"], r"^busy [\d.]+ % of the iteration$")
         self.picture(tab, "train")
 
     def test_run(self):

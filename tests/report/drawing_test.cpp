@@ -143,6 +143,16 @@ TEST(Drawing, TorusIsAGridAndRingACircle) {
   for (const DrawnNode* gpu : of_kind(torus, NodeKind::gpu)) columns.insert(gpu->x);
   EXPECT_EQ(columns.size(), 4U);
 
+  // In three dimensions: a torus has planes, one behind the other.
+  const Drawing planes = draw_machine(load_topology("torus:x=4,y=3,z=2"));
+  const auto at = [&](int gpu) { return node_of(planes, "gpu" + std::to_string(gpu)); };
+  for (int gpu = 0; gpu < 12; ++gpu) {
+    EXPECT_NEAR(at(gpu + 12).x - at(gpu).x, at(12).x - at(0).x, 1e-9);
+    EXPECT_NEAR(at(gpu + 12).y - at(gpu).y, at(12).y - at(0).y, 1e-9);
+    EXPECT_NEAR(at(gpu).y, at(gpu / 4 * 4).y, 1e-9);
+  }
+  EXPECT_LT(at(12).y, at(0).y);
+
   const Drawing ring = draw_machine(load_topology("ring:n=12"));
   double x = 0;
   double y = 0;

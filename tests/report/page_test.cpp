@@ -236,7 +236,7 @@ TEST(Page, TreesOfPlansAreFewerWhereThereIsNoRoom) {
     }
   }
   Page page;
-  page.plans.assign(4, &plan);
+  page.plans.assign(3, &plan);
   EXPECT_LE(page_html(page).size(), kMostPageBytes);
   const Json shown = Json::parse(page_json(page, {.trees = 100}))["plans"][0];
   EXPECT_EQ(shown["report"]["trees"].size(), 100U);

@@ -122,7 +122,7 @@ function machineSection(data, view, hasTime) {
       if (inside) rows.push(at);
     });
     return el("div", { class: "ops", "data-ops": rows.length },
-      el("p", { class: "note" }, `${rows.length} of its ${channel.ops} ops` +
+      el("p", { class: "note" }, `${rows.length} of its ${counted(channel.ops, "op")}` +
         (view.to === null ? "" : " in this time") + (rows.length > 40 ? ", the first 40" : "")),
       el("div", { class: "scroll" }, table([
         ["start", (at) => time(run.ops.start_us[at]), true],
@@ -210,7 +210,6 @@ function machineSection(data, view, hasTime) {
       drawing.drawNodes(view.current.ranks);
       drawProof();
       links.refresh();
-      sayIfScrolled();
     }
     label.textContent = view.to === null ? "mean of the whole run"
       : `${time(view.from)} to ${time(view.to)} of ${time(view.current.time_us)}`;
@@ -222,7 +221,7 @@ function machineSection(data, view, hasTime) {
   view.listeners.push(update);
   section.start = () => {
     repaints.push(() => { paint(); paintScale(); });
-    addEventListener("resize", sayIfScrolled);
+    new ResizeObserver(sayIfScrolled).observe(figure);
     paintScale();
     view.set({ run: view.run });
   };
