@@ -62,6 +62,18 @@ class Behaviour(PageCase):
         self.assertEqual(self.count(tab, ".machine .node"), len(data["machines"][1]["nodes"]))
         self.check_quiet(tab)
 
+    def test_a_time_that_the_other_run_does_not_have(self):
+        path = self.report("later", "compare", "--ranks", "2", "--algorithm", "ring", "--size", "64KiB", "--iters", "1")
+        data = data_of(path)
+        data["runs"][1]["time_us"] = 100 * data["runs"][0]["time_us"]  # what was executed took much longer
+        with_data(path, data)
+        tab = self.browser.open(path)
+        tab.drag(".timelines canvas", 0.6, 0.8, 0.5, at=1)
+        self.assertRegex(self.text(tab, ".machine .window"), r"^ring, simulated is over at [\d.]+ ")
+        self.assertEqual(tab.js("""[...document.querySelectorAll(".machine .layer-flow line")]
+            .filter((one) => Number(one.getAttribute("stroke-width")) > 0).length"""), 0)
+        self.check_quiet(tab)
+
     def test_what_a_cut_counts(self):
         for topology, words in (("dgx-h100:nodes=2", ()), ("gb200-nvl72", ("--collective", "broadcast")),
                                 ("dgx1-v100", ("--gpus", "0-3", "--collective", "broadcast"))):
@@ -129,6 +141,8 @@ class Behaviour(PageCase):
         for name, words in (("cluster", ("sim", "--topology", "dgx-h100:nodes=16", "--size", "64MiB", "--algorithm",
                                          "ring")),
                             ("study", ("run", "ring-allreduce")),
+                            ("training", ("train", "--model", "resnet50", "--topology", "dgx1-v100", "--algorithm",
+                                          "ring", "hierarchical_leaders")),
                             ("curves", ("sim", "--topology", "dgx-a100", "--size", "1KiB..1MiB", "--algorithm", "ring",
                                         "nccl"))):
             tab, _ = self.open("narrow-" + name, *words, width=320, height=700)

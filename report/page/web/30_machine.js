@@ -47,7 +47,7 @@ function machineSection(data, view, hasTime) {
   let machine = null;
   const details = el("div", { class: "panel", "aria-live": "polite" });
   const scrolls = el("p", { class: "note on-screen" }, "It is wider than the window: scroll it sideways for the rest.");
-  const figure = el("figure", { tabindex: 0 });
+  const figure = el("figure");
   const side = el("div", { class: "side" }, figure, details);
   const about = el("p", { class: "note" });
 
@@ -179,7 +179,10 @@ function machineSection(data, view, hasTime) {
     }
   };
 
-  const sayIfScrolled = () => { scrolls.hidden = figure.scrollWidth <= figure.clientWidth + 1; };
+  const sayIfScrolled = () => {
+    scrolls.hidden = figure.scrollWidth <= figure.clientWidth + 1;
+    figure.tabIndex = scrolls.hidden ? -1 : 0;
+  };
   /// Another machine, another drawing.
   function rebuild() {
     machine = data.machines[view.current.machine];
@@ -202,6 +205,14 @@ function machineSection(data, view, hasTime) {
     el("h2", {}, hasTime ? "The machine, and what its links carry" : "The machine, and what the plan puts on its links"),
     about, controls, side, proofText, links);
 
+  /// A time that was chosen in the timeline of what was executed, which is on no machine, may be one
+  /// that this run does not have.
+  function windowText() {
+    const whole = view.current.time_us;
+    if (view.to === null) return "mean of the whole run";
+    if (view.from >= whole) return `${view.current.name} is over at ${time(view.from)}`;
+    return `${time(view.from)} to ${time(Math.min(view.to, whole))} of ${time(whole)}`;
+  }
   const update = (change = {}) => {
     if (view.current.machine === null) return;
     if ("run" in change) {
@@ -211,8 +222,7 @@ function machineSection(data, view, hasTime) {
       drawProof();
       links.refresh();
     }
-    label.textContent = view.to === null ? "mean of the whole run"
-      : `${time(view.from)} to ${time(view.to)} of ${time(view.current.time_us)}`;
+    label.textContent = windowText();
     if (view.to === null) slider.value = 0;
     paint();
     showDetails();
