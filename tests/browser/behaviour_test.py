@@ -141,6 +141,8 @@ class Behaviour(PageCase):
         for name, words in (("cluster", ("sim", "--topology", "dgx-h100:nodes=16", "--size", "64MiB", "--algorithm",
                                          "ring")),
                             ("study", ("run", "ring-allreduce")),
+                            ("long-name", ("sim", "--topology", "dgx1-v100", "--size", "1MiB", "--algorithm",
+                                           "auto:ring|nccl_rings|hierarchical_leaders|double_binary_tree")),
                             ("training", ("train", "--model", "resnet50", "--topology", "dgx1-v100", "--algorithm",
                                           "ring", "hierarchical_leaders")),
                             ("curves", ("sim", "--topology", "dgx-a100", "--size", "1KiB..1MiB", "--algorithm", "ring",
