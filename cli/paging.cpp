@@ -19,10 +19,11 @@ namespace espalier {
 namespace {
 
 /// The line that asks for one point of a curve, with everything that differs from the defaults.
-std::string point_command(const Outcome& outcome) {
+std::string point_command(const Outcome& outcome, std::string verb = {},
+                          const std::string& devices = {}) {
   const Query& query = outcome.query;
-  const std::string_view verb = outcome.report.executed ? "exec" : "sim";
-  std::vector<std::string> words{"espalier", std::string(verb)};
+  if (verb.empty()) verb = outcome.report.executed ? "exec" : "sim";
+  std::vector<std::string> words{"espalier", verb};
   const auto add = [&](const char* option, const std::string& value) {
     words.push_back(option);
     words.push_back(shell_word(value));
@@ -33,6 +34,8 @@ std::string point_command(const Outcome& outcome) {
     if (!query.relays.empty()) add("--relay", format_ranges(query.relays));
     if (query.profile != "kernel") add("--profile", query.profile);
     if (query.links != LinkScope::all) add("--links", std::string(to_string(query.links)));
+  } else if (!devices.empty()) {
+    add("--devices", devices);
   } else {
     add("--ranks", std::to_string(outcome.ranks));
   }
@@ -52,6 +55,13 @@ std::string point_command(const Outcome& outcome) {
   if (query.in_place) words.push_back("--in-place");
   if (!query.merge) words.push_back("--no-merge");
   return join(words, " ");
+}
+
+/// The line that probes this computer once more, and simulates and measures one point on it.
+std::string compare_command(const Arguments& arguments, Outcome measured) {
+  measured.query.topology.clear();
+  return point_command(measured, "compare",
+                       arguments.given("--devices") ? arguments.text("--devices") : "");
 }
 
 /// The line that asks what NCCL needs for the same message.
@@ -112,6 +122,7 @@ void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>
   } else if (best.nccl && !algorithm_that_ran(best).starts_with("nccl:")) {
     Outcome nccl;
     nccl.query = *baseline_query(best.query);
+    nccl.query.judge = true;  // so that what proves its bound is drawn as well
     page.runs.push_back(run_of(study, ask_with_timeline(study, nccl, false)));
   }
 }
@@ -200,13 +211,16 @@ PagedRun run_beside_log(Study& study, const Comparison& row) {
 Page page_of(const Arguments& arguments, const Comparisons& comparisons, const std::string& where,
              std::vector<PagedRun> runs) {
   Page page = begin_page(arguments, "simulated beside measured on " + where);
-  // A machine that was probed just now has no name to ask for it by, and a log is not run again.
+  // A machine that was probed just now has no name to ask for it by: it is probed again. A log is
+  // not run again.
   const bool has_name = arguments.given("--topology");
   const bool is_log = arguments.given("--measured");
   for (const Comparison& row : comparisons.rows) {
-    page.points.push_back({row.predicted, has_name ? point_command(row.predicted) : "",
+    const std::string both = has_name ? "" : compare_command(arguments, row.measured);
+    page.points.push_back({row.predicted, has_name ? point_command(row.predicted) : both,
                            has_name ? nccl_command(row.predicted) : "", row.predicted_s()});
-    page.measured.push_back({row.measured, has_name && !is_log ? point_command(row.measured) : ""});
+    const std::string again = has_name ? point_command(row.measured) : both;
+    page.measured.push_back({row.measured, is_log ? "" : again});
     if (row.library) {
       page.measured.back().measured_speedup = row.measured_speedup();
       page.measured.push_back({*row.library, ""});

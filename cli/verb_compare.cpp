@@ -40,6 +40,7 @@ struct Answering {
   Study& predicting;
   Study& measuring;
   Study* library = nullptr;
+  bool draws_bounds = false;  ///< on a page; no table has them
 };
 
 /// Asks the studies, with a progress bar; prints the table when `print`.
@@ -50,7 +51,9 @@ Comparisons compare(const Console& console, const Answering& answering,
   Progress progress(console, (answering.library == nullptr ? 2 : 3) * queries.size());
   const auto predict = [&](const Query& query) {
     progress.step("simulated " + progress_label(query));
-    return answering.predicting.ask(query);
+    Query asked = query;
+    asked.judge = answering.draws_bounds;
+    return answering.predicting.ask(asked);
   };
   const auto measure = [&](const Query& query) {
     progress.step(progress_label(query));
@@ -231,9 +234,9 @@ int run_compare(Arguments& arguments, const Console& given) {
     if (library) library->know_machine(where, *probed);
   }
   const bool print = arguments.prints_text();
-  const Comparisons comparisons =
-      compare(console, {predicting, measuring, library ? &*library : nullptr}, sweep.queries(),
-              where, print);
+  const Comparisons comparisons = compare(
+      console, {predicting, measuring, library ? &*library : nullptr, arguments.given("--html")},
+      sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!csv.empty()) write_output(console, csv, comparisons_csv(comparisons, where));

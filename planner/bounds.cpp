@@ -60,9 +60,9 @@ std::vector<bool> members(unsigned mask, int n) {
   return inside;
 }
 
-std::string description(const CutGraph& graph, const std::vector<SiteSet>& parts) {
+std::string description(const CutGraph& graph, const std::vector<VertexSet>& parts) {
   std::vector<std::string> names;
-  for (const SiteSet& part : parts) names.push_back(names_of(graph, part));
+  for (const VertexSet& part : parts) names.push_back(names_of(graph, graph.sites_of(part)));
   return join(names, " | ");
 }
 
@@ -85,15 +85,16 @@ void judge_subsets(const CutGraph& graph, Collective collective, int root, bool 
     best = set;
     best_blocks = blocks;
   }
-  if (best != 0) judge.cut(members(best, n), capacities.leaving(best));
+  const auto vertices = [&](unsigned set) { return graph.vertices_of(members(set, n)); };
+  if (best != 0) judge.cut(vertices(best), capacities.leaving(best));
   for (unsigned set = 1; graph.has_media() && set + 1 < 1U << n; ++set) {
-    judge.two_way_cut(members(set, n), capacities.around(set));
+    judge.two_way_cut(vertices(set), capacities.around(set));
   }
   if (!partitions) return;
-  std::vector<SiteSet> parts;
-  Integer around = 0;
+  std::vector<VertexSet> parts;
+  Capacity around = 0;
   for (const unsigned part : capacities.weakest_partition()) {
-    parts.push_back(members(part, n));
+    parts.push_back(vertices(part));
     around += capacities.around(part);
   }
   judge.partition(parts, around, description(graph, parts));
@@ -112,10 +113,9 @@ CutGraph::Cut least_per_rank(const CutGraph& graph, int outside, CutGraph::Cut b
 }
 
 CutGraph::Cut alone(const CutGraph& graph, int rank) {
-  CutGraph::Cut cut{graph.leaving_each()[static_cast<std::size_t>(rank)],
-                    SiteSet(static_cast<std::size_t>(graph.sites()), false)};
-  cut.inside[static_cast<std::size_t>(rank)] = true;
-  return cut;
+  SiteSet sites(static_cast<std::size_t>(graph.sites()), false);
+  sites[static_cast<std::size_t>(rank)] = true;
+  return {graph.leaving_each()[static_cast<std::size_t>(rank)], graph.vertices_of(sites)};
 }
 
 /// Links carry the same in both directions: what can leave a set can enter it.
@@ -171,22 +171,21 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
 /// Cuts and partitions that need no search, for machines with many ranks.
 void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
   // Links carry the same in both directions: as much can enter a set as can leave it.
-  const auto both_sides = [&](const std::vector<bool>& set) {
-    SiteSet inside = graph.sites_of(set);
-    const Capacity capacity = graph.leaving(set);
+  const auto both_sides = [&](VertexSet inside) {
+    const Capacity capacity = graph.leaving(inside);
     judge.cut(inside, capacity);
-    if (graph.has_media()) judge.two_way_cut(inside, graph.around(set));
+    if (graph.has_media()) judge.two_way_cut(inside, graph.around(inside));
     inside.flip();
     judge.cut(inside, capacity);
   };
-  const auto by_group = [&](const std::vector<std::vector<bool>>& groups, const std::string& what) {
-    std::vector<SiteSet> parts;
-    Integer around = 0;
+  const auto by_group = [&](const std::vector<VertexSet>& groups, const std::string& what) {
+    std::vector<VertexSet> parts;
+    Capacity around = 0;
     std::int64_t sites = 0;
-    for (const std::vector<bool>& group : groups) {
+    for (const VertexSet& group : groups) {
+      if (graph.ranks_in(group) == 0) continue;
       const SiteSet inside = graph.sites_of(group);
-      if (graph.ranks_in(inside) == 0) continue;
-      parts.push_back(inside);
+      parts.push_back(group);
       sites += std::count(inside.begin(), inside.end(), true);
       around += graph.around(group);
       both_sides(group);
@@ -202,9 +201,9 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   for (const std::vector<bool>& prefix : sets.prefixes) both_sides(prefix);
 
   if (partitions && graph.relays() == 0) {
-    Integer around = 0;
+    Capacity around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
-    std::vector<SiteSet> parts;
+    std::vector<VertexSet> parts;
     for (int rank = 0; rank < graph.ranks(); ++rank) parts.push_back(alone(graph, rank).inside);
     judge.partition(parts, around, "every GPU is a part by itself");
   }
@@ -283,8 +282,7 @@ void judge_all(Collective collective, int root, const Router& router, const Plac
   }
   const bool searched = n <= kMaxCutRanks && judge_by_flows(graph, collective, root, judge);
   for (unsigned set = 1; !searched && n <= kMaxEnumeratedRanks && set + 1 < 1U << n; ++set) {
-    const RankSet inside = members(set, n);
-    judge.cut(inside, graph.out_of(inside));
+    show(graph.out_of(members(set, n)), judge);
   }
   if (priced && !is_time_up()) {
     judge_by_demands(collective, root, router, placement, graph, judge);
@@ -301,7 +299,7 @@ BoundProof proven_bound(Collective collective, int root, const Router& router,
   BoundJudge judge(collective, root, graph);
   judge_all(collective, root, router, placement, graph, options,
             placement.relays.size() > given.relays.size(), judge);
-  BoundProof proof{judge.bound(), {}, judge.link_prices()};
+  BoundProof proof{judge.bound(), {}, judge.link_prices(), judge.counted()};
   for (const SiteSet& part : judge.parts()) {
     std::vector<NodeId>& nodes = proof.parts.emplace_back();
     for (std::size_t site = 0; site < part.size(); ++site) {

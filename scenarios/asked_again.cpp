@@ -16,7 +16,7 @@ namespace {
 BoundProof proof_of(const Bound& known, const Query& query, const Router& router,
                     const Placement& placement, const BoundOptions& options) {
   BoundProof found = proven_bound(query.collective, query.root, router, placement, options);
-  return found.bound.exact == known.exact ? std::move(found) : BoundProof{known, {}, {}};
+  return found.bound.exact == known.exact ? std::move(found) : BoundProof{known, {}, {}, {}};
 }
 
 }  // namespace

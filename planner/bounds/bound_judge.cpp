@@ -61,27 +61,37 @@ bool BoundJudge::is_tighter(const Rational& limit) {
   best_ = limit;
   parts_.clear();
   prices_.clear();
+  counted_.clear();
   return true;
 }
 
-void BoundJudge::cut(const SiteSet& inside, Capacity out) {
+RankSet BoundJudge::ranks_of(const VertexSet& vertices) const {
+  RankSet ranks = graph_.sites_of(vertices);
+  ranks.resize(static_cast<std::size_t>(graph_.ranks()));
+  return ranks;
+}
+
+void BoundJudge::cut(const VertexSet& inside, Capacity out) {
   const std::int64_t n = graph_.ranks();
-  const RankSet ranks(inside.begin(), inside.begin() + n);
-  const std::int64_t blocks = blocks_leaving(collective_, root_, ranks);
+  const std::int64_t blocks = blocks_leaving(collective_, root_, ranks_of(inside));
   if (blocks == 0 || !is_tighter(Rational(Integer(out) * n, Integer(blocks)))) return;
   const double need = static_cast<double>(blocks) / static_cast<double>(n);
   const double gbps = rounded_gbps(out);
   kind_ = "cut";
-  parts_ = {inside};
+  parts_ = {graph_.sites_of(inside)};
+  for (const CutGraph::Arc& arc : graph_.arcs_leaving(inside)) {
+    counted_.push_back(
+        {arc.hop.link, arc.hop.forward, arc.medium >= 0, rounded_gbps(arc.capacity)});
+  }
   certificate_ = fmt::format(
       "the links out of {} carry {:.6g} GB/s and {:.6g} of the message must cross them: "
       "{:.6g} / {:.6g} = {:.6g} GB/s",
-      names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
+      names_of(graph_, parts_.front()), gbps, need, gbps, need, rounded_gbps(*best_));
 }
 
-void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
+void BoundJudge::two_way_cut(const VertexSet& inside, Capacity around) {
   const std::int64_t n = graph_.ranks();
-  const RankSet ranks(inside.begin(), inside.begin() + n);
+  const RankSet ranks = ranks_of(inside);
   RankSet others = ranks;
   others.flip();
   const std::int64_t blocks =
@@ -90,17 +100,39 @@ void BoundJudge::two_way_cut(const SiteSet& inside, Capacity around) {
   const double need = static_cast<double>(blocks) / static_cast<double>(n);
   const double gbps = rounded_gbps(around);
   kind_ = "cut";
-  parts_ = {inside};
+  parts_ = {graph_.sites_of(inside)};
+  for (const CutGraph::Arc& arc : graph_.arcs_leaving(inside)) {
+    const CountedLink one{arc.hop.link, arc.hop.forward, arc.medium >= 0,
+                          rounded_gbps(arc.capacity)};
+    counted_.push_back(one);
+    if (!one.both) counted_.push_back({one.link, !one.forward, false, one.gbps});
+  }
   certificate_ = fmt::format(
       "the links between {} and the other GPUs carry {:.6g} GB/s in both directions together, and "
       "{:.6g} "
       "of "
       "the message must cross them: {:.6g} / {:.6g} = {:.6g} GB/s",
-      names_of(graph_, inside), gbps, need, gbps, need, rounded_gbps(*best_));
+      names_of(graph_, parts_.front()), gbps, need, gbps, need, rounded_gbps(*best_));
+}
+
+void BoundJudge::partition(const std::vector<VertexSet>& sets, Capacity around,
+                           const std::string& description) {
+  std::vector<SiteSet> sites;
+  std::vector<CountedLink> counted;
+  for (const VertexSet& part : sets) {
+    sites.push_back(graph_.sites_of(part));
+    for (const CutGraph::Arc& arc : graph_.arcs_leaving(part)) {
+      // A medium takes messages that leave any of its parts, and counts half for each.
+      const double share = arc.medium >= 0 ? 0.5 : 1;
+      counted.push_back(
+          {arc.hop.link, arc.hop.forward, arc.medium >= 0, share * rounded_gbps(arc.capacity)});
+    }
+  }
+  partition(sites, Rational(around), description, std::move(counted));
 }
 
 void BoundJudge::partition(const std::vector<SiteSet>& sets, const Rational& around,
-                           const std::string& description) {
+                           const std::string& description, std::vector<CountedLink> counted) {
   const auto parts = static_cast<std::int64_t>(sets.size());
   if (parts < 2 || !is_tighter(around / (4 * (parts - 1)))) return;
   // A full-duplex link counts twice in `around`; in words, what leaves the parts is plainer.
@@ -108,6 +140,7 @@ void BoundJudge::partition(const std::vector<SiteSet>& sets, const Rational& aro
   const double gbps = rounded_gbps(*best_ * messages);
   kind_ = "partition";
   parts_ = sets;
+  counted_ = std::move(counted);
   certificate_ = fmt::format(
       "{}: the links out of the {} parts carry {:.6g} GB/s together and every byte takes "
       "2 x ({} - 1) = {} messages between parts: {:.6g} / {} = {:.6g} GB/s",

@@ -17,6 +17,8 @@ namespace espalier {
 using RankSet = std::vector<bool>;
 /// By site (ranks, then relays): the same.
 using SiteSet = std::vector<bool>;
+/// By vertex of the graph: the same.
+using VertexSet = std::vector<bool>;
 
 /// How many blocks have to leave the ranks in `inside` when the message is one block per rank.
 std::int64_t blocks_leaving(Collective collective, int root, const RankSet& inside);
@@ -29,15 +31,17 @@ class BoundJudge {
  public:
   BoundJudge(Collective collective, int root, const CutGraph& graph);
 
-  /// `out`: what leaves a vertex set with these ranks. Relays inside may be left out, as switches
-  /// are: they are only named.
-  void cut(const SiteSet& inside, Capacity out);
-  /// `around`: what leaves such a vertex set and what enters it (see CutGraph::around).
-  void two_way_cut(const SiteSet& inside, Capacity around);
+  /// `out`: what leaves the set (see CutGraph::leaving).
+  void cut(const VertexSet& inside, Capacity out);
+  /// `around`: what leaves the set and what enters it (see CutGraph::around).
+  void two_way_cut(const VertexSet& inside, Capacity around);
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
-  void partition(const std::vector<SiteSet>& parts, const Rational& around,
+  void partition(const std::vector<VertexSet>& parts, Capacity around,
                  const std::string& description);
+  /// The same of parts whose other vertices are not known: `counted` adds up to half of `around`.
+  void partition(const std::vector<SiteSet>& parts, const Rational& around,
+                 const std::string& description, std::vector<CountedLink> counted);
   /// A limit in bytes/s that prices of links prove.
   void prices(const Rational& limit, const std::string& certificate,
               std::vector<LinkPrice> by_link);
@@ -46,9 +50,11 @@ class BoundJudge {
   /// Of a cut, the set inside; of a partition, all parts; else none.
   const std::vector<SiteSet>& parts() const { return parts_; }
   const std::vector<LinkPrice>& link_prices() const { return prices_; }
+  const std::vector<CountedLink>& counted() const { return counted_; }
 
  private:
   bool is_tighter(const Rational& limit);
+  RankSet ranks_of(const VertexSet& vertices) const;
 
   Collective collective_;
   int root_;
@@ -58,6 +64,7 @@ class BoundJudge {
   std::string certificate_ = "nothing has to cross a link";
   std::vector<SiteSet> parts_;
   std::vector<LinkPrice> prices_;
+  std::vector<CountedLink> counted_;
 };
 
 }  // namespace espalier

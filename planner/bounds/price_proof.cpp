@@ -53,32 +53,45 @@ std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Ra
 struct Partition {
   std::vector<SiteSet> parts;
   Integer around = 0;  ///< in the problem's unit
+  std::vector<CountedLink> counted;
 };
 
 /// The groups of vertices that hold ranks, and what leaves and enters them. Any disjoint vertex
 /// sets that hold all ranks between them, and relays with them, make a valid bound. `relays`: how
 /// many vertices after the ranks' are relays, merged with ranks.
 Partition partition_of(const PackingProblem& problem, const std::vector<int>& group,
-                       std::size_t relays) {
+                       std::size_t relays, const Topology& topology) {
   std::map<int, SiteSet> parts;
   const std::size_t sites = static_cast<std::size_t>(problem.ranks) + relays;
   for (std::size_t site = 0; site < sites; ++site) {
     parts.try_emplace(group[site], sites, false).first->second[site] = true;
   }
-  std::set<std::pair<int, int>> borders;  // (group, resource)
+  std::map<std::pair<int, int>, bool> borders;  // (group, resource): whether it leaves forward
   for (std::size_t from = 0; from < problem.arcs_from.size(); ++from) {
     for (const auto& arc : problem.arcs_from[from]) {
       const int to_group = group[static_cast<std::size_t>(arc.to)];
       if (arc.resource < 0 || group[from] == to_group) continue;
-      if (parts.count(group[from]) > 0) borders.emplace(group[from], arc.resource);
-      if (parts.count(to_group) > 0) borders.emplace(to_group, arc.resource);
+      const Link& link =
+          topology.link(problem.resources[static_cast<std::size_t>(arc.resource)].link);
+      // One of an arc's ends may only join arcs.
+      const bool is_forward =
+          problem.node[from] == link.a || problem.node[static_cast<std::size_t>(arc.to)] == link.b;
+      if (parts.count(group[from]) > 0) {
+        borders.emplace(std::pair(group[from], arc.resource), is_forward);
+      }
+      if (parts.count(to_group) > 0) {
+        borders.emplace(std::pair(to_group, arc.resource), !is_forward);
+      }
     }
   }
   Partition partition;
   for (const auto& [id, part] : parts) partition.parts.push_back(part);
-  for (const auto& [id, resource] : borders) {
-    const auto& used = problem.resources[static_cast<std::size_t>(resource)];
-    partition.around += Integer(used.capacity) * (used.load == 1 ? 2 : 1);
+  for (const auto& [border, is_forward] : borders) {
+    const auto& used = problem.resources[static_cast<std::size_t>(border.second)];
+    const Integer around = Integer(used.capacity) * (used.load == 1 ? 2 : 1);
+    partition.around += around;
+    partition.counted.push_back(
+        {used.link, is_forward, used.load != 1, rounded_gbps(around * problem.upper_unit) / 2});
   }
   return partition;
 }
@@ -218,8 +231,8 @@ void judge_adoption(const Router& router, const Placement& placement,
   if (packing.prices.empty()) return;  // the time ran out before there were any
   const Rational limit = packing.limit * problem.upper_unit;
 
-  const Partition partition =
-      partition_of(problem, free_groups(problem, packing.prices), adopters.size());
+  const Partition partition = partition_of(problem, free_groups(problem, packing.prices),
+                                           adopters.size(), router.topology());
   const auto parts = static_cast<std::int64_t>(partition.parts.size());
   const Rational around = partition.around * problem.upper_unit;
   // Prices of one direction alone can join all ranks into one group, which divides nothing.
@@ -227,7 +240,8 @@ void judge_adoption(const Router& router, const Placement& placement,
     std::vector<std::string> names;
     for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
     judge.partition(partition.parts, around,
-                    parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "));
+                    parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "),
+                    partition.counted);
     return;
   }
   judge.prices(limit,

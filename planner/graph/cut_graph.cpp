@@ -145,8 +145,8 @@ CutGraph::CutGraph(const Router& router, const Placement& placement) : router_(r
       links_of_medium.push_back(0);
     }
     if (medium >= 0 && ++links_of_medium[medium] > 1) direct_ = false;
-    arcs_.push_back({a, b, capacity, medium});
-    arcs_.push_back({b, a, capacity, medium});
+    arcs_.push_back({a, b, capacity, medium, {static_cast<LinkId>(i), true}});
+    arcs_.push_back({b, a, capacity, medium, {static_cast<LinkId>(i), false}});
   }
   CHECK(total <= kMaxCapacity);
   arcs_of_.resize(vertex_node_.size());
@@ -184,6 +184,12 @@ Capacity CutGraph::around(const std::vector<bool>& vertices) const {
   return sum;
 }
 
+std::vector<CutGraph::Arc> CutGraph::arcs_leaving(const std::vector<bool>& vertices) const {
+  std::vector<Arc> arcs;
+  count_leaving(vertices, [&](const Arc& arc) { arcs.push_back(arc); });
+  return arcs;
+}
+
 CutGraph::FlowNetwork& CutGraph::network() const {
   if (network_) return *network_;
   const int vertices = static_cast<int>(vertex_node_.size());
@@ -213,13 +219,20 @@ CutGraph::FlowNetwork& CutGraph::network() const {
   return network;
 }
 
-Capacity CutGraph::out_of(const std::vector<bool>& inside) const {
+std::vector<bool> CutGraph::source_side(const FlowNetwork& network) const {
+  std::vector<bool> side = network.source_side();
+  side.resize(vertex_node_.size());
+  return side;
+}
+
+CutGraph::Cut CutGraph::out_of(const std::vector<bool>& ranks) const {
   FlowNetwork& network = this->network();
   network.scale_links(1, 1);
-  for (int rank = 0; rank < ranks(); ++rank) {
-    network.open(rank, inside[rank] ? kUnlimited : 0, inside[rank] ? 0 : kUnlimited);
+  for (int rank = 0; rank < this->ranks(); ++rank) {
+    network.open(rank, ranks[rank] ? kUnlimited : 0, ranks[rank] ? 0 : kUnlimited);
   }
-  return network.flow();
+  const Capacity capacity = network.flow();
+  return {capacity, source_side(network)};
 }
 
 CutGraph::Cut CutGraph::between(int inside, int outside) const {
@@ -238,7 +251,7 @@ CutGraph::Cut CutGraph::least_between(int inside, int outside, int full) const {
     network.open(rank, rank == inside ? kUnlimited : 0, rank == outside ? kUnlimited : 0);
   }
   const Capacity capacity = network.flow();
-  return {capacity, sites_of(network.source_side())};
+  return {capacity, source_side(network)};
 }
 
 CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t weight) const {
@@ -249,8 +262,8 @@ CutGraph::Cut CutGraph::least_priced(int outside, Capacity price, std::int64_t w
   }
   // The flow is the least, over the cuts, of weight * capacity + price * ranks outside.
   const Capacity flow = network.flow();
-  if (flow >= price * (ranks() - 1)) return {0, std::vector<bool>(site_vertex_.size(), false)};
-  Cut cut{0, sites_of(network.source_side())};
+  if (flow >= price * (ranks() - 1)) return {0, std::vector<bool>(vertex_node_.size(), false)};
+  Cut cut{0, source_side(network)};
   const std::int64_t held = ranks_in(cut.inside);
   cut.capacity = (flow - price * (ranks() - 1 - held)) / weight;
   return cut;
@@ -304,8 +317,17 @@ std::vector<bool> CutGraph::sites_of(const std::vector<bool>& vertices) const {
   return result;
 }
 
-std::int64_t CutGraph::ranks_in(const std::vector<bool>& sites) const {
-  return std::count(sites.begin(), sites.begin() + ranks_, true);
+std::vector<bool> CutGraph::vertices_of(const std::vector<bool>& sites) const {
+  std::vector<bool> result(vertex_node_.size(), false);
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    if (sites[site]) result[static_cast<std::size_t>(site_vertex_[site])] = true;
+  }
+  return result;
+}
+
+std::int64_t CutGraph::ranks_in(const std::vector<bool>& vertices) const {
+  return std::count_if(site_vertex_.begin(), site_vertex_.begin() + ranks_,
+                       [&](int vertex) { return vertices[static_cast<std::size_t>(vertex)]; });
 }
 
 std::string CutGraph::site_name(int site) const {

@@ -23,6 +23,7 @@ class CutGraph {
     int from, to;  ///< vertices
     Capacity capacity;
     int medium;  ///< index of the medium that carries it, or -1
+    Hop hop;     ///< the direction of a link that it is
   };
 
   CutGraph(const Router& router, const Placement& placement);
@@ -38,11 +39,10 @@ class CutGraph {
   const std::vector<Arc>& arcs() const { return arcs_; }
   int site_of(int vertex) const { return vertex_site_[static_cast<std::size_t>(vertex)]; }
 
-  /// A set of ranks and the minimum capacity that
-  /// leaves any vertex set with exactly these ranks.
+  /// A set of vertices, and the capacity that leaves it.
   struct Cut {
     Capacity capacity = 0;
-    std::vector<bool> inside;  ///< by site
+    std::vector<bool> inside;  ///< by vertex
   };
   /// Whether there is a medium, so that what leaves a set may need the capacity of what enters it.
   bool has_media() const { return !medium_capacity_.empty(); }
@@ -53,14 +53,16 @@ class CutGraph {
   /// Of the cuts that don't hold `outside`, one of least `weight` * capacity - `price` * ranks
   /// inside; that of no rank, with capacity 0, when none is below 0.
   Cut least_priced(int outside, Capacity price, std::int64_t weight) const;
-  /// The minimum capacity for exactly these ranks; relays may be on either side.
-  Capacity out_of(const std::vector<bool>& inside) const;
+  /// The cut of minimum capacity with exactly these ranks inside; relays may be on either side.
+  Cut out_of(const std::vector<bool>& ranks) const;
 
   /// What leaves exactly these vertices. Any set gives a valid cut.
   Capacity leaving(const std::vector<bool>& vertices) const;
   /// What leaves and what enters them: twice a full-duplex link, once a medium.
   Capacity around(const std::vector<bool>& vertices) const;
-  /// The same of every site's GPU alone, all in one pass.
+  /// Those that `leaving` adds up: of a medium, the first.
+  std::vector<Arc> arcs_leaving(const std::vector<bool>& vertices) const;
+  /// `leaving` and `around` of every site's GPU alone, all in one pass.
   std::vector<Capacity> leaving_each() const;
   std::vector<Capacity> around_each() const;
 
@@ -73,8 +75,10 @@ class CutGraph {
   NaturalSets natural_sets() const;
   /// Which sites a vertex set holds.
   std::vector<bool> sites_of(const std::vector<bool>& vertices) const;
-  /// How many ranks a set of sites holds.
-  std::int64_t ranks_in(const std::vector<bool>& sites) const;
+  /// The vertices of these sites alone.
+  std::vector<bool> vertices_of(const std::vector<bool>& sites) const;
+  /// How many ranks a vertex set holds.
+  std::int64_t ranks_in(const std::vector<bool>& vertices) const;
 
   std::string site_name(int site) const;
 
@@ -82,6 +86,8 @@ class CutGraph {
   struct FlowNetwork;
   FlowNetwork& network() const;
   Cut least_between(int inside, int outside, int full) const;
+  /// The vertices on the side of the source, after a flow.
+  std::vector<bool> source_side(const FlowNetwork& network) const;
   /// Capacity of every arc that is counted once; `full` times that of a link of its own.
   template <typename Count>
   void count_leaving(const std::vector<bool>& vertices, Count count) const;

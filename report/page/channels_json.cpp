@@ -14,22 +14,6 @@ namespace {
 constexpr int kLoadSteps = 200;
 constexpr unsigned kFirstLoad = 0x100;
 
-/// A character a bin: U+0100 is idle, U+01C8 the full capacity. All of these take two bytes, no
-/// escapes, and compress well.
-std::string load_text(const std::vector<double>& load) {
-  std::string text;
-  text.reserve(2 * load.size());
-  for (const double share : load) {
-    const auto level = static_cast<unsigned>(
-        std::clamp(std::lround(share * kLoadSteps), 0L, static_cast<long>(kLoadSteps)));
-    // What is used at all does not look idle.
-    const unsigned code = kFirstLoad + (share > 0 ? std::max(level, 1U) : 0);
-    text += static_cast<char>(0xC0 | (code >> 6));
-    text += static_cast<char>(0x80 | (code & 0x3F));
-  }
-  return text;
-}
-
 /// Where a channel is drawn: indices of drawn links, in their direction and against it. Several,
 /// where links share a medium or behave alike; none within a fold.
 struct Ways {
@@ -106,6 +90,20 @@ Json numbers_of(const std::set<int>& drawn_links, DrawnMachines::One& machine) {
 
 }  // namespace
 
+std::string shares_text(const std::vector<double>& shares) {
+  std::string text;
+  text.reserve(2 * shares.size());
+  for (const double share : shares) {
+    const auto level = static_cast<unsigned>(
+        std::clamp(std::lround(share * kLoadSteps), 0L, static_cast<long>(kLoadSteps)));
+    // What is used at all does not look idle.
+    const unsigned code = kFirstLoad + (share > 0 ? std::max(level, 1U) : 0);
+    text += static_cast<char>(0xC0 | (code >> 6));
+    text += static_cast<char>(0x80 | (code & 0x3F));
+  }
+  return text;
+}
+
 Json channels_json(const std::vector<Channel>& all, std::size_t most, const Rotation* rotation,
                    DrawnMachines::One& machine, std::vector<int>* number) {
   const std::vector<Ways> ways = ways_of(all, rotation, machine);
@@ -122,7 +120,7 @@ Json channels_json(const std::vector<Channel>& all, std::size_t most, const Rota
                         {"busy_us", drawn(one.busy_s * 1e6)},
                         {"utilization", drawn(one.utilization)},
                         {"ops", one.ops},
-                        {"load", load_text(one.load)}});
+                        {"load", shares_text(one.load)}});
   }
   return channels;
 }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/check.h"
 #include "report/page/gpu_block.h"
 
 namespace espalier {
@@ -23,9 +24,34 @@ constexpr int kHostsPerRow = 8;
 
 constexpr double kRow = 1.15;  ///< between rows of nodes
 constexpr double kAboveGpus = 1.5;
-constexpr double kPitch = 1.3;   ///< between nodes of a row above the GPUs
+constexpr double kApart = 0.25;  ///< between neighbours of a row above the GPUs
 constexpr double kMargin = 0.8;  ///< around the nodes of a host
 constexpr double kGap = 0.8;     ///< between frames
+
+struct Size {
+  double width = 0;
+  double height = 0;
+};
+constexpr Size kFoldSize{1.8, 0.8};
+
+/// Of a node as it is drawn.
+Size size_of(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::gpu:
+      return {0.92, 0.54};
+    case NodeKind::cpu:
+      return {1.05, 0.5};
+    case NodeKind::pcie_switch:
+      return {0.95, 0.42};
+    case NodeKind::nvswitch:
+      return {1.02, 0.46};
+    case NodeKind::nic:
+      return {0.85, 0.4};
+    case NodeKind::fabric:
+      return {1.7, 0.5};
+  }
+  CHECK(false);
+}
 
 using Neighbours = std::map<NodeId, std::vector<NodeId>>;
 
@@ -60,13 +86,17 @@ std::map<NodeId, int> distances(const std::vector<NodeId>& from, const std::set<
 }
 
 /// A row of nodes, each as near to the column where it should stand as the others allow.
-void place_row(std::vector<std::pair<double, NodeId>> row, double y, Points& points) {
+void place_row(const Topology& machine, std::vector<std::pair<double, NodeId>> row, double y,
+               Points& points) {
   if (row.empty()) return;
   std::ranges::sort(row);
   std::vector<double> at;
   double off = 0;
+  double end = 0;  // of the one before
   for (const auto& [column, node] : row) {
-    at.push_back(at.empty() ? column : std::max(column, at.back() + kPitch));
+    const double half = size_of(machine.node(node).kind).width / 2;
+    at.push_back(at.empty() ? column : std::max(column, end + kApart + half));
+    end = at.back() + half;
     off += at.back() - column;
   }
   off /= static_cast<double>(row.size());
@@ -136,7 +166,7 @@ Points place_host(const Topology& machine, const std::vector<NodeId>& nodes,
     rows[row].emplace_back(count > 0 ? sum / count : width / 2, node);
   }
   for (const auto& [row, members] : rows)
-    place_row(members, kRow * (row - deepest) - kAboveGpus, points);
+    place_row(machine, members, kRow * (row - deepest) - kAboveGpus, points);
   return points;
 }
 
@@ -186,7 +216,9 @@ class Sheet {
   void add_node(const std::string& name, const std::string& label, std::vector<NodeId> nodes,
                 NodeKind kind, Point at) {
     for (const NodeId node : nodes) place_[node] = static_cast<int>(drawing_.nodes.size());
-    drawing_.nodes.push_back({name, label, std::move(nodes), kind, at.x, at.y});
+    const Size size = nodes.size() > 1 ? kFoldSize : size_of(kind);
+    drawing_.nodes.push_back(
+        {name, label, std::move(nodes), kind, at.x, at.y, size.width, size.height});
   }
 
   void begin_frame(const std::string& label, double width, double height) {
@@ -249,7 +281,7 @@ class Sheet {
         }
       }
       Points points;
-      place_row(row, -kRow * above, points);
+      place_row(machine_, row, -kRow * above, points);
       for (const auto& [column, node] : row) {
         level[node] = above;
         const Node& one = machine_.node(node);
@@ -278,8 +310,9 @@ class Sheet {
       most = {std::max(most.x, one.x + one.width), std::max(most.y, one.y + one.height)};
     }
     for (const DrawnNode& one : drawing_.nodes) {
-      least = {std::min(least.x, one.x - kMargin), std::min(least.y, one.y - kMargin)};
-      most = {std::max(most.x, one.x + kMargin), std::max(most.y, one.y + kMargin)};
+      const double side = std::max(kMargin, one.width / 2 + kApart);
+      least = {std::min(least.x, one.x - side), std::min(least.y, one.y - kMargin)};
+      most = {std::max(most.x, one.x + side), std::max(most.y, one.y + kMargin)};
     }
     for (DrawnFrame& one : drawing_.frames) one.x -= least.x, one.y -= least.y;
     for (DrawnNode& one : drawing_.nodes) one.x -= least.x, one.y -= least.y;

@@ -17,6 +17,8 @@ struct DrawnNode {
   NodeKind kind = NodeKind::gpu;
   double x = 0;
   double y = 0;
+  double width = 0;
+  double height = 0;
 
   bool is_fold() const { return nodes.size() > 1; }
 };

@@ -118,6 +118,56 @@ std::optional<int> columns_of_grid(int gpus, const Joined& joined) {
   return std::nullopt;
 }
 
+/// Columns and rows of the planes of a torus in three dimensions, whose neighbours alone the fabric
+/// joins, ends included.
+struct Planes {
+  int columns = 0;
+  int rows = 0;
+};
+std::optional<Planes> planes_of_grid(int gpus, const Joined& joined) {
+  for (int columns = 2; columns <= gpus / 4; ++columns) {
+    for (int rows = 2; columns * rows * 2 <= gpus; ++rows) {
+      const int plane = columns * rows;
+      if (gpus % plane != 0) continue;
+      const int planes = gpus / plane;
+      const auto is_step = [](int a, int b, int length) {
+        return b - a == 1 || (length > 2 && b - a == length - 1);
+      };
+      const bool is_grid = joined.all([&](int a, int b) {
+        const int x = a % columns, y = a / columns % rows, z = a / plane;
+        const int other_x = b % columns, other_y = b / columns % rows, other_z = b / plane;
+        if (y == other_y && z == other_z) return is_step(x, other_x, columns);
+        if (x == other_x && z == other_z) return is_step(y, other_y, rows);
+        return x == other_x && y == other_y && is_step(z, other_z, planes);
+      });
+      if (is_grid && joined(0, 1) && joined(0, columns) && joined(0, plane)) {
+        return Planes{columns, rows};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Planes one behind the other, each to the right of and above the one before it.
+Points in_planes(const std::vector<NodeId>& gpus, const Planes& of) {
+  constexpr Point kBehind{1.05, -0.7};
+  const std::size_t plane =
+      static_cast<std::size_t>(of.columns) * static_cast<std::size_t>(of.rows);
+  const auto planes = static_cast<double>(gpus.size() / plane);
+  // Room for those behind between a GPU and its neighbours.
+  const double column = kBehind.x * planes + 0.5;
+  const double row = -kBehind.y * planes + 0.5;
+  Points points;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const std::size_t on_plane = i % plane;
+    const auto z = static_cast<double>(i / plane);
+    const auto columns = static_cast<std::size_t>(of.columns);
+    points[gpus[i]] = {column * static_cast<double>(on_plane % columns) + kBehind.x * z,
+                       row * static_cast<double>(on_plane / columns) + kBehind.y * z};
+  }
+  return points;
+}
+
 Points in_rows(const std::vector<NodeId>& nodes, std::size_t per_row, double pitch, double row) {
   Points points;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -187,6 +237,9 @@ Points place_gpus(const std::vector<NodeId>& gpus, const std::vector<NodeId>& sw
   if (count <= 4) return in_rows(gpus, 2, 2.4, 2.4);
   if (const std::optional<int> columns = columns_of_grid(count, joined)) {
     return in_rows(gpus, static_cast<std::size_t>(*columns), 1.5, 1.5);
+  }
+  if (const std::optional<Planes> planes = planes_of_grid(count, joined)) {
+    return in_planes(gpus, *planes);
   }
   return in_circle(gpus, joined);
 }

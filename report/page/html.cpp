@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/error.h"
 #include "core/words.h"
 #include "report/objects.h"
 #include "report/page/assets.h"
@@ -131,12 +132,13 @@ std::string page_json(const Page& page, const PageDetail& detail) {
   json["plans"] = Json::array();
   for (std::size_t i = 0; i < page.plans.size(); ++i) {
     const BoundProof* const proof = i < page.plan_proofs.size() ? &page.plan_proofs[i] : nullptr;
-    json["plans"].push_back(paged_plan_json(*page.plans[i], proof, machines));
+    json["plans"].push_back(paged_plan_json(*page.plans[i], proof, detail, machines));
   }
   json["runs"] = Json::array();
   for (const PagedRun& run : page.runs) json["runs"].push_back(run_json(run, detail, machines));
   json["iterations"] = Json::array();
-  for (const TrainingOutcome& one : page.trained) json["iterations"].push_back(iteration_json(one));
+  for (const TrainingOutcome& one : page.trained)
+    json["iterations"].push_back(iteration_json(one, detail));
   json["machines"] = machines.json();
   json["expectations"] = Json::array();
   for (const Judged& one : page.judged) json["expectations"].push_back(judged_json(one));
@@ -150,11 +152,20 @@ std::string page_json(const Page& page, const PageDetail& detail) {
 
 std::string page_html(const Page& page) {
   PageDetail detail;
+  const PageDetail least{.bins = 50, .ops = 200, .links = 100, .trees = 10, .buckets = 10};
   std::string html = page_of(page, page_json(page, detail));
-  while (html.size() > kMostPageBytes && detail.bins > 50) {
-    detail.bins /= 2;
-    detail.ops = detail.ops * 2 / 3;
-    detail.links = detail.links * 2 / 3;
+  while (html.size() > kMostPageBytes) {
+    if (detail.ops == least.ops) {  // the others are at their least by then
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("the page would have {} bytes, and pages have at most {}",
+                              html.size(), kMostPageBytes),
+                  "pages of fewer sizes, algorithms, plans or iterations each");
+    }
+    detail.bins = std::max(least.bins, detail.bins / 2);
+    detail.ops = std::max(least.ops, detail.ops * 2 / 3);
+    detail.links = std::max(least.links, detail.links * 2 / 3);
+    detail.trees = std::max(least.trees, detail.trees / 4);
+    detail.buckets = std::max(least.buckets, detail.buckets / 2);
     html = page_of(page, page_json(page, detail));
   }
   return html;

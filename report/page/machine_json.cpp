@@ -64,7 +64,9 @@ Json DrawnMachines::json() const {
                        {"kind", node.is_fold() ? "hosts" : to_string(node.kind)},
                        {"model", node.is_fold() ? "" : topology.node(node.nodes.front()).model},
                        {"x", drawn(node.x)},
-                       {"y", drawn(node.y)}});
+                       {"y", drawn(node.y)},
+                       {"width", drawn(node.width)},
+                       {"height", drawn(node.height)}});
     }
     Json links = Json::array();
     for (const int index : one.shown) {

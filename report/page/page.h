@@ -64,11 +64,13 @@ struct Page {
 /// Pages are no larger.
 inline constexpr std::size_t kMostPageBytes = 2'000'000;
 
-/// How much of the runs a page shows.
+/// How much of each run, plan and iteration a page shows.
 struct PageDetail {
-  int bins = 1000;           ///< of time
-  std::size_t ops = 5000;    ///< the longest
-  std::size_t links = 2000;  ///< the busiest
+  int bins = 1000;             ///< of time
+  std::size_t ops = 5000;      ///< the longest
+  std::size_t links = 2000;    ///< the busiest
+  std::size_t trees = 20'000;  ///< the first
+  std::size_t buckets = 1000;  ///< the first
 };
 
 /// What a page shows, as JSON of schema `espalier.page/1`, without line ends. The same for the same
@@ -76,7 +78,8 @@ struct PageDetail {
 std::string page_json(const Page& page, const PageDetail& detail = {});
 
 /// The page as one HTML file that needs nothing else: its data is compressed inside. It has as
-/// little detail as is necessary to stay below kMostPageBytes.
+/// little detail as is necessary to stay below kMostPageBytes; throws Error{unsupported} where so
+/// much was asked that the least is more.
 std::string page_html(const Page& page);
 
 /// What draws curves: "uPlot 1.6.32", or that this build has none.

@@ -50,13 +50,14 @@ Json curves_json(const Page& page);
 Json channels_json(const std::vector<Channel>& all, std::size_t most, const Rotation* rotation,
                    DrawnMachines::One& machine, std::vector<int>* number);
 /// What proves a bound, on the drawing of a machine.
-Json proof_json(const BoundProof& proof, const Placement& placement, DrawnMachines::One& machine);
+Json proof_json(const BoundProof& proof, DrawnMachines::One& machine);
 /// A run op by op: what channels carry over time, lanes, the longest ops and the critical path.
 Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& machines);
 /// A plan as a run without time, and its report.
-Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines& machines);
+Json paged_plan_json(const Planned& plan, const BoundProof* proof, const PageDetail& detail,
+                     DrawnMachines& machines);
 /// An iteration of training, for its own chart.
-Json iteration_json(const TrainingOutcome& outcome);
+Json iteration_json(const TrainingOutcome& outcome, const PageDetail& detail);
 
 /// A line that says it all, and figures by name.
 Json verdict_json(const Page& page);
@@ -65,6 +66,9 @@ Json provenance_json(const Page& page);
 
 /// Six digits, which is more than one sees.
 Json drawn(double value);
+/// Shares of something in equal parts of time, a character each: U+0100 is 0, U+01C8 is 1. All of
+/// these take two bytes, no escapes, and compress well.
+std::string shares_text(const std::vector<double>& shares);
 inline Json micros(double seconds) { return drawn(seconds * 1e6); }
 
 }  // namespace espalier

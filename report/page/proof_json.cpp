@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "report/page/parts.h"
@@ -9,71 +10,84 @@ namespace espalier {
 
 namespace {
 
-/// By drawn node: the part of a proof that it is in, or the number of parts where it is outside of
-/// a cut, or -1. What is no site (switches, CPUs, NICs) counts with the sites it is nearest to,
-/// unless these are of several parts.
-std::vector<int> sides_of(const BoundProof& proof, const Placement& placement,
-                          const DrawnMachines::One& machine) {
+/// Numbers of the links on the page that a link is drawn as: those of all its medium's links, where
+/// it is of one; none within a fold.
+std::set<int> drawn_as(LinkId link, DrawnMachines::One& machine) {
   const Topology& topology = *machine.topology;
-  std::vector<int> side(topology.nodes.size(), -1);
-  std::vector<NodeId> level = placement.ranks;
-  for (const NodeId rank : placement.ranks) {
-    side[static_cast<std::size_t>(rank)] = static_cast<int>(proof.parts.size());
+  const Link& one = topology.link(link);
+  std::set<int> numbers;
+  const auto add = [&](LinkId id) {
+    const int number = machine.number_of(id);
+    if (number >= 0) numbers.insert(number);
+  };
+  if (one.duplex != Duplex::shared) {
+    add(link);
+    return numbers;
   }
-  for (std::size_t part = 0; part < proof.parts.size(); ++part) {
-    for (const NodeId node : proof.parts[part]) {
-      side[static_cast<std::size_t>(node)] = static_cast<int>(part);
+  for (LinkId id = 0; id < static_cast<LinkId>(topology.links.size()); ++id) {
+    const Link& other = topology.link(id);
+    if (other.duplex == Duplex::shared && other.medium == one.medium) add(id);
+  }
+  return numbers;
+}
+
+Json prices_json(const BoundProof& proof, DrawnMachines::One& machine) {
+  Json prices = Json::array();
+  for (const LinkPrice& one : proof.prices) {
+    for (const int link : drawn_as(one.link, machine)) {
+      prices.push_back({{"link", link},
+                        {"name", link_name(*machine.topology, one.link, one.forward)},
+                        {"price", drawn(one.price)}});
     }
   }
-  std::set<NodeId> reached(level.begin(), level.end());
-  while (!level.empty()) {
-    const std::set<NodeId> nearer(level.begin(), level.end());
-    std::map<NodeId, std::set<int>> next;
-    for (const Link& link : topology.links) {
-      for (const auto& [from, to] : {std::pair(link.a, link.b), {link.b, link.a}}) {
-        if (!nearer.contains(from) || reached.contains(to)) continue;
-        next[to].insert(side[static_cast<std::size_t>(from)]);
-      }
-    }
-    level.clear();
-    for (const auto& [node, sides] : next) {
-      if (sides.size() == 1) side[static_cast<std::size_t>(node)] = *sides.begin();
-      reached.insert(node);
-      level.push_back(node);
-    }
+  return prices;
+}
+
+/// Links that are drawn as one are one here.
+Json counted_json(const BoundProof& proof, DrawnMachines::One& machine) {
+  struct Sum {
+    std::string name;
+    double gbps = 0;
+    int links = 0;
+  };
+  std::map<std::pair<std::set<int>, bool>, Sum> sums;  // by where and in which direction
+  for (const CountedLink& one : proof.counted) {
+    const std::set<int> links = drawn_as(one.link, machine);
+    const Link& link = machine.topology->link(one.link);
+    const bool is_turned =
+        links.size() == 1 && machine.node_index[static_cast<std::size_t>(link.a)] !=
+                                 machine.drawing
+                                     .links[static_cast<std::size_t>(
+                                         machine.shown[static_cast<std::size_t>(*links.begin())])]
+                                     .a;
+    Sum& sum = sums[{links, one.both || one.forward != is_turned}];
+    if (sum.links == 0) sum.name = link_name(*machine.topology, one.link, one.forward);
+    sum.gbps += one.gbps;
+    ++sum.links;
   }
-  std::vector<int> drawn_sides;
-  for (const DrawnNode& node : machine.drawing.nodes) {
-    std::set<int> sides;
-    for (const NodeId one : node.nodes) sides.insert(side[static_cast<std::size_t>(one)]);
-    drawn_sides.push_back(sides.size() == 1 ? *sides.begin() : -1);
+  Json counted = Json::array();
+  for (const auto& [at, sum] : sums) {
+    counted.push_back(
+        {{"on", at.first}, {"name", sum.name}, {"links", sum.links}, {"gbps", drawn(sum.gbps)}});
   }
-  return drawn_sides;
+  return counted;
 }
 
 }  // namespace
 
-Json proof_json(const BoundProof& proof, const Placement& placement, DrawnMachines::One& machine) {
+Json proof_json(const BoundProof& proof, DrawnMachines::One& machine) {
   Json parts = Json::array();
   for (const std::vector<NodeId>& part : proof.parts) {
     std::set<int> nodes;
     for (const NodeId node : part) nodes.insert(machine.node_index[static_cast<std::size_t>(node)]);
     parts.push_back(nodes);
   }
-  Json prices = Json::array();
-  for (const LinkPrice& one : proof.prices) {
-    const int link = machine.number_of(one.link);
-    if (link < 0) continue;
-    prices.push_back({{"link", link},
-                      {"name", link_name(*machine.topology, one.link, one.forward)},
-                      {"price", drawn(one.price)}});
-  }
   return {{"kind", proof.bound.kind},
           {"algbw_gbps", drawn(proof.bound.algbw_gbps)},
           {"certificate", proof.bound.certificate},
           {"parts", std::move(parts)},
-          {"sides", sides_of(proof, placement, machine)},
-          {"prices", std::move(prices)}};
+          {"counted", counted_json(proof, machine)},
+          {"prices", prices_json(proof, machine)}};
 }
 
 }  // namespace espalier

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -11,62 +11,12 @@
 #include "report/objects.h"
 #include "report/page/channels.h"
 #include "report/page/parts.h"
+#include "report/page/rows.h"
 #include "run/target.h"
 
 namespace espalier {
 
 namespace {
-
-/// Rows of a timeline: lanes, or places where there are more lanes than this.
-constexpr std::size_t kMostRows = 256;
-/// The rows of a timeline.
-class Rows {
- public:
-  Rows(const Program& program, const std::vector<OpTiming>& timeline) : program_(program) {
-    for (const OpTiming& timing : timeline) {
-      const Op& op = program.ops[timing.op];
-      known_.emplace(std::pair(op.at, int{op.lane}), 0);
-    }
-    by_place_ = known_.size() > kMostRows;
-    int count = 0;
-    PlaceId last = -1;
-    for (auto& [lane, row] : known_) {
-      if (by_place_ && lane.first == last) --count;
-      row = count++;
-      last = lane.first;
-    }
-    rows_ = static_cast<std::size_t>(count);
-  }
-
-  /// -1: there was no room for it.
-  int of(const Op& op) const {
-    const int row = known_.at({op.at, op.lane});
-    return row < static_cast<int>(kMostRows) ? row : -1;
-  }
-  std::size_t count() const { return rows_; }
-
-  Json json(const Placement* placement, const Topology* topology) const {
-    Json rows = Json::array();
-    for (const auto& [lane, row] : known_) {
-      if (row >= static_cast<int>(kMostRows) || static_cast<std::size_t>(row) < rows.size()) {
-        continue;
-      }
-      std::string name = place_name(program_, lane.first);
-      if (placement != nullptr) {
-        name += " " + topology->node(node_of(program_, *placement, lane.first)).name;
-      }
-      if (!by_place_) name += fmt::format(" lane {}", lane.second);
-      rows.push_back({{"name", std::move(name)}, {"place", lane.first}});
-    }
-    return rows;
-  }
-
- private:
-  const Program& program_;
-  std::map<std::pair<PlaceId, int>, int> known_;
-  bool by_place_ = false;
-  std::size_t rows_ = 0;
-};
 
 /// An op may have thousands of operands.
 std::string shortened(const std::string& text) {
@@ -80,13 +30,15 @@ const char* kind_of(const Op& op) {
   return op.src_count > 1 ? "combine" : "copy";
 }
 
-/// The longest ops, and those of the critical path; in the order in which they start.
-std::vector<OpTiming> shown_ops(const RunReport& report, std::size_t most) {
-  std::set<OpId> critical;
-  if (report.simulated) {
-    for (const CriticalStep& step : report.simulated->critical_path) critical.insert(step.op);
-  }
-  std::vector<OpTiming> ops = report.timeline;
+/// Of the ops on the rows that are shown the longest, and those of the critical path; in the order
+/// in which they start.
+std::vector<OpTiming> shown_ops(const PagedRun& run, const Rows& rows, std::size_t most) {
+  const RunReport& report = run.outcome.report;
+  const std::set<OpId> critical = critical_ops(report);
+  std::vector<OpTiming> ops;
+  std::ranges::copy_if(report.timeline, std::back_inserter(ops), [&](const OpTiming& timing) {
+    return rows.of(run.outcome.program->ops[timing.op]) >= 0;
+  });
   const auto is_first = [&](const OpTiming& a, const OpTiming& b) {
     const bool is_a = critical.contains(a.op);
     if (is_a != critical.contains(b.op)) return is_a;
@@ -109,9 +61,8 @@ Json ops_json(const PagedRun& run, const PageDetail& detail, const Rows& rows, C
   const Program& program = *run.outcome.program;
   Json ids = Json::array(), row = Json::array(), start = Json::array(), hold = Json::array(),
        landing = Json::array(), kind = Json::array(), what = Json::array(), over = Json::array();
-  for (const OpTiming& timing : shown_ops(run.outcome.report, detail.ops)) {
+  for (const OpTiming& timing : shown_ops(run, rows, detail.ops)) {
     const Op& op = program.ops[timing.op];
-    if (rows.of(op) < 0) continue;
     ids.push_back(timing.op);
     row.push_back(rows.of(op));
     start.push_back(micros(timing.start_s));
@@ -189,10 +140,12 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
                {"time_us", micros(report.time_s)},
                {"size_bytes", report.message_bytes},
                {"ops_in_all", program.ops.size()}};
-  const Rows rows(program, report.timeline);
+  const Rows rows(run);
   const Placement* const placement = run.machine ? &run.machine->placement : nullptr;
-  json["rows"] = rows.json(placement, run.machine ? run.machine->topology.get() : nullptr);
-  json["rows_in_all"] = rows.count();
+  // Where not every op is drawn, what lies between those that are is shown by how busy rows are.
+  json["rows"] = rows.json(rows.ops() > detail.ops ? detail.bins / 4 : 0);
+  json["rows_in_all"] = rows.in_all();
+  json["ops_in_rows"] = rows.ops();
   json["critical"] = critical_json(report);
   if (run.machine == nullptr) {
     json["machine"] = nullptr;
@@ -219,11 +172,12 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   json["channels"] =
       channels_json(channels.all(), detail.links, target.rotation, machine, &numbers);
   json["ops"] = ops_json(run, detail, rows, &channels, numbers);
-  if (run.proof) json["proof"] = proof_json(*run.proof, *placement, machine);
+  if (run.proof) json["proof"] = proof_json(*run.proof, machine);
   return json;
 }
 
-Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines& machines) {
+Json paged_plan_json(const Planned& plan, const BoundProof* proof, const PageDetail& detail,
+                     DrawnMachines& machines) {
   const Topology& topology = *plan.machine->topology;
   const int number = machines.number(topology);
   DrawnMachines::One& machine = machines.at(number);
@@ -241,16 +195,21 @@ Json paged_plan_json(const Planned& plan, const BoundProof* proof, DrawnMachines
   Json json = {{"name", plan.query.algorithm},
                {"machine", number},
                {"ranks", rank_nodes(plan.machine->placement, machine)},
-               {"channels", channels_json(channels, PageDetail{}.links, nullptr, machine, nullptr)},
+               {"channels", channels_json(channels, detail.links, nullptr, machine, nullptr)},
                {"report", plan_json(plan)}};
   json["report"].erase("link_loads");
-  if (proof != nullptr) json["proof"] = proof_json(*proof, plan.machine->placement, machine);
+  Json& trees = json["report"]["trees"];
+  json["trees_in_all"] = trees.size();
+  if (trees.size() > detail.trees)
+    trees.erase(trees.begin() + static_cast<std::ptrdiff_t>(detail.trees), trees.end());
+  if (proof != nullptr) json["proof"] = proof_json(*proof, machine);
   return json;
 }
 
-Json iteration_json(const TrainingOutcome& outcome) {
+Json iteration_json(const TrainingOutcome& outcome, const PageDetail& detail) {
   Json buckets = Json::array();
   for (const BucketOutcome& bucket : outcome.buckets) {
+    if (buckets.size() == detail.buckets) break;
     buckets.push_back({{"tensors", bucket.bucket.last - bucket.bucket.first},
                        {"bytes", bucket.bytes},
                        {"algorithm", bucket.algorithm},
@@ -270,6 +229,7 @@ Json iteration_json(const TrainingOutcome& outcome) {
           {"iteration_us", micros(outcome.iteration_s())},
           {"samples_per_s", drawn(outcome.samples_per_s())},
           {"efficiency", drawn(outcome.efficiency())},
+          {"buckets_in_all", outcome.buckets.size()},
           {"buckets", std::move(buckets)}};
 }
 

@@ -26,6 +26,19 @@ Json fact(const std::string& label, const std::string& value, const std::string&
   return json;
 }
 
+/// As the scripts of the page write them: micro as its letter, a space before a unit.
+std::string time_text(double seconds) {
+  std::string text = format_seconds(seconds);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "\u00b5");
+  return text;
+}
+std::string size_text(std::int64_t bytes) {
+  std::string text = describe_size(bytes);
+  const std::size_t unit = text.find_first_not_of("0123456789.");
+  if (unit != std::string::npos && text[unit] != ' ') text.insert(unit, " ");
+  return text;
+}
+
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
 /// What is busiest among links, or among memories, arithmetic and thread blocks of nodes.
@@ -60,7 +73,7 @@ void add_simulated(const Outcome& one, Json& facts) {
     if (speedup) {
       facts.push_back(fact("over NCCL", fmt::format("{:.3g}x", *speedup),
                            fmt::format("NCCL {} needs {} ({})", version_text(one.nccl->version),
-                                       format_seconds(one.nccl->time_s), one.nccl->algorithm)));
+                                       time_text(one.nccl->time_s), one.nccl->algorithm)));
     }
   }
   const Busiest links = busiest_of(simulated, true);
@@ -74,17 +87,22 @@ void add_simulated(const Outcome& one, Json& facts) {
                          fmt::format("busy {} of the time", percent(nodes.share))));
   }
   if (one.error) {
-    facts.push_back(fact("expected error", "+- " + percent(one.error->relative), one.error->from));
+    facts.push_back(
+        fact("expected error", "\u00b1 " + percent(one.error->relative), one.error->from));
   }
+}
+
+/// What no link has to carry anything for is bounded without one.
+std::string with_proof(const std::string& what, const Bound& bound) {
+  return bound.kind.empty() ? what : fmt::format("{} (proof by {})", what, proof_of(bound));
 }
 
 /// Where each rank has a clock of its own: whose mean time is the longest, and those of all.
 Json slowest_rank(const std::vector<double>& times_s) {
   const auto slowest = std::ranges::max_element(times_s);
   std::vector<std::string> all;
-  for (const double time_s : times_s) all.push_back(format_seconds(time_s));
-  return fact("slowest rank",
-              fmt::format("{}, {}", slowest - times_s.begin(), format_seconds(*slowest)),
+  for (const double time_s : times_s) all.push_back(time_text(time_s));
+  return fact("slowest rank", fmt::format("{}, {}", slowest - times_s.begin(), time_text(*slowest)),
               "mean times by rank: " + join(all, ", "));
 }
 
@@ -98,19 +116,19 @@ void add_checks(bool is_verified, bool is_consistent, Json& facts) {
 
 Json of_run(const Outcome& one) {
   Json facts = Json::array();
-  facts.push_back(fact("time", format_seconds(one.report.time_s),
-                       "of one call with " + describe_size(one.report.message_bytes)));
+  facts.push_back(fact("time", time_text(one.report.time_s),
+                       "of one call with " + size_text(one.report.message_bytes)));
   facts.push_back(fact("bus bandwidth", format_gbps(one.busbw_gbps()) + " GB/s",
                        "algbw " + format_gbps(one.report.algbw_gbps()) + " GB/s"));
   std::string text = fmt::format("{} moves {} in {}, {} GB/s bus bandwidth", algorithm_label(one),
-                                 describe_size(one.report.message_bytes),
-                                 format_seconds(one.report.time_s), format_gbps(one.busbw_gbps()));
+                                 size_text(one.report.message_bytes), time_text(one.report.time_s),
+                                 format_gbps(one.busbw_gbps()));
   if (const auto speedup = speedup_of(one)) text += fmt::format(", {:.3g}x NCCL", *speedup);
   if (one.bound && one.fraction > 0) {
     text += fmt::format(", {} of the bound", percent(one.fraction));
-    facts.push_back(fact("of the bound", percent(one.fraction),
-                         fmt::format("no schedule takes less than {} (proof by {})",
-                                     format_seconds(one.least_s()), proof_of(*one.bound))));
+    const std::string least =
+        fmt::format("no schedule takes less than {}", time_text(one.least_s()));
+    facts.push_back(fact("of the bound", percent(one.fraction), with_proof(least, *one.bound)));
   }
   if (one.report.simulated) add_simulated(one, facts);
   if (one.report.executed) {
@@ -131,8 +149,7 @@ Json of_plan(const Planned& plan) {
   const std::string rate = format_gbps(plan.forest.algbw_gbps) + " GB/s";
   facts.push_back(fact("rate", rate, fmt::format("exactly {} GB/s", plan.forest.exact_algbw)));
   facts.push_back(fact("of the bound", percent(plan.fraction),
-                       fmt::format("{} GB/s, proof by {}", format_gbps(plan.bound.algbw_gbps),
-                                   proof_of(plan.bound))));
+                       with_proof(format_gbps(plan.bound.algbw_gbps) + " GB/s", plan.bound)));
   std::vector<std::string> binding;
   for (const LinkLoad& load : plan.loads) {
     if (share_used(load, plan.forest) < 0.99) continue;
@@ -149,21 +166,26 @@ Json of_plan(const Planned& plan) {
 
 Json of_training(const TrainingOutcome& one) {
   Json facts = Json::array();
-  facts.push_back(fact("iteration", format_seconds(one.iteration_s()),
+  facts.push_back(fact("iteration", time_text(one.iteration_s()),
                        fmt::format("{:.4g} samples per second", one.samples_per_s())));
-  facts.push_back(fact("computation", format_seconds(one.compute_s)));
-  facts.push_back(fact("communication", format_seconds(one.communication_s),
-                       format_seconds(one.hidden_s()) + " of it hidden behind computation"));
-  facts.push_back(fact("exposed", format_seconds(one.exposed_s()),
+  facts.push_back(fact("computation", time_text(one.compute_s)));
+  facts.push_back(fact("communication", time_text(one.communication_s),
+                       time_text(one.hidden_s()) + " of it hidden behind computation"));
+  facts.push_back(fact("exposed", time_text(one.exposed_s()),
                        percent(one.exposed_s() / one.iteration_s()) + " of the iteration"));
   facts.push_back(
       fact("efficiency", percent(one.efficiency()), "of as many GPUs that need not communicate"));
-  const std::vector<std::string> binding = busiest_of(*one.report.simulated, true).names;
-  if (!binding.empty()) facts.push_back(fact("binding links", some_of(binding)));
+  // Which need not bind: computation may hide all that they carry.
+  const Busiest links = busiest_of(*one.report.simulated, true);
+  if (!links.names.empty()) {
+    facts.push_back(fact("busiest links", some_of(links.names),
+                         fmt::format("busy {} of the iteration", percent(links.share))));
+  }
   add_checks(true, one.order_consistent, facts);
-  return {{"text", fmt::format("{} on {} GPUs: {} per iteration with {}, efficiency {}.",
-                               one.query.model->name, one.ranks, format_seconds(one.iteration_s()),
-                               one.query.exchange.algorithm, percent(one.efficiency()))},
+  return {{"text",
+           fmt::format("{} on {}: {} per iteration with {}, efficiency {}.", one.query.model->name,
+                       counted(one.ranks, "GPU"), time_text(one.iteration_s()),
+                       one.query.exchange.algorithm, percent(one.efficiency()))},
           {"facts", std::move(facts)}};
 }
 
@@ -186,7 +208,7 @@ void add_errors(const Page& page, Json& verdict) {
   const double median_error = median(errors);
   verdict["facts"].push_back(
       fact("median error", percent(median_error),
-           fmt::format("of {} simulated times, beside measured ones", errors.size())));
+           fmt::format("of {}, beside measured ones", counted(errors.size(), "simulated time"))));
   verdict["text"] = fmt::format("{} Simulated times are off by {} in the median.",
                                 verdict["text"].get<std::string>(), percent(median_error));
 }
@@ -206,7 +228,7 @@ void add_measured_speedup(const Page& page, Json& verdict) {
   verdict["facts"].push_back(
       fact("measured speed-up", speedup,
            fmt::format("over NCCL, of {} with {}", largest->outcome.query.algorithm,
-                       describe_size(largest->outcome.report.message_bytes))));
+                       size_text(largest->outcome.report.message_bytes))));
   verdict["text"] = fmt::format("{} Measured beside NCCL's own collective: {}.",
                                 verdict["text"].get<std::string>(), speedup);
 }
@@ -215,8 +237,10 @@ void add_judged(const Page& page, Json& verdict) {
   const auto met = std::ranges::count_if(page.judged, [](auto& one) { return one.as_expected(); });
   verdict["facts"].push_back(
       fact("expectations", fmt::format("{} of {} as stated", met, page.judged.size())));
-  verdict["text"] = fmt::format("{} of {} expectations come out as stated. {}", met,
-                                page.judged.size(), verdict["text"].get<std::string>());
+  const bool is_one = page.judged.size() == 1;
+  verdict["text"] =
+      fmt::format("{} of {} {} out as stated. {}", met, counted(page.judged.size(), "expectation"),
+                  is_one ? "comes" : "come", verdict["text"].get<std::string>());
 }
 
 /// What the profile costs beside links; without a machine nothing is in use.

@@ -9,83 +9,14 @@ Where there is no Chromium it says SKIPPED and exits with 77. ESPALIER_SCREENSHO
 keep pictures in.
 """
 
-import base64
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
-import unittest
-import zlib
 
-import browser as browsers
-
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import json_schema  # noqa: E402
-
-ESPALIER = None
-MOST_BYTES = 2_000_000
-
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+from pages import HERE, PageCase, data_of, main
 
 
-def report(folder, name, *words):
-    path = pathlib.Path(folder) / f"{name}.html"
-    done = subprocess.run([ESPALIER, *words, "--html", str(path)], capture_output=True, text=True,
-                          cwd=folder, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert path.stat().st_size <= MOST_BYTES, f"{name} has {path.stat().st_size} bytes"
-    return path
-
-
-def data_of(path):
-    text = path.read_text(encoding="utf-8")
-    packed = re.search(r'id="data">([^<]*)<', text).group(1)
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
-class Pages(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="espalier-pages-")
-        cls.browser = browsers.Browser(browsers.find_chromium())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
-        cls.folder.cleanup()
-
-    def open(self, name, *words, **size):
-        path = report(self.folder.name, name, *words)
-        data = data_of(path)
-        self.assertEqual(json_schema.document_problems(data), [])
-        tab = self.browser.open(path, **size)
-        self.check_quiet(tab)
-        # The verdict is there before any script runs.
-        self.assertIn(data["title"], tab.js("document.title"))
-        self.assertEqual(tab.js("document.getElementById('verdict').textContent"), data["verdict"]["text"])
-        self.assertEqual(tab.js("document.querySelectorAll('.facts > div').length"),
-                         len(data["verdict"]["facts"]))
-        return tab, data
-
-    def check_quiet(self, tab):
-        self.assertEqual(tab.complaints(), [])
-        self.assertEqual(tab.requests(), [])
-
-    def picture(self, tab, name):
-        folder = os.environ.get("ESPALIER_SCREENSHOTS")
-        if folder:
-            tab.screenshot(pathlib.Path(folder) / f"{name}.png")
-
-    def count(self, tab, selector):
-        return tab.js(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-    def text(self, tab, selector):
-        return tab.js(f"document.querySelector({json.dumps(selector)}).textContent")
-
+class Pages(PageCase):
     def test_sim(self):
         tab, data = self.open("sim", "sim", "--topology", "dgx1-v100", "--size", "4KiB..64MiB",
                               "--algorithm", "ring", "nccl", "optimal", "double_binary_tree")
@@ -120,7 +51,7 @@ class Pages(unittest.TestCase):
         self.assertIn(busiest["name"], self.text(tab, ".machine .panel"))
         listed = int(tab.js("document.querySelector('.machine .ops').dataset.ops"))
         self.assertGreater(listed, 0)
-        self.assertIn("partition that proves the bound, and counts", self.text(tab, ".machine .in-proof"))
+        self.assertIn("partition that proves the bound counts " + busiest["name"], self.text(tab, ".machine .in-proof"))
         # Another one with the mouse, where no other line crosses it.
         tab.box(".machine svg")
         where = tab.js("""(() => {
@@ -181,6 +112,11 @@ class Pages(unittest.TestCase):
         tab.drag(".timelines canvas", 0.4, 0.6, 0.3)
         self.assertNotEqual(self.text(tab, ".machine .window"), before)
         self.picture(tab, "sim-brushed")
+        # One brushed in the other timeline is of its run.
+        tab.drag(".timelines canvas", 0.4, 0.6, 0.5, at=1)
+        self.assertEqual(tab.js("document.querySelector('.machine select').value"), "1")
+        self.assertTrue(self.text(tab, ".machine .window").endswith(
+            "of " + tab.js(f"time({data['runs'][1]['time_us']})")))
         tab.hover(".timelines canvas", 0.5, 0.3)
         tab.wait("/op \\d+/.test(document.querySelector('.timelines .hint').textContent)")
         tab.press("Escape") if tab.js("document.querySelector('.timelines canvas').focus() || true") else None
@@ -207,13 +143,12 @@ class Pages(unittest.TestCase):
     def test_narrow(self):
         tab, _ = self.open("narrow", "sim", "--topology", "dgx-a100", "--size", "1MiB,64MiB",
                            "--algorithm", "ring", "nccl", width=390, height=800)
-        wider = tab.js("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        self.assertLessEqual(wider, 0)
+        self.assertLessEqual(self.overflow(tab), 0)
         self.picture(tab, "narrow")
 
     def test_without_uplot(self):
         # As of a build that has none: its script is not in the page.
-        path = report(self.folder.name, "plain", "sim", "--topology", "dgx1-v100", "--size",
+        path = self.report("plain", "sim", "--topology", "dgx1-v100", "--size",
                       "4KiB..64MiB", "--algorithm", "ring", "optimal")
         text = path.read_text(encoding="utf-8")
         pieces = re.split(r"(?=<script )", text)
@@ -259,6 +194,7 @@ class Pages(unittest.TestCase):
                             for point in curves["the choice"]["points"]))
         # NCCL is beside the choice, and the constants of the profile have grades.
         self.assertEqual(len(data["runs"]), 2)
+        self.assertTrue(all(run["proof"]["certificate"] for run in data["runs"]))
         figures = {one["name"]: one for one in data["provenance"]["profile"]["figures"]}
         self.assertEqual(figures["call_overhead_us"]["grade"], "fitted")
         tab.js("[...document.querySelectorAll('.provenance summary')].find((one) => one.textContent.startsWith('Constants')).click()")
@@ -275,37 +211,31 @@ class Pages(unittest.TestCase):
         before = self.count(tab, ".legend button[aria-pressed=true]")
         tab.click(".legend details button")
         self.assertEqual(self.count(tab, ".legend button[aria-pressed=true]"), before + 1)
-        wider = tab.js("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        self.assertLessEqual(wider, 0)
+        self.assertLessEqual(self.overflow(tab), 0)
 
     def test_plan(self):
         tab, data = self.open("plan", "plan", "--topology", "dgx1-v100", "--algorithm", "optimal")
         plan = data["plans"][0]
         self.assertGreater(len(plan["report"]["trees"]), 1)
         self.assertEqual(self.count(tab, ".machine select option"), len(plan["report"]["trees"]) + 1)
-        tab.js("""(() => {
-            const choice = document.querySelector(".machine select[aria-label=tree]");
-            choice.value = 0;
-            choice.dispatchEvent(new Event("change"));
-        })()""")
+        self.choose(tab, ".machine select[aria-label=tree]", 0)
         self.assertEqual(self.count(tab, ".machine .tree"), len(plan["report"]["trees"][0]["edges"]))
         # A link that is clicked says what it costs in the proof.
         self.assertEqual(plan["proof"]["kind"], "lp")
         prices = {one["link"]: one["price"] for one in plan["proof"]["prices"]}
         for link, said in ((next(iter(prices)), "crossing it costs"),
                            (next(i for i in range(100) if i not in prices), "crossing it is free")):
-            tab.js(f"document.querySelectorAll('.machine .hit')[{link}].focus()")
-            tab.press("Enter")
+            self.press_link(tab, link)
             self.assertIn(said, self.text(tab, ".machine .in-proof"))
         self.picture(tab, "plan")
 
     def test_prices(self):
-        tab, data = self.open("prices", "plan", "--topology", "kesch", "--gpus", "0-15",
-                              "--collective", "alltoall", "--algorithm", "optimal")
+        tab, data = self.open("prices", "plan", "--topology", "dgx1-p100", "--collective", "allgather",
+                              "--algorithm", "optimal")
         prices = data["plans"][0]["proof"]["prices"]
-        if data["plans"][0]["proof"]["kind"] == "lp":
-            self.assertGreater(len(prices), 0)
-            self.assertEqual(self.count(tab, ".machine .price"), len({one["link"] for one in prices}))
+        self.assertEqual(data["plans"][0]["proof"]["kind"], "lp")
+        self.assertGreater(len(prices), 0)
+        self.assertEqual(self.count(tab, ".machine .price"), len({one["link"] for one in prices}))
         self.picture(tab, "prices")
 
     def test_train(self):
@@ -314,6 +244,10 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.count(tab, ".iteration rect:not(.exposed)"),
                          1 + len(data["iterations"][0]["buckets"]))
         self.assertEqual(self.count(tab, ".timelines canvas"), 1)
+        # Links that are busy for a moment bind nothing.
+        facts = {fact["label"]: fact for fact in data["verdict"]["facts"]}
+        self.assertNotIn("binding links", facts)
+        self.assertRegex(facts["busiest links"]["detail"], r"^busy [\d.]+ % of the iteration$")
         self.picture(tab, "train")
 
     def test_run(self):
@@ -338,6 +272,12 @@ class Pages(unittest.TestCase):
         self.assertEqual([run["backend"] for run in data["runs"]], ["sim", "host"])
         self.assertEqual(self.count(tab, ".timelines canvas"), 2)
         self.assertIn("off by", data["verdict"]["text"])
+        curves = {curve["kind"]: curve for curve in data["charts"][0]["curves"]}
+        # The bound is a curve, and every point has the line that makes it, on a machine that is probed again.
+        self.assertEqual(len(curves["bound"]["points"]), 2)
+        for kind in ("predicted", "measured"):
+            for point in curves[kind]["points"]:
+                self.assertEqual(point["command"], f"espalier compare --ranks 2 --algorithm ring --size {point['size']}")
         # What was measured has the colour of what is simulated, and other dashes.
         strokes = tab.js("""[...document.querySelectorAll('.legend line')].map((line) =>
             [line.getAttribute("stroke"), line.getAttribute("stroke-dasharray")])""")
@@ -358,32 +298,6 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.count(tab, ".machine svg"), 1)
         self.picture(tab, "log")
 
-    def test_hostile_names(self):
-        machine = pathlib.Path(self.folder.name) / "hostile.yaml"
-        name = json.dumps(HOSTILE)
-        machine.write_text(f"""schema: espalier.topology/1
-name: hostile
-title: {name}
-sources: [{name}]
-nodes:
-  - {{name: "gpu[0-1]", kind: gpu}}
-links:
-  - {{a: gpu0, b: gpu1, kind: nvlink2, gbps: 25, latency_us: 0.5}}
-""")
-        tab, data = self.open("hostile", "sim", "--topology", str(machine), "--algorithm", "ring",
-                              "--size", "1MiB")
-        self.assertIn(HOSTILE, json.dumps(data).replace('\\"', '"'))
-        self.assertEqual(self.count(tab, "img"), 0)
-        self.assertEqual(self.count(tab, "script:not([nonce])"), 1)  # the data
-        self.assertIn("<img src=x", self.text(tab, ".provenance"))
-        text = machine.read_bytes()
-        self.assertEqual(data["provenance"]["inputs"],
-                         [{"name": str(machine), "bytes": len(text), "crc32": f"{zlib.crc32(text):08x}"}])
-
 
 if __name__ == "__main__":
-    if browsers.find_chromium() is None:
-        print("SKIPPED: there is no chromium here")
-        sys.exit(77)
-    ESPALIER = str(pathlib.Path(sys.argv[1]).resolve())
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    main()

@@ -39,10 +39,11 @@ TEST(Drawing, MachinesOfTheCatalogueHaveNodesApartAndInside) {
       EXPECT_TRUE(node.x > 0 && node.x < drawing.width && node.y > 0 && node.y < drawing.height)
           << entry.name << ": " << node.name;
       for (std::size_t other = 0; other < i; ++other) {
-        const bool apart = std::abs(node.x - drawing.nodes[other].x) > 0.95 ||
-                           std::abs(node.y - drawing.nodes[other].y) > 0.55;
-        EXPECT_TRUE(apart) << entry.name << ": " << node.name << " lies on "
-                           << drawing.nodes[other].name;
+        const DrawnNode& one = drawing.nodes[other];
+        // As wide and as tall as the page draws them.
+        const bool apart = std::abs(node.x - one.x) > (node.width + one.width) / 2 ||
+                           std::abs(node.y - one.y) > (node.height + one.height) / 2;
+        EXPECT_TRUE(apart) << entry.name << ": " << node.name << " lies on " << one.name;
       }
     }
     EXPECT_EQ(drawn.size(), machine.nodes.size()) << entry.name;
@@ -141,6 +142,16 @@ TEST(Drawing, TorusIsAGridAndRingACircle) {
   std::set<double> columns;
   for (const DrawnNode* gpu : of_kind(torus, NodeKind::gpu)) columns.insert(gpu->x);
   EXPECT_EQ(columns.size(), 4U);
+
+  // In three dimensions: a torus has planes, one behind the other.
+  const Drawing planes = draw_machine(load_topology("torus:x=4,y=3,z=2"));
+  const auto at = [&](int gpu) { return node_of(planes, "gpu" + std::to_string(gpu)); };
+  for (int gpu = 0; gpu < 12; ++gpu) {
+    EXPECT_NEAR(at(gpu + 12).x - at(gpu).x, at(12).x - at(0).x, 1e-9);
+    EXPECT_NEAR(at(gpu + 12).y - at(gpu).y, at(12).y - at(0).y, 1e-9);
+    EXPECT_NEAR(at(gpu).y, at(gpu / 4 * 4).y, 1e-9);
+  }
+  EXPECT_LT(at(12).y, at(0).y);
 
   const Drawing ring = draw_machine(load_topology("ring:n=12"));
   double x = 0;

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "cli/app.h"
+#include "core/error.h"
 #include "scenarios/asked_again.h"
 #include "sim/simulator.h"
 
@@ -40,7 +44,7 @@ TEST(Page, IsTheSameEveryTime) {
 
 TEST(Page, SaysTheVerdictBeforeTheData) {
   const std::string html = page_of({"sim", "--topology", "ring:n=3", "--algorithm", "ring"});
-  EXPECT_LT(html.find("<p id=\"verdict\">ring moves 1GiB in"), html.find("id=\"data\""));
+  EXPECT_LT(html.find("<p id=\"verdict\">ring moves 1 GiB in"), html.find("id=\"data\""));
 }
 
 TEST(Page, NamesAreNoMarkup) {
@@ -96,7 +100,7 @@ TEST(Page, ShowsALibraryBesideWhatWasMeasured) {
   const Json& fact = json["verdict"]["facts"].back();
   EXPECT_EQ(fact["label"], "measured speed-up");
   EXPECT_EQ(fact["value"], "1.5x");
-  EXPECT_EQ(fact["detail"], "over NCCL, of ring with 1MiB");
+  EXPECT_EQ(fact["detail"], "over NCCL, of ring with 1 MiB");
 }
 
 TEST(Page, HasAsMuchDetailAsAskedFor) {
@@ -126,6 +130,133 @@ TEST(Page, TheProofOfALibrarysBoundIsDrawnToo) {
   const auto proof = proof_of_answer(study, outcome);
   ASSERT_TRUE(proof);
   EXPECT_FALSE(proof->parts.empty());
+}
+
+/// The answer to a question, and the proof of its bound as a page has it.
+Json proof_on_page(const Query& query) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query asked = query;
+  asked.run.timeline = true;
+  Page page;
+  PagedRun run;
+  run.outcome = study.ask(asked);
+  run.machine = &study.machine(asked);
+  run.proof = proof_of_answer(study, run.outcome);
+  page.runs.push_back(std::move(run));
+  return Json::parse(page_json(page));
+}
+
+TEST(Page, LinksThatAProofCountsAddUpToItsCertificate) {
+  struct Question {
+    const char* topology;
+    Collective collective;
+    std::vector<int> gpus;
+  };
+  const std::vector<Question> questions = {{"dgx-h100:nodes=2", Collective::allreduce, {}},
+                                           {"dgx-h100:nodes=8", Collective::allreduce, {}},
+                                           {"gb200-nvl72", Collective::broadcast, {}},
+                                           {"dgx1-v100", Collective::broadcast, {0, 1, 2, 3}}};
+  for (const auto& [topology, collective, gpus] : questions) {
+    Query query;
+    query.topology = topology;
+    query.collective = collective;
+    query.gpus = gpus;
+    query.algorithm = "ring";
+    query.size_bytes = 1 << 20;
+    query.against_nccl = false;
+    const Json json = proof_on_page(query);
+    const Json& proof = json["runs"][0]["proof"];
+    ASSERT_NE(proof["kind"], "lp") << topology;
+    double sum = 0;
+    std::set<int> nodes_of_ranks;
+    for (const Json& rank : json["runs"][0]["ranks"]) nodes_of_ranks.insert(rank.get<int>());
+    for (const Json& one : proof["counted"]) {
+      sum += one["gbps"].get<double>();
+      for (const Json& number : one["on"]) {
+        const Json& link = json["machines"][0]["links"][number.get<std::size_t>()];
+        for (const char* end : {"a", "b"}) {
+          const int node = link[end].get<int>();
+          const Json& drawn_node = json["machines"][0]["nodes"][static_cast<std::size_t>(node)];
+          // Idle GPUs are on neither side.
+          if (drawn_node["kind"] == "gpu") EXPECT_TRUE(nodes_of_ranks.contains(node)) << topology;
+        }
+      }
+    }
+    const std::string certificate = proof["certificate"].get<std::string>();
+    std::smatch stated;
+    ASSERT_TRUE(std::regex_search(certificate, stated, std::regex("carry ([0-9.e+]+) GB/s")));
+    const double stated_gbps = std::stod(stated[1]);
+    EXPECT_NEAR(sum, stated_gbps, 1e-4 * stated_gbps) << topology << ": " << certificate;
+    EXPECT_FALSE(proof["counted"].front()["on"].empty()) << topology;
+  }
+}
+
+TEST(Page, RowsOfManyPlacesAreTheCriticalAndTheBusiest) {
+  Query query;
+  query.topology = "full:n=300";
+  query.algorithm = "direct";
+  query.collective = Collective::alltoall;
+  query.size_bytes = 1 << 20;
+  query.chunk_bytes = 0;
+  query.judge = query.against_nccl = query.may_fold = false;
+  const Json run = proof_on_page(query)["runs"][0];
+  EXPECT_EQ(run["rows"].size(), 256U);
+  EXPECT_GT(run["rows_in_all"], 256);
+  // What is drawn of the rows is as much of their ops as there is room for.
+  EXPECT_EQ(run["ops"]["id"].size(),
+            std::min<std::size_t>(5000, run["ops_in_rows"].get<std::size_t>()));
+  EXPECT_LE(run["ops_in_rows"], run["ops_in_all"]);
+  std::set<int> drawn_ops;
+  for (const Json& id : run["ops"]["id"]) drawn_ops.insert(id.get<int>());
+  for (const Json& id : run["critical"]["op"]) EXPECT_TRUE(drawn_ops.contains(id.get<int>()));
+}
+
+TEST(Page, LanesShowHowBusyTheyAreWhereOpsAreLeftOut) {
+  const Json all = ring_of_four({});
+  EXPECT_FALSE(all["runs"][0]["rows"][0].contains("busy"));
+  const Json some = ring_of_four({.bins = 40, .ops = 5, .links = 3});
+  for (const Json& row : some["runs"][0]["rows"]) {
+    EXPECT_EQ(row["busy"].get<std::string>().size(), 20U);  // ten characters of two bytes
+  }
+}
+
+TEST(Page, TreesOfPlansAreFewerWhereThereIsNoRoom) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Planned plan;
+  plan.query.topology = "dgx1-v100";
+  plan.machine = &study.machine(plan.query);
+  plan.forest.exact_algbw = "1";
+  plan.forest.units = (std::int64_t{1} << 62) - 57;
+  std::mt19937_64 random;  // digits that do not compress
+  for (int tree = 0; tree < 20'000; ++tree) {
+    plan.forest.trees.emplace_back().weight = static_cast<std::int64_t>(random() >> 2);
+  }
+  Page page;
+  const std::size_t without = page_html(page).size();
+  page.plans.assign(1, &plan);
+  const std::size_t with_one = page_html(page).size() - without;
+  page.plans.assign(8, &plan);
+  ASSERT_GT(8 * with_one, kMostPageBytes);
+  EXPECT_LE(page_html(page).size(), kMostPageBytes);
+  const Json shown = Json::parse(page_json(page, {.trees = 100}))["plans"][0];
+  EXPECT_EQ(shown["report"]["trees"].size(), 100U);
+  EXPECT_EQ(shown["trees_in_all"], 20'000);
+}
+
+TEST(Page, IsRefusedWhereTheLeastIsTooMuch) {
+  std::minstd_rand random;
+  std::string noise;
+  for (int i = 0; i < 2'400'000; ++i) noise += static_cast<char>('!' + random() % 90);
+  Page page;
+  page.skipped.emplace_back().reason = noise;
+  try {
+    page_html(page);
+    FAIL() << "a page of more bytes than there may be";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("pages have at most 2000000"), std::string::npos);
+  }
 }
 
 TEST(Page, SaysWhatIsBusierThanLinks) {

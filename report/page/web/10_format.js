@@ -22,7 +22,8 @@ const svg = (tag, attributes, ...children) =>
 
 function digits(value, count = 3) {
   if (value === 0) return "0";
-  const size = Math.floor(Math.log10(Math.abs(value)));
+  // Rounded first: 99.97 has three digits before the point then.
+  const size = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(count)))));
   return size >= count ? value.toFixed(0) : value.toFixed(Math.max(0, count - 1 - size));
 }
 function time(us) {
@@ -41,16 +42,26 @@ function bytes(count) {
   }
   return `${Math.round(count)} B`;
 }
+const counted = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 const percent = (share) => digits(100 * share) + " %";
 const gbps = (rate) => digits(rate) + " GB/s";
 
-/// Rows behind a chart, made when somebody opens them. A column is [title, of row, is a number].
+/// Rows behind a chart, made when somebody opens them, up to a number; `refresh` when they are
+/// others. A column is [title, of row, is a number].
+const MOST_ROWS = 1000;
 function tableBehind(title, columns, rows) {
   const box = el("details", {}, el("summary", {}, title));
+  const make = () => {
+    const all = rows();
+    refill(box, box.querySelector("summary"),
+      all.length > MOST_ROWS ? el("p", { class: "note" }, `The first ${MOST_ROWS} of ${all.length}.`) : null,
+      el("div", { class: "scroll", tabindex: 0 }, table(columns, all.slice(0, MOST_ROWS))));
+  };
+  box.refresh = () => {
+    if (box.querySelector("table")) make();
+  };
   box.addEventListener("toggle", () => {
-    if (box.open && !box.querySelector("table")) {
-      box.append(el("div", { class: "scroll", tabindex: 0 }, table(columns, rows())));
-    }
+    if (box.open && !box.querySelector("table")) make();
   });
   return box;
 }

@@ -4,10 +4,12 @@
 
 const hasUplot = () => typeof uPlot === "function";
 
-/// Sizes of all curves, and by curve the point for each, or null.
+/// Sizes of all curves, and by curve the point for each, or null. A size of 0 has no place on a
+/// logarithmic axis, unless there is no other.
 function aligned(chart) {
-  const sizes = [...new Set(chart.curves.flatMap((curve) => curve.points.map((p) => p.size)))];
+  let sizes = [...new Set(chart.curves.flatMap((curve) => curve.points.map((p) => p.size)))];
   sizes.sort((a, b) => a - b);
+  if (sizes.length > 1) sizes = sizes.filter((size) => size > 0);
   const points = chart.curves.map((curve) => {
     const known = new Map(curve.points.map((point) => [point.size, point]));
     return sizes.map((size) => known.get(size) || null);
@@ -41,7 +43,22 @@ function drawnAtFirst(chart, points, sizes) {
   return chart.curves.map((curve, i) => curve.kind !== "candidate" || first.has(i));
 }
 
-const busbw = (chart, point) => (chart.busbw_factor * point.size) / point.time_us / 1e3;
+/// Which curves show the bands of their expected errors: of many, what is fastest with the largest
+/// message, and NCCL; and all that was measured.
+function bandedOf(chart, points, sizes) {
+  const all = chart.curves.map((_, i) => i);
+  const hasBand = (i) => points[i].some((p) => p && (p.error || p.max_us));
+  if (chart.curves.length < 9) return all.map(hasBand);
+  const asked = all.filter((i) => chart.curves[i].kind === "predicted" && points[i][sizes.length - 1]);
+  const timeOf = (i) => points[i][sizes.length - 1].time_us;
+  const best = asked.sort((a, b) => timeOf(a) - timeOf(b))[0];
+  return all.map((i) => hasBand(i) && (i === best || ["nccl", "measured"].includes(chart.curves[i].kind) ||
+    chart.curves[i].name === "nccl"));
+}
+
+/// Of what takes no time there is none to speak of.
+const busbw = (chart, point) =>
+  (point.time_us > 0 ? (chart.busbw_factor * point.size) / point.time_us / 1e3 : 0);
 
 /// What a figure of the pair shows of a point: the value, and the band of its expected error.
 function bandOf(value, point) {
@@ -54,6 +71,8 @@ function bandOf(value, point) {
 function curvesSection(chart) {
   const { sizes, points } = aligned(chart);
   const shown = drawnAtFirst(chart, points, sizes);
+  const banded = bandedOf(chart, points, sizes);
+  const hasZero = sizes[0] > 0 && chart.curves.some((curve) => curve.points.some((p) => p.size === 0));
   const figures = [];
   const readout = el("div", { class: "readout", "aria-live": "polite", tabindex: 0 });
   let pinned = false;
@@ -100,8 +119,8 @@ function curvesSection(chart) {
     const element = el("figure", { class: "chart" }, el("figcaption", {}, spec.title), plot);
     const lines = () => chart.curves.map((curve, i) => ({
       name: curve.name, ...strokeOfCurve(curve, i, chart), shown: shown[i],
-      values: points[i].map((p) => (p ? spec.value(p) : null)),
-      bands: points[i].map((p) => (p && (p.error || p.max_us) ? bandOf(spec.value, p) : null)),
+      values: points[i].map((p) => (p && (spec.value(p) > 0 || !spec.log()) ? spec.value(p) : null)),
+      bands: points[i].map((p) => (banded[i] && p && (p.error || p.max_us) ? bandOf(spec.value, p) : null)),
     }));
     figures.push({ element, draw: () => {
       const width = Math.max(260, element.clientWidth || 500);
@@ -142,7 +161,10 @@ function curvesSection(chart) {
         draw();
       } }), "bandwidth on a logarithmic axis"),
       el("span", { class: "note on-screen" }, "Point at a size to read it; a click holds it."),
-      el("span", { class: "note" }, "Bands: the expected error, or the fastest and slowest run.")),
+      !banded.includes(true) ? null : el("span", { class: "note bands" }, "Bands: the expected error, or the fastest and slowest run" +
+        (banded.filter(Boolean).length < points.filter((line) => line.some((p) => p && (p.error || p.max_us))).length
+          ? ", of the fastest and of NCCL; the table has those of all." : "."))),
+    hasZero ? el("p", { class: "note" }, "A message of 0 bytes has no place on a logarithmic axis: it is in the table.") : null,
     readout,
     tableBehind("All figures as a table", [
       ["curve", (row) => row.curve.name],
@@ -177,7 +199,7 @@ function drawAsBars(plot, given) {
     .sort((a, b) => (given.mostFirst ? -1 : 1) * (a.values[0] - b.values[0]));
   const [left, row] = [Math.min(190, given.width * 0.4), 24];
   const most = Math.max(...lines.map((line) => Math.max(line.values[0], line.bands[0] ? line.bands[0][1] : 0)));
-  const x = (value) => left + (value / most) * (given.width - left - 70);
+  const x = (value) => left + (most > 0 ? value / most : 0) * (given.width - left - 70);
   const root = svg("svg", { width: given.width, height: lines.length * row + 8, role: "img",
     "aria-label": "bars; the table has all figures" });
   lines.forEach((line, i) => {
@@ -209,7 +231,7 @@ function drawWithUplot(plot, given, hover, pin) {
   const series = [{ label: "size" }];
   const bands = [];
   for (const line of given.lines) {
-    const has = given.lines.length < 9 && line.bands.some((band) => band);
+    const has = line.bands.some((band) => band);
     series.push({ label: "", show: line.shown, stroke: line.colour, width: line.width,
       dash: line.dash, spanGaps: true, points: { show: true, size: 5, fill: line.colour } });
     data.push(line.values);
@@ -225,7 +247,7 @@ function drawWithUplot(plot, given, hover, pin) {
     ticks: { stroke: style("--line"), width: 1 }, font: "11px system-ui, sans-serif" };
   const single = given.sizes.length === 1;
   const chart = new uPlot({
-    width: given.width, height: given.height, legend: { show: false },
+    width: given.width, height: given.height, padding: [null, 24, null, null], legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 8 } },
     scales: {
       x: { time: false, distr: 3, log: 2,
@@ -268,18 +290,18 @@ function drawAsSvg(plot, given, hover, pin) {
   const every = Math.ceil(given.sizes.length / Math.max(2, Math.floor(width / 75)));
   given.sizes.forEach((size, i) => {
     if (i % every) return;
-    root.append(svg("text", { x: x(size), y: height - 8, "text-anchor": "middle" }, bytes(size)));
+    const isLast = width - x(size) < 22;
+    root.append(svg("text", { x: isLast ? width - 2 : x(size), y: height - 8, "text-anchor": isLast ? "end" : "middle" },
+      bytes(size)));
   });
   for (const line of given.lines) {
     if (!line.shown) continue;
     const at = (pick) => given.sizes.map((size, i) => [size, pick(i)]).filter(([, v]) => v > 0)
       .map(([size, v]) => `${x(size).toFixed(1)},${y(v).toFixed(1)}`);
-    if (given.lines.length < 9) {
-      const ends = [...at((i) => line.bands[i] && line.bands[i][1]),
-        ...at((i) => line.bands[i] && line.bands[i][0]).reverse()];
-      if (ends.length > 2) {
-        root.append(svg("polygon", { points: ends.join(" "), fill: line.colour, "fill-opacity": 0.13 }));
-      }
+    const ends = [...at((i) => line.bands[i] && line.bands[i][1]),
+      ...at((i) => line.bands[i] && line.bands[i][0]).reverse()];
+    if (ends.length > 2) {
+      root.append(svg("polygon", { class: "band", points: ends.join(" "), fill: line.colour, "fill-opacity": 0.13 }));
     }
     root.append(svg("polyline", { points: at((i) => line.values[i]).join(" "), fill: "none",
       stroke: line.colour, "stroke-width": line.width, "stroke-dasharray": line.dash.join(" ") }));

@@ -78,9 +78,15 @@ function timeline(run, number, view, span, hint) {
   const lanes = AXIS + (strips.length ? strips.length * ROW + 6 : 0);
   const height = lanes + run.rows.length * ROW + 8;
   const canvas = el("canvas", { tabindex: 0, role: "img", "data-run": number,
-    "aria-label": `timeline of ${run.name}; arrow keys move the chosen time, plus and minus zoom; the table has all ops` });
+    "aria-label": `timeline of ${run.name}; arrow keys move the chosen time, plus and minus zoom; a table has its ops` });
   const critical = new Set(run.critical.op);
   let drag = null;
+  /// A window of this run, which the machine then shows if the run is on one.
+  const choose = (change) =>
+    view.set(run.machine !== null && number !== view.run ? { run: number, ...change } : change);
+  /// Numbers of the channels that lie on the chosen link.
+  const chosen = () => new Set(view.channel === null || number !== view.run ? []
+    : run.channels.map((_, i) => i).filter((i) => linksOf(run.channels[i]).includes(view.channel)));
   const width = () => canvas.clientWidth || 600;
   const x = (us) => LABELS + ((us - span.from) / (span.to - span.from)) * (width() - LABELS - 8);
   const us = (at) => span.from + ((at - LABELS) / (width() - LABELS - 8)) * (span.to - span.from);
@@ -108,10 +114,14 @@ function timeline(run, number, view, span, hint) {
         pen.fillText(row.name, 4, lanes + i * ROW + ROW / 2, LABELS - 10);
       }
     });
+    const marked = chosen();
     pen.save();
     pen.beginPath();
     pen.rect(LABELS, 0, width() - LABELS, height);
     pen.clip();
+    run.rows.forEach((row, i) => {
+      if (row.busy) occupancy(pen, row.busy, lanes + i * ROW);
+    });
     const ops = run.ops;
     const outline = style("--critical");
     pen.strokeStyle = outline;
@@ -121,6 +131,7 @@ function timeline(run, number, view, span, hint) {
       const top = lanes + ops.row[i] * ROW + 1;
       const wide = Math.max(0.7, right - left - (right - left > 3 ? 0.5 : 0));
       pen.fillStyle = (wide < 5 ? colours : patterns)[ops.kind[i]];
+      pen.globalAlpha = marked.size && !ops.channels[i].some((channel) => marked.has(channel)) ? 0.25 : 1;
       pen.fillRect(left, top, wide, ROW - 3);
       if (critical.has(ops.id[i])) {
         if (wide < 4) {
@@ -132,6 +143,7 @@ function timeline(run, number, view, span, hint) {
         }
       }
     }
+    pen.globalAlpha = 1;
     strips.forEach((channel, i) => strip(pen, channel, AXIS + i * ROW));
     if (view.to !== null) {
       pen.fillStyle = style("--accent");
@@ -173,6 +185,20 @@ function timeline(run, number, view, span, hint) {
     }
   }
 
+  /// How busy a lane is with all of its ops, of which not every one is drawn.
+  function occupancy(pen, busy, top) {
+    const each = run.time_us / busy.length;
+    pen.fillStyle = style("--soft");
+    for (let bin = 0; bin < busy.length; ++bin) {
+      const share = shareAt(busy, bin);
+      const [left, right] = [x(bin * each), x((bin + 1) * each)];
+      if (share === 0 || right < LABELS || left > width()) continue;
+      pen.globalAlpha = 0.28 * share;
+      pen.fillRect(left, top + 1, right - left, ROW - 3);
+    }
+    pen.globalAlpha = 1;
+  }
+
   function opAt(event) {
     const box = canvas.getBoundingClientRect();
     const at = us(event.clientX - box.left);
@@ -208,14 +234,14 @@ function timeline(run, number, view, span, hint) {
     }
     const at = us(event.clientX - canvas.getBoundingClientRect().left);
     const [from, to] = [Math.max(0, Math.min(drag, at)), Math.min(run.time_us, Math.max(drag, at))];
-    if (to - from > (span.to - span.from) / 400) view.set({ from, to });
+    if (to - from > (span.to - span.from) / 400) choose({ from, to });
   });
   canvas.addEventListener("pointerup", (event) => {
     drag = null;
     const op = opAt(event);
-    if (op !== null && run.ops.channels[op].length && number === view.run) {
+    if (op !== null && run.ops.channels[op].length) {
       const links = linksOf(run.channels[run.ops.channels[op][0]]);
-      if (links.length) view.set({ channel: links[0] });
+      if (links.length) choose({ channel: links[0] });
     }
   });
   canvas.addEventListener("keydown", (event) => {
@@ -226,7 +252,7 @@ function timeline(run, number, view, span, hint) {
     } else if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
       const by = (window.to - window.from) * (event.key === "ArrowRight" ? 1 : -1);
       const from = Math.max(0, Math.min(run.time_us - (window.to - window.from), window.from + (view.to === null ? 0 : by)));
-      view.set({ from, to: from + window.to - window.from });
+      choose({ from, to: from + window.to - window.from });
     } else if (event.key === "+" || event.key === "-") {
       const middle = view.to === null ? (span.from + span.to) / 2 : (view.from + view.to) / 2;
       const half = (seen / 2) * (event.key === "+" ? 0.5 : 2);
@@ -239,8 +265,14 @@ function timeline(run, number, view, span, hint) {
   });
 
   const notes = [];
-  if (run.ops_in_all > run.ops.id.length) notes.push(`the ${run.ops.id.length} longest of ${run.ops_in_all} ops and those of the critical path`);
-  if (run.rows_in_all > run.rows.length) notes.push(`the first ${run.rows.length} of ${run.rows_in_all} lanes`);
+  const [fewLanes, fewOps] = [run.rows_in_all > run.rows.length, run.ops_in_rows > run.ops.id.length];
+  if (fewLanes) notes.push(`${run.rows.length} of ${run.rows_in_all} lanes, those of the critical path and the busiest`);
+  if (fewOps) {
+    notes.push(`${run.ops.id.length} of their ${run.ops_in_rows} ops, those of the critical path and the longest; ` +
+      "grey beneath them is how busy each lane is with all of its ops");
+  } else if (fewLanes) {
+    notes.push(`all of their ${run.ops_in_rows} ops`);
+  }
   if (run.folded) notes.push("the ops of one group of ranks, as the others behave alike");
   const element = el("figure", {},
     el("figcaption", {}, `${run.name}: ${time(run.time_us)}${notes.length ? "; shown are " + notes.join(", ") : ""}`),
@@ -250,13 +282,13 @@ function timeline(run, number, view, span, hint) {
       ["start", (i) => time(run.ops.start_us[i]), true], ["takes", (i) => time(run.ops.hold_us[i]), true],
       ["what", (i) => run.ops.what[i]],
       ["critical", (i) => (critical.has(run.ops.id[i]) ? "yes" : "")],
-    ], () => run.ops.id.map((_, i) => i).slice(0, 1000)),
-    run.critical.op.length ? tableBehind(`Critical path of ${run.name}, ${run.critical.steps} steps`, [
+    ], () => run.ops.id.map((_, i) => i)),
+    run.critical.op.length ? tableBehind(`Critical path of ${run.name}, ${run.critical.op.length < run.critical.steps ? `the last ${run.critical.op.length} of ` : ""}${run.critical.steps} steps`, [
       ["op", (i) => String(run.critical.op[i]), true],
       ["start", (i) => time(run.critical.start_us[i]), true],
       ["end", (i) => time(run.critical.end_us[i]), true],
       ["what", (i) => run.critical.what[i]], ["waited for", (i) => run.critical.waited_for[i]],
-    ], () => run.critical.op.map((_, i) => i).slice(-1000)) : null);
+    ], () => run.critical.op.map((_, i) => i)) : null);
   return { element, paint };
 }
 

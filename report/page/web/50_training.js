@@ -12,9 +12,19 @@ function iterationSection(iterations) {
       el("select", { onchange: (event) => {
         choice.at = Number(event.target.value);
         draw();
+        buckets.refresh();
       } }, ...iterations.map((one, i) => el("option", { value: i },
-        `${one.algorithm}, ${one.ranks} GPUs, fusion ${bytes(one.fusion_bytes)}`))))));
+        `${one.algorithm}, ${counted(one.ranks, "GPU")}, fusion ${bytes(one.fusion_bytes)}`))))));
   }
+  const buckets = tableBehind("Buckets as a table", [
+    ["bucket", (i) => String(i), true],
+    ["bytes", (i) => bytes(iterations[choice.at].buckets[i].bytes), true],
+    ["tensors", (i) => String(iterations[choice.at].buckets[i].tensors), true],
+    ["algorithm", (i) => iterations[choice.at].buckets[i].algorithm],
+    ["ready", (i) => time(iterations[choice.at].buckets[i].ready_us), true],
+    ["begin", (i) => time(iterations[choice.at].buckets[i].begin_us), true],
+    ["end", (i) => time(iterations[choice.at].buckets[i].end_us), true],
+  ], () => iterations[choice.at].buckets.map((_, i) => i));
   section.append(figure, el("p", { class: "note" },
     "Thin line: the bucket's last gradient is made and it waits; bar: it is exchanged. What lies beyond computation is exposed."),
   tableBehind("Iterations as a table", [
@@ -26,15 +36,7 @@ function iterationSection(iterations) {
     ["samples/s", (one) => digits(one.samples_per_s, 4), true],
     ["efficiency", (one) => percent(one.efficiency), true],
   ], () => iterations),
-  tableBehind("Buckets as a table", [
-    ["bucket", (i) => String(i), true],
-    ["bytes", (i) => bytes(iterations[choice.at].buckets[i].bytes), true],
-    ["tensors", (i) => String(iterations[choice.at].buckets[i].tensors), true],
-    ["algorithm", (i) => iterations[choice.at].buckets[i].algorithm],
-    ["ready", (i) => time(iterations[choice.at].buckets[i].ready_us), true],
-    ["begin", (i) => time(iterations[choice.at].buckets[i].begin_us), true],
-    ["end", (i) => time(iterations[choice.at].buckets[i].end_us), true],
-  ], () => iterations[choice.at].buckets.map((_, i) => i)));
+  buckets);
 
   function draw() {
     const one = iterations[choice.at];
@@ -72,8 +74,8 @@ function iterationSection(iterations) {
         `${time(one.exposed_us)} exposed`));
     }
     figure.replaceChildren(el("figcaption", {},
-      `${one.model} with ${one.algorithm} on ${one.ranks} GPUs of ${one.topology}: ${time(one.iteration_us)}` +
-      (one.buckets.length > shown.length ? `; the first ${shown.length} of ${one.buckets.length} buckets` : "")), root);
+      `${one.model} with ${one.algorithm} on ${counted(one.ranks, "GPU")} of ${one.topology}: ${time(one.iteration_us)}` +
+      (one.buckets_in_all > shown.length ? `; the first ${shown.length} of ${one.buckets_in_all} buckets` : "")), root);
   }
   section.start = () => {
     draw();

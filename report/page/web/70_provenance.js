@@ -21,7 +21,7 @@ function expectationsSection(expectations) {
 }
 
 function skippedSection(skipped) {
-  return el("section", {}, tableBehind(`${skipped.length} algorithms could not run here`, [
+  return el("section", {}, tableBehind(`${counted(skipped.length, "algorithm")} could not run here`, [
     ["algorithm", (one) => one.algorithm], ["because it", (one) => one.reason, "wide"],
   ], () => skipped));
 }
