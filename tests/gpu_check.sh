@@ -77,6 +77,7 @@ if [ "$first" -ne 0 ]; then
 fi
 row "tests on stand-ins" some_tests "$build/tests/fake_cuda_test" --gtest_brief=1
 row "compare --against nccl on stand-ins" some_tests "$build/tests/against_nccl_test" --gtest_brief=1
+row "messages over NCCL on stand-ins" some_tests "$build/tests/nccl_transport_test" --gtest_brief=1
 row "GPU tests" some_tests "$tests" --gtest_brief=1
 if command -v compute-sanitizer >/dev/null; then
   # Blocks of odd sizes, whose operands are aligned to their elements only.

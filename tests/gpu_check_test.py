@@ -46,6 +46,7 @@ class GpuCheck(unittest.TestCase):
             "tests/cuda_test": TESTS,
             "tests/fake_cuda_test": TESTS,
             "tests/against_nccl_test": TESTS,
+            "tests/nccl_transport_test": TESTS,
             "gpu_rates": RATES,
             "bin/compute-sanitizer": SANITIZER,
             "bin/nvidia-smi": "#!/bin/bash\necho TEST GPU\n",
