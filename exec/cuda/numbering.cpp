@@ -15,6 +15,8 @@ namespace {
 
 // GPUs tried in all places together: 16 that are all alike take 136.
 constexpr int kMostTries = 200'000;
+// Parts of a machine that are compared as a whole, which takes longer.
+constexpr int kMostParts = 20'000;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -224,7 +226,7 @@ std::optional<std::vector<int>> matching_gpus(const GpuGraph& machine, const Gpu
     if (gpus.size() == devices.size()) return true;
     for (int gpu = 0; gpu < machine.size(); ++gpu) {
       if (std::ranges::find(gpus, gpu) != gpus.end()) continue;
-      if (++tries > kMostTries) return false;
+      if (++tries > kMostParts) return false;
       gpus.push_back(gpu);
       if (contradictions(part_of(machine, gpus), computer, devices).empty() && place()) return true;
       gpus.pop_back();
@@ -242,7 +244,7 @@ std::optional<std::vector<int>> rightly_numbered(const GpuGraph& machine, const 
   const std::function<bool(int)> choose = [&](int first) {
     if (gpus.size() == count) return true;
     for (int gpu = first; gpu < common; ++gpu) {
-      if (++tries > kMostTries) return false;
+      if (++tries > kMostParts) return false;
       gpus.push_back(gpu);
       if (contradictions(part_of(machine, gpus), computer, gpus).empty() && choose(gpu + 1)) {
         return true;

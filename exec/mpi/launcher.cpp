@@ -122,7 +122,7 @@ std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                   ? fmt::format("{} processes were started", *launch.processes)
                                   : fmt::format("this process was started as rank {}", launch.rank);
   return LaunchProblem{
-      fmt::format("{}, but MPI knows of one only: their launcher belongs to another MPI than this "
+      fmt::format("{}, but MPI knows of one only: the launcher belongs to another MPI than this "
                   "espalier, which was built with {}",
                   started, library),
       "start them with the launcher of the same MPI"};
