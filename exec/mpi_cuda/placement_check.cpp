@@ -57,6 +57,29 @@ MachineGpus seen_by(std::size_t process, const Topology& machine, const Placemen
   return seen;
 }
 
+/// Whether their own processes number them in the same way.
+bool are_numbered_alike(const MachineGpus& seen, const Placement& placement,
+                        const std::vector<GpuPlace>& places) {
+  for (std::size_t i = 0; i < seen.gpus.size(); ++i) {
+    const auto rank = std::ranges::find(placement.ranks, seen.gpus[i]) - placement.ranks.begin();
+    if (places[static_cast<std::size_t>(rank)].number != seen.devices[i]) return false;
+  }
+  return true;
+}
+
+/// What all ranks have been given, as if it were right.
+MachineFinding as_given(const Topology& machine, const Placement& placement,
+                        const std::vector<GpuPlace>& places) {
+  MachineFinding given;
+  const std::vector<NodeId> all = machine.gpus();
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    given.devices.push_back(places[rank].number);
+    given.gpus.push_back(
+        static_cast<int>(std::ranges::find(all, placement.ranks[rank]) - all.begin()));
+  }
+  return given;
+}
+
 Packed pack(const MachineFinding& finding) {
   Packed packed;
   packed.put(finding.unchecked);
@@ -111,30 +134,21 @@ std::vector<std::string> PlacementCheck::check(const Processes& processes, const
                                "as many processes on each computer as ranks on each host of the "
                                "machine, or any GPUs with --devices"});
   }
-  const std::size_t mine = index(processes.transport.process());
-  MachineFinding finding;
-  const Refusal refusal = refusal_of([&] {
-    const MachineGpus seen = seen_by(mine, machine, placement, places, are_named);
-    finding = machine_.find(seen);
-    for (std::size_t i = 0; i < seen.gpus.size(); ++i) {
-      const auto rank = std::ranges::find(placement.ranks, seen.gpus[i]) - placement.ranks.begin();
-      // Numbers that mean something else in another process can't be proposed.
-      if (places[static_cast<std::size_t>(rank)].number != seen.devices[i]) finding.devices.clear();
-    }
-  });
-  agree(processes, refusal, {});
+  MachineFinding mine;
+  agree(processes, refusal_of([&] {
+          const std::size_t process = index(processes.transport.process());
+          const MachineGpus seen = seen_by(process, machine, placement, places, are_named);
+          mine = machine_.find(seen);
+          // Numbers that mean something else in another process can't be proposed.
+          if (!are_numbered_alike(seen, placement, places)) mine.devices.clear();
+        }),
+        {});
+  const std::vector<MachineFinding> found = gather(processes, mine);
 
-  MachineFinding right;
-  const std::vector<NodeId> all = machine.gpus();
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    right.devices.push_back(places[rank].number);
-    right.gpus.push_back(
-        static_cast<int>(std::ranges::find(all, placement.ranks[rank]) - all.begin()));
-  }
+  MachineFinding right = as_given(machine, placement, places);
   std::vector<std::string> notes;
   std::string wrong;
   std::set<std::string> told;  // computers; one of their processes says it
-  const std::vector<MachineFinding> found = gather(processes, finding);
   for (std::size_t rank = 0; rank < found.size(); ++rank) {
     const std::vector<int> beside = ranks_beside(places, rank);
     const std::string where =
