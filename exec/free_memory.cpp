@@ -34,15 +34,57 @@ double number_after(const std::filesystem::path& path, std::string_view word, do
   return missing;
 }
 
-/// Of the control group at the root of the folder: that of a container.
-double free_of_group(const std::filesystem::path& folder) {
-  const auto maximum = number_in(folder / "memory.max");
-  const auto used = number_in(folder / "memory.current");
+/// What a version of control groups calls its files and lines.
+struct GroupNames {
+  const char* folder;
+  const char* maximum;
+  const char* used;
+  const char* inactive_files;
+  const char* active_files;
+};
+constexpr GroupNames kVersion2{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
+                               "active_file"};
+constexpr GroupNames kVersion1{"sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                               "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
+
+double free_of_group(const std::filesystem::path& folder, const GroupNames& names) {
+  const auto maximum = number_in(folder / names.maximum);
+  const auto used = number_in(folder / names.used);
   if (!maximum || !used) return kUnlimited;
   // What is used counts files in the cache, which give way.
-  const double cached = number_after(folder / "memory.stat", "inactive_file", 0) +
-                        number_after(folder / "memory.stat", "active_file", 0);
+  const double cached = number_after(folder / "memory.stat", names.inactive_files, 0) +
+                        number_after(folder / "memory.stat", names.active_files, 0);
   return std::max(0.0, *maximum - std::max(0.0, *used - cached));
+}
+
+/// Of the process's control group and all that it is part of, as managers of jobs make them; the
+/// last one, at the root of the folder, is that of a container.
+double free_of_groups(const std::filesystem::path& root, std::filesystem::path group,
+                      const GroupNames& names) {
+  const std::filesystem::path folder = root / names.folder;
+  double free = free_of_group(folder, names);
+  for (group = group.relative_path(); !group.empty(); group = group.parent_path()) {
+    free = std::min(free, free_of_group(folder / group, names));
+  }
+  return free;
+}
+
+/// The lines of /proc/self/cgroup: "0::/system.slice" of version 2, "9:cpu,memory:/job_7" of 1.
+double free_of_control_groups(const std::filesystem::path& root) {
+  double free = free_of_groups(root, {}, kVersion2);
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") free = std::min(free, free_of_groups(root, group, kVersion2));
+    if (controllers.find(",memory,") != controllers.npos) {
+      free = std::min(free, free_of_groups(root, group, kVersion1));
+    }
+  }
+  return free;
 }
 
 double free_addresses(const std::filesystem::path& root) {
@@ -57,7 +99,7 @@ double free_addresses(const std::filesystem::path& root) {
 
 double free_memory_bytes(const std::filesystem::path& root) {
   const double available = number_after(root / "proc/meminfo", "MemAvailable:", kUnlimited) * 1024;
-  return std::min({available, free_of_group(root / "sys/fs/cgroup"), free_addresses(root)});
+  return std::min({available, free_of_control_groups(root), free_addresses(root)});
 }
 
 }  // namespace espalier

@@ -6,8 +6,8 @@
 namespace espalier {
 
 /// Bytes of this computer's memory that this process may still take: what is free, or would be if
-/// caches gave way, here and in its control group, and what its limit of addresses leaves. Infinite
-/// where nothing is known. `root`: another folder than "/" for tests, with proc/ and sys/.
+/// caches gave way, here and in its control groups, and what its limit of addresses leaves.
+/// Infinite where nothing is known. `root`: another folder than "/" for tests, with proc/ and sys/.
 double free_memory_bytes(const std::filesystem::path& root = "/");
 
 /// The share of it that a run may take: the rest is for everybody else.

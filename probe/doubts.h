@@ -2,17 +2,24 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "probe/survey.h"
 #include "topologies/topology.h"
 
 namespace espalier {
 
 /// Known differences between the machine of a prediction and the one that is measured, in
-/// sentences: the topology was not probed, describes GPUs while threads are measured, or
+/// sentences: the topology was not probed, describes GPUs while something else is measured, or
 /// share a device where those measured do not, or the other way round. `devices`: of each rank that
-/// is measured; empty: nobody said.
-std::vector<std::string> doubts_about(const Topology& machine, bool measures_threads,
+/// is measured; empty: nobody said. `others`: what is measured where these are no devices, "threads
+/// of this computer".
+std::vector<std::string> doubts_about(const Topology& machine, std::string_view others,
                                       const std::vector<int>& devices);
+
+/// Hosts that are reached more slowly than others, in sentences: the machine that is made of a
+/// survey has hosts that are all alike, and does not show them.
+std::vector<std::string> doubts_about(const Survey& survey);
 
 }  // namespace espalier

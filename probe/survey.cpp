@@ -222,7 +222,8 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
   return figures;
 }
 
-NetworkFigures survey_network(const Inventory& inventory, const Meter& meter) {
+/// To each host but the first.
+std::vector<NetworkFigures> survey_network(const Inventory& inventory, const Meter& meter) {
   const Surveyor surveyor(inventory, meter, CopyMethod::kernel);
   const int count = inventory.ranks_of_a_host();
   std::vector<NetworkFigures> hosts;
@@ -248,6 +249,10 @@ NetworkFigures survey_network(const Inventory& inventory, const Meter& meter) {
     for (int rank = 0; rank < count; ++rank) all.push_back({other + rank, rank});
     figures.all_both_gbps = gbps(all);
   }
+  return hosts;
+}
+
+NetworkFigures medians_of(const std::vector<NetworkFigures>& hosts) {
   const auto middle = [&](const auto& figure) {
     std::vector<double> values;
     for (const NetworkFigures& figures : hosts) values.push_back(figure(figures));
@@ -332,7 +337,10 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
     meter.progress("all ranks at once");
     survey.together = arithmetic(all);
   }
-  if (inventory.hosts > 1) survey.network = survey_network(inventory, meter);
+  if (inventory.hosts > 1) {
+    survey.to_hosts = survey_network(inventory, meter);
+    survey.network = medians_of(survey.to_hosts);
+  }
   return survey;
 }
 

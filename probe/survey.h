@@ -44,7 +44,7 @@ struct ArithmeticFigures {
   std::array<double, kOperands.size()> combine_s{};  ///< by kOperands
 };
 
-/// The network between the first host and another one; the median of several.
+/// The network between the first host and another one.
 struct NetworkFigures {
   PathFigures to;            ///< from the first rank of the one to the first rank of the other
   PathFigures from;          ///< and back
@@ -62,7 +62,8 @@ struct Survey {
   std::vector<ArithmeticFigures> alone;    ///< by rank
   ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
   double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
-  std::optional<NetworkFigures> network;  ///< of several hosts; all other figures are of the first
+  std::vector<NetworkFigures> to_hosts;   ///< to each but the first, of which all else is
+  std::optional<NetworkFigures> network;  ///< their medians, where there are several hosts
   /// By how much the times of a program differ between rounds, as a share of the middle one: the
   /// median over programs. 0 when there was one round only.
   double spread = 0;

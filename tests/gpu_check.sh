@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What only a GPU can show: every GPU test, the same under compute-sanitizer, how fast programs run against
-# a cudaMemcpy and NCCL, and how well a probed topology foretells it; and the tests on stand-ins. Prints a summary in Markdown, for
+# What only a GPU can show: every GPU test, the same under compute-sanitizer, processes with a GPU each and every
+# way of messages between them, how fast programs run against a cudaMemcpy and NCCL, and how well a probed
+# topology foretells it; and the tests on stand-ins. Prints a summary in Markdown, for
 # docs/validation.md. Called by `./dev gpu`, which builds before. Exit code 1 when something failed, could not be
 # checked or a figure was missed, 3 where CUDA runs nothing at all.
 set -uo pipefail
@@ -36,6 +37,28 @@ some_tests() {
   "$@" | tee "$work/tests" && grep -q '^\[  PASSED  \] [1-9]' "$work/tests"
 }
 
+# processes LAUNCHER TRANSPORT COMMAND...: programs in processes with a GPU each, which the command starts; says how
+# messages went. That a library of this computer can't do something, or there is one GPU, is no failure.
+processes() {
+  local name="processes by $1, --transport $2" transport=$2 status way lack
+  shift 2
+  "$@" "$espalier" exec --backend mpi --memory cuda --transport "$transport" "${devices[@]}" \
+    --algorithm all --size 0,1000,1MiB,16MiB --iters 3 >"$work/processes" 2>&1
+  status=$?
+  way=$(sed -n 's/^# messages from GPU to GPU: //p' "$work/processes" | sort -u | paste -sd ';')
+  lack=$(grep -m 1 -oE 'this library of MPI does not take GPU memory|NCCL was not found|NCCL wants a GPU for each rank' \
+    "$work/processes")
+  if [ "$status" -eq 0 ] && [ -n "$way" ]; then
+    echo "| $name | passed: $way |"
+  elif [ "$status" -ne 0 ] && [ -n "$lack" ]; then
+    echo "| $name | not here: $lack |"
+  else
+    failures=$((failures + 1))
+    echo "| $name | **failed** |"
+    tail -n 40 "$work/processes" >&2
+  fi
+}
+
 echo "## $(date -u +%F), commit $(git rev-parse --short HEAD)"
 echo
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv | sed 's/^/    /'
@@ -54,6 +77,7 @@ if [ "$first" -ne 0 ]; then
 fi
 row "tests on stand-ins" some_tests "$build/tests/fake_cuda_test" --gtest_brief=1
 row "compare --against nccl on stand-ins" some_tests "$build/tests/against_nccl_test" --gtest_brief=1
+row "messages over NCCL on stand-ins" some_tests "$build/tests/nccl_transport_test" --gtest_brief=1
 row "GPU tests" some_tests "$tests" --gtest_brief=1
 if command -v compute-sanitizer >/dev/null; then
   # Blocks of odd sizes, whose operands are aligned to their elements only.
@@ -76,6 +100,30 @@ done
 for collective in allgather reducescatter alltoall broadcast; do
   row "$collective, 8 ranks, odd sizes" "$espalier" exec --backend cuda --ranks 8 --collective "$collective" \
     --algorithm all --size 1000003 --dtype uint8 --iters 3
+done
+# As many processes as there are GPUs; two on the only one.
+devices=()
+count=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)
+if [ "$count" -lt 2 ]; then
+  count=2
+  devices=(--devices 0,0)
+fi
+[ "$count" -le 8 ] || count=8
+mpiexec=$(sed -n 's/^ESPALIER_MPIEXEC:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null)
+if [ -x "$mpiexec" ]; then
+  launcher=("$mpiexec")
+  if "$mpiexec" --version 2>&1 | grep -qE 'Open MPI|OpenRTE'; then
+    launcher+=(--oversubscribe)
+    [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+  fi
+  for transport in auto staged mpi nccl; do
+    processes mpirun "$transport" "${launcher[@]}" -n "$count"
+  done
+else
+  echo "| processes by mpirun | not here: built without MPI |"
+fi
+for transport in auto staged nccl; do
+  processes "torchrun's variables" "$transport" python3 tests/mpi/like_torchrun.py -n "$count"
 done
 echo
 echo "Rates, ${rates}:"

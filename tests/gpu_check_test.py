@@ -16,16 +16,22 @@ ESPALIER = """#!/bin/bash
 verb=$1
 [[ " $* " != *" --against "* ]] || exit "${AGAINST:-0}"
 while [ $# -gt 1 ]; do
-  case $1 in --output) output=$2 ;; --json) json=$2 ;; --size) size=$2 ;; esac
+  case $1 in --output) output=$2 ;; --json) json=$2 ;; --size) size=$2 ;;
+    --memory) memory=$2 ;; --transport) transport=$2 ;; esac
   shift
 done
 case $verb in
   exec)
-    if [ "$size" = 4 ] && [ -n "$FIRST" ]; then echo "error: no luck" >&2; exit "$FIRST"; fi ;;
+    if [ "$size" = 4 ] && [ -n "$FIRST" ]; then echo "error: no luck" >&2; exit "$FIRST"; fi
+    if [ "$memory" = cuda ]; then
+      if [ "$transport" = "$LACKS" ]; then echo "error: ${LACK:-NCCL was not found}: no file" >&2; exit 3; fi
+      echo "# messages from GPU to GPU: ${transport}ly"
+    fi ;;
   probe) printf -- '- {name: gpu%d, kind: gpu}\\n' $(seq "$GPUS") >"$output" ;;
   compare) cp "$REPORT" "$json"; exit "${COMPARE:-0}" ;;
 esac
 """
+MPIEXEC = '#!/bin/bash\nif [ "$1" = --version ]; then echo "none"; exit; fi\nshift 2\n"$@"\n'
 TESTS = '#!/bin/bash\necho "[  PASSED  ] ${RAN:-3} tests."\n'
 RATES = '#!/bin/bash\necho "| copy |"\necho "out of memory" >&2\nexit "${RATES:-0}"\n'
 SANITIZER = '#!/bin/bash\nwhile [[ $1 == --* ]]; do [[ $1 == *=* ]] && shift || shift 2; done\n"$@"\n'
@@ -40,15 +46,18 @@ class GpuCheck(unittest.TestCase):
             "tests/cuda_test": TESTS,
             "tests/fake_cuda_test": TESTS,
             "tests/against_nccl_test": TESTS,
+            "tests/nccl_transport_test": TESTS,
             "gpu_rates": RATES,
             "bin/compute-sanitizer": SANITIZER,
             "bin/nvidia-smi": "#!/bin/bash\necho TEST GPU\n",
+            "bin/mpiexec": MPIEXEC,
         }.items():
             path = self.folder / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             path.chmod(0o755)
-        (self.folder / "CMakeCache.txt").write_text(f"CUDAToolkit_BIN_DIR:PATH={self.folder}/nowhere\n")
+        (self.folder / "CMakeCache.txt").write_text(
+            f"CUDAToolkit_BIN_DIR:PATH={self.folder}/nowhere\nESPALIER_MPIEXEC:FILEPATH={self.folder}/bin/mpiexec\n")
 
     def check(self, wrong=0, rows=10, **environment):
         report = self.folder / "report.json"
@@ -71,6 +80,21 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Failed: 0. Missed: 0.", done.stdout)
         self.assertEqual(done.stdout.count("Median error from 16 MiB on: 1.0 %, wanted 10 %: reached"), 2)
+
+    def test_processes_say_how_messages_went(self):
+        done = self.check()
+        for transport in ("auto", "staged", "mpi", "nccl"):
+            self.assertIn(f"| processes by mpirun, --transport {transport} | passed: {transport}ly |", done.stdout)
+        self.assertIn("| processes by torchrun's variables, --transport auto | passed: autoly |", done.stdout)
+
+    def test_what_libraries_lack_is_no_failure_of_processes(self):
+        done = self.check(LACKS="nccl")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("| processes by mpirun, --transport nccl | not here: NCCL was not found |", done.stdout)
+        done = self.check(LACKS="mpi", LACK="another thing")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("| processes by mpirun, --transport mpi | **failed** |", done.stdout)
+        self.assertIn("another thing", done.stderr)
 
     def test_one_gpu_foretells_nothing_between_gpus(self):
         done = self.check(GPUS="1")

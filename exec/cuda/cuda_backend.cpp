@@ -248,7 +248,7 @@ CudaBackend::PlacedGpus CudaBackend::gpus_of_places(const Program& program, cons
   const std::vector<NodeId> nodes = nodes_of(target, program);
   const std::vector<int> devices =
       as_placed ? devices_as_placed(topology, nodes) : devices_in_turn(devices_, program);
-  placed.notes = machine_check_->check(topology, nodes, devices, !as_placed);
+  placed.notes = machine_check_->check({topology, nodes, devices, !as_placed, program.relays});
   placed.by_place = with_hosts(devices, program);
   return placed;
 }

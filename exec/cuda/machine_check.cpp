@@ -23,6 +23,16 @@ std::string list_of(const std::vector<int>& numbers) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
+/// By the numbers that they have among all GPUs of the machine, as --gpus has them.
+std::vector<int> numbers_in(const Topology& machine, const std::vector<NodeId>& gpus) {
+  const std::vector<NodeId> all = machine.gpus();
+  std::vector<int> numbers;
+  for (const NodeId gpu : gpus) {
+    numbers.push_back(static_cast<int>(std::ranges::find(all, gpu) - all.begin()));
+  }
+  return numbers;
+}
+
 /// The first few, and how many more there are.
 std::string shown(const std::vector<std::string>& sentences) {
   const std::size_t count = std::min(kShown, sentences.size());
@@ -36,6 +46,28 @@ std::string shown(const std::vector<std::string>& sentences) {
 bool is_veiled(const NvlinkEnd& link) { return !link.to_switch && link.peer_bus_id.empty(); }
 
 }  // namespace
+
+std::string contradiction_text(const Topology& machine, const std::vector<std::string>& wrong) {
+  return fmt::format("the GPUs are not those of '{}' with these numbers: {}", machine.name,
+                     shown(wrong));
+}
+
+std::string advice(const MachineFinding& finding, bool are_named) {
+  if (are_named && !finding.gpus.empty()) {
+    return fmt::format("--gpus {} are what these devices are there", list_of(finding.gpus));
+  }
+  if (!finding.devices.empty()) {
+    return fmt::format("--devices {} are these GPUs{}", list_of(finding.devices),
+                       finding.are_by_bus ? ", as CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them" : "");
+  }
+  if (!finding.gpus.empty()) {
+    return fmt::format(
+        "no GPUs of this computer are joined like that, but --gpus {} are joined as "
+        "the machine says",
+        list_of(finding.gpus));
+  }
+  return "no GPUs of this computer are joined like that; --devices runs the program on any";
+}
 
 MachineCheck::Computer MachineCheck::survey() {
   Computer computer;
@@ -75,62 +107,82 @@ GpuGraph MachineCheck::comparable(const Topology& machine, const std::vector<Nod
 }
 
 /// Which devices would be right.
-std::string MachineCheck::advice(const Topology& machine, const std::vector<NodeId>& gpus) const {
-  const GpuGraph wanted = comparable(machine, gpus);
-  const std::vector<NodeId> host = gpus_of_host(machine, machine.node(gpus.front()).host);
+void MachineCheck::find_devices(const MachineGpus& asked, MachineFinding& finding) const {
+  const Topology& machine = asked.machine;
+  const GpuGraph wanted = comparable(machine, asked.gpus);
+  const std::vector<NodeId> host = gpus_of_host(machine, machine.node(asked.gpus.front()).host);
   /// Of the GPUs asked for, where those of the whole host are these.
   const auto chosen = [&](const std::vector<int>& of_host) {
     std::vector<int> devices;
-    for (const NodeId gpu : gpus) {
+    for (const NodeId gpu : asked.gpus) {
       devices.push_back(of_host[static_cast<std::size_t>(number_in_host(machine, gpu))]);
     }
     return devices;
   };
   if (host.size() <= computer_->by_bus.size()) {
-    const std::vector<int> by_bus = chosen(computer_->by_bus);
-    if (contradictions(wanted, computer_->graph, by_bus).empty()) {
-      return fmt::format(
-          "--devices {} are these GPUs, as CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them",
-          list_of(by_bus));
-    }
+    finding.devices = chosen(computer_->by_bus);
+    finding.are_by_bus = contradictions(wanted, computer_->graph, finding.devices).empty();
+    if (finding.are_by_bus) return;
   }
   // Few GPUs may be joined like many others; those of the whole host say more.
   std::optional<std::vector<int>> found =
       matching_devices(comparable(machine, host), computer_->graph);
   found = found ? chosen(*found) : matching_devices(wanted, computer_->graph);
-  if (found) return fmt::format("--devices {} are these GPUs", list_of(*found));
-  return "no GPUs of this computer are joined like that; --devices runs the program on any";
+  finding.devices = found.value_or(std::vector<int>());
 }
 
-std::vector<std::string> MachineCheck::compare(const Topology& machine,
-                                               const std::vector<NodeId>& gpus,
-                                               const std::vector<int>& devices, bool are_named) {
-  if (!can_be_checked(machine, graph_of(machine, gpus))) return {};
-  if (!computer_) computer_ = survey();
-  std::vector<std::string> notes;
-  if (!computer_->unknown_nvlinks.empty()) {
-    notes.push_back(fmt::format("whether the GPUs are joined as '{}' says was not checked: {}",
-                                machine.name, computer_->unknown_nvlinks));
+/// Which GPUs of the machine would be: of ranks only, as relays are chosen among those left over.
+void MachineCheck::find_gpus(const MachineGpus& asked, MachineFinding& finding) const {
+  if (asked.relays > 0) return;
+  const Topology& machine = asked.machine;
+  const std::vector<NodeId> host = gpus_of_host(machine, machine.node(asked.gpus.front()).host);
+  const GpuGraph graph = comparable(machine, host);
+  const auto found = asked.are_named ? matching_gpus(graph, computer_->graph, asked.devices)
+                                     : rightly_numbered(graph, computer_->graph, asked.gpus.size());
+  if (!found) return;
+  std::vector<NodeId> gpus;
+  for (const int number : *found) gpus.push_back(host[static_cast<std::size_t>(number)]);
+  finding.gpus = numbers_in(machine, gpus);
+}
+
+MachineFinding MachineCheck::find(const MachineGpus& asked) {
+  MachineFinding finding;
+  if (!can_be_checked(asked.machine, graph_of(asked.machine, asked.gpus))) return finding;
+  // Ranks that share a GPU are on no GPUs of a machine.
+  if (std::set<int>(asked.devices.begin(), asked.devices.end()).size() < asked.devices.size()) {
+    return finding;
   }
-  const std::vector<std::string> wrong =
-      contradictions(comparable(machine, gpus), computer_->graph, devices);
-  if (wrong.empty()) return notes;
-  const std::string what = fmt::format("the GPUs are not those of '{}' with these numbers: {}",
-                                       machine.name, shown(wrong));
-  if (!are_named) throw Error(ErrorKind::usage, what, advice(machine, gpus));
-  notes.push_back(what + "; " + advice(machine, gpus));
+  if (!computer_) computer_ = survey();
+  if (!computer_->unknown_nvlinks.empty()) {
+    finding.unchecked = fmt::format("whether the GPUs are joined as '{}' says was not checked: {}",
+                                    asked.machine.name, computer_->unknown_nvlinks);
+  }
+  finding.wrong =
+      contradictions(comparable(asked.machine, asked.gpus), computer_->graph, asked.devices);
+  if (finding.wrong.empty()) return finding;
+  find_devices(asked, finding);
+  find_gpus(asked, finding);
+  return finding;
+}
+
+std::vector<std::string> MachineCheck::compare(const MachineGpus& asked) {
+  const MachineFinding finding = find(asked);
+  std::vector<std::string> notes;
+  if (!finding.unchecked.empty()) notes.push_back(finding.unchecked);
+  if (finding.wrong.empty()) return notes;
+  const std::string what = contradiction_text(asked.machine, finding.wrong);
+  const std::string help = advice(finding, asked.are_named);
+  if (!asked.are_named) throw Error(ErrorKind::usage, what, help);
+  notes.push_back(what + "; " + help);
   return notes;
 }
 
-std::vector<std::string> MachineCheck::check(const Topology& machine,
-                                             const std::vector<NodeId>& gpus,
-                                             const std::vector<int>& devices, bool are_named) {
-  // Ranks that share a GPU are on no GPUs of a machine.
-  if (std::set<int>(devices.begin(), devices.end()).size() < devices.size()) return {};
-  const auto [known, is_new] = notes_.try_emplace({machine.name, {gpus, devices}});
+std::vector<std::string> MachineCheck::check(const MachineGpus& asked) {
+  const auto [known, is_new] =
+      notes_.try_emplace({asked.machine.name, {asked.gpus, asked.devices}});
   if (is_new) {
     try {
-      known->second = compare(machine, gpus, devices, are_named);
+      known->second = compare(asked);
     } catch (...) {
       notes_.erase(known);
       throw;

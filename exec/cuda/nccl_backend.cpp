@@ -15,12 +15,12 @@ namespace espalier {
 /// Communicators take seconds to make, so those of the latest GPUs are kept.
 struct NcclBackend::Loaded {
   std::shared_ptr<const cuda::NcclLibrary> library = cuda::NcclLibrary::load();
-  std::unique_ptr<cuda::NcclRanks> ranks;
+  std::shared_ptr<cuda::NcclRanks> ranks;
 
   cuda::NcclRanks& ranks_on(std::vector<int> gpus, double patience_s) {
     if (!ranks || ranks->gpus() != gpus) {
       ranks.reset();
-      ranks = std::make_unique<cuda::NcclRanks>(library, std::move(gpus), patience_s);
+      ranks = std::make_shared<cuda::NcclRanks>(library, std::move(gpus), patience_s);
     }
     return *ranks;
   }

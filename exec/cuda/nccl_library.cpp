@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "exec/cuda/calls.h"
 
 namespace espalier::cuda {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kLibrary = "libnccl.so.2";
 constexpr const char* kVariable = "ESPALIER_NCCL";  // names another file
 constexpr int kSuccess = 0;
+constexpr int kInProgress = 7;
 
 // ncclGetVersion counts 2.28.9 as 22809, and before 2.9, 2.8.4 as 2804.
 constexpr int kFirstOfFiveDigits = 10000;
@@ -94,6 +96,22 @@ void NcclLibrary::require(int status, const char* call, NcclComm comm) const {
   const char* const more = last_error_ == nullptr ? nullptr : last_error_(comm);
   if (more != nullptr && *more != '\0') text += fmt::format(", {}", more);
   throw Error(ErrorKind::runtime, text);
+}
+
+void NcclCalls::require(int status, const char* call, NcclComm comm) {
+  has_failed_ = has_failed_ || status != kSuccess;
+  library_->require(status, call, comm);
+}
+
+void NcclCalls::look(NcclComm comm) {
+  int status = kSuccess;
+  require(library_->comm_async_error(comm, &status), "ncclCommGetAsyncError", comm);
+  if (status != kInProgress) require(status, "an NCCL call under way", comm);
+}
+
+void NcclCalls::end(NcclComm comm) const {
+  if (comm == nullptr || devices_abandoned()) return;
+  static_cast<void>(has_failed_ ? library_->comm_abort(comm) : library_->comm_destroy(comm));
 }
 
 }  // namespace espalier::cuda

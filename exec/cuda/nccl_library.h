@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace espalier::cuda {
 
@@ -33,8 +34,6 @@ class NcclLibrary {
   /// Throws Error{runtime} with the call and what NCCL says about it, unless `status` is success.
   /// \p comm whose latest error is asked for; null: there is none yet.
   void require(int status, const char* call, NcclComm comm = nullptr) const;
-
-  static constexpr int kInProgress = 7;
 
   int (*get_unique_id)(NcclUniqueId*) = nullptr;
   int (*comm_init_rank)(NcclComm*, int ranks, NcclUniqueId, int rank) = nullptr;
@@ -64,6 +63,28 @@ class NcclLibrary {
   int version_ = 0;
   const char* (*error_string_)(int) = nullptr;
   const char* (*last_error_)(NcclComm) = nullptr;  ///< may be missing: it came with 2.13
+};
+
+/// Calls of the library for communicators, of which whoever ends them has to know whether one has
+/// failed.
+class NcclCalls {
+ public:
+  explicit NcclCalls(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}
+
+  const NcclLibrary* operator->() const { return library_.get(); }
+  const NcclLibrary& library() const { return *library_; }
+  /// As NcclLibrary::require.
+  void require(int status, const char* call, NcclComm comm = nullptr);
+  /// Throws Error{runtime} when NCCL has found out that something the communicator was given has
+  /// failed.
+  void look(NcclComm comm);
+  /// Gives a communicator up, whatever it is doing, where a call has failed; null: there is none.
+  /// Does nothing when devices were abandoned.
+  void end(NcclComm comm) const;
+
+ private:
+  std::shared_ptr<const NcclLibrary> library_;
+  bool has_failed_ = false;
 };
 
 }  // namespace espalier::cuda

@@ -79,35 +79,27 @@ const char* nccl_call_name(Collective collective) {
 
 NcclRanks::NcclRanks(std::shared_ptr<const NcclLibrary> library, std::vector<int> gpus,
                      double patience_s)
-    : library_(std::move(library)), gpus_(std::move(gpus)) {
+    : nccl_(std::move(library)), gpus_(std::move(gpus)) {
   const auto comms = std::make_shared<std::vector<NcclComm>>(gpus_.size(), nullptr);
-  call_within(patience_s, "ncclCommInitAll", [of = library_, devices = gpus_, comms] {
-    of->require(of->comm_init_all(comms->data(), static_cast<int>(devices.size()), devices.data()),
-                "ncclCommInitAll");
+  call_within(patience_s, "ncclCommInitAll", [calls = nccl_, devices = gpus_, comms]() mutable {
+    calls.require(
+        calls->comm_init_all(comms->data(), static_cast<int>(devices.size()), devices.data()),
+        "ncclCommInitAll");
   });
   comms_ = *comms;
 }
 
 NcclRanks::~NcclRanks() {
-  if (devices_abandoned()) return;
-  for (const NcclComm comm : comms_) {
-    if (comm == nullptr) continue;
-    static_cast<void>(has_failed_ ? library_->comm_abort(comm) : library_->comm_destroy(comm));
-  }
-}
-
-void NcclRanks::require(int status, const char* call, NcclComm comm) {
-  has_failed_ = has_failed_ || status != 0;
-  library_->require(status, call, comm);
+  for (const NcclComm comm : comms_) nccl_.end(comm);
 }
 
 void NcclRanks::call(const NcclMessage& message, const std::vector<Stream>& streams) {
-  require(library_->group_start(), "ncclGroupStart");
+  nccl_.require(nccl_->group_start(), "ncclGroupStart");
   for (int rank = 0; rank < message.contract.ranks; ++rank) {
     use_gpu(gpus_[static_cast<std::size_t>(rank)]);
     call_rank(message, rank, streams[static_cast<std::size_t>(rank)].get());
   }
-  require(library_->group_end(), "ncclGroupEnd", comms_.front());
+  nccl_.require(nccl_->group_end(), "ncclGroupEnd", comms_.front());
 }
 
 void NcclRanks::call_rank(const NcclMessage& message, int rank, cudaStream_t stream) {
@@ -120,18 +112,18 @@ void NcclRanks::call_rank(const NcclMessage& message, int rank, cudaStream_t str
   const int op = nccl_op(message.op);
   const int root = message.contract.root;
   const Collective collective = message.contract.collective;
-  const auto done = [&](int status) { require(status, nccl_call_name(collective), comm); };
+  const auto done = [&](int status) { nccl_.require(status, nccl_call_name(collective), comm); };
   switch (collective) {
     case Collective::allreduce:
-      return done(library_->all_reduce(input, result, count, type, op, comm, stream));
+      return done(nccl_->all_reduce(input, result, count, type, op, comm, stream));
     case Collective::reduce:
-      return done(library_->reduce(input, result, count, type, op, root, comm, stream));
+      return done(nccl_->reduce(input, result, count, type, op, root, comm, stream));
     case Collective::broadcast:
-      return done(library_->broadcast(input, result, count, type, root, comm, stream));
+      return done(nccl_->broadcast(input, result, count, type, root, comm, stream));
     case Collective::allgather:
-      return done(library_->all_gather(input, result, count, type, comm, stream));
+      return done(nccl_->all_gather(input, result, count, type, comm, stream));
     case Collective::reducescatter:
-      return done(library_->reduce_scatter(input, result, count, type, op, comm, stream));
+      return done(nccl_->reduce_scatter(input, result, count, type, op, comm, stream));
     case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
@@ -151,11 +143,11 @@ void NcclRanks::exchange(const NcclMessage& message, int rank, cudaStream_t stre
   const auto send = [&](int peer, int block) {
     const std::byte* const from =
         message.inputs[index] + static_cast<std::size_t>(block) * block_bytes;
-    require(library_->send(from, message.elements, type, peer, comm, stream), "ncclSend", comm);
+    nccl_.require(nccl_->send(from, message.elements, type, peer, comm, stream), "ncclSend", comm);
   };
   const auto receive = [&](int peer, int block) {
     std::byte* const to = message.results[index] + static_cast<std::size_t>(block) * block_bytes;
-    require(library_->receive(to, message.elements, type, peer, comm, stream), "ncclRecv", comm);
+    nccl_.require(nccl_->receive(to, message.elements, type, peer, comm, stream), "ncclRecv", comm);
   };
   const int ranks = contract.ranks;
   const bool is_root = rank == contract.root;
@@ -188,12 +180,7 @@ void NcclRanks::exchange(const NcclMessage& message, int rank, cudaStream_t stre
 }
 
 void NcclRanks::look() {
-  for (const NcclComm comm : comms_) {
-    int status = 0;
-    require(library_->comm_async_error(comm, &status), "ncclCommGetAsyncError", comm);
-    if (status == NcclLibrary::kInProgress) continue;
-    require(status, "an NCCL collective under way", comm);
-  }
+  for (const NcclComm comm : comms_) nccl_.look(comm);
 }
 
 }  // namespace espalier::cuda

@@ -29,8 +29,8 @@ std::optional<std::string> nccl_lacks(const Contract& contract);
 /// What NCCL does for it: "ncclAllReduce", "ncclSend and ncclRecv".
 const char* nccl_call_name(Collective collective);
 
-/// NCCL's communicators of some GPUs, a rank on each.
-class NcclRanks {
+/// NCCL's communicators of some GPUs, a rank on each. Shared with calls that may never return.
+class NcclRanks : public std::enable_shared_from_this<NcclRanks> {
  public:
   /// \p gpus as CUDA numbers them, each once. Throws Error{runtime} with what NCCL says, or that it
   /// has not come back within `patience_s`, after which the devices are abandoned.
@@ -40,7 +40,7 @@ class NcclRanks {
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  const NcclLibrary& library() const { return *library_; }
+  const NcclLibrary& library() const { return nccl_.library(); }
   const std::vector<int>& gpus() const { return gpus_; }
 
   /// Gives the collective to streams, by rank, as one group. Throws Error{runtime}.
@@ -49,14 +49,12 @@ class NcclRanks {
   void look();
 
  private:
-  void require(int status, const char* call, NcclComm comm = nullptr);
   void call_rank(const NcclMessage& message, int rank, cudaStream_t stream);
   void exchange(const NcclMessage& message, int rank, cudaStream_t stream);
 
-  std::shared_ptr<const NcclLibrary> library_;
+  NcclCalls nccl_;
   std::vector<int> gpus_;
   std::vector<NcclComm> comms_;
-  bool has_failed_ = false;
 };
 
 }  // namespace espalier::cuda

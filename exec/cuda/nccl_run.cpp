@@ -30,16 +30,19 @@ std::vector<int> numbers_of_ranks(const MessageKind& kind, const Gpus& gpus) {
 NcclRun::NcclRun(const MessageKind& kind, const Gpus& gpus, PlaceMemory& memory, NcclRanks& nccl)
     : kind_(kind),
       memory_(memory),
-      nccl_(nccl),
-      message_(make_message()),
-      gpus_(numbers_of_ranks(kind, gpus)) {
-  for (const int gpu : gpus_) {
+      calls_(std::make_shared<Calls>(
+          Calls{nccl.shared_from_this(), make_message(), numbers_of_ranks(kind, gpus)})) {
+  for (const int gpu : calls_->gpus) {
     use_gpu(gpu);
-    streams_.push_back(make_stream(gpu));
-    ended_.push_back(make_event(gpu, false));
+    calls_->streams.push_back(make_stream(gpu));
+    calls_->ended.push_back(make_event(gpu, false));
   }
-  use_gpu(gpus_.front());
-  begun_ = make_event(gpus_.front(), false);
+  use_gpu(calls_->gpus.front());
+  calls_->begun = make_event(calls_->gpus.front(), false);
+}
+
+const char* NcclRun::call_name() const {
+  return nccl_call_name(calls_->message.contract.collective);
 }
 
 NcclMessage NcclRun::make_message() const {
@@ -60,61 +63,64 @@ NcclMessage NcclRun::make_message() const {
 }
 
 /// One call. All begins after what the first stream was given before, and that goes on after all.
-void NcclRun::give() {
-  use_gpu(gpus_.front());
-  const cudaStream_t origin = streams_.front().get();
-  require(cudaEventRecord(begun_.get(), origin), "cudaEventRecord", gpus_.front());
-  for (std::size_t rank = 1; rank < gpus_.size(); ++rank) {
-    use_gpu(gpus_[rank]);
-    require(cudaStreamWaitEvent(streams_[rank].get(), begun_.get(), 0), "cudaStreamWaitEvent",
-            gpus_[rank]);
+void NcclRun::Calls::give() const {
+  use_gpu(gpus.front());
+  const cudaStream_t origin = streams.front().get();
+  require(cudaEventRecord(begun.get(), origin), "cudaEventRecord", gpus.front());
+  for (std::size_t rank = 1; rank < gpus.size(); ++rank) {
+    use_gpu(gpus[rank]);
+    require(cudaStreamWaitEvent(streams[rank].get(), begun.get(), 0), "cudaStreamWaitEvent",
+            gpus[rank]);
   }
-  nccl_.call(message_, streams_);
-  for (std::size_t rank = 1; rank < gpus_.size(); ++rank) {
-    use_gpu(gpus_[rank]);
-    require(cudaEventRecord(ended_[rank].get(), streams_[rank].get()), "cudaEventRecord",
-            gpus_[rank]);
-    use_gpu(gpus_.front());
-    require(cudaStreamWaitEvent(origin, ended_[rank].get(), 0), "cudaStreamWaitEvent",
-            gpus_.front());
+  nccl->call(message, streams);
+  for (std::size_t rank = 1; rank < gpus.size(); ++rank) {
+    use_gpu(gpus[rank]);
+    require(cudaEventRecord(ended[rank].get(), streams[rank].get()), "cudaEventRecord", gpus[rank]);
+    use_gpu(gpus.front());
+    require(cudaStreamWaitEvent(origin, ended[rank].get(), 0), "cudaStreamWaitEvent", gpus.front());
   }
 }
 
 /// The first call makes connections, which takes its time and may hang.
 void NcclRun::give_first(double timeout_s) {
-  call_within(timeout_s, nccl_call_name(message_.contract.collective), [this] { give(); });
+  call_within(timeout_s, call_name(), [calls = calls_] { calls->give(); });
   has_been_called_ = true;
 }
 
 /// Where NCCL or CUDA refuses, calls are timed in streams.
 void NcclRun::capture(double timeout_s) {
-  const std::string name = nccl_call_name(message_.contract.collective);
-  call_within(timeout_s, name + " in a capture", [this] {
+  struct Captured {
+    GraphExec graph;
+    std::string refusal;
+  };
+  const auto captured = std::make_shared<Captured>();
+  call_within(timeout_s, std::string(call_name()) + " in a capture", [calls = calls_, captured] {
     try {
-      graph_ = make_graph(streams_.front().get(), gpus_.front(), [this] { give(); });
+      captured->graph =
+          make_graph(calls->streams.front().get(), calls->gpus.front(), [&] { calls->give(); });
     } catch (const OutOfMemory&) {
       throw;
     } catch (const Error& refused) {
-      refusal_ = refused.diagnostics().front().message;
+      captured->refusal = refused.diagnostics().front().message;
     }
   });
+  graph_ = std::move(captured->graph);
+  refusal_ = captured->refusal;
 }
 
 std::vector<double> NcclRun::repeat_it(int runs, double timeout_s) {
-  Repetition repetition{.stream = streams_.front().get(), .gpu = gpus_.front()};
+  Repetition repetition{.stream = timed_stream(), .gpu = calls_->gpus.front()};
   repetition.give = [&] {
     if (!has_been_called_) return give_first(timeout_s);
-    if (!graph_) return give();
-    require(cudaGraphLaunch(graph_.get(), streams_.front().get()), "cudaGraphLaunch",
-            gpus_.front());
+    if (!graph_) return calls_->give();
+    require(cudaGraphLaunch(graph_.get(), timed_stream()), "cudaGraphLaunch", calls_->gpus.front());
   };
-  repetition.look = [&] { nccl_.look(); };
+  repetition.look = [&] { calls_->nccl->look(); };
   repetition.in_flight = kInFlight;
   repetition.patience_s = timeout_s;
   repetition.stuck = [&] {
-    return fmt::format("{} of {} has not finished on the GPUs within {:g} s",
-                       nccl_call_name(message_.contract.collective), nccl_.library().name(),
-                       timeout_s);
+    return fmt::format("{} of {} has not finished on the GPUs within {:g} s", call_name(),
+                       calls_->nccl->library().name(), timeout_s);
   };
   return repeat(repetition, runs);
 }
@@ -140,12 +146,11 @@ RunReport NcclRun::run(const RunOptions& options) {
   note_times(report, std::span(times_s).subspan(static_cast<std::size_t>(options.warmup)));
   if (options.check) {
     // As after the timed runs of a program: see Session.
-    const bool in_place = message_.contract.in_place;
+    const bool in_place = calls_->message.contract.in_place;
     check(report, in_place ? Checked::guards : Checked::everything);
     if (in_place) run_from_fresh_inputs(report, options);
   }
-  const std::string what =
-      fmt::format("{} of {}", nccl_call_name(message_.contract.collective), nccl_.library().name());
+  const std::string what = fmt::format("{} of {}", call_name(), calls_->nccl->library().name());
   report.executed->notes.push_back(
       graph_ ? what + " on the same buffers, in a CUDA graph"
              : fmt::format("{} on the same buffers, in streams, since there can be no graph of it "

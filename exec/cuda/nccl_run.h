@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "exec/cuda/memory.h"
@@ -10,7 +12,7 @@
 namespace espalier::cuda {
 
 /// NCCL's collective on the buffers of a program for the same contract: checked, captured, repeated
-/// and timed as the program is. All arguments must outlive it.
+/// and timed as the program is. All arguments must outlive it; the communicators are shared.
 class NcclRun {
  public:
   NcclRun(const MessageKind& kind, const Gpus& gpus, PlaceMemory& memory, NcclRanks& nccl);
@@ -20,8 +22,21 @@ class NcclRun {
   RunReport run(const RunOptions& options);
 
  private:
+  /// What is given to NCCL, with all that this uses: a call that never returns keeps it.
+  struct Calls {
+    std::shared_ptr<NcclRanks> nccl;
+    NcclMessage message;
+    std::vector<int> gpus;          ///< by rank, as CUDA numbers them
+    std::vector<Stream> streams{};  ///< by rank; the first is timed
+    Event begun{};                  ///< the others begin after it
+    std::vector<Event> ended{};     ///< by rank
+
+    void give() const;
+  };
+
   NcclMessage make_message() const;
-  void give();
+  const char* call_name() const;
+  cudaStream_t timed_stream() const { return calls_->streams.front().get(); }
   void give_first(double timeout_s);
   void capture(double timeout_s);
   std::vector<double> repeat_it(int runs, double timeout_s);
@@ -30,12 +45,7 @@ class NcclRun {
 
   const MessageKind& kind_;
   PlaceMemory& memory_;
-  NcclRanks& nccl_;
-  const NcclMessage message_;
-  const std::vector<int> gpus_;  ///< by rank, as CUDA numbers them
-  std::vector<Stream> streams_;  ///< by rank; the first is timed
-  Event begun_;                  ///< the others begin after it
-  std::vector<Event> ended_;     ///< by rank
+  const std::shared_ptr<Calls> calls_;
   bool has_been_called_ = false;
   GraphExec graph_;
   std::string refusal_;  ///< why there is no graph

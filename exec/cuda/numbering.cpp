@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <numeric>
 
 #include "core/words.h"
@@ -14,6 +15,8 @@ namespace {
 
 // GPUs tried in all places together: 16 that are all alike take 136.
 constexpr int kMostTries = 200'000;
+// Parts of a machine that are compared as a whole, which takes longer.
+constexpr int kMostParts = 20'000;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -101,6 +104,20 @@ GpuGraph empty_graph(std::size_t gpus) {
   graph.nvlinks.assign(gpus, std::vector<int>(gpus, 0));
   graph.to_switches.assign(gpus, 0);
   return graph;
+}
+
+/// Some of the GPUs, in that order.
+GpuGraph part_of(const GpuGraph& all, const std::vector<int>& gpus) {
+  GpuGraph part = empty_graph(gpus.size());
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    part.names.push_back(all.names[index(gpus[i])]);
+    part.models.push_back(all.models[index(gpus[i])]);
+    part.to_switches[i] = all.to_switches[index(gpus[i])];
+    for (std::size_t j = 0; j < gpus.size(); ++j) {
+      part.nvlinks[i][j] = all.nvlinks[index(gpus[i])][index(gpus[j])];
+    }
+  }
+  return part;
 }
 
 }  // namespace
@@ -199,6 +216,44 @@ std::vector<std::string> contradictions(const GpuGraph& machine, const GpuGraph&
 std::optional<std::vector<int>> matching_devices(const GpuGraph& machine,
                                                  const GpuGraph& computer) {
   return Matching(machine, computer).find();
+}
+
+std::optional<std::vector<int>> matching_gpus(const GpuGraph& machine, const GpuGraph& computer,
+                                              const std::vector<int>& devices) {
+  std::vector<int> gpus;
+  int tries = 0;
+  const std::function<bool()> place = [&] {
+    if (gpus.size() == devices.size()) return true;
+    for (int gpu = 0; gpu < machine.size(); ++gpu) {
+      if (std::ranges::find(gpus, gpu) != gpus.end()) continue;
+      if (++tries > kMostParts) return false;
+      gpus.push_back(gpu);
+      if (contradictions(part_of(machine, gpus), computer, devices).empty() && place()) return true;
+      gpus.pop_back();
+    }
+    return false;
+  };
+  return place() ? std::optional(gpus) : std::nullopt;
+}
+
+std::optional<std::vector<int>> rightly_numbered(const GpuGraph& machine, const GpuGraph& computer,
+                                                 std::size_t count) {
+  std::vector<int> gpus;
+  const int common = std::min(machine.size(), computer.size());
+  int tries = 0;
+  const std::function<bool(int)> choose = [&](int first) {
+    if (gpus.size() == count) return true;
+    for (int gpu = first; gpu < common; ++gpu) {
+      if (++tries > kMostParts) return false;
+      gpus.push_back(gpu);
+      if (contradictions(part_of(machine, gpus), computer, gpus).empty() && choose(gpu + 1)) {
+        return true;
+      }
+      gpus.pop_back();
+    }
+    return false;
+  };
+  return choose(0) ? std::optional(gpus) : std::nullopt;
 }
 
 }  // namespace espalier

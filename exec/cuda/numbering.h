@@ -44,4 +44,13 @@ std::vector<std::string> contradictions(const GpuGraph& machine, const GpuGraph&
 /// tried.
 std::optional<std::vector<int>> matching_devices(const GpuGraph& machine, const GpuGraph& computer);
 
+/// The other way round: which GPUs of `machine` these GPUs of `computer` are.
+std::optional<std::vector<int>> matching_gpus(const GpuGraph& machine, const GpuGraph& computer,
+                                              const std::vector<int>& devices);
+
+/// So many GPUs of `machine` that the GPUs of `computer` with the same numbers do not contradict,
+/// the first ones that there are.
+std::optional<std::vector<int>> rightly_numbered(const GpuGraph& machine, const GpuGraph& computer,
+                                                 std::size_t count);
+
 }  // namespace espalier

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <future>
 #include <thread>
 #include <utility>
@@ -14,9 +15,19 @@
 namespace espalier::cuda {
 
 void call_within(double patience_s, const std::string& name, std::function<void()> call) {
-  std::packaged_task<void()> task(std::move(call));
-  std::future<void> done = task.get_future();
-  std::thread(std::move(task)).detach();
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+  // What the call owns is gone when it is said to be over.
+  std::thread([call = std::move(call), promise = std::move(promise)]() mutable {
+    std::exception_ptr problem;
+    try {
+      call();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    call = nullptr;
+    problem ? promise.set_exception(problem) : promise.set_value();
+  }).detach();
   if (done.wait_for(std::chrono::duration<double>(patience_s)) == std::future_status::timeout) {
     abandon_devices();
     throw Error(ErrorKind::runtime,

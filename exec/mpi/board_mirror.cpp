@@ -22,11 +22,12 @@ constexpr auto kPause = std::chrono::seconds(1);
 /// Who comes to rank 0.
 struct Introduction {
   std::uint64_t token = 0;
-  std::int32_t rank = 0;
+  std::int64_t rank = 0;
 };
 
 template <class Object>
 std::span<std::byte> bytes_of(Object& object) {
+  static_assert(std::has_unique_object_representations_v<Object>);
   return std::as_writable_bytes(std::span(&object, 1));
 }
 
@@ -192,7 +193,7 @@ void BoardMirror::welcome() {
   Introduction who;
   const bool is_known = receive_all(*socket, bytes_of(who), Clock::now() + kSentenceTime) &&
                         who.token == meeting_.token && who.rank > 0 && who.rank < ranks();
-  if (is_known) visitors_.push_back({std::move(*socket), who.rank});
+  if (is_known) visitors_.push_back({std::move(*socket), static_cast<int>(who.rank)});
 }
 
 bool BoardMirror::answer(Visitor& visitor) {

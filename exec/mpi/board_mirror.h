@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "exec/mpi/board.h"
@@ -46,11 +48,13 @@ class BoardMirror {
     std::uint64_t progress = 0;
     Phase phase = Phase::working;
     Life life = Life::unknown;
+    std::array<std::uint8_t, 3> unused = {};  ///< in place of bytes that nobody has set
     std::uint32_t runs = 0;
     std::uint32_t position = 0;
     OpId op = 0;
     std::int32_t awaited = 0;
   };
+  static_assert(std::has_unique_object_representations_v<News>);
   /// Where rank 0 waits for the others.
   struct Meeting {
     std::vector<std::string> addresses;

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <type_traits>
 
@@ -104,6 +107,23 @@ std::uint64_t hash_of(const RunOptions& options) {
   return hash.value();
 }
 
+/// By a name that leads to the program itself even where another file has taken its place.
+std::string file_of_this_code() {
+  const auto here = reinterpret_cast<std::uintptr_t>(&file_of_this_code);
+  const std::string program = "/proc/self/exe";
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    const bool is_range = std::sscanf(line.c_str(), "%zx-%zx", &begin, &end) == 2;
+    if (!is_range || here < begin || here >= end) continue;
+    const std::string file = line.substr(std::min(line.find('/'), line.size()));
+    std::error_code none;
+    return file == std::filesystem::read_symlink(program, none) || file.empty() ? program : file;
+  }
+  return program;
+}
+
 /// "rank 3", "ranks 3 and 5".
 std::string name_ranks(const std::vector<std::string>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + join(ranks, ", ");
@@ -148,7 +168,7 @@ std::uint64_t hash_bytes(std::string_view bytes) {
 }
 
 std::uint64_t hash_of_build() {
-  std::ifstream file("/proc/self/exe", std::ios::binary | std::ios::ate);
+  std::ifstream file(file_of_this_code(), std::ios::binary | std::ios::ate);
   if (!file) return 0;
   std::string bytes(static_cast<std::size_t>(file.tellg()), '\0');
   file.seekg(0);

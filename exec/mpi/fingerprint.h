@@ -34,7 +34,8 @@ std::vector<std::string> disagreements(const std::vector<Fingerprint>& prints);
 /// Of any bytes; the same in every process of a build.
 std::uint64_t hash_bytes(std::string_view bytes);
 
-/// Of the file that this process runs; 0 when it can't be read.
+/// Of the file that this code is in, the program or a library that it has loaded (Python's module);
+/// 0 when it can't be read.
 std::uint64_t hash_of_build();
 
 }  // namespace espalier

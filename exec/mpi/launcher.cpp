@@ -13,14 +13,25 @@
 #include "core/error.h"
 #include "core/words.h"
 #include "exec/host/numa.h"
+#include "exec/mpi/fingerprint.h"
 
 namespace espalier {
 namespace {
 
-// What launchers tell every process they start: mpirun of Open MPI, mpiexec of MPICH and those
-// made from it, srun with PMIx or PMI2, aprun and PALS.
-constexpr std::array kMarks{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID"};
-constexpr std::array kSizes{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+/// What a launcher tells every process that it starts.
+struct LauncherOfMpi {
+  const char* rank;
+  const char* local_rank;  ///< null: it does not
+  const char* processes;
+};
+// mpirun of Open MPI; mpiexec of MPICH and those made from it, and srun with PMI2; aprun and PALS;
+// srun with PMIx. Who is started by one of them has the variables of srun, too, where that has
+// started the launcher, so they come last.
+constexpr std::array kLaunchers{
+    LauncherOfMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+    LauncherOfMpi{"PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"},
+    LauncherOfMpi{"PALS_RANKID", "PALS_LOCAL_RANKID", nullptr},
+    LauncherOfMpi{"PMIX_RANK", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"}};
 
 std::optional<int> number(const char* text, int minimum = 1) {
   if (text == nullptr) return std::nullopt;
@@ -31,6 +42,14 @@ std::optional<int> number(const char* text, int minimum = 1) {
   return value;
 }
 
+/// By what torchrun calls the run, with how often it has started it again; 0 where it has no name.
+std::uint64_t read_job(const Environment& environment) {
+  const char* const name = environment("TORCHELASTIC_RUN_ID");
+  if (name == nullptr || std::string_view(name) == "none") return 0;
+  const char* const restarts = environment("TORCHELASTIC_RESTART_COUNT");
+  return hash_bytes(fmt::format("{} {}", name, restarts == nullptr ? "" : restarts));
+}
+
 std::optional<RendezvousPlace> read_place(const Environment& environment) {
   const char* const address = environment("MASTER_ADDR");
   const auto rank = number(environment("RANK"), 0);
@@ -39,27 +58,47 @@ std::optional<RendezvousPlace> read_place(const Environment& environment) {
   const bool is_whole = address != nullptr && *address != '\0' && rank && processes && port;
   constexpr int kLastPort = 65535;
   if (!is_whole || *rank >= *processes || *port > kLastPort) return std::nullopt;
-  return RendezvousPlace{*rank, *processes, address, *port};
+  return RendezvousPlace{*rank, *processes, address, *port, read_job(environment)};
+}
+
+/// What a launcher of MPI says; nothing where there was none.
+std::optional<Launch> read_mpi(const Environment& environment) {
+  const auto read = [&](const char* name, int minimum) {
+    return name == nullptr ? std::nullopt : number(environment(name), minimum);
+  };
+  for (const LauncherOfMpi& launcher : kLaunchers) {
+    if (environment(launcher.rank) == nullptr) continue;
+    Launch launch;
+    launch.by_mpi = true;
+    launch.rank = read(launcher.rank, 0).value_or(0);
+    launch.local_rank = read(launcher.local_rank, 0);
+    launch.processes = read(launcher.processes, 1);
+    return launch;
+  }
+  return std::nullopt;
+}
+
+/// Whether the variables of torchrun are those of the launcher that has started this process, and
+/// MPI's those of one that has started torchrun: only torchrun sets the first, and nobody starts a
+/// single process of MPI to be one of several.
+bool is_inner(const Launch& torch, const Launch& mpi, const Environment& environment) {
+  if (environment("TORCHELASTIC_RUN_ID") != nullptr) return true;
+  return mpi.processes == 1 && torch.place && torch.place->processes > 1;
 }
 
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
-  Launch launch;
-  for (const char* mark : kMarks) {
-    launch.by_mpi = launch.by_mpi || environment(mark) != nullptr;
-    if (launch.rank == 0) launch.rank = number(environment(mark)).value_or(0);
+  const std::optional<Launch> mpi = read_mpi(environment);
+  if (environment("RANK") == nullptr || environment("WORLD_SIZE") == nullptr) {
+    return mpi.value_or(Launch());
   }
-  for (const char* size : kSizes) {
-    if (!launch.processes) launch.processes = number(environment(size));
-  }
-  launch.by_torch =
-      !launch.by_mpi && environment("RANK") != nullptr && environment("WORLD_SIZE") != nullptr;
-  if (launch.by_torch) {
-    launch.place = read_place(environment);
-    launch.rank = number(environment("RANK"), 0).value_or(0);
-  }
-  return launch;
+  Launch torch;
+  torch.by_torch = true;
+  torch.place = read_place(environment);
+  torch.rank = number(environment("RANK"), 0).value_or(0);
+  torch.local_rank = number(environment("LOCAL_RANK"), 0);
+  return mpi && !is_inner(torch, *mpi, environment) ? *mpi : torch;
 }
 
 std::optional<LaunchProblem> problem_of(const Launch& launch) {
@@ -77,11 +116,15 @@ std::optional<LaunchProblem> problem_of(const Launch& launch) {
 
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                         const std::string& library) {
-  if (processes > 1 || launch.processes.value_or(1) == 1) return std::nullopt;
+  const bool are_several = launch.processes.value_or(1) > 1 || launch.rank > 0;
+  if (processes > 1 || !are_several) return std::nullopt;
+  const std::string started = launch.processes
+                                  ? fmt::format("{} processes were started", *launch.processes)
+                                  : fmt::format("this process was started as rank {}", launch.rank);
   return LaunchProblem{
-      fmt::format("{} processes were started, but MPI knows of one only: their launcher belongs to "
-                  "another MPI than this espalier, which was built with {}",
-                  *launch.processes, library),
+      fmt::format("{}, but MPI knows of one only: the launcher belongs to another MPI than this "
+                  "espalier, which was built with {}",
+                  started, library),
       "start them with the launcher of the same MPI"};
 }
 

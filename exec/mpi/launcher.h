@@ -14,10 +14,12 @@ using Environment = std::function<const char*(const char*)>;
 
 /// What the environment says of who has started this process.
 struct Launch {
-  bool by_mpi = false;           ///< a launcher of MPI, or a manager of jobs in its place
-  int rank = 0;                  ///< that this one was given; 0 also where it is not known
-  std::optional<int> processes;  ///< that it says it has started
-  /// torchrun, or whoever sets RANK and WORLD_SIZE: processes that MPI knows nothing of.
+  bool by_mpi = false;            ///< a launcher of MPI, or a manager of jobs in its place
+  int rank = 0;                   ///< that this one was given; 0 also where it is not known
+  std::optional<int> local_rank;  ///< among those on this host, as far as it says so
+  std::optional<int> processes;   ///< that it says it has started
+  /// torchrun, or whoever sets RANK and WORLD_SIZE: processes that MPI knows nothing of. One of
+  /// several launchers, where one has started another, counts.
   bool by_torch = false;
   /// Where they meet; nothing where the variables do not say, or say what cannot be.
   std::optional<RendezvousPlace> place;
@@ -36,7 +38,8 @@ std::optional<LaunchProblem> problem_of(const Launch& launch);
 /// As Error{unsupported}.
 [[noreturn]] void throw_problem(const LaunchProblem& problem);
 
-/// The same once MPI says how many processes there are.
+/// The same once MPI says how many processes there are. That a launcher of another MPI has started
+/// them shows as soon as it says how many, or in any rank but the first.
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                         const std::string& library);
 

@@ -89,9 +89,11 @@ class TimeLimit {
   std::thread thread_;
 };
 
+const char* variable(const char* name) { return std::getenv(name); }
+
 /// The connection that belongs to how this process was started.
 std::unique_ptr<Connection> connect() {
-  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  const Launch launch = read_launch(variable);
   if (const auto problem = problem_of(launch)) throw_problem(*problem);
   return launch.place ? connect_by_sockets(*launch.place) : connect_by_mpi(launch);
 }
@@ -244,14 +246,13 @@ bool all_leave(const Board& board) {
 
 std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus) {
   const Processes& processes = get_started().processes();
-  return std::make_unique<MpiBackend>(
-      processes, gpus ? make_gpu_memory(processes, *gpus) : make_host_memory(processes));
+  if (!gpus) return std::make_unique<MpiBackend>(processes);
+  GpuChoice choice = *gpus;
+  choice.local_rank = read_launch(variable).local_rank;
+  return std::make_unique<MpiBackend>(processes, make_gpu_memory(processes, std::move(choice)));
 }
 
-bool is_told_by_rank_0() {
-  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
-  return launch.rank > 0;
-}
+bool is_told_by_rank_0() { return read_launch(variable).rank > 0; }
 
 bool rank_0_fails_too() {
   const auto deadline = std::chrono::steady_clock::now() + kTimeOfRank0;

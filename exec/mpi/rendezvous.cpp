@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
 #include "core/words.h"
 #include "exec/mpi/packed.h"
+#include "exec/mpi/reception.h"
 #include "exec/mpi/told_elsewhere.h"
 
 namespace espalier {
@@ -25,24 +29,50 @@ constexpr std::uint64_t kMostBytes = 1 << 24;
 /// For somebody who waits at the port to say something; others than rank 0 may say nothing.
 constexpr auto kGreetingTime = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr const char* kWhatTellsJobsApart =
+    "jobs are told apart by WORLD_SIZE and TORCHELASTIC_RUN_ID or, where that says nothing, the "
+    "command line";
 
 /// What rank 0 says first, and who comes answers.
 struct Greeting {
   std::uint64_t magic = kMagic;
+  std::uint64_t job = 0;
   std::int32_t rank = 0;
   std::int32_t processes = 0;
-  std::int32_t port = 0;  ///< at which that process waits for others
+  std::int64_t port = 0;  ///< at which that process waits for others
 };
+
+Greeting greeting_of(const RendezvousPlace& place, int port) {
+  return {kMagic, place.job, place.rank, place.processes, port};
+}
+
+bool is_ours(const Greeting& greeting, const RendezvousPlace& place) {
+  return greeting.job == place.job && greeting.processes == place.processes;
+}
 
 /// What processes say to each other that have found each other through rank 0.
 struct Introduction {
   std::uint64_t token = 0;  ///< of the directory
-  std::int32_t rank = 0;
+  std::int64_t rank = 0;
 };
 
 template <class Plain>
+std::vector<std::byte> bytes_of(const Plain& plain) {
+  static_assert(std::has_unique_object_representations_v<Plain>);
+  const auto bytes = std::as_bytes(std::span(&plain, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+template <class Plain>
+Plain plain_of(const std::vector<std::byte>& bytes) {
+  Plain plain;
+  Unpacking(bytes).get(plain);
+  return plain;
+}
+
+template <class Plain>
 bool send_plain(const Socket& socket, const Plain& plain, Deadline deadline) {
-  return send_all(socket, std::as_bytes(std::span(&plain, 1)), deadline);
+  return send_all(socket, bytes_of(plain), deadline);
 }
 
 template <class Plain>
@@ -110,10 +140,11 @@ class Host {
     const Socket listener = listen();
     directory_.ports.resize(peers_.size());
     directory_.addresses.resize(peers_.size());
+    Reception reception(listener, bytes_of(greeting_of(place_, 0)), sizeof(Greeting));
     for (int missing = place_.processes - 1; missing > 0;) {
-      std::optional<Socket> socket = accept_at(listener, deadline_);
-      if (!socket) throw_missing();
-      missing -= take(std::move(*socket)) ? 1 : 0;
+      std::optional<Arrival> arrival = reception.next(deadline_);
+      if (!arrival) throw_missing();
+      missing -= take(std::move(*arrival)) ? 1 : 0;
     }
     std::random_device random;
     directory_.token = (std::uint64_t{random()} << 32) | random();
@@ -123,31 +154,39 @@ class Host {
 
  private:
   Socket listen() const {
+    bool is_forbidden = true;
     for (int port = place_.port; port < place_.port + kRendezvousPorts; ++port) {
       if (auto socket = listen_at(port)) return std::move(*socket);
+      is_forbidden = is_forbidden && errno == EACCES;
+    }
+    const int last = place_.port + kRendezvousPorts - 1;
+    if (is_forbidden) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("rank 0 can't wait for the others: this user may not use ports {} to "
+                              "{}",
+                              place_.port, last),
+                  "a MASTER_PORT from 1024 on");
     }
     throw Error(ErrorKind::runtime,
                 fmt::format("rank 0 can't wait for the others: ports {} to {} are taken",
-                            place_.port, place_.port + kRendezvousPorts - 1),
+                            place_.port, last),
                 "choose another MASTER_PORT");
   }
 
   /// Whether it is one more of the processes; others are sent away.
-  bool take(Socket socket) {
-    const Deadline soon = std::min(deadline_, Clock::now() + kGreetingTime);
-    if (!send_plain(socket, Greeting{kMagic, 0, place_.processes, 0}, soon)) return false;
-    const auto answer = receive_plain<Greeting>(socket, soon);
-    if (!answer || answer->magic != kMagic) return false;
-    if (answer->processes != place_.processes) {
-      refuse(socket, fmt::format("WORLD_SIZE is {} at rank 0 and {} at rank {}", place_.processes,
-                                 answer->processes, answer->rank));
+  bool take(Arrival arrival) {
+    const auto who = plain_of<Greeting>(arrival.words);
+    if (who.magic != kMagic) return false;
+    if (!is_ours(who, place_)) {
+      strangers_.insert(fmt::format("rank {} of {}", who.rank, who.processes));
+      return false;
     }
-    if (answer->rank <= 0 || answer->rank >= place_.processes || peers_[index(answer->rank)]) {
-      refuse(socket, fmt::format("two processes have RANK {}", answer->rank));
+    if (who.rank <= 0 || who.rank >= place_.processes || peers_[index(who.rank)]) {
+      refuse(arrival.socket, fmt::format("two processes have RANK {}", who.rank));
     }
-    directory_.addresses[index(answer->rank)] = address_of_peer(socket);
-    directory_.ports[index(answer->rank)] = answer->port;
-    peers_[index(answer->rank)] = std::move(socket);
+    directory_.addresses[index(who.rank)] = address_of_peer(arrival.socket);
+    directory_.ports[index(who.rank)] = static_cast<int>(who.port);
+    peers_[index(who.rank)] = std::move(arrival.socket);
     return true;
   }
 
@@ -172,6 +211,10 @@ class Host {
     const char* const who = missing.size() == 1 ? "rank {} has" : "ranks {} have";
     directory_.problem = fmt::format(fmt::runtime(std::string(who) + " not come to {}:{} in time"),
                                      join(missing, ", "), place_.address, place_.port);
+    if (!strangers_.empty()) {
+      directory_.problem +=
+          fmt::format("; {} came from another job: {}", *strangers_.begin(), kWhatTellsJobsApart);
+    }
     directory_.kind = ErrorKind::runtime;
     deadline_ = Clock::now() + kGreetingTime;
     tell_all();
@@ -181,6 +224,7 @@ class Host {
   const RendezvousPlace& place_;
   Deadline deadline_;
   std::vector<Socket> peers_;
+  std::set<std::string> strangers_;  ///< who were sent away
   Directory directory_;
 };
 
@@ -193,9 +237,7 @@ class Guest {
     std::optional<Socket> listener = listen_at(0);
     if (!listener) throw Error(ErrorKind::runtime, "there is no free port");
     std::vector<Socket> peers(index(place_.processes));
-    peers[0] = find_host();
-    send_plain(peers[0], Greeting{kMagic, place_.rank, place_.processes, port_of(*listener)},
-               deadline_);
+    peers[0] = find_host(greeting_of(place_, port_of(*listener)));
     const auto bytes = receive_packed(peers[0], deadline_ + kGreetingTime);
     if (!bytes) throw Error(ErrorKind::runtime, "rank 0 has gone before all processes had come");
     const Directory directory = unpack_directory(*bytes);
@@ -203,34 +245,46 @@ class Guest {
     for (int rank = 1; rank < place_.rank; ++rank) {
       peers[index(rank)] = connect(directory, rank);
     }
+    Reception reception(*listener, {}, sizeof(Introduction));
     for (int left = place_.processes - 1 - place_.rank; left > 0;) {
-      std::optional<Socket> socket = accept_at(*listener, deadline_);
-      if (!socket) throw Error(ErrorKind::runtime, "a process has gone before all were connected");
-      const auto who = receive_plain<Introduction>(*socket, deadline_);
-      const bool is_known = who && who->token == directory.token && who->rank > place_.rank &&
-                            who->rank < place_.processes && !peers[index(who->rank)];
+      std::optional<Arrival> arrival = reception.next(deadline_);
+      if (!arrival) {
+        throw Error(ErrorKind::runtime, "a process has gone before all were connected");
+      }
+      const auto who = plain_of<Introduction>(arrival->words);
+      const bool is_known = who.token == directory.token && who.rank > place_.rank &&
+                            who.rank < place_.processes &&
+                            !peers[static_cast<std::size_t>(who.rank)];
       if (!is_known) continue;
-      peers[index(who->rank)] = std::move(*socket);
+      peers[static_cast<std::size_t>(who.rank)] = std::move(arrival->socket);
       --left;
     }
     return peers;
   }
 
  private:
-  /// Rank 0 may come later than this one.
-  Socket find_host() const {
+  /// Rank 0 may come later than this one, and that of another job be at one of the ports. Each is
+  /// told who this is: it may have to say who came in place of its own.
+  Socket find_host(const Greeting& me) const {
+    bool met_another = false;
     do {
       for (int port = place_.port; port < place_.port + kRendezvousPorts; ++port) {
         const Deadline soon = std::min(deadline_, Clock::now() + kGreetingTime);
         std::optional<Socket> socket = connect_to(place_.address, port, soon);
         if (!socket) continue;
         const auto greeting = receive_plain<Greeting>(*socket, soon);
-        if (greeting && greeting->magic == kMagic) return std::move(*socket);
+        if (!greeting || greeting->magic != kMagic || !send_plain(*socket, me, soon)) continue;
+        if (is_ours(*greeting, place_)) return std::move(*socket);
+        met_another = true;
       }
       std::this_thread::sleep_for(kPause);
     } while (Clock::now() < deadline_);
-    throw Error(ErrorKind::runtime, fmt::format("rank {} has not found rank 0 at {}:{}",
-                                                place_.rank, place_.address, place_.port));
+    throw Error(
+        ErrorKind::runtime,
+        fmt::format(
+            "rank {} has not found rank 0 at {}:{}{}", place_.rank, place_.address, place_.port,
+            met_another ? fmt::format("; one of another job was there: {}", kWhatTellsJobsApart)
+                        : ""));
   }
 
   Socket connect(const Directory& directory, int rank) const {

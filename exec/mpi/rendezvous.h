@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct RendezvousPlace {
   int processes = 1;
   std::string address;  ///< where rank 0 is
   int port = 0;
+  std::uint64_t job = 0;  ///< equal for the processes that belong together
 };
 
 /// How many ports from the given one on are tried: its own may be taken by the rendezvous of the
@@ -22,9 +24,11 @@ struct RendezvousPlace {
 inline constexpr int kRendezvousPorts = 8;
 
 /// A connection to each other process, by rank: all of them come to rank 0, which tells each where
-/// the others are. Throws, within `time`, Error{runtime} that names the ranks that have not come,
-/// at rank 0, and where rank 0 was looked for, elsewhere; Error{usage} where a rank was given twice
-/// or other numbers of processes were.
+/// the others are. Those of another job, or of another number of processes, are sent away, and find
+/// their own rank 0 at one of the next ports. Throws, within `time`, Error{runtime} that names the
+/// ranks that have not come, at rank 0, and where rank 0 was looked for, elsewhere, each with who
+/// was found instead; Error{usage} where a rank was given twice in a job, or the port is not for
+/// this user.
 std::vector<Socket> meet_at(const RendezvousPlace& place, std::chrono::milliseconds time);
 
 }  // namespace espalier

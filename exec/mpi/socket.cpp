@@ -82,7 +82,10 @@ std::optional<Socket> listen_in(int family, Address address, bool& is_taken) {
   }
   if (bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(socket.number(), kWaiting) != 0) {
-    is_taken = is_taken || errno == EADDRINUSE || errno == EACCES;
+    const int why = errno;
+    is_taken = is_taken || why == EADDRINUSE || why == EACCES;
+    socket.close();
+    errno = why;
     return std::nullopt;
   }
   return socket;

@@ -20,7 +20,10 @@ class Socket {
   ~Socket() { close(); }
   Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Socket& operator=(Socket&& other) noexcept {
-    std::swap(number_, other.number_);
+    if (this != &other) {
+      close();
+      number_ = std::exchange(other.number_, -1);
+    }
     return *this;
   }
 
@@ -35,7 +38,8 @@ class Socket {
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// Waits for connections at that port of every address of this host, 0: any that is free. Nothing
-/// where the port is taken. Throws Error{runtime} where there are no sockets at all.
+/// where the port is taken or not for this user: errno says which. Throws Error{runtime} where
+/// there are no sockets at all.
 std::optional<Socket> listen_at(int port);
 
 /// The port at which it waits.

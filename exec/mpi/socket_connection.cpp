@@ -4,18 +4,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "core/error.h"
 #include "exec/mpi/connection.h"
 #include "exec/mpi/exchange.h"
+#include "exec/mpi/fingerprint.h"
 #include "exec/mpi/packed.h"
 #include "exec/mpi/rendezvous.h"
 #include "exec/mpi/socket_transport.h"
+#include "exec/mpi/this_computer.h"
 
 namespace espalier {
 namespace {
@@ -35,9 +39,14 @@ std::string name_of_host() {
   std::array<char, 64> processes{};
   [[maybe_unused]] const auto size =
       readlink("/proc/self/ns/pid", processes.data(), processes.size() - 1);
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return fmt::format("{} {} {}", name.data(), boot, processes.data());
+  return fmt::format("{} {} {}", name.data(), id_of_computer(), processes.data());
+}
+
+/// Of this process's command line, but for its first word, which may be another path elsewhere.
+std::uint64_t hash_of_arguments() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string words{std::istreambuf_iterator<char>(file), {}};
+  return hash_bytes(words.substr(std::min(words.find('\0'), words.size())));
 }
 
 class SocketConnection : public Connection {
@@ -108,7 +117,9 @@ class SocketConnection : public Connection {
 }  // namespace
 
 std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place) {
-  return std::make_unique<SocketConnection>(place);
+  RendezvousPlace here = place;
+  if (here.job == 0) here.job = hash_of_arguments();
+  return std::make_unique<SocketConnection>(here);
 }
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct GpuChoice {
   /// target's machine. If false, that of the process's number on its host.
   bool as_placed = false;
   GpuTransport transport = GpuTransport::automatic;
+  /// The process's number on its host, where the launcher says it: processes in containers of their
+  /// own can't count.
+  std::optional<int> local_rank = {};
 };
 
 }  // namespace espalier

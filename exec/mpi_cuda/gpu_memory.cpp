@@ -17,6 +17,7 @@
 #include "exec/mpi_cuda/gpu_buffers.h"
 #include "exec/mpi_cuda/gpu_steps.h"
 #include "exec/mpi_cuda/nccl_link.h"
+#include "exec/mpi_cuda/placement_check.h"
 #include "exec/mpi_cuda/routes.h"
 #include "exec/mpi_cuda/shared_memory.h"
 
@@ -65,10 +66,12 @@ class GpuPart : public ProcessPart {
  public:
   GpuPart(const HostData& data, const Target& target, const LanePrograms& lowered,
           const MessagePlan& plan, int gpu, const Processes& processes, const GpuChoice& choice,
-          NcclRoute& nccl)
+          NcclRoute& nccl, cuda::PlacementCheck& placement_check)
       : processes_(processes),
+        target_(target),
         choice_(choice),
         nccl_(nccl),
+        placement_check_(placement_check),
         kind_{data.program, data.layout, data.type, data.op},
         gpus_(cuda::open_gpu_of_process(data.program, processes.transport.process(), gpu)),
         host_nodes_(cuda::host_nodes(data.program, target, numa_nodes(allowed_processors()))),
@@ -84,6 +87,10 @@ class GpuPart : public ProcessPart {
 
   std::vector<std::string> connect() override {
     const std::vector<cuda::GpuPlace> places = cuda::gather_places(processes_, place_);
+    std::vector<std::string> checked;
+    if (choice_.as_placed && target_.router != nullptr) {
+      checked = placement_check_.check(processes_, target_, places, !choice_.devices.empty());
+    }
     require_enough_gpus(places);
     const bool by_nccl = choice_.transport == GpuTransport::nccl;
     if (by_nccl) nccl_.connect(processes_, buffers_.gpu().number, places);
@@ -96,6 +103,7 @@ class GpuPart : public ProcessPart {
     for (const cuda::GpuPlace& place : places) texts.push_back(place.text);
     std::vector<std::string> notes = describe_places(texts);
     notes.insert(notes.end(), settled.notes.begin(), settled.notes.end());
+    notes.insert(notes.end(), checked.begin(), checked.end());
     return notes;
   }
 
@@ -110,7 +118,7 @@ class GpuPart : public ProcessPart {
     if (choice_.transport == GpuTransport::nccl) {
       cuda::require_different_gpus(processes_, places, "NCCL wants a GPU for each rank",
                                    "another --transport takes ranks that share one");
-    } else if (choice_.devices.empty() && !choice_.as_placed) {
+    } else if (choice_.devices.empty()) {
       cuda::require_different_gpus(
           processes_, places, "there are too few GPUs",
           "name the GPU of each rank with --devices; they can be the same: 0,0,1,1");
@@ -118,8 +126,10 @@ class GpuPart : public ProcessPart {
   }
 
   const Processes& processes_;
+  const Target& target_;
   const GpuChoice& choice_;
   NcclRoute& nccl_;
+  cuda::PlacementCheck& placement_check_;
   const cuda::MessageKind kind_;
   const Gpus gpus_;
   const std::vector<cuda::HostNode> host_nodes_;
@@ -178,7 +188,7 @@ class GpuMemory : public ProcessMemory {
                                        const LanePrograms& lowered,
                                        const MessagePlan& plan) override {
     return std::make_unique<GpuPart>(data, target, lowered, plan, gpu_of(target), processes_,
-                                     choice_, nccl_);
+                                     choice_, nccl_, placement_check_);
   }
 
  private:
@@ -210,6 +220,7 @@ class GpuMemory : public ProcessMemory {
 
   /// Of this process, among those of its host.
   int number_on_host() const {
+    if (choice_.local_rank) return *choice_.local_rank;
     int number = 0;
     for (int rank = 0; rank < processes_.transport.process(); ++rank) {
       if (processes_.board.is_here(rank)) ++number;
@@ -230,6 +241,7 @@ class GpuMemory : public ProcessMemory {
   const Processes& processes_;
   const GpuChoice choice_;
   NcclRoute nccl_;
+  cuda::PlacementCheck placement_check_;
 };
 
 }  // namespace

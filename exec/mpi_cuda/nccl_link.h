@@ -11,7 +11,9 @@
 
 namespace espalier::cuda {
 
-/// NCCL's communicator of all processes, a GPU each.
+/// NCCL's communicator of all processes, a GPU each, all pairs of which are connected: NCCL would
+/// connect a pair in the call that gives it the first group with a message between the two, and
+/// wait there for the other end to give the same, which need not come before something else.
 class NcclLink {
  public:
   /// All processes make one together; each waits for the others. \p gpu is the current one. Throws
@@ -22,7 +24,7 @@ class NcclLink {
   NcclLink& operator=(const NcclLink&) = delete;
 
   /// "NCCL 2.28.9".
-  std::string name() const { return library_->name(); }
+  std::string name() const { return nccl_.library().name(); }
   /// Between these, sends and receives that go on side by side: nobody else's have to be over for
   /// them. Throws Error{runtime}.
   void begin_group();
@@ -33,12 +35,11 @@ class NcclLink {
   void look();
 
  private:
-  explicit NcclLink(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}
-  void require(int status, const char* call);
+  explicit NcclLink(std::shared_ptr<const NcclLibrary> library) : nccl_(std::move(library)) {}
+  void connect_all(int rank, int ranks, int gpu);
 
-  const std::shared_ptr<const NcclLibrary> library_;
+  NcclCalls nccl_;
   NcclComm comm_ = nullptr;
-  bool has_failed_ = false;
 };
 
 }  // namespace espalier::cuda

@@ -19,7 +19,8 @@ namespace espalier::cuda {
 /// never blocks: take the first message of the order that all processes share which is not over.
 /// At both of its ends, all before it are over, its step begins, and it is the next to be given;
 /// the groups before its own have only messages before it, and are over. A group has one message at
-/// most to and from each process, as those of a pair are done one after the other.
+/// most to and from each process, as those of a pair are done one after the other. Giving a group
+/// waits for nobody, as the link has connected all pairs.
 class NcclPath : public MessagePath {
  public:
   /// `order`: the steps of all messages of this process, in the order of the plan.

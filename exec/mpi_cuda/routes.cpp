@@ -12,6 +12,7 @@
 #include "exec/mpi/agreement.h"
 #include "exec/mpi/exchange.h"
 #include "exec/mpi/packed.h"
+#include "exec/mpi/this_computer.h"
 
 namespace espalier::cuda {
 namespace {
@@ -93,34 +94,37 @@ std::string describe_routes(const std::vector<Choice>& choices) {
 GpuPlace place_of(const Processes& processes, const Gpu& gpu) {
   const auto mine = static_cast<std::size_t>(processes.transport.process());
   return {fmt::format("{}, GPU {} ({})", processes.places[mine], gpu.number, gpu.name),
-          bus_id_of(gpu.number)};
+          id_of_computer(), bus_id_of(gpu.number), gpu.number};
 }
 
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine) {
   Packed packed;
   packed.put(mine.text);
+  packed.put(mine.computer);
   packed.put(mine.bus_id);
+  packed.put(mine.number);
   std::vector<GpuPlace> places;
   for (const auto& bytes : gather(processes, packed)) {
     Unpacking unpacking(bytes);
     GpuPlace& place = places.emplace_back();
     unpacking.get(place.text);
+    unpacking.get(place.computer);
     unpacking.get(place.bus_id);
+    unpacking.get(place.number);
   }
   return places;
 }
 
 void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
                             const std::string& problem, const std::string& help) {
-  const std::vector<std::string>& hosts = processes.board.hosts;
-  std::map<std::pair<std::string, std::string>, std::size_t> first;  // by host and bus id
+  std::map<std::pair<std::string, std::string>, std::size_t> first;  // by computer and bus id
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const std::string host = rank < hosts.size() ? hosts[rank] : "";
-    const auto [known, is_new] = first.emplace(std::pair(host, places[rank].bus_id), rank);
+    const GpuPlace& place = places[rank];
+    const auto [known, is_new] = first.emplace(std::pair(place.computer, place.bus_id), rank);
     if (is_new) continue;
     throw_together(processes, {true, false, ErrorKind::usage,
                                fmt::format("{}: ranks {} and {} would share one ({})", problem,
-                                           known->second, rank, places[rank].text),
+                                           known->second, rank, place.text),
                                help});
   }
 }

@@ -17,8 +17,10 @@ namespace espalier::cuda {
 
 /// A process's GPU as the others see it.
 struct GpuPlace {
-  std::string text;    ///< "node7, socket 1, GPU 3 (NVIDIA H100)"
-  std::string bus_id;  ///< of the GPU, unique on its host
+  std::string text;      ///< "node7, socket 1, GPU 3 (NVIDIA H100)"
+  std::string computer;  ///< id_of_computer()
+  std::string bus_id;    ///< of the GPU, unique on its computer
+  int number = 0;        ///< as that process sees it
 };
 
 /// That of this process.
@@ -27,8 +29,8 @@ GpuPlace place_of(const Processes& processes, const Gpu& gpu);
 /// Those of all, by process.
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine);
 
-/// Throws in all processes Error{usage} where two of a host have the same GPU: `problem`, with the
-/// two and the GPU after it, and `help`.
+/// Throws in all processes Error{usage} where two of a computer have the same GPU: `problem`, with
+/// the two and the GPU after it, and `help`.
 void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
                             const std::string& problem, const std::string& help);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with NCCL's name and those of its calls that send and receive between processes, which
 // are threads here. As in NCCL, what a stream is given is done in its order; the parts of a group
-// go on side by side, and neither end of a message goes on before the other has come.
+// go on side by side, and neither end of a message goes on before the other has come. The first
+// group with a process is given when that has given its first one with this process, which has to
+// have the same messages: NCCL connects the two there.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -28,6 +30,8 @@ namespace {
 using Comm = NcclCommunicator*;
 
 constexpr int kSuccess = 0;
+constexpr int kSystemError = 2;
+constexpr int kInternalError = 3;
 constexpr int kInvalidArgument = 4;
 constexpr int kInvalidUsage = 5;
 
@@ -49,11 +53,20 @@ struct Pair {
   std::deque<SharedPart> receives;
 };
 
+/// Of one process from another.
+struct Wanted {
+  bool sends = false;
+  bool receives = false;
+  bool operator==(const Wanted&) const = default;
+};
+
 struct World {
   std::mutex mutex;  // guards everything below
   int ids = 0;
   std::map<int, int> come;                          // by id: ranks
   std::map<std::tuple<int, int, int>, Pair> pairs;  // by id, sender and receiver
+  // By id, process and other process: what the first has in its first group with the second.
+  std::map<std::tuple<int, int, int>, Wanted> wanted;
 };
 
 World& world() {
@@ -91,6 +104,42 @@ void come(const std::vector<Call>& calls) {
     (call.part->is_send ? pair.sends : pair.receives).push_back(call.part);
     match(pair);
   }
+}
+
+/// What a process has not said before to others of its group.
+std::map<int, Wanted> new_peers(const std::vector<Call>& calls) {
+  const NcclCommunicator& comm = *calls.front().comm;
+  const std::lock_guard lock(world().mutex);
+  std::map<int, Wanted> peers;
+  for (const Call& call : calls) {
+    const int peer = call.part->is_send ? call.receiver : call.sender;
+    if (world().wanted.contains({comm.id, comm.rank, peer})) continue;
+    (call.part->is_send ? peers[peer].sends : peers[peer].receives) = true;
+  }
+  for (const auto& [peer, wanted] : peers) world().wanted[{comm.id, comm.rank, peer}] = wanted;
+  return peers;
+}
+
+/// Waits for the other ends, as long as a test has time for.
+int connect(const std::vector<Call>& calls) {
+  const NcclCommunicator& comm = *calls.front().comm;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (const auto& [peer, wanted] : new_peers(calls)) {
+    for (;;) {
+      if (std::chrono::steady_clock::now() > deadline) return kSystemError;
+      {
+        const std::lock_guard lock(world().mutex);
+        const auto other = world().wanted.find({comm.id, peer, comm.rank});
+        if (other != world().wanted.end()) {
+          const Wanted mirrored{wanted.receives, wanted.sends};
+          if (other->second != mirrored) return kInternalError;
+          break;
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+  return kSuccess;
 }
 
 bool is_over(const std::vector<Call>& calls) {
@@ -161,6 +210,7 @@ int ncclGroupEnd() {
   for (const Call& call : group) {
     if (call.stream != group.front().stream) return kInvalidUsage;
   }
+  if (const int status = connect(group); status != kSuccess) return status;
   const cudaStream_t stream = group.front().stream;
   espalier::fake_cuda::launch_until(stream, [calls = std::move(group), begun = false]() mutable {
     const std::lock_guard lock(world().mutex);

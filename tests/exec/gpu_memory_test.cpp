@@ -45,6 +45,19 @@ TEST(GpuMemory, EachProcessHasTheGpuOfItsNumber) {
   EXPECT_EQ(report.executed->rank_times_s.size(), 3U);
 }
 
+/// As one in a container of its own, which counts itself only.
+TEST(GpuMemory, TheLauncherKnowsTheNumberOnTheHost) {
+  in_processes(2, [](const Processes& processes) {
+    const int rank = processes.transport.process();
+    fake_cuda::begin_process();
+    fake_cuda::reset({});
+    MpiBackend backend(processes, make_gpu_memory(processes, {.local_rank = 3 - rank}));
+    const RunReport report = backend.run(ring_program(2, false), {}, {.size_bytes = 1 << 12});
+    EXPECT_THAT(report.executed->notes, Contains("rank 0: node7, GPU 3 (Fake GPU)"));
+    EXPECT_THAT(report.executed->notes, Contains("rank 1: node7, GPU 2 (Fake GPU)"));
+  });
+}
+
 TEST(GpuMemory, RanksMayShareAGpuThatIsNamed) {
   const RunReport report = run_on_gpus(tree_program(4, false), {.size_bytes = 4 * 1031},
                                        {.choice = {.devices = {2, 2, 0, 2}}});
@@ -59,7 +72,8 @@ TEST(GpuMemory, AMachineSaysWhichGpuARankHas) {
   asked.target = {&router, place_ranks(router, {5, 2}), nullptr};
   EXPECT_THAT(run_on_gpus(ring_program(2, false), {.size_bytes = 1 << 12}, asked).executed->notes,
               ElementsAre("rank 0: node7, GPU 5 (Fake GPU)", "rank 1: node7, GPU 2 (Fake GPU)",
-                          "messages from GPU to GPU: CUDA IPC"));
+                          "messages from GPU to GPU: CUDA IPC",
+                          HasSubstr("was not checked: there is no NVML")));
   asked.behaviour = [](int) { return Behaviour{.gpus = 3}; };
   EXPECT_THAT(refusal(2, asked, ErrorKind::usage), HasSubstr("rank 0: there is no GPU 5 on node7"));
 }

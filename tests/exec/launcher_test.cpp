@@ -23,6 +23,7 @@ TEST(Launcher, EveryLauncherOfMpiIsKnown) {
   EXPECT_EQ(problem_of(launch_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})),
             std::nullopt);
   EXPECT_EQ(problem_of(launch_of({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}})), std::nullopt);
+  EXPECT_EQ(problem_of(launch_of({{"PALS_RANKID", "1"}})), std::nullopt);
   EXPECT_EQ(problem_of(launch_of({{"PMIX_RANK", "1"}})), std::nullopt);
   EXPECT_EQ(launch_of({{"PMIX_RANK", "1"}}).rank, 1);
   EXPECT_EQ(launch_of({{"PMI_RANK", "0"}}).rank, 0);
@@ -49,11 +50,49 @@ TEST(Launcher, TorchrunSaysWhereProcessesMeet) {
   EXPECT_EQ(launch.place->processes, 8);
   EXPECT_EQ(launch.place->address, "node1");
   EXPECT_EQ(launch.place->port, 29500);
-  // Under mpirun its variables say nothing new.
-  std::map<std::string, std::string> both = variables;
-  both["PMI_RANK"] = "3";
-  EXPECT_EQ(launch_of(both).place, std::nullopt);
-  EXPECT_EQ(launch_of(both).rank, 3);
+}
+
+TEST(Launcher, OfSeveralLaunchersTheInnerOneCounts) {
+  const std::map<std::string, std::string> torch{
+      {"RANK", "2"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+  const auto with = [&](const std::map<std::string, std::string>& more) {
+    std::map<std::string, std::string> all = torch;
+    all.insert(more.begin(), more.end());
+    return launch_of(all);
+  };
+  // Variables of a shell that mpirun was started in.
+  const Launch by_mpi = with({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  EXPECT_EQ(by_mpi.place, std::nullopt);
+  EXPECT_EQ(by_mpi.rank, 3);
+  EXPECT_TRUE(by_mpi.by_mpi);
+  EXPECT_TRUE(with({{"PMIX_RANK", "3"}}).by_mpi);
+  // A launcher of MPI has started torchrun on each node, or a script that does the same.
+  for (const Launch& launch :
+       {with({{"PMIX_RANK", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"TORCHELASTIC_RUN_ID", "none"}}),
+        with({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}})}) {
+    EXPECT_FALSE(launch.by_mpi);
+    ASSERT_TRUE(launch.place);
+    EXPECT_EQ(launch.place->processes, 8);
+    EXPECT_EQ(launch.rank, 2);
+    EXPECT_EQ(problem_of(launch), std::nullopt);
+  }
+}
+
+TEST(Launcher, TheNumberOnTheHostIsWhatTheLauncherSays) {
+  EXPECT_EQ(launch_of({{"PMIX_RANK", "5"}}).local_rank, std::nullopt);
+  EXPECT_EQ(launch_of({{"PMIX_RANK", "5"}, {"SLURM_LOCALID", "1"}}).local_rank, 1);
+  EXPECT_EQ(launch_of({{"PMI_RANK", "5"}, {"MPI_LOCALRANKID", "2"}}).local_rank, 2);
+  EXPECT_EQ(launch_of({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}}).local_rank, 1);
+  EXPECT_EQ(launch_of({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "-1"}}).local_rank,
+            std::nullopt);
+  // Under mpirun that srun has started, each process has the number of the launcher.
+  EXPECT_EQ(launch_of({{"OMPI_COMM_WORLD_RANK", "5"},
+                       {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                       {"PMIX_RANK", "5"},
+                       {"SLURM_LOCALID", "0"},
+                       {"LOCAL_RANK", "0"}})
+                .local_rank,
+            1);
 }
 
 TEST(Launcher, VariablesThatDoNotSayWhereAreAProblem) {
@@ -74,6 +113,13 @@ TEST(Launcher, TheLauncherOfAnotherMpiIsRecognised) {
   EXPECT_THAT(problem->message, HasSubstr("4 processes were started, but MPI knows of one only"));
   EXPECT_THAT(problem->message, HasSubstr("Open MPI 4"));
   EXPECT_EQ(problem_of(launch_of({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), 1, ""), std::nullopt);
+  // How many there are, srun says in a variable of its own, and others do not.
+  const Launch by_slurm = launch_of({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
+  EXPECT_THAT(problem_of(by_slurm, 1, "Open MPI 4").value().message,
+              HasSubstr("4 processes were started, but MPI knows of one only"));
+  EXPECT_THAT(problem_of(launch_of({{"PALS_RANKID", "1"}}), 1, "Open MPI 4").value().message,
+              HasSubstr("this process was started as rank 1, but MPI knows of one only"));
+  EXPECT_EQ(problem_of(launch_of({{"PMIX_RANK", "0"}}), 1, "Open MPI 4"), std::nullopt);
 }
 
 TEST(Launcher, NumbersThatAreNoneAreIgnored) {

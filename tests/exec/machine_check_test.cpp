@@ -125,6 +125,24 @@ TEST_F(MachineCheck, SaysThatItIsAnotherMachine) {
               ElementsAre(HasSubstr("the GPUs are not those of 'dgx1-v100' with these numbers")));
 }
 
+TEST_F(MachineCheck, NamedDevicesKnowWhichGpusTheyAre) {
+  const StandIn nvml = load_nvml(nvlinks_of(machine_));
+  fake_cuda::reset({.gpus = 8});
+  EXPECT_THAT(notes(target({0, 4}), {0, 1}),
+              ElementsAre(HasSubstr("; --gpus 0,1 are what these devices are there")));
+}
+
+// A link has failed, so that no GPUs are joined like those that were asked for.
+TEST_F(MachineCheck, KnowsGpusOfTheMachineThatAreRight) {
+  FakeNvlinks links = nvlinks_of(machine_);
+  for (int gpu = 0; gpu < 4; ++gpu) links.between[gpu][gpu + 4] = links.between[gpu + 4][gpu] = 0;
+  const StandIn nvml = load_nvml(links);
+  fake_cuda::reset({.gpus = 8});
+  EXPECT_THAT(refusal(target({0, 1, 4, 5})),
+              EndsWith("\n  help: no GPUs of this computer are joined like that, but --gpus "
+                       "0,1,2,3 are joined as the machine says"));
+}
+
 TEST_F(MachineCheck, SaysWhatCouldNotBeChecked) {
   fake_cuda::reset({.gpus = 8, .model = "Tesla V100-SXM2-16GB"});
   const std::string unchecked = "whether the GPUs are joined as 'dgx1-v100' says was not checked: ";

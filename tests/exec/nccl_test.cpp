@@ -151,7 +151,7 @@ TEST_F(Nccl, ReportsWhatItSaysOfFailures) {
     EXPECT_EQ(library.function<int()>(kLiveFakeNccl)(), 0);
   }
   const StandIn library = load_nccl({.fails_later = true, .hangs_on_gpu = true});
-  EXPECT_THAT(failure(), HasSubstr("error: an NCCL collective under way: internal error"));
+  EXPECT_THAT(failure(), HasSubstr("error: an NCCL call under way: internal error"));
 }
 
 TEST_F(Nccl, IsRefusedInOtherVersions) {

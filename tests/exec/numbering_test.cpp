@@ -74,6 +74,34 @@ TEST(Numbering, FindsTheDevicesThatAMachineMeans) {
   }
 }
 
+TEST(Numbering, FindsTheGpusThatDevicesAre) {
+  std::mt19937 random(6);
+  const GpuGraph machine = graph("dgx1-v100");
+  std::vector<int> numbers = first(machine.size());
+  for (int trial = 0; trial < 10; ++trial) {
+    std::ranges::shuffle(numbers, random);
+    const GpuGraph computer = renumbered(machine, numbers);
+    const std::vector<int> devices = {trial % 8, (trial + 3) % 8, (trial + 5) % 8};
+    const auto gpus = matching_gpus(machine, computer, devices);
+    ASSERT_TRUE(gpus);
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        EXPECT_EQ(machine.nvlinks[(*gpus)[i]][(*gpus)[j]],
+                  computer.nvlinks[devices[i]][devices[j]]);
+      }
+    }
+  }
+  EXPECT_EQ(matching_gpus(machine, graph("dgx2"), {0, 1}), std::nullopt);
+}
+
+TEST(Numbering, FindsGpusWithTheRightNumbers) {
+  const GpuGraph machine = graph("dgx1-v100");
+  const GpuGraph computer = renumbered(machine, {3, 1, 2, 0, 4, 5, 6, 7});
+  EXPECT_THAT(rightly_numbered(machine, computer, 4), testing::Optional(ElementsAre(0, 1, 3, 5)));
+  EXPECT_EQ(rightly_numbered(machine, computer, 8), std::nullopt);
+  EXPECT_THAT(rightly_numbered(machine, machine, 8), testing::Optional(first(8)));
+}
+
 TEST(Numbering, FindsNoDevicesOnAnotherMachine) {
   EXPECT_FALSE(matching_devices(graph("dgx1-v100"), graph("dgx-a100")).has_value());
   EXPECT_FALSE(matching_devices(graph("dgx1-v100"), graph("dgx1-p100")).has_value());

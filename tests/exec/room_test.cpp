@@ -60,7 +60,8 @@ TEST(Room, WhatDoesNotGrowMayBeTooMuchAlone) {
 class FreeMemory : public testing::Test {
  protected:
   FreeMemory() : root_(temp_file("free_memory")) {
-    std::filesystem::create_directories(root_ / "proc");
+    std::filesystem::remove_all(root_);  // that of the test before
+    std::filesystem::create_directories(root_ / "proc/self");
     std::filesystem::create_directories(root_ / "sys/fs/cgroup");
   }
   void write(const std::string& name, const std::string& text) const {
@@ -83,6 +84,26 @@ TEST_F(FreeMemory, IsTheLeastThatTheComputerAndTheControlGroupLeave) {
   EXPECT_EQ(free_memory_bytes(root_), 4600);
   write("sys/fs/cgroup/memory.max", "300\n");
   EXPECT_EQ(free_memory_bytes(root_), 0);
+}
+
+// As managers of jobs make them: one in another, and the limit somewhere between.
+TEST_F(FreeMemory, IsThatOfEveryControlGroupAround) {
+  const auto limit = [&](const std::string& folder, const std::string& maximum,
+                         const std::string& used, const std::string& bytes) {
+    std::filesystem::create_directories(root_ / "sys/fs/cgroup" / folder);
+    write("sys/fs/cgroup/" + folder + "/" + maximum, bytes + "\n");
+    write("sys/fs/cgroup/" + folder + "/" + used, "1000\n");
+  };
+  write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
+  limit("slurm/job_7/step_0", "memory.max", "memory.current", "max");
+  limit("slurm/job_7", "memory.max", "memory.current", "6000");
+  limit("slurm/job_8", "memory.max", "memory.current", "2000");
+  EXPECT_EQ(free_memory_bytes(root_), 5000);
+  // Of the first version.
+  write("proc/self/cgroup", "12:cpu,memory:/slurm/uid_1\n11:pids:/\n");
+  limit("memory/slurm/uid_1", "memory.limit_in_bytes", "memory.usage_in_bytes", "5000");
+  write("sys/fs/cgroup/memory/slurm/uid_1/memory.stat", "total_inactive_file 500\n");
+  EXPECT_EQ(free_memory_bytes(root_), 4500);
 }
 
 [[noreturn]] void say_what_is_free() {

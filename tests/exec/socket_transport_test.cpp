@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -210,17 +211,68 @@ TEST(Rendezvous, RanksThatWereGivenTwiceAreAMistake) {
   });
 }
 
-TEST(Rendezvous, ProcessesOfDifferentNumbersAreAMistake) {
+TEST(Rendezvous, ProcessesOfOtherNumbersAreSentAway) {
   const int port = free_port();
   in_threads(2, [&](int rank) {
-    const auto meeting = [&] { meet_at({rank, 2 + rank, "127.0.0.1", port}, kTime); };
-    if (rank == 0) {
-      EXPECT_THAT(error_of(meeting, ErrorKind::usage),
-                  HasSubstr("WORLD_SIZE is 2 at rank 0 and 3 at rank 1"));
-    } else {
-      EXPECT_THROW(meeting(), ToldElsewhere);
-    }
+    const auto meeting = [&] {
+      meet_at({rank, 2 + rank, "127.0.0.1", port}, std::chrono::seconds(2));
+    };
+    EXPECT_THAT(error_of(meeting, ErrorKind::runtime),
+                HasSubstr(rank == 0 ? "in time; rank 1 of 3 came from another job"
+                                    : "; one of another job was there"));
   });
+}
+
+// The first rank 0 has the port, the other one the next.
+TEST(Rendezvous, JobsAtOnePortDoNotMix) {
+  const int port = free_port();
+  for (const bool are_alike : {false, true}) {
+    in_threads(6, [&](int thread) {
+      const int job = thread % 2;
+      const int count = are_alike ? 3 : 3 - job;
+      const int rank = thread / 2;
+      if (rank >= count) return;
+      const RendezvousPlace place{rank, count, "127.0.0.1", port, std::uint64_t(job)};
+      SocketTransport transport(rank, meet_at(place, kTime));
+      const auto all = gather_from_all(transport, std::as_bytes(std::span(&job, 1)));
+      for (const std::vector<std::byte>& theirs : all) EXPECT_EQ(theirs.front(), std::byte(job));
+    });
+  }
+}
+
+TEST(Rendezvous, WhoSaysNothingHoldsUpNobody) {
+  const int port = free_port();
+  const auto start = std::chrono::steady_clock::now();
+  in_threads(9, [&](int thread) {
+    if (thread < 2) {
+      EXPECT_THAT(meet_at({thread, 2, "127.0.0.1", port}, kTime), SizeIs(2));
+      return;
+    }
+    std::optional<Socket> stray;
+    while (!stray && std::chrono::steady_clock::now() - start < kTime) {
+      stray = connect_to("127.0.0.1", port, std::chrono::steady_clock::now() + kTime);
+    }
+    std::vector<std::byte> bytes(1 << 10);
+    receive_all(*stray, bytes, std::chrono::steady_clock::now() + kTime);  // until it is sent away
+  });
+}
+
+TEST(Rendezvous, PortsOfTheSystemAreSaidToBeThat) {
+  if (listen_at(80) || errno != EACCES) GTEST_SKIP() << "this user may use port 80, or it is taken";
+  EXPECT_THAT(
+      error_of(
+          [&] {
+            meet_at({0, 2, "127.0.0.1", 80}, kTime);
+          },
+          ErrorKind::usage),
+      HasSubstr("this user may not use ports 80 to 87\n  help: a MASTER_PORT from 1024 on"));
+}
+
+TEST(Sockets, AssigningClosesWhatWasThere) {
+  Socket socket = std::move(*listen_at(0));
+  const int port = port_of(socket);
+  socket = std::move(*listen_at(0));
+  EXPECT_TRUE(listen_at(port));
 }
 
 TEST(Rendezvous, WhereRank0WasLookedForIsTold) {

@@ -70,6 +70,11 @@ class Mistakes(unittest.TestCase):
         self.refused(3, RING + "4124", 2, "there are too few GPUs: ranks 0 and 2 would share one",
                      ESPALIER_FAKE_GPUS="2")
 
+    def test_hosts_of_a_machine_on_one_computer(self):
+        self.refused(4, RING + "4124 --topology dgx1-v100:nodes=2 --gpus 0,1,8,9", 2,
+                     "ranks 0 and 2 are on one computer, but on two hosts of 'dgx1-v100:nodes=2'",
+                     ESPALIER_FAKE_GPUS="8")
+
     def test_no_such_gpu(self):
         self.refused(2, RING + "4124 --devices 0,5", 2, "rank 1: there is no GPU 5 on")
 

@@ -41,7 +41,7 @@ def end_where_mpi_cannot_start(mpiexec):
 def torch_environment(rank, processes, address, port):
     """What torchrun sets for one of its processes."""
     return dict(os.environ, RANK=str(rank), WORLD_SIZE=str(processes), LOCAL_RANK=str(rank),
-                MASTER_ADDR=address, MASTER_PORT=str(port))
+                MASTER_ADDR=address, MASTER_PORT=str(port), TORCHELASTIC_RUN_ID=f"test {port}")
 
 
 def free_port():

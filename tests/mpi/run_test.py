@@ -104,6 +104,14 @@ class Output(unittest.TestCase):
         self.assertEqual((row["wrong"], row["ranks"]), (0, 2))
         self.assertGreater(row["measured_s"], 0)
 
+    def test_torchrun_that_a_launcher_has_started(self):
+        command = launch.launcher_words(MPIEXEC) + ["-n", "1", sys.executable, os.path.join(HERE, "like_torchrun.py"),
+                                                    "-n", "2", ESPALIER]
+        command += "exec --backend mpi --algorithm ring --size 1KiB --iters 2".split()
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(run.stdout.count("# executed allreduce with ring (2 ranks)\n"), 1)
+
     def test_notes_are_said_once(self):
         run = start((3, "exec --backend mpi --algorithm ring --size 0 --iters 1"))
         self.assertEqual(run.stderr.count("note: a message of 0 bytes"), 1)

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "ir/builder.h"
+#include "probe/doubts.h"
 #include "probe/fit_figures.h"
 #include "sim/simulator.h"
 #include "tests/exec/test_programs.h"
@@ -170,6 +171,28 @@ profiles:
   EXPECT_NEAR(machine.memories.begin()->second.gbps, 40, 2);
   const double wanted_s = allreduce_time_s(simulated.machine, simulated.machine.profile("kernel"));
   EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
+}
+
+TEST(Doubts, NameHostsThatAreReachedMoreSlowly) {
+  const auto host = [](double gbps, double all_gbps, double latency_s) {
+    return NetworkFigures{.to = {latency_s, gbps},
+                          .from = {latency_s, gbps},
+                          .both_gbps = gbps,
+                          .all_gbps = all_gbps};
+  };
+  Survey survey;
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+  survey.to_hosts = {host(3, 10, 30e-6), host(2.5, 9, 40e-6)};
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+  survey.to_hosts.push_back(host(1.2, 2, 30e-6));
+  survey.to_hosts.push_back(host(3, 4, 30e-6));
+  survey.to_hosts.push_back(host(3, 10, 90e-6));
+  EXPECT_THAT(doubts_about(survey),
+              testing::ElementsAre(
+                  "between hosts 0 and 3, a rank sends fewer GB/s: 1.2, 3 to another host; the "
+                  "topology says what most hosts reach",
+                  HasSubstr("hosts 0 and 4, all ranks together send fewer GB/s: 4, 10 to another"),
+                  HasSubstr("hosts 0 and 5, a message takes longer to start, in us: 90, 30 to")));
 }
 
 TEST(FitMachine, FindsRanksThatShareAMemory) {
