@@ -103,7 +103,10 @@ bool type_caster<espalier::MachineArgument>::load(handle source, bool) {
     return true;
   }
   make_caster<espalier::PathArgument> named;
-  if (!named.load(source, false)) return false;
+  if (!named.load(source, false)) {
+    throw type_error(repr(source).cast<std::string>() +
+                     " is not a machine: a Machine, its name, or the path of its file");
+  }
   value.machine =
       espalier::machine_of(espalier::origin_of(cast_op<espalier::PathArgument&>(named).text));
   return true;

@@ -15,6 +15,13 @@ namespace {
   throw Error(ErrorKind::usage, fmt::format("{} is not {}", printable(text), what), right);
 }
 
+/// Where something of another type stands.
+[[noreturn]] void refuse_type(const py::handle& given, const std::string& what,
+                              const std::string& right) {
+  const auto text = py::repr(given).cast<std::string>();
+  throw py::type_error(fmt::format("{} is not {}: {}", printable(text), what, right));
+}
+
 bool is_number(const py::handle& source) {
   return PyIndex_Check(source.ptr()) != 0 && !PyBool_Check(source.ptr());
 }
@@ -127,8 +134,11 @@ bool type_caster<espalier::PathArgument>::load(handle source, bool) {
 }
 
 bool type_caster<espalier::SizeArgument>::load(handle source, bool) {
-  if (!espalier::is_number(source) && !isinstance<str>(source)) return false;
-  value.bytes = espalier::message_size_of(source, "a number of bytes, or text such as \"64KiB\"");
+  static constexpr const char* kRight = "a number of bytes, or text such as \"64KiB\"";
+  if (!espalier::is_number(source) && !isinstance<str>(source)) {
+    espalier::refuse_type(source, "a size", kRight);
+  }
+  value.bytes = espalier::message_size_of(source, kRight);
   return true;
 }
 
@@ -136,9 +146,9 @@ bool type_caster<espalier::ChunkArgument>::load(handle source, bool) {
   if (source.is_none()) return true;
   const bool is_text = isinstance<str>(source);
   if (is_text && source.cast<std::string>() == "auto") return true;
-  if (!espalier::is_number(source) && !is_text) return false;
-  value.bytes =
-      espalier::message_size_of(source, "auto, 0 for whole messages, or a size such as \"4MiB\"");
+  static constexpr const char* kRight = "auto, 0 for whole messages, or a size such as \"4MiB\"";
+  if (!espalier::is_number(source) && !is_text) espalier::refuse_type(source, "a size", kRight);
+  value.bytes = espalier::message_size_of(source, kRight);
   return true;
 }
 
@@ -153,9 +163,11 @@ bool type_caster<espalier::GpusArgument>::load(handle source, bool) {
     value.numbers = std::move(*numbers);
     return true;
   }
-  if (PyIter_Check(source.ptr()) == 0 && !hasattr(source, "__iter__")) return false;
+  if (PyIter_Check(source.ptr()) == 0 && !hasattr(source, "__iter__")) {
+    espalier::refuse_type(source, "a set of GPUs", kRight);
+  }
   for (const handle number : reinterpret_borrow<iterable>(source)) {
-    if (!espalier::is_number(number)) return false;
+    if (!espalier::is_number(number)) espalier::refuse_type(number, "the number of a GPU", kRight);
     const std::int64_t gpu = number_of(number);
     if (gpu < 0 || gpu > std::numeric_limits<int>::max()) {
       espalier::refuse(source, "a set of GPUs", kRight);
