@@ -48,6 +48,13 @@ std::int64_t message_size_of(const py::handle& source, const char* right) {
 
 }  // namespace
 
+std::optional<std::string> path_of(py::handle given) {
+  const auto path = py::reinterpret_steal<py::object>(PyOS_FSPath(given.ptr()));
+  if (path && py::isinstance<py::str>(path)) return path.cast<std::string>();
+  PyErr_Clear();
+  return std::nullopt;
+}
+
 py::str text_of(const std::string& bytes) {
   return py::reinterpret_steal<py::str>(
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
@@ -124,12 +131,9 @@ namespace pybind11::detail {
 using espalier::number_of;
 
 bool type_caster<espalier::PathArgument>::load(handle source, bool) {
-  const auto path = reinterpret_steal<object>(PyOS_FSPath(source.ptr()));
-  if (!path || !isinstance<str>(path)) {
-    PyErr_Clear();
-    return false;
-  }
-  value.text = path.cast<std::string>();
+  auto path = espalier::path_of(source);
+  if (!path) espalier::refuse_type(source, "a name or a path", "text, or a path of pathlib");
+  value.text = std::move(*path);
   return true;
 }
 

@@ -29,6 +29,12 @@ def _listed(one_or_several: Any, kinds: type | tuple[type, ...]) -> list[Any]:
     return [one_or_several] if is_one else list(one_or_several)
 
 
+def _require_text(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, and no text")
+
+
 def _listed_algorithms(algorithms: Any) -> list[Any]:
     listed = _listed(algorithms, (str, Program))
     for one in listed:
@@ -51,6 +57,7 @@ def sweep(machine: AnyMachine | Iterable[AnyMachine], collective: str = "allredu
     of which those that do not apply are in `Table.skipped`. `nccl`: also how long NCCL takes.
     `jobs`: worker processes, 0 for one per processor. `budget`: seconds that searches may take.
     """
+    _require_text(collective=collective, profile=profile, links=links)
     table = Table([])
     # What can be gone through once only is to do for all machines.
     asked_sizes = _listed(sizes, _SIZES)
@@ -85,6 +92,7 @@ def tune(machine: AnyMachine, collective: str = "allreduce", *,
 
     `budget`: seconds that searches may take.
     """
+    _require_text(collective=collective, profile=profile, links=links)
     chosen = _espalier.sizes("1KiB", "1GiB") if sizes is None else _listed(sizes, _SIZES)
     return _espalier._tune(machine, collective, chosen, _listed(algorithms, str), gpus=gpus,
                            relays=relays, root=root, profile=profile, links=links, in_place=in_place,
@@ -118,6 +126,7 @@ def compare(machine: AnyMachine | None = None, collective: str = "allreduce", *,
     `machine`: this computer as it was probed before; without it, it is probed now. `ranks`: how many,
     where it is. `timeout`: seconds that a run may take.
     """
+    _require_text(collective=collective, profile=profile, links=links, backend=backend, dtype=dtype, op=op)
     return _espalier._compare(machine, collective, _listed(sizes, _SIZES),
                               _listed_algorithms(algorithms), backend=backend, ranks=ranks,
                               devices=list(devices), gpus=gpus, root=root, dtype=dtype, op=op,
