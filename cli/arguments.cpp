@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/units.h"
 #include "core/utf8.h"
+#include "report/command_line.h"
 #include "scenarios/chooser.h"
 
 namespace espalier {
@@ -66,22 +67,6 @@ bool is_read(const OptionSpec& option) {
     default:
       return option.name == "--measured" || option.name == "--merge";
   }
-}
-
-/// The word and the parts of it that may be paths.
-std::vector<std::string_view> paths_in(std::string_view word) {
-  constexpr std::string_view kSeparators = ":,|+=";
-  std::vector<std::string_view> paths;
-  std::size_t begin = 0;
-  for (std::size_t end = 0; end <= word.size(); ++end) {
-    if (end < word.size() && kSeparators.find(word[end]) == std::string_view::npos) continue;
-    // Names of files may have separators in them.
-    for (const std::string_view path : {word.substr(0, end), word.substr(begin, end - begin)}) {
-      if (!path.empty()) paths.push_back(path);
-    }
-    begin = end + 1;
-  }
-  return paths;
 }
 
 /// Whether the word, or a part of it that may be a path, names this file.
@@ -233,15 +218,6 @@ void Arguments::note_strangers(const std::vector<std::string>& unknown) {
             is_program ? "a program is named with --algorithm " + positionals_[i]
                        : fmt::format("espalier help {}", verb_.name));
   }
-}
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string Arguments::command_line() const {
@@ -409,17 +385,7 @@ std::vector<std::string> Arguments::input_words(std::string_view except) const {
   return all;
 }
 
-std::vector<std::string> Arguments::input_files() const {
-  std::vector<std::string> files;
-  for (const std::string& word : input_words({})) {
-    for (const std::string_view path : paths_in(word)) {
-      std::error_code ignored;  // no file is none of these
-      const bool is_file = std::filesystem::is_regular_file(path, ignored);
-      if (is_file && std::ranges::count(files, path) == 0) files.emplace_back(path);
-    }
-  }
-  return files;
-}
+std::vector<std::string> Arguments::input_files() const { return files_named(input_words({})); }
 
 void Arguments::check_outputs() {
   for (const auto& [file, option] : outputs_) {

@@ -16,9 +16,6 @@
 
 namespace espalier {
 
-/// A word as a shell takes it, between quotes where it needs them.
-std::string shell_word(const std::string& word);
-
 /// The words given to a verb. Readers answer the value, the verb's default when it was not given,
 /// or something harmless after noting a problem; `finish` throws all problems at once. Options are
 /// named as in the verb's record ("--size"); asking for another one is a bug (CHECK).

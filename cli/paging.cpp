@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "report/command_line.h"
 #include "report/results.h"
 #include "report/trace.h"
 #include "scenarios/describe.h"
@@ -18,65 +19,9 @@ namespace espalier {
 
 namespace {
 
-/// The line that asks for one point of a curve, with everything that differs from the defaults.
-std::string point_command(const Outcome& outcome, std::string verb = {},
-                          const std::string& devices = {}) {
-  const Query& query = outcome.query;
-  if (verb.empty()) verb = outcome.report.executed ? "exec" : "sim";
-  std::vector<std::string> words{"espalier", verb};
-  const auto add = [&](const char* option, const std::string& value) {
-    words.push_back(option);
-    words.push_back(shell_word(value));
-  };
-  if (!query.topology.empty()) {
-    add("--topology", query.topology);
-    if (!query.gpus.empty()) add("--gpus", format_ranges(query.gpus));
-    if (!query.relays.empty()) add("--relay", format_ranges(query.relays));
-    if (query.profile != "kernel") add("--profile", query.profile);
-    if (query.links != LinkScope::all) add("--links", std::string(to_string(query.links)));
-  } else if (!devices.empty()) {
-    add("--devices", devices);
-  } else {
-    add("--ranks", std::to_string(outcome.ranks));
-  }
-  if (query.collective != Collective::allreduce) {
-    add("--collective", std::string(to_string(query.collective)));
-  }
-  if (query.root != 0) add("--root", std::to_string(query.root));
-  add("--algorithm", query.algorithm);
-  add("--size", std::to_string(query.size_bytes));
-  if (query.launch != LaunchMode::per_gpu) add("--launch", std::string(to_string(query.launch)));
-  if (query.chunk_bytes) add("--chunk", std::to_string(*query.chunk_bytes));
-  if (outcome.report.executed) {
-    if (outcome.backend != "host") add("--backend", outcome.backend);
-    if (query.run.type != DataType::float32) add("--dtype", std::string(to_string(query.run.type)));
-    if (query.run.op != ReduceOp::sum) add("--op", std::string(to_string(query.run.op)));
-  }
-  if (query.in_place) words.push_back("--in-place");
-  if (!query.merge) words.push_back("--no-merge");
-  return join(words, " ");
-}
-
-/// The line that probes this computer once more, and simulates and measures one point on it.
-std::string compare_command(const Arguments& arguments, Outcome measured) {
-  measured.query.topology.clear();
-  return point_command(measured, "compare",
-                       arguments.given("--devices") ? arguments.text("--devices") : "");
-}
-
-/// The line that asks what NCCL needs for the same message.
-std::string nccl_command(const Outcome& outcome) {
-  const std::optional<Query> nccl = baseline_query(outcome.query);
-  if (!nccl || !outcome.nccl) return {};
-  Outcome asked;
-  asked.query = *nccl;
-  asked.ranks = outcome.ranks;
-  return point_command(asked);
-}
-
 void add_points(const std::vector<Outcome>& outcomes, std::vector<PagedPoint>& points) {
   for (const Outcome& outcome : outcomes) {
-    points.push_back({outcome, point_command(outcome), nccl_command(outcome)});
+    points.push_back({outcome, command_of(outcome), nccl_command_of(outcome)});
   }
 }
 
@@ -181,7 +126,7 @@ Page page_of(const Arguments& arguments, Study& study, const Answers& choices,
       candidate.query.chunk_bytes = candidate.chunk_bytes = time.chunk_bytes;
       candidate.report.time_s = time.time_s;
       candidate.chosen = time.algorithm == one.algorithm ? "" : time.algorithm;
-      page.candidates.push_back({candidate, point_command(candidate)});
+      page.candidates.push_back({candidate, command_of(candidate)});
     }
   }
   // The choices are one curve, whoever was chosen.
@@ -216,10 +161,15 @@ Page page_of(const Arguments& arguments, const Comparisons& comparisons, const s
   const bool has_name = arguments.given("--topology");
   const bool is_log = arguments.given("--measured");
   for (const Comparison& row : comparisons.rows) {
-    const std::string both = has_name ? "" : compare_command(arguments, row.measured);
-    page.points.push_back({row.predicted, has_name ? point_command(row.predicted) : both,
-                           has_name ? nccl_command(row.predicted) : "", row.predicted_s()});
-    const std::string again = has_name ? point_command(row.measured) : both;
+    // A computer that was probed has to be probed again.
+    const std::string both =
+        has_name
+            ? ""
+            : compare_command_of(row.measured,
+                                 arguments.given("--devices") ? arguments.text("--devices") : "");
+    page.points.push_back({row.predicted, has_name ? command_of(row.predicted) : both,
+                           has_name ? nccl_command_of(row.predicted) : "", row.predicted_s()});
+    const std::string again = has_name ? command_of(row.measured) : both;
     page.measured.push_back({row.measured, is_log ? "" : again});
     if (row.library) {
       page.measured.back().measured_speedup = row.measured_speedup();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace espalier {
@@ -28,5 +29,11 @@ class InterruptionCheck {
 /// Calls the innermost check of this thread, if there is one, and throws what that throws. For
 /// loops that may take long, where nothing is lost but an answer.
 void check_interruption();
+
+/// The same for loops whose turns are short, such as those over the ops of a program: once in some
+/// hundred turns, so that it costs nothing to speak of. `turn`: the number of this one.
+inline void check_interruption_at(std::size_t turn) {
+  if (turn % 256 == 0) check_interruption();
+}
 
 }  // namespace espalier

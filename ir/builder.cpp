@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/interruption.h"
 #include "ir/access_tracker.h"
 #include "ir/folded_accesses.h"
 
@@ -261,6 +262,7 @@ OpId Builder::append(const Op& op, const OpOptions& options) {
   CHECK(program_.ops.size() < kNone);
   CHECK(options.lane >= 0 && options.lane <= std::numeric_limits<std::uint16_t>::max());
   const auto id = static_cast<OpId>(program_.ops.size());
+  check_interruption_at(id);
   Op& added = program_.ops.emplace_back(op);
   added.lane = static_cast<std::uint16_t>(options.lane);
   if (!options.via.empty()) added.via = via_id(options.via);
@@ -298,6 +300,7 @@ void Builder::merge_extra_dependencies() {
   merged.reserve(program_.dependencies.size() + extra.size());
   auto next = extra.begin();
   for (OpId id = 0; id < program_.ops.size(); ++id) {
+    check_interruption_at(id);
     Op& op = program_.ops[id];
     for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
       tracking_->depend(id, program_.dependencies[i], groups.empty() ? 0 : groups[i]);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/interruption.h"
 #include "ir/builder.h"
 #include "ir/op_order.h"
 
@@ -86,6 +87,7 @@ std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
                             std::int64_t max_ops) {
   std::int64_t enough = kMaxUnits;
   while (piece_units < enough) {
+    check_interruption();
     const std::int64_t middle = piece_units + (enough - piece_units) / 2;
     const Chunking chunking{1, middle};
     if (Pieces(program, chunking).count(program) <= max_ops) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -87,6 +88,7 @@ bool ExactValues::is_sum_of_all(std::uint32_t expression) {
   std::vector<std::uint32_t> left{expression};
   while (!left.empty()) {
     if (met + left.size() > ranks_) return false;
+    check_interruption_at(looked_at_);
     if (++looked_at_ > limits_.inputs_looked_at) {
       exhausted_ = true;
       return false;

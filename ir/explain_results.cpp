@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "core/interruption.h"
 #include "ir/op_order.h"
 #include "ir/print.h"
 
@@ -95,6 +96,7 @@ class Provenance {
     std::vector<bool> needed(cells_.count(), false);
     for (const std::uint64_t cell : wanted) needed[cell] = true;
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      check_interruption_at(*id);
       const Op& op = program_.ops[*id];
       if (op.kind != OpKind::combine) continue;
       std::vector<std::uint64_t> firsts;
@@ -139,6 +141,7 @@ class Provenance {
       for_each_destination(program_, op, [&](const Operand& dst) {
         values_[cells_.first(dst) + step->offset] = value;
       });
+      check_interruption();
       given_up_ = copied > kBudget;
     }
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -59,6 +60,7 @@ std::vector<OpId> sort_topologically(const Program& program, const LaneChains& l
   std::vector<OpId> order;
   order.reserve(count);
   while (!ready.empty()) {
+    check_interruption_at(order.size());
     const OpId op = ready.top();
     ready.pop();
     order.push_back(op);

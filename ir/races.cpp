@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/hash.h"
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -217,6 +218,7 @@ void RaceChecker::unordered(const std::function<void(OpId, OpId)>& found) {
   reached_.resize(order_.size());
   std::vector<std::uint64_t> sought(nodes_.size());
   for (std::size_t begin = 0; begin < sources.size(); begin += 64) {
+    check_interruption();
     const std::size_t end = std::min(begin + 64, sources.size());
     const auto first = sources.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto last = sources.begin() + static_cast<std::ptrdiff_t>(end);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/interruption.h"
 #include "ir/exact_values.h"
 #include "ir/explain_results.h"
 #include "ir/hashed_values.h"
@@ -123,6 +124,7 @@ std::vector<WrongResult> find_wrong(const Program& program, const CellMap& cells
                                     const Flow<Values>& flow, Values& values) {
   std::vector<WrongResult> all;
   for (int rank = 0; rank < program.ranks(); ++rank) {
+    check_interruption();
     const Region region = output_region(program.contract, rank);
     if (region.units == 0) continue;
     const std::uint64_t first =
@@ -151,6 +153,7 @@ bool same_order_everywhere(const Program& program, const CellMap& cells, const F
   };
   const std::uint64_t count = cells.cells_of(program.contract.units);
   for (int rank = 1; rank < program.ranks(); ++rank) {
+    check_interruption();
     for (std::uint64_t i = 0; i < count; ++i) {
       if (!Values::same_expression(flow.held(first(0) + i), flow.held(first(rank) + i))) {
         return false;
@@ -176,8 +179,9 @@ template <class Values>
 std::optional<bool> check_with(Values values, const Program& program, const CellMap& cells,
                                const std::vector<OpId>& order, Findings& findings) {
   Flow<Values> flow(program, cells, values);
-  for (const OpId id : order) {
-    flow.run(id);
+  for (std::size_t turn = 0; turn < order.size(); ++turn) {
+    check_interruption_at(turn);
+    flow.run(order[turn]);
     if (values.exhausted()) return std::nullopt;
   }
   const std::vector<WrongResult> wrong = find_wrong(program, cells, flow, values);

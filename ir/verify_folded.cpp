@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/interruption.h"
 #include "ir/folded_accesses.h"
 
 namespace espalier {
@@ -73,6 +74,7 @@ class FoldedRun {
   DataVerdict run() {
     for (int rank = 0; rank < fold_.each; ++rank) fill_input(rank);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
+      check_interruption_at(id);
       if (program_.ops[id].kind == OpKind::combine) carry_out(id);
     }
     if (findings_.any_up_to(Rule::undefined) || findings_.any(Rule::result)) return {};
@@ -383,6 +385,7 @@ void check_conflicts(const Program& program, Findings& findings) {
   const Fold& fold = program.fold;
   FoldedAccesses accesses(fold);
   for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
     const Op& op = program.ops[id];
     if (op.kind != OpKind::combine) continue;
     const auto is_ordered = [&](OpId earlier, int group) {

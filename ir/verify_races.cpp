@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/interruption.h"
 #include "ir/access_tracker.h"
 #include "ir/print.h"
 #include "ir/races.h"
@@ -52,7 +53,9 @@ void check_races(const Program& program, const LaneChains& lanes, const std::vec
                  Findings& findings) {
   AccessTracker accesses;
   RaceChecker races(program, lanes, order, accesses);
-  for (const OpId id : order) {
+  for (std::size_t turn = 0; turn < order.size(); ++turn) {
+    check_interruption_at(turn);
+    const OpId id = order[turn];
     const Op& op = program.ops[id];
     races.visit(id);
     if (op.kind != OpKind::combine) continue;

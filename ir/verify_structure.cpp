@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interruption.h"
 #include "core/words.h"
 #include "ir/op_order.h"
 #include "ir/print.h"
@@ -309,7 +310,10 @@ bool check_contract(const Program& program, Findings& findings) {
 
 void check_ops(const Program& program, std::int64_t block, Findings& findings) {
   OpChecker checker(program, block, findings);
-  for (OpId op = 0; op < program.ops.size(); ++op) checker.check(op);
+  for (OpId op = 0; op < program.ops.size(); ++op) {
+    check_interruption_at(op);
+    checker.check(op);
+  }
 }
 
 }  // namespace espalier

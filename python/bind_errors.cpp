@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "python/bindings.h"
+#include "python/hints.h"
 #include "python/values.h"
 
 namespace espalier {
@@ -26,17 +29,23 @@ const char* name_of(ErrorKind kind) {
 /// `espalier.Error`, for as long as the interpreter lives.
 py::handle error_type;
 
+/// As who calls from Python reads it.
+Diagnostic in_python(Diagnostic diagnostic) {
+  diagnostic.suggestion = hint_in_python(diagnostic.suggestion);
+  return diagnostic;
+}
+
 /// With every problem, and what kind of error it is.
 void raise(const Error& error) {
-  const py::object raised = error_type(text_of(error.what()));
+  std::vector<Diagnostic> said = error.diagnostics();
+  std::ranges::transform(said, said.begin(), in_python);
+  const py::object raised = error_type(text_of(Error(error.kind(), std::move(said)).what()));
   raised.attr("kind") = name_of(error.kind());
   raised.attr("diagnostics") = error.diagnostics();
   PyErr_SetObject(error_type.ptr(), raised.ptr());
 }
 
-}  // namespace
-
-void bind_errors(py::module_& module) {
+void bind_diagnostic(py::module_& module) {
   using Of = const Diagnostic&;
   py::class_<Diagnostic>(module, "Diagnostic", "One problem in a plain sentence.")
       .def_property_readonly(
@@ -45,7 +54,7 @@ void bind_errors(py::module_& module) {
       .def_property_readonly(
           "message", [](Of one) { return text_of(one.message); }, "What is wrong.")
       .def_property_readonly(
-          "suggestion", [](Of one) { return text_of(one.suggestion); },
+          "suggestion", [](Of one) { return text_of(in_python(one).suggestion); },
           "What would be right, or empty.")
       .def_property_readonly(
           "file", [](Of one) { return text_of(one.where.file); }, "Empty if not known.")
@@ -66,9 +75,15 @@ void bind_errors(py::module_& module) {
                 state[2].cast<std::string>(),
                 {state[3].cast<std::string>(), state[4].cast<int>(), state[5].cast<int>()}};
           }))
-      .def("__str__", [](Of one) { return text_of(render(one)); })
-      .def("__repr__", [](Of one) { return text_of("<Diagnostic " + render(one) + ">"); });
+      .def("__str__", [](Of one) { return text_of(render(in_python(one))); })
+      .def("__repr__",
+           [](Of one) { return text_of("<Diagnostic " + render(in_python(one)) + ">"); });
+}
 
+}  // namespace
+
+void bind_errors(py::module_& module) {
+  bind_diagnostic(module);
   py::dict members;
   members["__doc__"] =
       "What was asked for is wrong, or not possible here. `kind` is \"usage\" or \"input\" for "
@@ -83,6 +98,12 @@ void bind_errors(py::module_& module) {
                    PyErr_NewException("espalier.Error", PyExc_Exception, members.ptr()))
                    .release();
   module.attr("Error") = error_type;
+  module.def(
+      "_refuse",
+      [](const std::string& what, const std::string& right) {
+        throw Error(ErrorKind::usage, what, right);
+      },
+      py::arg("what"), py::arg("right"));
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);

@@ -102,10 +102,12 @@ bool type_caster<espalier::MachineArgument>::load(handle source, bool) {
     value.machine = source.cast<std::shared_ptr<espalier::KnownMachine>>();
     return true;
   }
-  make_caster<espalier::PathArgument> named;
-  if (!named.load(source, false)) return false;
-  value.machine =
-      espalier::machine_of(espalier::origin_of(cast_op<espalier::PathArgument&>(named).text));
+  const auto name = espalier::path_of(source);
+  if (!name) {
+    throw type_error(espalier::printable(repr(source).cast<std::string>()) +
+                     " is not a machine: a Machine, its name, or the path of its file");
+  }
+  value.machine = espalier::machine_of(espalier::origin_of(*name));
   return true;
 }
 

@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "core/file.h"
+#include "core/words.h"
 #include "python/bindings.h"
 #include "python/computing.h"
 #include "python/values.h"
+#include "report/command_line.h"
 #include "report/page/page.h"
 #include "scenarios/asked_again.h"
 #include "scenarios/describe.h"
@@ -25,10 +30,34 @@ PagedRun run_of(const Result& result) {
   return run;
 }
 
-void set_machine(const Machine& machine, Page& page) {
-  if (page.topology != nullptr) return;
-  page.topology = machine.topology.get();
-  page.profile = machine.router->profile();
+/// A machine that was probed has no name to ask for it by.
+bool has_name(const Session& session) { return session.origin().yaml.empty(); }
+
+/// The line that asks for the answer alone. Of a program written in Python, which no line asks for,
+/// a shell's comment that says where it is written. Empty where there is neither.
+std::string command_for(const Result& result) {
+  const KnownProgram* const program = result.program.get();
+  const bool is_in_file = program == nullptr || !program->text.empty();
+  if (is_in_file) return has_name(*result.session) ? command_of(result.outcome) : "";
+  const Location& where = program->definition;
+  if (where.file.empty()) return {};
+  return fmt::format("# {} is written in {}:{}", program->program().name, printable(where.file),
+                     where.line);
+}
+
+PagedPoint point_of(const Result& result) {
+  return {result.outcome, command_for(result),
+          has_name(*result.session) ? nccl_command_of(result.outcome) : ""};
+}
+
+/// The page's machine and profile, unless it is about several machines.
+void set_machine(const std::vector<const Machine*>& machines, Page& page) {
+  const auto is_another = [&](const Machine* one) {
+    return one->topology->name != machines.front()->topology->name;
+  };
+  if (machines.empty() || std::ranges::any_of(machines, is_another)) return;
+  page.topology = machines.front()->topology.get();
+  page.profile = machines.front()->router->profile();
 }
 
 /// What a page is made of.
@@ -39,7 +68,65 @@ struct PageItems {
   std::vector<KnownTraining> trained;  ///< the first is shown op by op
   std::vector<Result> measured;        ///< beside the others
   std::string title;
+  Location caller;  ///< where the page was asked for
 };
+
+/// The files that the answers come from, each once, as far as they are there.
+class Inputs {
+ public:
+  void add(const std::string& file, std::string text) {
+    const auto is_known = [&](const auto& one) { return one.first == file; };
+    if (std::ranges::none_of(all_, is_known)) all_.emplace_back(file, std::move(text));
+  }
+  void add_file(const std::string& file) {
+    std::error_code ignored;  // no file is none of these, as what was typed in
+    if (std::filesystem::is_regular_file(file, ignored)) add(file, read_file(file));
+  }
+  void add_query(const Query& query) {
+    for (const auto& file : files_named({query.topology, query.profile, query.algorithm})) {
+      add_file(file);
+    }
+  }
+  void add_result(const Result& result) {
+    add_query(result.outcome.query);
+    if (!result.program) return;
+    const KnownProgram& program = *result.program;
+    if (!program.text.empty()) add(program.file->path, program.text);
+    add_file(program.definition.file);
+    for (const Location& place : program.places) add_file(place.file);
+  }
+  std::vector<std::pair<std::string, std::string>> take() { return std::move(all_); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> all_;  ///< name and text
+};
+
+std::vector<std::pair<std::string, std::string>> inputs_of(const PageItems& items) {
+  Inputs inputs;
+  inputs.add_file(items.caller.file);
+  for (const auto* results : {&items.shown, &items.others, &items.measured}) {
+    for (const Result& result : *results) inputs.add_result(result);
+  }
+  for (const KnownPlan& plan : items.plans) inputs.add_query(plan.planned->query);
+  for (const KnownTraining& one : items.trained) {
+    inputs.add_query(one.outcome.query.exchange);
+    inputs.add_file(one.model_file);
+  }
+  return inputs.take();
+}
+
+/// Where Python asked for the page, and the lines that make its plans.
+std::string command_for(const PageItems& items) {
+  std::vector<std::string> lines;
+  const Location& where = items.caller;
+  lines.push_back(where.file.empty()
+                      ? "espalier.report"
+                      : fmt::format("espalier.report in {}:{}", printable(where.file), where.line));
+  for (const KnownPlan& plan : items.plans) {
+    if (has_name(*plan.session)) lines.push_back(command_of(*plan.planned));
+  }
+  return join(lines, "; ");
+}
 
 std::string title_of(const PageItems& items) {
   if (!items.title.empty()) return items.title;
@@ -62,30 +149,33 @@ Page page_of(const PageItems& items) {
   Page page;
   page.verb = "python";
   page.version = ESPALIER_VERSION;
-  page.command = "espalier.report";
+  page.command = command_for(items);
   page.title = title_of(items);
+  page.inputs = inputs_of(items);
+  std::vector<const Machine*> machines;
   for (const Result& result : items.shown) {
-    page.points.push_back({result.outcome, {}});
+    page.points.push_back(point_of(result));
     if (!result.outcome.report.simulated) continue;
     page.runs.push_back(run_of(result));
-    set_machine(*page.runs.back().machine, page);
+    machines.push_back(page.runs.back().machine);
   }
-  for (const Result& result : items.others) page.points.push_back({result.outcome, {}});
+  for (const Result& result : items.others) page.points.push_back(point_of(result));
   for (const KnownPlan& plan : items.plans) {
     page.plans.push_back(plan.planned.get());
     page.plan_proofs.push_back(proof_of_plan(*plan.planned));
-    set_machine(*plan.planned->machine, page);
+    machines.push_back(plan.planned->machine);
   }
-  for (const Result& result : items.measured) page.measured.push_back({result.outcome, {}});
+  for (const Result& result : items.measured) page.measured.push_back(point_of(result));
   if (!items.trained.empty()) {
     page.trained.push_back(asked_again(items.trained.front()));
     page.runs.push_back(
         iteration_run(items.trained.front().session->study(), page.trained.front()));
-    set_machine(*page.runs.back().machine, page);
+    machines.push_back(page.runs.back().machine);
     for (std::size_t i = 1; i < items.trained.size(); ++i) {
       page.trained.push_back(items.trained[i].outcome);
     }
   }
+  set_machine(machines, page);
   return page;
 }
 
@@ -93,7 +183,7 @@ void write_page(const std::vector<Result>& shown, const std::vector<Result>& oth
                 const std::vector<KnownPlan>& plans, const std::vector<KnownTraining>& trained,
                 const std::vector<Result>& measured, const std::string& path,
                 const std::string& title) {
-  const PageItems items{shown, others, plans, trained, measured, title};
+  const PageItems items{shown, others, plans, trained, measured, title, calling_line()};
   if (shown.empty() && plans.empty() && trained.empty()) {
     throw Error(ErrorKind::usage, "there is nothing to report",
                 "results, tables, comparisons, plans or training");

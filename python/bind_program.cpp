@@ -46,25 +46,6 @@ std::vector<int> gpus_for(const KnownProgram& program, const Topology& topology,
   return is_open ? numbers(0, ranks) : gpus;
 }
 
-Verdict verify_on(const SharedProgram& program, const std::optional<MachineArgument>& named,
-                  const GpusArgument& gpus, const GpusArgument& relays, bool exact) {
-  const KnownMachine* const machine = named ? named->machine.get() : nullptr;
-  return compute(
-      [&] {
-        VerifyOptions options;
-        if (exact) options.comparison = ResultComparison::exact;
-        Verdict verdict{verify(program->program(), options)};
-        if (machine != nullptr && verdict.verification.ok()) {
-          const std::vector<int> ranks = gpus_for(*program, *machine->topology, gpus.numbers);
-          verdict.verification.problems = machine_problems(
-              program->program(), routed_machine(machine->topology, ranks, relays.numbers));
-        }
-        verdict.verification.problems = program->located(std::move(verdict.verification.problems));
-        return verdict;
-      },
-      [] {});
-}
-
 /// The question that the program answers.
 Query question_for(const KnownProgram& program, Session& session, std::int64_t size_bytes) {
   const Contract& contract = program.program().contract;
@@ -76,14 +57,46 @@ Query question_for(const KnownProgram& program, Session& session, std::int64_t s
   return query;
 }
 
-/// Throws what keeps the machine from carrying out the program, if anything does, with the lines
-/// that ask for it.
+/// Why the machine cannot carry out the program for the question, with the lines that ask for it.
+std::vector<Diagnostic> problems_on(const KnownProgram& program,
+                                    const std::shared_ptr<const Topology>& topology,
+                                    const Query& query) {
+  const Machine machine = routed_machine(topology, query.gpus, query.relays);
+  if (const int ranks = program.program().ranks(); ranks != machine.ranks()) {
+    const bool is_large_enough = topology->gpus().size() >= static_cast<std::size_t>(ranks);
+    return {{"R10",
+             mismatch(*program.file, request_for(query, machine)).value(),
+             is_large_enough ? "a GPU for each rank" : "a machine with more GPUs",
+             {}}};
+  }
+  return program.located(machine_problems(program.program(), machine));
+}
+
+Verdict verify_on(const SharedProgram& program, const std::optional<MachineArgument>& named,
+                  const GpusArgument& gpus, const GpusArgument& relays, bool exact) {
+  const KnownMachine* const machine = named ? named->machine.get() : nullptr;
+  return compute(
+      [&] {
+        VerifyOptions options;
+        if (exact) options.comparison = ResultComparison::exact;
+        Verdict verdict{verify(program->program(), options)};
+        std::vector<Diagnostic>& problems = verdict.verification.problems;
+        problems = program->located(std::move(problems));
+        if (machine == nullptr || !problems.empty()) return verdict;
+        Query query = question_for(*program, *machine->session, 0);
+        query.gpus = gpus_for(*program, *machine->topology, gpus.numbers);
+        query.relays = relays.numbers;
+        problems = problems_on(*program, machine->topology, query);
+        return verdict;
+      },
+      [] {});
+}
+
+/// Throws what keeps the machine from carrying out the program, if anything does.
 void require_possible(const KnownProgram& program, const std::shared_ptr<const Topology>& topology,
                       const Query& query) {
-  const Machine machine = routed_machine(topology, query.gpus, query.relays);
-  std::vector<Diagnostic> problems = machine_problems(program.program(), machine);
-  if (problems.empty()) return;
-  throw Error(ErrorKind::unsupported, program.located(std::move(problems)));
+  std::vector<Diagnostic> problems = problems_on(program, topology, query);
+  if (!problems.empty()) throw Error(ErrorKind::unsupported, std::move(problems));
 }
 
 /// Throws where nothing ran.

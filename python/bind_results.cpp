@@ -26,9 +26,13 @@ struct JudgedBound {
   double least_s = 0;
 };
 
-std::optional<JudgedBound> bound_of(const Result& result) {
+/// Throws Error{usage} where none was asked for.
+JudgedBound bound_of(const Result& result) {
   const Outcome& outcome = result.outcome;
-  if (!outcome.bound) return std::nullopt;
+  if (!outcome.bound) {
+    throw Error(ErrorKind::usage, "no bound is known of what was run or compared",
+                "simulate() and sweep() find one");
+  }
   return JudgedBound{*outcome.bound, outcome.fraction, outcome.least_s()};
 }
 
@@ -167,7 +171,8 @@ void bind_results(py::module_& module) {
       .def_property_readonly(
           "order_consistent", [](Of one) { return one.outcome.order_consistent; },
           "Every rank combines in the same order, so that all agree to the last bit.")
-      .def_property_readonly("bound", bound_of, "None where it was not asked for.")
+      .def_property_readonly("bound", bound_of,
+                             "Of a simulation. Executions and comparisons have none: Error.")
       .def_property_readonly(
           "error",
           [](Of one) {

@@ -11,6 +11,7 @@
 #include "core/words.h"
 #include "ir/program.h"
 #include "python/bindings.h"
+#include "python/computing.h"
 #include "python/sketch.h"
 #include "python/values.h"
 
@@ -139,13 +140,19 @@ SketchPlace place_of(const SharedSketch& sketch, PlaceKind kind, std::int64_t nu
 
 std::shared_ptr<KnownProgram> finish(Sketch& sketch, const std::string& file, int line) {
   const Location where{file, line, 0};
-  SketchedProgram made = sketch.finish(where);
-  auto known = std::make_shared<KnownProgram>();
-  known->file = program_file_of(std::move(made.program), sketch.name());
-  if (made.by_block) known->by_block = program_file_of(std::move(*made.by_block), sketch.name());
-  known->places = std::move(made.places);
-  known->definition = where;
-  return known;
+  sketch.close();  // while no other thread runs that might add to it
+  return compute(
+      [&] {
+        SketchedProgram made = sketch.finish(where);
+        const std::string& name = sketch.name();
+        auto known = std::make_shared<KnownProgram>();
+        known->file = program_file_of(std::move(made.program), name);
+        if (made.by_block) known->by_block = program_file_of(std::move(*made.by_block), name);
+        known->places = std::move(made.places);
+        known->definition = where;
+        return known;
+      },
+      [] {});
 }
 
 void bind_place(py::module_& module) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/interruption.h"
 #include "core/words.h"
 #include "ir/builder.h"
 
@@ -75,7 +76,15 @@ std::vector<std::int64_t> lane_key(PlaceId at, const std::vector<Slice>& operand
 Sketch::Sketch(std::string name, const Contract& contract)
     : name_(std::move(name)), contract_(contract) {}
 
+/// Of a sketch that is a program already: what is added would be lost.
+void Sketch::require_open() const {
+  if (!is_closed_) return;
+  refuse(fmt::format("{} is finished: nothing can be added to it any more", name_),
+         "write all ops within the function that @algorithm stands before");
+}
+
 PlaceNumber Sketch::place(PlaceKind kind, std::int64_t number) {
+  require_open();
   const std::int64_t most = kind == PlaceKind::rank ? contract_.ranks : kMaxPlaces / 4;
   if (number < 0 || number >= most) {
     refuse(fmt::format("there is no {}", name_of({kind, static_cast<int>(number)})),
@@ -168,6 +177,7 @@ void Sketch::require_named_alike() const {
 
 void Sketch::copy(const PlaceNumber& from, const PlaceNumber& to, const BlockRange& blocks,
                   const std::string& via, const Location& where) {
+  require_open();
   require_named_alike();
   require_blocks(blocks);
   Op op{{}, {}, via, false, line_of(where)};
@@ -188,6 +198,7 @@ void Sketch::copy(const PlaceNumber& from, const PlaceNumber& to, const BlockRan
 
 void Sketch::reduce(std::span<const PlaceNumber> from, const PlaceNumber& to,
                     const BlockRange& blocks, const std::string& via, const Location& where) {
+  require_open();
   require_named_alike();
   require_blocks(blocks);
   if (from.empty()) {  // as loops over all other ranks say it where there are none
@@ -218,11 +229,13 @@ void Sketch::reduce(std::span<const PlaceNumber> from, const PlaceNumber& to,
 
 void Sketch::combine(const SketchSlice& to, std::vector<SketchSlice> sources,
                      const std::string& via, const Location& where) {
+  require_open();
   add({{to}, std::move(sources), via, false, line_of(where)});
 }
 
 void Sketch::in_switch(std::vector<SketchSlice> to, std::vector<SketchSlice> sources,
                        const Location& where) {
+  require_open();
   add({std::move(to), std::move(sources), {}, true, line_of(where)});
 }
 
@@ -280,6 +293,7 @@ int Sketch::line_of(const Location& where) {
 /// A unit of a result that nobody wrote and that is the rank's own input.
 void Sketch::add_kept_inputs(int line) {
   for (int rank = 0; rank < contract_.ranks; ++rank) {
+    check_interruption();
     const Region input = input_region(contract_, rank);
     const Region output = output_region(contract_, rank);
     const PlaceNumber place{PlaceKind::rank, rank};
@@ -343,6 +357,7 @@ Program Sketch::built(LanesBy by) const {
 }
 
 SketchedProgram Sketch::finish(const Location& where) {
+  CHECK(is_closed_);
   add_kept_inputs(line_of(where));
   SketchedProgram made{built(LanesBy::peers), built(LanesBy::peers_and_blocks), places_};
   if (same_program(made.program, *made.by_block)) made.by_block.reset();

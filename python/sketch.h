@@ -81,8 +81,10 @@ class Sketch {
 
   std::size_t ops() const { return ops_.size(); }
 
+  /// From now on there are no more ops and places: who asks for one is told.
+  void close() { is_closed_ = true; }
   /// With copies of what ranks keep of their own input, where the author wrote none; `where` is
-  /// what these say of themselves.
+  /// what these say of themselves. \pre it is closed
   SketchedProgram finish(const Location& where);
 
  private:
@@ -106,6 +108,7 @@ class Sketch {
   SketchSlice kept(const PlaceNumber& place, std::int64_t block) const;
   SketchSlice current(const PlaceNumber& place, std::int64_t block) const;
   bool has(const PlaceNumber& place, std::int64_t block) const;
+  void require_open() const;
   void require_blocks(const BlockRange& blocks) const;
   void require_named_alike() const;
   void require_operands(const Op& op) const;
@@ -117,6 +120,7 @@ class Sketch {
 
   const std::string name_;
   const Contract contract_;
+  bool is_closed_ = false;
   int hosts_ = 0;
   int relays_ = 0;
   std::vector<Op> ops_;

@@ -15,6 +15,13 @@ namespace {
   throw Error(ErrorKind::usage, fmt::format("{} is not {}", printable(text), what), right);
 }
 
+/// Where something of another type stands.
+[[noreturn]] void refuse_type(const py::handle& given, const std::string& what,
+                              const std::string& right) {
+  const auto text = py::repr(given).cast<std::string>();
+  throw py::type_error(fmt::format("{} is not {}: {}", printable(text), what, right));
+}
+
 bool is_number(const py::handle& source) {
   return PyIndex_Check(source.ptr()) != 0 && !PyBool_Check(source.ptr());
 }
@@ -40,6 +47,13 @@ std::int64_t message_size_of(const py::handle& source, const char* right) {
 }
 
 }  // namespace
+
+std::optional<std::string> path_of(py::handle given) {
+  const auto path = py::reinterpret_steal<py::object>(PyOS_FSPath(given.ptr()));
+  if (path && py::isinstance<py::str>(path)) return path.cast<std::string>();
+  PyErr_Clear();
+  return std::nullopt;
+}
 
 py::str text_of(const std::string& bytes) {
   return py::reinterpret_steal<py::str>(
@@ -117,18 +131,18 @@ namespace pybind11::detail {
 using espalier::number_of;
 
 bool type_caster<espalier::PathArgument>::load(handle source, bool) {
-  const auto path = reinterpret_steal<object>(PyOS_FSPath(source.ptr()));
-  if (!path || !isinstance<str>(path)) {
-    PyErr_Clear();
-    return false;
-  }
-  value.text = path.cast<std::string>();
+  auto path = espalier::path_of(source);
+  if (!path) espalier::refuse_type(source, "a name or a path", "text, or a path of pathlib");
+  value.text = std::move(*path);
   return true;
 }
 
 bool type_caster<espalier::SizeArgument>::load(handle source, bool) {
-  if (!espalier::is_number(source) && !isinstance<str>(source)) return false;
-  value.bytes = espalier::message_size_of(source, "a number of bytes, or text such as \"64KiB\"");
+  static constexpr const char* kRight = "a number of bytes, or text such as \"64KiB\"";
+  if (!espalier::is_number(source) && !isinstance<str>(source)) {
+    espalier::refuse_type(source, "a size", kRight);
+  }
+  value.bytes = espalier::message_size_of(source, kRight);
   return true;
 }
 
@@ -136,9 +150,9 @@ bool type_caster<espalier::ChunkArgument>::load(handle source, bool) {
   if (source.is_none()) return true;
   const bool is_text = isinstance<str>(source);
   if (is_text && source.cast<std::string>() == "auto") return true;
-  if (!espalier::is_number(source) && !is_text) return false;
-  value.bytes =
-      espalier::message_size_of(source, "auto, 0 for whole messages, or a size such as \"4MiB\"");
+  static constexpr const char* kRight = "auto, 0 for whole messages, or a size such as \"4MiB\"";
+  if (!espalier::is_number(source) && !is_text) espalier::refuse_type(source, "a size", kRight);
+  value.bytes = espalier::message_size_of(source, kRight);
   return true;
 }
 
@@ -153,9 +167,11 @@ bool type_caster<espalier::GpusArgument>::load(handle source, bool) {
     value.numbers = std::move(*numbers);
     return true;
   }
-  if (PyIter_Check(source.ptr()) == 0 && !hasattr(source, "__iter__")) return false;
+  if (PyIter_Check(source.ptr()) == 0 && !hasattr(source, "__iter__")) {
+    espalier::refuse_type(source, "a set of GPUs", kRight);
+  }
   for (const handle number : reinterpret_borrow<iterable>(source)) {
-    if (!espalier::is_number(number)) return false;
+    if (!espalier::is_number(number)) espalier::refuse_type(number, "the number of a GPU", kRight);
     const std::int64_t gpu = number_of(number);
     if (gpu < 0 || gpu > std::numeric_limits<int>::max()) {
       espalier::refuse(source, "a set of GPUs", kRight);

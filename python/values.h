@@ -44,6 +44,9 @@ struct BlocksArgument {
   BlockRange range;
 };
 
+/// What names a file, or nothing where something else is given.
+std::optional<std::string> path_of(py::handle given);
+
 /// Bytes that are not UTF-8, of a file that somebody quotes, become U+FFFD.
 py::str text_of(const std::string& bytes);
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/hash.h"
+#include "core/interruption.h"
 #include "core/words.h"
 #include "ir/print.h"
 #include "run/switches.h"
@@ -26,6 +27,7 @@ class RouteChecker {
   std::vector<Diagnostic> check() {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
+      check_interruption_at(id);
       const Op& op = program_.ops[id];
       if (op.in_switch) {
         check_switch(id, op);

@@ -10,6 +10,7 @@
 #include "algorithms/program_file.h"
 #include "core/activity.h"
 #include "core/error.h"
+#include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "run/routes.h"
@@ -113,7 +114,9 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   bool has_detours = router.scope() == LinkScope::detours;
   std::set<std::tuple<PlaceId, PlaceId, int>> seen;  // programs repeat few transfers many times
   const Target target{&router, machine.placement};
+  std::size_t turn = 0;
   for (const Op& op : program.ops) {
+    check_interruption_at(turn++);
     if (op.in_switch) {
       used.in_switch = true;
       const NodeId node = switch_of(program, op, target)->node;

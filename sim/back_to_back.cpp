@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/interruption.h"
+
 namespace espalier {
 namespace {
 
@@ -34,7 +36,9 @@ struct Span {
 class LaneSets {
  public:
   LaneSets(const Program& program, const BlockMap& blocks) : fold_(program.fold), blocks_(blocks) {
-    for (const Op& op : program.ops) {
+    for (OpId id = 0; id < program.ops.size(); ++id) {
+      check_interruption_at(id);
+      const Op& op = program.ops[id];
       const std::size_t lane = index(op);
       for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
         const int group = fold_.is_folded() ? fold_.dependency_groups[i] : 0;
@@ -109,6 +113,7 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
   // By place and set.
   std::map<std::pair<PlaceId, std::pair<std::size_t, int>>, Span> spans;
   for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
     const Op& op = program.ops[id];
     Span& own = spans[{op.at, sets.set(op, 0)}];
     own.first_s = std::min(own.first_s, history.start_s[id]);

@@ -31,6 +31,7 @@ void ClassEngine::begin(const Expectation&) {
 
 void ClassEngine::start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
                         double bytes, FlowToken token) {
+  check_interruption_at(started_);  // many may begin at one instant
   const bool moves = bytes > 0 && (!resources.empty() || alone != kNoResource);
   CHECK(latency.value > 0 || moves);
   ClassId id = kNoClass;

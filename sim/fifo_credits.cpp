@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/check.h"
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -43,6 +44,7 @@ void FifoCredits::find_readers() {
                   [static_cast<std::size_t>(operand.buffer)];
   };
   for (OpId id = 0; id < program_.ops.size(); ++id) {
+    check_interruption_at(id);
     const Op& op = program_.ops[id];
     if (op.kind != OpKind::combine) continue;
     const auto overlapping = [&](const Operand& of_op, auto&& visit) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/check.h"
+#include "core/interruption.h"
 
 namespace espalier {
 
@@ -23,6 +24,7 @@ OpGraph::OpGraph(const Program& program)
   };
   std::unordered_map<std::uint64_t, Lane> lanes;
   for (OpId id = 0; id < ops.size(); ++id) {
+    check_interruption_at(id);
     const Op& op = ops[id];
     waits_[id] = op.dep_count;
     for (const OpId dependency : program.dependencies_of(op)) {

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, Iterable, SupportsIndex, Union
 
 from espalier import _espalier
+from espalier._algorithm import Algorithm
 from espalier._espalier import Comparison, Fit, Machine, Plan, Program, Result, Training, Tuning
 from espalier._table import Table
 
@@ -23,7 +24,25 @@ _SIZES = (Integral, str)
 
 
 def _listed(one_or_several: Any, kinds: type | tuple[type, ...]) -> list[Any]:
-    return [one_or_several] if isinstance(one_or_several, kinds) else list(one_or_several)
+    """Whoever takes the list says what is wrong with something that is neither."""
+    is_one = isinstance(one_or_several, kinds) or not isinstance(one_or_several, Iterable)
+    return [one_or_several] if is_one else list(one_or_several)
+
+
+def _require_text(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, and no text")
+
+
+def _listed_algorithms(algorithms: Any) -> list[Any]:
+    listed = _listed(algorithms, (str, Program))
+    for one in listed:
+        if isinstance(one, Algorithm):
+            raise TypeError(f"{one!r} is for any number of ranks: build(ranks) makes a program of it")
+        if not isinstance(one, (str, Program)):
+            raise TypeError(f"{one!r} is not an algorithm: a name, or a Program")
+    return listed
 
 
 def sweep(machine: AnyMachine | Iterable[AnyMachine], collective: str = "allreduce", *,
@@ -38,11 +57,15 @@ def sweep(machine: AnyMachine | Iterable[AnyMachine], collective: str = "allredu
     of which those that do not apply are in `Table.skipped`. `nccl`: also how long NCCL takes.
     `jobs`: worker processes, 0 for one per processor. `budget`: seconds that searches may take.
     """
+    _require_text(collective=collective, profile=profile, links=links)
     table = Table([])
     # What can be gone through once only is to do for all machines.
     asked_sizes = _listed(sizes, _SIZES)
-    asked_algorithms = _listed(algorithms, (str, Program))
-    for one in _listed(machine, _MACHINES):
+    asked_algorithms = _listed_algorithms(algorithms)
+    machines = _listed(machine, _MACHINES)
+    if not machines:
+        _espalier._refuse("no machine is given", "one of machines(), or several")
+    for one in machines:
         table += Table(*_espalier._sweep(
             one, collective, asked_sizes, asked_algorithms, gpus=gpus, relays=relays, root=root,
             profile=profile, chunk=chunk, links=links, in_place=in_place, nccl=nccl, jobs=jobs,
@@ -69,6 +92,7 @@ def tune(machine: AnyMachine, collective: str = "allreduce", *,
 
     `budget`: seconds that searches may take.
     """
+    _require_text(collective=collective, profile=profile, links=links)
     chosen = _espalier.sizes("1KiB", "1GiB") if sizes is None else _listed(sizes, _SIZES)
     return _espalier._tune(machine, collective, chosen, _listed(algorithms, str), gpus=gpus,
                            relays=relays, root=root, profile=profile, links=links, in_place=in_place,
@@ -102,8 +126,9 @@ def compare(machine: AnyMachine | None = None, collective: str = "allreduce", *,
     `machine`: this computer as it was probed before; without it, it is probed now. `ranks`: how many,
     where it is. `timeout`: seconds that a run may take.
     """
+    _require_text(collective=collective, profile=profile, links=links, backend=backend, dtype=dtype, op=op)
     return _espalier._compare(machine, collective, _listed(sizes, _SIZES),
-                              _listed(algorithms, (str, Program)), backend=backend, ranks=ranks,
+                              _listed_algorithms(algorithms), backend=backend, ranks=ranks,
                               devices=list(devices), gpus=gpus, root=root, dtype=dtype, op=op,
                               iterations=iterations, warmup=warmup, chunk=chunk, profile=profile,
                               links=links, in_place=in_place, timeout=timeout)
@@ -133,6 +158,8 @@ def report(items: Reported | Iterable[Reported], path: str | os.PathLike[str], *
             best = item.best() if len(item) else None
             shown += [] if best is None else [best]
             others += [result for result in item if result is not best]
-        else:
+        elif isinstance(item, Result):
             shown.append(item)
+        else:
+            raise TypeError(f"{item!r} cannot be drawn: results, tables, comparisons, plans or training")
     _espalier._report(shown[:2], shown[2:] + others, plans, trained, measured, os.fspath(path), title)

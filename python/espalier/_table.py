@@ -10,7 +10,7 @@ import numpy
 from espalier._espalier import Result, _columns
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas  # type: ignore[import]
 
 
 def _array(values: list[Any]) -> numpy.ndarray[Any, Any]:
@@ -48,6 +48,10 @@ class Table:
         return list(self._by_name)
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
+        if not isinstance(name, str):
+            raise TypeError(f"columns have names, and {name!r} is none: rows are in `results`")
+        if name not in self._by_name:
+            raise KeyError(f"there is no column {name!r}: {', '.join(self._by_name)}")
         return self._by_name[name]
 
     def __len__(self) -> int:

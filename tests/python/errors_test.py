@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import espalier as es
+from rings import ring
 
 
 def line_here():
@@ -67,6 +68,18 @@ class Errors(unittest.TestCase):
         self.assertEqual((problem.rule, problem.file, problem.line), ("R10", __file__, over.line))
         error = self.raised(over.build(3).simulate, machine, 1024)
         self.assertEqual((error.kind, error.diagnostics[0].line), ("unsupported", over.line))
+
+    def test_verify_and_simulate_agree_on_how_many_gpus(self):
+        program = ring.build(3)
+        for gpus, ranks in (("0-3", 4), ("0-1", 2), (None, 2)):
+            machine = "dgx1-v100" if gpus else "line:n=2"
+            problem, = program.verify(machine, gpus=gpus).problems
+            self.assertEqual((problem.rule, problem.message),
+                             ("R10", f"the program is for 3 ranks, not for {ranks}"))
+            error = self.raised(program.simulate, machine, "1MiB", gpus=gpus)
+            self.assertEqual((error.kind, error.diagnostics[0].message), ("unsupported", problem.message))
+        for gpus in (None, "0-2", [5, 6, 7]):
+            self.assertTrue(program.verify("dgx1-v100", gpus=gpus))
 
     def test_mistakes_of_a_call_are_not_the_author_s(self):
         program = es.algorithm("broadcast", blocks=1)(
@@ -189,6 +202,64 @@ class Errors(unittest.TestCase):
         self.assertIn("no_such", str(self.raised(es.sweep, machine, algorithms=["no_such"])))
         self.assertIn("plans no trees", str(self.raised(es.plan, machine, algorithm="ring")))
         self.assertIn("does not say in which format", str(self.raised(program.export, "x.y")))
+
+    def test_wrong_types_are_said_in_a_line(self):
+        def said(function, *arguments, **keywords):
+            with self.assertRaises(TypeError) as caught:
+                function(*arguments, **keywords)
+            self.assertLess(len(str(caught.exception)), 150)
+            return str(caught.exception)
+        self.assertIn("1000000.0 is not a size: a number of bytes, or text",
+                      said(es.simulate, "dgx1-v100", "allreduce", 1e6))
+        self.assertIn("1.5 is not a size", said(es.sweep, "dgx1-v100", sizes=["1MiB", 1.5]))
+        self.assertIn("3 is not a machine: ", said(es.sweep, 3))
+        self.assertIn("3 is not a name or a path", said(es.Machine, 3))
+        self.assertIn("collective is 3, and no text", said(es.simulate, "dgx1-v100", 3, "1MiB"))
+        self.assertIn("profile is None, and no text", said(es.tune, "dgx1-v100", profile=None))
+        self.assertIn("links is 3, and no text", said(es.compare, "dgx1-v100", links=3))
+        self.assertIn("3 is not an algorithm", said(es.sweep, "dgx1-v100", algorithms=3))
+        self.assertIn("build(ranks) makes a program of it", said(es.sweep, "dgx1-v100", algorithms=[ring]))
+        self.assertIn("0.5 is not the number of a GPU", said(es.sweep, "dgx1-v100", gpus=[0.5]))
+        self.assertIn("3 is not a set of GPUs", said(es.sweep, "dgx1-v100", gpus=3))
+        self.assertIn("1.5 is not a size: auto", said(es.sweep, "dgx1-v100", chunk=1.5))
+        self.assertIn("3 cannot be drawn", said(es.report, [3], "report.html"))
+
+    def test_tables_say_how_they_are_read(self):
+        table = es.sweep("dgx1-v100", sizes="1MiB", algorithms="ring")
+        with self.assertRaisesRegex(TypeError, "0 is none: rows are in `results`"):
+            table[0]
+        with self.assertRaisesRegex(KeyError, "there is no column 'busbw': .*busbw_gbps"):
+            table["busbw"]
+        self.assertIn("no machine is given", str(self.raised(es.sweep, [])))
+
+    def test_hints_are_for_python(self):
+        program = ring.build(3)
+        error = self.raised(program.simulate, "dgx1-v100", 1024, profile="ideal", gpus=[0, 1])
+        self.assertNotIn("--", str(error))
+        error = self.raised(es.sweep, "line:n=4,gbps=10", "broadcast", algorithms=program)
+        self.assertNotIn("--", str(error))
+        error = self.raised(es.simulate, "dgx1-v100", "allreduce", 1024, "ring", links="fabric",
+                            gpus=[0, 5])
+        hint = error.diagnostics[0].suggestion
+        self.assertIn('relays="all"', hint)
+        self.assertIn(hint, str(error))
+        self.assertIn(hint, str(error.diagnostics[0]))
+
+    def test_a_finished_sketch_takes_no_more_ops(self):
+        kept = []
+
+        @es.algorithm("allgather")
+        def keeps(p, n):
+            kept.append(p)
+            kept.append(p.rank(0))
+            ring.function(p, n)
+        keeps.build(3)
+        p, rank = kept
+        for add in (lambda: p.rank(1), lambda: rank.copy(block=0, to=1),
+                    lambda: rank.combine(block=0, sources=[]), lambda: p.host()):
+            error = self.raised(add)
+            self.assertEqual(error.diagnostics[0].file, __file__)
+            self.assertIn("keeps is finished", str(error))
 
     def test_nothing_that_can_run(self):
         error = self.raised(es.simulate, es.Machine("dgx1-v100"), "allreduce", "1MiB", "nvls")

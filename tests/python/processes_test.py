@@ -11,6 +11,7 @@ import threading
 import unittest
 
 import espalier as es
+from rings import ring_allreduce
 
 # So long that nobody waits for its end.
 LONG = {
@@ -52,6 +53,25 @@ class Processes(unittest.TestCase):
                     child.send_signal(signal.SIGINT)
                 said, _ = child.communicate(timeout=60)
                 self.assertEqual((said, child.returncode), ("interrupted\n", 0))
+
+    def test_signals_are_handled_while_a_program_is_built(self):
+        handled = 0
+
+        def count(number, frame):
+            nonlocal handled
+            handled += 1
+        sketch = es.Sketch("ring", "allreduce", 512, 0, 512, False)
+        ring_allreduce.function(sketch, 512)
+        before = signal.signal(signal.SIGALRM, count)
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        try:
+            sketch.finish("", 0)
+            meanwhile = handled
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        # One or two could be handled before and after it.
+        self.assertGreater(meanwhile, 3)
 
     def test_other_threads_run_meanwhile(self):
         turns = 0
