@@ -50,6 +50,7 @@ class BoardMirror {
     std::uint32_t position = 0;
     OpId op = 0;
     std::int32_t awaited = 0;
+    std::int32_t signal = 0;
   };
   /// Where rank 0 waits for the others.
   struct Meeting {

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -21,7 +23,11 @@ namespace espalier {
 namespace {
 
 /// For who waits for the others to say which are missing, before the start is given up.
-constexpr auto kTimeToTell = std::chrono::seconds(5);
+constexpr double kTimeToTell_s = 5;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
 
 [[noreturn]] void throw_no_memory(const char* what) {
   throw Error(ErrorKind::runtime, fmt::format("processes of this host can't share memory: {}: {}",
@@ -42,8 +48,8 @@ std::string name_of_host() {
 
 class SocketConnection : public Connection {
  public:
-  explicit SocketConnection(const RendezvousPlace& place)
-      : transport_(place.rank, meet_at(place, kStartTime - kTimeToTell)) {
+  SocketConnection(const RendezvousPlace& place, double start_time_s)
+      : transport_(place.rank, meet_at(place, milliseconds(start_time_s - kTimeToTell_s))) {
     Packed mine;
     mine.put(name_of_host());
     mine.put(getpid());
@@ -107,8 +113,8 @@ class SocketConnection : public Connection {
 
 }  // namespace
 
-std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place) {
-  return std::make_unique<SocketConnection>(place);
+std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place, double start_time_s) {
+  return std::make_unique<SocketConnection>(place, start_time_s);
 }
 
 }  // namespace espalier
