@@ -76,9 +76,10 @@ Comparisons compare(const Console& console, const Answering& answering,
 }
 
 /// Why the named machine may not be this one.
-void say_doubts(const Console& console, const std::string& machine, bool is_host,
+void say_doubts(const Console& console, const std::string& machine, const BackendEntry& entry,
                 const std::vector<int>& devices) {
-  for (const std::string& doubt : doubts_about(open_machine(machine), is_host, devices)) {
+  for (const std::string& doubt :
+       doubts_about(open_machine(machine), measured_in_place_of_gpus(entry), devices)) {
     say(console, "note: " + doubt);
   }
 }
@@ -215,7 +216,7 @@ int run_compare(Arguments& arguments, const Console& given) {
   const std::string where = question.topology;
   question.judge = false;
   if (!entry.has_devices) question.against_nccl = false;  // which runs on GPUs
-  if (!probed) say_doubts(console, where, !entry.has_devices, devices);
+  if (!probed) say_doubts(console, where, entry, devices);
 
   const std::unique_ptr<Backend> backend = entry.make({devices, !probed.has_value()});
   Simulator simulator;

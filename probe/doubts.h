@@ -9,10 +9,11 @@
 namespace espalier {
 
 /// Known differences between the machine of a prediction and the one that is measured, in
-/// sentences: the topology was not probed, describes GPUs while threads are measured, or
+/// sentences: the topology was not probed, describes GPUs while something else is measured, or
 /// share a device where those measured do not, or the other way round. `devices`: of each rank that
-/// is measured; empty: nobody said.
-std::vector<std::string> doubts_about(const Topology& machine, bool measures_threads,
+/// is measured; empty: nobody said. `in_place_of_gpus`: "threads of this computer"; empty where
+/// GPUs are measured.
+std::vector<std::string> doubts_about(const Topology& machine, std::string_view in_place_of_gpus,
                                       const std::vector<int>& devices);
 
 }  // namespace espalier

@@ -158,24 +158,24 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   using testing::ElementsAre;
   using testing::IsEmpty;
   Topology shared = load_topology(machine());
-  EXPECT_THAT(doubts_about(shared, true, {}),
+  EXPECT_THAT(doubts_about(shared, "threads", {}),
               ElementsAre("'two' was not measured by espalier probe"));
   shared.sources = {"measured by espalier probe, today"};
-  EXPECT_THAT(doubts_about(shared, true, {}), IsEmpty());
-  EXPECT_THAT(doubts_about(shared, false, {1, 1}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, "threads", {}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, "", {1, 1}), IsEmpty());
   const auto apart = ElementsAre(
       "the ranks of 'two' share a GPU, but the measured ones do not: use --devices "
       "0,0,... to put them on one GPU");
-  EXPECT_THAT(doubts_about(shared, false, {0, 1}), apart);
-  EXPECT_THAT(doubts_about(shared, false, {}), apart);
+  EXPECT_THAT(doubts_about(shared, "", {0, 1}), apart);
+  EXPECT_THAT(doubts_about(shared, "", {}), apart);
   Topology own = shared;
   for (Node& node : own.nodes) node.memory.clear();
   own.nodes[0].model = "TEST GPU";
-  EXPECT_THAT(doubts_about(own, false, {}), IsEmpty());
-  EXPECT_THAT(doubts_about(own, false, {0, 0}),
+  EXPECT_THAT(doubts_about(own, "", {}), IsEmpty());
+  EXPECT_THAT(doubts_about(own, "", {0, 0}),
               ElementsAre("the measured ranks share a GPU, but those of 'two' do not"));
-  EXPECT_THAT(doubts_about(own, true, {}),
-              ElementsAre("'two' describes TEST GPU, but threads of this computer are measured"));
+  EXPECT_THAT(doubts_about(own, "processes", {}),
+              ElementsAre("'two' describes TEST GPU, but processes are measured"));
   const Spoken done = run({"compare", "--topology", machine(), "--size", "4KiB", "--iters", "1"});
   EXPECT_THAT(done.err, HasSubstr("note: 'two' was not measured by espalier probe"));
 }
