@@ -80,10 +80,15 @@ const std::vector<BackendEntry>& all_backends() {
        .may_use_gpus = true,
        .make = make_mpi,
        .inventory = inventory_of_processes,
+       .connect = connect_mpi,
        .processes = mpi_processes,
        .tells = mpi_tells},
   };
   return all;
+}
+
+std::string_view measured_in_place_of_gpus(const BackendEntry& entry) {
+  return entry.has_devices ? std::string_view() : entry.runs_on;
 }
 
 std::vector<const BackendEntry*> executing_backends() {

@@ -52,6 +52,10 @@ struct BackendEntry {
   /// What runs it in place of the programs of a back end that `make` made, which must outlive it.
   /// Throws what `require_library` throws.
   std::unique_ptr<Backend> (*make_library)(Backend& programs) = nullptr;
+  /// Where each rank is a process that somebody else has started: connects them, if they are not
+  /// yet; from then on, none of them getting further for so long is an error. Throws what `make`
+  /// throws. Null as `processes`.
+  void (*connect)(double timeout_s) = nullptr;
   /// Where each rank is a process that somebody else has started: how many there are. All of them
   /// ask the same and get the same answers. Throws what `make` throws. Null where this process has
   /// all ranks.
@@ -59,6 +63,10 @@ struct BackendEntry {
   /// Whether this process is the one of them that tells the answers. Null as `processes`.
   bool (*tells)() = nullptr;
 };
+
+/// What a back end that executes measures where it is not GPUs that it runs on, as `runs_on`; empty
+/// where it is.
+std::string_view measured_in_place_of_gpus(const BackendEntry& entry);
 
 /// Every back end of this build, the simulator first.
 const std::vector<BackendEntry>& all_backends();

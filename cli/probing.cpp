@@ -55,7 +55,9 @@ void count_ranks(Arguments& arguments, const std::vector<int>& devices, Query& q
 }
 
 void count_processes(const Arguments& arguments, const BackendEntry& backend, Query& question) {
-  if (backend.processes == nullptr || !question.topology.empty()) return;
+  if (backend.processes == nullptr) return;
+  backend.connect(question.run.timeout_s);
+  if (!question.topology.empty()) return;
   const int processes = backend.processes();
   if (arguments.given("--ranks") && question.ranks != processes) {
     throw Error(ErrorKind::usage,

@@ -81,8 +81,8 @@ Comparisons compare(const Console& console, const Answering& answering,
 /// Why the named machine may not be this one.
 void say_doubts(const Console& console, const std::string& machine, const BackendEntry& entry,
                 const std::vector<int>& devices) {
-  const std::string_view others = entry.has_devices ? "" : entry.runs_on;
-  for (const std::string& doubt : doubts_about(open_machine(machine), others, devices)) {
+  for (const std::string& doubt :
+       doubts_about(open_machine(machine), measured_in_place_of_gpus(entry), devices)) {
     say(console, "note: " + doubt);
   }
 }

@@ -70,6 +70,7 @@ int run_probe(Arguments& arguments, const Console& given) {
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
   arguments.finish();
+  if (request.backend->connect != nullptr) request.backend->connect(request.timeout_s);
   const Console console = console_for(*request.backend, given);
 
   const Survey survey = survey_machine(request, console);

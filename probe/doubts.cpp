@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-std::vector<std::string> doubts_about(const Topology& machine, std::string_view others,
+std::vector<std::string> doubts_about(const Topology& machine, std::string_view in_place_of_gpus,
                                       const std::vector<int>& devices) {
   const std::vector<NodeId> gpus = machine.gpus();
   std::vector<std::string> doubts;
@@ -21,11 +21,11 @@ std::vector<std::string> doubts_about(const Topology& machine, std::string_view 
   }
   const auto model =
       std::ranges::find_if(gpus, [&](NodeId gpu) { return !machine.node(gpu).model.empty(); });
-  if (!others.empty() && model != gpus.end()) {
+  if (!in_place_of_gpus.empty() && model != gpus.end()) {
     doubts.push_back(fmt::format("'{}' describes {}, but {} are measured", machine.name,
-                                 machine.node(*model).model, others));
+                                 machine.node(*model).model, in_place_of_gpus));
   }
-  if (!others.empty() || gpus.size() < 2) return doubts;
+  if (!in_place_of_gpus.empty() || gpus.size() < 2) return doubts;
   const bool predicted_shared = !machine.node(gpus.front()).memory.empty();
   const bool measured_shared =
       std::set<int>(devices.begin(), devices.end()).size() < devices.size();

@@ -13,9 +13,9 @@ namespace espalier {
 /// Known differences between the machine of a prediction and the one that is measured, in
 /// sentences: the topology was not probed, describes GPUs while something else is measured, or
 /// share a device where those measured do not, or the other way round. `devices`: of each rank that
-/// is measured; empty: nobody said. `others`: what is measured where these are no devices, "threads
-/// of this computer".
-std::vector<std::string> doubts_about(const Topology& machine, std::string_view others,
+/// is measured; empty: nobody said. `in_place_of_gpus`: "threads of this computer"; empty where
+/// GPUs are measured.
+std::vector<std::string> doubts_about(const Topology& machine, std::string_view in_place_of_gpus,
                                       const std::vector<int>& devices);
 
 /// Hosts that are reached more slowly than others, in sentences: the machine that is made of a

@@ -141,8 +141,8 @@ std::vector<KnownComparison> compare(
 /// Why a machine may not be this computer.
 std::vector<std::string> doubts(const MachineArgument& machine, const std::string& backend,
                                 const std::vector<int>& devices) {
-  const BackendEntry& entry = executing_backend(backend);
-  return doubts_about(*machine->topology, entry.has_devices ? "" : entry.runs_on, devices);
+  return doubts_about(*machine->topology, measured_in_place_of_gpus(executing_backend(backend)),
+                      devices);
 }
 
 void bind_survey(py::module_& module) {

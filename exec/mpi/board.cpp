@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
+#include <map>
 #include <string_view>
 #include <tuple>
 
+#include "core/words.h"
 #include "ir/print.h"
 
 namespace espalier {
@@ -27,7 +30,6 @@ std::string name_of(const RankView& rank) {
 std::string state_of(const RankView& rank) {
   if (rank.life == Life::gone) return "has ended unexpectedly";
   if (rank.life == Life::stopped) return "is stopped";
-  if (rank.life == Life::silent) return "has not been heard of";
   if (rank.phase == Phase::working) return "is busy with something of its own";
   return "does not get further";
 }
@@ -54,6 +56,35 @@ std::string whereabouts(const RankView& rank, const Program* program) {
       break;
   }
   return rank.runs == 0 ? "before its first run" : fmt::format("after {} runs", rank.runs);
+}
+
+std::string name_of_signal(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return fmt::format("signal {}", signal);
+  }
+}
+
+/// A line for each host from which nothing is heard. Which of its processes is to blame, if one is,
+/// is known there only.
+std::string describe_silence(const std::vector<RankView>& ranks) {
+  std::map<std::string, std::vector<std::string>> by_host;
+  for (const RankView& rank : ranks) {
+    if (rank.life != Life::silent || !is_lost(rank)) continue;
+    by_host[rank.host].push_back(fmt::format("{}", rank.rank));
+  }
+  std::string text;
+  for (const auto& [host, numbers] : by_host) {
+    text += fmt::format("  nothing is heard of {}{} {}\n", host.empty() ? "" : host + ", with ",
+                        numbers.size() == 1 ? "rank" : "ranks", join(numbers, ", "));
+  }
+  return text;
 }
 
 }  // namespace
@@ -105,6 +136,7 @@ std::vector<RankView> look_at(const Board& board) {
     view.position = state.position.load();
     view.op = state.op.load();
     view.awaited = state.awaited.load();
+    view.signal = state.signal.load();
   }
   return ranks;
 }
@@ -127,19 +159,21 @@ std::string describe_stuck(const std::string& what, const std::vector<RankView>&
   std::string text = "error: " + what + "\n";
   const auto last = last_rank(ranks);
   if (!last) return text;
-  text +=
-      fmt::format("  {} {}, {}\n", name_of(*last), state_of(*last), whereabouts(*last, program));
+  text += describe_silence(ranks);
+  if (last->life != Life::silent) {
+    text +=
+        fmt::format("  {} {}, {}\n", name_of(*last), state_of(*last), whereabouts(*last, program));
+  }
   std::size_t named = 0;
   std::size_t waiting = 0;
   for (const RankView& rank : ranks) {
-    if (rank.rank == last->rank || is_ending(rank.phase) || rank.phase == Phase::working) {
-      continue;
-    }
+    if (rank.rank == last->rank || is_ending(rank.phase) || rank.life == Life::silent) continue;
     if (is_lost(rank)) {
       text += fmt::format("  {} {}, too, {}\n", name_of(rank), state_of(rank),
                           whereabouts(rank, program));
       continue;
     }
+    if (rank.phase == Phase::working) continue;
     ++waiting;
     if (named == kMaxNamed) continue;
     ++named;
@@ -158,6 +192,13 @@ std::string describe_stuck(const std::string& what, const std::vector<RankView>&
     text += "  help: if it is only slow, raise --timeout\n";
   }
   return text;
+}
+
+std::string describe_request(const RankView& rank, const Program* program) {
+  const std::string what = rank.signal == SIGABRT
+                               ? std::string("has aborted")
+                               : "was asked to end (" + name_of_signal(rank.signal) + ")";
+  return fmt::format("error: {} {}, {}\n", name_of(rank), what, whereabouts(rank, program));
 }
 
 }  // namespace espalier

@@ -33,6 +33,7 @@ struct alignas(64) RankState {
   std::atomic<std::uint32_t> position{kNothing};  ///< of its oldest op under way, in common_order
   std::atomic<OpId> op{kNothing};                 ///< that op
   std::atomic<std::int32_t> awaited{-1};          ///< the process whose message it needs first
+  std::atomic<std::int32_t> signal{0};            ///< that it has been asked to end with; 0: none
   std::atomic<Life> life{Life::unknown};          ///< of one on another host
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                 std::atomic<Phase>::is_always_lock_free && std::atomic<Life>::is_always_lock_free);
@@ -70,6 +71,7 @@ struct RankView {
   std::uint32_t position = RankState::kNothing;
   OpId op = RankState::kNothing;
   int awaited = -1;
+  int signal = 0;
 };
 
 /// Gone, stopped or not heard of, without having been at its end.
@@ -85,8 +87,12 @@ std::vector<RankView> look_at(const Board& board);
 std::optional<RankView> last_rank(const std::vector<RankView>& ranks);
 
 /// What went wrong in sentences, a line each: `what`, then who was last at which op, and who waits
-/// for whom, directly or not, at which op. `program`: that of the run, null outside of one.
+/// for whom, directly or not, at which op. Of a host from which nothing is heard it says no more
+/// than that: its ranks may be well. `program`: that of the run, null outside of one.
 std::string describe_stuck(const std::string& what, const std::vector<RankView>& ranks,
                            const Program* program);
+
+/// That a process ends because of the signal it was sent, and what it was at, in a line.
+std::string describe_request(const RankView& rank, const Program* program);
 
 }  // namespace espalier

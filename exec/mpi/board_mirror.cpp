@@ -98,6 +98,7 @@ BoardMirror::News BoardMirror::news_of(int rank) const {
   news.position = state.position.load();
   news.op = state.op.load();
   news.awaited = state.awaited.load();
+  news.signal = state.signal.load();
   return news;
 }
 
@@ -144,6 +145,7 @@ bool BoardMirror::receive(const Socket& socket) const {
     state.position.store(news.position);
     state.op.store(news.op);
     state.awaited.store(news.awaited);
+    state.signal.store(news.signal);
     state.progress.store(news.progress);
     state.pid.store(news.pid);
   }

@@ -53,6 +53,7 @@ class BoardMirror {
     std::uint32_t position = 0;
     OpId op = 0;
     std::int32_t awaited = 0;
+    std::int32_t signal = 0;
   };
   static_assert(std::has_unique_object_representations_v<News>);
   /// Where rank 0 waits for the others.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -25,14 +24,12 @@ class Connection {
   virtual void close() = 0;
 };
 
-/// How long processes wait for each other to start.
-inline constexpr auto kStartTime = std::chrono::seconds(60);
-
 /// The processes that a launcher of MPI has started. Throws Error{unsupported} where this espalier
 /// was built without MPI, or with another one than the launcher's.
 std::unique_ptr<Connection> connect_by_mpi(const Launch& launch);
 
-/// The processes that meet where torchrun's variables say. Throws what `meet_at` throws.
-std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place);
+/// The processes that meet where torchrun's variables say, within that time. Throws what `meet_at`
+/// throws.
+std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place, double start_time_s);
 
 }  // namespace espalier

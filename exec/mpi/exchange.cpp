@@ -3,13 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <thread>
 
 namespace espalier {
 namespace {
 
 /// Until the transport has reported so many messages.
-void finish(Transport& transport, std::size_t messages, int patience = kCrowdedPatience) {
+void finish(Transport& transport, std::size_t messages, Patience patience = kCrowdedPatience) {
   std::vector<MessageId> over;
   drive(
       [&] {
@@ -17,7 +16,7 @@ void finish(Transport& transport, std::size_t messages, int patience = kCrowdedP
         transport.test(over);
         return over.size() > before;
       },
-      [&] { return over.size() >= messages; }, patience);
+      [&] { return over.size() >= messages; }, [&] { transport.give_way(); }, patience);
 }
 
 std::span<std::byte> bytes_of(std::uint64_t& number) {
@@ -27,17 +26,21 @@ std::span<std::byte> bytes_of(std::uint64_t& number) {
 }  // namespace
 
 void drive(const std::function<bool()>& advance, const std::function<bool()>& is_over,
-           int patience) {
-  for (int idle = 0; !is_over();) {
-    if (advance()) {
-      idle = 0;
-    } else if (++idle > patience) {
-      std::this_thread::yield();
+           const std::function<void()>& give_way, Patience patience) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point idle_since = Clock::now();
+  while (!is_over()) {
+    const bool moved = advance();
+    const Clock::time_point now = Clock::now();
+    if (moved) {
+      idle_since = now;
+    } else if (now - idle_since >= patience) {
+      give_way();
     }
   }
 }
 
-void meet(Transport& transport, int patience) {
+void meet(Transport& transport, Patience patience) {
   const int count = transport.processes();
   const int mine = transport.process();
   for (int distance = 1; distance < count; distance *= 2) {

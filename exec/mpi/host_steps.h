@@ -22,6 +22,7 @@ class HostSteps : public StepCarrier {
 
   void begin(std::uint32_t step) override;
   void advance(std::uint32_t oldest, std::vector<std::uint32_t>& over) override;
+  void give_way() override { transport_.give_way(); }
 
  private:
   std::byte* at(const BufferOffset& position, const HostMemory& memory);

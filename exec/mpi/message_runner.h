@@ -25,6 +25,8 @@ class MessageRunner {
   /// Begins what can begin, and looks which steps are over.
   /// Returns whether there was any of it. Throws what the carrier throws.
   bool advance();
+  /// Lets others have the processor for a moment. \pre `advance` has found nothing
+  void give_way() { carrier_.give_way(); }
   bool is_over() const { return oldest_ == plan_.steps.size(); }
   /// The first step that is not over. \pre there is one
   const MessageStep& oldest() const { return plan_.steps[oldest_]; }

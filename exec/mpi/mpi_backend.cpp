@@ -116,7 +116,7 @@ void show(const MessageRunner& runner, RankState& state) {
 double run_once(const Processes& processes, const Program& program, MessageRunner& runner,
                 std::vector<OpTiming>* timeline) {
   RankState& state = processes.board.mine();
-  const int patience = processes.is_crowded ? kCrowdedPatience : kAlonePatience;
+  const Patience patience = processes.is_crowded ? kCrowdedPatience : kAlonePatience;
   {
     const Meeting meeting(processes.board);
     meet(processes.transport, patience);
@@ -133,7 +133,7 @@ double run_once(const Processes& processes, const Program& program, MessageRunne
         if (moved) show(runner, state);
         return moved;
       },
-      [&] { return runner.is_over(); }, patience);
+      [&] { return runner.is_over(); }, [&] { runner.give_way(); }, patience);
   const double time_s = std::chrono::duration<double>(Clock::now() - start).count();
   state.phase.store(Phase::working);
   return time_s;

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "exec/mpi/connection.h"
+#include "exec/mpi/mpi_calls.h"
 #include "exec/mpi/mpi_transport.h"
 
 namespace espalier {
@@ -39,16 +40,16 @@ std::optional<LaunchProblem> foreign_mpi() {
 MPI_Comm start(const Launch& launch) {
   if (const auto problem = foreign_mpi()) throw_problem(*problem);
   int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  require_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   int count = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &count);
+  require_mpi(MPI_Comm_size(MPI_COMM_WORLD, &count), "MPI_Comm_size");
   if (const auto problem = problem_of(launch, count, library_version())) {
     MPI_Finalize();
     throw_problem(*problem);
   }
   // So that messages of others, the library's own among them, are never taken for ours.
   MPI_Comm communicator = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+  require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup");
   return communicator;
 }
 
@@ -56,15 +57,18 @@ class MpiConnection : public Connection {
  public:
   explicit MpiConnection(const Launch& launch)
       : communicator_(start(launch)), transport_(communicator_) {
-    MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_);
+    // Errors are returned from here on, as those of `communicator_` are.
+    require_mpi(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_),
+                "MPI_Comm_split_type");
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Group all = MPI_GROUP_NULL;
-    MPI_Comm_group(host_, &group);
-    MPI_Comm_group(communicator_, &all);
+    require_mpi(MPI_Comm_group(host_, &group), "MPI_Comm_group");
+    require_mpi(MPI_Comm_group(communicator_, &all), "MPI_Comm_group");
     int count = 0;
-    MPI_Comm_size(host_, &count);
+    require_mpi(MPI_Comm_size(host_, &count), "MPI_Comm_size");
     for (int number = 0; number < count; ++number) {
-      MPI_Group_translate_ranks(group, 1, &number, all, &here_.emplace_back());
+      require_mpi(MPI_Group_translate_ranks(group, 1, &number, all, &here_.emplace_back()),
+                  "MPI_Group_translate_ranks");
     }
     MPI_Group_free(&group);
     MPI_Group_free(&all);
@@ -77,11 +81,12 @@ class MpiConnection : public Connection {
     constexpr std::size_t kAlignment = 128;
     const bool is_owner = here_.front() == transport_.process();
     void* memory = nullptr;
-    MPI_Win_allocate_shared(is_owner ? static_cast<MPI_Aint>(bytes + kAlignment) : 0, 1,
-                            MPI_INFO_NULL, host_, &memory, &window_);
+    require_mpi(MPI_Win_allocate_shared(is_owner ? static_cast<MPI_Aint>(bytes + kAlignment) : 0, 1,
+                                        MPI_INFO_NULL, host_, &memory, &window_),
+                "MPI_Win_allocate_shared");
     MPI_Aint size = 0;
     int unit = 1;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
+    require_mpi(MPI_Win_shared_query(window_, 0, &size, &unit, &memory), "MPI_Win_shared_query");
     // The same offset in every process: mappings begin at pages.
     std::size_t space = bytes + kAlignment;
     return static_cast<std::byte*>(std::align(kAlignment, bytes, memory, space));

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "exec/host/numa.h"
 #include "exec/mpi/board_mirror.h"
 #include "exec/mpi/connection.h"
 #include "exec/mpi/exchange.h"
@@ -29,6 +28,8 @@
 #include "exec/mpi/packed.h"
 #include "exec/mpi/process_memory.h"
 #include "exec/mpi/processes.h"
+#include "exec/mpi/signals.h"
+#include "exec/mpi/start_watch.h"
 #include "exec/mpi_cuda/gpu_memory.h"
 
 namespace espalier {
@@ -40,17 +41,6 @@ constexpr auto kCourtesy = std::chrono::milliseconds(500);
 /// To tell an error that all processes have, and for a launcher to end them all.
 constexpr auto kTimeOfRank0 = std::chrono::seconds(3);
 
-/// What the process has been asked to end with; the watchdog heeds it.
-std::atomic<int> asked_to_end{0};
-static_assert(std::atomic<int>::is_always_lock_free);
-
-/// A library under MPI that finds a process gone may abort: it must not before it has been told
-/// which one.
-void note_signal(int signal) {
-  asked_to_end.store(signal);
-  while (signal == SIGABRT) pause();
-}
-
 /// Safe on any thread: nothing is cleaned up but files that are not complete.
 [[noreturn]] void end_at_once(int exit_code) {
   discard_unfinished_writes();
@@ -61,14 +51,13 @@ void write_error(const std::string& text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// While it lives, a call of MPI has so long; then the process ends, with this text.
+/// While it lives, a call of MPI has so long; then the process ends.
 class TimeLimit {
  public:
-  TimeLimit(std::chrono::milliseconds time, std::string text, int exit_code)
-      : thread_([this, time, text = std::move(text), exit_code] {
+  TimeLimit(std::chrono::milliseconds time, int exit_code)
+      : thread_([this, time, exit_code] {
           std::unique_lock lock(mutex_);
           if (over_changed_.wait_for(lock, time, [&] { return over_; })) return;
-          write_error(text);
           end_at_once(exit_code);
         }) {}
   ~TimeLimit() {
@@ -91,36 +80,45 @@ class TimeLimit {
 
 const char* variable(const char* name) { return std::getenv(name); }
 
-/// The connection that belongs to how this process was started.
-std::unique_ptr<Connection> connect() {
-  const Launch launch = read_launch(variable);
+/// How this process was started, if it can find the others.
+Launch launch_of_this() {
+  Launch launch = read_launch(variable);
   if (const auto problem = problem_of(launch)) throw_problem(*problem);
-  return launch.place ? connect_by_sockets(*launch.place) : connect_by_mpi(launch);
+  return launch;
+}
+
+/// The connection that belongs to it.
+std::unique_ptr<Connection> connect(const Launch& launch, double start_time_s) {
+  return launch.place ? connect_by_sockets(*launch.place, start_time_s) : connect_by_mpi(launch);
+}
+
+/// Who collects and ends the processes: not whoever has set torchrun's variables by hand, who may
+/// leave them to themselves.
+std::optional<pid_t> launcher_of(const Launch& launch) {
+  const bool is_there = launch.by_mpi || variable("TORCHELASTIC_RUN_ID") != nullptr;
+  return is_there ? std::optional(getppid()) : std::nullopt;
 }
 
 /// The processes, from the first use until this one ends.
 class Started {
  public:
-  Started()
-      : starting_(std::in_place, kStartTime,
-                  fmt::format("error: the processes have not started within {} s: one is missing "
-                              "or stopped\n",
-                              kStartTime.count()),
-                  exit_code(ErrorKind::runtime)),
-        connection_(connect()) {
+  explicit Started(double timeout_s)
+      : launch_(launch_of_this()),
+        launcher_(launcher_of(launch_)),
+        starting_(start_watch(timeout_s)),
+        connection_(connect(launch_, std::max(timeout_s, StartWatch::kStartTime_s))) {
     share_board();
     find_places();
-    take_signals();
+    note_aborts();
     if (std::ranges::any_of(board_.groups, [](int group) { return group != 0; })) {
       mirror_.emplace(board_, transport());
     }
+    starting_.reset();  // before, as only one of them heeds requests to end
     watchdog_.emplace(board_, Watchdog::Actions{write_error, [this](int code) { end(code); }},
-                      &asked_to_end);
+                      Watchdog::Settings{timeout_s, &asked_to_end(), launcher_});
     const std::size_t sharing = connection_->here().size();
     processes_.emplace(Processes{transport(), board_, &*watchdog_, hash_of_build(), places_,
-                                 static_cast<int>(sharing),
-                                 static_cast<long>(sharing) > sysconf(_SC_NPROCESSORS_ONLN)});
-    starting_.reset();
+                                 static_cast<int>(sharing), is_crowded_});
   }
 
   Processes& processes() { return *processes_; }
@@ -129,14 +127,14 @@ class Started {
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
-    signal(SIGABRT, SIG_DFL);
+    end_on_aborts();
     std::optional<TimeLimit> limit;
-    if (exit_code != 0) limit.emplace(kEndTime, "", exit_code);
+    if (exit_code != 0) limit.emplace(kEndTime, exit_code);
     meet(transport());
     if (exit_code == 0) board_.mine().phase.store(Phase::leaving);
     watchdog_.reset();
     mirror_.reset();
-    if (!limit) limit.emplace(kEndTime, "", exit_code);
+    if (!limit) limit.emplace(kEndTime, exit_code);
     connection_->close();
   }
 
@@ -147,6 +145,13 @@ class Started {
   }
 
  private:
+  std::unique_ptr<StartWatch> start_watch(double timeout_s) const {
+    note_requests_to_end();
+    return std::make_unique<StartWatch>(launch_.rank, Siblings(getppid(), variable), timeout_s,
+                                        Watchdog::Actions{write_error, end_at_once},
+                                        asked_to_end());
+  }
+
   /// At once; files that are not complete go away.
   [[noreturn]] void end(int exit_code) {
     if (mirror_) mirror_->say_last_words();
@@ -178,12 +183,21 @@ class Started {
     mine.put(connection_->here().front());
     mine.put(name);
     mine.put(sockets.empty() ? name : name + ", " + sockets);
+    mine.put(allowed_processors());
+    std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
       Unpacking unpacking(bytes);
       unpacking.get(board_.groups.emplace_back());
       unpacking.get(board_.hosts.emplace_back());
       unpacking.get(places_.emplace_back());
+      std::vector<int> processors;
+      unpacking.get(processors);
+      const int rank = static_cast<int>(places_.size()) - 1;
+      if (std::ranges::count(connection_->here(), rank) > 0) allowed.push_back(processors);
     }
+    const auto number = std::ranges::find(connection_->here(), board_.process);
+    is_crowded_ =
+        is_crowded(allowed, static_cast<std::size_t>(number - connection_->here().begin()));
     // All have their numbers on the board by now.
     for (const RankView& rank : look_at(board_)) {
       if (rank.life == Life::gone) board_.sees_processes = false;
@@ -191,22 +205,13 @@ class Started {
     meet(transport());
   }
 
-  /// One that the parent chose to ignore (nohup) stays ignored.
-  static void take_signals() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGABRT}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      if (action.sa_handler == SIG_IGN) continue;
-      action = {};
-      action.sa_handler = note_signal;
-      sigaction(signal, &action, nullptr);
-    }
-  }
-
-  std::optional<TimeLimit> starting_;
+  const Launch launch_;
+  const std::optional<pid_t> launcher_;
+  std::unique_ptr<StartWatch> starting_;
   const std::unique_ptr<Connection> connection_;
   Board board_;
   std::vector<std::string> places_;
+  bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
   std::optional<Processes> processes_;
@@ -217,8 +222,8 @@ std::unique_ptr<Started>& started() {
   return all;
 }
 
-Started& get_started() {
-  if (!started()) started() = std::make_unique<Started>();
+Started& get_started(double timeout_s = RunOptions{}.timeout_s) {
+  if (!started()) started() = std::make_unique<Started>(timeout_s);
   return *started();
 }
 
@@ -243,6 +248,8 @@ bool all_leave(const Board& board) {
 }
 
 }  // namespace
+
+void connect_mpi(double timeout_s) { get_started(timeout_s); }
 
 std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus) {
   const Processes& processes = get_started().processes();

@@ -12,11 +12,15 @@ namespace espalier {
 
 /// The back end on the processes that mpirun or torchrun has started, with buffers in the memory of
 /// a GPU each, or of their computers where none is chosen. The first call of this or of
-/// mpi_processes, mpi_tells and mpi_inventory connects them, in which all processes have to take
-/// part. Each throws Error{unsupported} where this process was started on its own, or by mpirun
-/// where this espalier was built without MPI or with another one; and where the processes do not
-/// find each other, what `meet_at` throws.
+/// connect_mpi, mpi_processes, mpi_tells and mpi_inventory connects them, in which all processes
+/// have to take part. Each throws Error{unsupported} where this process was started on its own, or
+/// by mpirun where this espalier was built without MPI or with another one; and where the processes
+/// do not find each other, what `meet_at` throws.
 std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus);
+/// Connects them, if they are not yet: one that is stopped or does not come meanwhile, and from
+/// then on one that does not get further, is an error after so many seconds, by default those of
+/// RunOptions.
+void connect_mpi(double timeout_s);
 /// Whether the launcher's environment says that this is another process than the first, known
 /// before they are connected.
 bool is_told_by_rank_0();

@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/mpi/mpi_transport.h"
 
-#include <fmt/format.h>
-
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <functional>
-#include <string>
 
-#include "core/error.h"
+#include "exec/mpi/mpi_calls.h"
 
 namespace espalier {
 namespace {
 
 // MPI counts bytes in an int; longer messages are several of the same tag, which stay in order.
 constexpr std::size_t kMaxPartBytes = std::size_t{1} << 30;
-
-void require(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
-  int length = 0;
-  MPI_Error_string(status, text.data(), &length);
-  throw Error(ErrorKind::runtime, fmt::format("{} failed: {}", call, text.data()));
-}
 
 std::size_t parts_of(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kMaxPartBytes - 1) / kMaxPartBytes);
@@ -45,9 +33,9 @@ void for_each_part(std::size_t bytes, Begin&& begin) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm communicator) : communicator_(communicator) {
-  require(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  require(MPI_Comm_rank(communicator_, &process_), "MPI_Comm_rank");
-  require(MPI_Comm_size(communicator_, &processes_), "MPI_Comm_size");
+  require_mpi(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  require_mpi(MPI_Comm_rank(communicator_, &process_), "MPI_Comm_rank");
+  require_mpi(MPI_Comm_size(communicator_, &processes_), "MPI_Comm_size");
 }
 
 /// What the library says of itself, while it runs: an extension of Open MPI, and of MPICH since
@@ -79,9 +67,9 @@ MPI_Request& MpiTransport::new_request(MessageId message) {
 MessageId MpiTransport::send(int to, int tag, std::span<const std::byte> bytes) {
   const MessageId message = new_message(bytes.size());
   for_each_part(bytes.size(), [&](std::size_t offset, int count) {
-    require(MPI_Isend(bytes.data() + offset, count, MPI_BYTE, to, tag, communicator_,
-                      &new_request(message)),
-            "MPI_Isend");
+    require_mpi(MPI_Isend(bytes.data() + offset, count, MPI_BYTE, to, tag, communicator_,
+                          &new_request(message)),
+                "MPI_Isend");
   });
   return message;
 }
@@ -89,9 +77,9 @@ MessageId MpiTransport::send(int to, int tag, std::span<const std::byte> bytes) 
 MessageId MpiTransport::receive(int from, int tag, std::span<std::byte> bytes) {
   const MessageId message = new_message(bytes.size());
   for_each_part(bytes.size(), [&](std::size_t offset, int count) {
-    require(MPI_Irecv(bytes.data() + offset, count, MPI_BYTE, from, tag, communicator_,
-                      &new_request(message)),
-            "MPI_Irecv");
+    require_mpi(MPI_Irecv(bytes.data() + offset, count, MPI_BYTE, from, tag, communicator_,
+                          &new_request(message)),
+                "MPI_Irecv");
   });
   return message;
 }
@@ -100,9 +88,9 @@ void MpiTransport::test(std::vector<MessageId>& over) {
   if (requests_.empty()) return;
   completed_.resize(requests_.size());
   int count = 0;
-  require(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
-                       completed_.data(), MPI_STATUSES_IGNORE),
-          "MPI_Testsome");
+  require_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
+                           completed_.data(), MPI_STATUSES_IGNORE),
+              "MPI_Testsome");
   if (count == MPI_UNDEFINED || count == 0) return;
   completed_.resize(static_cast<std::size_t>(count));
   // From the last on, so that what takes the place of a request that is over is not one itself.

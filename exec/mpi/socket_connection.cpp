@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -25,7 +27,11 @@ namespace espalier {
 namespace {
 
 /// For who waits for the others to say which are missing, before the start is given up.
-constexpr auto kTimeToTell = std::chrono::seconds(5);
+constexpr double kTimeToTell_s = 5;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
 
 [[noreturn]] void throw_no_memory(const char* what) {
   throw Error(ErrorKind::runtime, fmt::format("processes of this host can't share memory: {}: {}",
@@ -51,8 +57,8 @@ std::uint64_t hash_of_arguments() {
 
 class SocketConnection : public Connection {
  public:
-  explicit SocketConnection(const RendezvousPlace& place)
-      : transport_(place.rank, meet_at(place, kStartTime - kTimeToTell)) {
+  SocketConnection(const RendezvousPlace& place, double start_time_s)
+      : transport_(place.rank, meet_at(place, milliseconds(start_time_s - kTimeToTell_s))) {
     Packed mine;
     mine.put(name_of_host());
     mine.put(getpid());
@@ -116,10 +122,10 @@ class SocketConnection : public Connection {
 
 }  // namespace
 
-std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place) {
+std::unique_ptr<Connection> connect_by_sockets(const RendezvousPlace& place, double start_time_s) {
   RendezvousPlace here = place;
   if (here.job == 0) here.job = hash_of_arguments();
-  return std::make_unique<SocketConnection>(here);
+  return std::make_unique<SocketConnection>(here, start_time_s);
 }
 
 }  // namespace espalier

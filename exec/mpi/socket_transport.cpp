@@ -12,6 +12,8 @@ namespace {
 
 // So that a link on which much arrives does not keep the others from being served.
 constexpr int kFramesAtATime = 16;
+/// Whatever a process waits for comes through its sockets.
+constexpr auto kLongestWait = std::chrono::milliseconds(10);
 
 template <class Object>
 std::span<const std::byte> bytes_of(const Object& object) {
@@ -84,13 +86,23 @@ MessageId SocketTransport::receive(int from, int tag, std::span<std::byte> bytes
   return message;
 }
 
-void SocketTransport::test(std::vector<MessageId>& over) {
+/// How many are ready, as `polled_` then says.
+int SocketTransport::poll_links(std::chrono::milliseconds time) {
   for (std::size_t peer = 0; peer < links_.size(); ++peer) {
     const Link& link = links_[peer];
     const int events = POLLIN | (link.frames.empty() ? 0 : POLLOUT);
     polled_[peer] = {link.socket.number(), static_cast<short>(events), 0};
   }
-  if (poll(polled_.data(), polled_.size(), 0) > 0) {
+  return poll(polled_.data(), polled_.size(), static_cast<int>(time.count()));
+}
+
+/// Whoever sends wakes this process up, which it gets the processor for sooner than after yielding.
+void SocketTransport::give_way() {
+  if (over_.empty()) poll_links(kLongestWait);
+}
+
+void SocketTransport::test(std::vector<MessageId>& over) {
+  if (poll_links({}) > 0) {
     for (std::size_t peer = 0; peer < links_.size(); ++peer) {
       const short events = polled_[peer].revents;
       if ((events & POLLOUT) != 0) send_frames(links_[peer]);

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -37,6 +38,7 @@ class SocketTransport : public Transport {
   MessageId send(int to, int tag, std::span<const std::byte> bytes) override;
   MessageId receive(int from, int tag, std::span<std::byte> bytes) override;
   void test(std::vector<MessageId>& over) override;
+  void give_way() override;
   [[noreturn]] void abort(int exit_code) override;
 
  private:
@@ -80,6 +82,7 @@ class SocketTransport : public Transport {
   MessageId new_message();
   void end(MessageId message);
   void put_frame(Link& link, int tag, const Sent& sent);
+  int poll_links(std::chrono::milliseconds time);
   void send_frames(Link& link);
   void receive_frames(Link& link);
   bool receive_into(Link& link, std::span<std::byte> bytes, std::size_t& received);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 namespace espalier {
@@ -17,6 +18,8 @@ class StepCarrier {
   /// first step of all that is not over; whatever steps share, that one must not wait for others.
   /// Throws what carries them out throws.
   virtual void advance(std::uint32_t oldest, std::vector<std::uint32_t>& over) = 0;
+  /// Lets others have the processor for a moment, at most until a step may be over.
+  virtual void give_way() { std::this_thread::yield(); }
 };
 
 }  // namespace espalier

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace espalier {
@@ -29,6 +30,8 @@ class Transport {
   /// Appends the messages that are over and have not been reported before.
   /// Throws Error{runtime} where the transport has failed.
   virtual void test(std::vector<MessageId>& over) = 0;
+  /// Lets others have the processor for a moment, at most until a message may be over.
+  virtual void give_way() { std::this_thread::yield(); }
   /// Ends all processes, this one first, without any clean-up.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };

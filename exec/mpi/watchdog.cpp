@@ -6,33 +6,47 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "core/error.h"
+#include "exec/mpi/signals.h"
 
 namespace espalier {
 namespace {
 
 constexpr auto kPeriod = std::chrono::milliseconds(20);
+/// Between looks at whether the others live, as long as somebody gets further: each is a file.
+constexpr auto kLifePeriod = std::chrono::milliseconds(200);
+/// Timeouts for which the main thread may work on its own without a sign.
+constexpr double kLongestWork = 10;
 /// Who waits for a process that has left on its own lets it tell why, and then ends, too.
 constexpr auto kCourtesy = std::chrono::milliseconds(500);
 constexpr auto kTellingTime = std::chrono::milliseconds(1200);
-/// Until this host knows what has happened on another one.
+/// Until this process knows what has happened on another host, and whom else was sent a signal.
 constexpr auto kNewsTime = std::chrono::milliseconds(300);
+constexpr const char* kOneIsMissing = "the program cannot go on without one of its processes";
 
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+bool is_gone(const RankView& rank) { return is_lost(rank) && rank.life == Life::gone; }
+
 }  // namespace
 
-Watchdog::Watchdog(const Board& board, Actions actions, const std::atomic<int>* signal)
+Watchdog::Watchdog(const Board& board, Actions actions, const Settings& settings)
     : board_(board),
       actions_(std::move(actions)),
-      signal_(signal),
-      parent_(getppid()),
+      signal_(settings.signal),
+      launcher_(settings.launcher),
       latest_(Clock::now()),
-      thread_([this] { watch(); }) {}
+      looked_(latest_),
+      latest_sign_(latest_),
+      timeout_s_(settings.timeout_s),
+      thread_([this] { watch(); }) {
+  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
+}
 
 Watchdog::~Watchdog() {
   {
@@ -47,10 +61,11 @@ void Watchdog::expect(const Program* program, double timeout_s) {
   const std::lock_guard lock(mutex_);
   program_ = program;
   timeout_s_ = timeout_s;
-  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
+  latest_sign_ = Clock::now();
 }
 
 void Watchdog::watch() {
+  const HeedsRequests heeds;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kPeriod, [&] { return ending_; })) {
     if (const std::optional<int> exit_code = look()) {
@@ -64,50 +79,79 @@ void Watchdog::watch() {
 /// The exit code, where the process has to end. \pre mutex_ is held
 std::optional<int> Watchdog::look() {
   if (signal_ != nullptr && signal_->load() != 0) return heed_signal();
-  RankState& mine = board_.mine();
-  if (mine.phase.load() == Phase::working) mine.progress.fetch_add(1);
-  if (getppid() != parent_) {
-    tell("what started the processes has ended");
-    return exit_code(ErrorKind::runtime);
-  }
   const Clock::time_point now = Clock::now();
-  if (others_left(now)) return exit_code(ErrorKind::runtime);
-  std::uint64_t progress = 0;
-  for (const RankState* state : board_.states) progress += state->progress.load();
-  if (std::exchange(progress_, progress) != progress) {
-    latest_ = now;
-    return std::nullopt;
-  }
-  const std::vector<RankView> ranks = look_at(board_);
-  const auto is_gone = [](const RankView& one) { return is_lost(one) && one.life == Life::gone; };
-  if (std::ranges::any_of(ranks, is_gone)) {
-    tell("the program cannot go on without one of its processes");
+  vouch(now);
+  if (launcher_ && getppid() != *launcher_) {
+    tell("error: what started the processes has ended\n", teller());
     return exit_code(ErrorKind::runtime);
   }
-  if (is_ending(mine.phase.load()) || seconds(now - latest_) < timeout_s_) {
+  if (others_left(now)) return exit_code(ErrorKind::runtime);
+  const bool moved = has_moved();
+  if (moved) latest_ = now;
+  // Some may work on their own for long while one that they will wait for is gone.
+  if (moved && now - looked_ < kLifePeriod) return std::nullopt;
+  looked_ = now;
+  if (std::ranges::any_of(look_at(board_), is_gone)) {
+    tell_stuck(kOneIsMissing);
+    return exit_code(ErrorKind::runtime);
+  }
+  if (moved || is_ending(board_.mine().phase.load()) || seconds(now - latest_) < timeout_s_) {
     return std::nullopt;
   }
-  tell(fmt::format("no process has got further for {:g} s", timeout_s_));
+  tell_stuck(fmt::format("no process has got further for {:g} s", timeout_s_));
   return exit_code(ErrorKind::runtime);
 }
 
-/// Who starts processes asks all to end when one has ended unexpectedly, and soon kills them.
+/// Says that this process gets further while it works on its own. Outside of runs that may take as
+/// long as it likes.
+void Watchdog::vouch(Clock::time_point now) {
+  RankState& mine = board_.mine();
+  const bool works = mine.phase.load() == Phase::working;
+  const std::uint64_t signs = mine.progress.load() - vouched_;
+  if (std::exchange(signs_, signs) != signs || !works || program_ == nullptr) latest_sign_ = now;
+  if (!works || seconds(now - latest_sign_) > kLongestWork * timeout_s_) return;
+  mine.progress.fetch_add(1);
+  ++vouched_;
+}
+
+bool Watchdog::has_moved() {
+  std::uint64_t progress = 0;
+  for (const RankState* state : board_.states) progress += state->progress.load();
+  return std::exchange(progress_, progress) != progress;
+}
+
+/// Who starts processes asks all to end when one has ended unexpectedly, and soon kills them; then
+/// that one is named. Where all are asked because somebody wants so, nobody has to be told why.
 std::optional<int> Watchdog::heed_signal() {
   const int signal = signal_->load();
+  board_.mine().signal.store(signal);
+  const auto is_here = [&](const RankView& rank) { return board_.is_here(rank.rank); };
+  const auto is_asked = [](const RankView& rank) {
+    return rank.signal != 0 || rank.phase == Phase::leaving;
+  };
+  const auto has_failed = [&](const RankView& rank) {
+    return rank.phase == Phase::failing && !is_asked(rank);
+  };
   std::vector<RankView> ranks = look_at(board_);
-  const bool has_others =
-      std::ranges::any_of(ranks, [&](const RankView& rank) { return !board_.is_here(rank.rank); });
-  const Clock::time_point begin = Clock::now();
-  while (has_others && std::ranges::none_of(ranks, is_lost) && Clock::now() - begin < kNewsTime) {
+  const auto is_clear = [&] {
+    return board_.head->told.load() != 0 || std::ranges::any_of(ranks, is_lost) ||
+           std::ranges::any_of(ranks, has_failed) ||
+           (std::ranges::all_of(ranks, is_here) && std::ranges::all_of(ranks, is_asked));
+  };
+  for (const Clock::time_point begin = Clock::now();
+       !is_clear() && Clock::now() - begin < kNewsTime; ranks = look_at(board_)) {
     std::this_thread::sleep_for(kPeriod);
-    ranks = look_at(board_);
   }
   if (board_.head->told.load() != 0 || std::ranges::any_of(ranks, is_lost)) {
-    tell("the program cannot go on without one of its processes");
+    tell_stuck(kOneIsMissing);
     return exit_code(ErrorKind::runtime);
   }
-  const auto failed = [](const RankView& rank) { return rank.phase == Phase::failing; };
-  if (std::ranges::any_of(ranks, failed)) return exit_code(ErrorKind::runtime);
+  if (std::ranges::any_of(ranks, has_failed)) return exit_code(ErrorKind::runtime);
+  // A reader that has had enough is no error, here as in a single process.
+  if (signal != SIGPIPE && !std::ranges::all_of(ranks, is_asked)) {
+    const auto mine = std::ranges::find(ranks, board_.process, &RankView::rank);
+    if (mine != ranks.end()) tell(describe_request(*mine, program_), board_.process);
+  }
   return 128 + signal;
 }
 
@@ -135,14 +179,16 @@ int Watchdog::teller() const {
   return board_.process;
 }
 
-/// By the first process that lives; by another one of its host if that does not come to it. Other
-/// hosts wait for that of rank 0, whose launcher may end them meanwhile.
-void Watchdog::tell(const std::string& what) {
+void Watchdog::tell_stuck(const std::string& what) {
+  tell(describe_stuck(what, look_at(board_), program_), teller());
+}
+
+/// By the process `first`; by another one of its host if that does not come to it. Other hosts wait
+/// for that of rank 0, whose launcher may end them meanwhile.
+void Watchdog::tell(const std::string& text, int first) {
   constexpr std::uint32_t kNobody = 0;
   constexpr std::uint32_t kDone = 2;
-  const std::string text = describe_stuck(what, look_at(board_), program_);
   std::atomic<std::uint32_t>& told = board_.head->told;
-  const int first = teller();
   const bool is_first = first == board_.process;
   const bool may_ever = is_first || board_.is_here(first);
   const auto patience = (is_first ? 0 : 1) * kCourtesy + (board_.is_here(0) ? 0 : 2) * kCourtesy;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,7 +18,8 @@ namespace espalier {
 
 /// Ends this process when the processes can't go on, on a thread of its own: the main thread may be
 /// held up in a call of MPI. While the main thread works on its own, the watchdog tells the others
-/// so; a process that is stopped can't.
+/// so; a process that is stopped can't. Of a main thread that gives no sign within a run for ten
+/// timeouts, it does not: it may hang.
 class Watchdog {
  public:
   /// What is done about it. Both are called from the watchdog's thread.
@@ -27,10 +30,17 @@ class Watchdog {
     /// more.
     std::function<void(int exit_code)> end;
   };
-  static constexpr double kDefaultTimeout_s = 60;
+  struct Settings {
+    /// Until `expect` says another one.
+    double timeout_s = 60;
+    /// What the process has been asked to end with, 0 as long as it has not; may be null.
+    const std::atomic<int>* signal = nullptr;
+    /// The parent, whose end is an error: it is what collects and ends processes. Nothing where
+    /// nobody does.
+    std::optional<pid_t> launcher = {};
+  };
 
-  /// `signal`: what the process has been asked to end with, 0 as long as it has not; may be null.
-  Watchdog(const Board& board, Actions actions, const std::atomic<int>* signal = nullptr);
+  Watchdog(const Board& board, Actions actions, const Settings& settings);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -45,23 +55,30 @@ class Watchdog {
   void watch();
   std::optional<int> look();
   std::optional<int> heed_signal();
-  void tell(const std::string& what);
+  void vouch(Clock::time_point now);
+  bool has_moved();
+  void tell_stuck(const std::string& what);
+  void tell(const std::string& text, int first);
   bool others_left(Clock::time_point now);
   int teller() const;
 
   const Board board_;
   const Actions actions_;
   const std::atomic<int>* const signal_;
-  const int parent_;
+  const std::optional<pid_t> launcher_;
   std::uint64_t progress_ = 0;                    ///< of all, when last looked at
   Clock::time_point latest_;                      ///< when it last changed
+  Clock::time_point looked_;                      ///< when others were last seen to live
+  std::uint64_t vouched_ = 0;                     ///< of this process's progress: by the watchdog
+  std::uint64_t signs_ = 0;                       ///< and by the main thread
+  Clock::time_point latest_sign_;                 ///< of the main thread, or that none is wanted
   std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool ending_ = false;
   const Program* program_ = nullptr;
-  double timeout_s_ = kDefaultTimeout_s;
+  double timeout_s_;
   std::thread thread_;
 };
 

@@ -158,10 +158,10 @@ TEST_F(Compare, SaysThatAnotherMachineIsMeasured) {
   using testing::ElementsAre;
   using testing::IsEmpty;
   Topology shared = load_topology(machine());
-  EXPECT_THAT(doubts_about(shared, "processes", {}),
+  EXPECT_THAT(doubts_about(shared, "threads", {}),
               ElementsAre("'two' was not measured by espalier probe"));
   shared.sources = {"measured by espalier probe, today"};
-  EXPECT_THAT(doubts_about(shared, "processes", {}), IsEmpty());
+  EXPECT_THAT(doubts_about(shared, "threads", {}), IsEmpty());
   EXPECT_THAT(doubts_about(shared, "", {1, 1}), IsEmpty());
   const auto apart = ElementsAre(
       "the ranks of 'two' share a GPU, but the measured ones do not: use --devices "

@@ -76,6 +76,28 @@ TEST(Board, AReportNamesWhoWasLastAtWhichOpAndWhoWaits) {
             "  rank 1 waits for all others between runs\n");
 }
 
+TEST(Board, AllWhoAreGoneAreNamed) {
+  std::vector<RankView> ranks{running(0, 5, 5, 2), running(1, 5, 5, 0), running(2, 5, 5, 1)};
+  for (RankView& rank : ranks) rank.phase = Phase::working;
+  ranks[1].life = ranks[2].life = Life::gone;
+  EXPECT_EQ(describe_stuck("one is missing", ranks, nullptr),
+            "error: one is missing\n"
+            "  rank 1 (process 101 on node7) has ended unexpectedly, after 3 runs\n"
+            "  rank 2 (process 102 on node7) has ended unexpectedly, too, after 3 runs\n");
+}
+
+TEST(Board, NobodyIsBlamedOnAHostThatIsSilent) {
+  std::vector<RankView> ranks{running(0, 5, 5, 2), running(1, 5, 5, 0), running(2, 4, 4, 1)};
+  for (const std::size_t rank : {0u, 1u}) {
+    ranks[rank].life = Life::silent;
+    ranks[rank].host = "node6";
+  }
+  EXPECT_EQ(describe_stuck("stuck", ranks, nullptr),
+            "error: stuck\n"
+            "  nothing is heard of node6, with ranks 0, 1\n"
+            "  rank 2 waits for rank 1 in op 4\n");
+}
+
 TEST(Board, AReportOfManyRanksIsShort) {
   std::vector<RankView> ranks;
   for (int rank = 0; rank < 40; ++rank) ranks.push_back(running(rank, 5, 5, 39));

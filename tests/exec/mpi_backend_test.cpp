@@ -186,6 +186,31 @@ TEST(Exchange, NobodyLeavesAMeetingBeforeAllHaveCome) {
   }
 }
 
+TEST(Exchange, GivesWayOnceItHasNoPatienceLeft) {
+  for (const Patience patience : {Patience(0), Patience(std::chrono::hours(1))}) {
+    int looks = 0;
+    int ways = 0;
+    const auto advance = [&] {
+      ++looks;
+      return looks % 10 == 0;
+    };
+    drive(
+        advance, [&] { return looks == 100; }, [&] { ++ways; }, patience);
+    EXPECT_EQ(ways, patience == Patience(0) ? 90 : 0);
+  }
+}
+
+TEST(Processes, AreCrowdedWhereTheyShareProcessors) {
+  EXPECT_TRUE(is_crowded({{0}, {0}}, 1));
+  EXPECT_FALSE(is_crowded({{0}, {1}}, 0));
+  EXPECT_FALSE(is_crowded({{0, 1}, {0, 1}}, 0));
+  EXPECT_TRUE(is_crowded({{0, 1}, {0, 1}, {0, 1}}, 2));
+  // Only who shares its own with another.
+  EXPECT_TRUE(is_crowded({{0}, {0}, {1}, {2, 3}}, 0));
+  EXPECT_FALSE(is_crowded({{0}, {0}, {1}, {2, 3}}, 2));
+  EXPECT_FALSE(is_crowded({{}, {}}, 0));
+}
+
 TEST(Fingerprint, DependsOnProgramQuestionMemoryAndBuild) {
   const RunOptions options{.size_bytes = 1024};
   const Fingerprint print = fingerprint(ring_program(4, false), {}, options, 1, "host");

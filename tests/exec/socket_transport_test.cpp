@@ -53,7 +53,7 @@ void finish(Transport& transport, std::size_t messages) {
         transport.test(over);
         return false;
       },
-      [&] { return over.size() == messages; });
+      [&] { return over.size() == messages; }, [&] { transport.give_way(); });
 }
 
 std::vector<std::byte> numbered(std::size_t bytes, int first) {

@@ -3,11 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <future>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tests/exec/test_programs.h"
 
 namespace espalier {
 namespace {
@@ -27,12 +32,13 @@ class WatchdogTest : public testing::Test {
   }
 
   /// The exit code with which the watchdog ends the process; `told_` is what it says before.
-  int watch(double timeout_s = 0.1) {
+  int watch(double timeout_s = 0.1, const Program* program = nullptr,
+            std::optional<pid_t> launcher = {}) {
     std::promise<int> ended;
     const Watchdog::Actions actions{[&](const std::string& text) { told_ += text; },
                                     [&](int exit_code) { ended.set_value(exit_code); }};
-    Watchdog watchdog(board_, actions, &signal_);
-    watchdog.expect(nullptr, timeout_s);
+    Watchdog watchdog(board_, actions, {timeout_s, &signal_, launcher});
+    if (program != nullptr) watchdog.expect(program, timeout_s);
     return ended.get_future().get();
   }
 
@@ -68,10 +74,57 @@ TEST_F(WatchdogTest, DoesNotWaitForWhoHasFailed) {
   EXPECT_THAT(told_, IsEmpty());  // that one has told its error
 }
 
-TEST_F(WatchdogTest, EndsAsAskedWhereNobodyIsMissing) {
+TEST_F(WatchdogTest, EndsAsAskedWhereAllAre) {
   signal_ = SIGTERM;
-  EXPECT_EQ(watch(), 128 + SIGTERM);
+  states_[1].signal = SIGTERM;
+  EXPECT_EQ(watch(60), 128 + SIGTERM);
   EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(WatchdogTest, WhoAloneIsAskedToEndSaysSo) {
+  signal_ = SIGTERM;
+  states_[0].op = 3;
+  EXPECT_EQ(watch(60), 128 + SIGTERM);
+  EXPECT_EQ(told_, "error: rank 0 was asked to end (SIGTERM), last at op 3\n");
+  EXPECT_EQ(states_[0].signal, SIGTERM);
+}
+
+TEST_F(WatchdogTest, AClosedPipeIsNoError) {
+  signal_ = SIGPIPE;
+  EXPECT_EQ(watch(60), 128 + SIGPIPE);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(WatchdogTest, WhoIsAskedToEndAfterAnErrorSaysNothing) {
+  signal_ = SIGTERM;
+  states_[1].phase = Phase::failing;
+  EXPECT_EQ(watch(60), 3);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(WatchdogTest, SeesWhoIsGoneWhileOthersWork) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  states_[0].pid = getpid();
+  states_[1].pid = child;
+  states_[0].phase = states_[1].phase = Phase::working;
+  EXPECT_EQ(watch(3600), 3);
+  EXPECT_THAT(told_, HasSubstr("rank 1 (process " + std::to_string(child) +
+                               ") has ended unexpectedly, before its first run"));
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(WatchdogTest, AMainThreadWithoutASignIsNotVouchedForForEver) {
+  const Program program = ring_program(2, false);
+  states_[0].phase = Phase::working;
+  states_[0].runs = 2;
+  EXPECT_EQ(watch(0.05, &program), 3);
+  EXPECT_THAT(told_, HasSubstr("rank 0 is busy with something of its own, after 2 runs"));
+}
+
+TEST_F(WatchdogTest, BlamesNobodyWhereTheLauncherHasEnded) {
+  EXPECT_EQ(watch(3600, nullptr, getppid() + 1), 3);
+  EXPECT_EQ(told_, "error: what started the processes has ended\n");
 }
 
 }  // namespace

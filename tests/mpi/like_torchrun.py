@@ -9,6 +9,7 @@ they have time to end by themselves, and are killed only if they do not. Exits w
 failed.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -29,7 +30,8 @@ def main():
         parts += [words[2:end]] * int(words[1])
         words = words[end + 1:]
     port = free_port()
-    started = [subprocess.Popen(part, env=torch_environment(rank, len(parts), "127.0.0.1", port))
+    of_launcher = {"LOCAL_WORLD_SIZE": str(len(parts)), "TORCHELASTIC_RUN_ID": f"test_{os.getpid()}"}
+    started = [subprocess.Popen(part, env=torch_environment(rank, len(parts), "127.0.0.1", port) | of_launcher)
                for rank, part in enumerate(parts)]
     signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in started])
     failed, failed_at = 0, None

@@ -22,7 +22,7 @@ import unittest
 import zlib
 
 import launch
-from kill_and_stop import children_of, is_watched, rank_of, wait_for
+from kill_and_stop import children_of, is_alive, is_watched, rank_of, wait_for
 
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
                "alltoall", "sendrecv")
@@ -31,6 +31,7 @@ OPERATORS = ("sum", "prod", "min", "max")
 # None, one element, a prime number of them, and one more than 1 MiB.
 SIZES = "0,4,4124,1048580"
 HERE = os.path.dirname(os.path.realpath(__file__))
+LIKE_TORCHRUN = [sys.executable, os.path.join(HERE, "like_torchrun.py")]
 ALL = os.environ.get("ESPALIER_ALL_TESTS") == "1"
 
 
@@ -155,6 +156,52 @@ class Faults(unittest.TestCase):
             output = launcher.communicate(timeout=200)[0]
         self.assertEqual(launcher.returncode, 0)
         self.assertIn("# Out of bounds values : 0 OK", output)
+
+
+    def start_endless(self, words=(), launcher=None, runs=1000000):
+        """A run that would last for minutes, and its processes by rank, once they have met."""
+        command = (launcher or launch.launcher_words(MPIEXEC)) + ["-n", "3", ESPALIER, *(
+            f"exec --backend mpi --algorithm ring --size 64KiB --iters {runs} --timeout 60").split(), *words]
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(started.kill)
+        pids = {}
+
+        def have_met():
+            pids.update({rank_of(pid, ESPALIER): pid for pid in children_of(started.pid)})
+            return {0, 1, 2} <= pids.keys() and all(is_watched(pids[rank]) for rank in range(3))
+        self.assertIsNotNone(wait_for(have_met, 60))
+        return started, pids
+
+    def test_a_rank_that_is_asked_to_end_says_so(self):
+        run, pids = self.start_endless()
+        os.kill(pids[1], signal.SIGTERM)
+        output, errors = run.communicate(timeout=60)
+        self.assertEqual(output, "")
+        self.assertEqual(errors.count("error: "), 1, errors)
+        self.assertRegex(errors, r"error: rank 1 \(process \d+ on \S+\) was asked to end \(SIGTERM\), ")
+
+    def test_a_reader_that_has_had_enough_is_no_error(self):
+        run, _ = self.start_endless(["--json", "-"], LIKE_TORCHRUN, runs=3000)
+        run.stdout.close()
+        self.assertEqual(run.wait(120), 128 + signal.SIGPIPE)
+        self.assertEqual(run.stderr.read(), "")
+        run.stderr.close()
+
+    def test_nobody_is_left_when_the_launcher_is_killed(self):
+        run, pids = self.start_endless(launcher=LIKE_TORCHRUN)
+        run.kill()
+        self.assertIsNotNone(wait_for(lambda: not any(is_alive(pids[rank]) for rank in range(3)), 20))
+        self.assertIn("error: what started the processes has ended\n", run.communicate()[1])
+
+    def test_processes_that_were_started_by_hand_outlive_their_shell(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            port = launch.free_port()
+            words = f"exec --backend mpi --algorithm ring --size 1MiB --iters 2000 --json {path}"
+            shell = "; ".join(f"RANK={rank} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={port} "
+                              f"setsid {ESPALIER} {words} > {folder}/{rank} 2>&1 &" for rank in range(2))
+            subprocess.run(["sh", "-c", shell.replace("&;", "&") + " sleep 1"], check=True, timeout=60)
+            self.assertIsNotNone(wait_for(lambda: os.path.exists(path), 120))
 
 
 class Mistakes(unittest.TestCase):

@@ -6,6 +6,7 @@ given, by MPI.
     two_hosts_test.py ESPALIER [MPIEXEC]
 """
 
+import contextlib
 import json
 import os
 import re
@@ -145,16 +146,18 @@ class TwoHostsTest(unittest.TestCase):
         disturbance(pids[victim])
         codes, text = run.end(60)
         if disturbance is stop:
-            os.kill(pids[victim], signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # some launchers have
+                os.kill(pids[victim], signal.SIGKILL)
         self.assertNotIn(0, codes)
         return re.findall(r"^  rank (\d+) \(process \d+ on (\w+)\) (.*?),", text, re.M), text
 
-    def test_who_is_stopped_on_the_other_host_is_named(self):
+    def test_who_is_stopped_on_either_host_is_named(self):
         for way in WAYS:
-            with self.subTest(way=way):
-                named, text = self.disturb(way, 2, stop)
-                self.assertEqual(named, [("2", "there", "is stopped")], text)
-                self.assertRegex(text, r"rank \d waits for rank \d in op")
+            for victim, host in ((2, "there"), (0, "here")):
+                with self.subTest(way=way, victim=victim):
+                    named, text = self.disturb(way, victim, stop)
+                    self.assertEqual(named, [(str(victim), host, "is stopped")], text)
+                    self.assertRegex(text, r"rank \d waits for rank \d in op")
 
     def test_who_is_killed_on_the_other_host_is_named(self):
         named, text = self.disturb("sockets", 3, kill)
@@ -169,7 +172,7 @@ class TwoHostsTest(unittest.TestCase):
         HOSTS.set_link("up")
         self.assertEqual(set(codes), {3}, text)
         self.assertIn(f"no process has got further for {TIMEOUT_S} s", text)
-        self.assertRegex(text, r"rank [23] \(process \d+ on there\) has not been heard of")
+        self.assertIn("\n  nothing is heard of there, with ranks 2, 3\n", text)
 
 
 def stop(pid):
