@@ -102,12 +102,12 @@ bool type_caster<espalier::MachineArgument>::load(handle source, bool) {
     value.machine = source.cast<std::shared_ptr<espalier::KnownMachine>>();
     return true;
   }
-  const auto name = espalier::path_of(source);
-  if (!name) {
+  const auto word = espalier::path_of(source);
+  if (!word) {
     throw type_error(espalier::printable(repr(source).cast<std::string>()) +
                      " is not a machine: a Machine, its name, or the path of its file");
   }
-  value.machine = espalier::machine_of(espalier::origin_of(*name));
+  value.machine = espalier::machine_of(espalier::origin_of(*word));
   return true;
 }
 

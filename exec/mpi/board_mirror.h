@@ -47,13 +47,13 @@ class BoardMirror {
     std::int32_t pid = 0;
     std::uint64_t progress = 0;
     Phase phase = Phase::working;
-    Life life = Life::unknown;
-    std::array<std::uint8_t, 3> unused = {};  ///< in place of bytes that nobody has set
     std::uint32_t runs = 0;
     std::uint32_t position = 0;
     OpId op = 0;
     std::int32_t awaited = 0;
     std::int32_t signal = 0;
+    Life life = Life::unknown;
+    std::array<std::uint8_t, 7> unused = {};  ///< in place of bytes that nobody has set
   };
   static_assert(std::has_unique_object_representations_v<News>);
   /// Where rank 0 waits for the others.

@@ -142,6 +142,7 @@ class Started {
   [[noreturn]] void abort(int exit_code) {
     if (mirror_) mirror_->say_last_words();
     transport().abort(exit_code);
+    std::_Exit(exit_code);  // GCC does not see that a virtual function never returns
   }
 
  private:
