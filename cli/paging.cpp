@@ -26,8 +26,7 @@ void add_points(const std::vector<Outcome>& outcomes, std::vector<PagedPoint>& p
 }
 
 void set_machine(Page& page, const Machine& machine) {
-  page.topology = machine.topology.get();
-  page.profile = machine.router->profile();
+  page.machines = {{machine.topology.get(), {machine.router->profile()}}};
 }
 
 PagedRun run_of(Study& study, Outcome outcome) {

@@ -50,14 +50,20 @@ PagedPoint point_of(const Result& result) {
           has_name(*result.session) ? nccl_command_of(result.outcome) : ""};
 }
 
-/// The page's machine and profile, unless it is about several machines.
-void set_machine(const std::vector<const Machine*>& machines, Page& page) {
-  const auto is_another = [&](const Machine* one) {
-    return one->topology->name != machines.front()->topology->name;
-  };
-  if (machines.empty() || std::ranges::any_of(machines, is_another)) return;
-  page.topology = machines.front()->topology.get();
-  page.profile = machines.front()->router->profile();
+/// Each machine once, with each of its profiles.
+std::vector<PagedMachine> paged_machines(const std::vector<const Machine*>& machines) {
+  std::vector<PagedMachine> all;
+  for (const Machine* machine : machines) {
+    const Topology& topology = *machine->topology;
+    const Profile& profile = machine->router->profile();
+    auto known = std::ranges::find_if(
+        all, [&](const PagedMachine& one) { return one.topology->name == topology.name; });
+    if (known == all.end()) known = all.insert(all.end(), {&topology, {}});
+    if (std::ranges::find(known->profiles, profile.name, &Profile::name) == known->profiles.end()) {
+      known->profiles.push_back(profile);
+    }
+  }
+  return all;
 }
 
 /// What a page is made of.
@@ -175,7 +181,7 @@ Page page_of(const PageItems& items) {
       page.trained.push_back(items.trained[i].outcome);
     }
   }
-  set_machine(machines, page);
+  page.machines = paged_machines(machines);
   return page;
 }
 

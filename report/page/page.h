@@ -39,6 +39,12 @@ struct PagedPoint {
   std::optional<double> measured_speedup = {};
 };
 
+/// A machine, and the profiles under which it was asked about.
+struct PagedMachine {
+  const Topology* topology = nullptr;
+  std::vector<Profile> profiles;
+};
+
 /// What a page shows; a verb fills in what it has. See docs/reports.md#pages.
 struct Page {
   std::string verb;     ///< "sim"
@@ -50,15 +56,15 @@ struct Page {
   std::vector<PagedPoint> measured;  ///< beside them
   /// What was simulated to be chosen among: sizes, times and what was left open.
   std::vector<PagedPoint> candidates;
-  /// The verdict is about the first, where that is a simulation, and else about the first point.
+  /// The verdict is about the first, where that is a simulation, or else about the first point;
+  /// without either about training, or the fastest plan.
   std::vector<PagedRun> runs;
   std::vector<const Planned*> plans;
   std::vector<BoundProof> plan_proofs;  ///< of each plan
   std::vector<TrainingOutcome> trained;
   std::vector<Judged> judged;
   std::vector<Skipped> skipped;
-  const Topology* topology = nullptr;  ///< that it is about; null: none, or several
-  std::optional<Profile> profile;
+  std::vector<PagedMachine> machines;  ///< that it is about
 };
 
 /// Pages are no larger.

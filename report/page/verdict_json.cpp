@@ -243,11 +243,10 @@ void add_judged(const Page& page, Json& verdict) {
                   is_one ? "comes" : "come", verdict["text"].get<std::string>());
 }
 
-/// What the profile costs beside links; without a machine nothing is in use.
-Json figures_json(const Page& page) {
+/// What the profile costs beside links.
+Json figures_json(const Profile& profile, const Topology& topology) {
   Json figures = Json::array();
-  if (page.topology == nullptr) return figures;
-  for (const GradedFigure& one : graded_figures(*page.profile, *page.topology)) {
+  for (const GradedFigure& one : graded_figures(profile, topology)) {
     figures.push_back({{"name", one.name},
                        {"value", drawn(one.value)},
                        {"unit", one.unit},
@@ -257,9 +256,7 @@ Json figures_json(const Page& page) {
   return figures;
 }
 
-Json profile_json(const Page& page) {
-  if (!page.profile) return {};
-  const Profile& profile = *page.profile;
+Json profile_json(const Profile& profile, const Topology& topology) {
   Json errors = Json::array();
   for (const ComparedError& row : profile.errors) {
     errors.push_back(
@@ -269,9 +266,7 @@ Json profile_json(const Page& page) {
          {"compared", row.compared}});
   }
   std::set<std::pair<std::string, LinkClass>> kinds;
-  if (page.topology != nullptr) {
-    for (const Link& link : page.topology->links) kinds.emplace(link.kind, link.link_class);
-  }
+  for (const Link& link : topology.links) kinds.emplace(link.kind, link.link_class);
   Json constants = Json::array();
   for (const auto& [kind, link_class] : kinds) {
     const auto of_kind = profile.links.find(kind);
@@ -279,7 +274,7 @@ Json profile_json(const Page& page) {
     const auto& known = built_in_profiles().link_kinds;
     const auto what = known.find(kind);
     const std::string source = what == known.end() ? "the machine's file" : what->second.source;
-    const auto own = graded_link(profile, *page.topology, kind);
+    const auto own = graded_link(profile, topology, kind);
     const std::string grade = source.starts_with("estimate")                 ? "estimate"
                               : source.find("estimate") == std::string::npos ? "source"
                                                                              : "partly estimate";
@@ -292,24 +287,36 @@ Json profile_json(const Page& page) {
   return {{"name", profile.name},
           {"title", profile.title},
           {"constants", std::move(constants)},
-          {"figures", figures_json(page)},
+          {"figures", figures_json(profile, topology)},
           {"errors", std::move(errors)}};
+}
+
+/// The fastest plan: what the page is about, or a fact beside what ran.
+void add_plan(const Page& page, Json& verdict) {
+  if (page.plans.empty()) return;
+  const Planned& fastest = **std::ranges::max_element(
+      page.plans, {}, [](const Planned* plan) { return plan->forest.algbw_gbps; });
+  Json plan = of_plan(fastest);
+  if (page.trained.empty() && page.points.empty() && page.runs.empty()) {
+    verdict = std::move(plan);
+  } else {
+    verdict["facts"].push_back(
+        fact("plan", format_gbps(fastest.forest.algbw_gbps) + " GB/s", plan["text"]));
+  }
 }
 
 }  // namespace
 
 Json verdict_json(const Page& page) {
   Json verdict = {{"text", "Nothing ran."}, {"facts", Json::array()}};
-  if (!page.plans.empty()) {
-    verdict = of_plan(**std::ranges::max_element(
-        page.plans, {}, [](const Planned* plan) { return plan->forest.algbw_gbps; }));
-  } else if (!page.trained.empty() && (page.verb == "train" || page.points.empty())) {
+  if (!page.trained.empty() && (page.verb == "train" || page.points.empty())) {
     verdict = of_training(page.trained.front());
   } else if (!page.runs.empty() && page.runs.front().outcome.report.simulated) {
     verdict = of_run(page.runs.front().outcome);
   } else if (!page.points.empty()) {
     verdict = of_run(page.points.front().outcome);
   }
+  add_plan(page, verdict);
   add_errors(page, verdict);
   add_measured_speedup(page, verdict);
   if (!page.judged.empty()) add_judged(page, verdict);
@@ -317,10 +324,8 @@ Json verdict_json(const Page& page) {
 }
 
 Json provenance_json(const Page& page) {
-  Json json = {{"version", page.version},
-               {"command", page.command},
-               {"curves_drawn_by", curve_library()},
-               {"profile", profile_json(page)}};
+  Json json = {
+      {"version", page.version}, {"command", page.command}, {"curves_drawn_by", curve_library()}};
   json["inputs"] = Json::array();
   for (const auto& [name, text] : page.inputs) {
     const uLong sum =
@@ -328,11 +333,18 @@ Json provenance_json(const Page& page) {
     json["inputs"].push_back(
         {{"name", name}, {"bytes", text.size()}, {"crc32", fmt::format("{:08x}", sum)}});
   }
-  if (page.topology != nullptr) {
-    json["machine"] = {{"name", page.topology->name},
-                       {"title", page.topology->title},
-                       {"sources", page.topology->sources},
-                       {"notes", page.topology->notes}};
+  json["machines"] = Json::array();
+  for (const PagedMachine& machine : page.machines) {
+    const Topology& topology = *machine.topology;
+    Json profiles = Json::array();
+    for (const Profile& profile : machine.profiles) {
+      profiles.push_back(profile_json(profile, topology));
+    }
+    json["machines"].push_back({{"name", topology.name},
+                                {"title", topology.title},
+                                {"sources", topology.sources},
+                                {"notes", topology.notes},
+                                {"profiles", std::move(profiles)}});
   }
   return json;
 }

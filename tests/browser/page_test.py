@@ -195,7 +195,7 @@ class Pages(PageCase):
         # NCCL is beside the choice, and the constants of the profile have grades.
         self.assertEqual(len(data["runs"]), 2)
         self.assertTrue(all(run["proof"]["certificate"] for run in data["runs"]))
-        figures = {one["name"]: one for one in data["provenance"]["profile"]["figures"]}
+        figures = {one["name"]: one for one in data["provenance"]["machines"][0]["profiles"][0]["figures"]}
         self.assertEqual(figures["call_overhead_us"]["grade"], "fitted")
         tab.js("[...document.querySelectorAll('.provenance summary')].find((one) => one.textContent.startsWith('Constants')).click()")
         tab.wait("document.querySelector('.provenance details[open] tbody tr') !== null")
@@ -223,7 +223,9 @@ class Pages(PageCase):
         # A link that is clicked says what it costs in the proof.
         self.assertEqual(plan["proof"]["kind"], "lp")
         prices = {one["link"]: one["price"] for one in plan["proof"]["prices"]}
-        for link, said in ((next(iter(prices)), "crossing it costs"),
+        # Of a direction, where only that one costs anything.
+        one = next(one for one in plan["proof"]["prices"] if "->" in one["name"])
+        for link, said in ((one["link"], f"crossing {one['name']} costs {one['price']:g}"),
                            (next(i for i in range(100) if i not in prices), "crossing it is free")):
             self.press_link(tab, link)
             self.assertIn(said, self.text(tab, ".machine .in-proof"))

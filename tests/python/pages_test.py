@@ -93,7 +93,7 @@ class Pages(unittest.TestCase):
         self.assertRegex(provenance["command"], f"^espalier.report in {re.escape(__file__)}:[0-9]+$")
         line = int(provenance["command"].rsplit(":", 1)[1])
         self.assertTrue(reporting.co_firstlineno < line < here)
-        self.assertEqual(provenance["machine"]["name"], "dgx1-v100")
+        self.assertEqual([machine["name"] for machine in provenance["machines"]], ["dgx1-v100"])
 
     def test_plans_have_lines_and_several_machines_are_not_called_one(self):
         plans = [es.plan("dgx1-v100", "broadcast", root=2, gpus="0-3", links="fabric"),
@@ -103,7 +103,27 @@ class Pages(unittest.TestCase):
             "; espalier plan --topology dgx1-v100 --gpus 0-3 --links fabric --collective broadcast --root 2 "
             "--algorithm optimal; "
             "espalier plan --topology dgx1-v100:without=gpu0-gpu3 --algorithm optimal"), provenance["command"])
-        self.assertNotIn("machine", provenance)
+        self.assertEqual([machine["name"] for machine in provenance["machines"]],
+                         ["dgx1-v100", "dgx1-v100:without=gpu0-gpu3"])
+
+    def test_every_profile_has_its_constants(self):
+        data = self.reported([es.simulate("dgx1-v100", "allreduce", "1MiB", "ring", profile=profile)
+                              for profile in ("kernel", "copy_engine", "kernel")])
+        machine, = data["provenance"]["machines"]
+        self.assertEqual([profile["name"] for profile in machine["profiles"]], ["kernel", "copy_engine"])
+        for profile in machine["profiles"]:
+            self.assertTrue(all(one["grade"] for one in profile["constants"] + profile["figures"]))
+
+    def test_the_verdict_is_about_what_the_title_names(self):
+        result = es.simulate("dgx1-v100", "allgather", "1MiB", "ring", gpus="0-3")
+        plan = es.plan("dgx1-v100", "allreduce")
+        data = self.reported([plan, result])
+        self.assertTrue(data["title"].startswith("allgather on"), data["title"])
+        self.assertTrue(data["verdict"]["text"].startswith("ring moves 1 MiB"), data["verdict"]["text"])
+        facts = {fact["label"]: fact for fact in data["verdict"]["facts"]}
+        self.assertEqual(facts["verified"]["value"], "yes")
+        self.assertIn("optimal plans allreduce", facts["plan"]["detail"])
+        self.assertTrue(self.reported([plan])["verdict"]["text"].startswith("optimal plans allreduce"))
 
 
 if __name__ == "__main__":

@@ -122,17 +122,23 @@ class Drawing {
       const [a, b] = [this.centre(link.a), this.centre(link.b)];
       const [x, y] = [a[0] * 0.6 + b[0] * 0.4, a[1] * 0.6 + b[1] * 0.4];
       this.layers.prices.append(svg("g", { class: "price" }, svg("circle", { cx: x, cy: y, r: 9 }),
-        svg("text", { x, y }, String(price))));
+        svg("text", { x, y }, String(price)), svg("title", {}, pricesInWords(proof, index))));
     }
   }
+}
+
+/// What crossing a link costs, by direction where it is one's price; nothing where it is free.
+function pricesInWords(proof, index) {
+  const prices = new Map(proof.prices.filter((one) => one.link === index).map((one) => [one.name, one.price]));
+  return [...prices].map(([name, price]) => `${name} costs ${price}`).join(", ");
 }
 
 /// What the proof of the bound makes of a link, in words; nothing where only its certificate is known.
 function costInProof(proof, index) {
   if (!proof) return "";
   if (proof.prices.length) {
-    const prices = [...new Set(proof.prices.filter((one) => one.link === index).map((one) => one.price))];
-    return prices.length ? `In the proof of the bound, crossing it costs ${prices.join(" or ")} per byte.`
+    const prices = pricesInWords(proof, index);
+    return prices ? `In the proof of the bound, crossing ${prices} per byte; another way is free.`
       : "In the proof of the bound, crossing it is free.";
   }
   if (!proof.counted.length) return "";

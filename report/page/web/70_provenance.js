@@ -32,33 +32,42 @@ function provenanceSection(provenance) {
   for (const file of provenance.inputs) {
     list.push(["input", `${file.name}, ${bytes(file.bytes)}, CRC-32 ${file.crc32}`]);
   }
-  if (provenance.machine) {
-    list.push(["machine", `${provenance.machine.title} (${provenance.machine.name})`]);
-    for (const source of provenance.machine.sources) list.push(["source", source]);
-    for (const note of provenance.machine.notes) list.push(["note", note]);
+  for (const machine of provenance.machines) {
+    list.push(["machine", `${machine.title} (${machine.name})`]);
+    for (const source of machine.sources) list.push(["source", source]);
+    for (const note of machine.notes) list.push(["note", note]);
+    for (const profile of machine.profiles) list.push(["profile", `${profile.name}: ${profile.title}`]);
   }
-  const profile = provenance.profile;
-  if (profile) list.push(["profile", `${profile.name}: ${profile.title}`]);
   list.push(["curves drawn by", provenance.curves_drawn_by]);
   const section = el("section", { class: "provenance" }, el("h2", {}, "Provenance"),
     el("dl", { class: "plain" }, ...list.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
-  if (profile && profile.constants.length) {
-    section.append(el("h3", {}, "Links under the profile"), el("div", { class: "scroll", tabindex: 0 }, table([
+  const all = provenance.machines.flatMap((machine) => machine.profiles.map((profile) => ({ machine, profile })));
+  for (const { machine, profile } of all) {
+    section.append(...constantsOf(profile, all.length > 1 ? `${profile.name} on ${machine.name}` : "the profile"));
+  }
+  return section;
+}
+
+/// How well the constants of a profile are known.
+function constantsOf(profile, name) {
+  const parts = [];
+  if (profile.constants.length) {
+    parts.push(el("h3", {}, `Links under ${name}`), el("div", { class: "scroll", tabindex: 0 }, table([
       ["kind", (c) => c.of], ["reaches", (c) => percent(c.efficiency), true],
       ["an op costs", (c) => c.cost], ["grade", (c) => c.grade], ["from", (c) => c.source, "wide"],
     ], profile.constants)));
   }
-  if (profile && profile.figures.length) {
-    section.append(tableBehind("Constants of the profile, and how well they are known", [
+  if (profile.figures.length) {
+    parts.push(tableBehind(`Constants of ${name}, and how well they are known`, [
       ["constant", (c) => c.name], ["value", (c) => digits(c.value), true], ["", (c) => c.unit],
       ["grade", (c) => c.grade], ["from", (c) => c.from, "wide"],
     ], () => profile.figures));
   }
-  if (profile && profile.errors.length) {
-    section.append(tableBehind("Measurements the profile was compared with", [
+  if (profile.errors.length) {
+    parts.push(tableBehind(`Measurements that ${name} was compared with`, [
       ["collective", (e) => e.of], ["GPUs", (e) => e.on],
       ["median deviation", (e) => percent(e.relative), true], ["compared with", (e) => e.compared, "wide"],
     ], () => profile.errors));
   }
-  return section;
+  return parts;
 }
