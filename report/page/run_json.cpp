@@ -137,6 +137,7 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   const Program& program = *outcome.program;
   Json json = {{"name", run.name},
                {"backend", outcome.backend},
+               {"collective", to_string(outcome.query.collective)},
                {"time_us", micros(report.time_s)},
                {"size_bytes", report.message_bytes},
                {"ops_in_all", program.ops.size()}};

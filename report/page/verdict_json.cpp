@@ -78,11 +78,14 @@ void add_simulated(const Outcome& one, Json& facts) {
   }
   const Busiest links = busiest_of(simulated, true);
   const Busiest nodes = busiest_of(simulated, false);
-  if (!links.names.empty()) {
-    facts.push_back(fact("binding links", some_of(links.names),
-                         fmt::format("busy {} of the time", percent(links.share))));
+  // A medium between processes of a computer is a link and a memory at once.
+  const bool is_one_medium = links.names == nodes.names;
+  const Busiest& binding = is_one_medium && nodes.share > links.share ? nodes : links;
+  if (!binding.names.empty()) {
+    facts.push_back(fact("binding links", some_of(binding.names),
+                         fmt::format("busy {} of the time", percent(binding.share))));
   }
-  if (nodes.share > links.share) {
+  if (nodes.share > links.share && !is_one_medium) {
     facts.push_back(fact("busier than links", some_of(nodes.names),
                          fmt::format("busy {} of the time", percent(nodes.share))));
   }

@@ -53,6 +53,17 @@ class Behaviour(PageCase):
         self.assertTrue(self.text(tab, ".machine .window").endswith("of " + whole))
         self.check_quiet(tab)
 
+    def test_runs_of_one_name_are_told_apart(self):
+        common = ("sim", "--topology", "dgx1-v100", "--size", "1MiB", "--algorithm", "ring", "--no-nccl")
+        tab, _ = self.beside("alike", "runs", common, (*common, "--gpus", "0-3"))
+        options = tab.js("[...document.querySelectorAll('.machine select option')].map((one) => one.text)")
+        self.assertEqual(options, ["ring on dgx1-v100, 8 GPUs", "ring on dgx1-v100, 4 GPUs"])
+        # A timeline that is higher than its window says so.
+        self.assertEqual(tab.js("[...document.querySelectorAll('.timelines figure > .note')].map((one) => one.hidden)"),
+                         [frame["scroll"] <= frame["client"] + 1 for frame in tab.js(
+                             "[...document.querySelectorAll('.timeline')].map((one) => ({ scroll: one.scrollHeight, client: one.clientHeight }))")])
+        self.check_quiet(tab)
+
     def test_plans_on_two_machines(self):
         tab, data = self.beside("plans", "plans", ("plan", "--topology", "dgx1-v100", "--algorithm", "optimal"),
                                 ("plan", "--topology", "dgx-a100", "--algorithm", "optimal"))

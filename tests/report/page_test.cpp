@@ -281,6 +281,23 @@ TEST(Page, SaysWhatIsBusierThanLinks) {
   EXPECT_EQ(value_of("busier than links"), "gpu0 block 0");
 }
 
+TEST(Page, SaysOnceHowBusyAMediumIs) {
+  Page page;
+  page.verb = "compare";
+  Outcome outcome;
+  outcome.query.algorithm = "ring";
+  outcome.report.simulated.emplace();
+  outcome.report.simulated->links = {{"shared memory", 1, 1, 0.975, false, 1},
+                                     {"shared memory", 1, 1, 0.39, true, 1}};
+  page.points.push_back({outcome, {}});
+  std::vector<std::string> busy;
+  const Json json = Json::parse(page_json(page));
+  for (const Json& one : json["verdict"]["facts"]) {
+    if (one["value"] == "shared memory") busy.push_back(one["detail"].get<std::string>());
+  }
+  EXPECT_THAT(busy, testing::ElementsAre("busy 97.5 % of the time"));
+}
+
 TEST(Page, LargeQuestionsStayBelowTheLimit) {
   // 32 640 links, more than are drawn, and 130 000 ops.
   const std::string html = page_of({"sim", "--topology", "full:n=256", "--algorithm", "all_pairs",

@@ -156,7 +156,15 @@ function machineSection(data, view, hasTime) {
   // What was executed is on no machine.
   const placed = view.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.machine !== null);
   const machines = new Set(placed.map(({ run }) => run.machine)).size;
-  const named = (run) => (machines > 1 ? `${run.name} on ${data.machines[run.machine].name}` : run.name);
+  const onMachine = (run) => (machines > 1 ? `${run.name} on ${data.machines[run.machine].name}` : run.name);
+  /// With whatever else tells it from others of its name.
+  const traits = (run) => [run.collective || run.report.collective, counted(run.ranks.length, "GPU"),
+    run.size_bytes === undefined ? "" : bytes(run.size_bytes)];
+  const named = (run) => {
+    const others = placed.filter((one) => onMachine(one.run) === onMachine(run));
+    const telling = traits(run).filter((trait, i) => others.some((one) => traits(one.run)[i] !== trait));
+    return [onMachine(run), ...telling].join(", ");
+  };
   const choice = el("select", { "aria-label": hasTime ? "run" : "plan", onchange: (event) =>
     view.set({ run: Number(event.target.value), from: 0, to: null }) },
   ...placed.map(({ run, number }) => el("option", { value: number }, named(run))));

@@ -274,9 +274,14 @@ function timeline(run, number, view, span, hint) {
     notes.push(`all of their ${run.ops_in_rows} ops`);
   }
   if (run.folded) notes.push("the ops of one group of ranks, as the others behave alike");
+  const scrolls = el("p", { class: "note on-screen", hidden: true }, "It is higher than this window: scroll it for the other lanes.");
+  const frame = el("div", { class: "timeline" }, canvas);
+  new ResizeObserver(() => {
+    scrolls.hidden = frame.scrollHeight <= frame.clientHeight + 1;
+  }).observe(canvas);
   const element = el("figure", {},
     el("figcaption", {}, `${run.name}: ${time(run.time_us)}${notes.length ? "; shown are " + notes.join(", ") : ""}`),
-    el("div", { class: "timeline" }, canvas),
+    frame, scrolls,
     tableBehind(`Ops of ${run.name} as a table`, [
       ["op", (i) => String(run.ops.id[i]), true], ["lane", (i) => run.rows[run.ops.row[i]].name],
       ["start", (i) => time(run.ops.start_us[i]), true], ["takes", (i) => time(run.ops.hold_us[i]), true],
