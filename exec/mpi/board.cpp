@@ -115,28 +115,34 @@ Life life_of(std::int32_t pid) {
   }
 }
 
+RankView look_at(const Board& board, int rank) {
+  const auto number = static_cast<std::size_t>(rank);
+  const RankState& state = *board.states[number];
+  RankView view;
+  view.rank = rank;
+  view.pid = state.pid.load();
+  if (number < board.hosts.size()) view.host = board.hosts[number];
+  // First: what a process that is gone has said last is final.
+  if (!board.is_here(rank)) {
+    view.life = state.life.load();
+  } else if (board.sees_processes) {
+    view.life = life_of(view.pid);
+  }
+  view.phase = state.phase.load();
+  view.runs = state.runs.load();
+  view.position = state.position.load();
+  view.op = state.op.load();
+  view.awaited = state.awaited.load();
+  view.signal = state.signal.load();
+  return view;
+}
+
 std::vector<RankView> look_at(const Board& board) {
   std::vector<RankView> ranks;
   for (std::size_t i = 0; i < board.states.size(); ++i) {
-    const RankState& state = *board.states[i];
     const int rank = static_cast<int>(i);
-    if (!board.is_here(rank) && state.pid.load() == 0) continue;
-    RankView& view = ranks.emplace_back();
-    view.rank = rank;
-    view.pid = state.pid.load();
-    if (i < board.hosts.size()) view.host = board.hosts[i];
-    // First: what a process that is gone has said last is final.
-    if (!board.is_here(rank)) {
-      view.life = state.life.load();
-    } else if (board.sees_processes) {
-      view.life = life_of(view.pid);
-    }
-    view.phase = state.phase.load();
-    view.runs = state.runs.load();
-    view.position = state.position.load();
-    view.op = state.op.load();
-    view.awaited = state.awaited.load();
-    view.signal = state.signal.load();
+    if (!board.is_here(rank) && board.states[i]->pid.load() == 0) continue;
+    ranks.push_back(look_at(board, rank));
   }
   return ranks;
 }

@@ -77,6 +77,8 @@ struct RankView {
 /// Gone, stopped or not heard of, without having been at its end.
 bool is_lost(const RankView& rank);
 
+/// What is known of a rank.
+RankView look_at(const Board& board, int rank);
 /// Those that something is known of: the ones on this host, and others once there is news from
 /// theirs.
 std::vector<RankView> look_at(const Board& board);

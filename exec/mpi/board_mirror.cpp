@@ -83,22 +83,18 @@ void BoardMirror::meet(Transport& transport) {
 }
 
 BoardMirror::News BoardMirror::news_of(int rank) const {
-  const RankState& state = state_of(rank);
+  const RankView view = look_at(board_, rank);
   News news;
   news.rank = rank;
-  news.pid = state.pid.load();
-  if (!board_.is_here(rank)) {
-    news.life = state.life.load();
-  } else if (board_.sees_processes) {
-    news.life = life_of(news.pid);  // first: what a process that is gone has said last is final
-  }
-  news.progress = state.progress.load();
-  news.phase = state.phase.load();
-  news.runs = state.runs.load();
-  news.position = state.position.load();
-  news.op = state.op.load();
-  news.awaited = state.awaited.load();
-  news.signal = state.signal.load();
+  news.pid = view.pid;
+  news.progress = state_of(rank).progress.load();
+  news.phase = view.phase;
+  news.runs = view.runs;
+  news.position = view.position;
+  news.op = view.op;
+  news.awaited = view.awaited;
+  news.signal = view.signal;
+  news.life = view.life;
   return news;
 }
 
