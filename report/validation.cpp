@@ -47,6 +47,10 @@ const Limits* limits_of(std::string_view runtime) {
   return found == limits.end() ? nullptr : &found->second;
 }
 
+std::string runtime_of(const ValidatedTime& time) {
+  return profile_word(time.query.profile).runtime;
+}
+
 double one_digit(double percent) { return std::round(10 * percent) / 10; }
 
 /// " 3.1 of 8 (6.2) |": median, limit and largest, in percent; a median above its limit is bold.
@@ -65,7 +69,7 @@ std::string bands_text(std::span<const ValidatedTime> times) {
     deviations.push_back({time.query.size_bytes, time.error()});
   }
   const std::vector<BandDeviations> known = by_band(deviations);
-  const Limits* const limits = limits_of(profile_word(times.front().query.profile).runtime);
+  const Limits* const limits = limits_of(runtime_of(times.front()));
   std::string text;
   for (std::size_t i = 0; i < size_bands().size(); ++i) {
     const auto found = std::ranges::find(known, &size_bands()[i], &BandDeviations::band);
@@ -76,6 +80,21 @@ std::string bands_text(std::span<const ValidatedTime> times) {
     text += band_text(*found, limits == nullptr ? std::nullopt : std::optional(limits->at(i)));
   }
   return text;
+}
+
+/// Rows of all series of a runtime together, where it has several: what its limits are about. A
+/// median of few times is easily moved by one of them.
+std::string pooled_rows(const std::vector<ValidatedTime>& times) {
+  std::map<std::string, std::vector<ValidatedTime>> by_runtime;
+  for (const ValidatedTime& time : times) by_runtime[runtime_of(time)].push_back(time);
+  std::string rows;
+  for (const auto& [runtime, pooled] : by_runtime) {
+    const std::size_t series = series_of(pooled).size();
+    if (series < 2) continue;
+    rows += fmt::format("| all {} series, {} times | | profile `{}` | |{} | |\n", series,
+                        pooled.size(), runtime, bands_text(pooled));
+  }
+  return rows;
 }
 
 std::string points_text(std::span<const ValidatedTime> times) {
@@ -108,7 +127,7 @@ std::string validation_markdown(const std::vector<ValidatedTime>& times) {
                     markdown_cell(first.source));
     all += fmt::format("- {}: {}\n", first.block, points_text(series));
   }
-  return text + all;
+  return text + pooled_rows(times) + all;
 }
 
 }  // namespace espalier
