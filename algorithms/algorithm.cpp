@@ -37,13 +37,15 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-/// The value that a word stands for; of a version with three parts ("2.18.3") the first two count.
+/// The value that a word stands for; of a version with three parts ("2.18.5") that has none of its
+/// own, the first two count.
 std::optional<std::int64_t> parse_word(const AlgorithmParameter& parameter, std::string_view text) {
   const std::string lower = lower_case(text);
   const std::size_t dot = lower.find('.');
   const std::size_t second = dot == std::string::npos ? dot : lower.find('.', dot + 1);
-  for (const AlgorithmParameter::Word& word : parameter.words) {
-    if (word.name == lower || word.name == lower.substr(0, second)) return word.value;
+  for (const std::string& known : {lower, lower.substr(0, second)}) {
+    const auto word = std::ranges::find(parameter.words, known, &AlgorithmParameter::Word::name);
+    if (word != parameter.words.end()) return word->value;
   }
   return std::nullopt;
 }

@@ -11,6 +11,7 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kOpen = -1;
+constexpr const char* kPxn = "pxn";
 /// A message whose size nobody gave.
 constexpr double kUsualBytes = 64 * 1024;
 
@@ -22,7 +23,7 @@ NcclCall call_of(const BuildRequest& request) {
   NcclCall call;
   call.collective = request.collective;
   call.bytes = bytes_of(request);
-  call.version = static_cast<int>(request.parameter("version"));
+  call.version = nearest_nccl(static_cast<int>(request.parameter(kLibraryVersion)));
   if (const std::int64_t algorithm = request.parameter("algo"); algorithm != kOpen) {
     call.algorithm = static_cast<NcclAlgorithm>(algorithm);
   }
@@ -31,6 +32,7 @@ NcclCall call_of(const BuildRequest& request) {
   }
   call.channels = static_cast<int>(request.parameter("channels"));
   call.threads = static_cast<int>(request.parameter("threads"));
+  call.pxn = request.parameter(kPxn) != 0;
   return call;
 }
 
@@ -79,7 +81,9 @@ int lanes_of_a_block(const NcclChoice& choice) {
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
-  made.version = nccl_library_version(static_cast<int>(request.parameter("version")));
+  made.version = static_cast<int>(request.parameter(kLibraryVersion));
+  // It is not a choice of NCCL's: said only where it is off.
+  if (request.parameter(kPxn) != 0) made.parameters.erase(kPxn);
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
     made.parameters["algo"] = static_cast<std::int64_t>(NcclAlgorithm::ring);
@@ -121,8 +125,8 @@ std::vector<AlgorithmParameter::Word> words_of(const std::vector<Value>& values)
 
 std::vector<AlgorithmParameter::Word> versions() {
   std::vector<AlgorithmParameter::Word> words;
-  for (int minor = kOldestNccl; minor <= kNewestNccl; ++minor) {
-    words.push_back({"2." + std::to_string(minor), minor});
+  for (const NcclVersion version : all_nccl_versions()) {
+    words.push_back({nccl_version_text(version), nccl_library_version(version)});
   }
   return words;
 }
@@ -130,11 +134,13 @@ std::vector<AlgorithmParameter::Word> versions() {
 std::vector<AlgorithmParameter> parameters() {
   const auto last = static_cast<std::int64_t>(all_nccl_algorithms().size()) - 1;
   std::vector<AlgorithmParameter> all = {
-      {"version", "whose rules hold: 2.4 to 2.30", kNewestNccl, kOldestNccl, kNewestNccl},
+      {kLibraryVersion, "whose rules hold: 2.4 to 2.30", nccl_library_version({kNewestNccl}),
+       nccl_library_version({kOldestNccl}), nccl_library_version({kNewestNccl})},
       {"algo", "as NCCL_ALGO: ring, tree, nvls, ...; left out: NCCL's choice", kOpen, kOpen, last},
       {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
       {"channels", "as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
-      {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640}};
+      {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640},
+      {kPxn, "0 as NCCL_PXN_DISABLE=1: no data leaves a node through a neighbor's NIC", 1, 0, 1}};
   all[0].words = versions();
   all[1].words = words_of(all_nccl_algorithms());
   all[2].words = words_of(all_nccl_protocols());

@@ -4,6 +4,7 @@
 #include "algorithms/nccl_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "algorithms/nccl_across_nodes.h"
@@ -11,6 +12,7 @@
 #include "algorithms/schedules.h"
 #include "core/check.h"
 #include "ir/binary_tree.h"
+#include "nccl/rails.h"
 
 namespace espalier {
 namespace {
@@ -253,54 +255,118 @@ class AggregatedTrees {
   Builder builder_;
 };
 
-/// Sends and receives: every pair has some channels, each with an equal part of what it sends.
-Program p2p_program(const BuildRequest& request, const NcclChoice& choice) {
-  const int n = request.ranks;
-  const int parts = choice.work.channels;
-  const bool by_block = request.collective != Collective::sendrecv;
-  Builder builder("nccl", request.contract(by_block ? n * parts : parts));
-  const int blocks = nccl_p2p_blocks(choice.graph);
-  const auto send = [&](const Slice& to, const Slice& from, int distance) {
-    for (int part = 0; part < parts; ++part) {
-      Slice to_part = to, from_part = from;
-      to_part.begin += part;
-      from_part.begin += part;
-      to_part.length = from_part.length = 1;
-      builder.copy(to_part, from_part, {.lane = (distance * parts + part) % blocks});
-    }
-  };
-  const int root = request.root;
-  switch (request.collective) {
-    case Collective::gather:
-      for (int rank = 0; rank < n; ++rank) {
-        send(builder.output(root, rank * parts, parts), builder.input(rank, 0, parts),
-             wrap(root - rank, n));
-      }
-      break;
-    case Collective::scatter:
-      for (int rank = 0; rank < n; ++rank) {
-        send(builder.output(rank, 0, parts), builder.input(root, rank * parts, parts),
-             wrap(rank - root, n));
-      }
-      break;
-    default: {
-      std::vector<Slice> inputs;
-      for (int rank = 0; rank < n; ++rank) {
-        inputs.push_back(saved_input(builder, rank, blocks));
-      }
-      const bool is_pair = request.collective == Collective::sendrecv;
-      for (int distance = is_pair ? 1 : 0; distance < (is_pair ? 2 : n); ++distance) {
+/// Sends and receives: every pair has some channels, each with an equal part of what it sends. What
+/// leaves a node through another GPU's NIC (PXN) is copied to that GPU and fetched from there piece
+/// by piece; no block of that GPU has a hand in it.
+class SendsAndReceives {
+ public:
+  SendsAndReceives(const BuildRequest& request, double bytes, const NcclChoice& choice)
+      : request_(request),
+        machine_(choice.machine),
+        rails_(choice.machine, *request.router, *request.placement, choice.graph.pxn),
+        blocks_(nccl_p2p_blocks(choice.graph)),
+        parts_(choice.work.channels),
+        pieces_(pieces(bytes, choice)),
+        block_(static_cast<std::int64_t>(parts_) * pieces_),
+        builder_("nccl", request.contract(is_pair() ? block_ : request.ranks * block_)) {
+    std::map<int, int> ranks_of_node;
+    for (const int node : machine_.node_of_rank) number_in_node_.push_back(ranks_of_node[node]++);
+  }
+
+  Program build() {
+    const int n = request_.ranks;
+    const int root = request_.root;
+    switch (request_.collective) {
+      case Collective::gather:
         for (int rank = 0; rank < n; ++rank) {
-          const int peer = wrap(rank + distance, n);
-          Slice from = inputs[static_cast<std::size_t>(rank)];
-          from.begin += is_pair ? 0 : peer * parts;
-          send(builder.output(peer, is_pair ? 0 : rank * parts, parts), from, distance);
+          send(builder_.output(root, rank * block_, block_), builder_.input(rank, 0, block_),
+               wrap(root - rank, n));
         }
+        break;
+      case Collective::scatter:
+        for (int rank = 0; rank < n; ++rank) {
+          send(builder_.output(rank, 0, block_), builder_.input(root, rank * block_, block_),
+               wrap(rank - root, n));
+        }
+        break;
+      default:
+        send_to_all();
+    }
+    return builder_.finish();
+  }
+
+ private:
+  /// Pieces that a part is passed on in, at most: more would take no less time.
+  static constexpr int kMostPieces = 16;
+  /// Of all ranks' parts together, about.
+  static constexpr std::int64_t kMostOps = std::int64_t{1} << 21;
+
+  bool is_pair() const { return request_.collective == Collective::sendrecv; }
+
+  int pieces(double bytes, const NcclChoice& choice) const {
+    if (!choice.graph.pxn) return 1;
+    const auto n = static_cast<std::int64_t>(request_.ranks);
+    const double of_part = bytes / (is_pair() ? 1 : static_cast<double>(n)) / parts_;
+    const double chunks = std::ceil(of_part / choice.work.chunk_bytes);
+    const std::int64_t room = kMostOps / (n * n * parts_);
+    return static_cast<int>(std::clamp<std::int64_t>(
+        std::min(static_cast<std::int64_t>(std::min(chunks, 1e6)), room), 1, kMostPieces));
+  }
+
+  void send_to_all() {
+    const int n = request_.ranks;
+    std::vector<Slice> inputs;
+    for (int rank = 0; rank < n; ++rank) inputs.push_back(saved_input(builder_, rank, blocks_));
+    for (int distance = is_pair() ? 1 : 0; distance < (is_pair() ? 2 : n); ++distance) {
+      for (int rank = 0; rank < n; ++rank) {
+        const int peer = wrap(rank + distance, n);
+        Slice from = inputs[static_cast<std::size_t>(rank)];
+        from.begin += is_pair() ? 0 : peer * block_;
+        from.length = block_;
+        send(builder_.output(peer, is_pair() ? 0 : rank * block_, block_), from, distance);
       }
     }
   }
-  return builder.finish();
-}
+
+  void send(const Slice& to, const Slice& from, int distance) {
+    const int by = rails_.sender(from.place, to.place);
+    for (int part = 0; part < parts_; ++part) {
+      const int lane = (distance * parts_ + part) % blocks_;
+      if (by == from.place) {
+        builder_.copy(some(to, part * pieces_, pieces_), some(from, part * pieces_, pieces_),
+                      {.lane = lane});
+        continue;
+      }
+      // Each rank of a node has room of its own in the others' memories.
+      Slice resting = from;
+      resting.place = by;
+      resting.buffer = Buffer::tmp;
+      resting.begin +=
+          (1 + number_in_node_[static_cast<std::size_t>(from.place)]) * builder_.contract().units;
+      for (int piece = part * pieces_; piece < (part + 1) * pieces_; ++piece) {
+        builder_.copy(some(resting, piece, 1), some(from, piece, 1), {.lane = lane});
+        builder_.copy(some(to, piece, 1), some(resting, piece, 1),
+                      {.lane = blocks_ + 1 + lane, .at = to.place});
+      }
+    }
+  }
+
+  static Slice some(Slice slice, std::int64_t first, std::int64_t length) {
+    slice.begin += first;
+    slice.length = length;
+    return slice;
+  }
+
+  const BuildRequest& request_;
+  const NcclMachine& machine_;
+  const NcclRails rails_;
+  const int blocks_;
+  const int parts_;           ///< of what a pair sends: a channel each
+  const int pieces_;          ///< of a part
+  const std::int64_t block_;  ///< units that a pair sends
+  Builder builder_;
+  std::vector<int> number_in_node_;  ///< by rank
+};
 
 /// In the node's switches: as the algorithm `nvls` does.
 Program switch_program(BuildRequest request, const NcclChoice& choice) {
@@ -323,7 +389,7 @@ Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice
       return AggregatedTrees(request, rounds, choice.work.channels).build();
     }
     case NcclAlgorithm::p2p:
-      return p2p_program(request, choice);
+      return SendsAndReceives(request, bytes, choice).build();
     case NcclAlgorithm::nvls:
       if (choice.machine.nodes == 1) return switch_program(request, choice);
       [[fallthrough]];

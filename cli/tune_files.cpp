@@ -118,7 +118,7 @@ TunerFormat read_tuner_format(Arguments& arguments) {
   // Where ext-tuner/ came into NCCL's sources.
   constexpr int kFirstWithPlugins = 19;
   const auto asked = library_version(version);
-  if (asked && *asked < nccl_library_version(kFirstWithPlugins)) {
+  if (asked && *asked < nccl_library_version({kFirstWithPlugins})) {
     arguments.problem_of("--format", fmt::format("NCCL {} takes no tuner plugin", version),
                          fmt::format("2.{} is the first that does", kFirstWithPlugins));
   }

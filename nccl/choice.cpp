@@ -14,7 +14,7 @@ constexpr double kP2pLlBytes = 16384;
 
 void choose_p2p(const NcclCall& call, NcclChoice& made) {
   made.algorithm = NcclAlgorithm::p2p;
-  if (const int first = first_version_of(NcclAlgorithm::p2p); call.version < first) {
+  if (const int first = first_version_of(NcclAlgorithm::p2p); call.version.minor < first) {
     made.why_not = fmt::format("sends and receives came with NCCL 2.{}", first);
     return;
   }
@@ -66,7 +66,7 @@ void choose_cell(const NcclCall& call, NcclChoice& made) {
     if (best == nullptr || cell.time_s < best->time_s) best = &cell;
   }
   if (best == nullptr) {
-    made.why_not = fmt::format("NCCL 2.{} can't: {} with {}: {}", call.version,
+    made.why_not = fmt::format("NCCL {} can't: {} with {}: {}", nccl_version_text(call.version),
                                to_string(ruled_out->algorithm), to_string(ruled_out->protocol),
                                ruled_out->why_not);
     return;
@@ -78,9 +78,8 @@ void choose_cell(const NcclCall& call, NcclChoice& made) {
 /// What NCCL does not take of the numbers asked for.
 std::string why_not_forced(const NcclCall& call, const NcclChoice& choice) {
   constexpr int kWarp = 32;
-  if (call.channels > nccl_most_channels(call.version)) {
-    return fmt::format("NCCL 2.{} has {} channels at most", call.version,
-                       nccl_most_channels(call.version));
+  if (const int most = nccl_most_channels(call.version.minor); call.channels > most) {
+    return fmt::format("NCCL {} has {} channels at most", nccl_version_text(call.version), most);
   }
   const int least = choice.protocol == NcclProtocol::ll128 ? 5 * kWarp : 2 * kWarp;
   const int most = choice.work.most_threads;
@@ -118,7 +117,7 @@ bool is_nccl_p2p(Collective collective) {
 NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement) {
   NcclChoice made;
   made.machine = nccl_machine(router, placement);
-  made.graph = nccl_graph(made.machine, router, placement, call.version);
+  made.graph = nccl_graph(made.machine, router, placement, call.version.minor, call.pxn);
   if (!made.graph.why_not.empty()) {
     made.why_not = "no ring through all ranks: " + made.graph.why_not;
     return made;
@@ -130,7 +129,7 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
   }
   if (!made.why_not.empty()) return made;
   made.work = nccl_work(call.collective, call.bytes, made.algorithm, made.protocol, made.machine,
-                        made.graph, call.version);
+                        made.graph, call.version.minor);
   made.why_not = why_not_forced(call, made);
   if (call.channels > 0) made.work.channels = call.channels;
   if (call.threads > 0) made.work.threads = call.threads;
@@ -139,9 +138,10 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
 
 std::string explain(const NcclCall& call, const NcclChoice& choice) {
   const NcclMachine& machine = choice.machine;
-  std::string text = fmt::format("NCCL 2.{} for {} of {} on {} ranks, {} node{}\n", call.version,
-                                 to_string(call.collective), size_text(call.bytes), machine.ranks,
-                                 machine.nodes, machine.nodes == 1 ? "" : "s");
+  std::string text =
+      fmt::format("NCCL {} for {} of {} on {} ranks, {} node{}\n", nccl_version_text(call.version),
+                  to_string(call.collective), size_text(call.bytes), machine.ranks, machine.nodes,
+                  machine.nodes == 1 ? "" : "s");
   if (!choice.graph.why_not.empty()) return text + "  " + choice.why_not + "\n";
   text += fmt::format("  graph: {} channel{} of {:g} GB/s, {} blocks at most{}\n",
                       choice.graph.channels, choice.graph.channels == 1 ? "" : "s",
@@ -151,7 +151,8 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
     text += fmt::format("  NVLS graph: {} channels of {:g} GB/s\n", choice.graph.nvls_channels,
                         choice.graph.nvls_rate_gbps);
   }
-  const bool has_table = !choice.cells.empty() && call.version >= 5;
+  if (choice.graph.pxn) text += "  PXN: data may leave a node through a neighbor's NIC\n";
+  const bool has_table = !choice.cells.empty() && call.version.minor >= 5;
   if (has_table) {
     text += fmt::format("  {:<15} {:<7} {:>12} {:>16} {:>12}\n", "algorithm", "proto",
                         "latency (us)", "bandwidth (GB/s)", "time (us)");
@@ -173,7 +174,7 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
   if (!choice.why_not.empty()) return text + "  " + choice.why_not + "\n";
   const char* why = call.algorithm || call.protocol ? "as asked for"
                     : choice.cells.empty()          ? "sends and receives have no table"
-                    : call.version < 5              ? "by the size alone: there is no table"
+                    : call.version.minor < 5        ? "by the size alone: there is no table"
                                                     : "the shortest time";
   text += fmt::format("  {} with {} ({}): {} channel{}, {} threads", to_string(choice.algorithm),
                       to_string(choice.protocol), why, choice.work.channels,

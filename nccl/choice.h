@@ -19,13 +19,14 @@ namespace espalier {
 struct NcclCall {
   Collective collective = Collective::allreduce;
   double bytes = 0;  ///< the whole buffer, as nccl-tests counts it
-  int version = kNewestNccl;
+  NcclVersion version = {};
   /// What the environment forces: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS and
   /// NCCL_MAX_NCHANNELS, NCCL_NTHREADS.
   std::optional<NcclAlgorithm> algorithm = {};
   std::optional<NcclProtocol> protocol = {};
   int channels = 0;  ///< 0: NCCL's own number
   int threads = 0;   ///< 0: NCCL's own number
+  bool pxn = true;   ///< false: NCCL_PXN_DISABLE=1
 };
 
 /// What it does, and why.

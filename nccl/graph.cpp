@@ -13,6 +13,8 @@
 #include <span>
 #include <utility>
 
+#include "nccl/rails.h"
+
 namespace espalier {
 namespace {
 
@@ -181,6 +183,21 @@ bool is_mesh(const Router& counted, const Placement& placement) {
   return true;
 }
 
+/// Between two nodes the search tries how much faster trees are inside nodes, up to the first rate
+/// that is twice as high.
+double tree_rate(const NcclMachine& machine, const Room& inside, int version,
+                 const NcclGraph& graph) {
+  double best = graph.rate_gbps;
+  if (machine.nodes != 2 || machine.ranks_per_node < 2 || version < 7) return best;
+  const std::span<const double> table = rates(machine, version);
+  for (auto rate = table.rbegin(); rate != table.rend(); ++rate) {  // ascending
+    if (*rate <= best || best >= 2 * graph.rate_gbps) continue;
+    if (inside.channels(*rate) < graph.channels) break;
+    best = *rate;
+  }
+  return best;
+}
+
 /// Channels of the best rate.
 void search_rates(const NcclMachine& machine, const Room& inside, int version, NcclGraph& graph) {
   const int limit = version >= 26 ? kMaxNcclChannels : kMaxNcclChannels / 2;
@@ -210,9 +227,11 @@ void search_rates(const NcclMachine& machine, const Room& inside, int version, N
   }
   const bool stays_whole = machine.capability >= kHopper && graph.rate_gbps < kSplitHopperGbps &&
                            graph.channels > kEnoughChannels;
+  graph.tree_rate_gbps = tree_rate(machine, inside, version, graph);
   if (graph.rate_gbps >= kSplitGbps && !stays_whole && 2 * graph.channels <= limit) {
     graph.channels *= 2;
     graph.rate_gbps /= 2;
+    graph.tree_rate_gbps /= 2;
   }
 }
 
@@ -229,7 +248,50 @@ void search_nvls(const NcclMachine& machine, const Router& counted, const Placem
     if (rate_gbps > most_gbps * (1 + kTolerance)) continue;
     graph.nvls_channels = heads;
     graph.nvls_rate_gbps = rate_gbps;
-    return;
+    graph.nvls_network_gbps = rate_gbps;
+    break;
+  }
+  if (machine.nodes == 1 || graph.nvls_channels == 0) return;
+  const std::span<const double> table = rates(machine, version);
+  for (auto rate = table.rbegin(); rate != table.rend(); ++rate) {  // as of trees
+    const double twice = 2 * graph.nvls_rate_gbps;
+    if (*rate <= graph.nvls_network_gbps || graph.nvls_network_gbps >= twice) continue;
+    if (*rate > machine.nics_gbps / heads * (1 + kTolerance)) break;
+    graph.nvls_network_gbps = *rate;
+  }
+}
+
+/// By where a ring goes over to another node: the positions of the first and the last rank of each
+/// stretch in one node.
+std::vector<std::pair<std::size_t, std::size_t>> stretches(const NcclMachine& machine,
+                                                           const Ring& ring) {
+  const std::size_t n = ring.order.size();
+  const auto node_at = [&](std::size_t at) {
+    return machine.node_of_rank[static_cast<std::size_t>(ring.order[at % n])];
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (std::size_t first = 0; first < n; ++first) {
+    if (node_at(first) == node_at(first + n - 1)) continue;
+    std::size_t last = first;
+    while (node_at(last + 1) == node_at(first)) ++last;
+    found.emplace_back(first, last % n);
+  }
+  return found;
+}
+
+/// A ring leaves a node by the NIC that it came in by. Behind NVSwitches, where any order will do,
+/// the last GPU is one that is as near to that NIC, if there is one. If not, the NIC's GPU relays.
+void set_rails(const NcclMachine& machine, const NcclRails& rails, bool any_order, Ring& ring) {
+  const std::size_t n = ring.order.size();
+  for (const auto& [first, last] : stretches(machine, ring)) {
+    const int enters = ring.order[first];
+    for (std::size_t at = first + 1; any_order && at % n != last; ++at) {
+      if (at > first + n || rails.is_near(ring.order[last], enters)) break;
+      if (rails.is_near(ring.order[at % n], enters))
+        std::swap(ring.order[at % n], ring.order[last]);
+    }
+    const int by = rails.sender_of_ring(enters, ring.order[last]);
+    ring.relays[last] = by == ring.order[last] ? -1 : by;
   }
 }
 
@@ -238,7 +300,7 @@ void search_nvls(const NcclMachine& machine, const Router& counted, const Placem
 int nccl_blocks(const NcclGraph& graph) { return std::min(2 * graph.channels, kMaxNcclChannels); }
 
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
-                     int version) {
+                     int version, bool pxn) {
   // NCCL's own constants for host links are those of profile kernel, wherever ranks are.
   const Router counted(router.topology(), router.topology().profile("kernel"), router.scope());
   // Ways through a third GPU: since 2.12 (path class NVB).
@@ -263,6 +325,13 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
                         ? room_in_node(inside, counted, machine, node, version)
                         : Room{};
   if (machine.nodes > 1 && node.ranks.size() > 1) graph.kind = inside.kind;
+  graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1;
+  if (machine.nodes > 1) {
+    const NcclRails rails(machine, router, placement, graph.pxn);
+    for (Ring& ring : graph.rings) {
+      set_rails(machine, rails, inside.kind == RingKind::switched, ring);
+    }
+  }
   search_rates(machine, room, version, graph);
   if (machine.is_amd && machine.nodes == 1 && set.kind == RingKind::direct) {
     if (is_mesh(counted, placement)) {

@@ -16,11 +16,16 @@ struct NcclGraph {
   std::vector<Ring>
       rings;  ///< the orders, one direction each; channel c goes round rings[c % size]
   int channels = 1;
-  double rate_gbps = 0;       ///< of a channel
-  bool same_order = true;     ///< all channels have one order (NCCL: sameChannels)
-  int nvls_channels = 0;      ///< of the NVLS graph; 0: there is none
-  double nvls_rate_gbps = 0;  ///< of one of these
-  std::string why_not;        ///< why there is no ring; empty otherwise
+  double rate_gbps = 0;    ///< of a channel
+  bool same_order = true;  ///< all channels have one order (NCCL: sameChannels)
+  /// Of a channel of trees inside nodes, which may be more where all of a node's channels meet in
+  /// the network.
+  double tree_rate_gbps = 0;
+  int nvls_channels = 0;         ///< of the NVLS graph; 0: there is none
+  double nvls_rate_gbps = 0;     ///< of one of these inside nodes
+  double nvls_network_gbps = 0;  ///< and between them
+  bool pxn = false;              ///< GPUs send over the NICs of neighbors (NcclRails)
+  std::string why_not;           ///< why there is no ring; empty otherwise
 
   double gbps() const { return channels * rate_gbps; }
   bool is_nvlink() const { return kind == RingKind::direct || kind == RingKind::switched; }
@@ -34,8 +39,9 @@ inline int nccl_most_channels(int version) { return version >= 26 ? 64 : 32; }
 /// Kernels' blocks: every channel of the graph twice.
 int nccl_blocks(const NcclGraph& graph);
 
-/// \pre two ranks or more
+/// `pxn`: unless NCCL_PXN_DISABLE=1. Where rings leave a node over the NIC of another GPU than
+/// their last one there, that GPU is the relay of the hop. \pre two ranks or more
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
-                     int version);
+                     int version, bool pxn = true);
 
 }  // namespace espalier

@@ -38,32 +38,15 @@ NcclGpuEra era_of(int capability) {
 NcclCpu cpu_of(const Topology& machine) {
   for (const Link& link : machine.links) {
     if (link.kind.starts_with("if_")) return NcclCpu::amd;
-    if (link.kind == "xbus" || link.kind == "nvlink_c2c") return NcclCpu::other;
+    if (link.kind == "xbus") return NcclCpu::power;
+    if (link.kind == "nvlink_c2c") return NcclCpu::other;
   }
   for (const Node& node : machine.nodes) {
     if (node.kind != NodeKind::cpu) continue;
     if (node.model.starts_with("epyc")) return NcclCpu::amd;
-    if (node.model.starts_with("power")) return NcclCpu::other;
+    if (node.model.starts_with("power")) return NcclCpu::power;
   }
   return NcclCpu::intel;
-}
-
-/// NICs that a GPU reaches without passing a CPU, or that are on the GPU fabric itself.
-bool reaches_nic(const Topology& machine, NodeId gpu) {
-  std::set<NodeId> seen = {gpu};
-  std::vector<NodeId> open = {gpu};
-  while (!open.empty()) {
-    const NodeId here = open.back();
-    open.pop_back();
-    for (const Link& link : machine.links) {
-      if (link.a != here && link.b != here) continue;
-      const NodeId next = link.a == here ? link.b : link.a;
-      const NodeKind kind = machine.node(next).kind;
-      if (kind == NodeKind::nic || kind == NodeKind::fabric) return true;
-      if (kind == NodeKind::pcie_switch && seen.insert(next).second) open.push_back(next);
-    }
-  }
-  return false;
 }
 
 /// Nodes in NCCL's sense: hosts, joined where a GPU fabric joins their GPUs. By rank, in the order
@@ -124,6 +107,24 @@ void find_nics(const Router& router, const Placement& placement, NcclMachine& ma
 
 }  // namespace
 
+std::set<NodeId> near_nics(const Topology& machine, NodeId gpu) {
+  std::set<NodeId> found;
+  std::set<NodeId> seen = {gpu};
+  std::vector<NodeId> open = {gpu};
+  while (!open.empty()) {
+    const NodeId here = open.back();
+    open.pop_back();
+    for (const Link& link : machine.links) {
+      if (link.a != here && link.b != here) continue;
+      const NodeId next = link.a == here ? link.b : link.a;
+      const NodeKind kind = machine.node(next).kind;
+      if (kind == NodeKind::nic || kind == NodeKind::fabric) found.insert(next);
+      if (kind == NodeKind::pcie_switch && seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return found;
+}
+
 int compute_capability(const std::string& model) {
   if (model.starts_with("sm")) {
     int value = 0;
@@ -179,7 +180,7 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
     find_nics(router, placement, machine);
     std::set<int> nodes_with_nics;
     for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
-      const bool is_near = reaches_nic(topology, placement.ranks[rank]);
+      const bool is_near = !near_nics(topology, placement.ranks[rank]).empty();
       if (is_near) nodes_with_nics.insert(machine.node_of_rank[rank]);
       machine.near_nics = machine.near_nics && is_near;
     }

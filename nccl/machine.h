@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "topologies/placement.h"
@@ -11,7 +13,7 @@ namespace espalier {
 /// The rows of the tuner's tables: Volta and what came before, Ampere (and what is not known),
 /// Hopper, Blackwell.
 enum class NcclGpuEra : std::uint8_t { volta, ampere, hopper, blackwell };
-enum class NcclCpu : std::uint8_t { intel, amd, other };
+enum class NcclCpu : std::uint8_t { intel, amd, power, other };
 
 /// A machine and the ranks on it as NCCL's topology detection sees them (NVIDIA/nccl
 /// src/graph/topo.cc, paths.cc).
@@ -36,6 +38,9 @@ struct NcclMachine {
 };
 
 NcclMachine nccl_machine(const Router& router, const Placement& placement);
+
+/// NICs that a GPU reaches without passing a CPU, and networks that it is on itself.
+std::set<NodeId> near_nics(const Topology& machine, NodeId gpu);
 
 /// "v100-sxm2": 70. Also "sm86". 0 where the model is not known.
 int compute_capability(const std::string& model);

@@ -36,6 +36,6 @@ struct NcclCell {
 /// the choice is told, as the cell that is not ruled out. \pre the collective is allreduce,
 /// allgather, reducescatter, broadcast or reduce, and the graph has a ring
 std::vector<NcclCell> nccl_cells(Collective collective, double bytes, const NcclMachine& machine,
-                                 const NcclGraph& graph, int version);
+                                 const NcclGraph& graph, NcclVersion version);
 
 }  // namespace espalier

@@ -6,6 +6,8 @@
 #include <cstddef>
 
 #include "core/check.h"
+#include "topologies/launch_costs.h"
+#include "topologies/library_version.h"
 
 namespace espalier {
 namespace {
@@ -57,10 +59,28 @@ const std::vector<NcclProtocol>& all_nccl_protocols() {
 
 int first_version_of(NcclAlgorithm algorithm) { return known(algorithm).first_version; }
 
-int nccl_library_version(int minor) { return 2000 + minor; }
+int nccl_library_version(NcclVersion version) {
+  return library_version(2, version.minor, version.patch);
+}
 
-int nearest_nccl(int version) {
-  return std::clamp(version, nccl_library_version(kOldestNccl), nccl_library_version(kNewestNccl));
+NcclVersion nearest_nccl(int version) {
+  const NcclVersion of_minor{minor_of(std::clamp(version, nccl_library_version({kOldestNccl}),
+                                                 nccl_library_version({kNewestNccl})))};
+  const NcclVersion exact{of_minor.minor, patch_of(version)};
+  return exact.is_2_18_3() ? exact : of_minor;
+}
+
+std::string nccl_version_text(NcclVersion version) {
+  return version_text(nccl_library_version(version));
+}
+
+std::vector<NcclVersion> all_nccl_versions() {
+  std::vector<NcclVersion> all;
+  for (int minor = kOldestNccl; minor <= kNewestNccl; ++minor) {
+    all.push_back({minor});
+    if (const NcclVersion patched{minor, 3}; patched.is_2_18_3()) all.push_back(patched);
+  }
+  return all;
 }
 
 }  // namespace espalier

@@ -33,10 +33,28 @@ std::string_view to_string(NcclProtocol protocol);
 const std::vector<NcclAlgorithm>& all_nccl_algorithms();
 const std::vector<NcclProtocol>& all_nccl_protocols();
 
-/// What `library_version` makes of "2.MINOR".
-int nccl_library_version(int minor);
-/// Of the versions whose rules are known, the nearest to one that `library_version` made.
-int nearest_nccl(int version);
+/// A version of NCCL 2. Its minor number says whose rules hold, but for the patch whose tables were
+/// never used again.
+struct NcclVersion {
+  int minor = kNewestNccl;
+  int patch = 0;
+
+  constexpr NcclVersion() = default;
+  constexpr NcclVersion(int of_minor, int of_patch = 0) : minor(of_minor), patch(of_patch) {}
+
+  /// 2.18.3 alone has trees' hops of its own (NVIDIA/nccl src/graph/tuning.cc).
+  bool is_2_18_3() const { return minor == 18 && patch == 3; }
+};
+
+/// As `library_version` has it: 201803.
+int nccl_library_version(NcclVersion version);
+/// Of the versions whose rules are known, the nearest to one that `library_version` made. Patches
+/// count where they have rules of their own.
+NcclVersion nearest_nccl(int version);
+/// "2.18", "2.18.3".
+std::string nccl_version_text(NcclVersion version);
+/// All whose rules are known, in their order.
+std::vector<NcclVersion> all_nccl_versions();
 
 /// The minor number of the first version that has the algorithm.
 int first_version_of(NcclAlgorithm algorithm);

@@ -30,8 +30,9 @@ bool is_collnet(NcclAlgorithm algorithm) {
 bool is_allreduce(Collective collective) { return collective == Collective::allreduce; }
 
 /// Bytes that a thread should have, so that another channel is worth it.
-double threshold(NcclAlgorithm algorithm, NcclProtocol protocol, int ranks) {
-  if (protocol == NcclProtocol::simple) return 64;
+double threshold(NcclAlgorithm algorithm, NcclProtocol protocol, int ranks, int version) {
+  const bool is_plain = !is_collnet(algorithm) || version < 10;
+  if (protocol == NcclProtocol::simple) return is_plain ? 64 : 512;
   if (protocol == NcclProtocol::ll128) return 8;
   return algorithm == NcclAlgorithm::ring ? 8.0 * ranks : 8;
 }
@@ -58,7 +59,7 @@ double step_bytes(NcclProtocol protocol, int version) {
 /// Of a tree of `depth` levels of which every block has `bytes` in all.
 double tree_chunk(double bytes, NcclProtocol protocol, const NcclMachine& machine, int channels) {
   const double of_channel = bytes / channels;
-  const double levels = std::log2(machine.nodes);
+  const double levels = std::floor(std::log2(machine.nodes));
   if (protocol == NcclProtocol::ll) return kLlStep;
   double chunk = protocol == NcclProtocol::simple ? kSimpleStep : kLl128Step;
   const auto shrink = [&](double rounds, double least_kib) {
@@ -66,7 +67,7 @@ double tree_chunk(double bytes, NcclProtocol protocol, const NcclMachine& machin
   };
   const double per_node = machine.ranks_per_node;
   if (protocol == NcclProtocol::simple) {
-    const double depth = per_node - 1 + std::floor(levels);
+    const double depth = per_node - 1 + levels;
     shrink(8 * depth, 128);
     shrink(4 * depth, 64);
     shrink(depth, 32);
@@ -106,6 +107,15 @@ double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& ma
   for (const auto& [rounds, least_kib] : rules) {
     while (bytes < rounds * channels * heads * chunk && chunk > least_kib * kKib) chunk /= 2;
   }
+  return chunk;
+}
+
+/// Of aggregated trees (src/enqueue.cc of 2.23 and later): as many chunks as that, if they are long
+/// enough.
+double pat_chunk(Collective collective, double bytes, int channels) {
+  const double wanted = collective == Collective::allgather ? 32 : 16;
+  double chunk = kSimpleStep;
+  while (chunk * channels * wanted > bytes && chunk > 64 * kKib) chunk /= 2;
   return chunk;
 }
 
@@ -169,7 +179,7 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
   if (version < 5 && protocol == NcclProtocol::simple) {
     work.channels = nccl_blocks(graph);  // 2.4: always all of them
   } else {
-    narrow(bytes, threshold(algorithm, protocol, machine.ranks), work);
+    narrow(bytes, threshold(algorithm, protocol, machine.ranks, version), work);
   }
   if (version >= 22) {
     const double traffic = bytes * (is_allreduce(collective) ? 2 : 1);
@@ -180,6 +190,8 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels);
   } else if (algorithm == NcclAlgorithm::tree) {
     work.chunk_bytes = tree_chunk(bytes, protocol, machine, work.channels);
+  } else if (algorithm == NcclAlgorithm::pat) {
+    work.chunk_bytes = pat_chunk(collective, bytes, work.channels);
   } else {
     work.chunk_bytes = ring_chunk(collective, protocol, version);
   }

@@ -43,6 +43,18 @@ const LaunchCost* launch_cost(const LaunchCosts& costs, LaunchMode mode, int ver
   return nullptr;
 }
 
+std::vector<double> launch_starts_s(const LaunchCosts& costs, LaunchMode mode, int version,
+                                    const Topology& topology, const Placement& placement) {
+  const LaunchCost* const cost = launch_cost(costs, mode, version);
+  if (mode != LaunchMode::single || cost == nullptr) return {};
+  std::map<int, int> launched;
+  std::vector<double> starts_s;
+  for (const NodeId node : placement.ranks) {
+    starts_s.push_back(launched[topology.node(node).host]++ * cost->call_s);
+  }
+  return starts_s;
+}
+
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls) {
   const LaunchCost* const cost = launch_cost(costs, mode, calls.library_version);
   if (cost == nullptr) return calls.gpu_s;

@@ -41,4 +41,10 @@ struct LaunchedCalls {
 /// 12 V100 with NCCL 2.5 to 2.11, which pass smoothly from one to the other. A graph costs nothing.
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
 
+/// When the ranks of a call by itself begin: one process launches the kernels of its host's GPUs
+/// one after the other, each of which costs it `call_s`. Empty: all at once. A benchmark's calls
+/// follow each other without waiting, and nobody sees that in the mean (launched_s).
+std::vector<double> launch_starts_s(const LaunchCosts& costs, LaunchMode mode, int version,
+                                    const Topology& topology, const Placement& placement);
+
 }  // namespace espalier

@@ -45,6 +45,11 @@ struct RunOptions {
   bool is_call = true;
   BlockUse blocks = {};                     ///< simulated only
   SimEngine engine = SimEngine::automatic;  ///< simulated only
+  /// Simulated only: when each place begins with the call, in seconds; the first of them is 0.
+  /// Empty: all at once, as are places beyond the last one.
+  std::vector<double> starts_s = {};
+  /// Simulated only: all at once, however calls are launched (launch_starts_s).
+  bool start_together = false;
   /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
   std::optional<SimLimits> limits = {};
   double timeout_s = 60;  ///< a run without progress for this long is reported as stuck

@@ -25,6 +25,11 @@ bool has_unaligned_blocks(const Outcome& outcome) {
          outcome.report.message_bytes % (kVectorBytes * outcome.ranks) != 0;
 }
 
+std::int64_t default_of(const Algorithm& algorithm, const std::string& parameter) {
+  return std::ranges::find(algorithm.parameters, parameter, &AlgorithmParameter::name)
+      ->default_value;
+}
+
 /// Those of a library's parameters that have other values in `choice` than it chooses by itself.
 /// What follows from one of them is not counted as forced.
 std::vector<std::string> forced_parameters(const AlgorithmChoice& choice,
@@ -36,7 +41,11 @@ std::vector<std::string> forced_parameters(const AlgorithmChoice& choice,
   std::map<std::string, std::int64_t> chosen = library_call(open, request).parameters;
   for (const std::string& parameter : forcible_parameters(choice)) {
     const auto taken = choice.parameters.find(parameter);
-    if (taken == choice.parameters.end() || taken->second == chosen.at(parameter)) continue;
+    if (taken == choice.parameters.end()) continue;
+    const auto own = chosen.find(parameter);  // absent: as by default
+    const std::int64_t by_itself =
+        own == chosen.end() ? default_of(*choice.algorithm, parameter) : own->second;
+    if (taken->second == by_itself) continue;
     forced.push_back(parameter);
     open.parameters[parameter] = taken->second;
     chosen = library_call(open, request).parameters;
@@ -60,6 +69,19 @@ std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice) {
     if (parameter.name != kLibraryVersion) names.push_back(parameter.name);
   }
   return names;
+}
+
+std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
+                              const Program& program) {
+  if (query.run.start_together || !query.run.is_call) return {};
+  std::vector<double> starts_s =
+      launch_starts_s(used.profile().launch, query.launch, query.library_version, *machine.topology,
+                      machine.placement);
+  const auto of_group = static_cast<std::size_t>(program.fold.each);
+  for (std::size_t rank = 0; program.fold.is_folded() && rank < starts_s.size(); ++rank) {
+    if (starts_s[rank] != starts_s[rank % of_group]) return {};
+  }
+  return starts_s;
 }
 
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {

@@ -8,6 +8,11 @@
 
 namespace espalier {
 
+/// When the ranks of a call by itself begin, under the query's launch mode (RunOptions::starts_s).
+/// Empty also where one group of ranks is simulated for others that begin at other times.
+std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
+                              const Program& program);
+
 /// What nccl-tests would print for a simulated call, in seconds, under the query's launch mode.
 /// `used` is the runtime that carried it out. \pre the outcome has been simulated
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome);

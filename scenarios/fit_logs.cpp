@@ -195,8 +195,8 @@ std::string source_of(const ProfileFit& fit, const FitTable& table) {
     const bool is_known =
         table.names_version ||
         (!is_chooser(query) && parse_algorithm(query).parameters.contains(kLibraryVersion));
-    const int minor = static_cast<int>(choice.parameters.at(kLibraryVersion));
-    text += fmt::format(", simulated as NCCL {}{}", version_text(nccl_library_version(minor)),
+    const auto version = static_cast<int>(choice.parameters.at(kLibraryVersion));
+    text += fmt::format(", simulated as NCCL {}{}", version_text(version),
                         is_known ? "" : " (assumed)");
   }
   return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),

@@ -10,6 +10,7 @@
 #include "formats/format.h"
 #include "nccl/version.h"
 #include "topologies/launch_costs.h"
+#include "topologies/library_version.h"
 
 namespace espalier {
 namespace {
@@ -114,9 +115,11 @@ std::string who_measured(const MeasuredTables& log, const MeasuredTable& table) 
 }
 
 void say_version(const SayNote& say, int version) {
-  if (version == 0 || nearest_nccl(version) == version) return;
+  if (version == 0) return;
+  const NcclVersion known = nearest_nccl(version);
+  if (library_version(2, known.minor) == version - patch_of(version)) return;
   say(fmt::format("the rules of NCCL {} are not known: those of {} are used", version_text(version),
-                  version_text(nearest_nccl(version))));
+                  nccl_version_text(known)));
 }
 
 bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, Query& question) {
@@ -129,7 +132,7 @@ bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, 
     say(
         fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
                     "or a version of --algorithm says otherwise",
-                    version_text(nccl_library_version(kNewestNccl))));
+                    nccl_version_text({kNewestNccl})));
   }
   say_version(say, question.library_version);
   if (is_given) return false;

@@ -50,7 +50,7 @@ int nccl_channels(const TunerRow& row, const Outcome& choice, const Machine& mac
   NcclCall call;
   call.collective = row.collective;
   call.bytes = static_cast<double>(choice.report.message_bytes);
-  call.version = nearest_nccl(library_version(version).value_or(kNewestNccl));
+  if (const auto known = library_version(version)) call.version = nearest_nccl(*known);
   const auto algorithm = std::ranges::find(all_nccl_algorithms(), row.algorithm,
                                            [](NcclAlgorithm one) { return to_string(one); });
   const auto protocol = std::ranges::find(all_nccl_protocols(), row.protocol,

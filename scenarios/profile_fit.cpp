@@ -121,6 +121,7 @@ class ProfileAsker {
     const Topology& machine = request_.machine;
     const Router router(machine, machine.profile("ideal"), query.links);
     questions_.push_back(query);
+    questions_.back().run.start_together = true;  // what logs print does not depend on it
     LaunchedCalls& calls = calls_.emplace_back();
     calls.gpus_per_process = most_gpus_of_a_host(machine, place_ranks(router, query.gpus));
   }

@@ -153,9 +153,9 @@ auto members(Is<Prediction> auto& prediction) {
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, engine, limits,
-         timeout_s] = run;
-  return std::tie(type, op, is_call, engine);
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, starts_s,
+         start_together, engine, limits, timeout_s] = run;
+  return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,

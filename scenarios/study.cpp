@@ -409,10 +409,9 @@ Outcome Study::answer(const Query& query) {
   const Target target{&router, machine.placement, prepared.rotation.get()};
   outcome.skipped = backend_.unsupported(*program, target);
   if (outcome.skipped) return outcome;
-  RunOptions options = query.run;
-  options.size_bytes = query.size_bytes;
-  options.blocks = prepared.blocks;
-  if (const RunReport* known = simulated_before(query, prepared, runtime)) {
+  const RunOptions options = options_of(query, machine, router, prepared, *program);
+  const bool is_together = options.starts_s.empty();
+  if (const RunReport* known = is_together ? simulated_before(query, prepared, runtime) : nullptr) {
     outcome.report = *known;
   } else {
     if (!put_on_blocks(query, target, options, outcome)) return outcome;
@@ -420,6 +419,16 @@ Outcome Study::answer(const Query& query) {
   }
   rate(query, machine, router, prepared, outcome);
   return outcome;
+}
+
+/// How the back end runs the program.
+RunOptions Study::options_of(const Query& query, const Machine& machine, const Router& router,
+                             const Prepared& prepared, const Program& program) {
+  RunOptions options = query.run;
+  options.size_bytes = query.size_bytes;
+  options.blocks = prepared.blocks;
+  options.starts_s = starts_of(machine, router, query, program);
+  return options;
 }
 
 /// What follows from the report: what a benchmark prints, how far off it may be, and how near the

@@ -219,6 +219,8 @@ class Study {
   const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
   const RunReport* simulated_before(const Query& query, const Prepared& prepared,
                                     std::size_t runtime) const;
+  static RunOptions options_of(const Query& query, const Machine& machine, const Router& router,
+                               const Prepared& prepared, const Program& program);
   bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
                      Outcome& outcome);
   void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);

@@ -143,7 +143,8 @@ struct Study::Cache {
   using RootKey = std::tuple<const Machine*, Collective, int, bool>;
   using BoundKey = std::tuple<const Machine*, Collective, int, LinkScope, bool, bool, bool>;
 
-  using BaselineKey = std::tuple<const Machine*, Collective, int, bool, std::int64_t, int>;
+  using BaselineKey =
+      std::tuple<const Machine*, Collective, int, bool, std::int64_t, int, LaunchMode>;
 
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::set<std::string> given;  ///< those not loaded by name

@@ -41,7 +41,7 @@ AlgorithmChoice Study::library_choice(const Query& query) {
   };
   force("proto", profile_word(query.profile).protocol);
   force("version",
-        query.library_version == 0 ? "" : version_text(nearest_nccl(query.library_version)));
+        query.library_version == 0 ? "" : nccl_version_text(nearest_nccl(query.library_version)));
   return asked;
 }
 
@@ -79,8 +79,8 @@ std::optional<Baseline> Study::baseline(const Query& query) {
 }
 
 const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
-  const Cache::BaselineKey key{&machine(asked), asked.collective, asked.root,
-                               asked.in_place,  asked.size_bytes, asked.library_version};
+  const Cache::BaselineKey key{&machine(asked),  asked.collective,      asked.root,  asked.in_place,
+                               asked.size_bytes, asked.library_version, asked.launch};
   const auto [known, is_new] = cache_->baselines.try_emplace(key);
   if (!is_new) return known->second;
   const Outcome outcome = ask(asked);

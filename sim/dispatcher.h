@@ -67,7 +67,8 @@ class Dispatcher {
   /// The engine gives up once the simulation is known to become too slow. Refers to its argument.
   void give_up_by(LeastTime& least) { least_ = &least; }
   /// Starts every op that waits for nothing.
-  void start();
+  /// `starts_s`: RunOptions::starts_s.
+  void start(const std::vector<double>& starts_s = {});
   /// A flow of `op` has ended.
   void on_flow_done(OpId op);
   /// Of the flows that end now, none is left.

@@ -31,9 +31,9 @@ struct LaunchCosts {
   const LaunchCost& single_of(int version) const;
 };
 
-/// "2.18", "2.18.3", "2.27.7+cuda13.0" as 2018, 2018, 2027; nothing for anything else.
+/// "2.18", "2.18.3", "2.27.7+cuda13.0" as 201800, 201803, 202707; nothing for anything else.
 std::optional<int> library_version(std::string_view text);
-/// 2018 as "2.18".
+/// 201800 as "2.18", 201803 as "2.18.3".
 std::string version_text(int version);
 
 }  // namespace espalier

@@ -9,6 +9,7 @@
 
 #include "exec/cuda/nccl_ranks.h"
 #include "ir/print.h"
+#include "topologies/library_version.h"
 
 namespace espalier {
 
@@ -28,7 +29,7 @@ struct NcclBackend::Loaded {
 
 int require_nccl() {
   const int version = cuda::NcclLibrary::load()->version();
-  return version / 10000 * 1000 + version / 100 % 100;
+  return library_version(version / 10000, version / 100 % 100, version % 100);
 }
 
 NcclBackend::NcclBackend(CudaBackend& gpus) : gpus_(gpus), loaded_(std::make_unique<Loaded>()) {}

@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-/// The version of NCCL that is here, as `library_version` has it: 2028 of 2.28.9. Throws
+/// The version of NCCL that is here, as `library_version` has it: 202809 of 2.28.9. Throws
 /// Error{unsupported} where this espalier was built without CUDA, there is no NCCL, or one whose
 /// calls may be others.
 int require_nccl();

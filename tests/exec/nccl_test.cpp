@@ -165,7 +165,7 @@ TEST_F(Nccl, IsRefusedInOtherVersions) {
   EXPECT_EQ(refusal(30001), "error: libnccl.so.2 is NCCL 3.0.1" + hint);
   EXPECT_EQ(refusal(23004), "nothing thrown");
   const StandIn library = load_nccl({.version = 22703});
-  EXPECT_EQ(require_nccl(), 2027);
+  EXPECT_EQ(require_nccl(), 202703);
 }
 
 /// Names a file in ESPALIER_NCCL as long as it lives.
@@ -197,7 +197,7 @@ TEST_F(Nccl, HasWhatIsCalled) {
   void* const real = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (real == nullptr) GTEST_SKIP() << "there is no NCCL on this computer";
   dlclose(real);
-  EXPECT_GE(require_nccl(), 2010);
+  EXPECT_GE(require_nccl(), 201000);
 }
 
 /// In a process of its own, since nothing can be run after that; prints the error.

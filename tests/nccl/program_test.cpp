@@ -242,8 +242,9 @@ TEST(NcclPrograms, PayOneHopThroughHostMemory) {
 
 TEST(NcclChoices, AreReadByWordsAndVersions) {
   const AlgorithmChoice choice = parse_algorithm("nccl:version=2.18.3,algo=NVLS_tree,proto=LL128");
-  EXPECT_EQ(choice.parameters.at("version"), 18);
-  EXPECT_EQ(spec_of(choice), "nccl:algo=nvls_tree,proto=ll128,version=2.18");
+  EXPECT_EQ(choice.parameters.at("version"), 201803);
+  EXPECT_EQ(spec_of(choice), "nccl:algo=nvls_tree,proto=ll128,version=2.18.3");
+  EXPECT_EQ(spec_of(parse_algorithm("nccl:version=2.18.5")), "nccl:version=2.18");
   EXPECT_EQ(spec_of(parse_algorithm(spec_of(choice))), spec_of(choice));
   EXPECT_THROW(parse_algorithm("nccl:algo=rings"), Error);
   EXPECT_THROW(parse_algorithm("nccl:version=2.3"), Error);

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "scenarios/chooser.h"
+#include "scenarios/nccl_rows.h"
 #include "scenarios/scenario.h"
 #include "scenarios/tuner.h"
 #include "sim/simulator.h"
@@ -262,6 +263,25 @@ TEST_F(TunedTest, ScenariosFindTablesBesideThem) {
   ASSERT_EQ(table.size(), 2u);
   EXPECT_EQ(study_.ask(table[0]).chosen, "chain");
   EXPECT_TRUE(study_.ask(table[1]).ran());
+}
+
+/// Rings under LL128 have a channel for every 5 KiB, 9 of 48 KiB; from 2.22 on a channel has 16 KiB
+/// of traffic, which an allreduce has twice: 6.
+TEST(TunerRows, HaveChannelsOfTheirVersion) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-a100";
+  query.profile = "nccl:ll128";
+  query.algorithm = "nccl_rings";
+  query.size_bytes = 48 << 10;
+  const std::vector<Outcome> choices = {study.ask(query)};
+  const auto has_row = [&](const char* version, const char* row) {
+    return choices_csv(choices, study.machine(query), {true, version}).find(row) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(has_row("2.21", "ring,ll128,9,1,8"));
+  EXPECT_TRUE(has_row("2.27", "ring,ll128,6,1,8"));
 }
 
 }  // namespace

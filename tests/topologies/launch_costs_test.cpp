@@ -4,30 +4,38 @@
 #include <gtest/gtest.h>
 
 #include "tests/error_of.h"
+#include "topologies/library_version.h"
 #include "topologies/load.h"
 
 namespace espalier {
 namespace {
 
 TEST(LibraryVersion, IsReadFromWhatLogsAndFilesSay) {
-  EXPECT_EQ(library_version("2.18"), 2018);
-  EXPECT_EQ(library_version("2.4.8"), 2004);
-  EXPECT_EQ(library_version("2.27.7+cuda13.0"), 2027);
-  for (const char* word : {"", "2", "2.", "two", "2.x", "-2.18", "2.18x", "0.3"}) {
+  EXPECT_EQ(library_version("2.18"), 201800);
+  EXPECT_EQ(library_version("2.18.3"), 201803);
+  EXPECT_EQ(library_version("2.4.8"), 200408);
+  EXPECT_EQ(library_version("2.27.7+cuda13.0"), 202707);
+  EXPECT_EQ(library_version("2.27-rc1"), 202700);
+  for (const char* word :
+       {"", "2", "2.", "two", "2.x", "-2.18", "2.18x", "0.3", "2.1000", "99999.1"}) {
     EXPECT_EQ(library_version(word), std::nullopt) << word;
   }
-  EXPECT_EQ(version_text(2018), "2.18");
+  EXPECT_EQ(version_text(201800), "2.18");
+  EXPECT_EQ(version_text(201803), "2.18.3");
+  EXPECT_EQ(minor_of(201803), 18);
+  EXPECT_EQ(patch_of(201803), 3);
+  EXPECT_EQ(library_version(2, 18, 3), 201803);
 }
 
 TEST(LaunchCosts, AreThoseOfTheVersionAndOfTheNewestWithoutOne) {
   const LaunchCosts& costs = built_in_profiles().profiles.at("nccl").launch;
   // Section by section of the table in profiles.yaml; 2.17 is between two of its rows.
-  EXPECT_DOUBLE_EQ(costs.single_of(2005).call_s, 4.5e-6);
-  EXPECT_DOUBLE_EQ(costs.single_of(2010).block_s, 0.22e-6);
-  EXPECT_DOUBLE_EQ(costs.single_of(2017).block_s, 0.22e-6);
-  EXPECT_DOUBLE_EQ(costs.single_of(2018).block_s, 0.06e-6);
-  EXPECT_DOUBLE_EQ(costs.single_of(1000).call_s, 4.5e-6);  // older than all
-  EXPECT_EQ(costs.single_of(0), costs.single_of(2030));
+  EXPECT_DOUBLE_EQ(costs.single_of(200507).call_s, 4.5e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(201003).block_s, 0.22e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(201701).block_s, 0.22e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(201800).block_s, 0.06e-6);
+  EXPECT_DOUBLE_EQ(costs.single_of(100000).call_s, 4.5e-6);  // older than all
+  EXPECT_EQ(costs.single_of(0), costs.single_of(203000));
 }
 
 TEST(LaunchCosts, ArePlainOnesForKernelsAndNoneForTheory) {
