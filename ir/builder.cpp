@@ -11,6 +11,7 @@
 #include "core/interruption.h"
 #include "ir/access_tracker.h"
 #include "ir/folded_accesses.h"
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -38,10 +39,10 @@ struct Builder::Tracking {
 
   const Fold& fold;  ///< the program's
   AccessTracker accesses;
-  FoldedAccesses folded_accesses;                      ///< in place of these
-  std::unordered_map<std::uint64_t, LaneId> lane_ids;  ///< by place and lane
-  std::vector<LaneId> lane_of;                         ///< by op
-  std::vector<std::pair<OpId, OpId>> extra;            ///< (op, earlier op) given by `after`
+  FoldedAccesses folded_accesses;  ///< in place of these
+  LaneNumbers lanes;
+  std::vector<LaneId> lane_of;               ///< by op
+  std::vector<std::pair<OpId, OpId>> extra;  ///< (op, earlier op) given by `after`
   std::unordered_map<std::string, std::int16_t> via_ids;
 
   std::vector<OpId> newest;   ///< by lane: the op's newest dependency on it, or kNone
@@ -56,10 +57,9 @@ struct Builder::Tracking {
   std::vector<OfGroup> found_of_groups;
 
   void add_op(const Op& op) {
-    const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(op.at)} << 16) | op.lane;
-    const auto [entry, is_new] = lane_ids.try_emplace(key, static_cast<LaneId>(lane_ids.size()));
-    if (is_new) newest.push_back(kNone);
-    lane_of.push_back(entry->second);
+    const LaneId lane = lanes.number(op.at, op.lane);
+    if (lane == newest.size()) newest.push_back(kNone);
+    lane_of.push_back(lane);
   }
 
   void read(OpId op, const Operand& operand, std::uint32_t length) {

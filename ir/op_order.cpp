@@ -7,11 +7,11 @@
 #include <functional>
 #include <numeric>
 #include <queue>
-#include <unordered_map>
 #include <utility>
 
 #include "core/check.h"
 #include "core/interruption.h"
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -79,32 +79,21 @@ LaneChains lane_chains(const Program& program) {
   lanes.chain.resize(count);
   lanes.position.resize(count);
   lanes.previous.resize(count);
-  std::unordered_map<std::uint64_t, std::uint32_t> chain_of;  // by place and lane
-  std::vector<OpId> last;                                     // by chain
-  std::vector<std::uint32_t> length;                          // by chain
-  // Most places use one lane, or the same one many times in a row.
-  struct Recent {
-    std::uint32_t lane = ~0u;
-    std::uint32_t chain = 0;
-  };
-  std::vector<Recent> recent(static_cast<std::size_t>(program.places()));
+  LaneNumbers numbers;
+  std::vector<OpId> last;             // by chain
+  std::vector<std::uint32_t> length;  // by chain
   for (OpId i = 0; i < count; ++i) {
     const Op& op = program.ops[i];
-    Recent& hint = recent[static_cast<std::size_t>(op.at)];
-    if (hint.lane != op.lane) {
-      const std::uint64_t key = (static_cast<std::uint64_t>(op.at) << 16) | op.lane;
-      const auto [found, added] = chain_of.try_emplace(key, lanes.count);
-      if (added) {
-        ++lanes.count;
-        last.push_back(kNone);
-        length.push_back(0);
-      }
-      hint = {op.lane, found->second};
+    const std::uint32_t chain = numbers.number(op.at, op.lane);
+    if (chain == last.size()) {
+      last.push_back(kNone);
+      length.push_back(0);
     }
-    lanes.chain[i] = hint.chain;
-    lanes.position[i] = length[hint.chain]++;
-    lanes.previous[i] = std::exchange(last[hint.chain], i);
+    lanes.chain[i] = chain;
+    lanes.position[i] = length[chain]++;
+    lanes.previous[i] = std::exchange(last[chain], i);
   }
+  lanes.count = static_cast<std::uint32_t>(last.size());
   return lanes;
 }
 

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/hash.h"
 #include "core/interruption.h"
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -35,43 +36,46 @@ struct Span {
 /// that leads round to the top itself, lanes that are so far apart are of one set.
 class LaneSets {
  public:
-  LaneSets(const Program& program, const BlockMap& blocks) : fold_(program.fold), blocks_(blocks) {
+  LaneSets(const Program& program, const BlockMap& blocks) : fold_(program.fold) {
+    LaneNumbers numbers;
+    lane_of_.reserve(program.ops.size());
+    for (const Op& op : program.ops) {
+      const std::uint32_t lane = numbers.number(op.at, blocks.lane_on_block(op.at, op.lane));
+      lane_of_.push_back(lane);
+      if (lane < tops_.size()) continue;
+      tops_.push_back({lane, 0});
+      periods_.push_back(fold_.groups);
+    }
     for (OpId id = 0; id < program.ops.size(); ++id) {
       check_interruption_at(id);
       const Op& op = program.ops[id];
-      const std::size_t lane = index(op);
       for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
         const int group = fold_.is_folded() ? fold_.dependency_groups[i] : 0;
-        join(lane, index(program.ops[program.dependencies[i]]), group);
+        join(lane_of_[id], lane_of_[program.dependencies[i]], group);
       }
     }
   }
 
+  /// A set, of the group that is so many before that of its top.
+  struct Set {
+    std::uint32_t top = 0;
+    int groups = 0;
+    bool operator==(const Set&) const = default;
+  };
   /// What all lanes of a set have: of the op of the group that is so many before the first.
-  std::pair<std::size_t, int> set(const Op& op, int groups_before) {
-    const Top top = top_of(index(op));
+  Set set(OpId op, int groups_before) {
+    const Top top = top_of(lane_of_[op]);
     const int period = periods_[top.lane];
     return {top.lane, ((top.groups - groups_before) % period + period) % period};
   }
 
  private:
   struct Top {
-    std::size_t lane = 0;
+    std::uint32_t lane = 0;
     int groups = 0;  ///< a lane of group g is of the set of the top's of group g + groups
   };
 
-  std::size_t index(const Op& op) {
-    const std::uint64_t key =
-        static_cast<std::uint64_t>(op.at) << 16 | blocks_.lane_on_block(op.at, op.lane);
-    const auto [known, is_new] = lanes_.try_emplace(key, tops_.size());
-    if (is_new) {
-      tops_.push_back({known->second, 0});
-      periods_.push_back(fold_.groups);
-    }
-    return known->second;
-  }
-
-  Top top_of(std::size_t lane) {
+  Top top_of(std::uint32_t lane) {
     Top top{lane, 0};
     while (tops_[top.lane].lane != top.lane) {
       const Top up = tops_[top.lane];
@@ -86,7 +90,7 @@ class LaneSets {
   }
 
   /// A lane and another one, so many groups further on.
-  void join(std::size_t lane, std::size_t other, int group) {
+  void join(std::uint32_t lane, std::uint32_t other, int group) {
     const Top a = top_of(lane);
     const Top b = top_of(other);
     const int apart = fold_.wrapped(group + b.groups - a.groups);
@@ -99,10 +103,22 @@ class LaneSets {
   }
 
   const Fold& fold_;
-  const BlockMap& blocks_;
-  std::unordered_map<std::uint64_t, std::size_t> lanes_;
+  std::vector<std::uint32_t> lane_of_;  ///< by op
   std::vector<Top> tops_;
   std::vector<int> periods_;  ///< of tops
+};
+
+/// Lanes of a set at a place.
+struct PlaceSet {
+  PlaceId place = 0;
+  LaneSets::Set set;
+  bool operator==(const PlaceSet&) const = default;
+};
+struct PlaceSetHash {
+  std::size_t operator()(const PlaceSet& one) const {
+    const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
+    return mix64(mix64(bits(one.place) << 32 | one.set.top) ^ bits(one.set.groups));
+  }
 };
 
 }  // namespace
@@ -110,26 +126,26 @@ class LaneSets {
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s) {
   LaneSets sets(program, blocks);
-  // By place and set.
-  std::map<std::pair<PlaceId, std::pair<std::size_t, int>>, Span> spans;
+  std::unordered_map<PlaceSet, Span, PlaceSetHash> spans;
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = program.ops[id];
-    Span& own = spans[{op.at, sets.set(op, 0)}];
-    own.first_s = std::min(own.first_s, history.start_s[id]);
-    own.last_s = std::max(own.last_s, history.end_s[id]);
+    Span& own = spans[{op.at, sets.set(id, 0)}];
+    const OpRecord& record = history.ops[id];
+    own.first_s = std::min(own.first_s, record.start_s);
+    own.last_s = std::max(own.last_s, record.end_s);
     if (op.kind != OpKind::combine) continue;
     for_each_destination(program, op, [&](const Operand& dst) {
       // Where the first group's place gets the same from an earlier group.
       const PlaceId place = in_first_group(program.fold, dst, op.length).place;
-      Span& there = spans[{place, sets.set(op, program.fold.group_of(dst.place))}];
-      there.first_coming_s = std::min(there.first_coming_s, history.start_s[id]);
-      there.last_s = std::max(there.last_s, history.seen_s[id]);
+      Span& there = spans[{place, sets.set(id, program.fold.group_of(dst.place))}];
+      there.first_coming_s = std::min(there.first_coming_s, record.start_s);
+      there.last_s = std::max(there.last_s, record.seen_s);
     });
   }
   double period_s = 0;
   for (const auto& [place_and_set, span] : spans) {
-    if (place_number(program, place_and_set.first).kind == PlaceKind::host) continue;
+    if (place_number(program, place_and_set.place).kind == PlaceKind::host) continue;
     period_s = std::max(period_s, span.length_s());
   }
   period_s += call_overhead_s;

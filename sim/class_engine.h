@@ -9,6 +9,7 @@
 #include "sim/date_heap.h"
 #include "sim/flow_engine.h"
 #include "sim/max_min.h"
+#include "sim/order_key.h"
 
 namespace espalier {
 
@@ -62,8 +63,7 @@ class ClassEngine final : public FlowEngine {
     double end_bytes = 0;  ///< it ends when its class has served these
     Ended flow;
     bool operator>(const Moving& other) const {
-      return end_bytes != other.end_bytes ? end_bytes > other.end_bytes
-                                          : flow.number > other.flow.number;
+      return order_key(end_bytes, flow.number) > order_key(other.end_bytes, other.flow.number);
     }
   };
   struct Waiting {
@@ -72,7 +72,7 @@ class ClassEngine final : public FlowEngine {
     ClassId id = kNoClass;  ///< none: it has nothing to move
     double bytes = 0;
     bool operator>(const Waiting& other) const {
-      return until == other.until ? flow.number > other.flow.number : until > other.until;
+      return order_key(until.value, flow.number) > order_key(other.until.value, other.flow.number);
     }
   };
   struct Served {

@@ -20,12 +20,12 @@ std::string text_of(const Program& program, OpId id, int group) {
 
 std::string what_it_waited_for(const Program& program, const OpHistory& history, OpId id,
                                int group) {
-  const OpId cause = history.cause[id];
+  const OpId cause = history.ops[id].cause;
   if (cause == OpGraph::kNone) return "start";
   const Op& op = program.ops[id];
   // Of an op that it does not name, it waits for the result only while that is under way.
-  const bool landed_last =
-      history.end_s[cause] < history.seen_s[cause] && history.seen_s[cause] <= history.start_s[id];
+  const OpRecord& before = history.ops[cause];
+  const bool landed_last = before.end_s < before.seen_s && before.seen_s <= history.ops[id].start_s;
   if (landed_last || std::ranges::count(program.dependencies_of(op), cause) > 0) {
     return "data of op " + std::to_string(cause);
   }
@@ -42,20 +42,21 @@ void report_critical_path(const Program& program, const OpHistory& history,
                           SimulatedPart& simulated) {
   std::vector<CriticalStep>& path = simulated.critical_path;
   if (program.ops.empty()) return;
-  const auto last = std::ranges::max_element(history.seen_s);
-  auto id = static_cast<OpId>(last - history.seen_s.begin());
-  double until_s = *last;  // when the next one could start: the lane was free, or the result there
-  int group = 0;           // of a folded program: the path ends in the first one
+  const auto last = std::ranges::max_element(history.ops, {}, &OpRecord::seen_s);
+  auto id = static_cast<OpId>(last - history.ops.begin());
+  double until_s =
+      last->seen_s;  // when the next one could start: the lane was free, or the result there
+  int group = 0;     // of a folded program: the path ends in the first one
   while (id != OpGraph::kNone) {
     ++simulated.critical_steps;
-    const double start_s = history.start_s[id];
+    const double start_s = history.ops[id].start_s;
     const double end_s = std::exchange(until_s, start_s);
     if (path.size() < kMaxCriticalSteps) {
       path.push_back({id, start_s, end_s, text_of(program, id, group),
                       what_it_waited_for(program, history, id, group)});
     }
     if (program.fold.is_folded()) group = program.fold.wrapped(group + history.cause_group[id]);
-    id = history.cause[id];
+    id = history.ops[id].cause;
   }
   std::ranges::reverse(path);
 }

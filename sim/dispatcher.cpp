@@ -28,16 +28,12 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
       costs_(program, blocks, profile, message_bytes, machine),
       unit_(unit),
       engine_(engine),
-      progress_(program.ops.size()),
       landings_(static_cast<std::size_t>(program.places())),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
       shared_(program, blocks) {
   if (profile.fifo_steps > 0) fifos_.emplace(program, profile, costs_.bytes_per_unit());
-  for (OpId id = 0; id < program.ops.size(); ++id) progress_[id].ends_awaited = graph.waits()[id];
-  history_.start_s.resize(program.ops.size(), OpHistory::kNever);
-  history_.end_s.resize(program.ops.size(), OpHistory::kNever);
-  history_.seen_s.resize(program.ops.size(), OpHistory::kNever);
-  history_.cause.resize(program.ops.size(), OpGraph::kNone);
+  history_.ops.resize(program.ops.size());
+  for (OpId id = 0; id < program.ops.size(); ++id) record(id).awaited = graph.waits(id);
   if (program.fold.is_folded()) history_.cause_group.resize(program.ops.size(), 0);
 }
 
@@ -54,14 +50,14 @@ void Dispatcher::start(const std::vector<double>& starts_s) {
     if (place < starts_s.size()) progress_[id].ready = unit_.from_s(starts_s[place]);
   }
   for (OpId id = 0; id < program_.ops.size(); ++id) {
-    if (graph_.waits()[id] == 0) make_ready(id);
+    if (graph_.waits(id) == 0) make_ready(id);
   }
   on_instant_over();
 }
 
 void Dispatcher::on_flow_done(OpId id) {
   CHECK(is_moving(id));
-  if (--progress_[id].flows_in_flight > 0) return;
+  if (--record(id).awaited > 0) return;
   const Op& op = program_.ops[id];
   if (costs_.reduces_separately(op) && !reducing_[id]) {
     wait_ = {};
@@ -75,7 +71,7 @@ void Dispatcher::on_flow_done(OpId id) {
 /// Begins it, or lets it wait for the block that its lane shares.
 void Dispatcher::make_ready(OpId id) {
   if (shared_.has(program_.ops[id])) {
-    shared_.wait(id, progress_[id].ready);
+    shared_.wait(id, ready(id));
   } else {
     ready_.push_back(id);
   }
@@ -85,7 +81,7 @@ void Dispatcher::on_instant_over() {
   run_ready();
   while (const auto next = shared_.take()) {
     if (next->waited_for) {
-      progress_[next->op].ready = std::max(progress_[next->op].ready, engine_.now());
+      set_ready(next->op, std::max(ready(next->op), engine_.now()));
       note_cause(next->op, *next->waited_for, 0);
     }
     ready_.push_back(next->op);
@@ -102,10 +98,10 @@ void Dispatcher::run_ready() {
 void Dispatcher::begin(OpId id) {
   if (fifos_ && !takes_steps(id)) return;
   await_landings(id);
-  wait_ = TimeUnit::between(engine_.now(), progress_[id].ready);
-  history_.start_s[id] = unit_.to_s(engine_.now() + wait_);
-  if (least_ != nullptr &&
-      least_->is_too_slow(id, unit_.to_s(engine_.now()), history_.start_s[id])) {
+  wait_ = TimeUnit::between(engine_.now(), ready(id));
+  const double start_s = unit_.to_s(engine_.now() + wait_);
+  record(id).start_s = start_s;
+  if (least_ != nullptr && least_->is_too_slow(id, unit_.to_s(engine_.now()), start_s)) {
     engine_.give_up();
   }
   if (blocks_.shares()) history_.order.push_back(id);
@@ -150,8 +146,8 @@ bool Dispatcher::hold_on(OpId id) {
   if (min_s <= 0 || op.in_switch) return false;
   bool is_over_links = false;
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { is_over_links = true; });
-  const double lasted_s = unit_.to_s(engine_.now()) - history_.start_s[id];
-  const double left_s = min_s - lasted_s - progress_[id].landing_s;
+  const double lasted_s = unit_.to_s(engine_.now()) - record(id).start_s;
+  const double left_s = min_s - lasted_s - record(id).seen_s;
   if (!is_over_links || left_s <= kTolerance * min_s) return false;
   resources_.clear();
   wait_ = {};
@@ -187,7 +183,7 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
   const ResourceId block = costs_.block_of(op, transfers_);
   const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
-  progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
+  record(id).seen_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     const auto& [from, to, path] = transfers_[i];
     const bool arrives = to == op.at;
@@ -239,7 +235,7 @@ void Dispatcher::begin_in_switch(OpId id, const Op& op) {
     });
     stored_over.push_back(&there);
   }
-  progress_[id].landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
+  record(id).seen_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { ++history_.transfers; });
   const double latency_s = fixed_s + (profile_.gets_wait ? way_here_s : 0);
   const auto flow = [&](const std::vector<const Path*>& paths) {
@@ -286,7 +282,7 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
     const Path& path = machine_.path(op.at, op.dst.place, op.via);
     resources_.assign(path.resources.begin(), path.resources.end());
     latency_s = std::max(latency_s, path.overhead_s);
-    progress_[id].landing_s = path.latency_s;
+    record(id).seen_s = path.latency_s;
   }
   machine_.use_reduction(op.at, op.src_count - 1, resources_);
   machine_.use_memory(op.at, op.src_count, resources_);
@@ -303,7 +299,7 @@ void Dispatcher::begin_flow(OpId id, double latency_s, double bytes, ResourceId 
   const Ticks latency = wait_ + unit_.from_s(std::max(latency_s, 0.0));
   const bool moves = bytes > 0 && (!resources_.empty() || alone != kNoResource);
   if (latency.value <= 0 && !moves) return;
-  ++progress_[id].flows_in_flight;
+  ++record(id).awaited;
   engine_.start(resources_, alone, latency, bytes, id);
 }
 
@@ -320,21 +316,21 @@ void Dispatcher::end_hold(OpId id) {
   const Op& op = program_.ops[id];
   const Ticks now = engine_.now();
   Ticks seen = now;
-  if (progress_[id].landing_s > 0) {
-    seen = now + unit_.from_s(progress_[id].landing_s);
+  if (const double landing_s = record(id).seen_s; landing_s > 0) {
+    seen = now + unit_.from_s(landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
       const Operand written = in_first_group(program_.fold, dst, op.length);
       landings_[static_cast<std::size_t>(written.place)].push_back(
           {id, seen, written, program_.fold.group_of(dst.place)});
     });
   }
-  history_.end_s[id] = unit_.to_s(now);
-  history_.seen_s[id] = unit_.to_s(seen);
+  record(id).end_s = unit_.to_s(now);
+  record(id).seen_s = unit_.to_s(seen);
   ++finished_;
   shared_.free(id, now);
   if (fifos_) {
     for (const OpId freed : fifos_->end(id)) {
-      progress_[freed].ready = std::max(progress_[freed].ready, now);
+      set_ready(freed, std::max(ready(freed), now));
       note_cause(freed, id, program_.fold.group_of(program_.ops[freed].dst.place));
       ready_.push_back(freed);
     }
@@ -361,7 +357,7 @@ int Dispatcher::group_awaited(OpId id, OpId earlier) const {
 }
 
 void Dispatcher::note_cause(OpId id, OpId cause, int group) {
-  history_.cause[id] = cause;
+  record(id).cause = cause;
   if (program_.fold.is_folded()) history_.cause_group[id] = group;
 }
 
@@ -375,10 +371,10 @@ void Dispatcher::await_landings(OpId id) {
     if (landings.empty()) return;
     std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });
     for (const auto& [earlier, until, written, group] : landings) {
-      if (until <= progress_[id].ready) continue;
+      if (until <= ready(id)) continue;
       const std::uint32_t length = program_.ops[earlier].length;
       if (!overlap(slice(written, length), slice(operand, op.length))) continue;
-      progress_[id].ready = until;
+      set_ready(id, until);
       note_cause(id, earlier, program_.fold.wrapped(program_.fold.group_of(of_op.place) - group));
     }
   };
@@ -388,13 +384,12 @@ void Dispatcher::await_landings(OpId id) {
 
 /// `date`: when what `id` waited for can be used; `group`: whose it is.
 void Dispatcher::release(OpId id, OpId cause, int group, Ticks date) {
-  Progress& progress = progress_[id];
-  CHECK(progress.ends_awaited > 0);
-  if (history_.cause[id] == OpGraph::kNone || !(date < progress.ready)) {
-    progress.ready = date;
+  CHECK(record(id).awaited > 0);
+  if (record(id).cause == OpRecord::kNone || !(date < ready(id))) {
+    set_ready(id, date);
     note_cause(id, cause, group);
   }
-  if (--progress.ends_awaited == 0) make_ready(id);
+  if (--record(id).awaited == 0) make_ready(id);
 }
 
 }  // namespace espalier

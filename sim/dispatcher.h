@@ -91,7 +91,12 @@ class Dispatcher {
   void begin_arrivals(OpId id, const Op& op);
   void begin_reduction(OpId id, const Op& op);
   void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
-  bool is_moving(OpId id) const { return progress_[id].flows_in_flight > 0; }
+  OpRecord& record(OpId id) { return history_.ops[id]; }
+  /// What an op that has not begun waits for is there. \pre it has not begun
+  Ticks ready(OpId id) const { return {history_.ops[id].start_s}; }
+  void set_ready(OpId id, Ticks date) { record(id).start_s = date.value; }
+  /// \pre it has begun
+  bool is_moving(OpId id) const { return history_.ops[id].awaited > 0; }
   void end_hold(OpId id);
   int group_awaited(OpId id, OpId earlier) const;
   void note_cause(OpId id, OpId cause, int group);
@@ -108,13 +113,6 @@ class Dispatcher {
   const TimeUnit unit_;
   FlowEngine& engine_;
 
-  /// How far an op is.
-  struct Progress {
-    std::uint32_t ends_awaited = 0;     ///< of other ops, before it may start
-    std::uint32_t flows_in_flight = 0;  ///< its own
-    Ticks ready;                        ///< what it waits for has arrived; later than their ends
-    double landing_s = 0;               ///< from the end of its hold until its result can be used
-  };
   /// An op whose result is under way.
   struct Landing {
     OpId op = 0;
@@ -122,7 +120,6 @@ class Dispatcher {
     Operand written;  ///< as many units as its op moves; where the first group has them
     int group = 0;    ///< of the place
   };
-  std::vector<Progress> progress_;              ///< by op
   std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there
   std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
   std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains

@@ -16,6 +16,18 @@ constexpr double kBytesPerGigabyte = 1e9;
 /// What takes messages one after the other carries so many bytes per second.
 constexpr double kMessageGbps = 1;
 
+/// By node, of the figures by GPU model: 0 of other nodes. Empty where there are no figures.
+std::vector<double> by_node(const std::map<std::string, double>& by_model,
+                            const Topology& machine) {
+  std::vector<double> all;
+  if (by_model.empty()) return all;
+  all.reserve(machine.nodes.size());
+  for (const Node& node : machine.nodes) {
+    all.push_back(node.kind == NodeKind::gpu ? figure_of(by_model, node.model) : 0);
+  }
+  return all;
+}
+
 }  // namespace
 
 MachineResources::MachineResources(const Program& program, const Target& target,
@@ -30,7 +42,9 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       reduction_(router_.topology().nodes.size(), kNoResource),
       access_(router_.topology().nodes.size(), kNoResource),
       senders_(router_.topology().nodes.size(), kNoResource),
-      messages_(router_.topology().nodes.size(), kNoResource) {}
+      messages_(router_.topology().nodes.size(), kNoResource),
+      block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
+      sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, target_.placement, place);
@@ -182,25 +196,23 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
 
 ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,
                                    double links_bytes_per_s) {
-  const Protocol& protocol = router_.profile().protocol;
-  if (protocol.block_gbps.empty() || blocks <= 0) return kNoResource;
-  const Node& node = router_.topology().node(node_of(place));
-  if (node.kind != NodeKind::gpu) return kNoResource;
-  const double gbps = figure_of(protocol.block_gbps, node.model) * blocks;
+  if (block_gbps_.empty() || blocks <= 0) return kNoResource;
+  const NodeId node = node_of(place);
+  const double gbps = block_gbps_[static_cast<std::size_t>(node)] * blocks;
   if (gbps <= 0 || links_bytes_per_s <= gbps * kBytesPerGigabyte) return kNoResource;
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
-  const auto [known, is_new] = blocks_.try_emplace(key, kNoResource);
-  if (is_new) known->second = make(fmt::format("{} block {}", node.name, lane), gbps, false, 1);
+  const auto [known, is_new] = blocks_.try_emplace(mix64(key), kNoResource);
+  if (is_new) {
+    const std::string& name = router_.topology().node(node).name;
+    known->second = make(fmt::format("{} block {}", name, lane), gbps, false, 1);
+  }
   return known->second;
 }
 
 void MachineResources::use_sender(PlaceId from, std::vector<ResourceId>& resources) {
-  const Protocol& protocol = router_.profile().protocol;
-  if (protocol.gpu_gbps.empty()) return;
+  if (sender_gbps_.empty()) return;
   const NodeId node = node_of(from);
-  if (router_.topology().node(node).kind != NodeKind::gpu) return;
-  const double gbps = figure_of(protocol.gpu_gbps, router_.topology().node(node).model);
-  use_node(senders_, node, " blocks", gbps, 1, resources);
+  use_node(senders_, node, " blocks", sender_gbps_[static_cast<std::size_t>(node)], 1, resources);
 }
 
 double MachineResources::message_bytes(const Profile& profile) {

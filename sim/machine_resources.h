@@ -112,7 +112,9 @@ class MachineResources {
   std::vector<ResourceId> access_;                        ///< by node
   std::vector<ResourceId> senders_;                       ///< by node
   std::vector<ResourceId> messages_;                      ///< by node
-  std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane
+  std::vector<double> block_gbps_;                        ///< by node, or empty
+  std::vector<double> sender_gbps_;                       ///< likewise
+  std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane, mixed
   std::unordered_map<std::string, ResourceId> media_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;

@@ -2,17 +2,18 @@
 #include "sim/op_graph.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "core/check.h"
 #include "core/interruption.h"
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 
 OpGraph::OpGraph(const Program& program)
-    : first_(program.ops.size() + 1, 0),
+    : program_(program),
+      first_(program.ops.size() + 1, 0),
       next_in_lane_(program.ops.size(), kNone),
-      waits_(program.ops.size(), 0),
+      has_previous_(program.ops.size(), false),
       moving_lanes_(static_cast<std::size_t>(program.places()), 0) {
   const std::vector<Op>& ops = program.ops;
   struct Lane {
@@ -22,19 +23,21 @@ OpGraph::OpGraph(const Program& program)
     double compute_s = 0;
     bool moves = false;
   };
-  std::unordered_map<std::uint64_t, Lane> lanes;
+  LaneNumbers numbers;
+  std::vector<Lane> lanes;
   for (OpId id = 0; id < ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = ops[id];
-    waits_[id] = op.dep_count;
     for (const OpId dependency : program.dependencies_of(op)) {
       CHECK(dependency < ops.size());
       ++first_[dependency + 1];
     }
-    Lane& lane = lanes[static_cast<std::uint64_t>(op.at) << 16 | op.lane];
+    const std::uint32_t number = numbers.number(op.at, op.lane);
+    if (number == lanes.size()) lanes.emplace_back();
+    Lane& lane = lanes[number];
     if (lane.last != kNone) {
       next_in_lane_[lane.last] = id;
-      ++waits_[id];
+      has_previous_[id] = true;
     }
     lane.last = id;
     if (op.kind != OpKind::combine) {

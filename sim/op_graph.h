@@ -10,14 +10,14 @@
 
 namespace espalier {
 
-/// Who waits for whom in a program: its dependencies turned round, and the lanes. 12 bytes per op
-/// and 4 per dependency.
+/// Who waits for whom in a program: its dependencies turned round, and the lanes. Some 8 bytes per
+/// op and 4 per dependency.
 class OpGraph {
  public:
   static constexpr OpId kNone = ~OpId{0};
 
-  /// \pre dependencies name ops of the program (rule R3). Cycles are allowed: such ops stay
-  /// blocked.
+  /// Refers to the program. \pre dependencies name ops of it (rule R3). Cycles are allowed: such
+  /// ops stay blocked.
   explicit OpGraph(const Program& program);
 
   std::span<const OpId> successors(OpId op) const {
@@ -27,8 +27,10 @@ class OpGraph {
   OpId next_in_lane(OpId op) const { return next_in_lane_[op]; }
   /// The op before it on its lane, or kNone. Slow: for messages.
   OpId previous_in_lane(OpId op) const;
-  /// By op: how many ends of other ops it waits for.
-  const std::vector<std::uint32_t>& waits() const { return waits_; }
+  /// How many ends of other ops it waits for.
+  std::uint32_t waits(OpId op) const {
+    return program_.ops[op].dep_count + (has_previous_[op] ? 1U : 0U);
+  }
   std::size_t lanes() const { return lanes_; }
   /// Of a place that move data: those that need blocks of a GPU.
   std::uint32_t moving_lanes(PlaceId place) const {
@@ -41,10 +43,11 @@ class OpGraph {
   double most_compute_in_lane_s() const { return most_compute_s_; }
 
  private:
+  const Program& program_;
   std::vector<std::uint32_t> first_;  ///< ops + 1; into successors_
   std::vector<OpId> successors_;
   std::vector<OpId> next_in_lane_;
-  std::vector<std::uint32_t> waits_;
+  std::vector<bool> has_previous_;  ///< by op: one on its lane
   std::size_t lanes_ = 0;
   std::vector<std::uint32_t> moving_lanes_;  ///< by place
   std::uint32_t most_ops_ = 0;

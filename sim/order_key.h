@@ -11,7 +11,7 @@ namespace espalier {
 /// are not negative are in their order.)
 __extension__ using OrderKey = unsigned __int128;
 
-inline OrderKey order_key(double number, std::uint32_t of_equal) {
+inline OrderKey order_key(double number, std::uint64_t of_equal) {
   return OrderKey{std::bit_cast<std::uint64_t>(number)} << 64 | of_equal;
 }
 

@@ -97,9 +97,11 @@ double call_overhead_s(const Program& program, const Target& target, const RunOp
 
 /// As if everything had begun so much later.
 void delay(OpHistory& history, double seconds) {
-  for (double& start_s : history.start_s) start_s += seconds;
-  for (double& end_s : history.end_s) end_s += seconds;
-  for (double& seen_s : history.seen_s) seen_s += seconds;
+  for (OpRecord& op : history.ops) {
+    op.start_s += seconds;
+    op.end_s += seconds;
+    op.seen_s += seconds;
+  }
 }
 
 /// Of a simulation that says how far it is: SimGrid may be at it for minutes.
@@ -149,8 +151,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   const double overhead_s = call_overhead_s(program, target, options);
   outcome.time_s = overhead_s;
   delay(outcome.history, overhead_s);
-  for (const double seen_s : outcome.history.seen_s) {
-    outcome.time_s = std::max(outcome.time_s, seen_s);
+  for (const OpRecord& op : outcome.history.ops) {
+    outcome.time_s = std::max(outcome.time_s, op.seen_s);
   }
   // The engine knows nothing of the way of the last results.
   if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
@@ -182,9 +184,10 @@ bool by_classes(const Program& program, const RunOptions& options, const OpGraph
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {
-  std::vector<OpTiming> all(history.start_s.size());
+  std::vector<OpTiming> all(history.ops.size());
   for (OpId id = 0; id < all.size(); ++id) {
-    all[id] = {id, history.start_s[id], history.end_s[id], history.seen_s[id] - history.end_s[id]};
+    const OpRecord& op = history.ops[id];
+    all[id] = {id, op.start_s, op.end_s, op.seen_s - op.end_s};
   }
   return all;
 }

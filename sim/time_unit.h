@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
+#include <bit>
+#include <cstdint>
 
 namespace espalier {
 
@@ -45,11 +46,14 @@ class TimeUnit {
   double bytes_per_tick(double bytes_per_s) const { return rounded(bytes_per_s * tick_s_); }
 
  private:
+  /// To the nearest number of 40 bits, of two to the even one: adds half of what is cut off, or a
+  /// little less, to the bits of a number that is not negative.
   static double rounded(double value) {
-    constexpr int kBits = 40;
-    int exponent = 0;
-    const double mantissa = std::frexp(value, &exponent);
-    return std::ldexp(std::nearbyint(std::ldexp(mantissa, kBits)), exponent - kBits);
+    constexpr int kCut = 53 - 40;
+    constexpr std::uint64_t kHalf = std::uint64_t{1} << (kCut - 1);
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    const std::uint64_t is_odd = bits >> kCut & 1;
+    return std::bit_cast<double>((bits + (kHalf - 1) + is_odd) >> kCut << kCut);
   }
 
   double tick_s_;
