@@ -47,7 +47,7 @@ OpHistory Dispatcher::take_history() {
 void Dispatcher::start(const std::vector<double>& starts_s) {
   for (OpId id = 0; !starts_s.empty() && id < program_.ops.size(); ++id) {
     const auto place = static_cast<std::size_t>(program_.ops[id].at);
-    if (place < starts_s.size()) progress_[id].ready = unit_.from_s(starts_s[place]);
+    if (place < starts_s.size()) set_ready(id, unit_.from_s(starts_s[place]));
   }
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     if (graph_.waits(id) == 0) make_ready(id);
