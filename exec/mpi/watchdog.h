@@ -4,15 +4,12 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "exec/mpi/board.h"
+#include "exec/mpi/lookout.h"
 
 namespace espalier {
 
@@ -41,18 +38,20 @@ class Watchdog {
   };
 
   Watchdog(const Board& board, Actions actions, const Settings& settings);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
   /// From now on, nobody getting further for so long is an error. `program` names ops
   /// in it, null outside of runs; it must live until the next call.
   void expect(const Program* program, double timeout_s);
 
- private:
-  using Clock = std::chrono::steady_clock;
+  /// Another process of this host has ended, which nobody else may know yet: unless it was at its
+  /// end, this process says so at once and ends. From another thread than that which watches.
+  void note_end_of(int rank);
 
-  void watch();
+ private:
+  using Clock = Lookout::Clock;
+
+  bool watch();
+  void end(int exit_code);
   std::optional<int> look();
   std::optional<int> heed_signal();
   void vouch(Clock::time_point now);
@@ -74,12 +73,10 @@ class Watchdog {
   Clock::time_point latest_sign_;                 ///< of the main thread, or that none is wanted
   std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  bool ending_ = false;
+  bool is_over_ = false;  // this and the next two are guarded by the lookout's mutex
   const Program* program_ = nullptr;
   double timeout_s_;
-  std::thread thread_;
+  Lookout lookout_;  ///< the last one: it looks at all of the above
 };
 
 }  // namespace espalier

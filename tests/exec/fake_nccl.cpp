@@ -16,6 +16,7 @@
 #include "ir/data.h"
 #include "tests/exec/fake_cuda.h"
 #include "tests/exec/fake_kernels.h"
+#include "tests/exec/fake_nccl_calls.h"
 
 struct NcclCommunicator {
   int rank = 0;
@@ -28,14 +29,9 @@ namespace {
 using espalier::DataType;
 using espalier::FakeNccl;
 using espalier::ReduceOp;
+using namespace espalier::fake_nccl;
 using Comm = NcclCommunicator*;
 using Bytes = std::vector<std::byte>;
-
-constexpr int kSuccess = 0;
-constexpr int kUnhandledCudaError = 1;
-constexpr int kInternalError = 3;
-constexpr int kInvalidArgument = 4;
-constexpr int kInvalidUsage = 5;
 
 enum class Kind { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send, receive };
 
@@ -52,8 +48,7 @@ struct Call {
 };
 
 FakeNccl behaviour;
-std::vector<Call> group;
-bool in_group = false;
+Group<Call> group;
 int live = 0;
 
 bool fails(std::string_view call) { return behaviour.fails == call; }
@@ -72,10 +67,7 @@ std::size_t bytes_of(const Call& call) {
 
 int add(std::string_view name, const Call& call) {
   if (fails(name)) return kInternalError;
-  if (!in_group || !types().contains(call.type) || call.op < 0 || call.op > 3)
-    return kInvalidArgument;
-  group.push_back(call);
-  return kSuccess;
+  return group.add(call, types().contains(call.type) && call.op >= 0 && call.op <= 3);
 }
 
 Bytes copy_of(const std::byte* begin, std::size_t bytes) { return {begin, begin + bytes}; }
@@ -261,22 +253,18 @@ int ncclCommGetAsyncError(Comm, int* status) {
   return kSuccess;
 }
 
-int ncclGroupStart() {
-  in_group = true;
-  group.clear();
-  return kSuccess;
-}
+int ncclGroupStart() { return group.start(); }
 int ncclGroupEnd() {
-  in_group = false;
+  const std::vector<Call>& calls = group.end();
   if (fails("ncclGroupEnd")) return kInternalError;
   while (behaviour.hangs_in_call) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (group.empty()) return kSuccess;
-  if (!(is_exchange(group.front()) ? is_matched(group) : is_alike(group))) return kInvalidArgument;
+  if (calls.empty()) return kSuccess;
+  if (!(is_exchange(calls.front()) ? is_matched(calls) : is_alike(calls))) return kInvalidArgument;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(group.front().stream, &status) != cudaSuccess)
+  if (cudaStreamIsCapturing(calls.front().stream, &status) != cudaSuccess)
     return kUnhandledCudaError;
   if (status == cudaStreamCaptureStatusActive && behaviour.refuses_capture) return kInvalidUsage;
-  return give(group);
+  return give(calls);
 }
 
 int ncclAllReduce(const void* input, void* result, std::size_t count, int type, int op, Comm comm,
