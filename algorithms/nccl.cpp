@@ -4,6 +4,7 @@
 // RCCL, whose search for rings and tuner are NCCL's with other constants.
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
+#include "algorithms/nccl_symmetric.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 
@@ -11,6 +12,10 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kOpen = -1;
+constexpr std::int64_t kSymmetric = 1;  // `registered`
+constexpr const char* kKernel = "kernel";
+/// The profile of kernels over symmetric memory.
+constexpr const char* kSymmetricRuntime = "nccl_symmetric";
 /// A message whose size nobody gave.
 constexpr double kUsualBytes = 64 * 1024;
 
@@ -31,6 +36,10 @@ NcclCall call_of(const BuildRequest& request) {
   }
   call.channels = static_cast<int>(request.parameter("channels"));
   call.threads = static_cast<int>(request.parameter("threads"));
+  call.is_registered = request.parameter(kLibraryBuffers) == kSymmetric;
+  if (const std::int64_t kernel = request.parameter(kKernel); kernel != kOpen) {
+    call.kernel = static_cast<NcclSymmetricKernel>(kernel);
+  }
   return call;
 }
 
@@ -62,8 +71,10 @@ int launched(const NcclChoice& choice) {
 }
 
 /// Those among which a block's threads are divided.
-int lanes_of_a_block(const NcclChoice& choice) {
+int lanes_of_a_block(const BuildRequest& request, const NcclChoice& choice) {
   switch (choice.algorithm) {
+    case NcclAlgorithm::symmetric:
+      return nccl_symmetric_lanes(request, choice);
     case NcclAlgorithm::tree:  // both directions
       return 2;
     case NcclAlgorithm::nvls:
@@ -79,6 +90,9 @@ int lanes_of_a_block(const NcclChoice& choice) {
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
+  // What is not registered and has no such kernel is not worth a word.
+  if (request.parameter(kLibraryBuffers) != kSymmetric) made.parameters.erase(kLibraryBuffers);
+  made.parameters.erase(kKernel);
   made.version = nccl_library_version(static_cast<int>(request.parameter("version")));
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
@@ -94,7 +108,7 @@ LibraryCall call_library(const BuildRequest& request) {
   made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
   made.parameters["channels"] = choice.work.channels;
   made.parameters["threads"] = choice.work.threads;
-  const double lanes_of_block = lanes_of_a_block(choice);
+  const double lanes_of_block = lanes_of_a_block(request, choice);
   // Ops in switches are cut by the profile where the program is not.
   const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
   made.blocks = {.one_per_lane = true,
@@ -102,6 +116,12 @@ LibraryCall call_library(const BuildRequest& request) {
                  .slices_per_op = choice.work.slices,
                  .ops_are_slices = is_cut,
                  .launched = launched(choice)};
+  if (choice.algorithm == NcclAlgorithm::symmetric) {
+    made.parameters[kKernel] = static_cast<std::int64_t>(choice.kernel);
+    made.parameters[kLibraryBuffers] = kSymmetric;
+    made.runtime = kSymmetricRuntime;
+    made.blocks.rate *= nccl_symmetric_block_share(choice.kernel, choice.machine);
+  }
   return made;
 }
 
@@ -129,15 +149,21 @@ std::vector<AlgorithmParameter::Word> versions() {
 
 std::vector<AlgorithmParameter> parameters() {
   const auto last = static_cast<std::int64_t>(all_nccl_algorithms().size()) - 1;
+  const auto last_kernel = static_cast<std::int64_t>(all_nccl_symmetric_kernels().size()) - 1;
   std::vector<AlgorithmParameter> all = {
       {"version", "whose rules hold: 2.4 to 2.30", kNewestNccl, kOldestNccl, kNewestNccl},
       {"algo", "as NCCL_ALGO: ring, tree, nvls, ...; left out: NCCL's choice", kOpen, kOpen, last},
       {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
       {"channels", "as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
-      {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640}};
+      {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640},
+      {kLibraryBuffers, "whether buffers are symmetric windows: none, symmetric", 0, 0, kSymmetric},
+      {kKernel, "over symmetric memory, as NCCL_SYM_KERNEL; left out: NCCL's choice", kOpen, kOpen,
+       last_kernel}};
   all[0].words = versions();
   all[1].words = words_of(all_nccl_algorithms());
   all[2].words = words_of(all_nccl_protocols());
+  all[5].words = {{"none", 0}, {"symmetric", kSymmetric}};
+  all[6].words = words_of(all_nccl_symmetric_kernels());
   return all;
 }
 

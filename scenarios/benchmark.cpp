@@ -36,7 +36,9 @@ std::vector<std::string> forced_parameters(const AlgorithmChoice& choice,
   std::map<std::string, std::int64_t> chosen = library_call(open, request).parameters;
   for (const std::string& parameter : forcible_parameters(choice)) {
     const auto taken = choice.parameters.find(parameter);
-    if (taken == choice.parameters.end() || taken->second == chosen.at(parameter)) continue;
+    if (taken == choice.parameters.end()) continue;
+    const auto own = chosen.find(parameter);
+    if (own != chosen.end() && own->second == taken->second) continue;
     forced.push_back(parameter);
     open.parameters[parameter] = taken->second;
     chosen = library_call(open, request).parameters;
@@ -57,9 +59,16 @@ std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice) {
   std::vector<std::string> names;
   if (!is_library(choice)) return names;
   for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
-    if (parameter.name != kLibraryVersion) names.push_back(parameter.name);
+    const bool is_given = parameter.name == kLibraryVersion || parameter.name == kLibraryBuffers;
+    if (!is_given) names.push_back(parameter.name);
   }
   return names;
+}
+
+double busiest_link_s(const SimulatedPart& simulated) {
+  double most_s = 0;
+  for (const LinkUse& link : simulated.links) most_s = std::max(most_s, link.busy_s);
+  return most_s;
 }
 
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
@@ -67,7 +76,7 @@ double benchmark_of(const Machine& machine, const Router& used, const Outcome& o
   return launched_s(
       used.profile().launch, outcome.query.launch,
       {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
-       simulated.blocks, outcome.library_version});
+       simulated.blocks, outcome.library_version, busiest_link_s(simulated)});
 }
 
 ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,
