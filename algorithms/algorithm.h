@@ -77,11 +77,15 @@ inline constexpr int kMaxQuadraticRanks = 2048;
 /// whose rules hold.
 inline constexpr const char* kLibraryAlgorithm = "algo";
 inline constexpr const char* kLibraryVersion = "version";
+/// And what was done with the buffers, which nobody chooses for a call.
+inline constexpr const char* kLibraryBuffers = "registered";
 
 /// What a library does with a message of one size.
 struct LibraryCall {
   std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, none left open
   std::string protocol;                            ///< of the library's profile
+  /// The profile of kernels that cost something else than the library's others; empty: as those.
+  std::string runtime = {};
   int version = 0;                                 ///< of the library: see `library_version`
   BlockUse blocks;
 };

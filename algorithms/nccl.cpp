@@ -4,6 +4,7 @@
 // RCCL, whose search for rings and tuner are NCCL's with other constants.
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
+#include "algorithms/nccl_symmetric.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 
@@ -12,6 +13,10 @@ namespace {
 
 constexpr std::int64_t kOpen = -1;
 constexpr const char* kPxn = "pxn";
+constexpr std::int64_t kSymmetric = 1;  // `registered`
+constexpr const char* kKernel = "kernel";
+/// The profile of kernels over symmetric memory.
+constexpr const char* kSymmetricRuntime = "nccl_symmetric";
 /// A message whose size nobody gave.
 constexpr double kUsualBytes = 64 * 1024;
 
@@ -33,6 +38,10 @@ NcclCall call_of(const BuildRequest& request) {
   call.channels = static_cast<int>(request.parameter("channels"));
   call.threads = static_cast<int>(request.parameter("threads"));
   call.pxn = request.parameter(kPxn) != 0;
+  call.is_registered = request.parameter(kLibraryBuffers) == kSymmetric;
+  if (const std::int64_t kernel = request.parameter(kKernel); kernel != kOpen) {
+    call.kernel = static_cast<NcclSymmetricKernel>(kernel);
+  }
   return call;
 }
 
@@ -64,8 +73,10 @@ int launched(const NcclChoice& choice) {
 }
 
 /// Those among which a block's threads are divided.
-int lanes_of_a_block(const NcclChoice& choice) {
+int lanes_of_a_block(const BuildRequest& request, const NcclChoice& choice) {
   switch (choice.algorithm) {
+    case NcclAlgorithm::symmetric:
+      return nccl_symmetric_lanes(request, choice);
     case NcclAlgorithm::tree:  // both directions
       return 2;
     case NcclAlgorithm::nvls:
@@ -82,8 +93,10 @@ LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
   made.version = static_cast<int>(request.parameter(kLibraryVersion));
-  // It is not a choice of NCCL's: said only where it is off.
+  // What is not NCCL's choice, or not worth a word by default.
   if (request.parameter(kPxn) != 0) made.parameters.erase(kPxn);
+  if (request.parameter(kLibraryBuffers) != kSymmetric) made.parameters.erase(kLibraryBuffers);
+  made.parameters.erase(kKernel);
   if (request.ranks == 1) {
     made.protocol = to_string(NcclProtocol::simple);
     made.parameters["algo"] = static_cast<std::int64_t>(NcclAlgorithm::ring);
@@ -98,7 +111,7 @@ LibraryCall call_library(const BuildRequest& request) {
   made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
   made.parameters["channels"] = choice.work.channels;
   made.parameters["threads"] = choice.work.threads;
-  const double lanes_of_block = lanes_of_a_block(choice);
+  const double lanes_of_block = lanes_of_a_block(request, choice);
   // Ops in switches are cut by the profile where the program is not.
   const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
   made.blocks = {.one_per_lane = true,
@@ -106,6 +119,12 @@ LibraryCall call_library(const BuildRequest& request) {
                  .slices_per_op = choice.work.slices,
                  .ops_are_slices = is_cut,
                  .launched = launched(choice)};
+  if (choice.algorithm == NcclAlgorithm::symmetric) {
+    made.parameters[kKernel] = static_cast<std::int64_t>(choice.kernel);
+    made.parameters[kLibraryBuffers] = kSymmetric;
+    made.runtime = kSymmetricRuntime;
+    made.blocks.rate *= nccl_symmetric_block_share(choice.kernel, choice.machine);
+  }
   return made;
 }
 
@@ -133,6 +152,7 @@ std::vector<AlgorithmParameter::Word> versions() {
 
 std::vector<AlgorithmParameter> parameters() {
   const auto last = static_cast<std::int64_t>(all_nccl_algorithms().size()) - 1;
+  const auto last_kernel = static_cast<std::int64_t>(all_nccl_symmetric_kernels().size()) - 1;
   std::vector<AlgorithmParameter> all = {
       {kLibraryVersion, "whose rules hold: 2.4 to 2.30", nccl_library_version({kNewestNccl}),
        nccl_library_version({kOldestNccl}), nccl_library_version({kNewestNccl})},
@@ -140,10 +160,15 @@ std::vector<AlgorithmParameter> parameters() {
       {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
       {"channels", "as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; 0: NCCL's choice", 0, 0, 64},
       {"threads", "as NCCL_NTHREADS; 0: NCCL's choice", 0, 0, 640},
-      {kPxn, "0 as NCCL_PXN_DISABLE=1: no data leaves a node through a neighbor's NIC", 1, 0, 1}};
+      {kPxn, "0 as NCCL_PXN_DISABLE=1: no data leaves a node through a neighbor's NIC", 1, 0, 1},
+      {kLibraryBuffers, "whether buffers are symmetric windows: none, symmetric", 0, 0, kSymmetric},
+      {kKernel, "over symmetric memory, as NCCL_SYM_KERNEL; left out: NCCL's choice", kOpen, kOpen,
+       last_kernel}};
   all[0].words = versions();
   all[1].words = words_of(all_nccl_algorithms());
   all[2].words = words_of(all_nccl_protocols());
+  all[5].words = {{"none", 0}, {"symmetric", kSymmetric}};
+  all[6].words = words_of(all_nccl_symmetric_kernels());
   return all;
 }
 

@@ -9,6 +9,7 @@
 
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_rounds.h"
+#include "algorithms/nccl_symmetric.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 #include "ir/binary_tree.h"
@@ -390,6 +391,8 @@ Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice
     }
     case NcclAlgorithm::p2p:
       return SendsAndReceives(request, bytes, choice).build();
+    case NcclAlgorithm::symmetric:
+      return nccl_symmetric_program(request, bytes, choice);
     case NcclAlgorithm::nvls:
       if (choice.machine.nodes == 1) return switch_program(request, choice);
       [[fallthrough]];

@@ -12,6 +12,69 @@ namespace {
 /// Sends and receives of at most so much use LL (NCCL_P2P_LL_THRESHOLD).
 constexpr double kP2pLlBytes = 16384;
 
+/// Whether NVLink joins all ranks directly or by switches.
+bool is_joined_directly(const Router& router, const Placement& placement) {
+  for (const NodeId from : placement.ranks) {
+    for (const NodeId to : placement.ranks) {
+      if (from == to) continue;
+      const Route* const route = router.route(from, to);
+      if (route == nullptr || route->kind != RouteKind::gpu_fabric) return false;
+    }
+  }
+  return true;
+}
+
+bool asks_for_symmetric(const NcclCall& call) {
+  return call.kernel || call.algorithm == NcclAlgorithm::symmetric;
+}
+
+/// Kernels over symmetric memory, where buffers are registered. NCCL does not compare them with its
+/// tuner's choice: "the perf model accuracy from asymmetric kernels is too inaccurate", says
+/// src/enqueue.cc of 2.27. Whether it takes one.
+bool choose_symmetric(const NcclCall& call, const Router& router, const Placement& placement,
+                      NcclChoice& made) {
+  const bool is_other = call.algorithm && call.algorithm != NcclAlgorithm::symmetric;
+  if (is_other && call.kernel) {
+    made.why_not =
+        fmt::format("kernel {} is none of {}", to_string(*call.kernel), to_string(*call.algorithm));
+  }
+  if (is_other || !(call.is_registered || asks_for_symmetric(call))) return false;
+  const NcclSymmetricCall asked = {call.collective, call.bytes, call.version.minor, call.kernel,
+                                   call.channels};
+  // Routes are only asked for where the question is not decided before.
+  std::string& why = made.why_not_symmetric;
+  why = why_no_symmetric(asked, made.machine, true);
+  if (why.empty()) {
+    why = why_no_symmetric(asked, made.machine, is_joined_directly(router, placement));
+  }
+  const NcclSymmetricCell* chosen = nullptr;
+  if (why.empty()) {
+    made.symmetric = nccl_symmetric_cells(asked, made.machine);
+    chosen = chosen_symmetric(made.symmetric);
+    if (chosen == nullptr) {
+      const auto first = std::ranges::find_if(made.symmetric, [&](const NcclSymmetricCell& cell) {
+        return !call.kernel || cell.kernel == *call.kernel;
+      });
+      why = fmt::format("{}: {}", to_string(first->kernel), first->why_not);
+    }
+  }
+  const NcclProtocol own =
+      chosen != nullptr && is_packets(chosen->kernel) ? NcclProtocol::ll : NcclProtocol::simple;
+  if (chosen != nullptr && call.protocol && *call.protocol != own) {
+    why = fmt::format("{} has {} only", to_string(chosen->kernel), to_string(own));
+    chosen = nullptr;
+  }
+  if (chosen == nullptr) {
+    if (asks_for_symmetric(call)) made.why_not = why;
+    return false;
+  }
+  made.algorithm = NcclAlgorithm::symmetric;
+  made.protocol = own;
+  made.kernel = chosen->kernel;
+  made.work = nccl_symmetric_work(asked, *chosen, made.machine);
+  return true;
+}
+
 void choose_p2p(const NcclCall& call, NcclChoice& made) {
   made.algorithm = NcclAlgorithm::p2p;
   if (const int first = first_version_of(NcclAlgorithm::p2p); call.version.minor < first) {
@@ -122,12 +185,22 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
     made.why_not = "no ring through all ranks: " + made.graph.why_not;
     return made;
   }
+  const bool is_symmetric = choose_symmetric(call, router, placement, made);
+  if (!made.why_not.empty()) return made;
   if (is_nccl_p2p(call.collective)) {
     choose_p2p(call, made);
-  } else {
+  } else if (!is_symmetric) {
     choose_cell(call, made);
   }
   if (!made.why_not.empty()) return made;
+  if (is_symmetric) {
+    made.why_not = why_not_forced(call, made);
+    if (made.why_not.empty() && call.threads > 0 && call.threads != made.work.threads) {
+      made.why_not =
+          fmt::format("blocks of kernels over symmetric memory have {} threads", made.work.threads);
+    }
+    return made;
+  }
   made.work = nccl_work(call.collective, call.bytes, made.algorithm, made.protocol, made.machine,
                         made.graph, call.version.minor);
   made.why_not = why_not_forced(call, made);
@@ -135,6 +208,36 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
   if (call.threads > 0) made.work.threads = call.threads;
   return made;
 }
+
+namespace {
+
+/// The kernels over symmetric memory: why one of them won, or none.
+std::string explain_symmetric(const NcclChoice& choice) {
+  if (choice.symmetric.empty()) {
+    return choice.why_not_symmetric.empty()
+               ? ""
+               : fmt::format("  no kernel over symmetric memory: {}\n", choice.why_not_symmetric);
+  }
+  std::string text =
+      "  kernels over symmetric memory, by NCCL's model of them; the tuner is not asked\n";
+  text += fmt::format("  {:<15} {:>12} {:>16} {:>12}\n", "kernel", "blocks", "time (us)",
+                      "weighed (us)");
+  for (const NcclSymmetricCell& cell : choice.symmetric) {
+    if (!cell.why_not.empty()) {
+      text += fmt::format("  {:<15} {}\n", to_string(cell.kernel), cell.why_not);
+      continue;
+    }
+    const bool is_chosen =
+        choice.algorithm == NcclAlgorithm::symmetric && cell.kernel == choice.kernel;
+    text +=
+        fmt::format("  {:<15} {:>12} {:>16.2f} {:>12.2f}{}\n", to_string(cell.kernel), cell.blocks,
+                    cell.time_s * 1e6, cell.weighed_s * 1e6, is_chosen ? "  chosen" : "");
+  }
+  if (!choice.why_not_symmetric.empty()) text += "  " + choice.why_not_symmetric + "\n";
+  return text;
+}
+
+}  // namespace
 
 std::string explain(const NcclCall& call, const NcclChoice& choice) {
   const NcclMachine& machine = choice.machine;
@@ -152,6 +255,7 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
                         choice.graph.nvls_rate_gbps);
   }
   if (choice.graph.pxn) text += "  PXN: data may leave a node through a neighbor's NIC\n";
+  text += explain_symmetric(choice);
   const bool has_table = !choice.cells.empty() && call.version.minor >= 5;
   if (has_table) {
     text += fmt::format("  {:<15} {:<7} {:>12} {:>16} {:>12}\n", "algorithm", "proto",
@@ -172,11 +276,16 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
     }
   }
   if (!choice.why_not.empty()) return text + "  " + choice.why_not + "\n";
-  const char* why = call.algorithm || call.protocol ? "as asked for"
-                    : choice.cells.empty()          ? "sends and receives have no table"
-                    : call.version.minor < 5        ? "by the size alone: there is no table"
-                                                    : "the shortest time";
-  text += fmt::format("  {} with {} ({}): {} channel{}, {} threads", to_string(choice.algorithm),
+  const bool is_symmetric = choice.algorithm == NcclAlgorithm::symmetric;
+  const char* why = call.kernel                       ? "as asked for"
+                    : is_symmetric                    ? "buffers are symmetric"
+                    : call.algorithm || call.protocol ? "as asked for"
+                    : choice.cells.empty()            ? "sends and receives have no table"
+                    : call.version.minor < 5           ? "by the size alone: there is no table"
+                                                      : "the shortest time";
+  const std::string_view name =
+      is_symmetric ? to_string(choice.kernel) : to_string(choice.algorithm);
+  text += fmt::format("  {} with {} ({}): {} channel{}, {} threads", name,
                       to_string(choice.protocol), why, choice.work.channels,
                       choice.work.channels == 1 ? "" : "s", choice.work.threads);
   if (choice.work.chunk_bytes > 0) {

@@ -9,6 +9,7 @@
 #include "ir/collective.h"
 #include "nccl/graph.h"
 #include "nccl/machine.h"
+#include "nccl/symmetric.h"
 #include "nccl/tuner.h"
 #include "nccl/version.h"
 #include "nccl/work.h"
@@ -27,6 +28,10 @@ struct NcclCall {
   int channels = 0;  ///< 0: NCCL's own number
   int threads = 0;   ///< 0: NCCL's own number
   bool pxn = true;   ///< false: NCCL_PXN_DISABLE=1
+  /// Whether the buffers are registered as symmetric windows. Asking for NcclAlgorithm::symmetric
+  /// or for one of its kernels (NCCL_SYM_KERNEL) says so, too.
+  bool is_registered = false;
+  std::optional<NcclSymmetricKernel> kernel = {};
 };
 
 /// What it does, and why.
@@ -36,6 +41,10 @@ struct NcclChoice {
   std::vector<NcclCell> cells;  ///< the tuner's table; empty for sends and receives
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclProtocol protocol = NcclProtocol::simple;
+  /// Of NcclAlgorithm::symmetric, which NCCL takes where it has it, whatever its tuner says.
+  NcclSymmetricKernel kernel = NcclSymmetricKernel::agxll_r;
+  std::vector<NcclSymmetricCell> symmetric;  ///< empty where buffers are not registered
+  std::string why_not_symmetric;             ///< where they are, and no kernel is taken
   NcclWork work;
   std::string why_not;  ///< why it can do nothing of what is asked; empty otherwise
 };

@@ -143,7 +143,7 @@ std::vector<NcclCell> rccl_cells(Collective collective, double bytes, const Nccl
   const RcclTuner tuner(collective, bytes, machine, graph);
   std::vector<NcclCell> cells;
   for (const NcclAlgorithm algorithm : all_nccl_algorithms()) {
-    if (algorithm == NcclAlgorithm::p2p) continue;
+    if (algorithm == NcclAlgorithm::p2p || algorithm == NcclAlgorithm::symmetric) continue;
     for (const NcclProtocol protocol : all_nccl_protocols()) {
       cells.push_back(tuner.cell(algorithm, protocol));
     }

@@ -175,6 +175,7 @@ class Tuner {
         return 8 + levels() * ring_hop_us(NcclHardware::network, NcclProtocol::simple) / 3.5 +
                2.8 * n();
       case NcclAlgorithm::p2p:
+      case NcclAlgorithm::symmetric:
         break;
     }
     return 0;
@@ -402,7 +403,7 @@ std::vector<NcclCell> nccl_cells(Collective collective, double bytes, const Nccl
   const Tuner tuner(collective, bytes, machine, graph, version);
   std::vector<NcclCell> cells;
   for (const NcclAlgorithm algorithm : all_nccl_algorithms()) {
-    if (algorithm == NcclAlgorithm::p2p) continue;
+    if (algorithm == NcclAlgorithm::p2p || algorithm == NcclAlgorithm::symmetric) continue;
     for (const NcclProtocol protocol : all_nccl_protocols()) {
       cells.push_back(tuner.cell(algorithm, protocol));
     }

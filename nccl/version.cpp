@@ -25,7 +25,8 @@ constexpr std::array kAlgorithms = {
     KnownAlgorithm{NcclAlgorithm::nvls, "nvls", 17},
     KnownAlgorithm{NcclAlgorithm::nvls_tree, "nvls_tree", 18},
     KnownAlgorithm{NcclAlgorithm::pat, "pat", 23},
-    KnownAlgorithm{NcclAlgorithm::p2p, "p2p", 7}};
+    KnownAlgorithm{NcclAlgorithm::p2p, "p2p", 7},
+    KnownAlgorithm{NcclAlgorithm::symmetric, "symmetric", 27}};
 
 const KnownAlgorithm& known(NcclAlgorithm algorithm) {
   const auto index = static_cast<std::size_t>(algorithm);

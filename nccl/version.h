@@ -14,7 +14,8 @@ inline constexpr int kOldestNccl = 4;
 inline constexpr int kNewestNccl = 30;
 
 /// The algorithms that NCCL's tuner chooses from; `p2p` is what its send and receive calls do, of
-/// which alltoall, gather, scatter and sendrecv are made.
+/// which alltoall, gather, scatter and sendrecv are made; `symmetric` are its kernels over
+/// symmetric memory, which are taken beside the tuner (nccl/symmetric.h).
 enum class NcclAlgorithm : std::uint8_t {
   ring,
   tree,
@@ -23,7 +24,8 @@ enum class NcclAlgorithm : std::uint8_t {
   nvls,
   nvls_tree,
   pat,
-  p2p
+  p2p,
+  symmetric
 };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 

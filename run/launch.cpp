@@ -56,6 +56,9 @@ std::vector<double> launch_starts_s(const LaunchCosts& costs, LaunchMode mode, i
 }
 
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls) {
+  if (mode == LaunchMode::graph) {
+    return std::max(calls.gpu_s - costs.graph_saves_s, calls.busiest_link_s);
+  }
   const LaunchCost* const cost = launch_cost(costs, mode, calls.library_version);
   if (cost == nullptr) return calls.gpu_s;
   const double of_call_s = cost->call_s + calls.blocks * cost->block_s;

@@ -27,10 +27,11 @@ const LaunchCost* launch_cost(const LaunchCosts& costs, LaunchMode mode, int ver
 
 /// What the calls of a benchmark are made of.
 struct LaunchedCalls {
-  double gpu_s = 0;          ///< from one call to the next, as far as GPUs are concerned
-  int gpus_per_process = 1;  ///< with LaunchMode::single
-  int blocks = 0;            ///< in use of the fullest GPU
-  int library_version = 0;   ///< as `library_version` answers; 0: the newest
+  double gpu_s = 0;           ///< from one call to the next, as far as GPUs are concerned
+  int gpus_per_process = 1;   ///< with LaunchMode::single
+  int blocks = 0;             ///< in use of the fullest GPU
+  int library_version = 0;    ///< as `library_version` answers; 0: the newest
+  double busiest_link_s = 0;  ///< a call keeps no link busy for longer
 };
 
 /// How often such calls are made at most, as the time of one: what nccl-tests prints.
@@ -38,7 +39,8 @@ struct LaunchedCalls {
 /// A process per GPU launches call after call without waiting; its host is held up so long by each,
 /// and the slower of host and GPU decides. One process does that for all its GPUs in turn; the
 /// GPU's and the host's times are then added as squares, a fit to logs of one process on 8 A100 and
-/// 12 V100 with NCCL 2.5 to 2.11, which pass smoothly from one to the other. A graph costs nothing.
+/// 12 V100 with NCCL 2.5 to 2.11, which pass smoothly from one to the other. A graph costs nothing,
+/// and its kernels begin sooner after each other (LaunchCosts::graph_saves_s).
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
 
 /// When the ranks of a call by itself begin: one process launches the kernels of its host's GPUs

@@ -66,7 +66,8 @@ std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice) {
   std::vector<std::string> names;
   if (!is_library(choice)) return names;
   for (const AlgorithmParameter& parameter : choice.algorithm->parameters) {
-    if (parameter.name != kLibraryVersion) names.push_back(parameter.name);
+    const bool is_given = parameter.name == kLibraryVersion || parameter.name == kLibraryBuffers;
+    if (!is_given) names.push_back(parameter.name);
   }
   return names;
 }
@@ -84,12 +85,18 @@ std::vector<double> starts_of(const Machine& machine, const Router& used, const 
   return starts_s;
 }
 
+double busiest_link_s(const SimulatedPart& simulated) {
+  double most_s = 0;
+  for (const LinkUse& link : simulated.links) most_s = std::max(most_s, link.busy_s);
+  return most_s;
+}
+
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
   const SimulatedPart& simulated = *outcome.report.simulated;
   return launched_s(
       used.profile().launch, outcome.query.launch,
       {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
-       simulated.blocks, outcome.library_version});
+       simulated.blocks, outcome.library_version, busiest_link_s(simulated)});
 }
 
 ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,

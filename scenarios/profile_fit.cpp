@@ -14,6 +14,7 @@
 #include "core/check.h"
 #include "core/words.h"
 #include "run/launch.h"
+#include "scenarios/benchmark.h"
 #include "topologies/placement.h"
 #include "topologies/profile_file.h"
 
@@ -86,6 +87,7 @@ class ProfileAsker {
       calls_[i].gpu_s = answer.report.simulated->back_to_back_s;
       calls_[i].blocks = answer.report.simulated->blocks;
       calls_[i].library_version = answer.library_version;
+      calls_[i].busiest_link_s = busiest_link_s(*answer.report.simulated);
       chunk_bytes_.push_back(answer.chunk_bytes);
     }
     return by_time(fixed_s_);

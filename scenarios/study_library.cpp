@@ -56,7 +56,12 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
   Query concrete = query;
   concrete.algorithm = spec_of(decided(asked, call));
   concrete.profile = profile(query);
-  const Profile runtime = machine.topology->profile(concrete.profile);
+  Profile runtime = machine.topology->profile(concrete.profile);
+  const bool is_theory = runtime.protocols.empty();
+  if (!call.runtime.empty() && !is_theory) {
+    concrete.profile = call.runtime;
+    runtime = machine.topology->profile(call.runtime);
+  }
   if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
     concrete.profile += ":" + call.protocol;
   }

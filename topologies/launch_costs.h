@@ -23,6 +23,9 @@ struct LaunchCosts {
   std::optional<LaunchCost> per_gpu;  ///< of a process for every GPU
   /// Of one process for all GPUs of a host, for each of them, by ascending version.
   std::vector<LaunchCost> single;
+  /// How much sooner a kernel begins after the one before it where both are nodes of a CUDA graph,
+  /// and not launched into a stream.
+  double graph_saves_s = 0;
   bool operator==(const LaunchCosts&) const = default;
 
   bool empty() const { return !per_gpu && single.empty(); }

@@ -148,6 +148,9 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
     entries.push_back(protocol.over_host_links ? "over_host_links: true"
                                                : "over_host_links: false");
   }
+  if (protocol.in_switch != base.in_switch) {
+    entries.push_back(protocol.in_switch ? "in_switch: true" : "in_switch: false");
+  }
   return join(entries, ", ");
 }
 
@@ -198,6 +201,9 @@ std::string launch_text(const LaunchCosts& costs) {
   std::vector<std::string> single;
   for (const LaunchCost& cost : costs.single) single.push_back(text_of(cost));
   if (!single.empty()) map.add("single", fmt::format("[{}]", join(single, ", ")));
+  if (costs.graph_saves_s > 0) {
+    map.add("graph", fmt::format("{{saves_us: {:.9g}}}", costs.graph_saves_s * 1e6));
+  }
   return map.text();
 }
 

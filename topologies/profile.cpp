@@ -38,8 +38,22 @@ Profile Profile::under(const std::string& protocol_name) const {
   resolved.name = profile_word(name).runtime + ":" + protocol_name;
   resolved.call_overhead_s += found->call_s - protocol.call_s;
   resolved.protocol = *found;
-  if (found != protocols.begin()) resolved.in_switch.clear();
+  if (found != protocols.begin()) resolved.in_switch = found->switch_ops(in_switch);
   return resolved;
+}
+
+std::map<std::string, SwitchOps> Protocol::switch_ops(
+    const std::map<std::string, SwitchOps>& of_bulk) const {
+  std::map<std::string, SwitchOps> own;
+  if (!in_switch) return own;
+  for (auto [model, ops] : of_bulk) {
+    const auto hop = hop_s.find(LinkClass::gpu_fabric);
+    ops.slice_s = hop == hop_s.end() ? 0 : hop->second;
+    ops.slices.clear();
+    if (slice_bytes > 0) ops.slices.push_back({.bytes = slice_bytes});
+    own.emplace(std::move(model), std::move(ops));
+  }
+  return own;
 }
 
 void Profile::forget_blocks() {

@@ -26,6 +26,35 @@ struct LinkProfile {
 /// they lie, while copies are made by copy engines (`reading`).
 enum class ReductionMode : std::uint8_t { free, fused, separate, reading };
 
+/// What ops in a switch (Op::in_switch) cost.
+struct SwitchOps {
+  /// Blocks pass on an op in slices.
+  struct Slices {
+    double below_bytes = 0;  ///< of ops that move less than this; 0: of all others
+    double bytes = 0;        ///< of a slice
+    double wire = 0;         ///< SwitchOps::wire of these; 0: that
+    double fill_s = 0;       ///< of an op: until its first slice has passed all buffers on its way
+    bool operator==(const Slices&) const = default;
+  };
+  /// Bytes that keep links busy for every byte of data, where those of other ops are 1: switches
+  /// read and store at a lower rate than kernels write.
+  double wire = 1;
+  double call_s = 0;           ///< of a collective that has such ops, beside all else
+  double slice_s = 0;          ///< a slice holds its block so long beside its bytes
+  std::vector<Slices> slices;  ///< in order of sizes; empty: one slice
+
+  /// For an op of `bytes`: what it costs beside its bytes, and what these are on the wire.
+  double fixed_s(double bytes) const;
+  double wire_of(double bytes) const;
+  /// The same of a slice of `bytes`, as those have it that are cut into such slices.
+  double wire_of_slice(double bytes) const;
+
+  bool operator==(const SwitchOps&) const = default;
+
+ private:
+  const Slices* slices_for(double bytes) const;
+};
+
 /// How the blocks of a runtime write data and say that it is there, such as NCCL's Simple, LL and
 /// LL128. docs/topologies.md has the constants and where they come from.
 struct Protocol {
@@ -64,35 +93,14 @@ struct Protocol {
   std::map<std::string, double> copy_gbps;
   std::vector<std::string> not_on;  ///< beginnings of models that cannot use it
   bool over_host_links = true;      ///< false: between GPUs it needs the GPU fabric or a network
-};
+  /// Ops in switches are made with it, too, in its own slices and at its own hops; with the one for
+  /// bulk data they always are.
+  bool in_switch = false;
 
-/// What ops in a switch (Op::in_switch) cost.
-struct SwitchOps {
-  /// Blocks pass on an op in slices.
-  struct Slices {
-    double below_bytes = 0;  ///< of ops that move less than this; 0: of all others
-    double bytes = 0;        ///< of a slice
-    double wire = 0;         ///< SwitchOps::wire of these; 0: that
-    double fill_s = 0;       ///< of an op: until its first slice has passed all buffers on its way
-    bool operator==(const Slices&) const = default;
-  };
-  /// Bytes that keep links busy for every byte of data, where those of other ops are 1: switches
-  /// read and store at a lower rate than kernels write.
-  double wire = 1;
-  double call_s = 0;           ///< of a collective that has such ops, beside all else
-  double slice_s = 0;          ///< a slice holds its block so long beside its bytes
-  std::vector<Slices> slices;  ///< in order of sizes; empty: one slice
-
-  /// For an op of `bytes`: what it costs beside its bytes, and what these are on the wire.
-  double fixed_s(double bytes) const;
-  double wire_of(double bytes) const;
-  /// The same of a slice of `bytes`, as those have it that are cut into such slices.
-  double wire_of_slice(double bytes) const;
-
-  bool operator==(const SwitchOps&) const = default;
-
- private:
-  const Slices* slices_for(double bytes) const;
+  /// What ops in switches cost with it, by GPU model, where those with bulk data cost `of_bulk`.
+  /// \pre it is not the protocol for bulk data
+  std::map<std::string, SwitchOps> switch_ops(
+      const std::map<std::string, SwitchOps>& of_bulk) const;
 };
 
 /// How a program that was written for a runtime's blocks uses them.
@@ -138,7 +146,7 @@ struct Profile {
   std::map<std::string, std::string> on_models;
   /// By the beginning of the GPU's model, "other" for the rest, and "network" for switches of the
   /// network. Empty: no kernel here makes ops in switches; and those that do, do so with the
-  /// protocol for bulk data.
+  /// protocol for bulk data, or one that says so (Protocol::in_switch).
   std::map<std::string, SwitchOps> in_switch;
   std::map<std::string, LinkProfile> links;  ///< by link kind; absent: efficiency 1, no overhead
   std::vector<Protocol> protocols;           ///< those there are, the one for bulk data first

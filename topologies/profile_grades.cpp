@@ -160,6 +160,7 @@ class Figures {
     for (const LaunchCost& cost : costs.single) {
       add_launch("launch.single." + version_text(cost.since), cost);
     }
+    add("launch.graph.saves_us", costs.graph_saves_s / kMicrosecond, "us");
   }
 
   void add_protocol(const Protocol& protocol) {

@@ -84,6 +84,7 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
     protocol.not_on.push_back(model.text("a GPU model").value_or(""));
   }
   protocol.over_host_links = map.boolean("over_host_links", protocol.over_host_links);
+  protocol.in_switch = map.boolean("in_switch", protocol.in_switch);
   map.finish();
 }
 
@@ -174,6 +175,11 @@ void read_launch(const YamlValue& value, Profile& profile) {
       one.problem("launch costs must come in order of versions ('since')");
     }
     known.push_back(cost);
+  }
+  if (const YamlValue graph = launch.get("graph"); graph.present()) {
+    YamlMap map(graph, "a CUDA graph");
+    profile.launch.graph_saves_s = read_seconds(map, "saves_us", 0);
+    map.finish();
   }
   launch.finish();
 }

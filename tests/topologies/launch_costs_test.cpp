@@ -61,6 +61,15 @@ TEST(LaunchCosts, OfAFileReplaceThoseOfTheBase) {
   EXPECT_DOUBLE_EQ(costs.per_gpu->call_s, 7e-6);
   EXPECT_EQ(costs.per_gpu->block_s, 0);
   EXPECT_TRUE(costs.single.empty());
+  EXPECT_EQ(costs.graph_saves_s, 0);
+}
+
+TEST(LaunchCosts, OfGraphsAreReadAndWritten) {
+  const Topology machine =
+      parse_topology(machine_with("  mine: {like: nccl, launch: {graph: {saves_us: 2.5}}}\n"), "f");
+  EXPECT_DOUBLE_EQ(machine.profiles.at("mine").launch.graph_saves_s, 2.5e-6);
+  const Topology again = parse_topology(print_topology(machine), "again");
+  EXPECT_EQ(again.profiles.at("mine").launch, machine.profiles.at("mine").launch);
 }
 
 TEST(LaunchCosts, AllThatIsWrongWithThemIsSaid) {
@@ -70,13 +79,34 @@ TEST(LaunchCosts, AllThatIsWrongWithThemIsSaid) {
             machine_with("  mine:\n    launch:\n      per_gpu: {call_us: -1}\n      single:\n"
                          "        - {since: two, call_us: 1}\n"
                          "        - {since: \"2.18\", call_us: 1}\n"
-                         "        - {since: \"2.8\", call_us: 1}\n"),
+                         "        - {since: \"2.8\", call_us: 1}\n"
+                         "      graph: {saves_us: -3, call_us: 1}\n"),
             "f");
       },
       ErrorKind::input);
   EXPECT_NE(text.find("'call_us'"), std::string::npos) << text;
   EXPECT_NE(text.find("'two' is no version of a library"), std::string::npos) << text;
   EXPECT_NE(text.find("must come in order of versions"), std::string::npos) << text;
+  EXPECT_NE(text.find("'saves_us'"), std::string::npos) << text;
+  EXPECT_NE(text.find("unknown key 'call_us'"), std::string::npos) << text;
+}
+
+/// Ops in switches are made with the protocol for bulk data, and with those that say so: then in
+/// their own slices, each of which costs a hop.
+TEST(Protocols, MayMakeOpsInSwitches) {
+  const Topology machine = parse_topology(
+      machine_with("  mine: {like: kernel, protocols: {ll: {in_switch: true, slice_kib: 4}}}\n"),
+      "f");
+  const Profile& mine = machine.profiles.at("mine");
+  const SwitchOps& packets = mine.under("ll").in_switch.at("h100");
+  EXPECT_DOUBLE_EQ(packets.slice_s, 0.6e-6);
+  EXPECT_DOUBLE_EQ(packets.fixed_s(9 * 1024), 3 * 0.6e-6);
+  EXPECT_DOUBLE_EQ(packets.wire, mine.in_switch.at("h100").wire);
+  EXPECT_TRUE(mine.under("ll128").in_switch.empty());
+  EXPECT_EQ(mine.under("simple").in_switch, mine.in_switch);
+  EXPECT_TRUE(machine.profiles.at("kernel").under("ll").in_switch.empty());
+  const Topology again = parse_topology(print_topology(machine), "again");
+  EXPECT_EQ(again.profiles.at("mine").under("ll").in_switch, mine.under("ll").in_switch);
 }
 
 }  // namespace
