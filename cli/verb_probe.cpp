@@ -4,7 +4,6 @@
 #include "cli/probing.h"
 #include "cli/text.h"
 #include "cli/verb.h"
-#include "core/units.h"
 #include "probe/doubts.h"
 #include "report/survey.h"
 #include "topologies/load.h"
@@ -32,22 +31,16 @@ void print_paths(const Console& console, const std::vector<MeasuredPath>& paths,
   console.out << columns.render("#   ") << "#\n";
 }
 
-/// Bytes that move through memory, reads and writes together, while copying and combining; and
-/// through caches, while no more is touched by a rank.
+/// Bytes that move through memory, reads and writes together, while copying and combining.
 void print_memory(const Console& console, const Survey& survey) {
-  console.out << "# memory, reads and writes together, and what ranks receive from one another, "
-                 "GB/s\n";
-  std::vector<std::string> head{"", "touched", "copy"};
+  console.out << "# memory, reads and writes together, GB/s\n";
+  std::vector<std::string> head{"", "copy"};
   for (const int k : ArithmeticFigures::kOperands) head.push_back(fmt::format("{} operands", k));
-  head.emplace_back("received");
-  Columns columns("lr" + std::string(head.size() - 2, 'r'));
+  Columns columns("l" + std::string(head.size() - 1, 'r'));
   columns.add(head);
   for (const MeasuredMemory& memory : measured_memories(survey)) {
-    const std::int64_t bytes = memory.working_set_bytes;
-    std::vector<std::string> cells{memory.name, bytes > 0 ? describe_size(bytes) : "much",
-                                   rate(memory.copy_gbps)};
+    std::vector<std::string> cells{memory.name, rate(memory.copy_gbps)};
     for (const double gbps : memory.combine_gbps) cells.push_back(rate(gbps));
-    cells.push_back(memory.exchange_gbps > 0 ? rate(memory.exchange_gbps) : "");
     columns.add(std::move(cells));
   }
   console.out << columns.render("#   ") << "#\n";
@@ -62,8 +55,8 @@ void print_survey(const Console& console, const Survey& survey, const std::strin
     print_paths(console, measured_paths(*survey.copy_engine, CopyMethod::copy_engine),
                 "copies by copy engines");
   }
-  if (const auto paths = network_paths(survey); !paths.empty()) {
-    print_paths(console, paths, "between sockets and hosts, by a rank and by all of one");
+  if (survey.network) {
+    print_paths(console, network_paths(survey), "between hosts, by a rank and by all of a host");
   }
   print_memory(console, survey);
   console.out << fmt::format(

@@ -22,106 +22,35 @@ void share(Link& link) {
   link.medium = kMemory;
 }
 
-/// What all ranks reach together, and one receives.
-MemorySpeeds speeds_of(const ArithmeticFigures& together, double exchange_gbps,
-                       double exchange_alone_gbps) {
-  const MemoryRates rates = fit_memory(together);
-  const auto known = [](double gbps) { return gbps > 0 ? sane_gbps(gbps) : 0; };
-  return {sane_gbps(rates.gbps), sane_reduce_gbps(rates.reduce_gbps), known(exchange_gbps),
-          known(exchange_alone_gbps)};
-}
-
-WorkingSet working_set_of(double bytes, const MemorySpeeds& speeds, const MemoryRates& alone) {
-  WorkingSet one{speeds};
-  one.bytes = bytes;
-  one.node_access_gbps = sane_gbps(alone.gbps);
-  one.node_reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
-  return one;
-}
-
-/// The memory that ranks share. Beyond what was measured in caches, the rates of memory hold from
-/// where they were measured on.
-SharedMemory shared_memory(const Survey& survey, const MemoryRates& alone) {
-  const bool has_pairs = survey.kernel.pairs.size() > 1;
-  SharedMemory memory{speeds_of(survey.together, survey.exchange_gbps,
-                                has_pairs ? survey.kernel.pairs[0][1].gbps : 0),
-                      {}};
-  for (const WorkingSetFigures& figures : survey.working_sets) {
-    memory.working_sets.push_back(working_set_of(
-        static_cast<double>(figures.bytes),
-        speeds_of(figures.together, figures.exchange_gbps, figures.exchange_alone_gbps),
-        fit_memory(figures.alone)));
-  }
-  if (!memory.working_sets.empty()) {
-    memory.working_sets.push_back(
-        working_set_of(static_cast<double>(survey.footprint_bytes), memory, alone));
-  }
-  return memory;
-}
-
-/// The most that passes through it, whatever it holds.
-double fastest_gbps(const SharedMemory& memory) {
-  double gbps = memory.gbps;
-  for (const WorkingSet& one : memory.working_sets) gbps = std::max(gbps, one.gbps);
-  return gbps;
-}
-
-/// What two groups of ranks reach together, between them.
-void set_capacity(Link& link, const NetworkFigures& figures) {
-  const double alone_gbps = std::max(figures.to.gbps, figures.from.gbps);
-  const double all_gbps = std::max(figures.all_gbps, alone_gbps);
-  set_capacity(link, 0, all_gbps, all_gbps, std::max(figures.all_both_gbps, figures.both_gbps));
-}
-double latency_s(const NetworkFigures& figures) {
-  return std::max(figures.to.latency_s, figures.from.latency_s);
-}
-
-/// Any two sockets by a link of what their ranks reach together.
-void join_sockets(const Survey& survey, const std::vector<NodeId>& hubs, Topology& machine) {
-  if (!survey.between_sockets) return;
-  for (std::size_t i = 0; i < hubs.size(); ++i) {
-    for (std::size_t j = i + 1; j < hubs.size(); ++j) {
-      Link& link = add_link(machine, hubs[i], hubs[j], "socket", LinkClass::gpu_fabric, 1);
-      set_capacity(link, *survey.between_sockets);
-    }
-  }
-  for (const auto& [name, figures] : fitted_profiles(survey)) {
-    set_link_profile(machine.profiles[name], "socket", 1, latency_s(*survey.between_sockets));
-  }
-}
-
-/// Ranks on one device around a hub for each socket, its memory. Returns the ranks' nodes.
+/// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
 std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
-  const MemoryRates alone = fit_memory(survey.alone.front());
-  const SharedMemory& memory = machine.memories[kMemory] = shared_memory(survey, alone);
+  MemoryRates alone = fit_memory(survey.alone.front());
+  // A message is read by one process and written by another.
+  if (survey.inventory.has_messages && survey.kernel.pairs.size() > 1) {
+    alone.gbps = std::min(alone.gbps, 2 * survey.kernel.pairs[0][1].gbps);
+  }
+  const MemoryRates together = fit_memory(survey.together);
+  const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
+  machine.memories[kMemory] = memory;
   std::vector<NodeId> ranks;
   for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
     ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
-    const std::vector<int>& sockets = survey.inventory.sockets;
-    if (!sockets.empty()) node.numa = sockets[static_cast<std::size_t>(rank)];
     node.access_gbps = sane_gbps(alone.gbps);
     node.reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
     node.memory = kMemory;
     if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }
-  std::vector<NodeId> hubs;
-  const std::vector<std::vector<int>> sockets = ranks_by_socket(survey.inventory);
-  for (std::size_t socket = 0; socket < sockets.size(); ++socket) {
-    const std::string name = sockets.size() == 1 ? "memory" : fmt::format("memory{}", socket);
-    hubs.push_back(add_node(machine, name, NodeKind::nvswitch));
-    for (const int rank : sockets[socket]) {
-      share(add_link(machine, ranks[static_cast<std::size_t>(rank)], hubs.back(), "memory",
-                     LinkClass::gpu_fabric, fastest_gbps(memory)));
-    }
+  const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);
+  for (const NodeId rank : ranks) {
+    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, memory.gbps));
   }
-  join_sockets(survey, hubs, machine);
   return ranks;
 }
 
 /// The host's memory: the same one, or another across the device's PCIe link.
 void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>& ranks) {
-  const double memory_gbps = fastest_gbps(machine.memories[kMemory]);
+  const double memory_gbps = machine.memories[kMemory].gbps;
   const NodeId host = add_node(machine, "cpu0", NodeKind::cpu);
   NodeId port = host;
   if (survey.inventory.is_host) {
@@ -180,10 +109,15 @@ void fit_network(const Survey& survey, Topology& machine) {
   add_link(machine, cpu, nic, "nic", LinkClass::host, machine.memories[kMemory].gbps);
   const NodeId fabric = add_node(machine, "network", NodeKind::fabric);
   machine.nodes.back().host = -1;
-  set_capacity(add_link(machine, nic, fabric, "network", LinkClass::network, 1), network);
+  Link& link = add_link(machine, nic, fabric, "network", LinkClass::network, 1);
+  const double alone_gbps = std::max(network.to.gbps, network.from.gbps);
+  const double all_gbps = std::max(network.all_gbps, alone_gbps);
+  const double both_gbps = std::max(network.all_both_gbps, network.both_gbps);
+  set_capacity(link, 0, all_gbps, all_gbps, both_gbps);
+  const double latency_s = std::max(network.to.latency_s, network.from.latency_s);
   for (const auto& [name, figures] : fitted_profiles(survey)) {
     set_link_profile(machine.profiles[name], "nic", 1, 0);
-    set_link_profile(machine.profiles[name], "network", 1, latency_s(network));
+    set_link_profile(machine.profiles[name], "network", 1, latency_s);
   }
 }
 

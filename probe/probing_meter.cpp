@@ -2,8 +2,6 @@
 #include "probe/probing_meter.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 namespace espalier {
 
@@ -26,20 +24,6 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
 constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
 
-/// What a rank of a host touches while its caches are measured: from what those of a core hold to
-/// more than the share of one that a rank has in what several cores share. Rates between two are
-/// interpolated, so each is twice the one before it where caches end.
-constexpr std::array kHostWorkingSets{kMiB / 4, kMiB, 2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB};
-
-std::vector<std::int64_t> working_sets_of(const Inventory& inventory,
-                                          std::int64_t footprint_bytes) {
-  std::vector<std::int64_t> all;
-  for (const std::int64_t bytes : kHostWorkingSets) {
-    if (inventory.is_host && bytes < footprint_bytes) all.push_back(bytes);
-  }
-  return all;
-}
-
 const Scale& scale_of(const Inventory& inventory) {
   return inventory.is_host ? kHostScale : kGpuScale;
 }
@@ -59,7 +43,6 @@ Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout
   MeterSettings settings;
   settings.footprint_bytes = probe_footprint_bytes(inventory);
   settings.piece_bytes = scale_of(inventory).piece_bytes;
-  settings.working_sets = working_sets_of(inventory, settings.footprint_bytes);
   settings.timeout_s = timeout_s;
   Meter meter = backend_meter(backend, settings);
   meter.copy_engines = !inventory.is_host;

@@ -44,42 +44,26 @@ struct ArithmeticFigures {
   std::array<double, kOperands.size()> combine_s{};  ///< by kOperands
 };
 
-/// What ranks of one memory reach while each touches no more than some of it, over and over: what
-/// fits caches is faster.
-struct WorkingSetFigures {
-  std::int64_t bytes = 0;          ///< read or written by each rank that is at work
-  ArithmeticFigures alone;         ///< of rank 0, as Survey::alone
-  ArithmeticFigures together;      ///< as Survey::together
-  double exchange_alone_gbps = 0;  ///< received by one rank from another
-  double exchange_gbps = 0;        ///< by all, each from the one before it
-};
-
-/// What lies between two groups of ranks: the network between the first host and another one, or
-/// the links between two sockets.
+/// The network between the first host and another one.
 struct NetworkFigures {
   PathFigures to;            ///< from the first rank of the one to the first rank of the other
   PathFigures from;          ///< and back
   double both_gbps = 0;      ///< of the two together
-  double all_gbps = 0;       ///< of all ranks of the one, each to one of the other
+  double all_gbps = 0;       ///< of all ranks of a host, each to one of the other host
   double all_both_gbps = 0;  ///< and back, at the same time
 };
 
-/// A machine as it was found and measured. Where ranks share one device, `pairs` are those of rank
-/// 0 and the next one of its socket, and `alone` is that of the first.
+/// A machine as it was found and measured. Where ranks share one device, `pairs` are those of the
+/// first two and `alone` is that of the first.
 struct Survey {
   Inventory inventory;
   CopyFigures kernel;
   std::optional<CopyFigures> copy_engine;  ///< where there are any
   std::vector<ArithmeticFigures> alone;    ///< by rank
-  ArithmeticFigures together;        ///< ranks that share a device, all at once; bytes of all ranks
-  double exchange_gbps = 0;          ///< of such ranks, each copying to the next one
-  double reduce_latency_s = 0;       ///< of a combine that hardly combines anything
-  std::int64_t footprint_bytes = 0;  ///< as Meter: what a rank touches for all but the next
-  std::vector<WorkingSetFigures> working_sets;  ///< from the smallest to the largest
-  std::vector<NetworkFigures> to_hosts;         ///< to each but the first, of which all else is
-  std::optional<NetworkFigures> network;        ///< their medians, where there are several hosts
-  /// Between sockets of the first host: medians over that of rank 0 and each other one.
-  std::optional<NetworkFigures> between_sockets;
+  ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
+  double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
+  std::vector<NetworkFigures> to_hosts;   ///< to each but the first, of which all else is
+  std::optional<NetworkFigures> network;  ///< their medians, where there are several hosts
   /// By how much the times of a program differ between rounds, as a share of the middle one: the
   /// median over programs. 0 when there was one round only.
   double spread = 0;
@@ -91,9 +75,7 @@ struct Meter {
   std::function<double(const Program&, std::int64_t, CopyMethod)> time_s;
   std::int64_t footprint_bytes = 0;  ///< buffers of a rank at work: more than caches hold
   std::int64_t piece_bytes = 0;      ///< of an op when rates are measured
-  /// What a rank touches when rates of caches are measured, ascending, below `footprint_bytes`.
-  std::vector<std::int64_t> working_sets = {};
-  int rounds = 1;  ///< in each of which every program is timed
+  int rounds = 1;                    ///< in each of which every program is timed
   bool copy_engines = false;
   std::function<void(const std::string&)> progress;  ///< told what is measured next
 };
@@ -102,7 +84,6 @@ struct Meter {
 struct MeterSettings {
   std::int64_t footprint_bytes = 0;  ///< as in Meter
   std::int64_t piece_bytes = 0;
-  std::vector<std::int64_t> working_sets = {};
   double window_s = 0.07;  ///< for which a program runs over and over in a round
   double timeout_s = 60;   ///< of a run
 };

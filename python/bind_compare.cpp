@@ -126,7 +126,11 @@ std::vector<KnownComparison> compare(
   Query question = question_of({on, collective, gpus, {}, root, profile, links, in_place});
   question.chunk_bytes = chunk.bytes;
   question.judge = false;
-  set_run_options({type, op, iterations, warmup, timeout_s}, question.run);
+  question.run.type = data_type_named(type);
+  question.run.op = value_named("operator", op, all_reduce_ops(), reduce_op_synonyms());
+  question.run.iterations = iterations;
+  question.run.warmup = warmup;
+  question.run.timeout_s = timeout_s;
   return compute(
       [&] {
         return compare_on(on->session, question, {sizes, algorithms, entry, devices});

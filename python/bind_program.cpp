@@ -144,7 +144,11 @@ Result execute(const SharedProgram& program, SizeArgument size, const std::strin
   const BackendEntry& entry = find_backend(backend);
   Query query;
   query.ranks = program->program().ranks();
-  set_run_options({type, op, iterations, warmup, timeout}, query.run);
+  query.run.type = data_type_named(type);
+  query.run.op = value_named("operator", op, all_reduce_ops(), reduce_op_synonyms());
+  query.run.iterations = iterations;
+  query.run.warmup = warmup;
+  query.run.timeout_s = timeout;
   return compute(
       [&] {
         if (!entry.executes) throw Error(ErrorKind::usage, backend + " executes nothing");

@@ -31,14 +31,6 @@ Query question_of(const QuestionArguments& arguments) {
   return query;
 }
 
-void set_run_options(const RunArguments& arguments, RunOptions& run) {
-  run.type = data_type_named(arguments.type);
-  run.op = value_named("operator", arguments.op, all_reduce_ops(), reduce_op_synonyms());
-  run.iterations = arguments.iterations;
-  run.warmup = arguments.warmup;
-  run.timeout_s = arguments.timeout_s;
-}
-
 namespace {
 
 void require_same_collective(const KnownProgram& known, Collective collective) {

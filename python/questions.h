@@ -28,18 +28,6 @@ struct QuestionArguments {
 /// Size and algorithm still to be filled in. Throws Error{usage} for unknown words.
 Query question_of(const QuestionArguments& arguments);
 
-/// What runs with real data have in common, as keyword arguments say it.
-struct RunArguments {
-  const std::string& type;
-  const std::string& op;
-  int iterations = 1;
-  int warmup = 0;
-  double timeout_s = 60;
-};
-
-/// Sets what they say; the rest stays. Throws Error{usage} for unknown words.
-void set_run_options(const RunArguments& arguments, RunOptions& run);
-
 /// An algorithm by its name, or a program.
 using AlgorithmArgument = std::variant<std::string, std::shared_ptr<KnownProgram>>;
 

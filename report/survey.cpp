@@ -32,12 +32,7 @@ Json path_json(const MeasuredPath& path) {
 }
 
 Json memory_json(const MeasuredMemory& memory) {
-  const bool is_cached = memory.working_set_bytes > 0;
-  Json json = {
-      {"name", memory.name},
-      {"working_set_bytes", is_cached ? Json(memory.working_set_bytes) : Json()},
-      {"copy_gbps", rounded(memory.copy_gbps)},
-      {"exchange_gbps", memory.exchange_gbps > 0 ? rounded(memory.exchange_gbps) : Json()}};
+  Json json = {{"name", memory.name}, {"copy_gbps", rounded(memory.copy_gbps)}};
   for (std::size_t i = 0; i < memory.combine_gbps.size(); ++i) {
     json[fmt::format("combine_{}_gbps", ArithmeticFigures::kOperands[i])] =
         rounded(memory.combine_gbps[i]);
@@ -66,34 +61,24 @@ std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod 
 }
 
 std::vector<MeasuredPath> network_paths(const Survey& survey) {
-  std::vector<MeasuredPath> paths;
-  const auto add = [&](std::string_view method, const NetworkFigures& figures, int other,
-                       std::string_view group) {
-    const std::string here = "gpu0";
-    const std::string there = fmt::format("gpu{}", other);
-    paths.push_back({method, here, there, figures.to, figures.both_gbps});
-    paths.push_back({method, there, here, figures.from});
-    paths.push_back({method,
-                     fmt::format("{}0", group),
-                     fmt::format("{}1", group),
-                     {figures.to.latency_s, figures.all_gbps},
-                     figures.all_both_gbps});
-  };
-  if (survey.between_sockets) {
-    add("socket", *survey.between_sockets, ranks_by_socket(survey.inventory)[1].front(), "socket");
-  }
-  if (survey.network) add("network", *survey.network, survey.inventory.ranks_of_a_host(), "host");
-  return paths;
+  if (!survey.network) return {};
+  const NetworkFigures& network = *survey.network;
+  const std::string here = "gpu0";
+  const std::string there = fmt::format("gpu{}", survey.inventory.ranks_of_a_host());
+  return {{"network", here, there, network.to, network.both_gbps},
+          {"network", there, here, network.from},
+          {"network",
+           "host0",
+           "host1",
+           {network.to.latency_s, network.all_gbps},
+           network.all_both_gbps}};
 }
 
 std::vector<MeasuredMemory> measured_memories(const Survey& survey) {
   std::vector<MeasuredMemory> all;
-  const auto add = [&](std::string name, const ArithmeticFigures& figures, double exchange_gbps,
-                       std::int64_t working_set_bytes) {
+  const auto add = [&](std::string name, const ArithmeticFigures& figures) {
     MeasuredMemory& memory = all.emplace_back();
     memory.name = std::move(name);
-    memory.working_set_bytes = working_set_bytes;
-    memory.exchange_gbps = exchange_gbps;
     memory.copy_gbps = 2e-9 / figures.copy_s;
     for (std::size_t i = 0; i < figures.combine_s.size(); ++i) {
       const int moved = ArithmeticFigures::kOperands[i] + 1;
@@ -101,14 +86,9 @@ std::vector<MeasuredMemory> measured_memories(const Survey& survey) {
     }
   };
   for (std::size_t gpu = 0; gpu < survey.alone.size(); ++gpu) {
-    add(fmt::format("gpu{} alone", gpu), survey.alone[gpu], 0, 0);
+    add(fmt::format("gpu{} alone", gpu), survey.alone[gpu]);
   }
-  if (!survey.inventory.is_shared()) return all;
-  add("all together", survey.together, survey.exchange_gbps, 0);
-  for (const WorkingSetFigures& caches : survey.working_sets) {
-    add("gpu0 alone", caches.alone, caches.exchange_alone_gbps, caches.bytes);
-    add("all together", caches.together, caches.exchange_gbps, caches.bytes);
-  }
+  if (survey.inventory.is_shared()) add("all together", survey.together);
   return all;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +11,7 @@ namespace espalier {
 
 /// A path that was measured.
 struct MeasuredPath {
-  std::string_view method;  ///< "kernel", "copy_engine", "socket" or "network"
+  std::string_view method;  ///< "kernel", "copy_engine" or "network"
   std::string from;
   std::string to;
   PathFigures figures;
@@ -21,18 +20,14 @@ struct MeasuredPath {
 /// Within a GPU, between GPUs, and to and from host memory.
 std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod method);
 
-/// Between a rank of the first socket and one of another, and between all of two sockets; and the
-/// same of hosts.
+/// Between a rank of the first host and one of another, and between all of two hosts.
 std::vector<MeasuredPath> network_paths(const Survey& survey);
 
-/// How fast a memory is, reads and writes together; or caches, where no more is touched than some
-/// of it.
+/// How fast a memory is, reads and writes together.
 struct MeasuredMemory {
   std::string name;
-  std::int64_t working_set_bytes = 0;  ///< touched by a rank; 0: more than caches hold
   double copy_gbps = 0;
   std::vector<double> combine_gbps;  ///< by ArithmeticFigures::kOperands
-  double exchange_gbps = 0;          ///< received by ranks from one another; 0: not measured
 };
 std::vector<MeasuredMemory> measured_memories(const Survey& survey);
 

@@ -39,9 +39,6 @@ struct Inventory {
   bool is_host = false;  ///< the device is this computer itself
   bool has_messages = false;  ///< ranks see their own memory only; what others have is sent to them
   int hosts = 1;              ///< with as many ranks each, one host's after the other's
-  /// Of ranks that share a memory: each one's socket, of the first host; empty where they are not
-  /// known, or are all the same.
-  std::vector<int> sockets = {};
 
   int ranks_of_a_host() const { return ranks() / hosts; }
 
@@ -49,10 +46,6 @@ struct Inventory {
   /// Ranks share one memory; links between them are that memory.
   bool is_shared() const { return sharing > 1 || is_host; }
 };
-
-/// The ranks of each socket of the first host, that of rank 0 first; all of them as those of one
-/// where sockets are not known.
-std::vector<std::vector<int>> ranks_by_socket(const Inventory& inventory);
 
 /// A computer whose ranks share its one memory: threads, or processes.
 Inventory inventory_of_one_memory(std::string name, std::string device, int ranks);

@@ -190,7 +190,6 @@ void Dispatcher::begin_streaming(OpId id, const Op& op) {
     const double awaited_s = arrives ? path->latency_s : way_here_s;
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(arrives ? from : to, 1, resources_);
-    machine_.use_exchange(from, to, resources_);
     if (i == 0) machine_.use_memory(op.at, here, resources_);
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
@@ -267,7 +266,6 @@ void Dispatcher::begin_arrivals(OpId id, const Op& op) {
     resources_.assign(path->resources.begin(), path->resources.end());
     machine_.use_memory(from, 1, resources_);
     machine_.use_memory(to, 1, resources_);
-    machine_.use_exchange(from, to, resources_);
     begin_flow(id, path->latency_s + overhead_s, costs_.bytes_of(op));
     begin_message(id, *path, path->latency_s + overhead_s);
   }
@@ -285,7 +283,6 @@ void Dispatcher::begin_reduction(OpId id, const Op& op) {
     resources_.assign(path.resources.begin(), path.resources.end());
     latency_s = std::max(latency_s, path.overhead_s);
     record(id).seen_s = path.latency_s;
-    machine_.use_exchange(op.at, op.dst.place, resources_);
   }
   machine_.use_reduction(op.at, op.src_count - 1, resources_);
   machine_.use_memory(op.at, op.src_count, resources_);

@@ -40,7 +40,6 @@ namespace espalier {
 ///   are slices (SwitchOps), in place of the above. The switch adds.
 /// - Memory, where the profile models it: each operand is read once where it lies and the result
 ///   written once. What is read and written at `at` goes with the first flow.
-///   What nodes receive from others of their own memory counts there, where that is known.
 /// - What kernels of `at` can read and write, where that is known: all operands and the result,
 ///   unless a copy engine makes the copy.
 /// - Reduction: k operands are k - 1 additions, B bytes each of the reduction rate of `at`.

@@ -31,19 +31,16 @@ std::vector<double> by_node(const std::map<std::string, double>& by_model,
 }  // namespace
 
 MachineResources::MachineResources(const Program& program, const Target& target,
-                                   const TimeUnit& unit, FlowEngine& engine,
-                                   const WorkingSets* working_sets)
+                                   const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
       target_(target),
       router_(*target.router),
       unit_(unit),
       engine_(engine),
-      working_sets_(working_sets),
       by_hop_(2 * router_.topology().links.size(), kNoResource),
       memory_(router_.topology().nodes.size(), kNoResource),
       reduction_(router_.topology().nodes.size(), kNoResource),
       access_(router_.topology().nodes.size(), kNoResource),
-      receiving_(router_.topology().nodes.size(), kNoResource),
       senders_(router_.topology().nodes.size(), kNoResource),
       messages_(router_.topology().nodes.size(), kNoResource),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
@@ -158,25 +155,13 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
   resources.insert(resources.end(), times, id);
 }
 
-/// Of a node's memory, where what the program reads and writes is a small part of it.
-const WorkingSet* MachineResources::working_set(const Node& node) const {
-  return working_sets_ == nullptr || node.memory.empty() ? nullptr : working_sets_->of(node);
-}
-
-/// Of the memory that a node has a part of.
-const MemorySpeeds& MachineResources::speeds_of(const Node& part) const {
-  const WorkingSet* const cached = working_set(part);
-  if (cached != nullptr) return *cached;
-  return router_.topology().memories.at(part.memory);
-}
-
 /// What several nodes of a host share, if `node` is one of them.
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
-                                  double MemorySpeeds::*gbps, std::size_t times,
+                                  double SharedMemory::*gbps, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
-  const double shared_gbps = speeds_of(part).*gbps;
+  const double shared_gbps = router_.topology().memories.at(part.memory).*gbps;
   if (shared_gbps <= 0) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (is_new) {
@@ -191,38 +176,22 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
-  use_shared(shared_memory_, node, " memory", &MemorySpeeds::gbps, times, resources);
+  use_shared(shared_memory_, node, " memory", &SharedMemory::gbps, times, resources);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
                                      std::vector<ResourceId>& resources) {
-  const NodeId id = node_of(place);
-  const Node& node = router_.topology().node(id);
-  const WorkingSet* const cached = working_set(node);
-  const double gbps = cached != nullptr ? cached->node_reduce_gbps * node.speed : node.reduce_gbps;
-  use_node(reduction_, id, " reduction", gbps, times, resources);
-  use_shared(shared_reduction_, id, " reduction", &MemorySpeeds::reduce_gbps, times, resources);
+  const NodeId node = node_of(place);
+  use_node(reduction_, node, " reduction", router_.topology().node(node).reduce_gbps, times,
+           resources);
+  use_shared(shared_reduction_, node, " reduction", &SharedMemory::reduce_gbps, times, resources);
 }
 
 void MachineResources::use_access(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
-  const NodeId id = node_of(place);
-  const Node& node = router_.topology().node(id);
-  const WorkingSet* const cached = working_set(node);
-  const bool is_faster = cached != nullptr && cached->node_access_gbps > 0;
-  const double gbps = is_faster ? cached->node_access_gbps * node.speed : node.access_gbps;
-  use_node(access_, id, " access", gbps, times, resources);
-}
-
-void MachineResources::use_exchange(PlaceId from, PlaceId to, std::vector<ResourceId>& resources) {
-  if (!router_.profile().models_memory) return;
-  const NodeId id = node_of(to);
-  const Node& node = router_.topology().node(id);
-  const Node& other = router_.topology().node(node_of(from));
-  if (node.memory.empty() || node.memory != other.memory || node.host != other.host) return;
-  use_node(receiving_, id, " receiving", speeds_of(node).node_exchange_gbps, 1, resources);
-  use_shared(shared_exchange_, id, " exchange", &MemorySpeeds::exchange_gbps, 1, resources);
+  const NodeId node = node_of(place);
+  use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
 }
 
 ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,

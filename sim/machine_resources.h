@@ -12,7 +12,6 @@
 #include "run/switches.h"
 #include "sim/flow_engine.h"
 #include "sim/time_unit.h"
-#include "sim/working_sets.h"
 
 namespace espalier {
 
@@ -34,10 +33,9 @@ class MachineResources {
  public:
   /// `target.router` is set, and the rotation for a folded program, whose flows are those of one
   /// group of ranks; both are referred to until the report is made. `unit`: what the
-  /// engine's ticks are. `working_sets`: of the program, referred to as well; null: memories are as
-  /// fast as the machine says.
+  /// engine's ticks are.
   MachineResources(const Program& program, const Target& target, const TimeUnit& unit,
-                   FlowEngine& engine, const WorkingSets* working_sets = nullptr);
+                   FlowEngine& engine);
 
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
@@ -55,9 +53,6 @@ class MachineResources {
 
   /// Same for what kernels of `place` can read and write, when the profile models memory.
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
-
-  /// Same for what nodes of one memory receive from one another, where `from` and `to` are such.
-  void use_exchange(PlaceId from, PlaceId to, std::vector<ResourceId>& resources);
 
   /// The block, or the blocks, that carry out an op at `place`; kNoResource where its links are no
   /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
@@ -102,23 +97,19 @@ class MachineResources {
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
                 std::size_t times, std::vector<ResourceId>& resources);
-  void use_shared(ByHostAndName& known, NodeId node, const char* what, double MemorySpeeds::*gbps,
+  void use_shared(ByHostAndName& known, NodeId node, const char* what, double SharedMemory::*gbps,
                   std::size_t times, std::vector<ResourceId>& resources);
-  const WorkingSet* working_set(const Node& node) const;
-  const MemorySpeeds& speeds_of(const Node& part) const;
 
   const Program& program_;
   const Target& target_;
   const Router& router_;
   const TimeUnit unit_;
   FlowEngine& engine_;
-  const WorkingSets* const working_sets_;
   std::vector<Resource> resources_;
   std::vector<ResourceId> by_hop_;                        ///< 2 x link + direction
   std::vector<ResourceId> memory_;                        ///< by node
   std::vector<ResourceId> reduction_;                     ///< by node
   std::vector<ResourceId> access_;                        ///< by node
-  std::vector<ResourceId> receiving_;                     ///< by node, from others of its memory
   std::vector<ResourceId> senders_;                       ///< by node
   std::vector<ResourceId> messages_;                      ///< by node
   std::vector<double> block_gbps_;                        ///< by node, or empty
@@ -127,7 +118,6 @@ class MachineResources {
   std::unordered_map<std::string, ResourceId> media_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;
-  ByHostAndName shared_exchange_;
   /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
   std::unordered_map<std::uint64_t, Path> paths_;
   std::unordered_map<std::uint64_t, Path> switch_paths_;  ///< by nodes from and to, mixed

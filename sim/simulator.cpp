@@ -22,7 +22,6 @@
 #include "sim/run_blocks.h"
 #include "sim/simgrid_engine.h"
 #include "sim/stuck.h"
-#include "sim/working_sets.h"
 
 namespace espalier {
 namespace {
@@ -111,11 +110,10 @@ constexpr std::size_t kFlowsBetweenNotes = 1024;
 /// One run. Nothing when it has to be repeated, with what is then expected.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
                                 const BlockMap& blocks, const RunOptions& options,
-                                const WorkingSets& working_sets, const TimeUnit& unit,
-                                FlowEngine& engine, Expectation& expected) {
+                                const TimeUnit& unit, FlowEngine& engine, Expectation& expected) {
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
-  MachineResources machine(program, target, unit, engine, &working_sets);
+  MachineResources machine(program, target, unit, engine);
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
                         unit, engine);
   std::optional<LeastTime> least;
@@ -214,11 +212,9 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Activity> slow;
   if (&engine != &classes) slow.emplace("simulating with SimGrid");
-  const WorkingSets working_sets(program, target, message_bytes);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome =
-        simulate(program, target, graph, blocks, options, working_sets, unit, engine, expected);
+    outcome = simulate(program, target, graph, blocks, options, unit, engine, expected);
   }
   return {std::move(*outcome), std::string(engine.name()), classes.work()};
 }

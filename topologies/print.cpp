@@ -15,7 +15,6 @@
 #include "topologies/load.h"
 #include "topologies/machine_file.h"
 #include "topologies/profile_file.h"
-#include "topologies/topology_checks.h"
 
 namespace espalier {
 
@@ -25,19 +24,17 @@ namespace {
 class FlowMap {
  public:
   void add(std::string_view key, std::string_view value) {
-    lines_.push_back(fmt::format("{}: {}", key, value));
+    text_ += fmt::format("{}{}: {}", text_.empty() ? "" : ", ", key, value);
   }
   void add(std::string_view key, double value) { add(key, fmt::format("{:.6g}", value)); }
   void add_if(std::string_view key, double value) {
     if (value != 0) add(key, value);
   }
-  bool empty() const { return lines_.empty(); }
-  std::string text() const { return "{" + join(lines_, ", ") + "}"; }
-  /// The same as a block map.
-  const std::vector<std::string>& lines() const { return lines_; }
+  bool empty() const { return text_.empty(); }
+  std::string text() const { return "{" + text_ + "}"; }
 
  private:
-  std::vector<std::string> lines_;
+  std::string text_;
 };
 
 std::string_view name_of(Topology::PeerAccess access) {
@@ -263,33 +260,13 @@ std::string link_kinds_text(const Topology& machine) {
   return text;
 }
 
-void add_speeds(FlowMap& map, const MemorySpeeds& speeds) {
-  map.add("gbps", speeds.gbps);
-  map.add_if("reduce_gbps", speeds.reduce_gbps);
-  map.add_if("exchange_gbps", speeds.exchange_gbps);
-  map.add_if("node_exchange_gbps", speeds.node_exchange_gbps);
-}
-
 std::string memories_text(const Topology& machine) {
   std::string text;
   for (const auto& [name, memory] : machine.memories) {
     FlowMap map;
-    add_speeds(map, memory);
-    if (memory.working_sets.empty()) {
-      text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
-      continue;
-    }
-    text += fmt::format("  {}:\n", yaml_quoted(name));
-    for (const auto& line : map.lines()) text += "    " + line + '\n';
-    text += "    working_sets:\n";
-    for (const WorkingSet& one : memory.working_sets) {
-      FlowMap figures;
-      figures.add("mib", one.bytes / kMebi);
-      add_speeds(figures, one);
-      figures.add_if("node_access_gbps", one.node_access_gbps);
-      figures.add_if("node_reduce_gbps", one.node_reduce_gbps);
-      text += "      - " + figures.text() + '\n';
-    }
+    map.add("gbps", memory.gbps);
+    map.add_if("reduce_gbps", memory.reduce_gbps);
+    text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
   }
   return text;
 }

@@ -374,43 +374,14 @@ std::string meant_link_kind(const std::string& word, const std::map<std::string,
   return did_you_mean(word, names, link_kind_synonyms());
 }
 
-namespace {
-
-void read_speeds(YamlMap& map, MemorySpeeds& speeds) {
-  map.need("gbps");
-  speeds.gbps = read_figure(map, "gbps", kGbps, 1);
-  speeds.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, 0);
-  speeds.exchange_gbps = read_figure(map, "exchange_gbps", kGbps, 0);
-  speeds.node_exchange_gbps = read_figure(map, "node_exchange_gbps", kGbps, 0);
-}
-
-void read_working_sets(const YamlValue& value, std::vector<WorkingSet>& working_sets) {
-  if (!value.present()) return;
-  for (const YamlValue& item : value.items("'working_sets'")) {
-    YamlMap map(item, "a working set");
-    WorkingSet& one = working_sets.emplace_back();
-    map.need("mib");
-    one.bytes = read_figure(map, "mib", kMebibytes, 1) * kMebi;
-    read_speeds(map, one);
-    one.node_access_gbps = read_figure(map, "node_access_gbps", kGbps, 0);
-    one.node_reduce_gbps = read_figure(map, "node_reduce_gbps", kGbps, 0);
-    map.finish();
-    if (working_sets.size() > 1 && one.bytes <= working_sets[working_sets.size() - 2].bytes) {
-      item.problem("working sets are listed from the smallest to the largest",
-                   "this one is no larger than the one before it");
-    }
-  }
-}
-
-}  // namespace
-
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories) {
   YamlMap map(value, "'memories'");
   for (const auto& [name, figures] : map.entries()) {
     YamlMap entry(figures, "memory " + quote(name));
+    entry.need("gbps");
     SharedMemory& memory = memories[name];
-    read_speeds(entry, memory);
-    read_working_sets(entry.get("working_sets"), memory.working_sets);
+    memory.gbps = read_figure(entry, "gbps", kGbps, 1);
+    memory.reduce_gbps = read_figure(entry, "reduce_gbps", kGbps, 0);
     entry.finish();
   }
 }

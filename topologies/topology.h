@@ -62,30 +62,11 @@ struct Link {
   double measured_factor = 1;  ///< `measured_gbps` is what was measured, times this
 };
 
-/// How fast memory that several nodes share is; 0: not modelled.
-struct MemorySpeeds {
-  double gbps = 0;                ///< reads and writes of all nodes together
-  double reduce_gbps = 0;         ///< as Node::reduce_gbps, of all nodes together
-  double exchange_gbps = 0;       ///< what all of them receive from one another together
-  double node_exchange_gbps = 0;  ///< what one receives
-};
-
-/// The same while a program reads and writes no more than so many bytes: what fits caches is
-/// faster. The figures of a node, at speed 1, take the place of those of Node.
-struct WorkingSet : MemorySpeeds {
-  double bytes = 0;  ///< of a node, each byte once: the mean of those that read or write any
-  double node_access_gbps = 0;  ///< as Node::access_gbps; 0: that
-  double node_reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: not modelled
-};
-
 /// Memory that several nodes share: traffic in or out of
 /// their parts also counts here, and so do their reductions.
-struct SharedMemory : MemorySpeeds {
-  std::vector<WorkingSet> working_sets;  ///< by bytes, ascending; above the last one, the above
-
-  /// Where nodes read or write `bytes` each: between two working sets, the time that a byte
-  /// takes grows with the logarithm of the bytes. Nothing where there are none so large.
-  std::optional<WorkingSet> speeds_for(double bytes) const;
+struct SharedMemory {
+  double gbps = 0;         ///< reads and writes together
+  double reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: not modelled
 };
 
 /// A machine. Plain data; make one with `load_topology`, `parse_topology` or `generic_topology`,

@@ -251,38 +251,13 @@ class Checker {
   }
 
   void check_memory(const std::string& name, const SharedMemory& memory) {
-    const std::string what = "memory " + quote(name);
-    check_speeds(what, memory);
-    double last_bytes = 0;
-    for (const WorkingSet& one : memory.working_sets) {
-      const std::string of = fmt::format("a working set of {}", what);
-      check_figure(kMebibytes, "mib", of, one.bytes / kMebi);
-      check_speeds(of, one);
-      if (one.node_access_gbps != 0)
-        check_figure(kGbps, "node_access_gbps", of, one.node_access_gbps);
-      if (one.node_reduce_gbps != 0)
-        check_figure(kGbps, "node_reduce_gbps", of, one.node_reduce_gbps);
-      if (one.bytes <= last_bytes) {
-        add(Part::machine, 0,
-            fmt::format("working sets of {} are not listed from the smallest to the largest",
-                        what));
-      }
-      last_bytes = one.bytes;
-    }
-  }
-
-  void check_speeds(const std::string& what, const MemorySpeeds& speeds) {
-    check_figure(kGbps, "gbps", what, speeds.gbps);
-    for (const auto& [key, value] : {std::pair{"reduce_gbps", speeds.reduce_gbps},
-                                     {"exchange_gbps", speeds.exchange_gbps},
-                                     {"node_exchange_gbps", speeds.node_exchange_gbps}}) {
-      if (value != 0) check_figure(kGbps, key, what, value);
-    }
-  }
-
-  void check_figure(const Range& range, const char* key, const std::string& what, double value) {
-    std::string message = outside(range, fmt::format("'{}' of {}", key, what), value);
-    if (!message.empty()) add(Part::machine, 0, std::move(message));
+    const auto check = [&](const char* key, double value) {
+      std::string message =
+          outside(kGbps, fmt::format("'{}' of memory {}", key, quote(name)), value);
+      if (!message.empty()) add(Part::machine, 0, std::move(message));
+    };
+    check("gbps", memory.gbps);
+    if (memory.reduce_gbps != 0) check("reduce_gbps", memory.reduce_gbps);
   }
 
   const Topology& topology_;

@@ -123,8 +123,9 @@ RankView look_at(const Board& board, int rank) {
   view.pid = state.pid.load();
   if (number < board.hosts.size()) view.host = board.hosts[number];
   // First: what a process that is gone has said last is final.
-  view.life = state.life.load();
-  if (board.is_here(rank) && board.sees_processes && view.life != Life::gone) {
+  if (!board.is_here(rank)) {
+    view.life = state.life.load();
+  } else if (board.sees_processes) {
     view.life = life_of(view.pid);
   }
   view.phase = state.phase.load();

@@ -34,8 +34,7 @@ struct alignas(64) RankState {
   std::atomic<OpId> op{kNothing};                 ///< that op
   std::atomic<std::int32_t> awaited{-1};          ///< the process whose message it needs first
   std::atomic<std::int32_t> signal{0};            ///< that it has been asked to end with; 0: none
-  std::atomic<Life> life{
-      Life::unknown};  ///< of one on another host; `gone` where one is known to be
+  std::atomic<Life> life{Life::unknown};          ///< of one on another host
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                 std::atomic<Phase>::is_always_lock_free && std::atomic<Life>::is_always_lock_free);
 };

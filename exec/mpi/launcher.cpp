@@ -2,7 +2,6 @@
 #include "exec/mpi/launcher.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
@@ -133,19 +132,17 @@ void throw_problem(const LaunchProblem& problem) {
   throw Error(ErrorKind::unsupported, problem.message, problem.help);
 }
 
-std::vector<int> allowed_sockets(const std::string& folder) {
+std::string describe_sockets(const std::string& folder) {
   std::set<int> sockets;
   for (const int processor : allowed_processors()) {
     std::ifstream file(fmt::format("{}/cpu{}/topology/physical_package_id", folder, processor));
     int socket = -1;
     if (file >> socket && socket >= 0) sockets.insert(socket);
   }
-  return {sockets.begin(), sockets.end()};
-}
-
-std::string describe_sockets(const std::vector<int>& sockets) {
   if (sockets.empty()) return {};
-  return fmt::format("{} {}", sockets.size() == 1 ? "socket" : "sockets", fmt::join(sockets, ", "));
+  std::vector<std::string> names;
+  for (const int socket : sockets) names.push_back(fmt::format("{}", socket));
+  return (names.size() == 1 ? "socket " : "sockets ") + join(names, ", ");
 }
 
 }  // namespace espalier

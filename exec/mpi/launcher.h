@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "exec/mpi/rendezvous.h"
 
@@ -44,10 +43,8 @@ std::optional<LaunchProblem> problem_of(const Launch& launch);
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                         const std::string& library);
 
-/// Of the processors that this process may use, as Linux describes them below `folder`, ascending;
-/// empty where it does not.
-std::vector<int> allowed_sockets(const std::string& folder = "/sys/devices/system/cpu");
-/// "socket 1" or "sockets 0, 1", or nothing.
-std::string describe_sockets(const std::vector<int>& sockets);
+/// "socket 1" or "sockets 0, 1": of the processors that this process may use, as Linux describes
+/// them below `folder`; empty where it does not.
+std::string describe_sockets(const std::string& folder = "/sys/devices/system/cpu");
 
 }  // namespace espalier

@@ -24,7 +24,6 @@
 #include "exec/mpi/exchange.h"
 #include "exec/mpi/fingerprint.h"
 #include "exec/mpi/launcher.h"
-#include "exec/mpi/life_marks.h"
 #include "exec/mpi/mpi_backend.h"
 #include "exec/mpi/packed.h"
 #include "exec/mpi/process_memory.h"
@@ -39,7 +38,6 @@ namespace {
 constexpr auto kEndTime = std::chrono::seconds(5);
 /// For others to leave, too, before a process that has failed ends them.
 constexpr auto kCourtesy = std::chrono::milliseconds(500);
-constexpr int kNoSocket = -1;
 /// To tell an error that all processes have, and for a launcher to end them all.
 constexpr auto kTimeOfRank0 = std::chrono::seconds(3);
 
@@ -118,7 +116,6 @@ class Started {
     starting_.reset();  // before, as only one of them heeds requests to end
     watchdog_.emplace(board_, Watchdog::Actions{write_error, [this](int code) { end(code); }},
                       Watchdog::Settings{timeout_s, &asked_to_end(), launcher_});
-    watch_next();
     const std::size_t sharing = connection_->here().size();
     processes_.emplace(Processes{transport(), board_, &*watchdog_, hash_of_build(), places_,
                                  static_cast<int>(sharing), is_crowded_});
@@ -127,13 +124,6 @@ class Started {
   Processes& processes() { return *processes_; }
   Transport& transport() { return connection_->transport(); }
   const Board& board() const { return board_; }
-  /// Of the first ranks, or nothing where they are not known, or are all the same.
-  std::vector<int> sockets_of(int ranks) const {
-    const std::vector<int> sockets(sockets_.begin(), sockets_.begin() + ranks);
-    const auto is_first = [&](int socket) { return socket == sockets.front(); };
-    const bool is_known = std::ranges::count(sockets, kNoSocket) == 0;
-    return is_known && !std::ranges::all_of(sockets, is_first) ? sockets : std::vector<int>{};
-  }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -142,11 +132,9 @@ class Started {
     if (exit_code != 0) limit.emplace(kEndTime, exit_code);
     meet(transport());
     if (exit_code == 0) board_.mine().phase.store(Phase::leaving);
-    life_watch_.reset();
     watchdog_.reset();
     mirror_.reset();
     if (!limit) limit.emplace(kEndTime, exit_code);
-    life_marks_[board_.process].release();
     connection_->close();
   }
 
@@ -174,44 +162,28 @@ class Started {
   /// In memory that the processes of a host share, and that goes away with them.
   void share_board() {
     const auto count = static_cast<std::size_t>(transport().processes());
-    std::byte* const memory =
-        connection_->share(sizeof(BoardHead) + count * (sizeof(RankState) + sizeof(LifeMark)));
+    std::byte* const memory = connection_->share(sizeof(BoardHead) + count * sizeof(RankState));
     board_.process = transport().process();
     board_.head = reinterpret_cast<BoardHead*>(memory);
     auto* const states = reinterpret_cast<RankState*>(board_.head + 1);
-    life_marks_ = reinterpret_cast<LifeMark*>(states + count);
     if (connection_->here().front() == board_.process) {
       new (board_.head) BoardHead;
       for (std::size_t i = 0; i < count; ++i) new (states + i) RankState;
-      for (std::size_t i = 0; i < count; ++i) new (life_marks_ + i) LifeMark;
     }
     for (std::size_t i = 0; i < count; ++i) board_.states.push_back(states + i);
     meet(transport());
     board_.mine().pid.store(getpid());
-    life_marks_[board_.process].hold();
-  }
-
-  /// The next one of this host, so that one process waits for the end of each. All hold their marks
-  /// by now.
-  void watch_next() {
-    const std::vector<int>& here = connection_->here();
-    if (here.size() < 2) return;
-    const auto mine =
-        static_cast<std::size_t>(std::ranges::find(here, board_.process) - here.begin());
-    const int next = here[(mine + 1) % here.size()];
-    life_watch_.emplace(life_marks_[next], [this, next] { watchdog_->note_end_of(next); });
   }
 
   void find_places() {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
     const std::string name = host.data();
-    const std::vector<int> sockets = allowed_sockets();
+    const std::string sockets = describe_sockets();
     Packed mine;
     mine.put(connection_->here().front());
     mine.put(name);
-    mine.put(sockets.empty() ? name : name + ", " + describe_sockets(sockets));
-    mine.put(sockets.size() == 1 ? sockets.front() : kNoSocket);
+    mine.put(sockets.empty() ? name : name + ", " + sockets);
     mine.put(allowed_processors());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
@@ -219,7 +191,6 @@ class Started {
       unpacking.get(board_.groups.emplace_back());
       unpacking.get(board_.hosts.emplace_back());
       unpacking.get(places_.emplace_back());
-      unpacking.get(sockets_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
       const int rank = static_cast<int>(places_.size()) - 1;
@@ -241,12 +212,9 @@ class Started {
   const std::unique_ptr<Connection> connection_;
   Board board_;
   std::vector<std::string> places_;
-  std::vector<int> sockets_;  ///< by rank; kNoSocket: it may run on several
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
-  LifeMark* life_marks_ = nullptr;  ///< by process, those of this host
-  std::optional<LifeWatch> life_watch_;
   std::optional<Processes> processes_;
 };
 
@@ -320,7 +288,6 @@ Inventory mpi_inventory(int ranks) {
                 "host's after the other's",
                 "mpirun --map-by ppr:4:node, or as many slots on each host");
   }
-  inventory.sockets = get_started().sockets_of(each);
   return inventory;
 }
 

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
+#include <csignal>
 #include <utility>
 
 #include "core/error.h"
+#include "exec/mpi/signals.h"
 
 namespace espalier {
 namespace {
 
+constexpr auto kPeriod = std::chrono::milliseconds(20);
 /// For the error that a process may have told before it ended, and for its successor, where one
 /// run follows another.
 constexpr double kGoneTime_s = 0.5;
@@ -25,6 +26,10 @@ constexpr auto kNewsTime = std::chrono::milliseconds(300);
 constexpr auto kTimeToBeEnded = std::chrono::seconds(5);
 constexpr const char* kOneIsMissing = "the program cannot start without one of its processes";
 
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 }  // namespace
 
 StartWatch::StartWatch(int rank, Siblings siblings, double timeout_s, Watchdog::Actions actions,
@@ -36,13 +41,26 @@ StartWatch::StartWatch(int rank, Siblings siblings, double timeout_s, Watchdog::
       signal_(signal),
       begin_(Clock::now()),
       looked_(begin_),
-      lookout_("start watch", [this] { return watch(); }) {}
+      thread_([this] { watch(); }) {}
 
-/// Whether to go on.
-bool StartWatch::watch() {
-  const std::optional<int> exit_code = look();
-  if (exit_code) actions_.end(*exit_code);
-  return !exit_code;
+StartWatch::~StartWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void StartWatch::watch() {
+  const HeedsRequests heeds;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPeriod, [&] { return ending_; })) {
+    if (const std::optional<int> exit_code = look()) {
+      actions_.end(*exit_code);
+      return;
+    }
+  }
 }
 
 /// The exit code, where the process has to end.
@@ -105,7 +123,7 @@ void StartWatch::tell(const std::string& text, const std::vector<RankView>& rank
   // That one may not have seen who is missing before it was, and then takes the timeout to know.
   const Clock::time_point begin = Clock::now();
   while (seconds(Clock::now() - begin) < timeout_s_ && life_of(first->pid) == Life::alive) {
-    std::this_thread::sleep_for(Lookout::kPeriod);
+    std::this_thread::sleep_for(kPeriod);
   }
 }
 

@@ -2,20 +2,20 @@
 #include "exec/mpi/watchdog.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "exec/mpi/signals.h"
 
 namespace espalier {
 namespace {
 
+constexpr auto kPeriod = std::chrono::milliseconds(20);
 /// Between looks at whether the others live, as long as somebody gets further: each is a file.
 constexpr auto kLifePeriod = std::chrono::milliseconds(200);
 /// Timeouts for which the main thread may work on its own without a sign.
@@ -26,6 +26,10 @@ constexpr auto kTellingTime = std::chrono::milliseconds(1200);
 /// Until this process knows what has happened on another host, and whom else was sent a signal.
 constexpr auto kNewsTime = std::chrono::milliseconds(300);
 constexpr const char* kOneIsMissing = "the program cannot go on without one of its processes";
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 bool is_gone(const RankView& rank) { return is_lost(rank) && rank.life == Life::gone; }
 
@@ -40,45 +44,39 @@ Watchdog::Watchdog(const Board& board, Actions actions, const Settings& settings
       looked_(latest_),
       latest_sign_(latest_),
       timeout_s_(settings.timeout_s),
-      // By the name of its thread others see that a timeout holds.
-      lookout_("watchdog", [this] { return watch(); }) {}
+      thread_([this] { watch(); }) {
+  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
 
 void Watchdog::expect(const Program* program, double timeout_s) {
-  const std::lock_guard lock(lookout_.mutex());
+  const std::lock_guard lock(mutex_);
   program_ = program;
   timeout_s_ = timeout_s;
   latest_sign_ = Clock::now();
 }
 
-/// Whether to go on.
-bool Watchdog::watch() {
-  if (is_over_) return false;
-  const std::optional<int> exit_code = look();
-  if (exit_code) end(*exit_code);
-  return !exit_code;
+void Watchdog::watch() {
+  const HeedsRequests heeds;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPeriod, [&] { return ending_; })) {
+    if (const std::optional<int> exit_code = look()) {
+      board_.mine().phase.store(Phase::failing);
+      actions_.end(*exit_code);
+      return;
+    }
+  }
 }
 
-/// \pre the lookout's mutex is held
-void Watchdog::end(int exit_code) {
-  is_over_ = true;
-  board_.mine().phase.store(Phase::failing);
-  actions_.end(exit_code);
-}
-
-void Watchdog::note_end_of(int rank) {
-  const std::lock_guard lock(lookout_.mutex());
-  RankState& state = *board_.states[static_cast<std::size_t>(rank)];
-  const bool is_ended = is_ending(state.phase.load()) || is_ending(board_.mine().phase.load());
-  state.life.store(Life::gone);
-  // Where all have been asked to end, that is the reason.
-  if (is_over_ || is_ended || state.signal.load() != 0 ||
-      (signal_ != nullptr && signal_->load() != 0))
-    return;
-  tell(describe_stuck(kOneIsMissing, look_at(board_), program_), board_.process);
-  end(exit_code(ErrorKind::runtime));
-}
-
-/// The exit code, where the process has to end. \pre the lookout's mutex is held
+/// The exit code, where the process has to end. \pre mutex_ is held
 std::optional<int> Watchdog::look() {
   if (signal_ != nullptr && signal_->load() != 0) return heed_signal();
   const Clock::time_point now = Clock::now();
@@ -142,7 +140,7 @@ std::optional<int> Watchdog::heed_signal() {
   };
   for (const Clock::time_point begin = Clock::now();
        !is_clear() && Clock::now() - begin < kNewsTime; ranks = look_at(board_)) {
-    std::this_thread::sleep_for(Lookout::kPeriod);
+    std::this_thread::sleep_for(kPeriod);
   }
   if (board_.head->told.load() != 0 || std::ranges::any_of(ranks, is_lost)) {
     tell_stuck(kOneIsMissing);

@@ -4,12 +4,15 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "exec/mpi/board.h"
-#include "exec/mpi/lookout.h"
 
 namespace espalier {
 
@@ -38,20 +41,18 @@ class Watchdog {
   };
 
   Watchdog(const Board& board, Actions actions, const Settings& settings);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
 
   /// From now on, nobody getting further for so long is an error. `program` names ops
   /// in it, null outside of runs; it must live until the next call.
   void expect(const Program* program, double timeout_s);
 
-  /// Another process of this host has ended, which nobody else may know yet: unless it was at its
-  /// end, this process says so at once and ends. From another thread than that which watches.
-  void note_end_of(int rank);
-
  private:
-  using Clock = Lookout::Clock;
+  using Clock = std::chrono::steady_clock;
 
-  bool watch();
-  void end(int exit_code);
+  void watch();
   std::optional<int> look();
   std::optional<int> heed_signal();
   void vouch(Clock::time_point now);
@@ -73,10 +74,12 @@ class Watchdog {
   Clock::time_point latest_sign_;                 ///< of the main thread, or that none is wanted
   std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
 
-  bool is_over_ = false;  // this and the next two are guarded by the lookout's mutex
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool ending_ = false;
   const Program* program_ = nullptr;
   double timeout_s_;
-  Lookout lookout_;  ///< the last one: it looks at all of the above
+  std::thread thread_;
 };
 
 }  // namespace espalier

@@ -16,7 +16,6 @@
 #include "ir/data.h"
 #include "tests/exec/fake_cuda.h"
 #include "tests/exec/fake_kernels.h"
-#include "tests/exec/fake_nccl_calls.h"
 
 struct NcclCommunicator {
   int rank = 0;
@@ -29,9 +28,14 @@ namespace {
 using espalier::DataType;
 using espalier::FakeNccl;
 using espalier::ReduceOp;
-using namespace espalier::fake_nccl;
 using Comm = NcclCommunicator*;
 using Bytes = std::vector<std::byte>;
+
+constexpr int kSuccess = 0;
+constexpr int kUnhandledCudaError = 1;
+constexpr int kInternalError = 3;
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
 
 enum class Kind { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send, receive };
 
@@ -48,7 +52,8 @@ struct Call {
 };
 
 FakeNccl behaviour;
-Group<Call> group;
+std::vector<Call> group;
+bool in_group = false;
 int live = 0;
 
 bool fails(std::string_view call) { return behaviour.fails == call; }
@@ -67,7 +72,10 @@ std::size_t bytes_of(const Call& call) {
 
 int add(std::string_view name, const Call& call) {
   if (fails(name)) return kInternalError;
-  return group.add(call, types().contains(call.type) && call.op >= 0 && call.op <= 3);
+  if (!in_group || !types().contains(call.type) || call.op < 0 || call.op > 3)
+    return kInvalidArgument;
+  group.push_back(call);
+  return kSuccess;
 }
 
 Bytes copy_of(const std::byte* begin, std::size_t bytes) { return {begin, begin + bytes}; }
@@ -253,18 +261,22 @@ int ncclCommGetAsyncError(Comm, int* status) {
   return kSuccess;
 }
 
-int ncclGroupStart() { return group.start(); }
+int ncclGroupStart() {
+  in_group = true;
+  group.clear();
+  return kSuccess;
+}
 int ncclGroupEnd() {
-  const std::vector<Call>& calls = group.end();
+  in_group = false;
   if (fails("ncclGroupEnd")) return kInternalError;
   while (behaviour.hangs_in_call) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (calls.empty()) return kSuccess;
-  if (!(is_exchange(calls.front()) ? is_matched(calls) : is_alike(calls))) return kInvalidArgument;
+  if (group.empty()) return kSuccess;
+  if (!(is_exchange(group.front()) ? is_matched(group) : is_alike(group))) return kInvalidArgument;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(calls.front().stream, &status) != cudaSuccess)
+  if (cudaStreamIsCapturing(group.front().stream, &status) != cudaSuccess)
     return kUnhandledCudaError;
   if (status == cudaStreamCaptureStatusActive && behaviour.refuses_capture) return kInvalidUsage;
-  return give(calls);
+  return give(group);
 }
 
 int ncclAllReduce(const void* input, void* result, std::size_t count, int type, int op, Comm comm,

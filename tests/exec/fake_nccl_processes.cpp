@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "tests/exec/fake_kernels.h"
-#include "tests/exec/fake_nccl_calls.h"
 
 struct NcclCommunicator {
   int id = 0;
@@ -28,8 +27,13 @@ struct NcclCommunicator {
 
 namespace {
 
-using namespace espalier::fake_nccl;
 using Comm = NcclCommunicator*;
+
+constexpr int kSuccess = 0;
+constexpr int kSystemError = 2;
+constexpr int kInternalError = 3;
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
 
 struct UniqueId {
   char bytes[128];
@@ -78,7 +82,8 @@ struct Call {
   cudaStream_t stream = nullptr;
 };
 
-thread_local Group<Call> group;
+thread_local std::vector<Call> group;
+thread_local bool in_group = false;
 
 /// \pre the world is locked
 void match(Pair& pair) {
@@ -147,12 +152,13 @@ bool is_over(const std::vector<Call>& calls) {
 int add(bool is_send, std::byte* bytes, std::size_t count, int type, int peer, Comm comm,
         cudaStream_t stream) {
   constexpr int kUint8 = 1;
-  const bool is_right =
-      type == kUint8 && peer >= 0 && peer < comm->ranks && peer != comm->rank && count > 0;
+  const bool is_right = in_group && type == kUint8 && peer >= 0 && peer < comm->ranks &&
+                        peer != comm->rank && count > 0;
+  if (!is_right) return kInvalidArgument;
   auto part = std::make_shared<Part>(Part{is_send, bytes, count});
-  return group.add(
-      {std::move(part), is_send ? comm->rank : peer, is_send ? peer : comm->rank, comm, stream},
-      is_right);
+  group.push_back(
+      {std::move(part), is_send ? comm->rank : peer, is_send ? peer : comm->rank, comm, stream});
+  return kSuccess;
 }
 
 }  // namespace
@@ -193,21 +199,26 @@ int ncclCommGetAsyncError(Comm, int* status) {
   return kSuccess;
 }
 
-int ncclGroupStart() { return group.start(); }
+int ncclGroupStart() {
+  in_group = true;
+  group.clear();
+  return kSuccess;
+}
 int ncclGroupEnd() {
-  const std::vector<Call>& called = group.end();
-  if (called.empty()) return kSuccess;
-  for (const Call& call : called) {
-    if (call.stream != called.front().stream) return kInvalidUsage;
+  in_group = false;
+  if (group.empty()) return kSuccess;
+  for (const Call& call : group) {
+    if (call.stream != group.front().stream) return kInvalidUsage;
   }
-  if (const int status = connect(called); status != kSuccess) return status;
-  const cudaStream_t stream = called.front().stream;
-  espalier::fake_cuda::launch_until(stream, [calls = called, begun = false]() mutable {
+  if (const int status = connect(group); status != kSuccess) return status;
+  const cudaStream_t stream = group.front().stream;
+  espalier::fake_cuda::launch_until(stream, [calls = std::move(group), begun = false]() mutable {
     const std::lock_guard lock(world().mutex);
     if (!begun) come(calls);
     begun = true;
     return is_over(calls);
   });
+  group.clear();
   return kSuccess;
 }
 

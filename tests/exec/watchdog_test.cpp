@@ -114,27 +114,6 @@ TEST_F(WatchdogTest, SeesWhoIsGoneWhileOthersWork) {
   waitpid(child, nullptr, 0);
 }
 
-TEST_F(WatchdogTest, NamesWhoseEndItIsToldOfAtOnce) {
-  states_[1].pid = getpid();  // the system may still show it
-  states_[1].op = 3;
-  std::optional<int> ended;
-  const Watchdog::Actions actions{[&](const std::string& text) { told_ += text; },
-                                  [&](int exit_code) { ended = exit_code; }};
-  Watchdog watchdog(board_, actions, {3600, &signal_, {}});
-  watchdog.note_end_of(1);
-  EXPECT_EQ(ended, 3);
-  EXPECT_THAT(told_, HasSubstr(") has ended unexpectedly, last at op 3"));
-  EXPECT_EQ(states_[0].phase, Phase::failing);
-}
-
-TEST_F(WatchdogTest, TheEndOfAProcessThatWasAtItsEndIsNoError) {
-  const Watchdog::Actions actions{[&](const std::string& text) { told_ += text; },
-                                  [&](int) { ADD_FAILURE() << "ended"; }};
-  states_[1].phase = Phase::leaving;
-  Watchdog(board_, actions, {3600, &signal_, {}}).note_end_of(1);
-  EXPECT_THAT(told_, IsEmpty());
-}
-
 TEST_F(WatchdogTest, AMainThreadWithoutASignIsNotVouchedForForEver) {
   const Program program = ring_program(2, false);
   states_[0].phase = Phase::working;

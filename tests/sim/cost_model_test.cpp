@@ -69,8 +69,7 @@ Program two_local_copies() {
 /// Two GPUs whose ops read and write 8 GB/s each, with parts of a memory of 10 GB/s that adds at 4.
 Topology shared_memory() {
   Topology topology = ring_machine(2, 100, 0);
-  topology.memories["ram"].gbps = 10;
-  topology.memories["ram"].reduce_gbps = 4;
+  topology.memories["ram"] = {10, 4};
   for (Node& node : topology.nodes) {
     node.access_gbps = 8;
     node.memory = "ram";
@@ -90,72 +89,6 @@ TEST(CostModel, OpsAloneGoAtTheirAccessRateAndTogetherAtThatOfTheSharedMemory) {
   // Three accesses of 1 MB each: 8 GB/s allow 0.375 ms, 10 GB/s 0.3; one addition at 4 GB/s 0.25.
   expect_time(machine.run(local_combine(), kBytes), 3e6 / 8e9);
   expect_time(machine.run(remote_combine(), kBytes), 3e6 / 8e9);
-}
-
-/// Two GPUs with parts of a memory of 10 GB/s whose caches hold 2 MB of each: at 40 GB/s, 32 by
-/// one.
-Topology cached_memory() {
-  Topology topology = shared_memory();
-  SharedMemory& memory = topology.memories["ram"];
-  memory.reduce_gbps = 0;
-  WorkingSet& cached = memory.working_sets.emplace_back();
-  cached.bytes = 2e6;
-  cached.gbps = 40;
-  cached.node_access_gbps = 32;
-  return topology;
-}
-
-TEST(CostModel, WhatFitsCachesGoesAtTheirRates) {
-  Profile profile = with_memory();
-  profile.reduction = ReductionMode::fused;
-  const TestMachine machine(cached_memory(), profile);
-  // 2 MB are touched, which caches hold: at 32 GB/s, and 4 MB of two copies at 40 GB/s.
-  expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 32e9);
-  expect_time(machine.run(two_local_copies(), kBytes), 4e6 / 40e9);
-  // Another 2 KB of each, and they do not: 4 MB at 10 GB/s.
-  expect_time(machine.run(two_local_copies(), kBytes + 1000), 4 * (1e6 + 1000) / 10e9);
-}
-
-TEST(CostModel, EveryByteOfAWorkingSetCountsOnce) {
-  Profile profile = with_memory();
-  profile.reduction = ReductionMode::fused;
-  Builder builder("again", allreduce_contract(2));
-  for (int time = 0; time < 3; ++time) {
-    for (int rank = 0; rank < 2; ++rank) {
-      builder.copy(builder.output(rank, 0, 1), builder.input(rank, 0, 1));
-    }
-  }
-  // 12 MB are moved, of the same 2 MB of each.
-  expect_time(TestMachine(cached_memory(), profile).run(builder.finish(), kBytes), 12e6 / 40e9);
-}
-
-TEST(CostModel, WhatIsStoredOnArrivalIsPartOfTheWorkingSet) {
-  Profile profile = with_memory();
-  profile.reduction = ReductionMode::separate;
-  const TestMachine machine(cached_memory(), profile);
-  // Two inputs, a result, and the operand that comes: 4 MB, 2 MB of each on average. 2 MB move, and
-  // 3 MB are added by one.
-  expect_time(machine.run(remote_combine(), kBytes), 2e6 / 40e9 + 3e6 / 32e9);
-  expect_time(machine.run(remote_combine(), kBytes + 1000),
-              2 * (1e6 + 1000) / 10e9 + 3 * (1e6 + 1000) / 8e9);
-}
-
-TEST(CostModel, NodesReceiveFromOthersOfTheirMemoryAtItsRate) {
-  Profile profile = with_memory();
-  profile.reduction = ReductionMode::separate;
-  Topology topology = shared_memory();
-  topology.memories["ram"].node_exchange_gbps = 2;
-  topology.memories["ram"].exchange_gbps = 3;
-  const TestMachine machine(topology, profile);
-  Builder builder("exchange", allreduce_contract(2));
-  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
-  builder.copy(builder.output(0, 0, 1), builder.input(1, 0, 1));
-  // One receives 1 MB at 2 GB/s; both together at 3. Within a node nothing is received.
-  expect_time(machine.run(copy(0, 1), kBytes), 1e6 / 2e9);
-  expect_time(machine.run(builder.finish(), kBytes), 2e6 / 3e9);
-  expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 10e9);
-  // The operand of a reduction, too: then 3 MB are added at 8 GB/s.
-  expect_time(machine.run(remote_combine(), kBytes), 1e6 / 2e9 + 3e6 / 8e9);
 }
 
 TEST(CostModel, CopyEnginesAreNoAccessOfKernels) {

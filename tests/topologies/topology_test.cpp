@@ -50,8 +50,8 @@ TEST(CheckTopology, Nodes) {
 
 TEST(CheckTopology, SharedMemories) {
   EXPECT_EQ(said_about([](Topology& t) {
-              t.memories["ram"] = {{.gbps = 40, .reduce_gbps = 9}, {}};
-              t.memories["slow"] = {{.gbps = 0, .reduce_gbps = -1}, {}};
+              t.memories["ram"] = {40, 9};
+              t.memories["slow"] = {0, -1};
               t.nodes[0].memory = "ram";
               t.nodes[1].memory = "rom";
               t.nodes[2].access_gbps = -1;
