@@ -90,7 +90,7 @@ TEST(Protocols, MayMakeOpsInSwitches) {
       machine_with("  mine: {like: kernel, protocols: {ll: {in_switch: true, slice_kib: 4}}}\n"),
       "f");
   const Profile& mine = machine.profiles.at("mine");
-  const SwitchOps& packets = mine.under("ll").in_switch.at("h100");
+  const SwitchOps packets = mine.under("ll").in_switch.at("h100");
   EXPECT_DOUBLE_EQ(packets.slice_s, 0.6e-6);
   EXPECT_DOUBLE_EQ(packets.fixed_s(9 * 1024), 3 * 0.6e-6);
   EXPECT_DOUBLE_EQ(packets.wire, mine.in_switch.at("h100").wire);
