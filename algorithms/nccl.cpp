@@ -2,6 +2,9 @@
 // NCCL's own choice for this machine, collective and size, as the program that its kernels carry
 // out: the room nccl/ has its rules, nccl_program.cpp the programs. On GPUs of AMD it stands for
 // RCCL, whose search for rings and tuner are NCCL's with other constants.
+#include <algorithm>
+#include <string_view>
+
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
 #include "algorithms/nccl_symmetric.h"
@@ -164,11 +167,14 @@ std::vector<AlgorithmParameter> parameters() {
       {kLibraryBuffers, "whether buffers are symmetric windows: none, symmetric", 0, 0, kSymmetric},
       {kKernel, "over symmetric memory, as NCCL_SYM_KERNEL; left out: NCCL's choice", kOpen, kOpen,
        last_kernel}};
-  all[0].words = versions();
-  all[1].words = words_of(all_nccl_algorithms());
-  all[2].words = words_of(all_nccl_protocols());
-  all[5].words = {{"none", 0}, {"symmetric", kSymmetric}};
-  all[6].words = words_of(all_nccl_symmetric_kernels());
+  const auto words = [&](std::string_view name) -> std::vector<AlgorithmParameter::Word>& {
+    return std::ranges::find(all, name, &AlgorithmParameter::name)->words;
+  };
+  words(kLibraryVersion) = versions();
+  words("algo") = words_of(all_nccl_algorithms());
+  words("proto") = words_of(all_nccl_protocols());
+  words(kLibraryBuffers) = {{"none", 0}, {"symmetric", kSymmetric}};
+  words(kKernel) = words_of(all_nccl_symmetric_kernels());
   return all;
 }
 
