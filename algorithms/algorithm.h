@@ -86,7 +86,7 @@ struct LibraryCall {
   std::string protocol;                            ///< of the library's profile
   /// The profile of kernels that cost something else than the library's others; empty: as those.
   std::string runtime = {};
-  int version = 0;                                 ///< of the library: see `library_version`
+  int version = 0;  ///< of the library: see `library_version`
   BlockUse blocks;
 };
 

@@ -281,7 +281,7 @@ std::string explain(const NcclCall& call, const NcclChoice& choice) {
                     : is_symmetric                    ? "buffers are symmetric"
                     : call.algorithm || call.protocol ? "as asked for"
                     : choice.cells.empty()            ? "sends and receives have no table"
-                    : call.version.minor < 5           ? "by the size alone: there is no table"
+                    : call.version.minor < 5          ? "by the size alone: there is no table"
                                                       : "the shortest time";
   const std::string_view name =
       is_symmetric ? to_string(choice.kernel) : to_string(choice.algorithm);

@@ -83,8 +83,8 @@ TEST(NcclTopology, HasTheRatesThatNcclCounts) {
   ASSERT_EQ(machine.gpus().size(), 3U);
   EXPECT_EQ(machine.node(machine.gpus()[0]).model, "v100-sxm2");
   // GPUs by device number: gpu0 is the one on bus 12.
-  EXPECT_NEAR(gbps(machine, "gpu0", "gpu1"), 2 * 20, 1e-9);
-  EXPECT_NEAR(gbps(machine, "gpu0", "gpu2"), 20, 1e-9);
+  EXPECT_NEAR(gbps(machine, "gpu0", "gpu1"), 2 * 21.325, 1e-9);
+  EXPECT_NEAR(gbps(machine, "gpu0", "gpu2"), 21.325, 1e-9);
   EXPECT_EQ(gbps(machine, "gpu1", "gpu2"), 0);
   EXPECT_NEAR(gbps(machine, "gpu1", "pci0"), 12, 0.05);
   EXPECT_NEAR(gbps(machine, "gpu0", "pci0"), 12, 0.05);  // not known: 16 lanes, third generation
@@ -103,7 +103,7 @@ TEST(NcclTopology, IsAMachineAsAnyOther) {
   const std::string file = temp_file("nccl_topology_test.xml");
   write_file(file, kThree);
   const Topology machine = open_machine(file + ":nvlink2.gbps=x2");
-  EXPECT_NEAR(gbps(machine, "gpu0", "gpu2"), 40, 1e-9);
+  EXPECT_NEAR(gbps(machine, "gpu0", "gpu2"), 42.65, 1e-9);
   EXPECT_THAT(error_of([&] { open_machine(file + ":nodes=2"); }, ErrorKind::usage),
               testing::HasSubstr("not a cluster"));
   EXPECT_THAT(error_of([&] { open_machine(file + ":as=no-such"); }, ErrorKind::usage),

@@ -247,9 +247,9 @@ TEST(NcclWriter, SaysWhatTheFileCannot) {
                     Contains(HasSubstr("links between GPUs (0-1 and 7 more): 1 becomes 2")),
                     Not(Contains(HasSubstr("GB/s between GPUs")))));
   EXPECT_THAT(notes("dgx1-v100:nvlink2.gbps=400000"),
-              Contains(HasSubstr("GB/s between GPUs (0-1 and 7 more): 320000 GB/s becomes 20000")));
+              Contains(HasSubstr("GB/s between GPUs (0-1 and 7 more): 341200 GB/s becomes 21325")));
   EXPECT_THAT(notes("dgx1-v100:gpu0-gpu1.gbps=15"),
-              Contains(HasSubstr("GB/s between GPUs (0-1): 12.00 GB/s becomes 20.00 GB/s")));
+              Contains(HasSubstr("GB/s between GPUs (0-1): 12.79 GB/s becomes 21.32 GB/s")));
 }
 
 /// NCCL counts the rate of an X-bus in each direction; what a POWER has is known.

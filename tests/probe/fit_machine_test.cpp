@@ -318,10 +318,11 @@ TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
   EXPECT_EQ(twice.kind, "nvlink2");
   EXPECT_EQ(twice.count, 2);
   EXPECT_EQ(twice.gbps, 25);
-  // 0.96 of theory by copy engines, 0.8 by kernels, as the profiles say. Latency counts a little.
+  // 0.96 of theory by copy engines, 0.853 by kernels, as the profiles say. Latency counts a
+  // little.
   EXPECT_NEAR(twice.measured_gbps, 48, 1);
   EXPECT_NEAR(link_between(machine, "gpu4", "gpu7").measured_gbps, 72, 2);
-  EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").efficiency, 0.8, 0.02);
+  EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").efficiency, 0.853, 0.02);
   EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").overhead_s, 3.1e-6, 0.1e-6);
   EXPECT_NEAR(machine.profile("copy_engine").links.at("nvlink2").overhead_s, 8.7e-6, 0.1e-6);
   EXPECT_NEAR(link_between(machine, "gpu2", "plx0").measured_gbps, 15.75 * 0.76, 0.5);

@@ -33,8 +33,8 @@ TEST(RouteDgx1V100, CapacityDependsOnTheProfile) {
     return machine.alone_gbps(*machine.route("gpu0", to));
   };
   EXPECT_DOUBLE_EQ(gbps("ideal", "gpu3"), 50);           // 2 x 25
-  EXPECT_DOUBLE_EQ(gbps("kernel", "gpu3"), 40);          // 2 x 25 x 0.80
-  EXPECT_DOUBLE_EQ(gbps("kernel", "gpu1"), 20);          // 1 x 25 x 0.80
+  EXPECT_DOUBLE_EQ(gbps("kernel", "gpu3"), 42.65);       // 2 x 25 x 0.853
+  EXPECT_DOUBLE_EQ(gbps("kernel", "gpu1"), 21.325);      // 1 x 25 x 0.853
   EXPECT_DOUBLE_EQ(gbps("copy_engine", "gpu1"), 23.95);  // measured
 }
 
