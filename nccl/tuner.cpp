@@ -278,15 +278,7 @@ class Tuner {
       const double share = minor_ >= 21 ? all / 2 : wide ? all / 3 : all / 4;
       return minor_ < 8 ? share : std::min(nccl_ll_most(machine_, minor_), share);
     }
-    if (minor_ < 7) {
-      static constexpr double kMost[] = {113, 72, 110, 91, 100};
-      const auto row = static_cast<std::size_t>(collective_ == Collective::broadcast       ? 0
-                                                : collective_ == Collective::reduce        ? 1
-                                                : collective_ == Collective::allgather     ? 2
-                                                : collective_ == Collective::reducescatter ? 3
-                                                                                           : 4);
-      return std::min(all * 120 / 128, kMost[row]);
-    }
+    if (minor_ < 7) return std::min(all * 120 / 128, nccl_ring_ll128_most(collective_));
     const double share = minor_ < 23 && is_alone() ? 0.7 : 0.92;
     return std::min(share * all,
                     graph_.channels * nccl_ring_ll128_of_channel(collective_, machine_, minor_));

@@ -92,6 +92,11 @@ double nccl_ll_most(const NcclMachine& machine, int minor) {
   return at(kMost, minor < 21 ? std::min(era, NcclGpuEra::ampere) : era, machine);
 }
 
+double nccl_ring_ll128_most(Collective collective) {
+  static constexpr std::array<double, 5> kMost = {113, 72, 110, 91, 100};
+  return kMost[row_of(collective)];
+}
+
 double nccl_ring_ll128_of_channel(Collective collective, const NcclMachine& machine, int minor) {
   static constexpr std::array<double, 5> kUpTo9 = {18.8, 12, 18.3, 15.2, 16.7};
   const std::size_t row = row_of(collective);

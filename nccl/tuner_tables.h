@@ -36,6 +36,8 @@ NcclGpuEra nccl_row(const NcclMachine& machine, int minor);
 
 /// GB/s that LL reaches at most, since 2.8: on one node by the GPUs, between nodes by the CPUs.
 double nccl_ll_most(const NcclMachine& machine, int minor);
+/// GB/s that rings under LL128 reach at most, up to 2.6.
+double nccl_ring_ll128_most(Collective collective);
 /// GB/s of a channel of rings under LL128, since 2.7.
 double nccl_ring_ll128_of_channel(Collective collective, const NcclMachine& machine, int minor);
 /// GB/s of a channel of trees under LL128, since 2.7.
