@@ -5,6 +5,7 @@ Everything happens in a user namespace, which needs no privileges where the kern
 process namespace, so that nothing outlives the test.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -73,6 +74,12 @@ class TwoHosts:
     def set_link(self, state):
         """Turns the link "up" or "down"."""
         self.run("ip", "link", "set", "here", state)
+
+    def bytes_sent(self):
+        """From the first host to the other so far, headers of packets included."""
+        shown = subprocess.run(["ip", "-s", "-j", "link", "show", "dev", "here"], check=True, timeout=60,
+                               capture_output=True, text=True)
+        return json.loads(shown.stdout)[0]["stats64"]["tx"]["bytes"]
 
     def shape(self, megabits):
         """Limits the link in both directions; false where the kernel can't."""
