@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -18,6 +19,9 @@
 
 namespace espalier {
 namespace {
+
+/// Less is not worth a line.
+constexpr double kLeastRuntimeGain = 1.02;
 
 void add_once(std::vector<std::string>& all, std::string one) {
   if (std::ranges::count(all, one) == 0) all.push_back(std::move(one));
@@ -60,21 +64,25 @@ std::string speedup_text(double speedup) { return "x" + fit_number(speedup, 5); 
 void print_benchmark_notes(const Console& console, const std::vector<Outcome>& outcomes) {
   if (outcomes.empty()) return;
   const std::string benches = fmt::format(
-      "time: one call by itself; bench: the mean of calls back to back, {}, which nccl-tests calls "
-      "time",
+      "time, algbw, busbw, %bound: of one call by itself; bench: the mean of calls back to back, {}, "
+      "which nccl-tests calls time",
       launched_by(outcomes.front().query.launch));
   console.out << wrap(benches, console.width, "# ");
   print_error_sources(console, outcomes);
 }
 
 void print_error_sources(const Console& console, const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> sources;
+  std::vector<std::pair<std::string, std::vector<std::string>>> sources;  // and their errors
   for (const Outcome& outcome : outcomes) {
     if (!outcome.error || outcome.error->relative <= 0) continue;
-    add_once(sources,
-             fmt::format("{}: {}", error_text(outcome.error->relative), outcome.error->from));
+    const std::string& from = outcome.error->from;
+    auto known = std::ranges::find(sources, from, [](const auto& source) { return source.first; });
+    if (known == sources.end()) known = sources.insert(sources.end(), {from, {}});
+    add_once(known->second, error_text(outcome.error->relative));
   }
-  for (const std::string& source : sources) console.out << wrap(source, console.width, "# ");
+  for (const auto& [from, errors] : sources) {
+    console.out << wrap(fmt::format("{}: {}", join(errors, ", "), from), console.width, "# ");
+  }
 }
 
 void print_measured_note(const Console& console, const MeasuredSeries& measured) {
@@ -105,6 +113,16 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL {}, which chooses {}",
                                   version_text(compared->nccl->version), join(choices, ", ")),
                       console.width, "# ");
+  double gain = 1;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.nccl) gain = std::max(gain, outcome.nccl->runtime_gain);
+  }
+  if (gain < kLeastRuntimeGain) return;
+  console.out << wrap(
+      fmt::format("at large sizes x{:.2f} of that is the runtime's, not the schedule's: profile {} "
+                  "moves so much more over the links between GPUs than NCCL's kernels do",
+                  gain, profile_word(outcomes.front().query.profile).runtime),
+      console.width, "#   ");
 }
 
 }  // namespace espalier

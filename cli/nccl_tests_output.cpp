@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "core/words.h"
 #include "scenarios/describe.h"
@@ -21,11 +23,13 @@ std::string local_time(std::time_t time) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts)};
 }
 
+/// What nccl-tests would print: of calls back to back, where that was simulated.
 MeasuredTime time_of(const Outcome& outcome) {
   MeasuredTime time;
-  time.time_s = outcome.report.time_s;
-  time.algbw_gbps = outcome.report.algbw_gbps();
-  time.busbw_gbps = outcome.busbw_gbps();
+  time.time_s = outcome.benchmark_s > 0 ? outcome.benchmark_s : outcome.report.time_s;
+  const auto bytes = static_cast<double>(outcome.report.message_bytes);
+  time.algbw_gbps = time.time_s > 0 ? bytes / time.time_s / 1e9 : 0;
+  time.busbw_gbps = time.algbw_gbps * busbw_factor(outcome.query.collective, outcome.ranks);
   if (outcome.report.executed && outcome.report.executed->wrong) {
     time.wrong = static_cast<double>(*outcome.report.executed->wrong);
   }
@@ -72,8 +76,23 @@ std::string step_of(const std::vector<MeasuredRow>& rows) {
   return by_bytes ? fmt::format("{}(bytes)", second - first) : std::string();
 }
 
+/// One process for all ranks of a host, where all have as many: it is listed with its first rank.
+void put_in_one_process(MeasuredTable& table) {
+  std::map<std::string, int> on_host;
+  for (const MeasuredRank& rank : table.listed) ++on_host[rank.host];
+  const int each = on_host.begin()->second;
+  if (std::ranges::any_of(on_host, [&](const auto& one) { return one.second != each; })) return;
+  table.gpus_per_thread = each;
+  std::erase_if(table.listed, [&, last = std::string()](const MeasuredRank& rank) mutable {
+    return std::exchange(last, rank.host) == rank.host;
+  });
+}
+
 void describe_launch(const Outcome& outcome, MeasuredTable& table) {
   table.threads = table.gpus_per_thread = 1;
+  if (outcome.report.simulated && outcome.query.launch == LaunchMode::single) {
+    put_in_one_process(table);
+  }
   const auto [least, most] = std::ranges::minmax_element(table.rows, {}, &MeasuredRow::bytes);
   table.min_bytes = least->bytes;
   table.max_bytes = most->bytes;
@@ -82,7 +101,7 @@ void describe_launch(const Outcome& outcome, MeasuredTable& table) {
   table.warmup = is_executed ? outcome.query.run.warmup : 0;
   table.iterations = is_executed ? outcome.query.run.iterations : 1;
   table.aggregated = 1;
-  table.graph = 0;
+  table.graph = outcome.report.simulated && outcome.query.launch == LaunchMode::graph ? 1 : 0;
 }
 
 }  // namespace
@@ -118,7 +137,7 @@ MeasuredTable measured_table(Study& study, const Answers& answers) {
     if (!joins) table.rows.push_back(row_of(outcome));
     asked_bytes = outcome.query.size_bytes;
     half(table.rows.back()) = time_of(outcome);
-    busbw_gbps += outcome.busbw_gbps();
+    busbw_gbps += half(table.rows.back())->busbw_gbps;
     wrong += outcome.report.wrong_elements();
   }
   table.average_busbw_gbps = busbw_gbps / static_cast<double>(answers.outcomes.size());

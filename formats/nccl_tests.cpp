@@ -97,6 +97,7 @@ class Reader {
         if (has_begun() || !table_.tests.empty()) next_table();
         begin_table();
         table_.tests = fmt::format("{} {}", name, at[2].substr(0, 40));
+        read_linked_library(at);
         return true;
       }
     }
@@ -113,6 +114,17 @@ class Reader {
       return true;
     }
     return false;
+  }
+
+  /// "nccl-library=22907" beside the version of the tests. What the library says of itself counts.
+  void read_linked_library(const Words& words) {
+    constexpr std::string_view kKey = "nccl-library=";
+    linked_library_.clear();
+    for (const std::string_view word : words) {
+      if (!word.starts_with(kKey)) continue;
+      const auto number = parse_whole(word.substr(kKey.size()), 1000, 1'000'000);
+      if (number) linked_library_ = library_of_number(static_cast<int>(*number));
+    }
   }
 
   /// Lines that say something about the run.
@@ -203,6 +215,7 @@ class Reader {
     const bool has_any = !table_.rows.empty() || !table_.notes.empty() || !table_.listed.empty() ||
                          table_.threads >= 0;
     if (!has_any) return;
+    if (table_.library.empty()) table_.library = linked_library_;
     count_ranks();
     if (!has_heading_ && !table_.rows.empty()) {
       table_.notes.push_back("there is no heading: columns are known by their number and figures");
@@ -247,6 +260,7 @@ class Reader {
   const FormatText& given_;
   MeasuredTables read_;
   MeasuredTable table_;  ///< at hand
+  std::string linked_library_;
   NcclTestsColumns columns_;
   int line_ = 0;
   std::size_t rows_ = 0;

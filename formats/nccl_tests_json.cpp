@@ -109,11 +109,8 @@ class Reader {
       table.test = path.substr(path.find_last_of('/') + 1);
       table.collective = collective_of_test(table.test);
     }
-    // 21903 is 2.19.3, 2708 was 2.7.8.
     if (const int version = launch(json, "nccl_version"); version > 0) {
-      const int base = version < 10000 ? 1000 : 10000;
-      table.library =
-          fmt::format("NCCL {}.{}.{}", version / base, version % base / 100, version % 100);
+      table.library = library_of_number(version);
     }
     if (json.contains("config") && json["config"].is_object()) read_config(json["config"], table);
     const Json& results = json["results"];

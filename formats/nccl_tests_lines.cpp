@@ -292,6 +292,11 @@ std::string test_of_collective(Collective collective) {
   return std::string(found->name) + "_perf";
 }
 
+std::string library_of_number(int number) {
+  const int base = number < 10'000 ? 1000 : 10'000;
+  return fmt::format("NCCL {}.{}.{}", number / base, number % base / 100, number % 100);
+}
+
 int bytes_of_type(std::string_view type) {
   const auto found = std::ranges::find(kTypes, type, &Type::name);
   return found == kTypes.end() ? 0 : found->bytes;

@@ -44,6 +44,9 @@ std::optional<Collective> collective_of_test(std::string_view test);
 /// Its test of nccl-tests: allreduce -> "all_reduce_perf".
 std::string test_of_collective(Collective collective);
 
+/// "NCCL 2.19.3" of 21903, which is how the library counts its versions since 2.9; 2708 was 2.7.8.
+std::string library_of_number(int number);
+
 /// Bytes of an element, or 0 for a type that is not known.
 int bytes_of_type(std::string_view type);
 

@@ -16,6 +16,9 @@ struct Baseline {
   std::string algorithm;      ///< as asked for, or as chosen
   int version = 0;            ///< of the library: see `library_version`
   double relative_error = 0;  ///< expected of its time
+  /// How many times as fast as under the library's profile bulk data moves over the links between
+  /// GPUs under the query's: how much of a speed-up is the runtime's, whatever the schedule.
+  double runtime_gain = 1;
 };
 
 /// The question about the library: the same message on the same GPUs. Nothing where there is

@@ -103,7 +103,7 @@ std::vector<std::string> listed(const std::set<std::string>& words) {
 }
 
 /// A row about such times: their collectives and algorithms, what of a library's choice the fit
-/// forced, and as few ranks as they had.
+/// forced, as few ranks as they had, and as many.
 ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machine) {
   std::set<std::string> collectives, algorithms, forced;
   ComparedError row;
@@ -113,6 +113,7 @@ ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machi
     algorithms.insert(compared_name(parse_algorithm(time.algorithm)));
     const int ranks = static_cast<int>(chosen_gpus(machine, query.gpus).size());
     row.min_ranks = std::min(row.min_ranks, ranks);
+    row.max_ranks = std::max(row.max_ranks, ranks);
     if (is_chooser(query.algorithm)) continue;
     const AlgorithmChoice asked = parse_algorithm(query.algorithm);
     for (const std::string& parameter : forcible_parameters(asked)) {

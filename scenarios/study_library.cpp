@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a study asks of libraries that decide by themselves (Algorithm::call): for questions that
 // name one, and for those that are compared with one.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,25 @@
 #include "topologies/launch_costs.h"
 
 namespace espalier {
+namespace {
+
+/// Baseline::runtime_gain; of several kinds of links, what is gained on all of them.
+double gain_between(const Topology& topology, const Profile& own, const Profile& library) {
+  if (own.uses_measured) return 1;
+  const auto efficiency = [](const Profile& profile, const Link& link) {
+    const auto known = profile.links.find(link.kind);
+    return known == profile.links.end() ? 1 : known->second.efficiency;
+  };
+  double gain = 0;
+  for (const Link& link : topology.links) {
+    if (link.link_class != LinkClass::gpu_fabric) continue;
+    const double here = efficiency(own, link) / efficiency(library, link);
+    gain = gain == 0 ? here : std::min(gain, here);
+  }
+  return gain == 0 ? 1 : gain;
+}
+
+}  // namespace
 
 std::vector<std::string> Study::explain(const Query& query) {
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return {};
@@ -76,7 +96,15 @@ std::optional<Baseline> Study::baseline(const Query& query) {
   const std::optional<Query> asked = baseline_query(query);
   if (!asked) return std::nullopt;
   try {
-    return baseline_of(*asked);
+    std::optional<Baseline> found = baseline_of(*asked);
+    if (found) {
+      const Topology& topology = *machine(query).topology;
+      const Profile own = topology.profile(profile(query));
+      if (!own.library.empty()) {
+        found->runtime_gain = gain_between(topology, own, topology.profile(own.library));
+      }
+    }
+    return found;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return std::nullopt;

@@ -55,12 +55,15 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
     lane.lane = op.lane;
     if (op.kind == OpKind::compute) lane.computes = true;
     if (op.kind != OpKind::combine) continue;
-    lane.load += op.length * kPartsOfUnit + static_cast<double>(program.contract.units);
+    int transfers = 0;  // all of them pass the lane's blocks: a sum from several peers, each part
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
+      ++transfers;
       if (lane.peer >= 0) return;
       lane.peer = from == op.at ? to : from;
       lane.via = op.via;
     });
+    lane.load += std::max(transfers, 1) * op.length * kPartsOfUnit +
+                 static_cast<double>(program.contract.units);
   }
   for (PlaceId place = 0; place < program.places(); ++place) {
     std::vector<Lane> moving;

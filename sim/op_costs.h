@@ -6,6 +6,7 @@
 
 #include "ir/program.h"
 #include "sim/block_map.h"
+#include "sim/lockstep.h"
 #include "sim/machine_resources.h"
 #include "topologies/profile.h"
 
@@ -40,7 +41,8 @@ class OpCosts {
   double fixed_s(const Op& op, std::span<const Transfer> transfers) const;
   /// The same of an op that is not reduced separately.
   double start_up_s(const Op& op, std::span<const Transfer> transfers) const {
-    return reduces_by_reading(op) ? profile_.reduce_overhead_s : fixed_s(op, transfers);
+    return reduces_by_reading(op) ? profile_.reduce_overhead_s
+                                  : fixed_s(op, transfers) + lockstep_.seconds(op);
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
@@ -51,6 +53,7 @@ class OpCosts {
   const Profile& profile_;
   const double bytes_per_unit_;
   MachineResources& machine_;
+  const Lockstep lockstep_;
 };
 
 }  // namespace espalier

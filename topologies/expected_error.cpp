@@ -28,7 +28,7 @@ bool fits_call(const ComparedError& row, const Compared& what) {
     return std::ranges::find(row.forced, parameter) != row.forced.end();
   });
   return lists(row.collectives, what.collective) && lists(row.algorithms, what.algorithm) &&
-         may_be_forced && what.ranks >= row.min_ranks;
+         may_be_forced && what.ranks >= row.min_ranks && what.ranks <= row.max_ranks;
 }
 
 }  // namespace

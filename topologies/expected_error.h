@@ -39,6 +39,8 @@ std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations);
 /// Of fewer ranks nothing says that others behave as they do: two have one peer each, and one moves
 /// nothing.
 inline constexpr int kLeastComparedRanks = 3;
+/// Nor does it of more than the box of 8 GPUs that nearly all public measurements are of.
+inline constexpr int kMostComparedRanks = 8;
 
 /// How far simulated times were from measured ones: a row of a profile's `errors`, or what it says
 /// of one band.
@@ -49,6 +51,7 @@ struct ComparedError {
   /// What of a library's choice may have been forced, by parameter; of others, nothing was.
   std::vector<std::string> forced;
   int min_ranks = kLeastComparedRanks;
+  int max_ranks = kMostComparedRanks;
   bool in_switch = false;  ///< of programs that have ops in switches; else of all others
   bool in_fabric = true;   ///< of programs that use the GPU fabric only; else of all
   double above_bytes = 0;  ///< of messages larger than this,

@@ -128,6 +128,7 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   figure("slice_kib", protocol.slice_bytes, base.slice_bytes, kKib);
   figure("min_slice_kib", protocol.min_slice_bytes, base.min_slice_bytes, kKib);
   figure("slices_per_op", protocol.slices_per_op, base.slices_per_op, 1);
+  figure("lockstep_kib", protocol.lockstep_bytes, base.lockstep_bytes, kKib);
   figure("step_kib", protocol.step_bytes, base.step_bytes, kKib);
   figure("loop_kib", protocol.loop_bytes, base.loop_bytes, kKib);
   figure("pass_kib", protocol.pass_bytes, base.pass_bytes, kKib);
@@ -218,6 +219,7 @@ std::string error_text(const ComparedError& row) {
   if (!row.algorithms.empty()) map.add("algorithms", quoted_list(row.algorithms));
   if (!row.forced.empty()) map.add("forced", quoted_list(row.forced));
   if (row.min_ranks != kLeastComparedRanks) map.add("min_ranks", row.min_ranks);
+  if (row.max_ranks != kMostComparedRanks) map.add("max_ranks", row.max_ranks);
   if (row.in_switch) map.add("in_switch", "true");
   if (!row.in_fabric) map.add("links", "all");
   map.add_if("above_kib", row.above_bytes / kKib);

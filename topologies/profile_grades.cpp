@@ -172,6 +172,7 @@ class Figures {
     add(name + "min_op_us", protocol.min_op_s / kMicrosecond, "us");
     add(name + "slice_kib", protocol.slice_bytes / kKib, "KiB");
     add(name + "min_slice_kib", protocol.min_slice_bytes / kKib, "KiB");
+    add(name + "lockstep_kib", protocol.lockstep_bytes / kKib, "KiB");
     add(name + "step_kib", protocol.step_bytes / kKib, "KiB");
     add(name + "loop_kib", protocol.loop_bytes / kKib, "KiB");
     add(name + "pass_kib", protocol.pass_bytes / kKib, "KiB");

@@ -70,6 +70,8 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
   protocol.min_slice_bytes =
       kKib * read_figure(map, "min_slice_kib", kKibibytes, protocol.min_slice_bytes / kKib);
   protocol.slices_per_op = read_whole(map, "slices_per_op", kCount, protocol.slices_per_op);
+  protocol.lockstep_bytes =
+      kKib * read_figure(map, "lockstep_kib", kKibibytes, protocol.lockstep_bytes / kKib);
   protocol.step_bytes = kKib * read_figure(map, "step_kib", kKibibytes, protocol.step_bytes / kKib);
   protocol.loop_bytes = kKib * read_figure(map, "loop_kib", kKibibytes, protocol.loop_bytes / kKib);
   protocol.pass_bytes = kKib * read_figure(map, "pass_kib", kKibibytes, protocol.pass_bytes / kKib);
@@ -229,6 +231,7 @@ void read_errors(const YamlValue& value, Profile& profile) {
     row.algorithms = read_words(map, "algorithms", "an algorithm");
     row.forced = read_words(map, "forced", "a parameter");
     row.min_ranks = read_whole(map, "min_ranks", kCount, row.min_ranks);
+    row.max_ranks = read_whole(map, "max_ranks", kCount, row.max_ranks);
     row.in_switch = map.boolean("in_switch", false);
     row.in_fabric = read_choice(map, "links", {"fabric", "all"}, 0) == 0;
     row.above_bytes = kKib * read_figure(map, "above_kib", kKibibytes, 0);

@@ -93,6 +93,17 @@ TEST(NcclTests, ReadsATableOfToday) {
   EXPECT_THAT(table.notes, IsEmpty());
 }
 
+TEST(NcclTests, ReadsTheLibraryThatTestsAreLinkedTo) {
+  std::string log = std::string(kToday) + kRows;
+  const std::string said = "NCCL version 2.29.7+cuda13.0\n";
+  log.erase(log.find(said), said.size());
+  EXPECT_EQ(only(log).library, "NCCL 2.29.7");
+  log.replace(log.find("nccl-library=22907"), 18, "nccl-library=2708");
+  EXPECT_EQ(only(log).library, "NCCL 2.7.8");
+  log.replace(log.find("nccl-library=2708"), 17, "nccl-library=x");
+  EXPECT_EQ(only(log).library, "");
+}
+
 TEST(NcclTests, ComparesFailedChecksWithWrongValues) {
   const auto notes = [](const std::string& bounds) {
     return only(std::string(kToday) + kRows + "# Out of bounds values : " + bounds + "\n").notes;

@@ -143,6 +143,60 @@ TEST(Blocks, TooManyLanesAreNamed) {
   EXPECT_FALSE(too_many_lanes(copies(6, 2), machine.target()));
 }
 
+TEST(Blocks, AreDealtOutByAllThatPassesThem) {
+  // Lane 0 of rank 0 sends a unit, lane 1 adds up a unit of each of two peers: twice as much.
+  Builder builder("sum", allreduce_contract(3, 1));
+  builder.copy(builder.tmp(1, 0, 1), builder.input(0, 0, 1), {.lane = 0});
+  builder.combine(builder.tmp(0, 0, 1), {builder.input(1, 0, 1), builder.input(2, 0, 1)},
+                  {.lane = 1});
+  Profile profile = block_profile(3);
+  profile.protocol.block_gbps["other"] = 2;
+  const TestMachine machine(ring_machine(3, 10, kUs), profile);
+  // One block of 2 GB/s for 1000 bytes, two for 2000; and 1 us of latency.
+  EXPECT_NEAR(machine.run(builder.finish(), 1000).time_s / kUs, 0.5 + 1, 1e-9);
+}
+
+/// Time beside latency for the first `readers` of four GPUs behind a switch to add up a unit of each
+/// of the three others, `lockstep_bytes` of which they read in the same order.
+double sum_of_three_us(int readers, double lockstep_bytes, int ops = 1, bool by_switch = true) {
+  Builder builder("sums", allreduce_contract(4, ops));
+  for (int rank = 0; rank < readers; ++rank) {
+    for (int unit = 0; unit < ops; ++unit) {
+      std::vector<Slice> others;
+      for (int peer = 0; peer < 4; ++peer) {
+        if (peer != rank) others.push_back(builder.input(peer, unit, 1));
+      }
+      builder.combine(builder.tmp(rank, unit, 1), others);
+    }
+  }
+  Profile profile = block_profile(32);
+  profile.protocol.lockstep_bytes = lockstep_bytes;
+  profile.gets_wait = false;
+  Topology machine = switch_machine(4, 10, kUs);
+  if (!by_switch) {
+    machine = machine_of_gpus(4);
+    for (int a = 0; a < 4; ++a) {
+      for (int b = a + 1; b < 4; ++b) machine.links.push_back(gpu_link(a, b, 10, 2 * kUs));
+    }
+  }
+  return TestMachine(machine, profile).run(builder.finish(), 1000 * ops).time_s / kUs - 2;
+}
+
+TEST(Blocks, ThatReadAllPeersInOneOrderShareTheLinksOfOne) {
+  // 3000 bytes come over a link of 10 GB/s in 0.3 us. In lockstep each of the three peers serves as
+  // many readers as there are, three at most, at the rate of one.
+  EXPECT_NEAR(sum_of_three_us(4, 0), 0.3, 1e-9);
+  EXPECT_NEAR(sum_of_three_us(4, 1000), 3 * 0.3, 1e-9);
+  EXPECT_NEAR(sum_of_three_us(4, 1e6), 3 * 0.3, 1e-9);
+  EXPECT_NEAR(sum_of_three_us(4, 500), 0.3 + 2 * 0.15, 1e-9);
+  EXPECT_NEAR(sum_of_three_us(2, 1000), 2 * 0.3, 1e-9);
+  EXPECT_NEAR(sum_of_three_us(1, 1000), 0.3, 1e-9);  // nobody is in its way
+  // Of two ops of a lane only the first 1500 bytes are read in lockstep.
+  EXPECT_NEAR(sum_of_three_us(4, 1500, 2), 2 * 0.3 + 2 * 0.45, 1e-9);
+  // Over links of their own.
+  EXPECT_NEAR(sum_of_three_us(4, 1000, 1, false), 0.1, 1e-9);
+}
+
 // FIFOs of four steps of 1000 bytes.
 
 Profile fifo_profile() {

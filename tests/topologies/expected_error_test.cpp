@@ -58,6 +58,9 @@ TEST(ExpectedErrors, AreOfTheCallsThatWereCompared) {
   EXPECT_EQ(expected_error(kRows, {.model = "a800", .collective = "alltoall", .bytes = 1e6}).from,
             "large");
   EXPECT_TRUE(expected_error(kRows, {.model = "a800", .ranks = 2, .bytes = 1e6}).is_estimate);
+  // Nor of more than a box of eight, unless it says so.
+  EXPECT_EQ(expected_error(kRows, {.model = "a800", .ranks = 8, .bytes = 1e6}).from, "large");
+  EXPECT_TRUE(expected_error(kRows, {.model = "a800", .ranks = 9, .bytes = 1e6}).is_estimate);
 }
 
 TEST(ExpectedErrors, AreEstimatesWhereNothingWasCompared) {
@@ -127,7 +130,7 @@ TEST(ExpectedErrors, AreWrittenWithTheMachine) {
   Topology machine = parse_topology(
       machine_with("  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
                    "collectives: [reduce, scatter], algorithms: \"nccl:algo=tree\", forced: "
-                   "[algo, proto], min_ranks: 2, links: all, up_to_kib: 64, percent: 4.5, "
+                   "[algo, proto], min_ranks: 2, max_ranks: 64, links: all, up_to_kib: 64, percent: 4.5, "
                    "compared: \"our: own\"}], "
                    "launch: {single: [{since: \"2.8\", call_us: 2, block_us: 0.5}]}}\n"),
       "f");
@@ -138,6 +141,7 @@ TEST(ExpectedErrors, AreWrittenWithTheMachine) {
   EXPECT_EQ(row.algorithms, std::vector<std::string>{"nccl:algo=tree"});
   EXPECT_EQ(row.forced, (std::vector<std::string>{"algo", "proto"}));
   EXPECT_EQ(row.min_ranks, 2);
+  EXPECT_EQ(row.max_ranks, 64);
   EXPECT_EQ(again.profiles.at("kernel").launch, machine.profiles.at("kernel").launch);
 }
 
