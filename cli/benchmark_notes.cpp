@@ -102,9 +102,10 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   for (const SizeStretch& one : size_stretches(outcomes, choice)) {
     choices.push_back(fmt::format("{} for {}", one.what, one.sizes));
   }
-  console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL {}, which chooses {}",
-                                  version_text(compared->nccl->version), join(choices, ", ")),
-                      console.width, "# ");
+  console.out << wrap(
+      fmt::format("vs nccl: speed relative to {} {}, which chooses {}", compared->nccl->library,
+                  version_text(compared->nccl->version), join(choices, ", ")),
+      console.width, "# ");
 }
 
 }  // namespace espalier

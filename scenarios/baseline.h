@@ -16,6 +16,7 @@ struct Baseline {
   std::string algorithm;      ///< as asked for, or as chosen
   int version = 0;            ///< of the library: see `library_version`
   double relative_error = 0;  ///< expected of its time
+  std::string library = {};   ///< its name: "NCCL", "RCCL"
 };
 
 /// The question about the library: the same message on the same GPUs. Nothing where there is

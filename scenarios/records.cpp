@@ -91,8 +91,8 @@ auto members(Is<GrantedTime> auto& budget) {
   return std::tie(seconds, ran_out);
 }
 auto members(Is<Baseline> auto& baseline) {
-  auto& [time_s, algorithm, version, relative_error] = baseline;
-  return std::tie(time_s, algorithm, version, relative_error);
+  auto& [time_s, algorithm, version, relative_error, library] = baseline;
+  return std::tie(time_s, algorithm, version, relative_error, library);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;
