@@ -37,14 +37,23 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+/// A word in small letters, without what only parts it: "NVLSTree" is how NCCL spells nvls_tree.
+std::string bare(std::string_view word) {
+  std::string letters = lower_case(word);
+  std::erase(letters, '_');
+  return letters;
+}
+
 /// The value that a word stands for; of a version with three parts ("2.18.5") that has none of its
 /// own, the first two count.
 std::optional<std::int64_t> parse_word(const AlgorithmParameter& parameter, std::string_view text) {
-  const std::string lower = lower_case(text);
-  const std::size_t dot = lower.find('.');
-  const std::size_t second = dot == std::string::npos ? dot : lower.find('.', dot + 1);
-  for (const std::string& known : {lower, lower.substr(0, second)}) {
-    const auto word = std::ranges::find(parameter.words, known, &AlgorithmParameter::Word::name);
+  const std::string letters = bare(text);
+  const std::size_t dot = letters.find('.');
+  const std::size_t second = dot == std::string::npos ? dot : letters.find('.', dot + 1);
+  for (const std::string& known : {letters, letters.substr(0, second)}) {
+    const auto word = std::ranges::find_if(
+        parameter.words,
+        [&](const AlgorithmParameter::Word& one) { return bare(one.name) == known; });
     if (word != parameter.words.end()) return word->value;
   }
   return std::nullopt;
@@ -89,8 +98,8 @@ void parse_parameter(std::string_view text, AlgorithmChoice& choice, DiagnosticL
   }
   const std::string_view written =
       equals == std::string_view::npos ? std::string_view() : trim(text.substr(equals + 1));
-  const std::optional<std::int64_t> word = parse_word(*parameter, written);
-  const std::optional<std::int64_t> value = word ? word : parse_integer(written);
+  const std::optional<std::int64_t> value =
+      parameter->words.empty() ? parse_integer(written) : parse_word(*parameter, written);
   if (!value || *value < parameter->minimum || *value > parameter->maximum) {
     problems.add({}, fmt::format("{}: {} cannot be {}", algorithm.name, name, quote(written)),
                  fmt::format("{}: {} ({})", default_of(*parameter), values_of(*parameter),

@@ -27,7 +27,8 @@ struct AlgorithmParameter {
   /// at hand and the fastest is taken: the best value does not depend on the machine alone.
   bool weighed = false;
   bool of_plan = true;  ///< the plan depends on it, not only the program that follows the plan
-  /// Names of some values, which may be written instead of these, in any case.
+  /// Names of all values that may be given, which are written instead of these, in any case and
+  /// with or without "_". Empty: numbers are written.
   struct Word {
     std::string name;
     std::int64_t value = 0;
@@ -41,8 +42,9 @@ struct BuildRequest {
   int ranks = 1;
   int root = 0;
   bool in_place = false;
-  /// The message, for algorithms whose programs depend on it (Algorithm::call); 0: not known.
-  std::int64_t size_bytes = 0;
+  /// The message, for algorithms whose programs depend on it (Algorithm::call); nothing where it is
+  /// not known.
+  std::optional<std::int64_t> size_bytes = {};
   std::map<std::string, std::int64_t> parameters;  ///< complete when an algorithm sees it
   /// Host memory of each rank, by index; how many; both from the placement, or one for all.
   std::vector<int> host_of_rank;

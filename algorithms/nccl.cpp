@@ -2,8 +2,12 @@
 // NCCL's own choice for this machine, collective and size, as the program that its kernels carry
 // out: the room nccl/ has its rules, nccl_program.cpp the programs. On GPUs of AMD it stands for
 // RCCL, whose search for rings and tuner are NCCL's with other constants.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
@@ -20,18 +24,27 @@ constexpr std::int64_t kSymmetric = 1;  // `registered`
 constexpr const char* kKernel = "kernel";
 /// The profile of kernels over symmetric memory.
 constexpr const char* kSymmetricRuntime = "nccl_symmetric";
+/// What one rank copies for itself is no kernel of NCCL's but a cudaMemcpyAsync (ncclLaunchOneRank
+/// of src/device/onerank.cu), and in place there is nothing to do.
+constexpr const char* kCopyRuntime = "copy_engine";
 /// A message whose size nobody gave.
-constexpr double kUsualBytes = 64 * 1024;
+constexpr std::int64_t kUsualBytes = 64 * 1024;
 
 double bytes_of(const BuildRequest& request) {
-  return request.size_bytes > 0 ? static_cast<double>(request.size_bytes) : kUsualBytes;
+  return static_cast<double>(request.size_bytes.value_or(kUsualBytes));
+}
+
+/// The version that was asked for, or else the newest.
+NcclVersion version_of(const BuildRequest& request) {
+  const std::int64_t version = request.parameter(kLibraryVersion);
+  return version == kOpen ? NcclVersion{} : nearest_nccl(static_cast<int>(version));
 }
 
 NcclCall call_of(const BuildRequest& request) {
   NcclCall call;
   call.collective = request.collective;
   call.bytes = bytes_of(request);
-  call.version = nearest_nccl(static_cast<int>(request.parameter(kLibraryVersion)));
+  call.version = version_of(request);
   if (const std::int64_t algorithm = request.parameter("algo"); algorithm != kOpen) {
     call.algorithm = static_cast<NcclAlgorithm>(algorithm);
   }
@@ -58,12 +71,21 @@ Program build_nccl(const BuildRequest& request) {
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  return nccl_program(request, bytes_of(request), choice_of(request));
+  const NcclChoice choice = choice_of(request);
+  if (std::string note = choice.note(); !note.empty()) request.notes->push_back(std::move(note));
+  return nccl_program(request, bytes_of(request), choice);
 }
 
 std::optional<std::string> why_not(const BuildRequest& request) {
   if (request.ranks == 1) return std::nullopt;
+  if (request.in_place && !nccl_has_in_place(request.collective)) {
+    return fmt::format("does not support {} in place", to_string(request.collective));
+  }
   const NcclChoice choice = choice_of(request);
+  const bool is_given = request.parameter(kLibraryVersion) != kOpen;
+  if (choice.machine.is_amd && is_given && version_of(request).minor != kKnownRccl.minor) {
+    return fmt::format("is {} on AMD's GPUs, of which no other version is known", choice.library());
+  }
   if (choice.why_not.empty()) return std::nullopt;
   return choice.why_not;
 }
@@ -92,19 +114,32 @@ int lanes_of_a_block(const BuildRequest& request, const NcclChoice& choice) {
   }
 }
 
+/// What one rank does by itself.
+void copy_own(const BuildRequest& request, LibraryCall& made) {
+  const bool is_launched = is_nccl_p2p(request.collective) && !request.in_place;
+  const auto algorithm = is_launched ? NcclAlgorithm::p2p : NcclAlgorithm::ring;
+  made.protocol = to_string(NcclProtocol::simple);
+  made.parameters["algo"] = static_cast<std::int64_t>(algorithm);
+  made.parameters["proto"] = static_cast<std::int64_t>(NcclProtocol::simple);
+  made.parameters["channels"] = 1;
+  if (!is_launched) made.runtime = kCopyRuntime;
+}
+
 LibraryCall call_library(const BuildRequest& request) {
   LibraryCall made;
   made.parameters = request.parameters;
-  made.version = static_cast<int>(request.parameter(kLibraryVersion));
   // What is not NCCL's choice, or not worth a word by default.
   if (request.parameter(kPxn) != 0) made.parameters.erase(kPxn);
   if (request.parameter(kLibraryBuffers) != kSymmetric) made.parameters.erase(kLibraryBuffers);
   made.parameters.erase(kKernel);
+  const bool is_rccl =
+      request.router != nullptr && is_amd(request.router->topology(), *request.placement);
+  made.version = nccl_library_version(is_rccl ? kKnownRccl : version_of(request));
+  // RCCL has but one.
+  made.parameters.erase(kLibraryVersion);
+  if (!is_rccl) made.parameters[kLibraryVersion] = made.version;
   if (request.ranks == 1) {
-    made.protocol = to_string(NcclProtocol::simple);
-    made.parameters["algo"] = static_cast<std::int64_t>(NcclAlgorithm::ring);
-    made.parameters["proto"] = static_cast<std::int64_t>(NcclProtocol::simple);
-    made.parameters["channels"] = 1;
+    copy_own(request, made);
     return made;
   }
   const NcclChoice choice = choice_of(request);
@@ -132,7 +167,7 @@ LibraryCall call_library(const BuildRequest& request) {
 }
 
 std::string explain_nccl(const BuildRequest& request) {
-  if (request.ranks == 1) return "one rank: NCCL copies what it keeps\n";
+  if (request.ranks == 1) return "one rank: NCCL copies what it keeps, and does nothing in place\n";
   return explain(call_of(request), choice_of(request));
 }
 
@@ -157,8 +192,8 @@ std::vector<AlgorithmParameter> parameters() {
   const auto last = static_cast<std::int64_t>(all_nccl_algorithms().size()) - 1;
   const auto last_kernel = static_cast<std::int64_t>(all_nccl_symmetric_kernels().size()) - 1;
   std::vector<AlgorithmParameter> all = {
-      {kLibraryVersion, "whose rules hold: 2.4 to 2.30", nccl_library_version({kNewestNccl}),
-       nccl_library_version({kOldestNccl}), nccl_library_version({kNewestNccl})},
+      {kLibraryVersion, "whose rules hold: 2.4 to 2.30; left out: the newest", kOpen, kOpen,
+       nccl_library_version({kNewestNccl})},
       {"algo", "as NCCL_ALGO: ring, tree, nvls, ...; left out: NCCL's choice", kOpen, kOpen, last},
       {"proto", "as NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice", kOpen, kOpen, 2},
       {"channels", "as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; 0: NCCL's choice", 0, 0, 64},

@@ -316,15 +316,11 @@ class SendsAndReceives {
 
   void send_to_all() {
     const int n = request_.ranks;
-    std::vector<Slice> inputs;
-    for (int rank = 0; rank < n; ++rank) inputs.push_back(saved_input(builder_, rank, blocks_));
     for (int distance = is_pair() ? 1 : 0; distance < (is_pair() ? 2 : n); ++distance) {
       for (int rank = 0; rank < n; ++rank) {
         const int peer = wrap(rank + distance, n);
-        Slice from = inputs[static_cast<std::size_t>(rank)];
-        from.begin += is_pair() ? 0 : peer * block_;
-        from.length = block_;
-        send(builder_.output(peer, is_pair() ? 0 : rank * block_, block_), from, distance);
+        send(builder_.output(peer, is_pair() ? 0 : rank * block_, block_),
+             builder_.input(rank, is_pair() ? 0 : peer * block_, block_), distance);
       }
     }
   }
@@ -343,11 +339,11 @@ class SendsAndReceives {
       resting.place = by;
       resting.buffer = Buffer::tmp;
       resting.begin +=
-          (1 + number_in_node_[static_cast<std::size_t>(from.place)]) * builder_.contract().units;
+          number_in_node_[static_cast<std::size_t>(from.place)] * builder_.contract().units;
       for (int piece = part * pieces_; piece < (part + 1) * pieces_; ++piece) {
         builder_.copy(some(resting, piece, 1), some(from, piece, 1), {.lane = lane});
         builder_.copy(some(to, piece, 1), some(resting, piece, 1),
-                      {.lane = blocks_ + 1 + lane, .at = to.place});
+                      {.lane = blocks_ + lane, .at = to.place});
       }
     }
   }

@@ -110,9 +110,10 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   for (const SizeStretch& one : size_stretches(outcomes, choice)) {
     choices.push_back(fmt::format("{} for {}", one.what, one.sizes));
   }
-  console.out << wrap(fmt::format("vs nccl: how many times as fast as NCCL {}, which chooses {}",
-                                  version_text(compared->nccl->version), join(choices, ", ")),
-                      console.width, "# ");
+  console.out << wrap(
+      fmt::format("vs nccl: speed relative to {} {}, which chooses {}", compared->nccl->library,
+                  version_text(compared->nccl->version), join(choices, ", ")),
+      console.width, "# ");
   double gain = 1;
   for (const Outcome& outcome : outcomes) {
     if (outcome.nccl) gain = std::max(gain, outcome.nccl->runtime_gain);
@@ -120,8 +121,9 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   if (gain < kLeastRuntimeGain) return;
   console.out << wrap(
       fmt::format("at large sizes x{:.2f} of that is the runtime's, not the schedule's: profile {} "
-                  "moves so much more over the links between GPUs than NCCL's kernels do",
-                  gain, profile_word(outcomes.front().query.profile).runtime),
+                  "moves so much more over the links between GPUs than {}'s kernels do",
+                  gain, profile_word(outcomes.front().query.profile).runtime,
+                  compared->nccl->library),
       console.width, "#   ");
 }
 

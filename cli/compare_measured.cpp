@@ -16,6 +16,7 @@
 #include "core/units.h"
 #include "formats/machine.h"
 #include "formats/measured_tables.h"
+#include "nccl/choice.h"
 #include "report/outcomes.h"
 #include "scenarios/describe.h"
 #include "scenarios/measured_log.h"
@@ -188,6 +189,12 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
       if (choice.only_in_place && !in_place) continue;
       const MeasuredTimes times = times_of(notes_to(console), table, in_place, choice.only_sizes);
       if (times.empty()) continue;
+      if (in_place && !choice.only_in_place && !nccl_has_in_place(asked)) {
+        say(console,
+            fmt::format("note: {}:{}: times in place are left out: NCCL has no {} in place",
+                        log.file, table.line, to_string(asked)));
+        continue;
+      }
       const TimeLimit of_half = TimeLimit::share_of_rest(in_place ? 1 : 2);
       question.in_place = in_place;
       const Comparisons half = comparison.compare(log, table, question, times);

@@ -37,6 +37,7 @@ std::vector<std::string> chosen_parameters(const std::vector<Outcome>& outcomes,
     const std::string label =
         shown == ShownChoice::whole ? outcome.chosen : algorithm_label(outcome);
     const Algorithm& algorithm = *parse_algorithm(outcome.chosen).algorithm;
+    if (algorithm.call != nullptr) continue;  // what a library decides is nobody's to choose
     const std::string& asked = outcome.query.algorithm;
     for (const AlgorithmParameter& parameter : algorithm.parameters) {
       const bool is_given = !is_chooser(asked) && shows_parameter(asked, parameter.name);

@@ -20,6 +20,7 @@ namespace espalier {
 struct NcclCall {
   Collective collective = Collective::allreduce;
   double bytes = 0;  ///< the whole buffer, as nccl-tests counts it
+  /// Of no effect on GPUs of AMD's, whose library is RCCL: see `kKnownRccl`.
   NcclVersion version = {};
   /// What the environment forces: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS and
   /// NCCL_MAX_NCHANNELS, NCCL_NTHREADS.
@@ -37,6 +38,7 @@ struct NcclCall {
 /// What it does, and why.
 struct NcclChoice {
   NcclMachine machine;
+  NcclVersion version;  ///< of NCCL, or of RCCL: whose rules these are
   NcclGraph graph;
   std::vector<NcclCell> cells;  ///< the tuner's table; empty for sends and receives
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
@@ -47,6 +49,10 @@ struct NcclChoice {
   std::string why_not_symmetric;             ///< where they are, and no kernel is taken
   NcclWork work;
   std::string why_not;  ///< why it can do nothing of what is asked; empty otherwise
+
+  std::string library() const;  ///< "NCCL 2.30", "RCCL 2.21.5"
+  /// What is odd about the question: a version that is older than the GPUs. Empty otherwise.
+  std::string note() const;
 };
 
 /// \pre two ranks or more
@@ -54,6 +60,12 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
 
 /// Whether the collective is made of sends and receives.
 bool is_nccl_p2p(Collective collective);
+
+/// Whether the collective can be done in place. What ranks of an alltoall or sendrecv receive would
+/// overwrite what they have not sent yet: nccl-tests times these all the same, and prints N/A for
+/// the result ("We don't support in-place alltoall", src/alltoall.cu and src/sendrecv.cu). A gather
+/// or scatter in place leaves the root's own part where it is.
+bool nccl_has_in_place(Collective collective);
 
 /// The table and what was chosen, in lines of text: what `--explain` prints.
 std::string explain(const NcclCall& call, const NcclChoice& choice);

@@ -47,7 +47,7 @@ constexpr double kHopperNetwork[] = {48, 45, 42, 40, 30,  24,  22,  20, 17.5,
 constexpr double kBlackwellNetwork[] = {96,   80, 48, 45.1, 42, 40,  30,  24,  22, 20,
                                         17.5, 15, 12, 6,    3,  2.4, 1.2, .24, .12};
 
-std::span<const double> rates(const NcclMachine& machine, int version) {
+std::span<const double> rates(const NcclMachine& machine, NcclVersion version) {
   const bool has_network = machine.nodes > 1;
   if (version < 8) return kUpTo7;
   if (version < 10) return kUpTo9;
@@ -78,7 +78,8 @@ struct Room {
 
 /// GB/s of a link of the fabric as NCCL counts it; as the machine says where NCCL knows no such
 /// kind.
-double fabric_gbps(const Router& counted, const NcclMachine& machine, LinkId id, int version) {
+double fabric_gbps(const Router& counted, const NcclMachine& machine, LinkId id,
+                   NcclVersion version) {
   const Link& link = counted.topology().link(id);
   const double known = nccl_link_gbps(link.kind, machine.capability, version);
   return known > 0 ? known : counted.capacity_gbps(id) / link.count;
@@ -86,7 +87,7 @@ double fabric_gbps(const Router& counted, const NcclMachine& machine, LinkId id,
 
 /// Of the fabric links of the rank that has least: together, and one.
 std::pair<double, double> fabric_of_least(const Router& counted, const NcclMachine& machine,
-                                          const std::vector<NodeId>& gpus, int version) {
+                                          const std::vector<NodeId>& gpus, NcclVersion version) {
   double least_gbps = std::numeric_limits<double>::infinity();
   double link_gbps = std::numeric_limits<double>::infinity();
   const Topology& topology = counted.topology();
@@ -142,7 +143,7 @@ Placement first_host(const Placement& placement) {
 }
 
 Room room_in_node(const RingSet& set, const Router& counted, const NcclMachine& machine,
-                  const Placement& placement, int version) {
+                  const Placement& placement, NcclVersion version) {
   const auto [total, link] = fabric_of_least(counted, machine, placement.ranks, version);
   const int ways = static_cast<int>(set.rings.size()) * (set.both_ways ? 2 : 1);
   switch (set.kind) {
@@ -185,7 +186,7 @@ bool is_mesh(const Router& counted, const Placement& placement) {
 
 /// Between two nodes the search tries how much faster trees are inside nodes, up to the first rate
 /// that is twice as high.
-double tree_rate(const NcclMachine& machine, const Room& inside, int version,
+double tree_rate(const NcclMachine& machine, const Room& inside, NcclVersion version,
                  const NcclGraph& graph) {
   double best = graph.rate_gbps;
   if (machine.nodes != 2 || machine.ranks_per_node < 2 || version < 7) return best;
@@ -199,7 +200,8 @@ double tree_rate(const NcclMachine& machine, const Room& inside, int version,
 }
 
 /// Channels of the best rate.
-void search_rates(const NcclMachine& machine, const Room& inside, int version, NcclGraph& graph) {
+void search_rates(const NcclMachine& machine, const Room& inside, NcclVersion version,
+                  NcclGraph& graph) {
   const int limit = version >= 26 ? kMaxNcclChannels : kMaxNcclChannels / 2;
   graph.channels = 0;
   const auto channels_at = [&](double rate_gbps) {
@@ -238,7 +240,7 @@ void search_rates(const NcclMachine& machine, const Room& inside, int version, N
 /// Every port carries what its GPU is head of once more than the rest: n + 1 shares of n heads, of
 /// which there are no more than channels.
 void search_nvls(const NcclMachine& machine, const Router& counted, const Placement& node,
-                 int version, NcclGraph& graph) {
+                 NcclVersion version, NcclGraph& graph) {
   if (!machine.switches_combine || version < 17 || node.ranks.size() < 2) return;
   const auto [port_gbps, unused] = fabric_of_least(counted, machine, node.ranks, version);
   const int heads = std::min(static_cast<int>(node.ranks.size()), kMaxNcclChannels);
@@ -300,7 +302,7 @@ void set_rails(const NcclMachine& machine, const NcclRails& rails, bool any_orde
 int nccl_blocks(const NcclGraph& graph) { return std::min(2 * graph.channels, kMaxNcclChannels); }
 
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
-                     int version, bool pxn) {
+                     NcclVersion version, bool pxn) {
   // NCCL's own constants for host links are those of profile kernel, wherever ranks are.
   const Router counted(router.topology(), router.topology().profile("kernel"), router.scope());
   // Ways through a third GPU: since 2.12 (path class NVB).

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nccl/machine.h"
+#include "nccl/version.h"
 #include "planner/ring_search.h"
 
 namespace espalier {
@@ -34,7 +35,7 @@ struct NcclGraph {
 /// Channels (blocks) of a GPU at most, as the search makes them.
 inline constexpr int kMaxNcclChannels = 32;
 /// As many as may be asked for (MAXCHANNELS of src/include/device.h).
-inline int nccl_most_channels(int version) { return version >= 26 ? 64 : 32; }
+inline int nccl_most_channels(NcclVersion version) { return version >= 26 ? 64 : 32; }
 
 /// Kernels' blocks: every channel of the graph twice.
 int nccl_blocks(const NcclGraph& graph);
@@ -42,6 +43,6 @@ int nccl_blocks(const NcclGraph& graph);
 /// `pxn`: unless NCCL_PXN_DISABLE=1. Where rings leave a node over the NIC of another GPU than
 /// their last one there, that GPU is the relay of the hop. \pre two ranks or more
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
-                     int version, bool pxn = true);
+                     NcclVersion version, bool pxn = true);
 
 }  // namespace espalier

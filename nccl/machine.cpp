@@ -143,7 +143,20 @@ bool is_amd_gpu(const std::string& model) {
   return model.starts_with("mi") || model.starts_with("gfx");
 }
 
-double nccl_link_gbps(const std::string& kind, int capability, int version) {
+bool is_amd(const Topology& machine, const Placement& placement) {
+  return std::ranges::any_of(placement.ranks,
+                             [&](NodeId gpu) { return is_amd_gpu(machine.node(gpu).model); });
+}
+
+NcclVersion first_nccl_for(int capability) {
+  // Those of the time at which CUDA first compiled for such GPUs, which
+  // makefiles/common.mk@f44ac759 has (11.0, 11.8, 12.8): estimates, by a version.
+  if (capability >= 100) return 25;
+  if (capability >= 89) return 15;
+  return capability >= 80 ? 7 : kOldestNccl;
+}
+
+double nccl_link_gbps(const std::string& kind, int capability, NcclVersion version) {
   // src/graph/topo.h at 2.6, 2.10, 2.18, 2.20 and later. The versions between that are not listed
   // have the value before.
   if (kind == "nvlink1") return 18;
@@ -166,11 +179,12 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
   for (const int node : machine.node_of_rank) machine.nodes = std::max(machine.nodes, node + 1);
   machine.ranks_per_node = std::max(1, machine.ranks / machine.nodes);
   machine.cpu = cpu_of(topology);
+  machine.is_amd = is_amd(topology, placement);
   for (const NodeId gpu : placement.ranks) {
     const std::string& model = topology.node(gpu).model;
-    machine.is_amd = machine.is_amd || is_amd_gpu(model);
     const int known = compute_capability(model);
     const int capability = known == 0 ? kUnknownCapability : known;
+    machine.newest_capability = std::max(machine.newest_capability, known);
     machine.alike = machine.alike && (machine.capability == 0 || machine.capability == capability);
     machine.capability =
         machine.capability == 0 ? capability : std::min(machine.capability, capability);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl/version.h"
 #include "topologies/placement.h"
 
 namespace espalier {
@@ -23,6 +24,7 @@ struct NcclMachine {
   std::vector<int> node_of_rank;
   int ranks_per_node = 1;  ///< the average, rounded down
   int capability = 0;      ///< least compute capability of the GPUs: 70, 80, 90; 80 where unknown
+  int newest_capability = 0;  ///< the greatest of those that are known; 0: none is
   bool is_amd = false;
   bool alike = true;  ///< all GPUs have one compute capability
   NcclGpuEra era = NcclGpuEra::ampere;
@@ -45,9 +47,14 @@ std::set<NodeId> near_nics(const Topology& machine, NodeId gpu);
 /// "v100-sxm2": 70. Also "sm86". 0 where the model is not known.
 int compute_capability(const std::string& model);
 bool is_amd_gpu(const std::string& model);
+/// Whether any of the ranks is a GPU of AMD's: its library is RCCL then.
+bool is_amd(const Topology& machine, const Placement& placement);
+
+/// The first version of NCCL that runs on GPUs of a compute capability.
+NcclVersion first_nccl_for(int capability);
 
 /// What NCCL counts for one link of a GPU's fabric, in GB/s: the rate at which kernels store over
 /// it (src/graph/topo.h). 0 where the kind is not one of NCCL's.
-double nccl_link_gbps(const std::string& kind, int capability, int version);
+double nccl_link_gbps(const std::string& kind, int capability, NcclVersion version);
 
 }  // namespace espalier

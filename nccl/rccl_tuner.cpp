@@ -5,13 +5,13 @@
 // is not chosen here. On other GPUs of AMD these are estimates.
 #include "nccl/rccl_tuner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <span>
+
+#include "nccl/tuner_base.h"
 
 namespace espalier {
 namespace {
@@ -26,12 +26,8 @@ struct Pair {
 
 // us.
 constexpr Pair kBase = {12, 17};
-constexpr Pair kTreeHop = {0.9, 2.3};
-constexpr Pair kRingHop = {0.8, 2.1};
-constexpr Pair kTreeHopPcie = {2.2, 5.7};
-constexpr Pair kRingHopPcie = {2.2, 5.7};
-constexpr Pair kTreeHopNetwork = {10.5, 25};
-constexpr Pair kRingHopNetwork = {9.5, 320};
+constexpr std::array<Pair, 3> kTreeHop = {{{0.9, 2.3}, {2.2, 5.7}, {10.5, 25}}};  // NcclHardware
+constexpr std::array<Pair, 3> kRingHop = {{{0.8, 2.1}, {2.2, 5.7}, {9.5, 320}}};
 
 /// Shares of the graph's bandwidth: up to two nodes, more.
 constexpr std::array<Pair, 2> kTreeShare = {{{0.06, 0.11}, {0.06, 0.59}}};
@@ -54,12 +50,14 @@ double factor(std::span<const double> row, double bytes) {
   return row[std::min(static_cast<std::size_t>(doublings), row.size() - 1)];
 }
 
-class RcclTuner {
+class RcclTuner : public NcclTunerBase {
  public:
   RcclTuner(Collective collective, double bytes, const NcclMachine& machine, const NcclGraph& graph)
-      : collective_(collective), bytes_(bytes), machine_(machine), graph_(graph) {}
+      : NcclTunerBase(collective, bytes, machine, graph,
+                      graph.is_nvlink() ? NcclHardware::nvlink : NcclHardware::pcie) {}
 
-  NcclCell cell(NcclAlgorithm algorithm, NcclProtocol protocol) const {
+ private:
+  NcclCell cell(NcclAlgorithm algorithm, NcclProtocol protocol) const override {
     NcclCell made{algorithm, protocol, 0, 0, std::numeric_limits<double>::infinity(), {}};
     made.why_not = why_not(algorithm, protocol);
     if (!made.why_not.empty()) return made;
@@ -70,13 +68,6 @@ class RcclTuner {
     return made;
   }
 
- private:
-  bool is_allreduce() const { return collective_ == Collective::allreduce; }
-  bool is_rooted() const { return info(collective_).rooted; }
-  int n() const { return machine_.ranks; }
-  int nodes() const { return machine_.nodes; }
-  bool is_on_links() const { return graph_.is_nvlink(); }
-  double levels() const { return std::floor(std::log2(nodes())); }
   std::size_t by_nodes() const { return nodes() <= 2 ? 0 : 1; }
 
   std::string why_not(NcclAlgorithm algorithm, NcclProtocol protocol) const {
@@ -89,37 +80,18 @@ class RcclTuner {
     return protocol == NcclProtocol::simple && nodes() == 1 ? "between nodes only" : "";
   }
 
-  double ring_latency_us(NcclProtocol protocol) const {
-    const Pair inside = is_on_links() ? kRingHop : kRingHopPcie;
-    const double base = kBase.of(protocol);
-    if (is_rooted()) {
-      const double ring = (nodes() > 1 ? kRingHopNetwork : inside).of(protocol);
-      if (graph_.same_order) return base + ring;
-      const Pair tree = nodes() > 1 ? kTreeHopNetwork : is_on_links() ? kTreeHop : kTreeHopPcie;
-      return base + n() * (protocol == NcclProtocol::simple ? tree.of(protocol) : ring);
-    }
-    const double rounds = is_allreduce() ? 2 : 1;
-    const double between = rounds * (nodes() - 1);
-    double inside_us = inside.of(protocol);
-    if (nodes() > 1) {
-      const double post_us = machine_.cpu == NcclCpu::amd ? 2 : 1;
-      inside_us = std::max(inside_us, post_us * (protocol == NcclProtocol::simple ? 3 : 1));
-    }
-    const Pair network = machine_.ranks_per_node < 2 ? kTreeHopNetwork : kRingHopNetwork;
-    return base + (rounds * (n() - 1) - between) * inside_us + between * network.of(protocol);
+  double base_us(NcclAlgorithm, NcclProtocol protocol) const override { return kBase.of(protocol); }
+  double tree_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
+    return kTreeHop[static_cast<std::size_t>(hardware)].of(protocol);
   }
-
-  double tree_latency_us(NcclProtocol protocol) const {
-    const Pair inside = is_on_links() ? kTreeHop : kTreeHopPcie;
-    const double others = static_cast<double>(n()) / nodes() - 1;
-    return kBase.of(protocol) +
-           2 * (others * inside.of(protocol) + levels() * kTreeHopNetwork.of(protocol));
+  double ring_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
+    return kRingHop[static_cast<std::size_t>(hardware)].of(protocol);
   }
 
   double ring_gbps(NcclProtocol protocol) const {
     double gbps = graph_.gbps() * kRingShare[by_nodes()].of(protocol);
     if (protocol == NcclProtocol::ll && is_rooted() && nodes() == 1) gbps *= kRootedLl;
-    if (!is_rooted()) gbps *= static_cast<double>(n()) / ((is_allreduce() ? 2 : 1) * (n() - 1));
+    gbps *= ring_share();
     if (nodes() == 1) return gbps;
     return gbps *
            (protocol == NcclProtocol::ll ? factor(kRingLl, bytes_) : factor(kRingSimple, bytes_));
@@ -129,26 +101,13 @@ class RcclTuner {
     return graph_.gbps() * kTreeShare[by_nodes()].of(protocol) / 2 *
            (protocol == NcclProtocol::ll ? factor(kTreeLl, bytes_) : factor(kTreeSimple, bytes_));
   }
-
-  Collective collective_;
-  double bytes_;
-  const NcclMachine& machine_;
-  const NcclGraph& graph_;
 };
 
 }  // namespace
 
 std::vector<NcclCell> rccl_cells(Collective collective, double bytes, const NcclMachine& machine,
                                  const NcclGraph& graph) {
-  const RcclTuner tuner(collective, bytes, machine, graph);
-  std::vector<NcclCell> cells;
-  for (const NcclAlgorithm algorithm : all_nccl_algorithms()) {
-    if (algorithm == NcclAlgorithm::p2p || algorithm == NcclAlgorithm::symmetric) continue;
-    for (const NcclProtocol protocol : all_nccl_protocols()) {
-      cells.push_back(tuner.cell(algorithm, protocol));
-    }
-  }
-  return cells;
+  return RcclTuner(collective, bytes, machine, graph).cells();
 }
 
 }  // namespace espalier

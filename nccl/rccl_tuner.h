@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-/// What RCCL's tuner makes of a call, whatever version of NCCL is asked about: the cells of
+/// What the tuner of RCCL (`kKnownRccl`) makes of a call: the cells of
 /// `nccl_cells`, with its own constants. \pre as `nccl_cells`
 std::vector<NcclCell> rccl_cells(Collective collective, double bytes, const NcclMachine& machine,
                                  const NcclGraph& graph);

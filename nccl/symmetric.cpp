@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel over symmetric memory NCCL takes, and with how many blocks. Read in NVIDIA/nccl
 // src/sym_kernels.cc, src/scheduler/symmetric_sched.cc and src/include/sym_kernels.h at 5067397c
-// (2.29) and 01050a1f (2.30), which have one model of times. 2.27 has the same in src/symmetric.cc
+// (2.30) and 01050a1f, which have one model of times. 2.27 has the same in src/symmetric.cc
 // (593de54e), but for messages that are not divided in cells.
 #include "nccl/symmetric.h"
 
@@ -178,10 +178,10 @@ std::string why_no_symmetric(const NcclSymmetricCall& call, const NcclMachine& m
                              bool is_direct) {
   const std::vector<Kernel> kernels = kernels_of(call.collective);
   const int first = first_version_of(NcclAlgorithm::symmetric);
+  if (machine.is_amd) return "which kernels over symmetric memory RCCL takes is not modelled";
   if (call.version < first) {
     return fmt::format("kernels over symmetric memory came with NCCL 2.{}", first);
   }
-  if (machine.is_amd) return "which kernels over symmetric memory RCCL takes is not modelled";
   if (kernels.empty()) {
     return fmt::format("NCCL has no kernel over symmetric memory for {}",
                        to_string(call.collective));

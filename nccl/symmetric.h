@@ -60,7 +60,7 @@ struct NcclSymmetricCell {
 struct NcclSymmetricCall {
   Collective collective = Collective::allreduce;
   double bytes = 0;  ///< the whole buffer, as nccl-tests counts it
-  int version = 0;
+  NcclVersion version = {};
   std::optional<NcclSymmetricKernel> kernel = {};  ///< as NCCL_SYM_KERNEL
   int blocks = 0;                                  ///< as NCCL_SYM_CTAS; 0: NCCL's own number
 };

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "nccl/rccl_tuner.h"
+#include "nccl/tuner_base.h"
 #include "nccl/tuner_tables.h"
 
 namespace espalier {
@@ -22,42 +23,29 @@ constexpr double kLlBetweenNodes = 1.8;
 
 constexpr std::string_view kOffByDefault = "off unless NCCL_COLLNET_ENABLE=1";
 
-class Tuner {
+class Tuner : public NcclTunerBase {
  public:
   Tuner(Collective collective, double bytes, const NcclMachine& machine, const NcclGraph& graph,
         NcclVersion version)
-      : collective_(collective),
-        bytes_(bytes),
-        machine_(machine),
-        graph_(graph),
-        version_(version),
-        minor_(version.minor),
-        inside_(graph.is_nvlink() || graph.kind == RingKind::relayed ? NcclHardware::nvlink
-                                                                     : NcclHardware::pcie) {}
+      : NcclTunerBase(collective, bytes, machine, graph,
+                      graph.is_nvlink() || graph.kind == RingKind::relayed ? NcclHardware::nvlink
+                                                                           : NcclHardware::pcie),
+        version_(version) {}
 
-  NcclCell cell(NcclAlgorithm algorithm, NcclProtocol protocol) const {
+ private:
+  NcclCell cell(NcclAlgorithm algorithm, NcclProtocol protocol) const override {
     NcclCell made{algorithm, protocol, latency_us(algorithm, protocol) * 1e-6,
                   0,         kNever,   why_not(algorithm, protocol)};
     if (made.why_not == kOffByDefault) made.asked_for = NcclAskedFor::by_algorithm;
     if (!made.why_not.empty() && made.asked_for == NcclAskedFor::never) return made;
     made.gbps = gbps(algorithm, protocol);
-    if (algorithm == NcclAlgorithm::tree) made.gbps *= nccl_tree_factor(protocol, bytes_, minor_);
+    if (algorithm == NcclAlgorithm::tree) made.gbps *= nccl_tree_factor(protocol, bytes_, version_);
     made.time_s = made.latency_s + bytes_ / (made.gbps * 1e9);
     return made;
   }
 
- private:
-  bool is_allreduce() const { return collective_ == Collective::allreduce; }
-  bool is_rooted() const { return info(collective_).rooted; }
-  int n() const { return machine_.ranks; }
-  int nodes() const { return machine_.nodes; }
-  double per_node() const { return static_cast<double>(n()) / nodes(); }
-  /// Whether the GPU that a node sends from is the one that it receives with.
-  bool is_alone() const { return nodes() > 1 && machine_.ranks_per_node < 2; }
-  double levels() const { return std::floor(std::log2(nodes())); }
-
   std::string why_not(NcclAlgorithm algorithm, NcclProtocol protocol) const {
-    if (const int first = first_version_of(algorithm); minor_ < first) {
+    if (const int first = first_version_of(algorithm); version_ < first) {
       return fmt::format("since 2.{}", first);
     }
     const bool simple_only = algorithm != NcclAlgorithm::ring && algorithm != NcclAlgorithm::tree;
@@ -75,17 +63,17 @@ class Tuner {
       case 80:
         return true;
       case 90:
-        return minor_ >= 17;
+        return version_ >= 17;
       case 100:
       case 120:
-        return minor_ >= 25;
+        return version_ >= 25;
       default:
-        return minor_ >= 27;
+        return version_ >= 27;
     }
   }
 
   std::string why_no_ll128() const {
-    if (minor_ < 5) return "since 2.5";
+    if (version_ < 5) return "since 2.5";
     if (machine_.is_amd || machine_.capability < 70) return "needs sm70 or later";
     if (!is_known_to_ll128()) {
       return fmt::format("not enabled for sm{} before 2.{}", machine_.capability,
@@ -93,7 +81,7 @@ class Tuner {
                          : machine_.capability == 100 || machine_.capability == 120 ? 25
                                                                                     : 27);
     }
-    if (!graph_.is_nvlink() && !(graph_.kind == RingKind::relayed && minor_ >= 18) &&
+    if (!graph_.is_nvlink() && !(graph_.kind == RingKind::relayed && version_ >= 18) &&
         machine_.ranks_per_node > 1) {
       return "needs NVLink in the node";
     }
@@ -101,7 +89,7 @@ class Tuner {
     if (nodes() > 1 && !machine_.near_nics && !by_neighbor) {
       return "a CPU lies between GPUs and NICs";
     }
-    const bool may_differ = minor_ >= 30 && machine_.capability >= 90;
+    const bool may_differ = version_ >= 30 && machine_.capability >= 90;
     return machine_.alike || may_differ ? "" : "GPUs differ";
   }
 
@@ -131,7 +119,7 @@ class Tuner {
       case NcclAlgorithm::nvls:
         if (const std::string why = why_no_nvls(); !why.empty()) return why;
         if (!is_allreduce() && nodes() > 1) return "allreduce only between nodes";
-        if (!is_allreduce() && minor_ < 19) return "allreduce only";
+        if (!is_allreduce() && version_ < 19) return "allreduce only";
         return nodes() == 1 ? "" : why_no_collnet();
       case NcclAlgorithm::nvls_tree:
         if (const std::string why = why_no_nvls(); !why.empty()) return why;
@@ -145,32 +133,33 @@ class Tuner {
     }
   }
 
-  double tree_hop_us(NcclHardware hardware, NcclProtocol protocol) const {
+  double base_us(NcclAlgorithm algorithm, NcclProtocol protocol) const override {
+    return of(nccl_base_us(algorithm, version_), protocol);
+  }
+  double tree_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
     return of(nccl_tree_hop_us(hardware, version_, machine_.cpu == NcclCpu::power), protocol);
   }
-  double ring_hop_us(NcclHardware hardware, NcclProtocol protocol) const {
-    return of(nccl_ring_hop_us(hardware, minor_), protocol);
+  double ring_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
+    return of(nccl_ring_hop_us(hardware, version_), protocol);
   }
 
   double latency_us(NcclAlgorithm algorithm, NcclProtocol protocol) const {
     const double others = per_node() - 1;
     switch (algorithm) {
       case NcclAlgorithm::ring:
-        return ring_latency_us(protocol);
+        return ring_latency_us(protocol) * (is_on_plateau(protocol) ? plateau() : 1);
       case NcclAlgorithm::tree:
-        return of(nccl_base_us(algorithm, minor_), protocol) +
-               2 * (others * ll_factor(protocol) * tree_hop_us(inside_, protocol) +
-                    levels() * tree_hop_us(NcclHardware::network, protocol));
+        return tree_latency_us(protocol);
       case NcclAlgorithm::collnet_direct:
-        if (minor_ < 18) return 10.7 + 2 * (std::min(1.0, others) * 8 + others * 0.5);
+        if (version_ < 18) return 10.7 + 2 * (std::min(1.0, others) * 8 + others * 0.5);
         return 31 + 2 * (std::min(1.0, others) * 3.7 + others * 0.4);
       case NcclAlgorithm::collnet_chain:
-        return minor_ < 18 ? 2 * others * 8 : 30 + 2 * others * 2.8;
+        return version_ < 18 ? 2 * others * 8 : 30 + 2 * others * 2.8;
       case NcclAlgorithm::nvls:
-        if (minor_ < 18) return 40;
-        return (minor_ < 21 ? 23 : 25) + (nodes() > 1 ? 18 : 0);
+        if (version_ < 18) return 40;
+        return (version_ < 21 ? 23 : 25) + (nodes() > 1 ? 18 : 0);
       case NcclAlgorithm::nvls_tree:
-        return 25 + 2 * levels() * (minor_ < 29 ? 14 : 20.9);
+        return 25 + 2 * levels() * (version_ < 29 ? 14 : 20.9);
       case NcclAlgorithm::pat:
         return 8 + levels() * ring_hop_us(NcclHardware::network, NcclProtocol::simple) / 3.5 +
                2.8 * n();
@@ -181,65 +170,45 @@ class Tuner {
     return 0;
   }
 
-  /// Of hops inside nodes.
-  double ll_factor(NcclProtocol protocol) const {
+  double inside_factor(NcclProtocol protocol) const override {
     const bool is_slower =
-        nodes() > 1 && protocol == NcclProtocol::ll && minor_ >= 7 && minor_ < 18;
+        nodes() > 1 && protocol == NcclProtocol::ll && version_ >= 7 && version_ < 18;
     return is_slower ? kLlBetweenNodes : 1;
   }
 
-  /// What a ring's hop to another node takes. With one GPU for each node nothing hides it: since
-  /// 2.23 as long as a tree's.
-  double between_nodes_us(NcclProtocol protocol) const {
-    return minor_ >= 23 && is_alone() ? tree_hop_us(NcclHardware::network, protocol)
-                                      : ring_hop_us(NcclHardware::network, protocol);
+  double least_inside_us(NcclProtocol protocol) const override {
+    return version_ >= 18 ? NcclTunerBase::least_inside_us(protocol) : 0;
   }
 
-  /// How many of a ring's hops are between nodes.
-  double hops_between_nodes() const {
-    if (nodes() == 1) return 0;
-    if (!is_allreduce()) return nodes() - 1;
+  double between_nodes_us(NcclProtocol protocol) const override {
+    return version_ >= 23 ? NcclTunerBase::between_nodes_us(protocol)
+                          : ring_hop_us(NcclHardware::network, protocol);
+  }
+
+  double hops_between_nodes() const override {
     // The first version that counts one more each time round is not known: at 2.17 it is so, at
     // 2.10 not; 2.25 counts as 2.10, and 2.23 is when the function was rewritten.
-    return minor_ >= 12 && minor_ < 23 ? 2 * nodes() : 2 * (nodes() - 1);
-  }
-
-  double ring_latency_us(NcclProtocol protocol) const {
-    const double base = of(nccl_base_us(NcclAlgorithm::ring, minor_), protocol);
-    if (is_rooted()) {
-      const NcclHardware slowest = nodes() > 1 ? NcclHardware::network : inside_;
-      if (graph_.same_order) return base + ring_hop_us(slowest, protocol);
-      return base + n() * (protocol == NcclProtocol::simple ? tree_hop_us(slowest, protocol)
-                                                            : ring_hop_us(slowest, protocol));
-    }
-    const double hops = (is_allreduce() ? 2 : 1) * (n() - 1);
-    double inside_us = ring_hop_us(inside_, protocol);
-    if (nodes() > 1 && minor_ >= 18) {  // what a post to the network costs, at least
-      const double post_us = machine_.cpu == NcclCpu::amd ? 2 : 1;
-      inside_us = std::max(inside_us, post_us * (protocol == NcclProtocol::simple ? 3 : 1));
-    }
-    inside_us *= ll_factor(protocol);
-    const double latency = base + (hops - hops_between_nodes()) * inside_us +
-                           hops_between_nodes() * between_nodes_us(protocol);
-    const bool has_plateau = nodes() > 1 && minor_ >= 7 && is_allreduce() &&
-                             protocol == NcclProtocol::simple && is_on_plateau();
-    return has_plateau ? latency * plateau() : latency;
+    const bool is_one_more = is_allreduce() && version_ >= 12 && version_ < 23;
+    return is_one_more ? 2 * nodes() : NcclTunerBase::hops_between_nodes();
   }
 
   /// Where rings between nodes take longer than their hops.
-  bool is_on_plateau() const {
-    if (minor_ < 18) return bytes_ >= n() / 16.0 * 65536;
+  bool is_on_plateau(NcclProtocol protocol) const {
+    const bool has_plateau =
+        nodes() > 1 && version_ >= 7 && is_allreduce() && protocol == NcclProtocol::simple;
+    if (!has_plateau) return false;
+    if (version_ < 18) return bytes_ >= n() / 16.0 * 65536;
     return bytes_ / (static_cast<double>(nccl_blocks(graph_)) * n()) >= 64;
   }
   double plateau() const {
-    if (minor_ < 18) return machine_.capability < 90 ? 1.9 : 1.5;
+    if (version_ < 18) return machine_.capability < 90 ? 1.9 : 1.5;
     return machine_.capability < 80 ? 1.9 : 1.4;
   }
 
   /// Up to 2.17 with a limit by generation.
   double limited_gbps(double gbps) const {
-    if (minor_ >= 18) return gbps;
-    const NcclGpuEra era = nccl_row(machine_, minor_);
+    if (version_ >= 18) return gbps;
+    const NcclGpuEra era = nccl_row(machine_, version_);
     return era == NcclGpuEra::volta ? gbps
                                     : std::min(gbps, era == NcclGpuEra::ampere ? 235. : 370.);
   }
@@ -259,14 +228,8 @@ class Tuner {
       case NcclAlgorithm::collnet_direct:
         return collnet_direct_gbps() / 2;
       default:
-        return (minor_ < 18 ? 0.75 : 1) * graph_gbps() / 2;
+        return (version_ < 18 ? 0.75 : 1) * graph_gbps() / 2;
     }
-  }
-
-  /// Of the whole buffer, in as many times as every byte crosses a link of a ring.
-  double ring_share() const {
-    if (is_rooted()) return 1;
-    return static_cast<double>(n()) / ((is_allreduce() ? 2 : 1) * std::max(1, n() - 1));
   }
 
   double ring_gbps(NcclProtocol protocol) const {
@@ -274,52 +237,52 @@ class Tuner {
     if (protocol == NcclProtocol::simple) return all;
     if (protocol == NcclProtocol::ll) {
       const bool is_half = is_allreduce() || collective_ == Collective::reduce;
-      const bool wide = minor_ >= 7 && !is_half && nodes() == 1;
-      const double share = minor_ >= 21 ? all / 2 : wide ? all / 3 : all / 4;
-      return minor_ < 8 ? share : std::min(nccl_ll_most(machine_, minor_), share);
+      const bool wide = version_ >= 7 && !is_half && nodes() == 1;
+      const double share = version_ >= 21 ? all / 2 : wide ? all / 3 : all / 4;
+      return version_ < 8 ? share : std::min(nccl_ll_most(machine_, version_), share);
     }
-    if (minor_ < 7) return std::min(all * 120 / 128, nccl_ring_ll128_most(collective_));
-    const double share = minor_ < 23 && is_alone() ? 0.7 : 0.92;
+    if (version_ < 7) return std::min(all * 120 / 128, nccl_ring_ll128_most(collective_));
+    const double share = version_ < 23 && is_alone() ? 0.7 : 0.92;
     return std::min(share * all,
-                    graph_.channels * nccl_ring_ll128_of_channel(collective_, machine_, minor_));
+                    graph_.channels * nccl_ring_ll128_of_channel(collective_, machine_, version_));
   }
 
   double tree_gbps(NcclProtocol protocol) const {
     const double all = limited_gbps(graph_.channels * graph_.tree_rate_gbps);
     double bulk = 0;
-    if (minor_ < 8) {
-      const bool is_fast = minor_ == 7 && protocol == NcclProtocol::ll128 &&
-                           nccl_row(machine_, minor_) == NcclGpuEra::ampere;
+    if (version_ < 8) {
+      const bool is_fast = version_ == 7 && protocol == NcclProtocol::ll128 &&
+                           nccl_row(machine_, version_) == NcclGpuEra::ampere;
       bulk =
           std::min(0.9 * all, nodes() > 2 ? (is_fast ? 105.0 : 80.0) : (is_fast ? 130.0 : 110.0));
     } else {
-      bulk = std::min(0.92 * all, graph_.channels * nccl_tree_of_channel(machine_, minor_));
+      bulk = std::min(0.92 * all, graph_.channels * nccl_tree_of_channel(machine_, version_));
     }
     if (protocol == NcclProtocol::ll) {
-      bulk = minor_ < 7 ? bulk / 3 : bulk / 3.8;
-      if (minor_ >= 8) bulk = std::min(bulk, nccl_ll_most(machine_, minor_));
+      bulk = version_ < 7 ? bulk / 3 : bulk / 3.8;
+      if (version_ >= 8) bulk = std::min(bulk, nccl_ll_most(machine_, version_));
     } else if (protocol == NcclProtocol::ll128) {
-      const double between_nodes = minor_ < 10 ? 0.915 : 120.0 / 128;
-      bulk *= minor_ >= 7 && nodes() > 1 ? between_nodes : 7.0 / 9;
-      if (minor_ >= 7) {
-        bulk = std::min(bulk, graph_.channels * nccl_tree_ll128_of_channel(machine_, minor_));
+      const double between_nodes = version_ < 10 ? 0.915 : 120.0 / 128;
+      bulk *= version_ >= 7 && nodes() > 1 ? between_nodes : 7.0 / 9;
+      if (version_ >= 7) {
+        bulk = std::min(bulk, graph_.channels * nccl_tree_ll128_of_channel(machine_, version_));
       }
     }
     // Since 2.18, trees of Hopper and later are plain ones: all of a node's traffic passes one GPU.
-    return minor_ >= 18 && machine_.capability >= 90 ? 0.85 * bulk : bulk;
+    return version_ >= 18 && machine_.capability >= 90 ? 0.85 * bulk : bulk;
   }
 
   double nvls_gbps(NcclAlgorithm algorithm) const {
-    if (minor_ < 18) return graph_gbps() * 0.75;
+    if (version_ < 18) return graph_gbps() * 0.75;
     const int channels = graph_.nvls_channels;
     const bool is_tree = algorithm == NcclAlgorithm::nvls_tree;
     const double others = (per_node() - 1) / per_node();
     double inside = graph_.nvls_rate_gbps;
     double between = nodes() > 1 ? graph_.nvls_network_gbps : kNever;
-    if (minor_ < 28) {
+    if (version_ < 28) {
       // Until 2.22 of all collectives as of an allreduce.
-      const double share = is_allreduce() || minor_ < 23 ? 5.0 / 6 : 1;
-      if (!is_allreduce() && minor_ == 27) inside *= others;
+      const double share = is_allreduce() || version_ < 23 ? 5.0 / 6 : 1;
+      if (!is_allreduce() && version_ == 27) inside *= others;
       if (is_tree && nodes() > 2) between /= 2;
       return channels * std::min(inside, between) * share;
     }
@@ -327,7 +290,7 @@ class Tuner {
     inside *= efficiency * (channels - 1) / channels * (is_allreduce() ? 2 : others);
     if (is_tree) {
       if (nodes() <= 2) between *= 2;
-      between = std::min(between, nccl_nvls_tree_of_channel(machine_, minor_));
+      between = std::min(between, nccl_nvls_tree_of_channel(machine_, version_));
     }
     return channels * std::min(inside, between) * (is_allreduce() ? ring_share() : 1);
   }
@@ -336,16 +299,10 @@ class Tuner {
   double collnet_direct_gbps() const {
     const double gpus_per_nic = per_node() / graph_.channels;
     const double gbps = graph_gbps() / (gpus_per_nic - (gpus_per_nic - 1) / 2);
-    return minor_ >= 18 && machine_.capability >= 90 ? 0.85 * gbps : gbps;
+    return version_ >= 18 && machine_.capability >= 90 ? 0.85 * gbps : gbps;
   }
 
-  Collective collective_;
-  double bytes_;
-  const NcclMachine& machine_;
-  const NcclGraph& graph_;
   NcclVersion version_;
-  int minor_;
-  NcclHardware inside_;
 };
 
 /// LL up to a size for each thread of each channel, else Simple; trees between nodes up to a size
@@ -392,15 +349,8 @@ void choose_without_table(Collective collective, double bytes, const NcclMachine
 std::vector<NcclCell> nccl_cells(Collective collective, double bytes, const NcclMachine& machine,
                                  const NcclGraph& graph, NcclVersion version) {
   if (machine.is_amd) return rccl_cells(collective, bytes, machine, graph);
-  const Tuner tuner(collective, bytes, machine, graph, version);
-  std::vector<NcclCell> cells;
-  for (const NcclAlgorithm algorithm : all_nccl_algorithms()) {
-    if (algorithm == NcclAlgorithm::p2p || algorithm == NcclAlgorithm::symmetric) continue;
-    for (const NcclProtocol protocol : all_nccl_protocols()) {
-      cells.push_back(tuner.cell(algorithm, protocol));
-    }
-  }
-  if (version.minor < 5) choose_without_table(collective, bytes, machine, graph, cells);
+  std::vector<NcclCell> cells = Tuner(collective, bytes, machine, graph, version).cells();
+  if (version < kFirstNcclWithTable) choose_without_table(collective, bytes, machine, graph, cells);
   return cells;
 }
 

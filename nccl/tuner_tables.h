@@ -25,29 +25,30 @@ inline double of(const NcclByProtocol& values, NcclProtocol protocol) {
 }
 
 /// us. \pre ring or tree
-NcclByProtocol nccl_base_us(NcclAlgorithm algorithm, int minor);
+NcclByProtocol nccl_base_us(NcclAlgorithm algorithm, NcclVersion version);
 /// us. `is_power`: between POWER processors.
 NcclByProtocol nccl_tree_hop_us(NcclHardware hardware, NcclVersion version, bool is_power);
-NcclByProtocol nccl_ring_hop_us(NcclHardware hardware, int minor);
+NcclByProtocol nccl_ring_hop_us(NcclHardware hardware, NcclVersion version);
 
 /// The row of the tuner's tables by generation. Until 2.16 only A100 has Ampere's, and what is
 /// neither has Volta's.
-NcclGpuEra nccl_row(const NcclMachine& machine, int minor);
+NcclGpuEra nccl_row(const NcclMachine& machine, NcclVersion version);
 
 /// GB/s that LL reaches at most, since 2.8: on one node by the GPUs, between nodes by the CPUs.
-double nccl_ll_most(const NcclMachine& machine, int minor);
+double nccl_ll_most(const NcclMachine& machine, NcclVersion version);
 /// GB/s that rings under LL128 reach at most, up to 2.6.
 double nccl_ring_ll128_most(Collective collective);
 /// GB/s of a channel of rings under LL128, since 2.7.
-double nccl_ring_ll128_of_channel(Collective collective, const NcclMachine& machine, int minor);
+double nccl_ring_ll128_of_channel(Collective collective, const NcclMachine& machine,
+                                  NcclVersion version);
 /// GB/s of a channel of trees under LL128, since 2.7.
-double nccl_tree_ll128_of_channel(const NcclMachine& machine, int minor);
+double nccl_tree_ll128_of_channel(const NcclMachine& machine, NcclVersion version);
 /// GB/s of a channel of trees under Simple, since 2.8.
-double nccl_tree_of_channel(const NcclMachine& machine, int minor);
+double nccl_tree_of_channel(const NcclMachine& machine, NcclVersion version);
 /// GB/s of a channel of NVLS trees, since 2.28.
-double nccl_nvls_tree_of_channel(const NcclMachine& machine, int minor);
+double nccl_nvls_tree_of_channel(const NcclMachine& machine, NcclVersion version);
 
 /// What the expected bandwidth of trees is multiplied by.
-double nccl_tree_factor(NcclProtocol protocol, double bytes, int minor);
+double nccl_tree_factor(NcclProtocol protocol, double bytes, NcclVersion version);
 
 }  // namespace espalier

@@ -75,6 +75,8 @@ std::string nccl_version_text(NcclVersion version) {
   return version_text(nccl_library_version(version));
 }
 
+std::string_view nccl_name(bool is_amd) { return is_amd ? "RCCL" : "NCCL"; }
+
 std::vector<NcclVersion> all_nccl_versions() {
   std::vector<NcclVersion> all;
   for (int minor = kOldestNccl; minor <= kNewestNccl; ++minor) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@ namespace espalier {
 /// Versions of NCCL 2 whose rules are known, by their minor number: 18 is 2.18.
 inline constexpr int kOldestNccl = 4;
 inline constexpr int kNewestNccl = 30;
+/// The first whose tuner weighs algorithms and protocols in a table; before it sizes decide.
+inline constexpr int kFirstNcclWithTable = 5;
 
 /// The algorithms that NCCL's tuner chooses from; `p2p` is what its send and receive calls do, of
 /// which alltoall, gather, scatter and sendrecv are made; `symmetric` are its kernels over
@@ -43,10 +46,15 @@ struct NcclVersion {
 
   constexpr NcclVersion() = default;
   constexpr NcclVersion(int of_minor, int of_patch = 0) : minor(of_minor), patch(of_patch) {}
+  constexpr auto operator<=>(const NcclVersion&) const = default;
 
   /// 2.18.3 alone has trees' hops of its own (NVIDIA/nccl src/graph/tuning.cc).
   bool is_2_18_3() const { return minor == 18 && patch == 3; }
 };
+
+/// The version of RCCL, AMD's NCCL, whose rules are known: those of the NCCL that it was made of,
+/// and its own tuner (nccl/rccl_tuner.h). Other versions were not compared with anything.
+inline constexpr NcclVersion kKnownRccl = {21, 5};
 
 /// As `library_version` has it: 201803.
 int nccl_library_version(NcclVersion version);
@@ -55,6 +63,8 @@ int nccl_library_version(NcclVersion version);
 NcclVersion nearest_nccl(int version);
 /// "2.18", "2.18.3".
 std::string nccl_version_text(NcclVersion version);
+/// "NCCL", or "RCCL" on AMD's GPUs.
+std::string_view nccl_name(bool is_amd);
 /// All whose rules are known, in their order.
 std::vector<NcclVersion> all_nccl_versions();
 

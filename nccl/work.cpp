@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace espalier {
@@ -23,6 +26,18 @@ constexpr double kLeastTraffic = 16 * kKib;
 /// Peers send at least this much on a channel.
 constexpr double kLeastPart = 64 * kKib;
 
+/// LL carries so much of what one rank sends to another for each of their channels
+/// (NCCL_P2P_LL_THRESHOLD of src/enqueue.cc@5d3ab08b, 2.17.1). 2.12.6 has no LL for sends and
+/// receives (src/collectives/device/sendrecv.h@d427af5d); 2.14 added it, says its commit
+/// (79fb0326).
+constexpr double kP2pLlBytes = 16 * kKib;
+constexpr int kFirstP2pLl = 14;
+/// All channels that a pair may have count, whether it uses them or not: in src/enqueue.cc
+/// of 2.22.3 (178b6b75), 2.26.2 (f44ac759) and 2.28.3 (zhanglin496/nccl-2.28.3-1), no longer in
+/// that of 2.29.2 (ebd1e929), and not yet in that of 2.17.1.
+constexpr int kFirstP2pLlOfAllChannels = 22;
+constexpr int kFirstP2pLlOfUsedChannels = 29;
+
 bool is_collnet(NcclAlgorithm algorithm) {
   return algorithm == NcclAlgorithm::collnet_direct || algorithm == NcclAlgorithm::collnet_chain;
 }
@@ -30,7 +45,7 @@ bool is_collnet(NcclAlgorithm algorithm) {
 bool is_allreduce(Collective collective) { return collective == Collective::allreduce; }
 
 /// Bytes that a thread should have, so that another channel is worth it.
-double threshold(NcclAlgorithm algorithm, NcclProtocol protocol, int ranks, int version) {
+double threshold(NcclAlgorithm algorithm, NcclProtocol protocol, int ranks, NcclVersion version) {
   const bool is_plain = !is_collnet(algorithm) || version < 10;
   if (protocol == NcclProtocol::simple) return is_plain ? 64 : 512;
   if (protocol == NcclProtocol::ll128) return 8;
@@ -50,7 +65,7 @@ void narrow(double bytes, double per_thread, NcclWork& work) {
   }
 }
 
-double step_bytes(NcclProtocol protocol, int version) {
+double step_bytes(NcclProtocol protocol, NcclVersion version) {
   if (protocol == NcclProtocol::simple) return kSimpleStep;
   if (protocol == NcclProtocol::ll128) return kLl128Step;
   return version < 5 ? kOldLlStep : kLlStep;
@@ -119,7 +134,7 @@ double pat_chunk(Collective collective, double bytes, int channels) {
   return chunk;
 }
 
-double ring_chunk(Collective collective, NcclProtocol protocol, int version) {
+double ring_chunk(Collective collective, NcclProtocol protocol, NcclVersion version) {
   const double step = step_bytes(protocol, version);
   const bool is_bulk = protocol == NcclProtocol::simple;
   return is_bulk && !info(collective).rooted ? kStepsOfChunk * step : step;
@@ -149,8 +164,34 @@ int nccl_p2p_blocks(const NcclGraph& graph) {
   return blocks;
 }
 
+std::string why_no_p2p_ll(const NcclMachine& machine, NcclVersion version) {
+  if (version < kFirstP2pLl) {
+    return fmt::format("sends and receives have ll since NCCL 2.{}", kFirstP2pLl);
+  }
+  // NCCL_ALLOC_P2P_NET_LL_BUFFERS=0, the default (src/transport/net.cc). Peers in the node would
+  // still use it, but the others take longer.
+  return machine.nodes > 1 ? "sends and receives over a network have no buffers for ll" : "";
+}
+
+double nccl_p2p_ll_bytes(const NcclMachine& machine, const NcclGraph& graph, NcclVersion version) {
+  const int blocks = nccl_p2p_blocks(graph);
+  // Two for every NVLink between them (ncclTopoGetNchannels of src/graph/paths.cc), and behind
+  // switches they have more links than there are blocks. Pairs with a link each are taken to be
+  // what limits all others: an estimate.
+  const int most = graph.kind == RingKind::switched ? blocks : std::min(2, blocks);
+  if (version >= kFirstP2pLlOfAllChannels && version < kFirstP2pLlOfUsedChannels) {
+    return most * kP2pLlBytes;
+  }
+  // What has a second channel is too long for LL on both of them.
+  if (graph.is_nvlink()) return kP2pLlBytes;
+  // Over PCIe a channel's part is no longer than that to begin with.
+  int used = most;
+  while (used > 1 && used * machine.ranks > blocks) used /= 2;
+  return used * kP2pLlBytes;
+}
+
 int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
-                      int version) {
+                      NcclVersion version) {
   if (version < 5) return 256;
   if (protocol == NcclProtocol::ll128) return 640;
   const bool is_narrow = graph.gbps() <= 12;
@@ -160,7 +201,7 @@ int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const Nccl
 
 NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
-                   int version) {
+                   NcclVersion version) {
   if (algorithm == NcclAlgorithm::p2p) {
     return p2p_work(collective, bytes, protocol, machine, graph);
   }
@@ -176,9 +217,8 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     }
     return work;
   }
-  if (version < 5 && protocol == NcclProtocol::simple) {
-    work.channels = nccl_blocks(graph);  // 2.4: always all of them
-  } else {
+  const bool has_all_channels = version < 5 && protocol == NcclProtocol::simple;
+  if (!has_all_channels) {
     narrow(bytes, threshold(algorithm, protocol, machine.ranks, version), work);
   }
   if (version >= 22) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "ir/collective.h"
 #include "nccl/graph.h"
@@ -23,13 +24,18 @@ struct NcclWork {
 /// \pre `bytes` is the whole buffer
 NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
-                   int version);
+                   NcclVersion version);
 
 /// The blocks that serve sends and receives: a power of two.
 int nccl_p2p_blocks(const NcclGraph& graph);
 
+/// Why sends and receives never use LL; empty where small ones do.
+std::string why_no_p2p_ll(const NcclMachine& machine, NcclVersion version);
+/// Bytes from one rank to another up to which they do.
+double nccl_p2p_ll_bytes(const NcclMachine& machine, const NcclGraph& graph, NcclVersion version);
+
 /// The threads that a block of an algorithm and protocol has at most.
 int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
-                      int version);
+                      NcclVersion version);
 
 }  // namespace espalier

@@ -46,6 +46,7 @@ Json nccl_json(const Outcome& one) {
   if (!one.nccl) return left_out();
   const std::optional<double> speedup = speedup_of(one);
   return {{"algorithm", one.nccl->algorithm},
+          {"library", one.nccl->library},
           {"version", version_text(one.nccl->version)},
           {"time_s", rounded(one.nccl->time_s)},
           {"speedup", speedup ? rounded(*speedup) : Json()}};

@@ -16,6 +16,7 @@ struct Baseline {
   std::string algorithm;      ///< as asked for, or as chosen
   int version = 0;            ///< of the library: see `library_version`
   double relative_error = 0;  ///< expected of its time
+  std::string library = {};   ///< its name: "NCCL", "RCCL"
   /// How many times as fast as under the library's profile bulk data moves over the links between
   /// GPUs under the query's: how much of a speed-up is the runtime's, whatever the schedule.
   double runtime_gain = 1;

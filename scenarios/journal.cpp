@@ -22,7 +22,7 @@ namespace espalier {
 namespace {
 
 const Json& head() {
-  static const Json head = {{"schema", "espalier.journal/3"}};
+  static const Json head = {{"schema", "espalier.journal/4"}};
   return head;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/words.h"
+#include "nccl/machine.h"
 #include "nccl/version.h"
 #include "scenarios/baseline.h"
 #include "scenarios/buildable.h"
@@ -54,14 +55,17 @@ std::string Study::profile(const Query& query) {
 /// A library with what the query says of it elsewhere than in its parameters.
 AlgorithmChoice Study::library_choice(const Query& query) {
   AlgorithmChoice asked = choice(query.algorithm);
+  const Machine& here = machine(query);
+  const bool is_rccl = is_amd(*here.topology, here.placement);  // of which one version is known
   const auto force = [&](const std::string& parameter, const std::string& value) {
     if (value.empty() || asked.parameters.contains(parameter)) return;
     const std::string separator = asked.parameters.empty() ? ":" : ",";
     asked = choice(spec_of(asked) + separator + parameter + "=" + value);
   };
   force("proto", profile_word(query.profile).protocol);
-  force("version",
-        query.library_version == 0 ? "" : nccl_version_text(nearest_nccl(query.library_version)));
+  force("version", query.library_version == 0 || is_rccl
+                       ? ""
+                       : nccl_version_text(nearest_nccl(query.library_version)));
   return asked;
 }
 
@@ -118,8 +122,12 @@ const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
   if (!is_new) return known->second;
   const Outcome outcome = ask(asked);
   if (!outcome.ran()) return known->second;
-  known->second = {outcome.report.time_s, outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
-                   outcome.library_version, outcome.error->relative};
+  const Machine& here = machine(asked);
+  known->second = {.time_s = outcome.report.time_s,
+                   .algorithm = outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
+                   .version = outcome.library_version,
+                   .relative_error = outcome.error->relative,
+                   .library = std::string(nccl_name(is_amd(*here.topology, here.placement)))};
   return known->second;
 }
 

@@ -71,9 +71,10 @@ void add_simulated(const Outcome& one, Json& facts) {
   if (one.nccl) {
     const auto speedup = speedup_of(one);
     if (speedup) {
-      facts.push_back(fact("over NCCL", fmt::format("{:.3g}x", *speedup),
-                           fmt::format("NCCL {} needs {} ({})", version_text(one.nccl->version),
-                                       time_text(one.nccl->time_s), one.nccl->algorithm)));
+      facts.push_back(fact(
+          "over NCCL", fmt::format("{:.3g}x", *speedup),
+          fmt::format("{} {} needs {} ({})", one.nccl->library, version_text(one.nccl->version),
+                      time_text(one.nccl->time_s), one.nccl->algorithm)));
     }
   }
   const Busiest links = busiest_of(simulated, true);

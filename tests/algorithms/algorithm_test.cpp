@@ -71,6 +71,17 @@ TEST(ParseAlgorithm, AnUnknownNameIsAnsweredWithTheNearest) {
                 "error: there is no algorithm 'knomail'\n  help: did you mean 'knomial'?"});
 }
 
+/// NCCL spells values of NCCL_ALGO, NCCL_PROTO and NCCL_SYM_KERNEL so.
+TEST(ParseAlgorithm, TakesTheSpellingOfALibrary) {
+  const auto parameters = [](const char* spec) { return parse_algorithm(spec).parameters; };
+  EXPECT_EQ(parameters("nccl:algo=NVLSTree"), parameters("nccl:algo=nvls_tree"));
+  EXPECT_EQ(parameters("nccl:algo=CollnetDirect"), parameters("nccl:algo=collnet_direct"));
+  EXPECT_EQ(parameters("nccl:algo=CollnetChain"), parameters("nccl:algo=collnet_chain"));
+  EXPECT_EQ(parameters("nccl:proto=LL128,kernel=AGxLLMC_R"),
+            parameters("nccl:proto=ll128,kernel=agxllmc_r"));
+  EXPECT_EQ(spec_of(parse_algorithm("nccl:algo=NVLSTree")), "nccl:algo=nvls_tree");
+}
+
 TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
   const std::string range =
       "\n  help: k=2: a whole number from 2 to 1024 (degree of the tree: each round reaches k "
@@ -90,8 +101,10 @@ TEST(ParseAlgorithm, EveryWrongParameterIsReported) {
                 "NCCL_PROTO: ll, ll128 or simple; left out: NCCL's choice)",
                 "error: nccl: threads cannot be '-1'\n  help: threads=0: a whole number from 0 to "
                 "640 (as NCCL_NTHREADS; 0: NCCL's choice)"}));
-  EXPECT_NE(problems_of("nccl:version=3").at(0).find("help: version=2.30: one of"),
-            std::string::npos);
+  for (const char* wrong : {"nccl:version=3", "nccl:version=-1", "nccl:version=202100"}) {
+    ASSERT_EQ(problems_of(wrong).size(), 1U) << wrong;
+    EXPECT_NE(problems_of(wrong).at(0).find("help: version: one of"), std::string::npos);
+  }
   EXPECT_EQ(problems_of("pipelined_chain:k=2"),
             std::vector<std::string>{
                 "error: pipelined_chain has no parameter 'k'\n  help: it takes none"});

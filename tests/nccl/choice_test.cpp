@@ -123,7 +123,7 @@ TEST(NcclChoice, RulesOutWhatAMachineLacks) {
   }
   const Chooser a100("dgx-a100");
   const NcclChoice forced = a100.choose({Collective::allreduce, kMib, 27, NcclAlgorithm::nvls});
-  EXPECT_EQ(forced.why_not, "NCCL 2.27 can't: nvls with simple: no NVSwitch combines");
+  EXPECT_EQ(forced.why_not, "NCCL 2.27 cannot use nvls with simple here (no NVSwitch combines)");
 }
 
 TEST(NcclChoice, DoesWhatTheEnvironmentForces) {
@@ -169,6 +169,71 @@ TEST(NcclChoice, MakesAlltoallOfSendsAndReceives) {
   EXPECT_EQ(a100.word(Collective::alltoall, 64 * kMib, 27), "p2p simple");
   const NcclChoice wrong = a100.choose({Collective::alltoall, kMib, 27, NcclAlgorithm::ring});
   EXPECT_EQ(wrong.why_not, "NCCL makes alltoall of sends and receives, not of ring");
+}
+
+/// Bytes that one of 8 ranks sends to each, for the last power of two of them under LL.
+double last_p2p_ll(const Chooser& chooser, NcclVersion version, double ranks = 8) {
+  double last = 0;
+  for (double bytes = 1; bytes <= 64 * kMib; bytes *= 2) {
+    if (chooser.word(Collective::alltoall, ranks * bytes, version) == "p2p ll") last = bytes;
+  }
+  return last;
+}
+
+/// src/enqueue.cc, NCCL_P2P_LL_THRESHOLD = 16 KiB for a channel: of those in use, which have 64 KiB
+/// at least over NVLink; from 2.22 to 2.28 of all that a pair may have, 32 behind NVSwitches and 2
+/// where it has one link.
+TEST(NcclChoice, SendsUnderLlFrom214On) {
+  const Chooser a100("dgx-a100");
+  EXPECT_EQ(a100.word(Collective::sendrecv, kKib, 7), "p2p simple");
+  EXPECT_EQ(last_p2p_ll(a100, 13), 0);
+  EXPECT_EQ(last_p2p_ll(a100, 14), 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(a100, 21), 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(a100, 22), 32 * 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(a100, 28), 32 * 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(a100, 29), 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(a100, 30), 16 * kKib);
+  const Chooser v100("dgx1-v100");
+  EXPECT_EQ(last_p2p_ll(v100, 21), 16 * kKib);
+  EXPECT_EQ(last_p2p_ll(v100, 26), 2 * 16 * kKib);
+  const NcclChoice asked = a100.choose({Collective::sendrecv, kKib, 10, {}, NcclProtocol::ll});
+  EXPECT_EQ(asked.why_not, "sends and receives have ll since NCCL 2.14");
+}
+
+TEST(NcclChoice, SendsOverNetworksWithoutLl) {
+  const Chooser two("dgx-a100:nodes=2");
+  EXPECT_EQ(last_p2p_ll(two, 30, 16), 0);
+  const NcclChoice asked = two.choose({Collective::alltoall, kKib, 30, {}, NcclProtocol::ll});
+  EXPECT_EQ(asked.why_not, "sends and receives over a network have no buffers for ll");
+}
+
+TEST(NcclChoice, SaysWhereTheVersionIsOlderThanTheGpus) {
+  const auto note = [](const char* machine, int version) {
+    return Chooser(machine).choose({Collective::allreduce, kMib, version}).note();
+  };
+  EXPECT_EQ(note("dgx-h100", 6),
+            "NCCL 2.6 is older than these GPUs (sm90), on which it does not run: its rules for "
+            "older ones are applied");
+  EXPECT_EQ(note("dgx-h100", 17), "");
+  EXPECT_NE(note("dgx-a100", 6), "");
+  EXPECT_EQ(note("dgx-a100", 7), "");
+  EXPECT_EQ(note("dgx1-v100", 4), "");
+  EXPECT_EQ(note("mi300x", 4), "");
+  EXPECT_EQ(note("full:n=4", 4), "") << "GPUs of no known model";
+}
+
+TEST(NcclChoice, IsRcclsOnGpusOfAmd) {
+  const Chooser mi300x("mi300x");
+  for (const int version : {4, 17, 30}) {
+    const NcclCall call{Collective::allreduce, 64 * kMib, version};
+    const NcclChoice choice = mi300x.choose(call);
+    EXPECT_EQ(choice.library(), "RCCL 2.21.5");
+    const std::string text = explain(call, choice);
+    EXPECT_TRUE(text.starts_with("RCCL 2.21.5 for allreduce of 64MiB on 8 ranks, 1 node\n"))
+        << text;
+    EXPECT_NE(text.find("latency (us)"), std::string::npos) << "2.4 has no table, RCCL has\n"
+                                                            << text;
+  }
 }
 
 /// Between nodes, with the constants of src/graph/tuning.cc: hops of an allreduce over a network
@@ -231,7 +296,7 @@ TEST(NcclChoice, ExplainsItsTable) {
   const NcclCall call{Collective::allreduce, 64 * kMib, 28};
   const std::string text = explain(call, h100.choose(call));
   for (const char* part :
-       {"NCCL 2.28 for allreduce of 64 MiB on 8 ranks, 1 node",
+       {"NCCL 2.28 for allreduce of 64MiB on 8 ranks, 1 node",
         "graph: 12 channels of 30 GB/s, 24 blocks at most, all in one order",
         "NVLS graph: 8 channels of 40 GB/s",
         "  nvls            simple         25.00           272.00       271.72  chosen",

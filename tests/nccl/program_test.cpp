@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "algorithms/algorithm.h"
 #include "ir/verify.h"
@@ -200,6 +201,90 @@ TEST(NcclPrograms, OfAlltoallsAreAsFastAsPorts) {
       time_us("nccl", load_topology("dgx-a100"), Collective::alltoall, std::int64_t{1} << 30) /
           port_us,
       1, 0.04);
+}
+
+/// A size of 0 is one, and none is another thing: NCCL is then asked about 64 KiB.
+TEST(NcclChoices, TellNothingFromNoSize) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("nccl"));
+  const AlgorithmChoice choice = parse_algorithm("nccl");
+  for (const int ranks : {1, 2, 5, 8}) {
+    std::vector<int> gpus;
+    for (int gpu = 0; gpu < ranks; ++gpu) gpus.push_back(gpu);
+    const Placement placement = place_ranks(router, gpus);
+    for (const Collective collective : choice.algorithm->collectives) {
+      SCOPED_TRACE(fmt::format("{} of {}", to_string(collective), ranks));
+      BuildRequest request = request_for(collective, 0, false, router, placement);
+      request.size_bytes = 0;
+      const LibraryCall none = library_call(choice, request);
+      const std::string text = explain(choice, request);
+      EXPECT_TRUE(verify(build(decided(choice, none), request)).ok());
+      request.size_bytes = 1;
+      EXPECT_EQ(library_call(choice, request).parameters, none.parameters);
+      if (ranks == 1) continue;
+      EXPECT_NE(text.find(" of 0B on"), std::string::npos) << text;
+      request.size_bytes.reset();
+      EXPECT_NE(explain(choice, request).find(" of 64KiB on"), std::string::npos);
+    }
+  }
+}
+
+/// nccl-tests prints N/A for an alltoall or sendrecv in place: what one rank receives may not have
+/// been sent yet.
+TEST(NcclChoices, RefuseExchangesInPlace) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("nccl"));
+  const AlgorithmChoice choice = parse_algorithm("nccl");
+  const Placement all = place_ranks(router, {});
+  const Placement one = place_ranks(router, {3});
+  for (const Collective collective : choice.algorithm->collectives) {
+    const bool is_exchange =
+        collective == Collective::alltoall || collective == Collective::sendrecv;
+    BuildRequest request = request_for(collective, 0, true, router, all);
+    const std::string refusal =
+        is_exchange ? fmt::format("does not support {} in place", to_string(collective)) : "";
+    EXPECT_EQ(unsupported(choice, request).value_or(""), refusal);
+    request = request_for(collective, 0, true, router, one);
+    EXPECT_EQ(unsupported(choice, request).value_or(""), "") << "nothing moves";
+  }
+}
+
+/// ncclLaunchOneRank of src/device/onerank.cu: cudaMemcpyAsync, and nothing in place. Sends to
+/// itself are a kernel's.
+TEST(NcclChoices, OfOneRankAreACopy) {
+  const Topology topology = load_topology("dgx-a100");
+  const Router router(topology, topology.profile("nccl"));
+  const Placement placement = place_ranks(router, {0});
+  for (const auto& [collective, apart, in_place] :
+       {std::tuple(Collective::allreduce, "copy_engine", "copy_engine"),
+        {Collective::broadcast, "copy_engine", "copy_engine"},
+        {Collective::alltoall, "", "copy_engine"}}) {
+    for (const bool is_in_place : {false, true}) {
+      const auto built = build_for("nccl", router, placement, collective, 1 << 20, is_in_place);
+      ASSERT_TRUE(built);
+      EXPECT_EQ(built->call.runtime, is_in_place ? in_place : apart) << to_string(collective);
+      EXPECT_EQ(built->program.ops.size(), is_in_place ? 0U : 1U);
+    }
+  }
+}
+
+TEST(NcclChoices, OfAmdHaveOneVersion) {
+  const Topology topology = load_topology("mi300x");
+  const Router router(topology, topology.profile("nccl"));
+  const Placement placement = place_ranks(router, {});
+  BuildRequest request = request_for(Collective::allgather, 0, false, router, placement);
+  request.size_bytes = 1 << 20;
+  for (const char* spec : {"nccl", "nccl:version=2.21"}) {
+    const AlgorithmChoice choice = parse_algorithm(spec);
+    EXPECT_FALSE(unsupported(choice, request)) << spec;
+    const LibraryCall call = library_call(choice, request);
+    EXPECT_EQ(call.version, 202105);
+    EXPECT_FALSE(call.parameters.contains("version"));
+  }
+  for (const char* spec : {"nccl:version=2.4", "nccl:version=2.30"}) {
+    EXPECT_EQ(unsupported(parse_algorithm(spec), request).value_or(""),
+              "is RCCL 2.21.5 on AMD's GPUs, of which no other version is known");
+  }
 }
 
 TEST(NcclChoices, RefuseWhatNcclDoesNotTake) {
