@@ -20,6 +20,12 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
   std::vector<std::string> specs = {algorithm.name};
   std::string all;
   for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    if (!parameter.words.empty()) {
+      for (const AlgorithmParameter::Word& word : parameter.words) {
+        specs.push_back(fmt::format("{}:{}={}", algorithm.name, parameter.name, word.name));
+      }
+      continue;
+    }
     for (const std::int64_t value :
          {parameter.minimum, parameter.minimum + 1, std::int64_t{4}, parameter.maximum}) {
       if (value > parameter.maximum || value < parameter.minimum) continue;
