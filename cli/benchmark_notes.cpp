@@ -15,6 +15,7 @@
 #include "cli/table_notes.h"
 #include "cli/text.h"
 #include "core/words.h"
+#include "topologies/expected_error.h"
 #include "topologies/launch_costs.h"
 
 namespace espalier {
@@ -116,7 +117,10 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
       console.width, "# ");
   double gain = 1;
   for (const Outcome& outcome : outcomes) {
-    if (outcome.nccl) gain = std::max(gain, outcome.nccl->runtime_gain);
+    const bool is_large = outcome.query.size_bytes > size_bands().back().above_bytes;
+    if (is_large && speedup_of(outcome).value_or(0) > 1) {
+      gain = std::max(gain, outcome.nccl->runtime_gain);
+    }
   }
   if (gain < kLeastRuntimeGain) return;
   console.out << wrap(

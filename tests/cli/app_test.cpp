@@ -240,7 +240,7 @@ TEST(App, WhatCannotBeToldFromTheFastestIsMarked) {
   const std::string shown = run({"sim", "--topology", "dgx-a100", "--size", "8KiB", "--algorithm",
                                  "all_pairs", "blink", "ring"})
                                 .out;
-  EXPECT_NE(shown.find("\n# +-5 %: the fastest with MSCCL++'s kernels"), std::string::npos)
+  EXPECT_NE(shown.find("\n# +-5 %: two stages with MSCCL++'s kernels"), std::string::npos)
       << shown;
   const std::size_t first = shown.find("  ~\n");
   EXPECT_NE(first, std::string::npos) << shown;
@@ -258,7 +258,7 @@ TEST(App, TablesSayWhatABenchmarkPrintsAndHowFastNcclIs) {
   EXPECT_NE(single.out.find(", launch single\n"), std::string::npos) << single.out;
   EXPECT_NE(single.out.find(" bench "), std::string::npos) << single.out;
   EXPECT_NE(single.out.find(" vs nccl "), std::string::npos) << single.out;
-  EXPECT_NE(single.out.find("launched by one process"), std::string::npos);
+  EXPECT_NE(single.out.find("by one process for all"), std::string::npos);
   EXPECT_EQ(shown("per_gpu", "ideal").out.find("bench"), std::string::npos);
   const Result wrong = shown("both", "nccl");
   EXPECT_EQ(wrong.code, 2);
