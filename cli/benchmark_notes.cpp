@@ -65,7 +65,8 @@ std::string speedup_text(double speedup) { return "x" + fit_number(speedup, 5); 
 void print_benchmark_notes(const Console& console, const std::vector<Outcome>& outcomes) {
   if (outcomes.empty()) return;
   const std::string benches = fmt::format(
-      "time, algbw, busbw, %bound: of one call by itself; bench: the mean of calls back to back, {}, "
+      "time, algbw, busbw, %bound: of one call by itself; bench: the mean of calls back to back, "
+      "{}, "
       "which nccl-tests calls time",
       launched_by(outcomes.front().query.launch));
   console.out << wrap(benches, console.width, "# ");

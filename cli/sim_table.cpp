@@ -98,7 +98,8 @@ void print_bounds(const Console& console, const std::vector<Outcome>& outcomes) 
   for (const Outcome& outcome : outcomes) {
     if (!outcome.bound || !std::isfinite(outcome.bound->algbw_gbps)) continue;
     const std::tuple key(outcome.bound_links, outcome.bound_helpers, outcome.bound_relays);
-    const auto known = std::ranges::find(widest, key, [](const auto& entry) { return entry.first; });
+    const auto known =
+        std::ranges::find(widest, key, [](const auto& entry) { return entry.first; });
     if (known == widest.end()) {
       widest.push_back({key, &outcome});
     } else if (outcome.bound->algbw_gbps > known->second->bound->algbw_gbps) {

@@ -11,8 +11,8 @@ namespace espalier {
 /// What ops that add up operands of several peers lose at the beginning of their lanes, where
 /// everybody reads the peers in the same order (Protocol::lockstep_bytes). Of k peers the first one
 /// then serves all readers that share a link to it, while the links to the others idle; then the
-/// second one does, and so on: what would take t with all at once takes as many times t as there are
-/// such readers, k at most. Peers that are each read over links of their own delay nobody.
+/// second one does, and so on: what would take t with all at once takes as many times t as there
+/// are such readers, k at most. Peers that are each read over links of their own delay nobody.
 class Lockstep {
  public:
   /// Refers to `program`. `units`: what a lane reads of each peer in this way; 0: nothing.

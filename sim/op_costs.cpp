@@ -20,7 +20,8 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
       profile_(profile),
       bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
       machine_(machine),
-      lockstep_(program, profile.protocol.lockstep_bytes / bytes_per_unit_, bytes_per_unit_, machine) {}
+      lockstep_(program, profile.protocol.lockstep_bytes / bytes_per_unit_, bytes_per_unit_,
+                machine) {}
 
 void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {
   transfers.clear();

@@ -75,9 +75,9 @@ struct Protocol {
   double min_slice_bytes = 0;
   int slices_per_op = 1;
   /// A lane whose ops add up operands of several peers reads so much of each in lockstep at its
-  /// beginning: the blocks of all GPUs that do so begin with the same peer and go on to the same next
-  /// one, so that they share its links each time, until they have drifted apart. 0: GPUs begin with
-  /// different peers.
+  /// beginning: the blocks of all GPUs that do so begin with the same peer and go on to the same
+  /// next one, so that they share its links each time, until they have drifted apart. 0: GPUs begin
+  /// with different peers.
   double lockstep_bytes = 0;
   double step_bytes = 0;  ///< of a FIFO's step; 0: there are no FIFOs
   // Of interpreters (Profile::interprets) alone:

@@ -240,8 +240,7 @@ TEST(App, WhatCannotBeToldFromTheFastestIsMarked) {
   const std::string shown = run({"sim", "--topology", "dgx-a100", "--size", "8KiB", "--algorithm",
                                  "all_pairs", "blink", "ring"})
                                 .out;
-  EXPECT_NE(shown.find("\n# +-5 %: two stages with MSCCL++'s kernels"), std::string::npos)
-      << shown;
+  EXPECT_NE(shown.find("\n# +-5 %: two stages with MSCCL++'s kernels"), std::string::npos) << shown;
   const std::size_t first = shown.find("  ~\n");
   EXPECT_NE(first, std::string::npos) << shown;
   EXPECT_NE(shown.find("  ~\n", first + 1), std::string::npos) << shown;

@@ -174,8 +174,8 @@ TEST_F(Exporting, TablesOfNcclTestsSayWhoLaunches) {
   const std::string path = file("times.json");
   for (const auto& [mode, gpus_per_thread, processes, graph] :
        {std::tuple("single", 8, 2U, 0), {"per_gpu", 1, 16U, 0}, {"graph", 1, 16U, 1}}) {
-    const Spoken said = run({"sim", "--topology", "dgx-a100:nodes=2", "--algorithm", "nccl", "--size",
-                             "1KiB", "--launch", mode, "--nccl-tests", path});
+    const Spoken said = run({"sim", "--topology", "dgx-a100:nodes=2", "--algorithm", "nccl",
+                             "--size", "1KiB", "--launch", mode, "--nccl-tests", path});
     ASSERT_EQ(said.code, 0) << said.err;
     const MeasuredTable table = only_table(path);
     EXPECT_EQ(table.ranks, 16);

@@ -57,7 +57,7 @@ TEST_F(AgainstNccl, PrintsTheSpeedUpMeasuredBesideTheOnePredicted) {
   EXPECT_THAT(done.out, ContainsRegex("\\(us\\) +speed-up\n"));
   EXPECT_THAT(done.out, ContainsRegex("\n +4096  ring .* 0 +x[0-9.]+ +[0-9.]+ +x[0-9.]+\n"));
   // What is predicted of NCCL is about the version that is there.
-  EXPECT_THAT(done.out, HasSubstr("as fast as NCCL 2.28, which chooses"));
+  EXPECT_THAT(done.out, HasSubstr("speed relative to NCCL 2.28, which chooses"));
 
   const Json json = Json::parse(read_file(file("c.json")));
   ASSERT_EQ(json["results"].size(), 4U);

@@ -156,8 +156,8 @@ TEST(Blocks, AreDealtOutByAllThatPassesThem) {
   EXPECT_NEAR(machine.run(builder.finish(), 1000).time_s / kUs, 0.5 + 1, 1e-9);
 }
 
-/// Time beside latency for the first `readers` of four GPUs behind a switch to add up a unit of each
-/// of the three others, `lockstep_bytes` of which they read in the same order.
+/// Time beside latency for the first `readers` of four GPUs behind a switch to add up a unit of
+/// each of the three others, `lockstep_bytes` of which they read in the same order.
 double sum_of_three_us(int readers, double lockstep_bytes, int ops = 1, bool by_switch = true) {
   Builder builder("sums", allreduce_contract(4, ops));
   for (int rank = 0; rank < readers; ++rank) {

@@ -128,11 +128,12 @@ TEST(ExpectedErrors, OfABandAreMedians) {
 
 TEST(ExpectedErrors, AreWrittenWithTheMachine) {
   Topology machine = parse_topology(
-      machine_with("  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
-                   "collectives: [reduce, scatter], algorithms: \"nccl:algo=tree\", forced: "
-                   "[algo, proto], min_ranks: 2, max_ranks: 64, links: all, up_to_kib: 64, percent: 4.5, "
-                   "compared: \"our: own\"}], "
-                   "launch: {single: [{since: \"2.8\", call_us: 2, block_us: 0.5}]}}\n"),
+      machine_with(
+          "  kernel: {call_overhead_us: 5, errors: [{gpus: [a100, a800], in_switch: true, "
+          "collectives: [reduce, scatter], algorithms: \"nccl:algo=tree\", forced: "
+          "[algo, proto], min_ranks: 2, max_ranks: 64, links: all, up_to_kib: 64, percent: 4.5, "
+          "compared: \"our: own\"}], "
+          "launch: {single: [{since: \"2.8\", call_us: 2, block_us: 0.5}]}}\n"),
       "f");
   const Topology again = parse_topology(print_topology(machine), "printed");
   EXPECT_EQ(again.profiles.at("kernel").errors, machine.profiles.at("kernel").errors);
