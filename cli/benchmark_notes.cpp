@@ -66,8 +66,7 @@ void print_benchmark_notes(const Console& console, const std::vector<Outcome>& o
   if (outcomes.empty()) return;
   const std::string benches = fmt::format(
       "time, algbw, busbw, %bound: of one call by itself; bench: the mean of calls back to back, "
-      "{}, "
-      "which nccl-tests calls time",
+      "{}, which nccl-tests calls time",
       launched_by(outcomes.front().query.launch));
   console.out << wrap(benches, console.width, "# ");
   print_error_sources(console, outcomes);

@@ -16,7 +16,6 @@ namespace espalier {
 class Lockstep {
  public:
   /// Refers to `program`. `units`: what a lane reads of each peer in this way; 0: nothing.
-  /// \pre no operand is in a unit smaller than nothing: `bytes_per_unit` is not negative
   Lockstep(const Program& program, double units, double bytes_per_unit, MachineResources& machine);
 
   /// Of an op of the program.
