@@ -97,18 +97,18 @@ int launched(const NcclChoice& choice) {
   return std::min(nccl_p2p_blocks(choice.graph), choice.work.channels * peers);
 }
 
-/// Those among which a block's threads are divided.
-int lanes_of_a_block(const BuildRequest& request, const NcclChoice& choice) {
+/// Of a block's rate, what each of the lanes reaches that its threads are divided among.
+double share_of_lane(const BuildRequest& request, const NcclChoice& choice) {
   switch (choice.algorithm) {
     case NcclAlgorithm::symmetric:
-      return nccl_symmetric_lanes(request, choice);
-    case NcclAlgorithm::tree:  // both directions
-      return 2;
+      return 1.0 / nccl_symmetric_lanes(request, choice);
+    case NcclAlgorithm::tree:
+      return nccl_tree_share(choice.protocol);
     case NcclAlgorithm::nvls:
     case NcclAlgorithm::nvls_tree:
     case NcclAlgorithm::collnet_direct:
     case NcclAlgorithm::collnet_chain:
-      return choice.machine.nodes > 1 ? kNcclStages : 1;
+      return choice.machine.nodes > 1 ? 1.0 / kNcclStages : 1;
     default:
       return 1;
   }
@@ -149,14 +149,17 @@ LibraryCall call_library(const BuildRequest& request) {
   made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
   made.parameters["channels"] = choice.work.channels;
   made.parameters["threads"] = choice.work.threads;
-  const double lanes_of_block = lanes_of_a_block(request, choice);
   // Ops in switches are cut by the profile where the program is not.
   const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
-  made.blocks = {.one_per_lane = true,
-                 .rate = choice.work.threads / lanes_of_block / choice.work.most_threads,
-                 .slices_per_op = choice.work.slices,
-                 .ops_are_slices = is_cut,
-                 .launched = launched(choice)};
+  const bool is_streamed = choice.algorithm == NcclAlgorithm::tree &&
+                           nccl_tree_part_bytes(choice.work.threads, choice.protocol) > 0;
+  made.blocks = {
+      .one_per_lane = true,
+      .rate = share_of_lane(request, choice) * choice.work.threads / choice.work.most_threads,
+      .slices_per_op = choice.work.slices,
+      .ops_are_slices = is_cut,
+      .streams = is_streamed,
+      .launched = launched(choice)};
   if (choice.algorithm == NcclAlgorithm::symmetric) {
     made.parameters[kKernel] = static_cast<std::int64_t>(choice.kernel);
     made.parameters[kLibraryBuffers] = kSymmetric;

@@ -98,64 +98,79 @@ std::vector<std::vector<int>> chains_of(const NcclMachine& machine, const Ring& 
   return chains;
 }
 
-/// Up the tree on one lane of the channel, down on another: half of its threads each.
+/// Of a chunk, in parts that are passed on one after the other.
+struct ChunkParts {
+  std::int64_t first = 0;
+  std::int64_t length = 0;
+  std::int64_t most = 0;  ///< units of a part
+
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t done = 0; done < length; done += most) {
+      visit(first + done, std::min(most, length - done));
+    }
+  }
+};
+
+/// Up the tree on one lane of the channel, down on another: a part of its threads each. The top has
+/// all of them for both, as its sums are what it hands out: its chunks take turns on the two lanes.
 class TreeRound {
  public:
-  TreeRound(Builder& builder, const RankTree& tree, std::int64_t first, std::int64_t length,
-            int up_lane, int down_lane)
-      : builder_(builder),
-        tree_(tree),
-        first_(first),
-        length_(length),
-        up_lane_(up_lane),
-        down_lane_(down_lane) {}
+  struct Lanes {
+    int up = 0;
+    int down = 0;
+    int top = 0;
+  };
+
+  TreeRound(Builder& builder, const RankTree& tree, const ChunkParts& parts, const Lanes& lanes)
+      : builder_(builder), tree_(tree), parts_(parts), lanes_(lanes) {}
 
   void add() const {
-    reduce(tree_.top);
-    broadcast(tree_.top);
+    // Chains are as long as a node has ranks: no recursion along them.
+    std::vector<int> order = {tree_.top};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const int child : children(order[i])) order.push_back(child);
+    }
+    for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
+      if (!children(*rank).empty()) reduce(*rank);
+    }
+    for (const int rank : order) {
+      for (const int child : children(rank)) hand_on(rank, child);
+    }
   }
 
  private:
   const std::vector<int>& children(int rank) const {
     return tree_.children[static_cast<std::size_t>(rank)];
   }
-  Slice output(int rank) const { return builder_.output(rank, first_, length_); }
 
-  Slice reduce(int top) const {
-    // Chains are as long as a node has ranks: no recursion along them.
-    std::vector<int> order = {top};
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      for (const int child : children(order[i])) order.push_back(child);
-    }
-    for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
-      if (children(*rank).empty()) continue;
-      std::vector<Slice> sources = {builder_.input(*rank, first_, length_)};
-      for (const int child : children(*rank)) {
-        sources.push_back(children(child).empty() ? builder_.input(child, first_, length_)
-                                                  : output(child));
+  void reduce(int rank) const {
+    parts_.for_each([&](std::int64_t first, std::int64_t length) {
+      std::vector<Slice> sources = {builder_.input(rank, first, length)};
+      for (const int child : children(rank)) {
+        sources.push_back(children(child).empty() ? builder_.input(child, first, length)
+                                                  : builder_.output(child, first, length));
       }
-      builder_.combine(output(*rank), sources, {.lane = up_lane_});
-    }
-    return output(top);
+      builder_.combine(builder_.output(rank, first, length), sources,
+                       {.lane = rank == tree_.top ? lanes_.top : lanes_.up});
+    });
   }
 
-  void broadcast(int top) const {
-    std::vector<int> order = {top};
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      for (const int child : children(order[i])) {
-        builder_.copy(output(child), output(order[i]), {.lane = down_lane_, .at = child});
-        order.push_back(child);
-      }
-    }
+  void hand_on(int rank, int child) const {
+    parts_.for_each([&](std::int64_t first, std::int64_t length) {
+      builder_.copy(builder_.output(child, first, length), builder_.output(rank, first, length),
+                    {.lane = lanes_.down, .at = child});
+    });
   }
 
   Builder& builder_;
   const RankTree& tree_;
-  std::int64_t first_;
-  std::int64_t length_;
-  int up_lane_;
-  int down_lane_;
+  const ChunkParts parts_;
+  const Lanes lanes_;
 };
+
+/// Parts of a chunk, at most: more would take hardly less time.
+constexpr double kMostParts = 8;
 
 Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   const NcclRounds rounds(bytes, choice.work, 1);
@@ -166,9 +181,19 @@ Program tree_program(const BuildRequest& request, double bytes, const NcclChoice
     const auto chains = chains_of(choice.machine, ring_of(choice.graph, channel));
     trees.push_back(rank_tree(chains, 2 * channel < channels ? 0 : 1));
   }
+  const double part_bytes = nccl_tree_part_bytes(choice.work.threads, choice.protocol);
+  const double unit_bytes = bytes / static_cast<double>(rounds.units());
+  std::vector<int> passed(static_cast<std::size_t>(channels));
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
-    TreeRound(builder, trees[static_cast<std::size_t>(channel)], first,
-              std::min(length, rounds.units() - first), channel, channels + channel)
+    ChunkParts parts{first, std::min(length, rounds.units() - first)};
+    const double chunk_bytes = static_cast<double>(parts.length) * unit_bytes;
+    const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
+    const auto number = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostParts));
+    parts.most = (parts.length + number - 1) / number;
+    const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % 2 == 1;
+    const int down = channels + channel;
+    TreeRound(builder, trees[static_cast<std::size_t>(channel)], parts,
+              {.up = channel, .down = down, .top = is_odd ? down : channel})
         .add();
   });
   return builder.finish();

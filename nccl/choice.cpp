@@ -83,9 +83,7 @@ void choose_p2p(const NcclCall& call, NcclChoice& made) {
                                to_string(call.collective), to_string(*call.algorithm));
     return;
   }
-  const double per_peer = call.collective == Collective::sendrecv
-                              ? call.bytes
-                              : call.bytes / std::max(1, made.machine.ranks);
+  const double per_peer = nccl_p2p_bytes(call.collective, call.bytes, made.machine);
   const std::string why_no_ll = why_no_p2p_ll(made.machine, made.version);
   const bool is_ll =
       why_no_ll.empty() && per_peer <= nccl_p2p_ll_bytes(made.machine, made.graph, made.version);
@@ -143,7 +141,7 @@ std::string why_not_forced(const NcclCall& call, const NcclChoice& choice) {
     return fmt::format("{} has {} channels at most", choice.library(), most);
   }
   const int least = choice.protocol == NcclProtocol::ll128 ? 5 * kWarp : 2 * kWarp;
-  const int most = choice.work.most_threads;
+  const int most = std::max(choice.work.most_threads, choice.work.threads);
   const bool is_possible =
       call.threads % kWarp == 0 && call.threads >= least && call.threads <= most;
   if (call.threads == 0 || is_possible) return {};
@@ -159,10 +157,8 @@ std::string NcclChoice::library() const {
 
 std::string NcclChoice::note() const {
   if (machine.is_amd || version >= first_nccl_for(machine.newest_capability)) return {};
-  return fmt::format(
-      "{} is older than these GPUs (sm{}), on which it does not run: its rules for older ones are "
-      "applied",
-      library(), machine.newest_capability);
+  return fmt::format("{} is older than these GPUs (sm{}): its rules for older ones are applied",
+                     library(), machine.newest_capability);
 }
 
 bool is_nccl_p2p(Collective collective) {

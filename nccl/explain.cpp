@@ -98,6 +98,18 @@ std::string_view why_chosen(const NcclCall& call, const NcclChoice& choice) {
   return "the shortest time";
 }
 
+/// "16 channels"; of a kernel over symmetric memory, "1 block of 2, ...".
+std::string blocks_text(const NcclChoice& choice) {
+  const auto used = static_cast<std::size_t>(choice.work.channels);
+  if (choice.algorithm != NcclAlgorithm::symmetric) return counted(used, "channel");
+  const auto cell = std::ranges::find(choice.symmetric, choice.kernel, &NcclSymmetricCell::kernel);
+  std::string text = counted(used, "block");
+  if (cell != choice.symmetric.end() && cell->blocks > choice.work.channels) {
+    text += fmt::format(" of {}: messages are divided in cells of 1 KiB", cell->blocks);
+  }
+  return text;
+}
+
 std::string chosen_line(const NcclCall& call, const NcclChoice& choice) {
   const NcclWork& work = choice.work;
   const std::string_view name = choice.algorithm == NcclAlgorithm::symmetric
@@ -105,8 +117,7 @@ std::string chosen_line(const NcclCall& call, const NcclChoice& choice) {
                                     : to_string(choice.algorithm);
   std::string text =
       fmt::format("  {} with {} ({}): {}, {} threads", name, to_string(choice.protocol),
-                  why_chosen(call, choice),
-                  counted(static_cast<std::size_t>(work.channels), "channel"), work.threads);
+                  why_chosen(call, choice), blocks_text(choice), work.threads);
   if (work.chunk_bytes > 0) text += fmt::format(", chunks of {}", size_text(work.chunk_bytes));
   return text + "\n";
 }

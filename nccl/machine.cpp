@@ -150,9 +150,10 @@ bool is_amd(const Topology& machine, const Placement& placement) {
 
 NcclVersion first_nccl_for(int capability) {
   // Those of the time at which CUDA first compiled for such GPUs, which
-  // makefiles/common.mk@f44ac759 has (11.0, 11.8, 12.8): estimates, by a version.
+  // makefiles/common.mk@f44ac759 has (11.0, 11.8, 12.8): estimates, by a version. Older ones run
+  // there nevertheless, from the PTX that they have with them.
   if (capability >= 100) return 25;
-  if (capability >= 89) return 15;
+  if (capability >= 90) return 15;
   return capability >= 80 ? 7 : kOldestNccl;
 }
 

@@ -50,7 +50,7 @@ bool is_amd_gpu(const std::string& model);
 /// Whether any of the ranks is a GPU of AMD's: its library is RCCL then.
 bool is_amd(const Topology& machine, const Placement& placement);
 
-/// The first version of NCCL that runs on GPUs of a compute capability.
+/// The first version of NCCL that was built for GPUs of a compute capability.
 NcclVersion first_nccl_for(int capability);
 
 /// What NCCL counts for one link of a GPU's fabric, in GB/s: the rate at which kernels store over

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/check.h"
+
 namespace espalier {
 namespace {
 
@@ -19,12 +21,30 @@ constexpr double kLlStep = 32 * kKib;
 constexpr double kOldLlStep = 16 * kKib;  // 2.4
 constexpr double kLl128Step = 562.5 * kKib;
 constexpr int kStepsOfChunk = 4;
+/// What a thread holds at once, of data: a word beside its flag; eight words beside those of
+/// LL128's lines (src/device, prims_ll and prims_ll128).
+constexpr double kLlOfThread = 8;
+constexpr double kLl128OfThread = 60;
+
+/// Trees and PAT have all threads from this version on (src/enqueue.cc): "always".
+constexpr int kFirstTreeOfAllThreads = 22;
+constexpr int kAllThreads = 640;
 
 /// A channel carries no less traffic than this, from 2.22 on.
 constexpr double kLeastTraffic = 16 * kKib;
 
-/// Peers send at least this much on a channel.
-constexpr double kLeastPart = 64 * kKib;
+/// Parts of what one rank sends to another are whole multiples of this from 2.22 on
+/// (ncclP2pPartBounds of src/include/device.h).
+constexpr double kPartGrain = 4 * kKib;
+constexpr int kFirstPartsOfGrains = 22;
+/// No block has more sends than this where all ranks send to all: over a network, and up to 2.18 in
+/// a node, too (src/enqueue.cc of 2.17.1 has the rule, that of 2.20 has not).
+constexpr int kMostSendsOfBlock = 4;
+constexpr int kLastLimitedSends = 18;
+/// Channels that a pair has in the network, unless its GPUs have several NICs each, and over a
+/// PCIe or NVLink each (ncclTopoGetNchannels of src/graph/paths.cc). 2.29.2 has as many as the
+/// NIC's rate asks for: not told apart.
+constexpr int kChannelsOfLink = 2;
 
 /// LL carries so much of what one rank sends to another for each of their channels
 /// (NCCL_P2P_LL_THRESHOLD of src/enqueue.cc@5d3ab08b, 2.17.1). 2.12.6 has no LL for sends and
@@ -32,11 +52,11 @@ constexpr double kLeastPart = 64 * kKib;
 /// (79fb0326).
 constexpr double kP2pLlBytes = 16 * kKib;
 constexpr int kFirstP2pLl = 14;
-/// All channels that a pair may have count, whether it uses them or not: in src/enqueue.cc
-/// of 2.22.3 (178b6b75), 2.26.2 (f44ac759) and 2.28.3 (zhanglin496/nccl-2.28.3-1), no longer in
-/// that of 2.29.2 (ebd1e929), and not yet in that of 2.17.1.
-constexpr int kFirstP2pLlOfAllChannels = 22;
-constexpr int kFirstP2pLlOfUsedChannels = 29;
+/// Short messages are divided among all channels that a pair has at least, and for LL those count
+/// that it may have, in use or not: in src/enqueue.cc of 2.22.3 (178b6b75), 2.26.2 (f44ac759) and
+/// 2.28.3 (zhanglin496/nccl-2.28.3-1), no longer in that of 2.29.2 (ebd1e929), and not yet in that
+/// of 2.17.1.
+bool counts_all_channels(NcclVersion version) { return version >= 22 && version < 29; }
 
 bool is_collnet(NcclAlgorithm algorithm) {
   return algorithm == NcclAlgorithm::collnet_direct || algorithm == NcclAlgorithm::collnet_chain;
@@ -140,28 +160,100 @@ double ring_chunk(Collective collective, NcclProtocol protocol, NcclVersion vers
   return is_bulk && !info(collective).rooted ? kStepsOfChunk * step : step;
 }
 
+/// Channels that serve what one rank sends to another.
+struct P2pChannels {
+  int least = 1;  ///< where all ranks send to all, no block has more than one
+  int most = 1;
+};
+
+/// As many channels of every pair as leave all blocks no more than `room` together.
+int that_fit(int channels, int ranks, int room) {
+  while (channels > 1 && channels * ranks > room) channels /= 2;
+  return channels;
+}
+
+P2pChannels p2p_channels(const NcclMachine& machine, const NcclGraph& graph, NcclVersion version) {
+  const int blocks = nccl_p2p_blocks(graph);
+  const bool is_network = machine.nodes > 1;
+  // Behind switches a pair has more links than there are blocks. Pairs with a link each are taken
+  // to be what limits all others: an estimate.
+  const bool has_all = graph.kind == RingKind::switched && !is_network;
+  P2pChannels channels;
+  channels.most = has_all ? blocks : std::min(kChannelsOfLink, blocks);
+  channels.least = that_fit(channels.most, machine.ranks, blocks);
+  if (is_network || version <= kLastLimitedSends) {
+    channels.most = that_fit(channels.most, machine.ranks, kMostSendsOfBlock * blocks);
+  }
+  return channels;
+}
+
+/// Of a chunk as long as that, on a network: short messages have shorter ones.
+double network_chunk(double chunk, double per_peer) {
+  if (per_peer < chunk) return chunk / 4;
+  return per_peer < 8 * chunk ? chunk / 2 : chunk;
+}
+
+/// As many channels as a pair has at least, and twice as many as long as each has too much
+/// (scheduleP2pTasksToPlan and calcP2pChunkSize of src/enqueue.cc).
 NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
-                  const NcclMachine& machine, const NcclGraph& graph) {
+                  const NcclMachine& machine, const NcclGraph& graph, NcclVersion version) {
+  const double per_peer = nccl_p2p_bytes(collective, bytes, machine);
+  const bool is_network = machine.nodes > 1;
+  const bool is_ll = protocol == NcclProtocol::ll;
+  const bool is_wide = graph.is_nvlink() && !is_network;
+  const double simple_chunk = is_wide ? kSimpleStep : kSimpleStep / 4;
+  // LL's buffers hold a flag for every word of data. Other versions divide before they choose it.
+  const double step = is_ll && counts_all_channels(version) ? 2 * kLlStep : simple_chunk;
+  const double least_part = is_network ? step / 2 : step / 8;
+  const double most_part = is_network ? step : step * 32;
+  const P2pChannels channels = p2p_channels(machine, graph, version);
+  int parts = channels.least;
+  if (!counts_all_channels(version)) {
+    parts = std::clamp(static_cast<int>(std::min(std::ceil(per_peer / least_part), 1e6)), 1, parts);
+  }
+  // Where all ranks send to all, blocks have no room for more: sends would share them.
+  const bool has_room = collective == Collective::sendrecv;
+  while (has_room && per_peer / parts > most_part && parts <= channels.most / 2) parts *= 2;
+  const double grain = version >= kFirstPartsOfGrains ? kPartGrain : least_part;
+  const double part = std::max(1.0, std::ceil(per_peer / parts / grain)) * grain;
   NcclWork work;
-  const bool is_pair = collective == Collective::sendrecv;
-  const int peers = is_pair ? 1 : std::max(1, machine.ranks - 1);
-  const double per_peer = bytes / (is_pair                              ? 1
-                                   : collective == Collective::alltoall ? machine.ranks * 1.0
-                                                                        : peers);
-  const int most = std::max(1, nccl_p2p_blocks(graph) / (is_pair ? 1 : machine.ranks));
-  work.channels = std::clamp(static_cast<int>(per_peer / kLeastPart), 1, most);
-  work.chunk_bytes = protocol == NcclProtocol::ll ? kLlStep
-                     : graph.is_nvlink()          ? kSimpleStep
-                                                  : kSimpleStep / 4;
+  work.channels = std::max(1, static_cast<int>(std::ceil(per_peer / part)));
+  work.chunk_bytes = is_ll        ? kLlStep
+                     : is_network ? network_chunk(simple_chunk, per_peer)
+                                  : simple_chunk;
   return work;
 }
 
 }  // namespace
 
+double nccl_tree_share(NcclProtocol protocol) {
+  // runTreeSplit of src/device/all_reduce.h: half of the threads, or 70 % for the sums and 30 % for
+  // handing out, "more compute intensive" as sums are. That both then go at one rate, as whoever
+  // chose the shares will have seen to, is an estimate.
+  return protocol == NcclProtocol::simple ? 0.5 : 0.7;
+}
+
+double nccl_tree_part_bytes(int threads, NcclProtocol protocol) {
+  const double of_direction = threads * nccl_tree_share(protocol);
+  switch (protocol) {
+    case NcclProtocol::ll:
+      return of_direction * kLlOfThread;
+    case NcclProtocol::ll128:
+      return of_direction * kLl128OfThread;
+    case NcclProtocol::simple:
+      return 0;
+  }
+  CHECK(false);
+}
+
 int nccl_p2p_blocks(const NcclGraph& graph) {
   int blocks = 1;
   while (blocks < nccl_blocks(graph)) blocks *= 2;
   return blocks;
+}
+
+double nccl_p2p_bytes(Collective collective, double bytes, const NcclMachine& machine) {
+  return collective == Collective::sendrecv ? bytes : bytes / std::max(1, machine.ranks);
 }
 
 std::string why_no_p2p_ll(const NcclMachine& machine, NcclVersion version) {
@@ -174,20 +266,12 @@ std::string why_no_p2p_ll(const NcclMachine& machine, NcclVersion version) {
 }
 
 double nccl_p2p_ll_bytes(const NcclMachine& machine, const NcclGraph& graph, NcclVersion version) {
-  const int blocks = nccl_p2p_blocks(graph);
-  // Two for every NVLink between them (ncclTopoGetNchannels of src/graph/paths.cc), and behind
-  // switches they have more links than there are blocks. Pairs with a link each are taken to be
-  // what limits all others: an estimate.
-  const int most = graph.kind == RingKind::switched ? blocks : std::min(2, blocks);
-  if (version >= kFirstP2pLlOfAllChannels && version < kFirstP2pLlOfUsedChannels) {
-    return most * kP2pLlBytes;
-  }
+  const auto [least, most] = p2p_channels(machine, graph, version);
+  if (counts_all_channels(version)) return most * kP2pLlBytes;
   // What has a second channel is too long for LL on both of them.
   if (graph.is_nvlink()) return kP2pLlBytes;
   // Over PCIe a channel's part is no longer than that to begin with.
-  int used = most;
-  while (used > 1 && used * machine.ranks > blocks) used /= 2;
-  return used * kP2pLlBytes;
+  return least * kP2pLlBytes;
 }
 
 int most_nccl_threads(NcclAlgorithm algorithm, NcclProtocol protocol, const NcclGraph& graph,
@@ -203,7 +287,7 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
                    NcclVersion version) {
   if (algorithm == NcclAlgorithm::p2p) {
-    return p2p_work(collective, bytes, protocol, machine, graph);
+    return p2p_work(collective, bytes, protocol, machine, graph, version);
   }
   NcclWork work;
   work.channels = nccl_blocks(graph);
@@ -221,6 +305,8 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
   if (!has_all_channels) {
     narrow(bytes, threshold(algorithm, protocol, machine.ranks, version), work);
   }
+  const bool is_tree = algorithm == NcclAlgorithm::tree || algorithm == NcclAlgorithm::pat;
+  if (is_tree && version >= kFirstTreeOfAllThreads) work.threads = kAllThreads;
   if (version >= 22) {
     const double traffic = bytes * (is_allreduce(collective) ? 2 : 1);
     const double most = std::ceil(traffic / kLeastTraffic);

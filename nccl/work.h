@@ -26,8 +26,17 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
                    NcclVersion version);
 
+/// Of the rate of a block with all threads on one direction, what each direction of a tree reaches.
+double nccl_tree_share(NcclProtocol protocol);
+/// What the threads of one direction of a tree hold at once and pass on, line by line; 0 where
+/// whole chunks are passed on. `threads`: of the block
+double nccl_tree_part_bytes(int threads, NcclProtocol protocol);
+
 /// The blocks that serve sends and receives: a power of two.
 int nccl_p2p_blocks(const NcclGraph& graph);
+
+/// What one rank sends to another, of a whole buffer of so many bytes.
+double nccl_p2p_bytes(Collective collective, double bytes, const NcclMachine& machine);
 
 /// Why sends and receives never use LL; empty where small ones do.
 std::string why_no_p2p_ll(const NcclMachine& machine, NcclVersion version);

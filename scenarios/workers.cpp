@@ -117,9 +117,18 @@ void WorkerPool::start() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) no_worker(errno);
   auto activity = std::make_unique<SharedActivity>();
   const pid_t parent = getpid();
+  // A worker that has not yet said that it ignores Ctrl-C must not answer it as its parent would.
+  sigset_t interrupt;
+  sigset_t before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
   const pid_t process = fork();
+  const int error = errno;
+  // Ctrl-C reaches all processes; the one that asks speaks for them, and ends them.
+  if (process == 0) std::signal(SIGINT, SIG_IGN);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (process < 0) {
-    const int error = errno;
     close(sockets[0]);
     close(sockets[1]);
     no_worker(error);
@@ -127,8 +136,6 @@ void WorkerPool::start() {
   if (process == 0) {
     // A worker must not outlive its parent, however that ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Ctrl-C reaches all processes; the one that asks speaks for them, and ends them.
-    std::signal(SIGINT, SIG_IGN);
     if (getppid() != parent) _exit(1);
     close(sockets[0]);
     for (const Worker& other : workers_) close(other.socket);

@@ -40,6 +40,7 @@ class BlockMap {
     return use_.slices_per_op > 0 ? use_.slices_per_op : protocol.slices_per_op;
   }
   bool ops_are_slices() const { return use_.ops_are_slices; }
+  bool streams() const { return use_.streams; }
   /// The block, numbered through all places, that a lane shares with others; or kNone.
   std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
   std::size_t shared_blocks() const { return shared_blocks_; }

@@ -124,7 +124,7 @@ Path MachineResources::made_of(const Route& route) {
   Path path;
   path.latency_s = route.latency_s;
   path.overhead_s = route.overhead_s;
-  path.hop_s = route.hop_s;
+  path.slice_s = route.slice_s;
   for (const Hop& hop : route.hops) {
     const ResourceId id = of_hop(hop);
     const double narrowest = path.narrowest_bytes_per_s;

@@ -20,7 +20,7 @@ struct Path {
   std::vector<ResourceId> resources;
   double latency_s = 0;
   double overhead_s = 0;
-  double hop_s = 0;                  ///< Route::hop_s
+  double slice_s = 0;                ///< Route::slice_s
   double narrowest_bytes_per_s = 0;  ///< of its links
   std::vector<NodeId> nics;          ///< that take a transfer as a message
 };

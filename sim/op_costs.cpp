@@ -11,6 +11,12 @@ namespace {
 constexpr double kTolerance = 1e-6;
 constexpr double kManySlices = 1e9;
 
+/// Whether a slice begins where another of so many units ends.
+bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) {
+  return after.place == before.place && after.buffer == before.buffer &&
+         after.begin == before.begin + length;
+}
+
 }  // namespace
 
 OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
@@ -35,12 +41,26 @@ bool OpCosts::reduces_separately(const Op& op) const {
          profile_.reduction == ReductionMode::separate;
 }
 
+bool OpCosts::is_further_part(const Op& op) const {
+  if (!blocks_.streams() || &op == program_.ops.data()) return false;
+  const Op& before = *(&op - 1);
+  if (before.at != op.at || before.lane != op.lane || before.src_count != op.src_count)
+    return false;
+  const std::span<const Operand> sources = program_.sources_of(op);
+  const std::span<const Operand> sources_before = program_.sources_of(before);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!goes_on(sources[i], sources_before[i], before.length)) return false;
+  }
+  return goes_on(op.dst, before.dst, before.length);
+}
+
 double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const {
+  if (is_further_part(op)) return 0;
   double overhead_s = 0;
-  double hop_s = 0;
+  double slice_s = 0;
   for (const Transfer& transfer : transfers) {
     overhead_s = std::max(overhead_s, transfer.path->overhead_s);
-    hop_s = std::max(hop_s, transfer.path->hop_s);
+    slice_s = std::max(slice_s, transfer.path->slice_s);
   }
   const Protocol& protocol = profile_.protocol;
   if (protocol.slice_bytes <= 0) return overhead_s;
@@ -52,7 +72,7 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   const double wanted =
       std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
   const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
-  return overhead_s + (slices - 1) * hop_s;
+  return overhead_s + (slices - 1) * slice_s;
 }
 
 ResourceId OpCosts::block_of(const Op& op, std::span<const Transfer> transfers) const {

@@ -48,6 +48,9 @@ class OpCosts {
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
 
  private:
+  /// BlockUse::streams. \pre it is one of the program's
+  bool is_further_part(const Op& op) const;
+
   const Program& program_;
   const BlockMap& blocks_;
   const Profile& profile_;

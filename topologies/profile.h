@@ -62,8 +62,9 @@ struct Protocol {
   std::string title;  ///< one line about it
   double wire = 1;    ///< bytes on links for every byte of data, flags included
   double call_s = 0;  ///< of a collective, beside Profile::call_overhead_s
-  /// What an op (each slice of it, see `slice_bytes`) costs beside its bytes when the slowest class
-  /// of its route is this, until its result can be used: the latency of the route is part of it.
+  /// What an op costs beside its bytes when the slowest class of its route is this, until its
+  /// result can be used: the latency of the route is part of it. Each further slice of it (see
+  /// `slice_bytes`) costs as much again, or what it holds the block for.
   std::map<LinkClass, double> hop_s;
   /// How much of a hop holds the block; the rest is latency, as where a NIC and its proxy pass data
   /// on while the block goes on. Not listed: all but the latency of the links.
@@ -114,7 +115,11 @@ struct BlockUse {
   double rate = 1;  ///< share of a block's rate that it reaches: it has fewer threads than others
   int slices_per_op = 0;        ///< instead of Protocol::slices_per_op; 0: that
   bool ops_are_slices = false;  ///< ops in switches are not cut further (SwitchOps::slices)
-  int launched = 0;             ///< blocks that a GPU launches; 0: as many as its lanes have
+  /// Words carry their own flags, so that a receiver begins with the first of what is sent. An op
+  /// that goes on where the one before it in the program ended is a further part of the same send,
+  /// and costs nothing but its bytes.
+  bool streams = false;
+  int launched = 0;  ///< blocks that a GPU launches; 0: as many as its lanes have
 };
 
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.

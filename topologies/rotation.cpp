@@ -250,7 +250,7 @@ bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
     const Route* const route = router.route(from, to);
     if (route == nullptr || route->hops.size() != hops.size()) return false;
     if (route->kind != first->kind || route->latency_s != first->latency_s ||
-        route->overhead_s != first->overhead_s || route->hop_s != first->hop_s) {
+        route->overhead_s != first->overhead_s || route->slice_s != first->slice_s) {
       return false;
     }
     for (std::size_t i = 0; i < hops.size(); ++i) {

@@ -278,23 +278,23 @@ bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
 
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
   Route route{kind, std::move(hops), 0, 0, 0};
-  double hold_s = 0;  // of a hop of its slowest class
+  double hop_s = 0;  // of its slowest class
   for (const Hop& hop : route.hops) {
     const Link& link = topology.link(hop.link);
     route.latency_s += link.latency_s;
     const auto of_class = profile.protocol.hop_s.find(link.link_class);
-    if (of_class != profile.protocol.hop_s.end() && of_class->second > route.hop_s) {
-      route.hop_s = of_class->second;
+    if (of_class != profile.protocol.hop_s.end() && of_class->second > hop_s) {
+      hop_s = of_class->second;
       const auto held = profile.protocol.hold_s.find(link.link_class);
-      hold_s = held == profile.protocol.hold_s.end() ? route.hop_s : held->second;
+      route.slice_s = held == profile.protocol.hold_s.end() ? hop_s : held->second;
     }
     const auto row = profile.links.find(link.kind);
     if (row != profile.links.end()) {
       route.overhead_s = std::max(route.overhead_s, row->second.overhead_s);
     }
   }
-  route.latency_s = std::max(route.latency_s, route.hop_s - hold_s);
-  route.overhead_s = std::max(route.overhead_s, route.hop_s - route.latency_s);
+  route.latency_s = std::max(route.latency_s, hop_s - route.slice_s);
+  route.overhead_s = std::max(route.overhead_s, hop_s - route.latency_s);
   if (staged) route.overhead_s += profile.staging_overhead_s;
   return route;
 }

@@ -31,9 +31,12 @@ struct Route {
   /// Sum of the links' latencies, or what a hop takes beside its hold, if that is more.
   double latency_s = 0;
   /// Start-up under the router's profile: the largest of its link kinds, or as much as the latency
-  /// lacks to `hop_s`, if that is more (+ staging overhead when `kind` is staged).
+  /// lacks to a hop of its slowest class (Protocol::hop_s), if that is more (+ staging overhead
+  /// when `kind` is staged).
   double overhead_s = 0;
-  double hop_s = 0;  ///< Protocol::hop_s of its slowest class
+  /// What a further slice of an op holds its block for: Protocol::hold_s of the slowest class, and
+  /// all of the hop where that is not listed.
+  double slice_s = 0;
 };
 
 /// Which links routes and plans may use. `all`: each for what runtimes use it for, the network

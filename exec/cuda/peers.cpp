@@ -68,7 +68,8 @@ bool map_peers(const std::set<PeerPair>& wanted) {
       status = map(pair);
     }
     if (status == cudaErrorTooManyPeers) {
-      const auto joined = [&](int gpu) { return static_cast<int>(joined_to(gpu, mapped).size()); };
+      const std::set<PeerPair>& joins = mapped;  // clang 14 captures no structured bindings
+      const auto joined = [&](int gpu) { return static_cast<int>(joined_to(gpu, joins).size()); };
       most = std::max(joined(pair.first), joined(pair.second));
       return false;
     }

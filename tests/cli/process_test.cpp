@@ -130,38 +130,43 @@ rm -r $folder)sh");
   EXPECT_EQ(result.out, "code 0\nsame\n58 lines\nwent on\n");
 }
 
-/// Ctrl-C, as a terminal sends it: to the run and to its workers, once there is an answer in the
-/// journal. Without a journal, after about a second.
-Result interrupt_run(const std::string& options) {
-  const std::string patience = options.empty() ? "100" : "6000";
+/// Waits for the two workers of the process $!, which become $workers, unless it ends before.
+constexpr const char* kAwaitWorkers = R"sh(
+tool=$!
+until workers=$(pgrep -P $tool) && [ $(echo $workers | wc -w) -eq 2 ]; do
+  kill -0 $tool 2>/dev/null || break
+done
+)sh";
+
+/// Ctrl-C, as a terminal sends it: to the run and to its workers, once both are at work and what is
+/// `awaited` has happened.
+Result interrupt_run(const std::string& options, const std::string& awaited) {
   return bash(std::string(kStudy) + R"sh(
 sed -i 's/1KiB..256MiB/1KiB..64GiB/; s/\[optimal/[blink, optimal/' $folder/s.yaml
 set -m
 $espalier run "$folder/s.yaml" --jobs 2 )sh" +
-              options + R"sh( 2>$folder/err >/dev/null &
-answers() { cat $folder/j 2>/dev/null | wc -l; }
-until [ $(answers) -gt 1 ] || [ $((++turns)) -gt )sh" +
-              patience +
-              R"sh( ]; do
-  kill -0 $! 2>/dev/null || break
-  sleep 0.01
+              options + " 2>$folder/err >/dev/null &" + kAwaitWorkers + "until " + awaited +
+              R"sh(; do
+  kill -0 $tool 2>/dev/null || break
 done
-kill -INT -- -$!
-wait $!
+kill -INT -- -$tool
+wait $tool
 echo "code $?"
 sed "s|$folder|F|g; s|$espalier|ESPALIER|g" $folder/err
 rm -r $folder)sh");
 }
 
 TEST(Process, CtrlCSaysHowToGoOn) {
-  EXPECT_EQ(interrupt_run("--resume \"$folder/j\"").out,
-            "code 130\n"
-            "interrupted; the same command goes on where it was:\n"
-            "  ESPALIER run F/s.yaml --jobs 2 --resume F/j\n");
+  EXPECT_EQ(
+      interrupt_run("--resume \"$folder/j\"", "[ -s $folder/j ] && [ $(wc -l <$folder/j) -gt 1 ]")
+          .out,
+      "code 130\n"
+      "interrupted; the same command goes on where it was:\n"
+      "  ESPALIER run F/s.yaml --jobs 2 --resume F/j\n");
 }
 
 TEST(Process, CtrlCSaysThatNothingWasKept) {
-  EXPECT_EQ(interrupt_run("").out,
+  EXPECT_EQ(interrupt_run("", "true").out,
             "code 130\n"
             "interrupted; nothing was kept. To be able to go on, next time:\n"
             "  ESPALIER run F/s.yaml --jobs 2 --resume answers.jsonl\n");
@@ -173,12 +178,8 @@ Result with_workers(const std::string& end) {
   return bash(R"sh(
 set -m
 err=$(mktemp)
-$espalier tune --topology dgx2 --jobs 2 2>$err >/dev/null &
-tool=$!
-until workers=$(pgrep -P $tool) && [ $(echo $workers | wc -w) -eq 2 ]; do
-  kill -0 $tool || break
-done
-)sh" + end +
+$espalier tune --topology dgx2 --jobs 2 2>$err >/dev/null &)sh" +
+              std::string(kAwaitWorkers) + end +
               R"sh(
 wait $tool
 echo "code $?"

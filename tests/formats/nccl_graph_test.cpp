@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -156,16 +155,13 @@ TEST(NcclGraph, SaysWhatIsWrongAndWhere) {
 }
 
 /// As many GPUs as make too large a program, in a file of more than a megabyte.
-TEST(NcclGraph, LargeFilesAreReadQuickly) {
+TEST(NcclGraph, TooLargeAProgramIsRefused) {
   std::vector<std::string> gpus;
   for (int g = 0; g < 1000; ++g) gpus.push_back(std::to_string(g));
   std::string channels;
   for (int c = 0; c < 64; ++c) channels += channel(gpus);
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(refusals(ring(channels, 64)), HasSubstr("more than 4194304 ops"));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(channels.size(), 1'000'000U);
-  EXPECT_LT(took.count(), 5);  // a tenth of that, unless the computer is busy
+  EXPECT_THAT(refusals(ring(channels, 64)), HasSubstr("more than 4194304 ops"));
 }
 
 // Writing.

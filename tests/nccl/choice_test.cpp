@@ -181,8 +181,8 @@ double last_p2p_ll(const Chooser& chooser, NcclVersion version, double ranks = 8
 }
 
 /// src/enqueue.cc, NCCL_P2P_LL_THRESHOLD = 16 KiB for a channel: of those in use, which have 64 KiB
-/// at least over NVLink; from 2.22 to 2.28 of all that a pair may have, 32 behind NVSwitches and 2
-/// where it has one link.
+/// at least over NVLink then; from 2.22 to 2.28 of all that a pair may have, 32 behind NVSwitches
+/// and 2 where it has one link.
 TEST(NcclChoice, SendsUnderLlFrom214On) {
   const Chooser a100("dgx-a100");
   EXPECT_EQ(a100.word(Collective::sendrecv, kKib, 7), "p2p simple");
@@ -200,6 +200,45 @@ TEST(NcclChoice, SendsUnderLlFrom214On) {
   EXPECT_EQ(asked.why_not, "sends and receives have ll since NCCL 2.14");
 }
 
+/// scheduleP2pTasksToPlan and calcP2pChunkSize of src/enqueue.cc: 32 blocks for 8 ranks leave every
+/// pair 4 channels; twice as many for more than 16 MiB each (32 steps of 512 KiB), up to the 32
+/// that a pair may have. From 64 KiB on (an eighth of a step) for each; from 2.22 to 2.28 from 4
+/// KiB on. Up to 2.18 a block had 4 sends at most if all ranks sent to all: 4 * 32 / 8 = 16
+/// channels.
+TEST(NcclChoice, ChannelsOfSends) {
+  const Chooser a100("dgx-a100");
+  const auto channels = [](const Chooser& chooser, Collective collective, double bytes,
+                           int version) {
+    return chooser.choose({collective, bytes, version}).work.channels;
+  };
+  const auto sent = [&](double bytes, int version) {
+    return channels(a100, Collective::sendrecv, bytes, version);
+  };
+  EXPECT_EQ(sent(64 * kKib, 21), 1);
+  EXPECT_EQ(sent(128 * kKib, 21), 2);
+  EXPECT_EQ(sent(kMib, 21), 4);
+  EXPECT_EQ(sent(64 * kMib, 21), 4);
+  EXPECT_EQ(sent(65 * kMib, 21), 8);
+  EXPECT_EQ(sent(1024 * kMib, 21), 32);
+  EXPECT_EQ(sent(1024 * kMib, 18), 16);
+  EXPECT_EQ(sent(4 * kKib, 27), 1);
+  EXPECT_EQ(sent(16 * kKib, 27), 4);
+  EXPECT_EQ(sent(16 * kKib, 30), 1);
+  EXPECT_EQ(sent(256 * kKib, 30), 4);
+  EXPECT_EQ(channels(a100, Collective::alltoall, 8 * 64 * kMib, 21), 4);
+  EXPECT_EQ(channels(a100, Collective::alltoall, 8 * 128 * kMib, 21), 4) << "blocks are full";
+  // Two over a network, or one where 16 blocks are too few for 2 * 16 ranks, or 2 * 128 are more
+  // than 4 times the blocks.
+  const Chooser two("dgx-a100:nodes=2");
+  EXPECT_EQ(channels(two, Collective::sendrecv, 1024 * kMib, 27), 2);
+  EXPECT_EQ(channels(two, Collective::alltoall, 16 * kMib, 27), 1);
+  const Chooser sixteen("dgx-a100:nodes=16");
+  EXPECT_EQ(channels(sixteen, Collective::sendrecv, 1024 * kMib, 27), 1);
+  // Pairs of one NVLink each.
+  const Chooser v100("dgx1-v100");
+  EXPECT_EQ(channels(v100, Collective::sendrecv, 1024 * kMib, 27), 2);
+}
+
 TEST(NcclChoice, SendsOverNetworksWithoutLl) {
   const Chooser two("dgx-a100:nodes=2");
   EXPECT_EQ(last_p2p_ll(two, 30, 16), 0);
@@ -212,7 +251,7 @@ TEST(NcclChoice, SaysWhereTheVersionIsOlderThanTheGpus) {
     return Chooser(machine).choose({Collective::allreduce, kMib, version}).note();
   };
   EXPECT_EQ(note("dgx-h100", 6),
-            "NCCL 2.6 is older than these GPUs (sm90), on which it does not run: its rules for "
+            "NCCL 2.6 is older than these GPUs (sm90): its rules for "
             "older ones are applied");
   EXPECT_EQ(note("dgx-h100", 17), "");
   EXPECT_NE(note("dgx-a100", 6), "");

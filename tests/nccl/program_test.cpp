@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "algorithms/algorithm.h"
 #include "ir/verify.h"
@@ -134,9 +136,10 @@ TEST(NcclPrograms, OfRingsTakeWhatTheirClosedFormSays) {
 }
 
 double time_us(const std::string& spec, const Topology& topology, Collective collective,
-               std::int64_t bytes) {
-  const Router router(topology, topology.profile("nccl:simple"));
-  const Placement placement = place_ranks(router, {});
+               std::int64_t bytes, const std::string& profile = "nccl:simple",
+               const std::vector<int>& gpus = {}) {
+  const Router router(topology, topology.profile(profile));
+  const Placement placement = place_ranks(router, gpus);
   const auto built = build_for(spec, router, placement, collective, bytes);
   EXPECT_TRUE(built) << spec;
   if (!built) return 0;
@@ -145,6 +148,37 @@ double time_us(const std::string& spec, const Topology& topology, Collective col
   options.blocks = built->call.blocks;
   Simulator simulator;
   return simulator.run(built->program, {&router, placement}, options).time_s * 1e6;
+}
+
+/// A chunk goes up and down a chain of n ranks in parts, each as much as the threads of a direction
+/// hold: 0.7 x 160 threads of 60 bytes are 6720, so that 18000 bytes, 32 units, are 11, 11 and 10
+/// of these. A block with all 640 threads moves 7.6 GB/s, so that a part of 11 takes t = 6187.5
+/// bytes / 1.33 GB/s. The first part of a chunk pays a hop, 1.9 us, and the others come right
+/// behind it: of 2 (n - 1) hops, each takes 1.9 us + t.
+TEST(NcclPrograms, OfTreesGoLineByLine) {
+  const Topology topology = load_topology("dgx-a100");
+  const auto of = [&](const std::string& spec, const std::vector<int>& gpus) {
+    return time_us(spec, topology, Collective::allreduce, 18000, "nccl:ll128", gpus);
+  };
+  const std::string tree = "nccl:algo=tree,proto=ll128,channels=1,threads=160";
+  const double part_us = 18000.0 / 32 * 11 / (7.6e3 * 0.7 * 160 / 640);
+  const double rest_us = part_us / 11 * (11 + 10);
+  EXPECT_NEAR(of(tree, {0, 1, 2, 3, 4, 5, 6, 7}) - of(tree, {0, 1, 2, 3}), 8 * (1.9 + part_us),
+              1e-3);
+  EXPECT_NEAR(of(tree, {0, 1}), 5.5 + 14 + 2 * (1.9 + part_us) + rest_us, 1e-3);
+}
+
+/// What NCCL chooses between two machines is never far from what its rings would take: its tuner,
+/// whose constants are measured ones, would not have chosen trees.
+TEST(NcclPrograms, OfTreesBetweenNodesAreNoMistakeOfTheTuner) {
+  const Topology topology = load_topology("dgx-a100:nodes=2");
+  for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{8} << 20}) {
+    const auto of = [&](const std::string& algorithm) {
+      return time_us("nccl:proto=ll128,algo=" + algorithm, topology, Collective::allreduce, bytes,
+                     "nccl:ll128");
+    };
+    EXPECT_LT(of("tree"), 1.25 * of("ring")) << bytes;
+  }
 }
 
 /// The slowest stage decides, as all of them overlap. A port carries the message and its own share

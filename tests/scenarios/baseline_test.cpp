@@ -227,7 +227,7 @@ TEST_F(AgainstNccl, IsKeptWhereNothingIsFaster) {
   }
   Query query = question("dgx-a100", Collective::allreduce, "kernel");
   query.against_nccl = true;
-  EXPECT_FALSE(keeps_library(study_.ask(with(query, "nccl_rings", 1024 * kMib))));
+  EXPECT_FALSE(keeps_library(study_.ask(with(query, "flat_two_stage", 1024 * kMib))));
 }
 
 TEST_F(AgainstNccl, ComparesAllVersionsWithTheOneOfTheQuestion) {

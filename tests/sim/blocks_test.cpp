@@ -93,6 +93,16 @@ TEST(Blocks, SlicesCostAHopEach) {
   expect(12'001, 2);
 }
 
+/// As over a network, whose NIC and proxy pass slices on while the block posts the next one.
+TEST(Blocks, FurtherSlicesCostWhatHoldsTheBlock) {
+  Profile profile = block_profile(1);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  profile.protocol.hold_s[LinkClass::gpu_fabric] = 0.5 * kUs;
+  profile.protocol.slice_bytes = 4000;
+  EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 4000), 3 + 0.4, 1e-9);
+  EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 16'000), 3 + 3 * 0.5 + 1.6, 1e-9);
+}
+
 TEST(Blocks, AnOpTakesAMinimum) {
   Profile profile = block_profile(1);
   profile.protocol.min_op_s = 2 * kUs;  // 1 us of which is latency, which holds no block
