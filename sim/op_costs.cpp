@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace espalier {
 namespace {
@@ -17,6 +19,20 @@ bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) 
          after.begin == before.begin + length;
 }
 
+/// By op, whether it is among the first of its lane over links, one for each rank: until then no
+/// data has come around.
+std::vector<bool> early_ops(const Program& program) {
+  std::vector<bool> early(program.ops.size());
+  std::map<std::pair<PlaceId, std::uint16_t>, int> passed;
+  for (std::size_t id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    bool is_over_links = false;
+    for_each_transfer(program, op, [&](PlaceId, PlaceId) { is_over_links = true; });
+    if (is_over_links) early[id] = ++passed[{op.at, op.lane}] <= program.ranks();
+  }
+  return early;
+}
+
 }  // namespace
 
 OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
@@ -27,7 +43,10 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
       bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
       machine_(machine),
       lockstep_(program, profile.protocol.lockstep_bytes / bytes_per_unit_, bytes_per_unit_,
-                machine) {}
+                machine) {
+  const Protocol& protocol = profile.protocol;
+  if (protocol.slice_bytes > 0 && !protocol.hold_s.empty()) early_ = early_ops(program);
+}
 
 void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {
   transfers.clear();
@@ -58,9 +77,11 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   if (is_further_part(op)) return 0;
   double overhead_s = 0;
   double slice_s = 0;
+  double hop_s = 0;
   for (const Transfer& transfer : transfers) {
     overhead_s = std::max(overhead_s, transfer.path->overhead_s);
     slice_s = std::max(slice_s, transfer.path->slice_s);
+    hop_s = std::max(hop_s, transfer.path->overhead_s + transfer.path->latency_s);
   }
   const Protocol& protocol = profile_.protocol;
   if (protocol.slice_bytes <= 0) return overhead_s;
@@ -72,7 +93,10 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   const double wanted =
       std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
   const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
-  return overhead_s + (slices - 1) * slice_s;
+  const bool is_early =
+      !early_.empty() && early_[static_cast<std::size_t>(&op - program_.ops.data())];
+  const double unhidden_s = is_early ? std::max(hop_s - slice_s, 0.0) : 0;
+  return overhead_s + (slices - 1) * slice_s + (std::max(wanted, 1.0) - 1) * unhidden_s;
 }
 
 ResourceId OpCosts::block_of(const Op& op, std::span<const Transfer> transfers) const {

@@ -57,6 +57,9 @@ class OpCosts {
   const double bytes_per_unit_;
   MachineResources& machine_;
   const Lockstep lockstep_;
+  /// By op: its slices have nothing under way before them that would hide their hops. Empty: that
+  /// makes no difference.
+  std::vector<bool> early_;
 };
 
 }  // namespace espalier

@@ -101,6 +101,12 @@ TEST(Blocks, FurtherSlicesCostWhatHoldsTheBlock) {
   profile.protocol.slice_bytes = 4000;
   EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 4000), 3 + 0.4, 1e-9);
   EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 16'000), 3 + 3 * 0.5 + 1.6, 1e-9);
+  // Of slices that every op has, those of the first ops of a lane, as many as there are ranks, pay
+  // all of the hop.
+  profile.protocol.slices_per_op = 2;
+  EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 4000), 3 + 3 + 0.4, 1e-9);
+  EXPECT_NEAR(time_us(copies(4, 1), profile, 10, 4000),
+              2 * (0.5 + 3) + 2 * (0.5 + 0.5) + 4 * 0.4 + 2.5, 1e-9);
 }
 
 TEST(Blocks, AnOpTakesAMinimum) {
