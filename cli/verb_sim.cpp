@@ -99,7 +99,7 @@ const Verb& sim_verb() {
       "size; without --algorithm all are simulated and the five fastest shown, in files all. Time "
       "is "
       "that of one call by itself, +- how far off it is expected to be, and bench what nccl-tests "
-      "would print for calls back to back (--launch); vs nccl says how many times as fast as NCCL; "
+      "would print for calls back to back (--launch); vs nccl is the speed relative to NCCL; "
       "%bound compares the least time that the bound for the algorithm's links allows; the proof "
       "of "
       "the bound follows below. The algorithm auto is the fastest one, auto:A|B the faster of two, "
