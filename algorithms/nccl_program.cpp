@@ -98,7 +98,7 @@ std::vector<std::vector<int>> chains_of(const NcclMachine& machine, const Ring& 
   return chains;
 }
 
-/// Of a chunk, in parts that are passed on one after the other.
+/// A chunk, and the parts of it that are passed on one after the other.
 struct ChunkParts {
   std::int64_t first = 0;
   std::int64_t length = 0;
@@ -110,10 +110,12 @@ struct ChunkParts {
       visit(first + done, std::min(most, length - done));
     }
   }
+  ChunkParts as_a_whole() const { return {first, length, length}; }
 };
 
 /// Up the tree on one lane of the channel, down on another: a part of its threads each. The top has
 /// all of them for both, as its sums are what it hands out: its chunks take turns on the two lanes.
+/// Between nodes chunks go as a whole: proxies wait for all of their lines (src/transport/net.cc).
 class TreeRound {
  public:
   struct Lanes {
@@ -122,8 +124,9 @@ class TreeRound {
     int top = 0;
   };
 
-  TreeRound(Builder& builder, const RankTree& tree, const ChunkParts& parts, const Lanes& lanes)
-      : builder_(builder), tree_(tree), parts_(parts), lanes_(lanes) {}
+  TreeRound(Builder& builder, const NcclMachine& machine, const RankTree& tree,
+            const ChunkParts& parts, const Lanes& lanes)
+      : builder_(builder), machine_(machine), tree_(tree), parts_(parts), lanes_(lanes) {}
 
   void add() const {
     // Chains are as long as a node has ranks: no recursion along them.
@@ -144,8 +147,16 @@ class TreeRound {
     return tree_.children[static_cast<std::size_t>(rank)];
   }
 
+  bool share_node(int rank, int other) const {
+    const std::vector<int>& node = machine_.node_of_rank;
+    return node[static_cast<std::size_t>(rank)] == node[static_cast<std::size_t>(other)];
+  }
+
   void reduce(int rank) const {
-    parts_.for_each([&](std::int64_t first, std::int64_t length) {
+    const bool is_within =
+        std::ranges::all_of(children(rank), [&](int child) { return share_node(rank, child); });
+    const ChunkParts parts = is_within ? parts_ : parts_.as_a_whole();
+    parts.for_each([&](std::int64_t first, std::int64_t length) {
       std::vector<Slice> sources = {builder_.input(rank, first, length)};
       for (const int child : children(rank)) {
         sources.push_back(children(child).empty() ? builder_.input(child, first, length)
@@ -157,13 +168,15 @@ class TreeRound {
   }
 
   void hand_on(int rank, int child) const {
-    parts_.for_each([&](std::int64_t first, std::int64_t length) {
+    const ChunkParts parts = share_node(rank, child) ? parts_ : parts_.as_a_whole();
+    parts.for_each([&](std::int64_t first, std::int64_t length) {
       builder_.copy(builder_.output(child, first, length), builder_.output(rank, first, length),
                     {.lane = lanes_.down, .at = child});
     });
   }
 
   Builder& builder_;
+  const NcclMachine& machine_;
   const RankTree& tree_;
   const ChunkParts parts_;
   const Lanes lanes_;
@@ -192,7 +205,7 @@ Program tree_program(const BuildRequest& request, double bytes, const NcclChoice
     parts.most = (parts.length + number - 1) / number;
     const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % 2 == 1;
     const int down = channels + channel;
-    TreeRound(builder, trees[static_cast<std::size_t>(channel)], parts,
+    TreeRound(builder, choice.machine, trees[static_cast<std::size_t>(channel)], parts,
               {.up = channel, .down = down, .top = is_odd ? down : channel})
         .add();
   });

@@ -137,6 +137,12 @@ void choose_cell(const NcclCall& call, NcclChoice& made) {
 /// What NCCL does not take of the numbers asked for.
 std::string why_not_forced(const NcclCall& call, const NcclChoice& choice) {
   constexpr int kWarp = 32;
+  const bool has_all = has_all_nccl_threads(choice.algorithm, choice.version);
+  if (has_all && call.threads > 0 && call.threads != choice.work.threads) {
+    return fmt::format("{} has {} threads for {} with {}, whatever NCCL_NTHREADS says",
+                       choice.library(), choice.work.threads, to_string(choice.algorithm),
+                       to_string(choice.protocol));
+  }
   if (const int most = nccl_most_channels(choice.version); call.channels > most) {
     return fmt::format("{} has {} channels at most", choice.library(), most);
   }

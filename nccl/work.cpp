@@ -26,9 +26,11 @@ constexpr int kStepsOfChunk = 4;
 constexpr double kLlOfThread = 8;
 constexpr double kLl128OfThread = 60;
 
-/// Trees and PAT have all threads from this version on (src/enqueue.cc): "always".
+/// Trees and PAT have all threads from this version on (src/enqueue.cc): "always". Under Simple the
+/// last four warps only wait and post.
 constexpr int kFirstTreeOfAllThreads = 22;
 constexpr int kAllThreads = 640;
+constexpr int kAllSimpleThreads = 512;
 
 /// A channel carries no less traffic than this, from 2.22 on.
 constexpr double kLeastTraffic = 16 * kKib;
@@ -211,7 +213,8 @@ NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
   if (!counts_all_channels(version)) {
     parts = std::clamp(static_cast<int>(std::min(std::ceil(per_peer / least_part), 1e6)), 1, parts);
   }
-  // Where all ranks send to all, blocks have no room for more: sends would share them.
+  // NCCL has more channels for long messages between all ranks, too. They would share blocks, which
+  // take several sends at once; here a block takes one, and the longer for it.
   const bool has_room = collective == Collective::sendrecv;
   while (has_room && per_peer / parts > most_part && parts <= channels.most / 2) parts *= 2;
   const double grain = version >= kFirstPartsOfGrains ? kPartGrain : least_part;
@@ -225,6 +228,11 @@ NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
 }
 
 }  // namespace
+
+bool has_all_nccl_threads(NcclAlgorithm algorithm, NcclVersion version) {
+  const bool is_tree = algorithm == NcclAlgorithm::tree || algorithm == NcclAlgorithm::pat;
+  return is_tree && version >= kFirstTreeOfAllThreads;
+}
 
 double nccl_tree_share(NcclProtocol protocol) {
   // runTreeSplit of src/device/all_reduce.h: half of the threads, or 70 % for the sums and 30 % for
@@ -305,8 +313,9 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
   if (!has_all_channels) {
     narrow(bytes, threshold(algorithm, protocol, machine.ranks, version), work);
   }
-  const bool is_tree = algorithm == NcclAlgorithm::tree || algorithm == NcclAlgorithm::pat;
-  if (is_tree && version >= kFirstTreeOfAllThreads) work.threads = kAllThreads;
+  if (has_all_nccl_threads(algorithm, version)) {
+    work.threads = protocol == NcclProtocol::simple ? kAllSimpleThreads : kAllThreads;
+  }
   if (version >= 22) {
     const double traffic = bytes * (is_allreduce(collective) ? 2 : 1);
     const double most = std::ceil(traffic / kLeastTraffic);

@@ -26,6 +26,9 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
                    NcclProtocol protocol, const NcclMachine& machine, const NcclGraph& graph,
                    NcclVersion version);
 
+/// Whether blocks have all threads, however short the message and whatever is asked for.
+bool has_all_nccl_threads(NcclAlgorithm algorithm, NcclVersion version);
+
 /// Of the rate of a block with all threads on one direction, what each direction of a tree reaches.
 double nccl_tree_share(NcclProtocol protocol);
 /// What the threads of one direction of a tree hold at once and pass on, line by line; 0 where

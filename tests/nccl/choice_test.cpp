@@ -129,11 +129,22 @@ TEST(NcclChoice, RulesOutWhatAMachineLacks) {
 TEST(NcclChoice, DoesWhatTheEnvironmentForces) {
   const Chooser a100("dgx-a100");
   const NcclChoice choice = a100.choose(
-      {Collective::allreduce, kMib, 27, NcclAlgorithm::tree, NcclProtocol::simple, 5, 256});
+      {Collective::allreduce, kMib, 21, NcclAlgorithm::tree, NcclProtocol::simple, 5, 256});
   EXPECT_EQ(choice.algorithm, NcclAlgorithm::tree);
   EXPECT_EQ(choice.protocol, NcclProtocol::simple);
   EXPECT_EQ(choice.work.channels, 5);
   EXPECT_EQ(choice.work.threads, 256);
+  // "Tree now uses all threads always" (src/enqueue.cc of 2.22); under Simple 128 of 640 only wait.
+  const auto tree = [&](NcclProtocol protocol, int version, int threads) {
+    return a100.choose(
+        {Collective::allreduce, kKib, version, NcclAlgorithm::tree, protocol, 0, threads});
+  };
+  EXPECT_EQ(tree(NcclProtocol::simple, 21, 0).work.threads, 64);
+  EXPECT_EQ(tree(NcclProtocol::simple, 22, 0).work.threads, 512);
+  EXPECT_EQ(tree(NcclProtocol::ll, 22, 0).work.threads, 640);
+  EXPECT_EQ(tree(NcclProtocol::ll, 22, 640).why_not, "");
+  EXPECT_EQ(tree(NcclProtocol::ll, 22, 512).why_not,
+            "NCCL 2.22 has 640 threads for tree with ll, whatever NCCL_NTHREADS says");
 }
 
 TEST(NcclChoice, HasOneChannelForEvery32KibibytesUnderLl) {

@@ -160,7 +160,7 @@ TEST(NcclPrograms, OfTreesGoLineByLine) {
   const auto of = [&](const std::string& spec, const std::vector<int>& gpus) {
     return time_us(spec, topology, Collective::allreduce, 18000, "nccl:ll128", gpus);
   };
-  const std::string tree = "nccl:algo=tree,proto=ll128,channels=1,threads=160";
+  const std::string tree = "nccl:version=2.21,algo=tree,proto=ll128,channels=1,threads=160";
   const double part_us = 18000.0 / 32 * 11 / (7.6e3 * 0.7 * 160 / 640);
   const double rest_us = part_us / 11 * (11 + 10);
   EXPECT_NEAR(of(tree, {0, 1, 2, 3, 4, 5, 6, 7}) - of(tree, {0, 1, 2, 3}), 8 * (1.9 + part_us),
@@ -177,7 +177,7 @@ TEST(NcclPrograms, OfTreesBetweenNodesAreNoMistakeOfTheTuner) {
       return time_us("nccl:proto=ll128,algo=" + algorithm, topology, Collective::allreduce, bytes,
                      "nccl:ll128");
     };
-    EXPECT_LT(of("tree"), 1.25 * of("ring")) << bytes;
+    EXPECT_LT(of("tree"), 1.4 * of("ring")) << bytes;
   }
 }
 
