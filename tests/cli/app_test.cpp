@@ -236,11 +236,11 @@ TEST(App, TheFastestIsExplainedWhereItIsMarked) {
 }
 
 TEST(App, WhatCannotBeToldFromTheFastestIsMarked) {
-  // 6.8 and 7.0 us differ by less than the 6 % that small messages were off on these GPUs.
+  // 6.8 and 6.9 us differ by less than 30 %, which is what is expected where nothing was compared.
   const std::string shown = run({"sim", "--topology", "dgx-a100", "--size", "8KiB", "--algorithm",
                                  "all_pairs", "blink", "ring"})
                                 .out;
-  EXPECT_NE(shown.find("\n# +-5 %: two stages with MSCCL++'s kernels"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\n# +-30 %: estimate: "), std::string::npos) << shown;
   const std::size_t first = shown.find("  ~\n");
   EXPECT_NE(first, std::string::npos) << shown;
   EXPECT_NE(shown.find("  ~\n", first + 1), std::string::npos) << shown;
