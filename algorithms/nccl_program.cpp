@@ -248,6 +248,10 @@ class AggregatedTrees {
 
  private:
   std::int64_t block(int rank) const { return rank * rounds_.units(); }
+  std::size_t pair(int rank, int of) const {
+    return static_cast<std::size_t>(rank) * static_cast<std::size_t>(request_.ranks) +
+           static_cast<std::size_t>(of);
+  }
 
   /// Rank r gets the blocks that r + distance has by now.
   void gather(int distance, int lane, std::int64_t first, std::int64_t size) {
@@ -268,8 +272,7 @@ class AggregatedTrees {
                std::vector<bool>& has_sum) {
     const int n = request_.ranks;
     const auto held = [&](int rank, int of) {
-      const auto at = static_cast<std::size_t>(rank * n + of);
-      if (!has_sum[at]) return builder_.input(rank, block(of) + first, size);
+      if (!has_sum[pair(rank, of)]) return builder_.input(rank, block(of) + first, size);
       return sum(rank, of, first, size);
     };
     for (int rank = 0; rank < n; ++rank) {
@@ -277,7 +280,7 @@ class AggregatedTrees {
       for (int i = 0; i < std::min(distance, n - distance); ++i) {
         const int of = (to + i) % n;
         builder_.combine(sum(to, of, first, size), {held(rank, of), held(to, of)}, {.lane = lane});
-        has_sum[static_cast<std::size_t>(to * n + of)] = true;
+        has_sum[pair(to, of)] = true;
       }
     }
   }
