@@ -86,9 +86,7 @@ std::vector<std::vector<int>> chains_of(const NcclMachine& machine, const Ring& 
   // From where a new node begins, so that no node's ranks are torn apart.
   std::size_t start = 0;
   const std::size_t n = ring.order.size();
-  const auto node_at = [&](std::size_t at) {
-    return machine.node_of_rank[static_cast<std::size_t>(ring.order[at % n])];
-  };
+  const auto node_at = [&](std::size_t at) { return machine.node_of(ring.order[at % n]); };
   while (start < n && node_at(start) == node_at(start + n - 1)) ++start;
   for (std::size_t i = 0; i < n; ++i) {
     const auto [known, is_new] = chain_of_node.try_emplace(node_at(start + i), chains.size());
@@ -148,8 +146,7 @@ class TreeRound {
   }
 
   bool share_node(int rank, int other) const {
-    const std::vector<int>& node = machine_.node_of_rank;
-    return node[static_cast<std::size_t>(rank)] == node[static_cast<std::size_t>(other)];
+    return machine_.node_of(rank) == machine_.node_of(other);
   }
 
   void reduce(int rank) const {

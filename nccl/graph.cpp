@@ -268,9 +268,7 @@ void search_nvls(const NcclMachine& machine, const Router& counted, const Placem
 std::vector<std::pair<std::size_t, std::size_t>> stretches(const NcclMachine& machine,
                                                            const Ring& ring) {
   const std::size_t n = ring.order.size();
-  const auto node_at = [&](std::size_t at) {
-    return machine.node_of_rank[static_cast<std::size_t>(ring.order[at % n])];
-  };
+  const auto node_at = [&](std::size_t at) { return machine.node_of(ring.order[at % n]); };
   std::vector<std::pair<std::size_t, std::size_t>> found;
   for (std::size_t first = 0; first < n; ++first) {
     if (node_at(first) == node_at(first + n - 1)) continue;

@@ -22,6 +22,7 @@ struct NcclMachine {
   int ranks = 1;
   int nodes = 1;  ///< hosts, or GPU fabrics that join several of them (MNNVL)
   std::vector<int> node_of_rank;
+  int node_of(int rank) const { return node_of_rank[static_cast<std::size_t>(rank)]; }
   int ranks_per_node = 1;  ///< the average, rounded down
   int capability = 0;      ///< least compute capability of the GPUs: 70, 80, 90; 80 where unknown
   int newest_capability = 0;  ///< the greatest of those that are known; 0: none is

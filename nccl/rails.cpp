@@ -30,7 +30,7 @@ NcclRails::NcclRails(const NcclMachine& machine, const Router& router, const Pla
     device_of_gpu[one] = gpus_of_host[topology.node(one).host]++;
   }
   for (int rank = 0; rank < machine.ranks; ++rank) {
-    const int node = machine.node_of_rank[static_cast<std::size_t>(rank)];
+    const int node = machine.node_of(rank);
     const auto away = std::ranges::find_if(machine.node_of_rank, [&](int n) { return n != node; });
     const bool has_peer = away != machine.node_of_rank.end();
     const Route* const route =
@@ -56,12 +56,11 @@ bool NcclRails::on_nvlink(int a, int b) const {
 }
 
 int NcclRails::sender(int from, int to) const {
-  const auto node = [&](int rank) { return machine_.node_of_rank[static_cast<std::size_t>(rank)]; };
-  if (!pxn_ || node(from) == node(to)) return from;
+  if (!pxn_ || machine_.node_of(from) == machine_.node_of(to)) return from;
   const int host = router_.topology().node(gpu(from)).host;
   const auto counterpart = rank_of_device_.find({host, device_[static_cast<std::size_t>(to)]});
   if (counterpart == rank_of_device_.end() || nic(counterpart->second) == kNone) return from;
-  const int by = rank_of_nic_.at({node(from), nic(counterpart->second)});
+  const int by = rank_of_nic_.at({machine_.node_of(from), nic(counterpart->second)});
   return by != from && is_near(by, by) && on_nvlink(from, by) ? by : from;
 }
 

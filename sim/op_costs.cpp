@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <utility>
+
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -23,12 +23,16 @@ bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) 
 /// data has come around.
 std::vector<bool> early_ops(const Program& program) {
   std::vector<bool> early(program.ops.size());
-  std::map<std::pair<PlaceId, std::uint16_t>, int> passed;
+  LaneNumbers lanes;
+  std::vector<int> passed;  // by lane
   for (std::size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
     bool is_over_links = false;
     for_each_transfer(program, op, [&](PlaceId, PlaceId) { is_over_links = true; });
-    if (is_over_links) early[id] = ++passed[{op.at, op.lane}] <= program.ranks();
+    if (!is_over_links) continue;
+    const std::uint32_t lane = lanes.number(op.at, op.lane);
+    if (passed.size() < lanes.size()) passed.resize(lanes.size());
+    early[id] = ++passed[lane] <= program.ranks();
   }
   return early;
 }
@@ -45,7 +49,8 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
       lockstep_(program, profile.protocol.lockstep_bytes / bytes_per_unit_, bytes_per_unit_,
                 machine) {
   const Protocol& protocol = profile.protocol;
-  if (protocol.slice_bytes > 0 && !protocol.hold_s.empty()) early_ = early_ops(program);
+  const bool has_slices = protocol.slice_bytes > 0 && blocks.slices_per_op(protocol) > 1;
+  if (has_slices && !protocol.hold_s.empty()) early_ = early_ops(program);
 }
 
 void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {

@@ -262,8 +262,7 @@ TEST(NcclChoice, SaysWhereTheVersionIsOlderThanTheGpus) {
     return Chooser(machine).choose({Collective::allreduce, kMib, version}).note();
   };
   EXPECT_EQ(note("dgx-h100", 6),
-            "NCCL 2.6 is older than these GPUs (sm90): its rules for "
-            "older ones are applied");
+            "NCCL 2.6 is older than these GPUs (sm90): its rules for older ones are applied");
   EXPECT_EQ(note("dgx-h100", 17), "");
   EXPECT_NE(note("dgx-a100", 6), "");
   EXPECT_EQ(note("dgx-a100", 7), "");
