@@ -28,7 +28,7 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
       costs_(program, blocks, profile, message_bytes, machine),
       unit_(unit),
       engine_(engine),
-      landings_(static_cast<std::size_t>(program.places())),
+      landings_(program.places()),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
       shared_(program, blocks) {
   if (profile.fifo_steps > 0) fifos_.emplace(program, profile, costs_.bytes_per_unit());
@@ -319,9 +319,8 @@ void Dispatcher::end_hold(OpId id) {
   if (const double landing_s = record(id).seen_s; landing_s > 0) {
     seen = now + unit_.from_s(landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
-      const Operand written = in_first_group(program_.fold, dst, op.length);
-      landings_[static_cast<std::size_t>(written.place)].push_back(
-          {id, seen, written, program_.fold.group_of(dst.place)});
+      landings_.add(id, seen, in_first_group(program_.fold, dst, op.length), op.length,
+                    program_.fold.group_of(dst.place), now);
     });
   }
   record(id).end_s = unit_.to_s(now);
@@ -367,16 +366,11 @@ void Dispatcher::await_landings(OpId id) {
   if (op.kind != OpKind::combine) return;
   const auto await = [&](const Operand& of_op) {
     const Operand operand = in_first_group(program_.fold, of_op, op.length);
-    std::vector<Landing>& landings = landings_[static_cast<std::size_t>(operand.place)];
-    if (landings.empty()) return;
-    std::erase_if(landings, [&](const Landing& one) { return one.until <= engine_.now(); });
-    for (const auto& [earlier, until, written, group] : landings) {
-      if (until <= ready(id)) continue;
-      const std::uint32_t length = program_.ops[earlier].length;
-      if (!overlap(slice(written, length), slice(operand, op.length))) continue;
-      set_ready(id, until);
-      note_cause(id, earlier, program_.fold.wrapped(program_.fold.group_of(of_op.place) - group));
-    }
+    const auto* const last = landings_.last_of(operand, op.length, engine_.now());
+    if (last == nullptr || last->until <= ready(id)) return;
+    set_ready(id, last->until);
+    note_cause(id, last->op,
+               program_.fold.wrapped(program_.fold.group_of(of_op.place) - last->group));
   };
   for (const Operand& source : program_.sources_of(op)) await(source);
   for_each_destination(program_, op, await);

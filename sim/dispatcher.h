@@ -9,6 +9,7 @@
 #include "sim/block_map.h"
 #include "sim/fifo_credits.h"
 #include "sim/flow_engine.h"
+#include "sim/landings.h"
 #include "sim/least_time.h"
 #include "sim/machine_resources.h"
 #include "sim/op_costs.h"
@@ -113,16 +114,9 @@ class Dispatcher {
   const TimeUnit unit_;
   FlowEngine& engine_;
 
-  /// An op whose result is under way.
-  struct Landing {
-    OpId op = 0;
-    Ticks until;
-    Operand written;  ///< as many units as its op moves; where the first group has them
-    int group = 0;    ///< of the place
-  };
-  std::vector<std::vector<Landing>> landings_;  ///< by the place they are for, some that are there
-  std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
-  std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains
+  Landings landings_;
+  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
   SharedBlocks shared_;
   std::optional<FifoCredits> fifos_;
   std::size_t finished_ = 0;

@@ -2,12 +2,11 @@
 #include "sim/fifo_credits.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 
 #include "core/check.h"
 #include "core/interruption.h"
+#include "ir/access_tracker.h"
 
 namespace espalier {
 namespace {
@@ -32,44 +31,21 @@ FifoCredits::FifoCredits(const Program& program, const Profile& profile, double 
 }
 
 void FifoCredits::find_readers() {
-  struct Written {
-    std::int64_t end = 0;
-    OpId by = 0;
-  };
-  // By place and buffer, what was written last: disjoint stretches by their first unit.
-  std::vector<std::array<std::map<std::int64_t, Written>, 3>> written(
-      static_cast<std::size_t>(program_.places()));
-  const auto stretches = [&](const Operand& operand) -> std::map<std::int64_t, Written>& {
-    return written[static_cast<std::size_t>(operand.place)]
-                  [static_cast<std::size_t>(operand.buffer)];
-  };
+  AccessTracker written;
+  const auto ignore = [](OpId) {};
+  const auto is_later = [](OpId) { return true; };  // one reader stands for all
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = program_.ops[id];
     if (op.kind != OpKind::combine) continue;
-    const auto overlapping = [&](const Operand& of_op, auto&& visit) {
-      const Operand operand = in_first_group(program_.fold, of_op, op.length);
-      auto& known = stretches(operand);
-      const std::int64_t begin = operand.begin;
-      auto at = known.upper_bound(begin);
-      if (at != known.begin() && std::prev(at)->second.end > begin) --at;
-      while (at != known.end() && at->first < begin + op.length) visit(known, at++);
-    };
     for (const Operand& source : program_.sources_of(op)) {
       if (source.place != op.at) continue;
-      overlapping(source, [&](auto&, auto at) { has_reader_[at->second.by] = true; });
+      written.read(
+          id, in_first_group(program_.fold, source, op.length), op.length,
+          [&](OpId writer) { has_reader_[writer] = true; }, is_later);
     }
-    for_each_destination(program_, op, [&](const Operand& of_op) {
-      const Operand dst = in_first_group(program_.fold, of_op, op.length);
-      const std::int64_t begin = dst.begin;
-      const std::int64_t end = begin + op.length;
-      overlapping(dst, [&](auto& known, auto at) {
-        const auto [first, old] = *at;
-        known.erase(at);
-        if (first < begin) known[first] = {begin, old.by};
-        if (old.end > end) known[end] = old;
-      });
-      stretches(dst)[begin] = {end, id};
+    for_each_destination(program_, op, [&](const Operand& dst) {
+      written.write(id, in_first_group(program_.fold, dst, op.length), op.length, ignore);
     });
   }
 }
