@@ -95,6 +95,14 @@ void print_fit(const Console& console, const ProfileFit& fit, const FitRequest& 
   console.out << fmt::format("# fitted profile {} on {} to {}, by {}\n#\n", request.profile,
                              request.machine.name, counted(fit.times.size(), "time"),
                              counted(static_cast<std::size_t>(fit.simulations), "simulation"));
+  if (fit.budget && fit.budget->ran_out) {
+    console.out << wrap(fmt::format(
+                            "Time ran out (--budget {:g}): more time may find constants that "
+                            "meet the times better, or more of them",
+                            fit.budget->seconds),
+                        console.width, "# ")
+                << "#\n";
+  }
   print_constants(console, fit);
   double scale = kLeastScale;
   for (const FittedTime& time : fit.times) scale = std::max(scale, std::abs(time.error_after()));

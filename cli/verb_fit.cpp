@@ -90,6 +90,7 @@ int run_fit(Arguments& arguments, const Console& console) {
   const std::string plot = arguments.output("--plot");
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
+  const double budget_s = read_budget_s(arguments);
   arguments.finish();
 
   FitRequest asked{open_machine(request.question.topology), request.question.profile, {}};
@@ -99,6 +100,7 @@ int run_fit(Arguments& arguments, const Console& console) {
   problems.throw_if_any();
 
   asked.times = logs.times;
+  asked.budget_s = budget_s;
   Simulator simulator;
   std::optional<FitProgress> progress(std::in_place, console, asked.times.size());
   const ProfileFit fit = fit_profile(
@@ -151,6 +153,7 @@ const Verb& fit_verb() {
        {"--profile", "nccl"},
        {"--launch", "per_gpu"},
        {"--nccl-version"},
+       {"--budget"},
        {"--output"},
        {"--plot"},
        {"--json"},

@@ -301,8 +301,8 @@ int nccl_blocks(const NcclGraph& graph) { return std::min(2 * graph.channels, kM
 
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
                      NcclVersion version, bool pxn) {
-  // NCCL's own constants for host links are those of profile kernel, wherever ranks are.
-  const Router counted(router.topology(), router.topology().profile("kernel"), router.scope());
+  const Router counted(router.topology(), router.topology().profile(kNcclLinksProfile),
+                       router.scope());
   // Ways through a third GPU: since 2.12 (path class NVB).
   const RingOptions options{version >= 12};
   const RingSet set = find_rings(counted, placement, options);

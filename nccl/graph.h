@@ -32,6 +32,8 @@ struct NcclGraph {
   bool is_nvlink() const { return kind == RingKind::direct || kind == RingKind::switched; }
 };
 
+/// The profile that has NCCL's own constants for links of hosts, whichever one ranks are under.
+inline constexpr const char* kNcclLinksProfile = "kernel";
 /// Channels (blocks) of a GPU at most, as the search makes them.
 inline constexpr int kMaxNcclChannels = 32;
 /// As many as may be asked for (MAXCHANNELS of src/include/device.h).

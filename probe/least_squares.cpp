@@ -102,6 +102,7 @@ class Fitter {
     for (std::size_t index = 0; index < constants_.size(); ++index) {
       const Determined state = found_[index].determined;
       const bool was_dropped = state == Determined::uncertain || state == Determined::confounded;
+      if (was_dropped && is_over()) return false;
       if (was_dropped && may_gain(index) && add(index)) return true;
     }
     return false;
@@ -169,15 +170,32 @@ class Fitter {
     keep(kept);
   }
 
+  /// Once it is, it stays so.
+  bool is_over() {
+    is_cut_short_ = is_cut_short_ || (problem_.is_over && problem_.is_over());
+    return is_cut_short_;
+  }
+
   std::vector<double> ask(const std::vector<double>& constants) {
     asked_ = constants;
     return problem_.errors(constants);
   }
 
+  bool knows_slopes() const { return slopes_.cols() == static_cast<Eigen::Index>(active_.size()); }
+
+  /// When it is over, slopes are those of before; constants without any are taken out.
   void take_slopes() {
     if (asked_ != constants_) errors_ = ask(constants_);
+    const bool knows_slopes = this->knows_slopes();
     slopes_.resize(static_cast<Eigen::Index>(rows()), static_cast<Eigen::Index>(active_.size()));
     for (std::size_t column = 0; column < active_.size(); ++column) {
+      if (is_over()) {
+        while (!knows_slopes && active_.size() > column) {
+          found_[active_.back()].determined = Determined::not_tried;
+          put_back(active_.size() - 1);
+        }
+        return;
+      }
       const std::vector<double> slopes = problem_.slopes(constants_, active_[column]);
       CHECK(slopes.size() == rows());
       for (std::size_t row = 0; row < rows(); ++row) {
@@ -302,10 +320,17 @@ class Fitter {
   /// Gives a constant the value it had, and takes it out.
   void put_back(std::size_t column) {
     const std::size_t index = active_[column];
-    const bool moved = constants_[index] != problem_.start[index];
+    const double change = std::log(problem_.start[index] / constants_[index]);
+    const bool moved = change != 0;
     constants_[index] = problem_.start[index];
+    if (moved && is_cut_short_) {  // no time to ask
+      for (std::size_t row = 0; row < rows(); ++row) {
+        errors_[row] +=
+            change * slopes_(static_cast<Eigen::Index>(row), static_cast<Eigen::Index>(column));
+      }
+    }
     drop(column);
-    if (moved) errors_ = ask(constants_);
+    if (moved && !is_cut_short_) errors_ = ask(constants_);
   }
 
   /// The constant with the same effect as that of `column`, if there is one.
@@ -324,11 +349,14 @@ class Fitter {
     return twin;
   }
 
-  /// Levenberg and Marquardt's steps until they are short.
+  /// Levenberg and Marquardt's steps until they are short. When it is over, one more, once, with
+  /// the slopes that are known.
   void approach() {
     double damping = 1e-3;
-    for (int step = 0; step < kMaxSteps && !active_.empty(); ++step) {
-      take_slopes();
+    for (int step = 0; step < kMaxSteps && !active_.empty() && !took_last_; ++step) {
+      took_last_ = is_over();
+      if (!took_last_ || !knows_slopes()) take_slopes();
+      if (active_.empty()) return;
       const double scatter = scatter_of(errors_, active_.size());
       double length = 0;
       const double loss = huber_loss(errors_, scatter);
@@ -387,6 +415,7 @@ class Fitter {
   LeastSquaresFit result() {
     LeastSquaresFit fit;
     fit.scatter = scatter_of(errors_, active_.size());
+    fit.is_cut_short = is_cut_short_;
     if (!active_.empty()) {
       const Eigen::VectorXd halves = half_widths(covariance(slopes_, std::nullopt));
       for (std::size_t column = 0; column < active_.size(); ++column) {
@@ -412,6 +441,8 @@ class Fitter {
   std::vector<double> errors_;       ///< with `constants_`
   std::vector<std::size_t> active_;  ///< constants that are being fitted
   Eigen::MatrixXd slopes_;           ///< of the active ones, where slopes were taken last
+  bool is_cut_short_ = false;
+  bool took_last_ = false;  ///< the step that is taken although it is over
 };
 
 }  // namespace

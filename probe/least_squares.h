@@ -21,6 +21,8 @@ struct LeastSquaresProblem {
   /// d error / d log(constant `index`) of all measurements where `errors` was asked last.
   std::function<std::vector<double>(const std::vector<double>& constants, std::size_t index)>
       slopes;
+  /// Whether the constants found so far are to do: asked before each of the others. Empty: never.
+  std::function<bool()> is_over;
 };
 
 enum class Determined {
@@ -29,6 +31,7 @@ enum class Determined {
   no_effect,   ///< no prediction depends on it
   uncertain,   ///< its interval is too wide to be of use: it keeps its value
   confounded,  ///< the same, because another constant has the same effect
+  not_tried,   ///< the same, because it was over before its effect was known
 };
 
 struct FittedValue {
@@ -45,6 +48,7 @@ struct LeastSquaresFit {
   std::vector<FittedValue> values;  ///< one for each constant
   std::vector<double> errors;       ///< of the measurements, with these values
   double scatter = 0;               ///< of the errors: 0.05 is 5 %, robust against outliers
+  bool is_cut_short = false;        ///< LeastSquaresProblem::is_over said so
 };
 
 /// Intervals wider than this share of a value to each side say too little to change a constant,

@@ -34,7 +34,7 @@ int version_of(const std::string& name) {
   throw Error(ErrorKind::usage, quote(name) + " is not a version of NCCL", "such as \"2.21\"");
 }
 
-KnownFit fit_to(const FitLogsRequest& request, const Topology& machine) {
+KnownFit fit_to(const FitLogsRequest& request, const Topology& machine, double budget_s) {
   KnownFit made;
   FitRequest asked{machine, request.question.profile, {}};
   DiagnosticList problems;
@@ -43,6 +43,7 @@ KnownFit fit_to(const FitLogsRequest& request, const Topology& machine) {
   check_algorithm(logs, request.question.algorithm, problems);
   problems.throw_if_any();
   asked.times = logs.times;
+  asked.budget_s = budget_s;
   Simulator simulator;
   const ProfileFit fit = fit_profile(asked, simulator);
   require_met(fit, logs);
@@ -55,7 +56,8 @@ KnownFit fit(const std::vector<PathArgument>& logs, const MachineArgument& machi
              const GpusArgument& gpus, const std::optional<std::string>& collective, bool in_place,
              const std::string& algorithm, const std::string& profile,
              const std::optional<std::string>& launch,
-             const std::optional<std::string>& nccl_version, const std::string& links) {
+             const std::optional<std::string>& nccl_version, const std::string& links,
+             const std::optional<double>& budget) {
   FitLogsRequest request;
   for (const PathArgument& log : logs) request.files.push_back(log.text);
   if (logs.empty()) throw Error(ErrorKind::usage, "no log is given");
@@ -66,7 +68,8 @@ KnownFit fit(const std::vector<PathArgument>& logs, const MachineArgument& machi
   request.has_launch = launch.has_value();
   if (launch) request.question.launch = value_named("launch", *launch, all_launch_modes());
   if (nccl_version) request.question.library_version = version_of(*nccl_version);
-  return compute([&] { return fit_to(request, *machine->topology); }, [] {});
+  const double budget_s = seconds_of(budget);
+  return compute([&] { return fit_to(request, *machine->topology, budget_s); }, [] {});
 }
 
 }  // namespace
@@ -104,7 +107,7 @@ void bind_fit(py::module_& module) {
       });
   module.def("_fit", &fit, py::arg("logs"), py::arg("machine"), py::kw_only(), py::arg("gpus"),
              py::arg("collective"), py::arg("in_place"), py::arg("algorithm"), py::arg("profile"),
-             py::arg("launch"), py::arg("nccl_version"), py::arg("links"));
+             py::arg("launch"), py::arg("nccl_version"), py::arg("links"), py::arg("budget"));
 }
 
 }  // namespace espalier

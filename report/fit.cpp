@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "report/csv.h"
+#include "report/objects.h"
 #include "scenarios/fitted_file.h"
 
 namespace espalier {
@@ -50,12 +51,13 @@ std::string fit_json(const ProfileFit& fit, const FitRequest& request) {
   }
   Json results = Json::array();
   for (const FittedTime& one : fit.times) results.push_back(time_json(one));
-  return dump_results("espalier.fit/1", std::move(results),
-                      {{"machine", request.machine.name},
-                       {"profile", request.profile},
-                       {"simulations", fit.simulations},
-                       {"scatter", rounded(fit.scatter)},
-                       {"constants", std::move(constants)}});
+  Json of_all = {{"machine", request.machine.name},
+                 {"profile", request.profile},
+                 {"simulations", fit.simulations},
+                 {"scatter", rounded(fit.scatter)},
+                 {"constants", std::move(constants)}};
+  if (fit.budget) of_all["budget"] = budget_json(*fit.budget);
+  return dump_results("espalier.fit/1", std::move(results), std::move(of_all));
 }
 
 std::string fit_csv(const ProfileFit& fit) {

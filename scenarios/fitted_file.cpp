@@ -168,6 +168,8 @@ std::string why_kept(const FittedConstant& constant, const std::vector<FittedCon
       return "these times hardly depend on it";
     case Determined::confounded:
       return "it cannot be told from " + all[*constant.fitted.confounded_with].constant.name();
+    case Determined::not_tried:
+      return "the time ran out before its effect was known";
     default:
       return {};
   }

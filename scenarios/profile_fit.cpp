@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -42,11 +43,13 @@ class ProfileAsker {
  public:
   ProfileAsker(const FitRequest& request, Backend& simulator, const FitStep& on_step)
       : request_(request),
-        simulator_(simulator),
         on_step_(on_step),
         word_(profile_word(request.profile)),
         profile_(start_of(request, word_.runtime)),
-        runtime_(names_profile_file(word_.runtime) ? kOfFile : word_.runtime) {
+        runtime_(names_profile_file(word_.runtime) ? kOfFile : word_.runtime),
+        machine_(request.times.front().query.topology),
+        study_(simulator, &simulator) {
+    study_.know_machine(machine_, request.machine);
     std::map<QuestionKey, std::size_t> known;
     for (const MeasuredTimeOf& time : request.times) {
       const auto [found, is_new] = known.try_emplace(question_key(time.query), questions_.size());
@@ -60,12 +63,11 @@ class ProfileAsker {
 
   /// The times that a profile predicts, in seconds, and what it chooses for them.
   std::vector<double> predict(const Profile& profile) {
-    Study study(simulator_, &simulator_);
-    begin_pass(study, profile);
+    begin_pass(profile);
     answers_.clear();
     std::vector<double> by_question_s;
     for (const Query& question : questions_) {
-      answers_.push_back(ask(study, question, word_.protocol));
+      answers_.push_back(ask(question, word_.protocol));
       by_question_s.push_back(predicted_s(answers_.back()));
     }
     return by_time(by_question_s);
@@ -77,12 +79,11 @@ class ProfileAsker {
   /// The same times with the algorithms and protocols that were chosen where `predict` was asked
   /// last: a library's choice does not depend on the constants that are fitted here.
   std::vector<double> times_s(const Profile& profile) {
-    Study study(simulator_, &simulator_);
-    begin_pass(study, profile);
+    begin_pass(profile);
     fixed_s_.clear();
     chunk_bytes_.clear();
     for (std::size_t i = 0; i < questions_.size(); ++i) {
-      const Outcome answer = ask(study, with_choices(i), answers_[i].protocol);
+      const Outcome answer = ask(with_choices(i), answers_[i].protocol);
       fixed_s_.push_back(predicted_s(answer));
       calls_[i].gpu_s = answer.report.simulated->back_to_back_s;
       calls_[i].blocks = answer.report.simulated->blocks;
@@ -128,16 +129,9 @@ class ProfileAsker {
     calls.gpus_per_process = most_gpus_of_a_host(machine, place_ranks(router, query.gpus));
   }
 
-  /// The machine with another profile in place of that of the same name.
-  Topology machine_with(const Profile& profile) const {
-    Topology machine = request_.machine;
-    machine.profiles[runtime_] = profile;
-    return machine;
-  }
-
-  void begin_pass(Study& study, const Profile& profile) {
+  void begin_pass(const Profile& profile) {
     ++pass_;
-    study.know_machine(questions_.front().topology, machine_with(profile));
+    study_.change_profile(machine_, runtime_, profile);
   }
 
   std::vector<double> by_time(const std::vector<double>& by_question) const {
@@ -146,12 +140,12 @@ class ProfileAsker {
     return all;
   }
 
-  Outcome ask(Study& study, Query query, const std::string& protocol) {
+  Outcome ask(Query query, const std::string& protocol) {
     if (on_step_) on_step_(pass_, query);
     ++simulations_;
     query.profile = runtime_ + (protocol.empty() ? "" : ":" + protocol);
     query.judge = false;
-    Outcome outcome = study.ask(query);
+    Outcome outcome = study_.ask(query);
     if (outcome.skipped) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("{} is not possible here: {}", query.algorithm, *outcome.skipped),
@@ -172,8 +166,7 @@ class ProfileAsker {
                                     double value) {
     constant.set(profile, value);
     if (constant.of_launch) return launched_times_s(profile.launch);
-    Study study(simulator_, &simulator_);
-    begin_pass(study, profile);
+    begin_pass(profile);
     std::vector<double> all;
     for (std::size_t i = 0; i < questions_.size(); ++i) {
       if (constant.concerns && !constant.concerns(answers_[i])) {
@@ -182,7 +175,7 @@ class ProfileAsker {
       }
       Query query = with_choices(i);
       query.chunk_bytes = chunk_bytes_[i];
-      all.push_back(predicted_s(ask(study, query, answers_[i].protocol)));
+      all.push_back(predicted_s(ask(query, answers_[i].protocol)));
     }
     return all;
   }
@@ -197,11 +190,12 @@ class ProfileAsker {
   }
 
   const FitRequest& request_;
-  Backend& simulator_;
   const FitStep& on_step_;
   const ProfileWord word_;
   const Profile profile_;                  ///< with the constants as they are
   const std::string runtime_;              ///< its name on the machine that is asked
+  const std::string machine_;              ///< and the machine's, in questions
+  Study study_;                            ///< of the pass that goes on
   std::vector<Query> questions_;           ///< each once
   std::vector<std::size_t> question_of_;   ///< by time
   std::vector<LaunchedCalls> calls_;       ///< by question, where `times_s` was asked last
@@ -240,7 +234,8 @@ std::vector<ProfileConstant> candidates(const FitRequest& request, const Profile
 }
 
 LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
-                    const std::vector<ProfileConstant>& constants) {
+                    const std::vector<ProfileConstant>& constants,
+                    const std::function<bool()>& is_over) {
   LeastSquaresProblem problem;
   for (const ProfileConstant& constant : constants) {
     problem.start.push_back(constant.value(asker.profile()));
@@ -257,6 +252,7 @@ LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
   problem.slopes = [&](const std::vector<double>& values, std::size_t index) {
     return asker.slopes(with_values(asker.profile(), constants, values), constants[index]);
   };
+  problem.is_over = is_over;
   return least_squares(problem);
 }
 
@@ -291,6 +287,11 @@ double predicted_s(const Outcome& outcome) { return outcome.benchmark_s; }
 
 ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step) {
   CHECK(request.times.size() >= kMinFitTimes);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto is_over = [&] {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    return taken.count() >= request.budget_s;
+  };
   ProfileAsker asker(request, simulator, on_step);
   const std::vector<double> before_s = asker.predict(asker.profile());
   const std::vector<ProfileConstant> constants = candidates(request, asker);
@@ -299,7 +300,7 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
                 fmt::format("profile {} has no constant that these times could depend on",
                             quote(request.profile)));
   }
-  const LeastSquaresFit found = fit(request, asker, constants);
+  const LeastSquaresFit found = fit(request, asker, constants, is_over);
 
   ProfileFit result;
   result.profile = asker.profile();
@@ -323,6 +324,7 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
   }
   result.scatter = found.scatter;
   result.simulations = asker.simulations();
+  if (std::isfinite(request.budget_s)) result.budget = {request.budget_s, found.is_cut_short};
   return result;
 }
 

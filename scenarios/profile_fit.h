@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/time_limit.h"
 #include "probe/least_squares.h"
 #include "scenarios/profile_constants.h"
 #include "scenarios/study.h"
@@ -28,6 +31,9 @@ struct FitRequest {
   Topology machine;
   std::string profile;  ///< as `Topology::profile` takes it; a protocol that it names is kept
   std::vector<MeasuredTimeOf> times;
+  /// No step is begun after this time. Unlike a TimeLimit it leaves simulations alone: what they
+  /// found in a hurry could not be compared.
+  double budget_s = std::numeric_limits<double>::infinity();
 };
 
 /// A constant and what the times say about it.
@@ -61,6 +67,7 @@ struct ProfileFit {
   Profile profile;                        ///< with the fitted constants
   double scatter = 0;                     ///< LeastSquaresFit::scatter
   std::int64_t simulations = 0;
+  std::optional<GrantedTime> budget;  ///< where the time was limited
 };
 
 /// Why the times are hardly of this machine, runtime and unit: constants that end at a limit of

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -16,7 +15,6 @@
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
-#include "formats/machine.h"
 #include "ir/unfold.h"
 #include "run/blocks.h"
 #include "scenarios/benchmark.h"
@@ -28,38 +26,16 @@
 #include "scenarios/stated_protocol.h"
 #include "scenarios/study_cache.h"
 #include "scenarios/tuner.h"
-#include "topologies/load.h"
 #include "topologies/placement.h"
 
 namespace espalier {
 
 namespace {
 
-/// If there is no machine, one that can do everything takes its place; only its shape matters then.
-std::string machine_spec(const Query& query) {
-  return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
-                                : query.topology;
-}
-
 void add_note(Outcome& outcome, const std::string& note) {
   if (note.empty()) return;
   outcome.program_note += (outcome.program_note.empty() ? "" : "; ") + note;
 }
-
-/// Adds the time it lives to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum_s) : sum_s_(sum_s) {}
-  ~Stopwatch() {
-    sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& sum_s_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 
@@ -69,63 +45,6 @@ Study::Study(Backend& backend, Backend* simulator, std::int64_t search_work)
       search_work_(search_work),
       cache_(std::make_unique<Cache>()) {}
 Study::~Study() = default;
-
-void Study::know_machine(const std::string& name, Topology machine) {
-  cache_->topologies[name] = std::make_shared<const Topology>(std::move(machine));
-  cache_->given.insert(name);
-}
-
-Machine& Study::machine(const Query& query) {
-  Machine& machine = load(query);
-  if (query.root < 0 || query.root >= machine.ranks()) {
-    throw Error(ErrorKind::usage,
-                fmt::format("root {} is not one of the {} ranks", query.root, machine.ranks()),
-                fmt::format("0 to {}", machine.ranks() - 1));
-  }
-  return machine;
-}
-
-Machine& Study::load(const Query& query) {
-  const std::string spec = machine_spec(query);
-  const Cache::MachineKey key{spec, query.gpus, query.relays, query.profile, query.links};
-  if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
-    return known->second;
-  }
-  const Stopwatch stopwatch(shared_s_);
-  Machine made;
-  made.topology = topology(query);
-  made.is_sized_by_ranks = cache_->given.contains(spec);
-  made.router =
-      std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
-  made.placement = place_ranks(*made.router, query.gpus, query.relays);
-  const Profile& in_use = made.router->profile();
-  if (const auto gpu = lacking_gpu(in_use.protocol, *made.topology, made.placement)) {
-    const Node& node = made.topology->node(*gpu);
-    throw Error(ErrorKind::usage,
-                fmt::format("{} ({}) cannot use protocol {} of profile {}", node.name, node.model,
-                            in_use.protocol.name, profile_word(query.profile).runtime),
-                "leave the protocol open, or name another one");
-  }
-  for (const std::string& open : made.topology->open_profiles(query.profile)) {
-    const Profile profile = made.topology->profile(open);
-    if (profile.protocol.name == made.router->profile().protocol.name) continue;
-    if (lacking_gpu(profile.protocol, *made.topology, made.placement)) continue;
-    made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
-  }
-  require_connected(made, query);
-  return cache_->machines.emplace(key, std::move(made)).first->second;
-}
-
-std::shared_ptr<const Topology> Study::topology(const Query& query) {
-  const std::string spec = machine_spec(query);
-  auto& topology = cache_->topologies[spec];
-  if (!topology) topology = std::make_shared<const Topology>(open_machine(spec));
-  return topology;
-}
-
-int Study::ranks(const Query& query) {
-  return static_cast<int>(chosen_gpus(*topology(query), query.gpus).size());
-}
 
 std::vector<std::string> Study::applicable(Collective collective) {
   std::vector<std::string> names;

@@ -137,6 +137,11 @@ class Study {
   /// number of ranks, and another number is another machine.
   void know_machine(const std::string& name, Topology machine);
 
+  /// The profile of that name of a machine that is known has other constants from now on. What was
+  /// found out is forgotten, except for programs of libraries, which depend on no profile but that
+  /// by which NCCL counts host links (kNcclLinksProfile).
+  void change_profile(const std::string& machine, const std::string& name, Profile profile);
+
   /// Queries that name this algorithm use the program, instead of reading one from a file.
   void know_program(const std::string& name, std::shared_ptr<const ProgramFile> file);
 
@@ -208,6 +213,7 @@ class Study {
   // How a question is answered (study.cpp).
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
+  Machine make(const Query& query);
   Prepared& prepare(const Query& query, Machine& machine);
   bool may_plan_better(const Prepared& known) const;
   std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -28,6 +29,21 @@ namespace espalier {
 
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
 inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
+
+/// Adds the time it lives to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum_s) : sum_s_(sum_s) {}
+  ~Stopwatch() {
+    sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_s_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 inline bool leaves_whole(const Chunking& chunking) {
   return chunking.split == 1 && chunking.piece_units == kMaxUnits;
@@ -222,6 +238,22 @@ struct Study::Cache {
       made.forest = std::move(known->second.forest);
     }
     return plans.insert_or_assign(key, std::move(made)).first->second.forest;
+  }
+
+  /// What depends on the constants of profiles: all but the programs of libraries, if these
+  /// are kept.
+  void forget_times(bool keeps_libraries) {
+    other_routers.clear();
+    plans.clear();
+    predictions.clear();
+    hurried.clear();
+    bounds.clear();
+    instead.clear();
+    baselines.clear();
+    std::erase_if(programs, [&](const auto& known) {
+      return !keeps_libraries || !is_library(known.second.choice);
+    });
+    for (auto& [key, prepared] : programs) prepared.fastest.reset();
   }
 
   /// Called between queries, when nobody holds a reference into `programs`.

@@ -102,15 +102,16 @@ def tune(machine: AnyMachine, collective: str = "allreduce", *,
 def fit(logs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], machine: AnyMachine, *,
         gpus: Gpus = None, collective: str | None = None, in_place: bool = False,
         algorithm: str = "nccl", profile: str = "nccl", launch: str | None = None,
-        nccl_version: str | None = None, links: str = "all") -> Fit:
+        nccl_version: str | None = None, links: str = "all", budget: float | None = None) -> Fit:
     """Fits the constants of a profile to what nccl-tests or rccl-tests printed (docs/fitting.md).
 
     `collective`: the tables that count, where logs have several. `launch` ("per_gpu", "single",
-    "graph") and `nccl_version` say what a log does not.
+    "graph") and `nccl_version` say what a log does not. `budget`: seconds after which no step is
+    begun.
     """
     return _espalier._fit(_listed(logs, (str, os.PathLike)), machine, gpus=gpus, collective=collective,
                           in_place=in_place, algorithm=algorithm, profile=profile, launch=launch,
-                          nccl_version=nccl_version, links=links)
+                          nccl_version=nccl_version, links=links, budget=budget)
 
 
 def compare(machine: AnyMachine | None = None, collective: str = "allreduce", *,

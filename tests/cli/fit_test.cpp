@@ -26,6 +26,15 @@ class Fit : public WithFiles {};
 const std::string kLog =
     std::string(ESPALIER_SOURCE_DIR) + "/tests/scenarios/measured/a100x8_all_reduce.txt";
 
+TEST_F(Fit, SaysThatTimeRanOut) {
+  const Spoken fitted =
+      run({"fit", kLog, "--topology", "dgx-a100", "--budget", "0", "--json", file("fit.json")});
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  EXPECT_THAT(fitted.out, HasSubstr("# Time ran out (--budget 0): more time may find constants"));
+  EXPECT_THAT(fitted.out, HasSubstr("the time ran out before its effect was known"));
+  EXPECT_THAT(read_file(file("fit.json")), HasSubstr("\"ran_out\": true"));
+}
+
 TEST_F(Fit, WritesAProfileThatOtherVerbsTake) {
   const std::string profile = file("fitted.yaml");
   const Spoken fitted = run({"fit", kLog, "--topology", "dgx-a100", "--output", profile});

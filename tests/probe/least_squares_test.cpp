@@ -62,6 +62,49 @@ void expect_within(const FittedValue& found, double truth) {
   EXPECT_GE(found.high, truth);
 }
 
+/// What is over from the beginning has tried nothing, and nothing has changed.
+TEST(LeastSquares, TriesNothingWithoutTime) {
+  Line line(20, {10, 0.2}, 0, 1);
+  LeastSquaresProblem problem = line.problem({8, 0.25});
+  problem.is_over = [] { return true; };
+  const LeastSquaresFit fit = least_squares(problem);
+  EXPECT_TRUE(fit.is_cut_short);
+  EXPECT_EQ(line.asked, 1);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(fit.values[i].determined, Determined::not_tried);
+    EXPECT_EQ(fit.values[i].value, problem.start[i]);
+  }
+}
+
+/// However early it is over, errors are no larger than at the beginning, and with enough time the
+/// answer is that of no limit.
+TEST(LeastSquares, EndsWithTheBestSoFar) {
+  Line unlimited(20, {10, 0.2}, 0.01, 5);
+  const LeastSquaresFit best = least_squares(unlimited.problem({40, 0.05}));
+  const auto size = [](const std::vector<double>& errors) {
+    double sum = 0;
+    for (const double error : errors) sum += std::abs(error);
+    return sum;
+  };
+  int asked = 0;
+  bool was_cut_short = true;
+  for (int limit = 0; was_cut_short; ++limit) {
+    ASSERT_LT(limit, 200);
+    Line line(20, {10, 0.2}, 0.01, 5);
+    LeastSquaresProblem problem = line.problem({40, 0.05});
+    asked = 0;
+    problem.is_over = [&] { return asked++ >= limit; };
+    const LeastSquaresFit fit = least_squares(problem);
+    was_cut_short = fit.is_cut_short;
+    const std::vector<double> before = problem.errors(problem.start);
+    const std::vector<double> after = problem.errors({fit.values[0].value, fit.values[1].value});
+    EXPECT_LE(size(after), size(before) * 1.001) << "limit " << limit;
+    if (was_cut_short) continue;
+    EXPECT_GT(limit, 5);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(fit.values[i].value, best.values[i].value);
+  }
+}
+
 TEST(LeastSquares, FindsTheConstantsWithoutNoise) {
   Line line(20, {10, 0.2}, 0, 1);
   const LeastSquaresFit fit = least_squares(line.problem({4, 0.5}));

@@ -55,6 +55,36 @@ TEST_F(StudyTest, TakesAMachineThatHasNoFile) {
             study_.ask(query("ring:n=8,gbps=25", "ring", 8'000'000)).report.time_s);
 }
 
+/// A study whose profile changes answers as one that is new, whatever it was asked before.
+TEST_F(StudyTest, AnswersByTheProfileOfNow) {
+  Topology machine = load_topology("dgx1-v100");
+  study_.know_machine("mine", machine);
+  std::vector<Query> queries;
+  for (const char* const algorithm : {"nccl", "nccl:algo=ring,proto=ll128", "optimal", "ring"}) {
+    for (const std::int64_t bytes : {std::int64_t{4096}, std::int64_t{16} << 20}) {
+      Query one = with(question("mine", Collective::allreduce), algorithm, bytes);
+      one.profile = "nccl";
+      queries.push_back(one);
+    }
+  }
+  for (const char* const changed : {"nccl", "kernel"}) {
+    for (const double efficiency : {0.5, 0.8}) {
+      Profile& profile = machine.profiles.at(changed);
+      profile.links["nvlink2"].efficiency = profile.links["pcie3x16"].efficiency = efficiency;
+      study_.change_profile("mine", changed, profile);
+      Study fresh(simulator_, &simulator_);
+      fresh.know_machine("mine", machine);
+      for (const Query& query : queries) {
+        const Outcome expected = fresh.ask(query);
+        const Outcome outcome = study_.ask(query);
+        EXPECT_EQ(outcome.report.time_s, expected.report.time_s) << query.algorithm;
+        EXPECT_EQ(outcome.chosen, expected.chosen);
+        EXPECT_EQ(outcome.fraction, expected.fraction) << query.algorithm;
+      }
+    }
+  }
+}
+
 /// Four ranks pass a message on.
 constexpr const char* kChain =
     "program mine\ncollective broadcast root 0\nranks 4\nunits 1\n"

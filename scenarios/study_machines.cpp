@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines that a study asks about, and their profiles.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/check.h"
+#include "formats/machine.h"
+#include "nccl/graph.h"
+#include "scenarios/buildable.h"
+#include "scenarios/study.h"
+#include "scenarios/study_cache.h"
+#include "topologies/placement.h"
+
+namespace espalier {
+namespace {
+
+/// If there is no machine, one that can do everything takes its place; only its shape matters then.
+std::string machine_spec(const Query& query) {
+  return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
+                                : query.topology;
+}
+
+}  // namespace
+
+void Study::know_machine(const std::string& name, Topology machine) {
+  cache_->topologies[name] = std::make_shared<const Topology>(std::move(machine));
+  cache_->given.insert(name);
+}
+
+void Study::change_profile(const std::string& machine, const std::string& name, Profile profile) {
+  const auto known = cache_->topologies.find(machine);
+  CHECK(known != cache_->topologies.end());
+  Topology changed = *known->second;
+  changed.profiles[name] = std::move(profile);
+  cache_->forget_times(name != kNcclLinksProfile);
+  // The machines stay where they are: programs are known by their addresses.
+  know_machine(machine, std::move(changed));
+  for (auto& [key, made] : cache_->machines) {
+    const auto& [spec, gpus, relays, of_machine, links] = key;
+    if (spec != machine) continue;
+    Query query;
+    query.topology = spec;
+    query.gpus = gpus;
+    query.relays = relays;
+    query.profile = of_machine;
+    query.links = links;
+    made = make(query);
+  }
+}
+
+Machine& Study::machine(const Query& query) {
+  Machine& machine = load(query);
+  if (query.root < 0 || query.root >= machine.ranks()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("root {} is not one of the {} ranks", query.root, machine.ranks()),
+                fmt::format("0 to {}", machine.ranks() - 1));
+  }
+  return machine;
+}
+
+Machine& Study::load(const Query& query) {
+  const Cache::MachineKey key{machine_spec(query), query.gpus, query.relays, query.profile,
+                              query.links};
+  if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
+    return known->second;
+  }
+  const Stopwatch stopwatch(shared_s_);
+  return cache_->machines.emplace(key, make(query)).first->second;
+}
+
+Machine Study::make(const Query& query) {
+  Machine made;
+  made.topology = topology(query);
+  made.is_sized_by_ranks = cache_->given.contains(machine_spec(query));
+  made.router =
+      std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
+  made.placement = place_ranks(*made.router, query.gpus, query.relays);
+  const Profile& in_use = made.router->profile();
+  if (const auto gpu = lacking_gpu(in_use.protocol, *made.topology, made.placement)) {
+    const Node& node = made.topology->node(*gpu);
+    throw Error(ErrorKind::usage,
+                fmt::format("{} ({}) cannot use protocol {} of profile {}", node.name, node.model,
+                            in_use.protocol.name, profile_word(query.profile).runtime),
+                "leave the protocol open, or name another one");
+  }
+  for (const std::string& open : made.topology->open_profiles(query.profile)) {
+    const Profile profile = made.topology->profile(open);
+    if (profile.protocol.name == made.router->profile().protocol.name) continue;
+    if (lacking_gpu(profile.protocol, *made.topology, made.placement)) continue;
+    made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
+  }
+  require_connected(made, query);
+  return made;
+}
+
+std::shared_ptr<const Topology> Study::topology(const Query& query) {
+  const std::string spec = machine_spec(query);
+  auto& topology = cache_->topologies[spec];
+  if (!topology) topology = std::make_shared<const Topology>(open_machine(spec));
+  return topology;
+}
+
+int Study::ranks(const Query& query) {
+  return static_cast<int>(chosen_gpus(*topology(query), query.gpus).size());
+}
+
+}  // namespace espalier
