@@ -37,10 +37,10 @@ struct LaunchedCalls {
 /// How often such calls are made at most, as the time of one: what nccl-tests prints.
 ///
 /// A process per GPU launches call after call without waiting; its host is held up so long by each,
-/// and the slower of host and GPU decides. One process does that for all its GPUs in turn; the
-/// GPU's and the host's times are then added as squares, a fit to logs of one process on 8 A100 and
-/// 12 V100 with NCCL 2.5 to 2.11, which pass smoothly from one to the other. A graph costs nothing,
-/// and its kernels begin sooner after each other (LaunchCosts::graph_saves_s).
+/// and the slower of host and GPU decides. One process does that for all its GPUs in turn; logs of
+/// it pass smoothly from the host's time to the GPU's: the fourth root of the sum of their fourth
+/// powers, a fit. A graph costs nothing, and its kernels begin sooner after each other
+/// (LaunchCosts::graph_saves_s).
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
 
 /// When the ranks of a call by itself begin: one process launches the kernels of its host's GPUs
