@@ -179,7 +179,7 @@ std::string print_fitted_profile(const ProfileFit& fit, const FitRequest& reques
                                  const std::vector<std::string>& sources) {
   const std::string start = profile_word(request.profile).runtime;
   // A file is not referred to: it may be the very one that is written.
-  const std::string like = names_profile_file(start) ? fit.profile.like : start;
+  const std::string like = names_profile_file(start) ? fit.profile.like : fit.profile.name;
   std::string text = "# Written by espalier fit.\nschema: espalier.profiles/1\nsources:\n";
   for (const std::string& source : sources) {
     text += fmt::format("  - {}\n", yaml_quoted(source));

@@ -46,7 +46,8 @@ class ProfileAsker {
         on_step_(on_step),
         word_(profile_word(request.profile)),
         profile_(start_of(request, word_.runtime)),
-        runtime_(names_profile_file(word_.runtime) ? kOfFile : word_.runtime),
+        runtime_(names_profile_file(word_.runtime) ? kOfFile
+                                                   : request.machine.profile(word_.runtime).name),
         machine_(request.times.front().query.topology),
         study_(simulator, &simulator) {
     study_.know_machine(machine_, request.machine);
@@ -59,6 +60,8 @@ class ProfileAsker {
   }
 
   const Profile& profile() const { return profile_; }
+  /// What it is called where answers name it.
+  const std::string& runtime() const { return runtime_; }
   std::int64_t simulations() const { return simulations_; }
 
   /// The times that a profile predicts, in seconds, and what it chooses for them.
@@ -117,7 +120,7 @@ class ProfileAsker {
   static Profile start_of(const FitRequest& request, const std::string& runtime) {
     static_cast<void>(request.machine.profile(request.profile));  // throws if there is none
     if (names_profile_file(runtime)) return read_profile_file(runtime, request.machine);
-    return request.machine.profiles.at(runtime);
+    return request.machine.profiles.at(request.machine.profile(runtime).name);
   }
 
   void add_question(const Query& query) {
@@ -233,6 +236,19 @@ std::vector<ProfileConstant> candidates(const FitRequest& request, const Profile
   return constants_in_use(asker.profile(), traffic);
 }
 
+/// A library has some of its kernels run under a profile of their own.
+void require_any_under(const FitRequest& request, const ProfileAsker& asker) {
+  std::string other;
+  for (std::size_t time = 0; time < request.times.size(); ++time) {
+    other = asker.answer_to(time).profile;
+    if (other == asker.runtime()) return;
+  }
+  throw Error(ErrorKind::unsupported,
+              fmt::format("these messages run under profile {}, which no fit of {} changes", other,
+                          request.profile),
+              "--profile " + other);
+}
+
 LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
                     const std::vector<ProfileConstant>& constants,
                     const std::function<bool()>& is_over) {
@@ -294,6 +310,7 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
   };
   ProfileAsker asker(request, simulator, on_step);
   const std::vector<double> before_s = asker.predict(asker.profile());
+  require_any_under(request, asker);
   const std::vector<ProfileConstant> constants = candidates(request, asker);
   if (constants.empty()) {
     throw Error(ErrorKind::unsupported,

@@ -83,8 +83,9 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
   Profile runtime = machine.topology->profile(concrete.profile);
   const bool is_theory = runtime.protocols.empty();
   if (!call.runtime.empty() && !is_theory) {
-    concrete.profile = call.runtime;
-    runtime = machine.topology->profile(call.runtime);
+    const std::string named = profile_word(query.profile).runtime;
+    concrete.profile = machine.topology->is_like(named, call.runtime) ? named : call.runtime;
+    runtime = machine.topology->profile(concrete.profile);
   }
   if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
     concrete.profile += ":" + call.protocol;

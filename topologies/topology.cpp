@@ -80,6 +80,17 @@ Profile Topology::profile(const std::string& spec) const {
   return bulk;
 }
 
+bool Topology::is_like(const std::string& profile, const std::string& name) const {
+  const std::string here = find_profile(*this, name).name;
+  Profile one = find_profile(*this, profile);
+  while (one.name != name && one.name != here) {
+    const auto known = profiles.find(one.like);
+    if (known == profiles.end()) return false;
+    one = known->second;
+  }
+  return true;
+}
+
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
   const Profile profile = find_profile(*this, word.runtime);

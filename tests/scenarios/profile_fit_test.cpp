@@ -246,6 +246,36 @@ TEST(ProfileFit, FindsWhatOpsInSwitchesCost) {
               55.5, 5);
 }
 
+/// Kernels over symmetric memory have a profile of their own, and a file of it is used for them.
+TEST(ProfileFit, FitsKernelsOverSymmetricMemory) {
+  for (const auto& [machine, profile] :
+       {std::pair{"dgx-h100", "nccl_symmetric"}, std::pair{"gb200-nvl72", "nccl_symmetric_b200"}}) {
+    MadeUp made(
+        machine, profile, [](Profile& changed) { changed.call_overhead_s = 12e-6; }, 23);
+    made.gpus = {0, 1, 2, 3};
+    made.algorithm = "nccl:registered=symmetric";
+    made.measure(Collective::allreduce, kKib, 64 * kMib);
+    made.request.profile = "nccl_symmetric";  // whatever stands in for it
+    const ProfileFit fit = made.fit();
+    expect_found(fit, "call_overhead_us", 12);
+    const std::string path = temp_file("symmetric.yaml");
+    const std::string file = print_fitted_profile(fit, made.request, {"log"});
+    EXPECT_THAT(file, HasSubstr(fmt::format("like: {}\n", profile)));
+    write_file(path, file);
+    Simulator simulator;
+    Study study(simulator, &simulator);
+    for (const FittedTime& time : fit.times) {
+      Query query = time.measured.query;
+      query.profile = path;
+      EXPECT_NEAR(predicted_s(study.ask(query)), time.after_s, 1e-9 * time.after_s);
+    }
+    made.request.profile = "nccl";
+    EXPECT_THAT(error_of([&] { made.fit(); }, ErrorKind::unsupported),
+                HasSubstr("these messages run under profile nccl_symmetric, which no fit of nccl "
+                          "changes"));
+  }
+}
+
 TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
   MadeUp made(
       "dgx-a100", "nccl",
