@@ -95,7 +95,8 @@ void print_measured_note(const Console& console, const MeasuredSeries& measured)
                       "# ");
 }
 
-void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes) {
+void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes,
+                     std::string_view of_what) {
   const auto compared = std::ranges::find_if(
       outcomes, [](const Outcome& outcome) { return outcome.nccl.has_value(); });
   if (compared == outcomes.end()) return;
@@ -111,10 +112,10 @@ void print_nccl_note(const Console& console, const std::vector<Outcome>& outcome
   for (const SizeStretch& one : size_stretches(outcomes, choice)) {
     choices.push_back(fmt::format("{} for {}", one.what, one.sizes));
   }
-  console.out << wrap(
-      fmt::format("vs nccl: speed relative to {} {}, which chooses {}", compared->nccl->library,
-                  version_text(compared->nccl->version), join(choices, ", ")),
-      console.width, "# ");
+  console.out << wrap(fmt::format("vs nccl: speed{} relative to {} {}, which chooses {}", of_what,
+                                  compared->nccl->library, version_text(compared->nccl->version),
+                                  join(choices, ", ")),
+                      console.width, "# ");
   double gain = 1;
   for (const Outcome& outcome : outcomes) {
     const bool is_large = outcome.query.size_bytes > size_bands().back().above_bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/console.h"
@@ -27,7 +28,8 @@ void print_error_sources(const Console& console, const std::vector<Outcome>& out
 /// Where measured times are from, and what stands in the column of errors.
 void print_measured_note(const Console& console, const MeasuredSeries& measured);
 
-/// What "vs nccl" compares with. Nothing where no answer has it.
-void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes);
+/// What "vs nccl" compares with: the speed, `of_what`. Nothing where no answer has it.
+void print_nccl_note(const Console& console, const std::vector<Outcome>& outcomes,
+                     std::string_view of_what);
 
 }  // namespace espalier

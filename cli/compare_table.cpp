@@ -102,7 +102,7 @@ void print_row(const Console& console, const Comparison& one, std::size_t width)
   const std::int64_t chunk = one.measured.chunk_bytes;
   const std::optional<std::int64_t>& wrong = measured.executed->wrong;
   const std::optional<ExpectedError>& error = one.predicted.error;
-  const std::optional<double> speedup = speedup_of(one.predicted);
+  const std::optional<double> speedup = one.predicted_speedup();
   const std::optional<double> measured_speedup = one.measured_speedup();
   const Cells cells = {
       .size = fmt::format("{}", measured.message_bytes),
@@ -167,7 +167,7 @@ void CompareTable::finish(const Comparisons& comparisons) {
                                 percent(comparisons.median_error(kLargeMessage)));
   }
   print_error_sources(console_, predicted_);
-  print_nccl_note(console_, predicted_);
+  print_nccl_note(console_, predicted_, "");
   print_library_note(console_, comparisons);
   print_profile_notes(console_, predicted_, profile_);
   print_table_notes(console_, comparisons.measured.outcomes);

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "cli/text.h"
 #include "core/words.h"
@@ -17,6 +20,8 @@ constexpr int kBar = 20;  // columns of the plot of errors
 constexpr int kTimeDigits = 9;
 /// Errors are drawn at least at this scale, so that small ones look small.
 constexpr double kLeastScale = 0.1;
+/// Medians that grow by no more than this are as before.
+constexpr double kWorse = 0.01;
 
 std::string figure(double value) { return fmt::format("{:.4g}", value); }
 std::string microseconds(double time_s) { return fit_number(time_s * 1e6, kTimeDigits); }
@@ -88,6 +93,26 @@ void print_bands(const Console& console, std::string_view of,
   console.out << columns.render("# ") << "#\n";
 }
 
+/// Where the constants that meet all times best meet some of them less well than before.
+void print_losers(const Console& console, const ProfileFit& fit, const FitLogs& logs) {
+  std::vector<std::string> losers;
+  for (const FitTable& table : logs.tables) {
+    const std::span<const FittedTime> times(fit.times.data() + table.first, table.count);
+    const std::vector<BandDeviations> before = fitted_bands(times, &FittedTime::error_before);
+    const std::vector<BandDeviations> after = fitted_bands(times, &FittedTime::error_after);
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (after[i].median <= before[i].median + kWorse) continue;
+      losers.push_back(fmt::format("{} {} ({:.1f} to {:.1f} %)", to_string(table.collective),
+                                   after[i].band->title, 100 * before[i].median,
+                                   100 * after[i].median));
+    }
+  }
+  if (losers.empty()) return;
+  console.out << wrap("met less well than before the fit: " + join(losers, ", "), console.width,
+                      "# ")
+              << "#\n";
+}
+
 }  // namespace
 
 void print_fit(const Console& console, const ProfileFit& fit, const FitRequest& request,
@@ -113,6 +138,7 @@ void print_fit(const Console& console, const ProfileFit& fit, const FitRequest& 
                 {first, first + static_cast<std::ptrdiff_t>(table.count)});
   }
   if (logs.tables.size() > 1) print_bands(console, "median errors, all", fit.times);
+  print_losers(console, fit, logs);
 }
 
 }  // namespace espalier

@@ -304,7 +304,12 @@ void SimTable::finish(const Answers& all) {
   print_average(console_, answers.outcomes);
   if (has_benchmark_) print_benchmark_notes(console_, answers.outcomes);
   if (measured_ != nullptr) print_measured_note(console_, *measured_);
-  if (has_nccl_) print_nccl_note(console_, answers.outcomes);
+  // By one process the GPUs of a call start one after the other, and those of a benchmark don't.
+  const bool is_single =
+      !answers.outcomes.empty() && answers.outcomes.front().query.launch == LaunchMode::single;
+  if (has_nccl_) {
+    print_nccl_note(console_, answers.outcomes, is_single ? " of one call by itself" : "");
+  }
   print_profile_notes(console_, answers.outcomes, profile_);
   print_table_notes(console_, answers.outcomes);
   print_bounds(console_, answers.outcomes);

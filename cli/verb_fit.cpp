@@ -110,6 +110,7 @@ int run_fit(Arguments& arguments, const Console& console) {
   const bool prints = arguments.prints_text();
   if (prints) print_fit(console, fit, asked, logs);
   require_met(fit, logs);
+  if (!output.empty()) require_changed(fit);
   const std::string file = print_fitted_profile(fit, asked, sources_of(fit, logs));
   if (!plot.empty()) write_output(console, plot, ratio_plot_svg(plot_of(fit, asked, logs)));
   if (!json.empty()) write_output(console, json, fit_json(fit, asked));

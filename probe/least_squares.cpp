@@ -102,8 +102,10 @@ class Fitter {
     for (std::size_t index = 0; index < constants_.size(); ++index) {
       const Determined state = found_[index].determined;
       const bool was_dropped = state == Determined::uncertain || state == Determined::confounded;
-      if (was_dropped && is_over()) return false;
-      if (was_dropped && may_gain(index) && add(index)) return true;
+      if (!was_dropped) continue;
+      if (!is_over() && may_gain(index) && add(index)) return true;
+      // It was dropped when it was not known yet what the measurements are off by.
+      if (is_over()) found_[index] = {.determined = Determined::not_tried};
     }
     return false;
   }
@@ -187,7 +189,10 @@ class Fitter {
   void take_slopes() {
     if (asked_ != constants_) errors_ = ask(constants_);
     const bool knows_slopes = this->knows_slopes();
-    slopes_.resize(static_cast<Eigen::Index>(rows()), static_cast<Eigen::Index>(active_.size()));
+    if (!knows_slopes) {
+      slopes_ = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(rows()),
+                                      static_cast<Eigen::Index>(active_.size()));
+    }
     for (std::size_t column = 0; column < active_.size(); ++column) {
       if (is_over()) {
         while (!knows_slopes && active_.size() > column) {

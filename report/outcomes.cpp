@@ -59,7 +59,7 @@ Json reports_array(const std::vector<Outcome>& outcomes) {
 Json library_json(const Comparison& one) {
   const ExecutedPart& executed = *one.library->report.executed;
   const auto speedup = one.measured_speedup();
-  const auto predicted = speedup_of(one.predicted);
+  const auto predicted = one.predicted_speedup();
   return {{"name", one.library->backend},
           {"measured_s", rounded(executed.median_time_s)},
           {"min_time_s", rounded(executed.min_time_s)},

@@ -82,17 +82,26 @@ std::string bands_text(std::span<const ValidatedTime> times) {
   return text;
 }
 
+/// A row of several series of a runtime together; empty for one alone.
+std::string pooled_row(std::string_view which, const std::vector<ValidatedTime>& times) {
+  const std::size_t series = series_of(times).size();
+  if (series < 2) return {};
+  return fmt::format("| {} {} series, {} times | | profile `{}` | |{} | |\n", which, series,
+                     times.size(), runtime_of(times.front()), bands_text(times));
+}
+
 /// Rows of all series of a runtime together, where it has several: what its limits are about. A
-/// median of few times is easily moved by one of them.
+/// median of few times is easily moved by one of them. Beneath it those on which nothing was
+/// fitted: what to expect of others.
 std::string pooled_rows(const std::vector<ValidatedTime>& times) {
   std::map<std::string, std::vector<ValidatedTime>> by_runtime;
   for (const ValidatedTime& time : times) by_runtime[runtime_of(time)].push_back(time);
   std::string rows;
-  for (const auto& [runtime, pooled] : by_runtime) {
-    const std::size_t series = series_of(pooled).size();
-    if (series < 2) continue;
-    rows += fmt::format("| all {} series, {} times | | profile `{}` | |{} | |\n", series,
-                        pooled.size(), runtime, bands_text(pooled));
+  for (const auto& [unused, pooled] : by_runtime) {
+    rows += pooled_row("all", pooled);
+    std::vector<ValidatedTime> unfitted = pooled;
+    std::erase_if(unfitted, [](const ValidatedTime& time) { return !time.fitted.empty(); });
+    if (unfitted.size() < pooled.size()) rows += pooled_row("nothing fitted:", unfitted);
   }
   return rows;
 }

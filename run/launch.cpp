@@ -19,24 +19,6 @@ constexpr double kSharpness = 4;
 
 }  // namespace
 
-std::string_view to_string(LaunchMode mode) {
-  switch (mode) {
-    case LaunchMode::single:
-      return "single";
-    case LaunchMode::per_gpu:
-      return "per_gpu";
-    case LaunchMode::graph:
-      return "graph";
-  }
-  CHECK(false);
-}
-
-const std::vector<LaunchMode>& all_launch_modes() {
-  static const std::vector<LaunchMode> all = {LaunchMode::single, LaunchMode::per_gpu,
-                                              LaunchMode::graph};
-  return all;
-}
-
 int most_gpus_of_a_host(const Topology& topology, const Placement& placement) {
   std::map<int, int> gpus;
   for (const std::vector<NodeId>* nodes : {&placement.ranks, &placement.relays}) {

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "topologies/launch_costs.h"
 #include "topologies/placement.h"
 
 namespace espalier {
-
-/// Who launches the calls that a benchmark makes one after the other: one process all GPUs of its
-/// host, a process for every GPU, or nobody, as they are nodes of a CUDA graph that was launched.
-enum class LaunchMode : std::uint8_t { single, per_gpu, graph };
-
-/// "single", "per_gpu", "graph".
-std::string_view to_string(LaunchMode mode);
-const std::vector<LaunchMode>& all_launch_modes();
 
 /// Ranks and relays on the host that has most of them.
 int most_gpus_of_a_host(const Topology& topology, const Placement& placement);

@@ -20,6 +20,7 @@ struct Baseline {
   /// How many times as fast as under the library's profile bulk data moves over the links between
   /// GPUs under the query's: how much of a speed-up is the runtime's, whatever the schedule.
   double runtime_gain = 1;
+  double benchmark_s = 0;  ///< of calls back to back, launched as the question says
 };
 
 /// The question about the library: the same message on the same GPUs. Nothing where there is

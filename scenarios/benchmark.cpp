@@ -112,6 +112,7 @@ ExpectedError error_of(const Machine& machine, const Router& used, const Algorit
   Compared what;
   what.collective = to_string(outcome.query.collective);
   what.algorithm = compared_name(choice);
+  what.launch = outcome.query.launch;
   what.ranks = outcome.ranks;
   what.in_switch = links.in_switch;
   what.in_fabric = links.scope == LinkScope::fabric;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <string>
 
 #include "core/units.h"
 #include "core/words.h"
@@ -108,6 +110,15 @@ class FitLogsReader {
     if (!collective) return;
     if (const std::string different = different_gpus(table, machine_); !different.empty()) {
       problems_.add({log.file, table.line, 0}, different, "--topology names the machine measured");
+      return;
+    }
+    if (too_many_hosts(table, machine_)) {
+      problems_.add(
+          {log.file, table.line, 0},
+          fmt::format("the ranks of the log were on {}, and {} has {}",
+                      counted(static_cast<std::size_t>(table.hosts()), "host"), machine_.name,
+                      machine_.hosts == 1 ? "one" : std::to_string(machine_.hosts)),
+          "--topology names the machine measured; a cluster is NAME:nodes=N");
       return;
     }
     for (const std::string& note : table.notes) say_(printable(note));
@@ -231,12 +242,24 @@ void check_algorithm(const FitLogs& logs, const std::string& algorithm, Diagnost
 
 void require_met(const ProfileFit& fit, const FitLogs& logs) {
   DiagnosticList problems;
-  for (const std::string& reason : why_not_met(fit)) {
-    problems.add(logs.tables.front().where, reason,
+  const auto add = [&](const Location& where, const std::string& reason) {
+    problems.add(where, reason,
                  "are times in microseconds, as nccl-tests prints them, and is --topology the "
                  "machine measured?");
+  };
+  for (const std::string& reason : at_limits(fit)) add(logs.tables.front().where, reason);
+  for (const FitTable& table : logs.tables) {
+    const std::span<const FittedTime> times(fit.times.data() + table.first, table.count);
+    for (const std::string& reason : why_not_met(times)) add(table.where, reason);
   }
   problems.throw_if_any();
+}
+
+void require_changed(const ProfileFit& fit) {
+  if (std::ranges::any_of(fit.constants, &FittedConstant::is_changed)) return;
+  throw Error(ErrorKind::input, "no constant was fitted, so that there is no profile to write",
+              fit.budget && fit.budget->ran_out ? "more time with --budget"
+                                                : "logs of more sizes or collectives");
 }
 
 std::vector<std::string> sources_of(const ProfileFit& fit, const FitLogs& logs) {

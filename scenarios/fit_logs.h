@@ -50,6 +50,9 @@ void check_algorithm(const FitLogs& logs, const std::string& algorithm, Diagnost
 /// all (why_not_met).
 void require_met(const ProfileFit& fit, const FitLogs& logs);
 
+/// Throws Error{input} where no constant was fitted, so that a profile would say nothing new.
+void require_changed(const ProfileFit& fit);
+
 /// For print_fitted_profile: each table and how its calls were simulated: ", NCCL 2.30 (assumed),
 /// launch single".
 std::vector<std::string> sources_of(const ProfileFit& fit, const FitLogs& logs);

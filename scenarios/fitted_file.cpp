@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -102,14 +103,18 @@ std::vector<std::string> listed(const std::set<std::string>& words) {
   return {words.begin(), words.end()};
 }
 
-/// A row about such times: their collectives and algorithms, what of a library's choice the fit
-/// forced, as few ranks as they had, and as many.
+/// A row about such times: their collectives, algorithms and launches, what of a library's choice
+/// the fit forced, as few ranks as they had, and as many.
 ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machine) {
   std::set<std::string> collectives, algorithms, forced;
+  std::set<LaunchMode> launches;
   ComparedError row;
+  row.min_ranks = std::numeric_limits<int>::max();
+  row.max_ranks = 0;
   for (const FittedTime& time : times) {
     const Query& query = time.measured.query;
     collectives.emplace(to_string(query.collective));
+    launches.insert(query.launch);
     algorithms.insert(compared_name(parse_algorithm(time.algorithm)));
     const int ranks = static_cast<int>(chosen_gpus(machine, query.gpus).size());
     row.min_ranks = std::min(row.min_ranks, ranks);
@@ -123,11 +128,31 @@ ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machi
   row.collectives = listed(collectives);
   row.algorithms = listed(algorithms);
   row.forced = listed(forced);
+  row.launches.assign(launches.begin(), launches.end());
   return row;
 }
 
+/// The largest of the medians that the series of a band have, because that may be the next user's:
+/// times of one file, collective and number of ranks are a series.
+double largest_median(const std::vector<FittedTime>& times, const SizeBand& band) {
+  using Series = std::tuple<std::string, Collective, std::vector<int>>;
+  std::map<Series, std::vector<FittedTime>> by_series;
+  for (const FittedTime& time : times) {
+    const Query& query = time.measured.query;
+    by_series[{time.measured.file, query.collective, query.gpus}].push_back(time);
+  }
+  double largest = 0;
+  for (const auto& [series, of_series] : by_series) {
+    for (const BandDeviations& found : fitted_bands(of_series, &FittedTime::error_after)) {
+      if (found.band == &band) largest = std::max(largest, found.median);
+    }
+  }
+  return largest;
+}
+
 /// How far the times are from those simulated with the fitted figures: a row for each band of sizes
-/// of the times that have GPUs, links and ops in common.
+/// of the times that have GPUs, links and ops in common. Of large messages it does not matter how
+/// they are launched.
 std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& machine) {
   using Kind = std::tuple<std::set<std::string>, bool, bool>;
   std::map<Kind, std::vector<FittedTime>> by_kind;
@@ -144,7 +169,8 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& 
       row.models = models.empty() ? std::vector<std::string>{"other"} : listed(models);
       row.in_switch = in_switch;
       row.in_fabric = in_fabric;
-      row.relative = std::ceil(band.median * kErrorSteps) / kErrorSteps;
+      if (band.band == &size_bands().back()) row.launches.clear();
+      row.relative = std::ceil(largest_median(times, *band.band) * kErrorSteps) / kErrorSteps;
       row.compared = fmt::format("{} of these sizes, on which it was fitted: {}",
                                  counted(band.times, "time"), short_files(times));
       rows.push_back(restricted_to(std::move(row), *band.band));

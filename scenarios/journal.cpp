@@ -22,7 +22,7 @@ namespace espalier {
 namespace {
 
 const Json& head() {
-  static const Json head = {{"schema", "espalier.journal/4"}};
+  static const Json head = {{"schema", "espalier.journal/5"}};
   return head;
 }
 

@@ -41,6 +41,9 @@ std::vector<int> gpus_of(const MeasuredTable& table, const Topology& machine) {
   return chosen;
 }
 
+/// DGX-2 and p2.16xlarge. A machine with more in one host is a rack, whose trays are hosts in logs.
+constexpr int kMostGpusOfAHost = 16;
+
 }  // namespace
 
 MeasuredTables read_measured(const std::string& file) {
@@ -51,6 +54,12 @@ MeasuredTables read_measured(const std::string& file) {
                 {{"", "this is no output of nccl-tests or rccl-tests", "", {file, 0, 0}}});
   }
   return format->read_tables({text, file});
+}
+
+bool too_many_hosts(const MeasuredTable& table, const Topology& machine) {
+  const auto gpus = static_cast<int>(machine.gpus().size());
+  const bool is_rack = gpus > kMostGpusOfAHost * std::max(1, machine.hosts);
+  return !is_rack && table.hosts() > machine.hosts;
 }
 
 void place_ranks_of(const SayNote& say, const MeasuredTable& table, int ranks,
@@ -69,6 +78,11 @@ void place_ranks_of(const SayNote& say, const MeasuredTable& table, int ranks,
                                     fmt::format("the log has {} ranks, but {}", ranks, what),
                                     question.gpus.empty() ? "a cluster has more: NAME:nodes=N" : "",
                                     {file, table.line, 0}}});
+  }
+  if (too_many_hosts(table, machine)) {
+    say(fmt::format(
+        "the ranks of the log were on {} hosts, and {} has {}: NAME:nodes=N is a cluster",
+        table.hosts(), machine.name, machine.hosts));
   }
   if (ranks == gpus || !question.gpus.empty()) return;
   question.gpus = gpus_of(table, machine);

@@ -22,6 +22,10 @@ using SayNote = std::function<void(const std::string& note)>;
 /// something else, or is wrong.
 MeasuredTables read_measured(const std::string& file);
 
+/// Whether the ranks that a log lists were on more hosts than the machine has, unless that is a
+/// rack, whose file may call all its trays one host.
+bool too_many_hosts(const MeasuredTable& table, const Topology& machine);
+
 /// Puts the ranks of a table on the machine: `ranks` of them, 0 where that is not known. Says what
 /// had to be guessed. Throws Error{input} where they are too many.
 void place_ranks_of(const SayNote& say, const MeasuredTable& table, int ranks,

@@ -274,7 +274,7 @@ LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
 
 }  // namespace
 
-std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
+std::vector<BandDeviations> fitted_bands(std::span<const FittedTime> times,
                                          double (FittedTime::*error)() const) {
   std::vector<Deviation> deviations;
   for (const FittedTime& time : times) {
@@ -283,7 +283,7 @@ std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
   return by_band(deviations);
 }
 
-std::vector<std::string> why_not_met(const ProfileFit& fit) {
+std::vector<std::string> at_limits(const ProfileFit& fit) {
   std::vector<std::string> reasons;
   for (const FittedConstant& one : fit.constants) {
     if (one.fitted.determined != Determined::at_limit) continue;
@@ -291,7 +291,12 @@ std::vector<std::string> why_not_met(const ProfileFit& fit) {
                                   one.constant.name(), one.fitted.value,
                                   one.constant.unit.empty() ? "" : " ", one.constant.unit));
   }
-  for (const BandDeviations& band : fitted_bands(fit.times, &FittedTime::error_after)) {
+  return reasons;
+}
+
+std::vector<std::string> why_not_met(std::span<const FittedTime> times) {
+  std::vector<std::string> reasons;
+  for (const BandDeviations& band : fitted_bands(times, &FittedTime::error_after)) {
     if (band.median <= kLargestMedian) continue;
     reasons.push_back(fmt::format("simulated times of messages {} are off by {:.0f} % (median)",
                                   band.band->title, 100 * band.median));

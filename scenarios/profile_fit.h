@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,9 +71,12 @@ struct ProfileFit {
   std::optional<GrantedTime> budget;  ///< where the time was limited
 };
 
-/// Why the times are hardly of this machine, runtime and unit: constants that end at a limit of
-/// what is possible, and bands that no constants meet. Empty where nothing speaks against it.
-std::vector<std::string> why_not_met(const ProfileFit& fit);
+/// Why times are hardly of this machine, runtime and unit: the constants that end at a limit of
+/// what is possible.
+std::vector<std::string> at_limits(const ProfileFit& fit);
+/// The same of the times of a table: bands that no constants meet. Empty where nothing speaks
+/// against it.
+std::vector<std::string> why_not_met(std::span<const FittedTime> times);
 
 /// What a simulation says that a benchmark prints for a question, such as the time of nccl-tests.
 /// \pre the outcome ran, simulated
@@ -89,7 +93,7 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
 
 /// By how much the simulation is off by size, before or after the fit:
 /// `fitted_bands(times, &FittedTime::error_after)`.
-std::vector<BandDeviations> fitted_bands(const std::vector<FittedTime>& times,
+std::vector<BandDeviations> fitted_bands(std::span<const FittedTime> times,
                                          double (FittedTime::*error)() const);
 
 /// Fewer times determine nothing: see kMinSpare.

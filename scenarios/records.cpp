@@ -91,8 +91,8 @@ auto members(Is<GrantedTime> auto& budget) {
   return std::tie(seconds, ran_out);
 }
 auto members(Is<Baseline> auto& baseline) {
-  auto& [time_s, algorithm, version, relative_error, library, runtime_gain] = baseline;
-  return std::tie(time_s, algorithm, version, relative_error, library, runtime_gain);
+  auto& [time_s, algorithm, version, relative_error, library, runtime_gain, benchmark_s] = baseline;
+  return std::tie(time_s, algorithm, version, relative_error, library, runtime_gain, benchmark_s);
 }
 auto members(Is<Bucket> auto& bucket) {
   auto& [first, last, elements] = bucket;

@@ -128,7 +128,8 @@ const std::optional<Baseline>& Study::baseline_of(const Query& asked) {
                    .algorithm = outcome.chosen.empty() ? asked.algorithm : outcome.chosen,
                    .version = outcome.library_version,
                    .relative_error = outcome.error->relative,
-                   .library = std::string(nccl_name(is_amd(*here.topology, here.placement)))};
+                   .library = std::string(nccl_name(is_amd(*here.topology, here.placement))),
+                   .benchmark_s = outcome.benchmark_s};
   return known->second;
 }
 

@@ -67,6 +67,12 @@ double Comparison::predicted_s() const {
   return measured.benchmark_s > 0 ? predicted.benchmark_s : predicted.report.time_s;
 }
 
+std::optional<double> Comparison::predicted_speedup() const {
+  if (!predicted.nccl || predicted_s() <= 0) return std::nullopt;
+  const Baseline& nccl = *predicted.nccl;
+  return (measured.benchmark_s > 0 ? nccl.benchmark_s : nccl.time_s) / predicted_s();
+}
+
 double Comparison::error() const {
   const double measured_s = measured.report.executed->median_time_s;
   return measured_s > 0 ? predicted_s() / measured_s - 1 : 0;

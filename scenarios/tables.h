@@ -46,6 +46,8 @@ struct Comparison {
   /// What the measured time is compared with: where a benchmark printed it, what is predicted of
   /// the benchmark, else the time of a call.
   double predicted_s() const;
+  /// How many times as fast as the library it is predicted to be, by times of that kind.
+  std::optional<double> predicted_speedup() const;
   /// What the prediction is off by, as a share of the median time measured: 0.1 is 10 % too long.
   double error() const;
   /// How many times as fast as the library the program was measured to be: the ratio of median

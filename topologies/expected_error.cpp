@@ -21,14 +21,15 @@ bool fits_message(const ComparedError& row, const Compared& what) {
 
 /// Whether a row is about what is done with them.
 bool fits_call(const ComparedError& row, const Compared& what) {
-  const auto lists = [](const std::vector<std::string>& all, std::string_view one) {
+  const auto lists = [](const auto& all, const auto& one) {
     return all.empty() || std::ranges::find(all, one) != all.end();
   };
   const bool may_be_forced = std::ranges::all_of(what.forced, [&](const std::string& parameter) {
     return std::ranges::find(row.forced, parameter) != row.forced.end();
   });
   return lists(row.collectives, what.collective) && lists(row.algorithms, what.algorithm) &&
-         may_be_forced && what.ranks >= row.min_ranks && what.ranks <= row.max_ranks;
+         lists(row.launches, what.launch) && may_be_forced && what.ranks >= row.min_ranks &&
+         what.ranks <= row.max_ranks;
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ ExpectedError expected_error(const std::vector<ComparedError>& errors, const Com
   }
   return estimated_error(
       "measured times of such GPUs, links, ops and sizes were compared, but of other collectives, "
-      "algorithms or numbers of ranks, or of a library that chose by itself");
+      "algorithms, launches or numbers of ranks, or of a library that chose by itself");
 }
 
 ExpectedError estimated_error(std::string why, double relative) {

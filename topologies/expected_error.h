@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "topologies/launch_costs.h"
+
 namespace espalier {
 
 /// Messages of similar size, whose deviations are summed up together: of more than so many bytes,
@@ -50,6 +52,7 @@ struct ComparedError {
   std::vector<std::string> algorithms;   ///< as `Compared::algorithm`; empty: any
   /// What of a library's choice may have been forced, by parameter; of others, nothing was.
   std::vector<std::string> forced;
+  std::vector<LaunchMode> launches;  ///< how calls were launched; empty: any way
   int min_ranks = kLeastComparedRanks;
   int max_ranks = kMostComparedRanks;
   bool in_switch = false;  ///< of programs that have ops in switches; else of all others
@@ -84,6 +87,7 @@ struct Compared {
   std::string algorithm;
   /// The parameters of a library that have other values than it would have chosen.
   std::vector<std::string> forced;
+  LaunchMode launch = LaunchMode::per_gpu;
   int ranks = kLeastComparedRanks;
   bool in_switch = false;  ///< the program has ops in switches
   bool in_fabric = true;   ///< it uses the GPU fabric only

@@ -27,6 +27,24 @@ std::optional<std::pair<int, std::string_view>> leading_number(std::string_view 
 
 }  // namespace
 
+std::string_view to_string(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::single:
+      return "single";
+    case LaunchMode::per_gpu:
+      return "per_gpu";
+    case LaunchMode::graph:
+      return "graph";
+  }
+  CHECK(false);
+}
+
+const std::vector<LaunchMode>& all_launch_modes() {
+  static const std::vector<LaunchMode> all = {LaunchMode::single, LaunchMode::per_gpu,
+                                              LaunchMode::graph};
+  return all;
+}
+
 const LaunchCost& LaunchCosts::single_of(int version) const {
   CHECK(!single.empty());
   if (version == 0) return single.back();

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace espalier {
+
+/// Who launches the calls that a benchmark makes one after the other: one process all GPUs of its
+/// host, a process for every GPU, or nobody, as they are nodes of a CUDA graph that was launched.
+enum class LaunchMode : std::uint8_t { single, per_gpu, graph };
+
+/// "single", "per_gpu", "graph".
+std::string_view to_string(LaunchMode mode);
+const std::vector<LaunchMode>& all_launch_modes();
 
 /// What a call costs the host that launches it: `call_s` and, for every block in use of the fullest
 /// GPU, `block_s`. Under NCCL a block is a channel.

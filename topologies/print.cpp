@@ -218,6 +218,11 @@ std::string error_text(const ComparedError& row) {
   if (!row.collectives.empty()) map.add("collectives", quoted_list(row.collectives));
   if (!row.algorithms.empty()) map.add("algorithms", quoted_list(row.algorithms));
   if (!row.forced.empty()) map.add("forced", quoted_list(row.forced));
+  if (!row.launches.empty()) {
+    std::vector<std::string> names;
+    for (const LaunchMode mode : row.launches) names.emplace_back(to_string(mode));
+    map.add("launch", quoted_list(names));
+  }
   if (row.min_ranks != kLeastComparedRanks) map.add("min_ranks", row.min_ranks);
   if (row.max_ranks != kMostComparedRanks) map.add("max_ranks", row.max_ranks);
   if (row.in_switch) map.add("in_switch", "true");

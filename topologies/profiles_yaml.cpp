@@ -220,6 +220,24 @@ std::vector<std::string> read_words(YamlMap& map, const std::string& key, std::s
   return words;
 }
 
+/// "launch: single" or a list; none where the key is absent.
+std::vector<LaunchMode> read_launches(YamlMap& map) {
+  std::vector<LaunchMode> launches;
+  for (const YamlValue& word : map.get("launch").one_or_more()) {
+    const std::string name = word.text("a way of launching").value_or("");
+    const auto known = std::ranges::find_if(
+        all_launch_modes(), [&](LaunchMode mode) { return to_string(mode) == name; });
+    if (known != all_launch_modes().end()) {
+      launches.push_back(*known);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const LaunchMode mode : all_launch_modes()) names.emplace_back(to_string(mode));
+    word.problem(fmt::format("{} is no way of launching", quote(name)), did_you_mean(name, names));
+  }
+  return launches;
+}
+
 void read_errors(const YamlValue& value, Profile& profile) {
   constexpr double kKib = 1024;
   for (const YamlValue& one : value.one_or_more()) {
@@ -230,6 +248,7 @@ void read_errors(const YamlValue& value, Profile& profile) {
     row.collectives = read_words(map, "collectives", "a collective");
     row.algorithms = read_words(map, "algorithms", "an algorithm");
     row.forced = read_words(map, "forced", "a parameter");
+    row.launches = read_launches(map);
     row.min_ranks = read_whole(map, "min_ranks", kCount, row.min_ranks);
     row.max_ranks = read_whole(map, "max_ranks", kCount, row.max_ranks);
     row.in_switch = map.boolean("in_switch", false);

@@ -26,6 +26,46 @@ class Fit : public WithFiles {};
 const std::string kLog =
     std::string(ESPALIER_SOURCE_DIR) + "/tests/scenarios/measured/a100x8_all_reduce.txt";
 
+/// A log whose ranks were on two hosts, four on each.
+std::string on_two_hosts(std::string log) {
+  std::string listed = "# Using devices\n";
+  for (int rank = 0; rank < 8; ++rank) {
+    listed += fmt::format("#  Rank {:2} Group  0 Pid {} on host{} device {:2} [0x0{}] A100-SXM4\n",
+                          rank, 100 + rank, rank / 4, rank % 4, rank % 4);
+  }
+  return "# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 "
+         "iters: 20 validation: 1\n#\n" +
+         listed + log;
+}
+
+TEST_F(Fit, RefusesALogOfMoreHostsThanTheMachineHas) {
+  const std::string log = file("two_hosts.txt");
+  write_file(
+      log,
+      on_two_hosts(
+          "#\n#       size         count      type   redop     time   algbw   "
+          "busbw  error     time   algbw   busbw  error\n"
+          "        8  2  float  sum  24.1  0.00  0.00  0e+00  24.0  0.00  0.00  0e+00\n"
+          "     1024  256  float  sum  25.1  0.04  0.07  0e+00  25.0  0.04  0.07  0e+00\n"
+          "    32768  8192  float  sum  30.1  1.09  1.91  0e+00  30.0  1.09  1.91  0e+00\n"
+          "   131072  32768  float  sum  40.1  3.27  5.72  0e+00  40.0  3.28  5.73  0e+00\n"
+          "  1048576  262144  float  sum  75.1  13.96  24.43  0e+00  75.0  13.98  24.47  0e+00\n"));
+  const Spoken refused = run({"fit", log, "--topology", "dgx-a100"});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("the ranks of the log were on 2 hosts, and dgx-a100 has one"));
+  EXPECT_EQ(refused.out, "");
+}
+
+TEST_F(Fit, WritesNoFileWhereNothingWasFitted) {
+  const std::string profile = file("nothing.yaml");
+  const Spoken refused =
+      run({"fit", kLog, "--topology", "dgx-a100", "--budget", "0", "--output", profile});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("no constant was fitted, so that there is no profile to write"));
+  EXPECT_FALSE(std::filesystem::exists(profile));
+}
+
 TEST_F(Fit, SaysThatTimeRanOut) {
   const Spoken fitted =
       run({"fit", kLog, "--topology", "dgx-a100", "--budget", "0", "--json", file("fit.json")});
@@ -136,6 +176,13 @@ TEST_F(Fit, TakesPublicLogsOfMachinesThatTheCatalogueHas) {
   EXPECT_EQ(fitted.code, 0) << fitted.err;
   EXPECT_THAT(fitted.out, HasSubstr("# fitted profile nccl on dgx-h100 to 56 times"));
   EXPECT_THAT(fitted.out, HasSubstr("\n# links.nvlink4.efficiency "));
+  // Two hosts are not one, even if that has GPUs enough.
+  for (const char* other : {"h100_pair_g1.log", "h100_pair_g3.log", "oci_h100x16_allreduce.txt"}) {
+    const Spoken refused =
+        run({"fit", folder + other, "--topology", "dgx-h100", "--collective", "alltoall"});
+    EXPECT_EQ(refused.code, 2) << other;
+    EXPECT_THAT(refused.out, Not(HasSubstr("fitted"))) << other;
+  }
   // None of these is of 8 A100 behind NVSwitches.
   for (const char* other : {"h100_scaling.txt", "h100_pair_g1.log", "oci_h100x16_allreduce.txt",
                             "a100x32_shortened.txt", "a100pcie8_torn.txt"}) {

@@ -105,6 +105,34 @@ TEST(LeastSquares, EndsWithTheBestSoFar) {
   }
 }
 
+/// What is said of a constant when time runs out is no judgement that more time would overturn.
+TEST(LeastSquares, JudgesNoConstantThatItHadNoTimeFor) {
+  const std::vector<double> truth = {10, 0.2, 4};
+  for (const std::vector<double>& start : {std::vector<double>{40, 0.05, 4}, {10, 0.2, 0.1}}) {
+    Line unlimited(20, truth, 0.002, 7);
+    const LeastSquaresFit best = least_squares(unlimited.problem(start));
+    bool was_cut_short = true;
+    int not_tried = 0;
+    for (int limit = 0; was_cut_short; ++limit) {
+      ASSERT_LT(limit, 200);
+      Line line(20, truth, 0.002, 7);
+      LeastSquaresProblem problem = line.problem(start);
+      int asked = 0;
+      problem.is_over = [&] { return asked++ >= limit; };
+      const LeastSquaresFit fit = least_squares(problem);
+      was_cut_short = fit.is_cut_short;
+      for (std::size_t i = 0; i < start.size(); ++i) {
+        const Determined now = fit.values[i].determined;
+        not_tried += now == Determined::not_tried ? 1 : 0;
+        EXPECT_TRUE(std::isfinite(fit.values[i].value));
+        if (now != Determined::uncertain && now != Determined::confounded) continue;
+        EXPECT_NE(best.values[i].determined, Determined::yes) << "limit " << limit << ", " << i;
+      }
+    }
+    EXPECT_GT(not_tried, 3);
+  }
+}
+
 TEST(LeastSquares, FindsTheConstantsWithoutNoise) {
   Line line(20, {10, 0.2}, 0, 1);
   const LeastSquaresFit fit = least_squares(line.problem({4, 0.5}));

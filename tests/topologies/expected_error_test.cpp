@@ -34,6 +34,7 @@ TEST(ExpectedErrors, AreOfTheCallsThatWereCompared) {
                                             .collectives = {"allreduce", "allgather"},
                                             .algorithms = {"nccl:algo=ring"},
                                             .forced = {"algo"},
+                                            .launches = {LaunchMode::per_gpu},
                                             .relative = 0.05,
                                             .compared = "logs"}};
   const Compared compared{.model = "a100-sxm4",
@@ -42,7 +43,8 @@ TEST(ExpectedErrors, AreOfTheCallsThatWereCompared) {
                           .forced = {"algo"},
                           .ranks = 3};
   EXPECT_EQ(expected_error(rows, compared).from, "logs");
-  std::vector<Compared> others(5, compared);
+  std::vector<Compared> others(6, compared);
+  others[5].launch = LaunchMode::graph;
   others[0].collective = "alltoall";
   others[1].algorithm = "nccl:algo=tree";
   others[2].algorithm = "ring";  // one of ours is none of the library's
