@@ -47,12 +47,12 @@ inline constexpr int kMostComparedRanks = 8;
 /// How far simulated times were from measured ones: a row of a profile's `errors`, or what it says
 /// of one band.
 struct ComparedError {
-  std::vector<std::string> models;       ///< beginnings of models of GPUs; "other": any
-  std::vector<std::string> collectives;  ///< by name; empty: any
-  std::vector<std::string> algorithms;   ///< as `Compared::algorithm`; empty: any
+  std::vector<std::string> models;            ///< beginnings of models of GPUs; "other": any
+  std::vector<std::string> collectives = {};  ///< by name; empty: any
+  std::vector<std::string> algorithms = {};   ///< as `Compared::algorithm`; empty: any
   /// What of a library's choice may have been forced, by parameter; of others, nothing was.
-  std::vector<std::string> forced;
-  std::vector<LaunchMode> launches;  ///< how calls were launched; empty: any way
+  std::vector<std::string> forced = {};
+  std::vector<LaunchMode> launches = {};  ///< how calls were launched; empty: any way
   int min_ranks = kLeastComparedRanks;
   int max_ranks = kMostComparedRanks;
   bool in_switch = false;  ///< of programs that have ops in switches; else of all others
@@ -81,12 +81,12 @@ inline constexpr double kUncomparedError = 0.3;
 
 /// What a simulated time is of.
 struct Compared {
-  std::string_view model;       ///< of its GPUs
-  std::string_view collective;  ///< its name
+  std::string_view model;            ///< of its GPUs
+  std::string_view collective = {};  ///< its name
   /// "ring"; of a library, which algorithm it chose: "nccl:algo=ring".
-  std::string algorithm;
+  std::string algorithm = {};
   /// The parameters of a library that have other values than it would have chosen.
-  std::vector<std::string> forced;
+  std::vector<std::string> forced = {};
   LaunchMode launch = LaunchMode::per_gpu;
   int ranks = kLeastComparedRanks;
   bool in_switch = false;  ///< the program has ops in switches
