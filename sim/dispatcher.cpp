@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/check.h"
 
@@ -12,26 +11,25 @@ namespace {
 
 /// Durations are doubles: what lasted exactly so long must not look a little too short.
 constexpr double kTolerance = 1e-6;
-/// What is not limited by links.
-constexpr double kAnyRate = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-                       const Profile& profile, double message_bytes, MachineResources& machine,
+                       const Profile& profile, double message_bytes, OpFlows& flows,
                        const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
       graph_(graph),
       blocks_(blocks),
       profile_(profile),
-      machine_(machine),
-      costs_(program, blocks, profile, message_bytes, machine),
+      flows_(flows),
       unit_(unit),
       engine_(engine),
       landings_(program.places()),
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
       shared_(program, blocks) {
-  if (profile.fifo_steps > 0) fifos_.emplace(program, profile, costs_.bytes_per_unit());
+  if (profile.fifo_steps > 0) {
+    fifos_.emplace(program, profile, message_bytes / static_cast<double>(program.contract.units));
+  }
   history_.ops.resize(program.ops.size());
   for (OpId id = 0; id < program.ops.size(); ++id) record(id).awaited = graph.waits(id);
   if (program.fold.is_folded()) history_.cause_group.resize(program.ops.size(), 0);
@@ -58,10 +56,9 @@ void Dispatcher::start(const std::vector<double>& starts_s) {
 void Dispatcher::on_flow_done(OpId id) {
   CHECK(is_moving(id));
   if (--record(id).awaited > 0) return;
-  const Op& op = program_.ops[id];
-  if (costs_.reduces_separately(op) && !reducing_[id]) {
+  if (flows_.reduces_separately(id) && !reducing_[id]) {
     wait_ = {};
-    begin_reduction(id, op);
+    reduce(id);
   } else if (!hold_on(id)) {
     end_hold(id);
   }
@@ -105,33 +102,25 @@ void Dispatcher::begin(OpId id) {
     engine_.give_up();
   }
   if (blocks_.shares()) history_.order.push_back(id);
-  const Op& op = program_.ops[id];
-  if (op.kind == OpKind::combine) {
-    begin_combine(id, op);
-    return;
+  const FlowList& list = flows_.begin(id);
+  history_.transfers += list.transfers;
+  record(id).seen_s = list.landing_s;
+  start(id, list);
+  if (is_moving(id)) return;
+  if (flows_.reduces_separately(id)) {
+    reduce(id);
+  } else {
+    end_hold(id);
   }
-  const double duration_s = program_.duration_s(op);
-  resources_.clear();
-  begin_flow(id, op.kind == OpKind::compute ? machine_.computing_s(op.at, duration_s) : duration_s,
-             0);
-  if (!is_moving(id)) end_hold(id);
 }
 
-void Dispatcher::begin_combine(OpId id, const Op& op) {
-  if (op.in_switch) {
-    begin_in_switch(id, op);
-    if (!is_moving(id)) end_hold(id);
-    return;
-  }
-  costs_.transfers_of(op, transfers_);
-  history_.transfers += static_cast<std::int64_t>(transfers_.size());
-  if (costs_.reduces_separately(op)) {
-    begin_arrivals(id, op);
-    if (!is_moving(id)) begin_reduction(id, op);
-  } else {
-    begin_streaming(id, op);
-    if (!is_moving(id)) end_hold(id);
-  }
+/// The second half of an op whose operands have come.
+void Dispatcher::reduce(OpId id) {
+  reducing_[id] = true;
+  const FlowList& list = flows_.reduce(id);
+  record(id).seen_s = list.landing_s;
+  start(id, list);
+  if (!is_moving(id)) end_hold(id);
 }
 
 bool Dispatcher::takes_steps(OpId id) {
@@ -149,166 +138,26 @@ bool Dispatcher::hold_on(OpId id) {
   const double lasted_s = unit_.to_s(engine_.now()) - record(id).start_s;
   const double left_s = min_s - lasted_s - record(id).seen_s;
   if (!is_over_links || left_s <= kTolerance * min_s) return false;
-  resources_.clear();
   wait_ = {};
-  begin_flow(id, left_s, 0);
+  start_flow(id, left_s, 0);
   return true;
 }
 
-/// A copy, or a combine whose additions happen on the way or cost nothing.
-void Dispatcher::begin_streaming(OpId id, const Op& op) {
-  const bool is_read = costs_.reduces_by_reading(op);
-  const bool by_kernel = is_read || profile_.reduction == ReductionMode::fused;
-  const bool fused = op.src_count > 1 && by_kernel;
-  const std::size_t result_here = op.dst.place == op.at ? 1 : 0;
-  const std::size_t arrivals = transfers_.size() - (1 - result_here);
-  // Each arriving operand is an addition, as far as there is something to add it to.
-  const std::size_t other_additions = op.src_count - std::max<std::size_t>(arrivals, 1);
-  const std::size_t here = op.src_count - arrivals + result_here;
-  if (transfers_.empty()) {
-    resources_.clear();
-    machine_.use_memory(op.at, here, resources_);
-    if (by_kernel) machine_.use_access(op.at, here, resources_);
-    if (fused) machine_.use_reduction(op.at, other_additions, resources_);
-    begin_flow(id, is_read ? profile_.reduce_overhead_s : profile_.local_overhead_s,
-               costs_.bytes_of(op),
-               machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate));
-    return;
+/// All at once.
+void Dispatcher::start(OpId id, const FlowList& list) {
+  for (const FlowList::Flow& flow : list.flows) {
+    start_flow(id, flow.latency_s, flow.bytes, list.resources_of(flow), flow.alone);
   }
-  const double overhead_s = costs_.start_up_s(op, transfers_);
-  double way_here_s = 0;  // of the operand that comes last
-  for (std::size_t i = 0; i < arrivals; ++i) {
-    way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
-  }
-  const ResourceId block = costs_.block_of(op, transfers_);
-  const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
-  const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
-  record(id).seen_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
-  for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    const auto& [from, to, path] = transfers_[i];
-    const bool arrives = to == op.at;
-    const double awaited_s = arrives ? path->latency_s : way_here_s;
-    resources_.assign(path->resources.begin(), path->resources.end());
-    machine_.use_memory(arrives ? from : to, 1, resources_);
-    if (i == 0) machine_.use_memory(op.at, here, resources_);
-    if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, resources_);
-    if (fused && i == 0) machine_.use_reduction(op.at, other_additions, resources_);
-    if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, resources_);
-    machine_.use_sender(from, resources_);
-    if (!is_alone && block != kNoResource) resources_.push_back(block);
-    const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
-    begin_flow(id, latency_s, costs_.bytes_of(op), is_alone ? block : kNoResource);
-    begin_message(id, *path, latency_s);
-  }
-}
-
-/// `at` reads the sum, which the switch makes of the operands on their way, and stores it: two
-/// flows at the same time. Each port carries its share once, however many operands or copies there
-/// are.
-void Dispatcher::begin_in_switch(OpId id, const Op& op) {
-  const SwitchUse use = machine_.switch_of(op);
-  const NodeId node = use.node;
-  const SwitchOps* const costs = use.costs;
-  const bool is_slice = blocks_.ops_are_slices();
-  const double wire =
-      is_slice ? costs->wire_of_slice(costs_.bytes_of(op)) : costs->wire_of(costs_.bytes_of(op));
-  const double fixed_s = is_slice ? costs->slice_s : costs->fixed_s(costs_.bytes_of(op));
-  const double bytes = costs_.bytes_of(op) * wire;
-  const std::span<const Operand> sources = program_.sources_of(op);
-  const bool reads = sources.size() > 1 || sources[0].place != op.at;
-  const bool stores = op.copy_count > 0 || op.dst.place != op.at;
-  const Path& here = machine_.path_from_switch(node, op.at);
-  const Path& there = machine_.path_to_switch(op.at, node);
-  std::vector<const Path*> read_over, stored_over;
-  double way_here_s = 0, way_on_s = 0;
-  if (reads) {
-    for (const Operand& source : sources) {
-      read_over.push_back(&machine_.path_to_switch(source.place, node));
-      way_here_s = std::max(way_here_s, read_over.back()->latency_s + here.latency_s);
-    }
-    read_over.push_back(&here);
-  }
-  if (stores) {
-    for_each_destination(program_, op, [&](const Operand& dst) {
-      stored_over.push_back(&machine_.path_from_switch(node, dst.place));
-      way_on_s = std::max(way_on_s, there.latency_s + stored_over.back()->latency_s);
-    });
-    stored_over.push_back(&there);
-  }
-  record(id).seen_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
-  for_each_transfer(program_, op, [&](PlaceId, PlaceId) { ++history_.transfers; });
-  const double latency_s = fixed_s + (profile_.gets_wait ? way_here_s : 0);
-  const auto flow = [&](const std::vector<const Path*>& paths) {
-    for (const Path* path : paths) {
-      resources_.insert(resources_.end(), path->resources.begin(), path->resources.end());
-    }
-    begin_flow(id, latency_s, bytes);
-    for (const Path* path : paths) begin_message(id, *path, latency_s);
-  };
-  resources_.clear();
-  for (const Operand& source : sources) machine_.use_memory(source.place, 1, resources_);
-  if (!stores) machine_.use_memory(op.at, 1, resources_);
-  if (reads || !stores) flow(read_over);
-  if (!stores) return;
-  resources_.clear();
-  if (!reads) machine_.use_memory(op.at, 1, resources_);
-  for_each_destination(program_, op,
-                       [&](const Operand& dst) { machine_.use_memory(dst.place, 1, resources_); });
-  flow(stored_over);
-}
-
-/// The first half of a combine that is reduced separately: its operands come to `at`, which waits
-/// for them.
-void Dispatcher::begin_arrivals(OpId id, const Op& op) {
-  if (op.dst.place != op.at) transfers_.pop_back();
-  const double overhead_s = costs_.fixed_s(op, transfers_);
-  for (const auto& [from, to, path] : transfers_) {
-    resources_.assign(path->resources.begin(), path->resources.end());
-    machine_.use_memory(from, 1, resources_);
-    machine_.use_memory(to, 1, resources_);
-    begin_flow(id, path->latency_s + overhead_s, costs_.bytes_of(op));
-    begin_message(id, *path, path->latency_s + overhead_s);
-  }
-}
-
-/// The second half: they are added up, and the result is written to where it belongs.
-void Dispatcher::begin_reduction(OpId id, const Op& op) {
-  reducing_[id] = true;
-  // A GPU launches a kernel; the threads of a host are there.
-  const bool by_host = place_number(program_, op.at).kind == PlaceKind::host;
-  double latency_s = by_host ? 0 : profile_.reduce_overhead_s;
-  resources_.clear();
-  if (op.dst.place != op.at) {
-    const Path& path = machine_.path(op.at, op.dst.place, op.via);
-    resources_.assign(path.resources.begin(), path.resources.end());
-    latency_s = std::max(latency_s, path.overhead_s);
-    record(id).seen_s = path.latency_s;
-  }
-  machine_.use_reduction(op.at, op.src_count - 1, resources_);
-  machine_.use_memory(op.at, op.src_count, resources_);
-  machine_.use_memory(op.dst.place, 1, resources_);
-  machine_.use_access(op.at, op.src_count + 1, resources_);
-  begin_flow(id, latency_s, costs_.bytes_of(op));
-  if (!is_moving(id)) end_hold(id);
 }
 
 /// `alone`: what no other flow uses meanwhile.
-void Dispatcher::begin_flow(OpId id, double latency_s, double bytes, ResourceId alone) {
-  machine_.count(resources_, bytes);
-  if (alone != kNoResource) machine_.count(alone, bytes);
+void Dispatcher::start_flow(OpId id, double latency_s, double bytes,
+                            std::span<const ResourceId> resources, ResourceId alone) {
   const Ticks latency = wait_ + unit_.from_s(std::max(latency_s, 0.0));
-  const bool moves = bytes > 0 && (!resources_.empty() || alone != kNoResource);
+  const bool moves = bytes > 0 && (!resources.empty() || alone != kNoResource);
   if (latency.value <= 0 && !moves) return;
   ++record(id).awaited;
-  engine_.start(resources_, alone, latency, bytes, id);
-}
-
-/// NICs take the message, out and in, while its bytes move.
-void Dispatcher::begin_message(OpId id, const Path& path, double latency_s) {
-  if (path.nics.empty() || profile_.message_s <= 0) return;
-  resources_.clear();
-  for (const NodeId nic : path.nics) machine_.use_messages(nic, resources_);
-  begin_flow(id, latency_s, machine_.message_bytes());
+  engine_.start(resources, alone, latency, bytes, id);
 }
 
 /// The lane is free; the result may still be under way.

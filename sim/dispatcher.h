@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "run/backend.h"
@@ -11,8 +12,7 @@
 #include "sim/flow_engine.h"
 #include "sim/landings.h"
 #include "sim/least_time.h"
-#include "sim/machine_resources.h"
-#include "sim/op_costs.h"
+#include "sim/op_flows.h"
 #include "sim/op_graph.h"
 #include "sim/op_history.h"
 #include "sim/shared_blocks.h"
@@ -60,10 +60,10 @@ namespace espalier {
 class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
-  /// what the engine's ticks are, for `machine` too.
+  /// what the engine's ticks are. `flows`: of the program's ops, over resources of the engine.
   Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-             const Profile& profile, double message_bytes, MachineResources& machine,
-             const TimeUnit& unit, FlowEngine& engine);
+             const Profile& profile, double message_bytes, OpFlows& flows, const TimeUnit& unit,
+             FlowEngine& engine);
 
   /// The engine gives up once the simulation is known to become too slow. Refers to its argument.
   void give_up_by(LeastTime& least) { least_ = &least; }
@@ -83,15 +83,12 @@ class Dispatcher {
   void run_ready();
   void make_ready(OpId id);
   void begin(OpId id);
-  void begin_message(OpId id, const Path& path, double latency_s);
   bool hold_on(OpId id);
   bool takes_steps(OpId id);
-  void begin_combine(OpId id, const Op& op);
-  void begin_streaming(OpId id, const Op& op);
-  void begin_in_switch(OpId id, const Op& op);
-  void begin_arrivals(OpId id, const Op& op);
-  void begin_reduction(OpId id, const Op& op);
-  void begin_flow(OpId id, double latency_s, double bytes, ResourceId alone = kNoResource);
+  void reduce(OpId id);
+  void start(OpId id, const FlowList& list);
+  void start_flow(OpId id, double latency_s, double bytes,
+                  std::span<const ResourceId> resources = {}, ResourceId alone = kNoResource);
   OpRecord& record(OpId id) { return history_.ops[id]; }
   /// What an op that has not begun waits for is there. \pre it has not begun
   Ticks ready(OpId id) const { return {history_.ops[id].start_s}; }
@@ -108,8 +105,7 @@ class Dispatcher {
   const OpGraph& graph_;
   const BlockMap& blocks_;
   const Profile& profile_;
-  MachineResources& machine_;
-  const OpCosts costs_;
+  OpFlows& flows_;
   LeastTime* least_ = nullptr;  ///< null: there is no limit
   const TimeUnit unit_;
   FlowEngine& engine_;
@@ -122,10 +118,7 @@ class Dispatcher {
   std::size_t finished_ = 0;
   OpHistory history_;
 
-  // Of the op being begun.
-  std::vector<Transfer> transfers_;
-  std::vector<ResourceId> resources_;
-  Ticks wait_;  ///< until it starts
+  Ticks wait_;  ///< until the op starts that is being begun
 };
 
 }  // namespace espalier

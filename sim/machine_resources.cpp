@@ -223,7 +223,7 @@ void MachineResources::use_messages(NodeId nic, std::vector<ResourceId>& resourc
   use_node(messages_, nic, " messages", kMessageGbps, 1, resources);
 }
 
-void MachineResources::count(const std::vector<ResourceId>& resources, double bytes) {
+void MachineResources::count(std::span<const ResourceId> resources, double bytes) {
   for (const ResourceId id : resources) resources_[id].bytes += bytes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -72,7 +73,7 @@ class MachineResources {
   double computing_s(PlaceId place, double duration_s) const;
 
   /// A flow of `bytes` over `resources` was started.
-  void count(const std::vector<ResourceId>& resources, double bytes);
+  void count(std::span<const ResourceId> resources, double bytes);
   void count(ResourceId resource, double bytes) { resources_[resource].bytes += bytes; }
 
   /// Everything that carried bytes, the busiest first.

@@ -114,7 +114,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine);
-  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, machine,
+  MachineFlows flows(program, blocks, target.router->profile(), message_bytes, machine);
+  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, flows,
                         unit, engine);
   std::optional<LeastTime> least;
   if (options.limits && std::isfinite(options.limits->time_s)) {
