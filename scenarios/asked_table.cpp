@@ -59,9 +59,11 @@ void AskedTable::find_choosers() {
     const auto others = std::ranges::count_if(candidates, [&, &all = sizes](const auto& candidate) {
       return !own_.contains({candidate, all.back()});
     });
-    choosers_.emplace(algorithm,
-                      Choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates),
-                               others <= 1 || sizes.size() == 1});
+    Choosing choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates),
+                      others <= 1 || sizes.size() == 1};
+    const bool is_plan = !is_auto(algorithm) && is_portfolio(study_.choice(algorithm));
+    if (is_plan && choosing.by_rows) choosing.plan = candidates.front();
+    choosers_.emplace(algorithm, std::move(choosing));
   }
 }
 
@@ -73,7 +75,7 @@ void AskedTable::ask_candidates(const Choosing& choosing) {
         size_bytes == sizes.front() || (!choosing.by_rows && size_bytes == sizes.back());
     if (!is_needed) continue;
     for (const std::string& candidate : choosing.chooser.candidates()) {
-      if (own_.contains({candidate, size_bytes})) continue;
+      if (candidate == choosing.plan || own_.contains({candidate, size_bytes})) continue;
       Query query = about(queries_.front(), candidate);
       query.size_bytes = size_bytes;
       predict(query);
@@ -123,12 +125,13 @@ std::size_t AskedTable::ask(Query query, bool with_prediction, bool with_baselin
 }
 
 /// Of the request that has the prediction.
-std::size_t AskedTable::predict(const Query& query) {
+std::size_t AskedTable::predict(const Query& query, double worthwhile_s) {
   const Key key{query.algorithm, query.size_bytes};
   if (const auto known = predicted_.find(key); known != predicted_.end()) return known->second;
   StudyRequest request;
   request.kind = StudyRequest::Kind::predict;
   request.query = query;
+  request.worthwhile_s = worthwhile_s;
   const std::size_t number = this->request(std::move(request), workers_.group_of(query));
   predicted_.emplace(key, number);
   return number;
@@ -198,13 +201,7 @@ std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepPr
       static_cast<std::size_t>(std::ranges::find(sizes, query.size_bytes) - sizes.begin());
   if (chooser.has_chosen(place)) return chooser.choice(place);
   const PredictAll predict_all = [&](const std::vector<Query>& wanted) {
-    std::vector<std::size_t> requests;
-    for (const Query& one : wanted) requests.push_back(predict(one));
-    std::vector<Prediction> predictions;
-    for (const std::size_t one : requests) {
-      predictions.push_back(found(one, progress).prediction.get());
-    }
-    return predictions;
+    return this->predict_all(choosing, wanted, progress);
   };
   if (choosing.by_rows) {
     chooser.choose({place}, predict_all);
@@ -218,6 +215,32 @@ std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepPr
     if (const auto best = chooser.choice(other)) decided(one, *best);
   }
   return chooser.choice(place);
+}
+
+/// Of a plan that is slower than others, what is told is that.
+std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
+                                                const std::vector<Query>& wanted,
+                                                const SweepProgress& progress) {
+  const auto is_plan = [&](const Query& query) { return query.algorithm == choosing.plan; };
+  std::vector<std::size_t> requests(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!is_plan(wanted[i])) requests[i] = predict(wanted[i]);
+  }
+  std::vector<Prediction> predictions(wanted.size());
+  double best_s = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (is_plan(wanted[i])) continue;
+    predictions[i] = found(requests[i], progress).prediction.get();
+    if (!predictions[i].skipped) best_s = std::min(best_s, predictions[i].best.time_s);
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!is_plan(wanted[i])) continue;
+    predictions[i] = found(predict(wanted[i], best_s), progress).prediction.get();
+    if (shorter(best_s, predictions[i].best.time_s)) {
+      predictions[i] = {.skipped = "other algorithms are faster"};
+    }
+  }
+  return predictions;
 }
 
 void AskedTable::compare(Outcome& outcome, const SweepProgress& progress) {

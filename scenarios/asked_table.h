@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -59,13 +60,19 @@ class AskedTable {
     /// Sizes are chosen for one after the other, each when its row is asked for: nearly all
     /// candidates are rows themselves.
     bool by_rows = false;
+    /// A plan of its own, which takes longest to predict and must beat all others: asked for once
+    /// these are known, and then no longer than it may do so.
+    std::optional<std::string> plan = {};
   };
 
   void find_choosers();
   void ask_candidates(const Choosing& choosing);
   void ask_questions();
   std::size_t request(StudyRequest request, std::size_t group);
-  std::size_t predict(const Query& query);
+  std::size_t predict(const Query& query,
+                      double worthwhile_s = std::numeric_limits<double>::infinity());
+  std::vector<Prediction> predict_all(const Choosing& choosing, const std::vector<Query>& wanted,
+                                      const SweepProgress& progress);
   std::size_t ask(Query query, bool with_prediction, bool with_baseline);
   std::size_t decided(const Query& query, const TuningChoice& best);
   const Found& found(std::size_t request, const SweepProgress& progress);

@@ -157,8 +157,11 @@ class Study {
   /// values of weighed parameters (see AlgorithmParameter) that it leaves open, and remembers. With
   /// limits (RunOptions::limits), what takes longer than these is skipped after less work, and what
   /// does not is not remembered: without them, other chunks may be found to be the best.
+  /// `worthwhile_s`: a prediction that takes longer is no more than an upper bound, and not
+  /// remembered (see ChunkQuestion).
   /// Throws as `ask` does. \pre there is a simulator; the query names a machine and an algorithm
-  Prediction predict(const Query& query);
+  Prediction predict(const Query& query,
+                     double worthwhile_s = std::numeric_limits<double>::infinity());
 
   /// A lower bound on the time of a query from earlier predictions for other sizes: a larger
   /// message is not faster, and part of a message takes at least its share of the time.
@@ -246,9 +249,6 @@ class Study {
     std::string stuck;  ///< why it got stuck, cut in some way
   };
   std::vector<std::size_t> runtimes(const Machine& machine, const Prepared& prepared) const;
-  /// \param worthwhile_s see ChunkQuestion: a prediction that takes longer is no more than an upper
-  /// bound, and not remembered.
-  Prediction predict(const Query& query, double worthwhile_s);
   Prediction simulate(const Query& query, Machine& machine, double worthwhile_s);
   Prediction simulate(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
                       double at_most_s, double worthwhile_s, Met& met);
@@ -262,7 +262,7 @@ class Study {
       const Query& query, const Promise& known,
       const std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>& simulate);
   Prediction predict_portfolio(const Query& query);
-  Prediction weigh(const Query& query, Machine& machine);
+  Prediction weigh(const Query& query, Machine& machine, double worthwhile_s);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
 
   // What thread blocks that an interpreter carries out need (study_blocks.cpp).

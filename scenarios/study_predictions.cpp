@@ -209,7 +209,7 @@ Prediction Study::predict_portfolio(const Query& query) {
 }
 
 /// The fastest of the values that weighed parameters can have.
-Prediction Study::weigh(const Query& query, Machine& machine) {
+Prediction Study::weigh(const Query& query, Machine& machine, double worthwhile_s) {
   const auto with = [&](const AlgorithmChoice& one) {
     Query asked = query;
     asked.algorithm = spec_of(one);
@@ -225,10 +225,9 @@ Prediction Study::weigh(const Query& query, Machine& machine) {
   };
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
   if (known.prediction != nullptr) by.as_before = choice(known.prediction->algorithm);
+  by.worthwhile_s = worthwhile_s;
   return espalier::weigh(choice(query.algorithm), by);
 }
-
-Prediction Study::predict(const Query& query) { return predict(query, kAnyTime); }
 
 Prediction Study::predict(const Query& query, double worthwhile_s) {
   CHECK(simulator_ != nullptr && !query.topology.empty());
@@ -262,7 +261,7 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
   const TimeLimit own(std::numeric_limits<double>::infinity());
   const bool is_open = !open_parameters(asked).empty();
   Prediction made = is_portfolio(asked) ? predict_portfolio(query)
-                    : is_open           ? weigh(query, machine)
+                    : is_open           ? weigh(query, machine, worthwhile_s)
                                         : simulate(query, machine, worthwhile_s);
   made.is_cut_short = own.has_cut_short();
   if (query.run.limits || made.best.time_s > worthwhile_s) return made;

@@ -23,6 +23,7 @@ constexpr const char* kTraining = "training";
 constexpr const char* kAnswer = "answer";
 constexpr const char* kWithPrediction = "prediction";
 constexpr const char* kWithBaseline = "baseline";
+constexpr const char* kWorthwhile = "worthwhile_s";
 /// Seconds: see TaskGroups::note_time.
 constexpr const char* kShared = "shared_s";
 constexpr const char* kOwn = "own_s";
@@ -35,6 +36,7 @@ Json json_of_request(const StudyRequest& request) {
   }
   json[kQuery] = record_of(request.query);
   json[kWithPrediction] = request.with_prediction;
+  json[kWorthwhile] = request.worthwhile_s;
   json[kWithBaseline] = request.with_baseline;
   return json;
 }
@@ -48,6 +50,7 @@ StudyRequest request_of_json(const Json& json) {
   }
   read_record(json.at(kQuery), request.query);
   request.with_prediction = json.at(kWithPrediction).get<bool>();
+  request.worthwhile_s = json.at(kWorthwhile).get<double>();
   request.with_baseline = json.at(kWithBaseline).get<bool>();
   return request;
 }
@@ -157,8 +160,9 @@ Json StudyWorkers::answer(const StudyRequest& request) {
   const bool is_training = request.kind == StudyRequest::Kind::train;
   const auto find = [&]() -> Json {
     if (is_training) return record_of(train(study_, simulator_, training_[request.training]));
-    if (request.kind == StudyRequest::Kind::predict)
-      return record_of(study_.predict(request.query));
+    if (request.kind == StudyRequest::Kind::predict) {
+      return record_of(study_.predict(request.query, request.worthwhile_s));
+    }
     return record_of(study_.ask(request.query));
   };
   try {

@@ -39,7 +39,9 @@ struct StudyRequest {
   Query query{};                 ///< for answers and predictions
   std::size_t training = 0;      ///< which training question
   bool with_prediction = false;  ///< of the query, beside its answer
-  bool with_baseline = false;    ///< of the query (Study::baseline), beside its answer
+  /// Of predictions: see Study::predict.
+  double worthwhile_s = std::numeric_limits<double>::infinity();
+  bool with_baseline = false;  ///< of the query (Study::baseline), beside its answer
 };
 
 /// What it found out, as records, which hold what was thrown as well. Null: not asked for.

@@ -29,7 +29,7 @@ class Weighing {
 
   Prediction best() {
     try_plans();
-    const double best_s = best_->best.time_s;
+    const double best_s = to_beat_s();
     for (const auto& [time_s, plan] : plans_) {
       if (time_s > kNearBest * best_s) continue;
       for (const AlgorithmParameter* parameter : open_) {
@@ -99,10 +99,15 @@ class Weighing {
     return is_new(choice) ? time_of(choice, of_best, false) : kAnyTime;
   }
 
-  /// No more than an upper bound where that is above `of_best` times the best time so far.
+  double to_beat_s() const {
+    const double best_s = is_possible() ? best_->best.time_s : kAnyTime;
+    return std::min(best_s, by_.worthwhile_s);
+  }
+
+  /// No more than an upper bound where that is above `of_best` times the time to beat.
   double time_of(const AlgorithmChoice& choice, double of_best, bool wins_ties) {
     const double best_s = is_possible() ? best_->best.time_s : kAnyTime;
-    Prediction made = by_.predict(choice, of_best * best_s);
+    Prediction made = by_.predict(choice, of_best * to_beat_s());
     const double time_s = made.skipped ? kAnyTime : made.best.time_s;
     const bool is_better = wins_ties ? !shorter(best_s, time_s) : shorter(time_s, best_s);
     if (!best_ || is_better) best_ = std::move(made);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -18,6 +19,8 @@ struct WeighedBy {
   std::function<bool(const Program&)> is_crowded;
   /// Where it takes longer than what is worthwhile, an upper bound will do.
   std::function<Prediction(const AlgorithmChoice&, double worthwhile_s)> predict;
+  /// What is slower is of no interest: for the best of it as well, an upper bound will do.
+  double worthwhile_s = std::numeric_limits<double>::infinity();
   std::optional<AlgorithmChoice> as_before = {};  ///< what was best of a like message
 };
 

@@ -131,6 +131,32 @@ TEST_F(TunerTest, LeavingOutCandidatesNeverChangesTheChoice) {
   }
 }
 
+/// The plan of `optimal` is predicted last, and only as far as it may be the fastest.
+TEST_F(TunerTest, ThePlanLosesAndWinsAsIfAllWereKnown) {
+  int won = 0;
+  int lost = 0;
+  for (const char* machine : {"dgx1-v100", "p3.8xlarge", "dgx-a100", "dgx-h100:nodes=2"}) {
+    for (const std::int64_t size_bytes : {std::int64_t{64} << 10, std::int64_t{16} << 20}) {
+      SCOPED_TRACE(fmt::format("{}, {} bytes", machine, size_bytes));
+      const Query asked = with(question(machine, Collective::allreduce, "kernel"), "", size_bytes);
+      const std::vector<std::string> candidates =
+          portfolio_candidates(study_.choice("optimal"), asked.collective);
+      Study fresh(simulator_, &simulator_);
+      const auto chosen = choose_algorithm(fresh, asked, candidates);
+      ASSERT_TRUE(chosen);
+      double best_s = INFINITY;
+      for (const std::string& candidate : candidates) {
+        const Prediction one = study_.predict(with(asked, candidate, size_bytes));
+        if (!one.skipped) best_s = std::min(best_s, one.best.time_s);
+      }
+      EXPECT_NEAR(chosen->prediction.best.time_s, best_s, kSame * best_s);
+      ++(chosen->algorithm == candidates.front() ? won : lost);
+    }
+  }
+  EXPECT_GT(won, 0);
+  EXPECT_GT(lost, 0);
+}
+
 TEST_F(TunerTest, KnownSizesBoundTheOthers) {
   Query asked = question("dgx1-v100", Collective::allreduce, "kernel");
   for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {

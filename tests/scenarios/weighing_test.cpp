@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct Asked {
 class Weigh : public testing::Test {
  protected:
   /// \param time_s by fabric and strips
-  Prediction weigh_with(const std::function<double(std::int64_t, std::int64_t)>& time_s) {
+  Prediction weigh_with(const std::function<double(std::int64_t, std::int64_t)>& time_s,
+                        double worthwhile_s = std::numeric_limits<double>::infinity()) {
     const WeighedBy by{.program = [](const AlgorithmChoice&) { return nullptr; },
                        .is_crowded = [](const Program&) { return false; },
                        .predict =
@@ -35,7 +37,8 @@ class Weigh : public testing::Test {
                              made.algorithm = spec_of(choice);
                              made.best.time_s = time_s(one.fabric, one.strips);
                              return made;
-                           }};
+                           },
+                       .worthwhile_s = worthwhile_s};
     return weigh(parse_algorithm("optimal:plan=1"), by);
   }
 
@@ -57,6 +60,15 @@ TEST_F(Weigh, TriesFormsOfPlansNearTheBest) {
   EXPECT_EQ(asked_[2].fabric, 1);
   EXPECT_EQ(asked_[3].fabric, 1);
   EXPECT_DOUBLE_EQ(asked_[3].worthwhile_s, 1) << "only what is faster";
+}
+
+/// Other algorithms take 0.5 s: plans that take 1 s are looked at as far as they may take 0.625 s,
+/// and their other forms not at all.
+TEST_F(Weigh, EndsOnceOthersAreOutOfReach) {
+  const Prediction best = weigh_with([](std::int64_t, std::int64_t) { return 1.0; }, 0.5);
+  EXPECT_DOUBLE_EQ(best.best.time_s, 1);
+  ASSERT_EQ(asked_.size(), 2U);
+  for (const Asked& one : asked_) EXPECT_DOUBLE_EQ(one.worthwhile_s, 0.625);
 }
 
 TEST_F(Weigh, TakesTheDefaultsOfEquallyFastPlans) {
