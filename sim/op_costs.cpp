@@ -98,9 +98,7 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   const double wanted =
       std::min<double>(blocks_.slices_per_op(protocol), as_many(protocol.min_slice_bytes));
   const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
-  const bool is_early =
-      !early_.empty() && early_[static_cast<std::size_t>(&op - program_.ops.data())];
-  const double unhidden_s = is_early ? std::max(hop_s - slice_s, 0.0) : 0;
+  const double unhidden_s = is_early(op) ? std::max(hop_s - slice_s, 0.0) : 0;
   return overhead_s + (slices - 1) * slice_s + (std::max(wanted, 1.0) - 1) * unhidden_s;
 }
 

@@ -19,6 +19,14 @@ struct Transfer {
   const Path* path = nullptr;
 };
 
+/// What an op costs more or less because of its turn: where it stands on its lane.
+struct OpTurn {
+  double lockstep_s = 0;
+  bool is_early = false;
+  bool is_further_part = false;  ///< BlockUse::streams
+  bool operator==(const OpTurn&) const = default;
+};
+
 /// What ops cost by themselves, whatever else is under way: see Dispatcher.
 class OpCosts {
  public:
@@ -44,12 +52,18 @@ class OpCosts {
     return reduces_by_reading(op) ? profile_.reduce_overhead_s
                                   : fixed_s(op, transfers) + lockstep_.seconds(op);
   }
+  /// \pre it is one of the program's
+  OpTurn turn_of(const Op& op) const {
+    return {lockstep_.seconds(op), is_early(op), is_further_part(op)};
+  }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
 
  private:
-  /// BlockUse::streams. \pre it is one of the program's
   bool is_further_part(const Op& op) const;
+  bool is_early(const Op& op) const {
+    return !early_.empty() && early_[static_cast<std::size_t>(&op - program_.ops.data())];
+  }
 
   const Program& program_;
   const BlockMap& blocks_;

@@ -37,8 +37,17 @@ MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const
 /// The machine counts what it carries.
 void MachineFlows::add(double latency_s, double bytes, ResourceId alone) {
   list_.add(latency_s, bytes, alone);
-  machine_.count(list_.resources_of(list_.flows.back()), bytes);
-  if (alone != kNoResource) machine_.count(alone, bytes);
+  count(list_.flows.back(), list_.resources_of(list_.flows.back()));
+}
+
+void MachineFlows::count(const FlowList::Flow& flow, std::span<const ResourceId> resources) {
+  machine_.count(resources, flow.bytes);
+  if (flow.alone != kNoResource) machine_.count(flow.alone, flow.bytes);
+}
+
+const FlowList& MachineFlows::again(const FlowList& list) {
+  for (const FlowList::Flow& flow : list.flows) count(flow, list.resources_of(flow));
+  return list;
 }
 
 const FlowList& MachineFlows::begin(OpId id) {

@@ -51,6 +51,7 @@ class OpFlows {
   /// Of one whose operands have come: they are added up. \pre reduces_separately
   virtual const FlowList& reduce(OpId id) = 0;
   virtual bool reduces_separately(OpId id) const = 0;
+  virtual double bytes_per_s(ResourceId resource) const = 0;
 };
 
 /// Finds them on a machine, which counts what they carry. Dispatcher says what ops cost.
@@ -62,15 +63,21 @@ class MachineFlows final : public OpFlows {
 
   const FlowList& begin(OpId id) override;
   const FlowList& reduce(OpId id) override;
+  /// Those that another op of the same shape starts.
+  const FlowList& again(const FlowList& list);
   bool reduces_separately(OpId id) const override {
     return costs_.reduces_separately(program_.ops[id]);
   }
+  double bytes_per_s(ResourceId resource) const override { return machine_.bytes_per_s(resource); }
+  /// What its flows depend on beside its places and its length.
+  OpTurn turn_of(const Op& op) const { return costs_.turn_of(op); }
 
  private:
   void stream(const Op& op);
   void pass_switch(const Op& op);
   void arrive(const Op& op);
   void add(double latency_s, double bytes, ResourceId alone = kNoResource);
+  void count(const FlowList::Flow& flow, std::span<const ResourceId> resources);
   void send_message(const Path& path, double latency_s);
 
   const Program& program_;

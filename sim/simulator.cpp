@@ -18,7 +18,9 @@
 #include "sim/dispatcher.h"
 #include "sim/least_time.h"
 #include "sim/machine_resources.h"
+#include "sim/op_flows.h"
 #include "sim/op_graph.h"
+#include "sim/op_shapes.h"
 #include "sim/run_blocks.h"
 #include "sim/simgrid_engine.h"
 #include "sim/stuck.h"
@@ -104,6 +106,32 @@ void delay(OpHistory& history, double seconds) {
   }
 }
 
+/// In time.
+bool is_limited(const RunOptions& options) {
+  return options.limits && std::isfinite(options.limits->time_s);
+}
+
+/// Of what follows the call's overhead. \pre is_limited
+double limit_s(const Program& program, const Target& target, const RunOptions& options) {
+  return options.limits->time_s - call_overhead_s(program, target, options);
+}
+
+/// The flows of all ops, found before a simulation and over resources of their own: those of the
+/// simulation are numbered by the turns of ops.
+struct ForeknownFlows {
+  /// Refers to its arguments.
+  ForeknownFlows(const Program& program, const Target& target, const BlockMap& blocks,
+                 double message_bytes, const TimeUnit& unit)
+      : machine(program, target, unit, unused),
+        flows(program, blocks, target.router->profile(), message_bytes, machine),
+        shapes(program, flows) {}
+
+  ClassEngine unused;  ///< nothing flows
+  MachineResources machine;
+  MachineFlows flows;
+  OpShapes shapes;
+};
+
 /// Of a simulation that says how far it is: SimGrid may be at it for minutes.
 constexpr std::size_t kFlowsBetweenNotes = 1024;
 
@@ -114,13 +142,17 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine);
-  MachineFlows flows(program, blocks, target.router->profile(), message_bytes, machine);
+  MachineFlows of_ops(program, blocks, target.router->profile(), message_bytes, machine);
+  std::optional<ForeknownFlows> known;
+  std::optional<ShapedFlows> of_shapes;
+  if (is_limited(options)) known.emplace(program, target, blocks, message_bytes, unit);
+  if (known) of_shapes.emplace(known->shapes, of_ops);
+  OpFlows& flows = of_shapes ? static_cast<OpFlows&>(*of_shapes) : of_ops;
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, flows,
                         unit, engine);
   std::optional<LeastTime> least;
-  if (options.limits && std::isfinite(options.limits->time_s)) {
-    const double limit_s = options.limits->time_s - call_overhead_s(program, target, options);
-    least.emplace(program, graph, blocks, target, unit, message_bytes, limit_s);
+  if (known) {
+    least.emplace(program, graph, known->shapes, limit_s(program, target, options));
     dispatcher.give_up_by(*least);
   }
   dispatcher.start(options.starts_s);

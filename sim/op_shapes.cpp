@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/op_shapes.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "core/hash.h"
+#include "core/interruption.h"
+
+namespace espalier {
+namespace {
+
+bool same_places(std::span<const Operand> a, std::span<const Operand> b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].place != b[i].place) return false;
+  }
+  return true;
+}
+
+std::uint64_t hash_of(const Program& program, const Op& op) {
+  const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
+  std::uint64_t hash = mix64(bits(op.at) << 20 ^ bits(op.lane) << 3 ^ bits(op.kind));
+  if (op.kind != OpKind::combine) {
+    return mix64(hash ^ std::bit_cast<std::uint64_t>(program.duration_s(op)));
+  }
+  hash = mix64(hash ^ bits(op.length) << 24 ^ bits(op.dst.place));
+  for (const Operand& source : program.sources_of(op)) hash = mix64(hash ^ bits(source.place));
+  return hash;
+}
+
+}  // namespace
+
+bool OpShapes::is_same(const Op& a, const Op& b) const {
+  if (a.kind != b.kind || a.at != b.at || a.lane != b.lane) return false;
+  if (a.kind != OpKind::combine) return program_.duration_s(a) == program_.duration_s(b);
+  return a.length == b.length && a.via == b.via && a.in_switch == b.in_switch &&
+         a.dst.place == b.dst.place && a.src_count == b.src_count && a.copy_count == b.copy_count &&
+         same_places(program_.sources_of(a), program_.sources_of(b)) &&
+         same_places(program_.copies_of(a), program_.copies_of(b)) &&
+         flows_.turn_of(a) == flows_.turn_of(b);
+}
+
+OpShapes::OpShapes(const Program& program, MachineFlows& flows)
+    : program_(program), flows_(flows), number_(program.ops.size()) {
+  grow();
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
+    // Pieces of an op stand one after the other.
+    const bool is_next = id > 0 && is_same(program.ops[id - 1], program.ops[id]);
+    number_[id] = is_next ? number_[id - 1] : number_of(id);
+    ++shapes_[number_[id]].ops;
+  }
+}
+
+std::uint32_t OpShapes::number_of(OpId id) {
+  if (2 * shapes_.size() >= table_.size()) grow();
+  const Op& op = program_.ops[id];
+  std::size_t at = hash_of(program_, op) & (table_.size() - 1);
+  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
+    const std::uint32_t known = table_[at] - 1;
+    if (is_same(program_.ops[shapes_[known].example], op)) return known;
+  }
+  Shape& made = shapes_.emplace_back();
+  made.example = id;
+  made.begin = flows_.begin(id);
+  if (flows_.reduces_separately(id)) made.reduce = flows_.reduce(id);
+  table_[at] = static_cast<std::uint32_t>(shapes_.size());
+  return table_[at] - 1;
+}
+
+/// Makes room for as many again.
+void OpShapes::grow() {
+  table_.assign(std::max<std::size_t>(1024, 2 * table_.size()), 0);
+  for (std::uint32_t i = 0; i < shapes_.size(); ++i) {
+    std::size_t at = hash_of(program_, program_.ops[shapes_[i].example]) & (table_.size() - 1);
+    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
+    table_[at] = i + 1;
+  }
+}
+
+}  // namespace espalier
