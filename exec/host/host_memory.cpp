@@ -75,17 +75,36 @@ HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
   return {static_cast<std::byte*>(begin), Free{mapping, whole}};
 }
 
+/// As far as the system can. Throws OutOfMemory where there is no memory at all.
+HostMemory::Bytes HostMemory::on_large_pages(Bytes memory, std::size_t bytes,
+                                             std::size_t alignment) {
+  if (!memory) throw OutOfMemory("this computer has no memory left for the buffers");
+  // Only a hint: without huge pages everything works the same.
+  if (alignment == kHugePage) madvise(memory.get(), bytes, MADV_HUGEPAGE);
+  return memory;
+}
+
+HostMemory::Bytes HostMemory::scratch(std::size_t bytes) {
+  if (bytes == 0) return {};
+  const std::size_t alignment = alignment_of(bytes);
+  const std::size_t whole = round_up(bytes, alignment);
+  Bytes memory = on_large_pages(
+      Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, whole)), {}), whole, alignment);
+  std::fill_n(memory.get(), bytes, std::byte{0});
+  return memory;
+}
+
 HostMemory::Bytes HostMemory::allocate(std::size_t place, std::size_t size) {
   const std::size_t alignment = alignment_of(size);
   const std::size_t bytes = allocated(size);
   const NumaNode* const node = node_of(place);
   // Small buffers are not worth pages of their own.
   const bool maps = node != nullptr && size >= kPage;
-  Bytes memory = maps ? map(bytes, std::max(alignment, kPage))
-                      : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {});
-  if (!memory) throw OutOfMemory("this computer has no memory left for the buffers");
-  // Only hints: without huge pages or nodes everything works the same.
-  if (alignment == kHugePage) madvise(memory.get(), bytes, MADV_HUGEPAGE);
+  Bytes memory = on_large_pages(
+      maps ? map(bytes, std::max(alignment, kPage))
+           : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {}),
+      bytes, alignment);
+  // Only a hint as well.
   if (maps && !prefer_node(memory.get(), bytes, node->number)) is_placed_ = false;
   return memory;
 }

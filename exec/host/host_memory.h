@@ -38,7 +38,6 @@ class HostMemory {
   /// Guard bytes of the buffer that have changed.
   std::int64_t damaged_guard_bytes(PlaceId place, Buffer buffer) const;
 
- private:
   struct Free {
     Free() : mapping(nullptr), bytes(0) {}
     Free(void* mapped, std::size_t mapped_bytes) : mapping(mapped), bytes(mapped_bytes) {}
@@ -47,11 +46,17 @@ class HostMemory {
     void operator()(std::byte* memory) const;
   };
   using Bytes = std::unique_ptr<std::byte, Free>;
+  /// Zeros beside the buffers, as well placed in pages as these; nothing for no bytes. Throws
+  /// OutOfMemory.
+  static Bytes scratch(std::size_t bytes);
+
+ private:
   struct Allocation {
     Bytes memory;          // none for an empty buffer
     std::size_t size = 0;  // of the buffer alone
   };
   static Bytes map(std::size_t bytes, std::size_t alignment);
+  static Bytes on_large_pages(Bytes memory, std::size_t bytes, std::size_t alignment);
   Bytes allocate(std::size_t place, std::size_t size);
   const NumaNode* node_of(std::size_t place) const;
   const Allocation& allocation(PlaceId place, Buffer buffer) const {

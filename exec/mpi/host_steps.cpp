@@ -13,7 +13,7 @@ HostSteps::HostSteps(const MessagePlan& plan, const HostMemory& memory, DataType
       type_(type),
       op_(op),
       transport_(transport),
-      scratch_(static_cast<std::size_t>(plan.scratch_bytes)) {
+      scratch_(HostMemory::scratch(static_cast<std::size_t>(plan.scratch_bytes))) {
   memory_.reserve(plan.steps.size());
   for (const MessageStep& step : plan.steps) memory_.push_back(at(step.memory, memory));
   sources_.reserve(plan.sources.size());
@@ -21,7 +21,7 @@ HostSteps::HostSteps(const MessagePlan& plan, const HostMemory& memory, DataType
 }
 
 std::byte* HostSteps::at(const BufferOffset& position, const HostMemory& memory) {
-  return position.place == kMessageScratch ? scratch_.data() + position.bytes : memory.at(position);
+  return position.place == kMessageScratch ? scratch_.get() + position.bytes : memory.at(position);
 }
 
 void HostSteps::begin(std::uint32_t number) {

@@ -31,7 +31,7 @@ class HostSteps : public StepCarrier {
   const DataType type_;
   const ReduceOp op_;
   Transport& transport_;
-  std::vector<std::byte> scratch_;
+  const HostMemory::Bytes scratch_;
   std::vector<std::byte*> memory_;         ///< by step
   std::vector<const std::byte*> sources_;  ///< as MessagePlan::sources
   std::vector<std::uint32_t> steps_;       ///< by message of the transport
