@@ -59,9 +59,7 @@ double sane_gbps(double gbps) {
   return four_digits(std::isfinite(gbps) ? std::clamp(gbps, 1e-3, 1e5) : 1e5);
 }
 
-double sane_reduce_gbps(double reduce_gbps) {
-  return reduce_gbps == 0 ? 0 : sane_gbps(reduce_gbps);
-}
+double sane_or_0(double gbps) { return gbps == 0 ? 0 : sane_gbps(gbps); }
 
 double sane_latency_s(double latency_s) {
   return std::isfinite(latency_s) ? four_digits(std::clamp(latency_s, 0.0, 1.0) * 1e6) * 1e-6 : 0;

@@ -13,8 +13,8 @@ namespace espalier {
 /// A value that the schema accepts, with four digits (measurements are not more
 /// precise): what could not be measured at all must not make a file unreadable.
 double sane_gbps(double gbps);
-/// The same of a reduction rate: 0, which is not modelled, stays 0.
-double sane_reduce_gbps(double reduce_gbps);
+/// The same of a rate that need not be modelled: 0 stays 0.
+double sane_or_0(double gbps);
 double sane_latency_s(double latency_s);
 
 /// Gives a link its duplex and bandwidths: what its directions were measured to reach alone, and
@@ -27,17 +27,12 @@ void set_capacity(Link& link, double theory_gbps, double a_gbps, double b_gbps, 
 void set_link_profile(Profile& profile, const std::string& kind, double efficiency,
                       double overhead_s);
 
-/// How fast one memory is.
-struct MemoryRates {
-  double gbps = 0;         ///< reads and writes together
-  double reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: additions are never what limits
-};
-
 /// The rates under which a copy takes 2 / gbps and a combine of k operands the larger of (k + 1) /
 /// gbps and (k - 1) / reduce_gbps, as the simulator has it, closest to what was measured: with the
 /// least sum of Huber's loss of the errors' logarithms, so that one measurement that was disturbed
 /// does not move the others' rates. There is a `reduce_gbps` only where the measurements are not
-/// explained as well without one: it can't be known where memory is the limit.
+/// explained as well without one: it can't be known where memory is the limit. Exchanges are no
+/// part of it.
 MemoryRates fit_memory(const ArithmeticFigures& figures);
 
 }  // namespace espalier

@@ -55,7 +55,7 @@ class GpuFit {
       node.model = device(gpu).name;
       node.numa = device(gpu).numa;
       node.memory_gbps = sane_gbps(rates.gbps);
-      node.reduce_gbps = sane_reduce_gbps(rates.reduce_gbps);
+      node.reduce_gbps = sane_or_0(rates.reduce_gbps);
       node.copy_engines = device(gpu).copy_engines;
     }
   }

@@ -30,14 +30,14 @@ std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
     alone.gbps = std::min(alone.gbps, 2 * survey.kernel.pairs[0][1].gbps);
   }
   const MemoryRates together = fit_memory(survey.together);
-  const SharedMemory memory{sane_gbps(together.gbps), sane_reduce_gbps(together.reduce_gbps)};
+  const SharedMemory memory{sane_gbps(together.gbps), sane_or_0(together.reduce_gbps)};
   machine.memories[kMemory] = memory;
   std::vector<NodeId> ranks;
   for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
     ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
     node.access_gbps = sane_gbps(alone.gbps);
-    node.reduce_gbps = sane_reduce_gbps(alone.reduce_gbps);
+    node.reduce_gbps = sane_or_0(alone.reduce_gbps);
     node.memory = kMemory;
     if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }

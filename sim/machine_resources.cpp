@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "core/hash.h"
+#include "sim/working_set.h"
 
 namespace espalier {
 namespace {
@@ -31,16 +32,19 @@ std::vector<double> by_node(const std::map<std::string, double>& by_model,
 }  // namespace
 
 MachineResources::MachineResources(const Program& program, const Target& target,
-                                   const TimeUnit& unit, FlowEngine& engine)
+                                   const TimeUnit& unit, FlowEngine& engine, double message_bytes)
     : program_(program),
       target_(target),
       router_(*target.router),
       unit_(unit),
       engine_(engine),
+      message_bytes_(message_bytes),
       by_hop_(2 * router_.topology().links.size(), kNoResource),
       memory_(router_.topology().nodes.size(), kNoResource),
       reduction_(router_.topology().nodes.size(), kNoResource),
       access_(router_.topology().nodes.size(), kNoResource),
+      exchange_(router_.topology().nodes.size(), kNoResource),
+      node_rates_(router_.topology().nodes.size()),
       senders_(router_.topology().nodes.size(), kNoResource),
       messages_(router_.topology().nodes.size(), kNoResource),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
@@ -106,6 +110,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   }
   CHECK(route != nullptr);
   path = made_of(*route);
+  use_exchange(node_of(from), node_of(to), path.resources);
   return path;
 }
 
@@ -155,13 +160,49 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
   resources.insert(resources.end(), times, id);
 }
 
+double MachineResources::touched_bytes_of(NodeId node) {
+  if (touched_bytes_.empty()) touched_bytes_ = touched_bytes(program_, target_, message_bytes_);
+  return touched_bytes_[static_cast<std::size_t>(node)];
+}
+
+/// What a node reaches alone, for the bytes that the program touches there.
+const MemoryRates& MachineResources::rates_of(NodeId node) {
+  std::optional<MemoryRates>& rates = node_rates_[static_cast<std::size_t>(node)];
+  if (rates) return *rates;
+  const Node& part = router_.topology().node(node);
+  rates = {part.access_gbps, part.reduce_gbps, part.exchange_gbps};
+  if (part.memory.empty()) return *rates;
+  const SharedMemory& memory = router_.topology().memories.at(part.memory);
+  if (!memory.working_sets.empty()) rates = memory.one_at(touched_bytes_of(node), *rates);
+  return *rates;
+}
+
+/// What all reach together that have their memory where the node has it.
+const MemoryRates& MachineResources::rates_of_memory(const Node& part) {
+  const Topology& machine = router_.topology();
+  const auto [known, is_new] = memory_rates_.try_emplace({part.host, part.memory});
+  if (!is_new) return known->second;
+  const SharedMemory& memory = machine.memories.at(part.memory);
+  known->second = memory;
+  if (memory.working_sets.empty()) return known->second;
+  double bytes = 0;
+  int gpus = 0;
+  for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
+    const Node& node = machine.node(id);
+    if (node.host != part.host || node.memory != part.memory) continue;
+    bytes += touched_bytes_of(id);
+    if (node.kind == NodeKind::gpu) ++gpus;
+  }
+  return known->second = memory.all_at(bytes / std::max(gpus, 1));
+}
+
 /// What several nodes of a host share, if `node` is one of them.
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
-                                  double SharedMemory::*gbps, std::size_t times,
+                                  double MemoryRates::*gbps, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
-  const double shared_gbps = router_.topology().memories.at(part.memory).*gbps;
+  const double shared_gbps = rates_of_memory(part).*gbps;
   if (shared_gbps <= 0) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (is_new) {
@@ -176,22 +217,31 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
-  use_shared(shared_memory_, node, " memory", &SharedMemory::gbps, times, resources);
+  use_shared(shared_memory_, node, " memory", &MemoryRates::gbps, times, resources);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
                                      std::vector<ResourceId>& resources) {
   const NodeId node = node_of(place);
-  use_node(reduction_, node, " reduction", router_.topology().node(node).reduce_gbps, times,
-           resources);
-  use_shared(shared_reduction_, node, " reduction", &SharedMemory::reduce_gbps, times, resources);
+  use_node(reduction_, node, " reduction", rates_of(node).reduce_gbps, times, resources);
+  use_shared(shared_reduction_, node, " reduction", &MemoryRates::reduce_gbps, times, resources);
 }
 
 void MachineResources::use_access(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
-  use_node(access_, node, " access", router_.topology().node(node).access_gbps, times, resources);
+  use_node(access_, node, " access", rates_of(node).gbps, times, resources);
+}
+
+/// What one node gets from another, where both are parts of one memory.
+void MachineResources::use_exchange(NodeId from, NodeId to, std::vector<ResourceId>& resources) {
+  const Node& source = router_.topology().node(from);
+  const Node& sink = router_.topology().node(to);
+  const bool is_within = source.host == sink.host && source.memory == sink.memory && from != to;
+  if (!is_within || sink.memory.empty() || !router_.profile().models_memory) return;
+  use_node(exchange_, to, " exchange", rates_of(to).exchange_gbps, 1, resources);
+  use_shared(shared_exchange_, to, " exchange", &MemoryRates::exchange_gbps, 1, resources);
 }
 
 ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -34,9 +35,9 @@ class MachineResources {
  public:
   /// `target.router` is set, and the rotation for a folded program, whose flows are those of one
   /// group of ranks; both are referred to until the report is made. `unit`: what the
-  /// engine's ticks are.
+  /// engine's ticks are. `message_bytes`: the whole message; memories may be faster for small ones.
   MachineResources(const Program& program, const Target& target, const TimeUnit& unit,
-                   FlowEngine& engine);
+                   FlowEngine& engine, double message_bytes);
 
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
@@ -98,27 +99,37 @@ class MachineResources {
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
                 std::size_t times, std::vector<ResourceId>& resources);
-  void use_shared(ByHostAndName& known, NodeId node, const char* what, double SharedMemory::*gbps,
+  void use_shared(ByHostAndName& known, NodeId node, const char* what, double MemoryRates::*gbps,
                   std::size_t times, std::vector<ResourceId>& resources);
+  void use_exchange(NodeId from, NodeId to, std::vector<ResourceId>& resources);
+  double touched_bytes_of(NodeId node);
+  const MemoryRates& rates_of(NodeId node);
+  const MemoryRates& rates_of_memory(const Node& part);
 
   const Program& program_;
   const Target& target_;
   const Router& router_;
   const TimeUnit unit_;
   FlowEngine& engine_;
+  const double message_bytes_;
+  std::vector<double> touched_bytes_;  ///< by node; when first needed
   std::vector<Resource> resources_;
   std::vector<ResourceId> by_hop_;                        ///< 2 x link + direction
   std::vector<ResourceId> memory_;                        ///< by node
   std::vector<ResourceId> reduction_;                     ///< by node
   std::vector<ResourceId> access_;                        ///< by node
+  std::vector<ResourceId> exchange_;                      ///< by node
+  std::vector<std::optional<MemoryRates>> node_rates_;    ///< by node; when first needed
   std::vector<ResourceId> senders_;                       ///< by node
   std::vector<ResourceId> messages_;                      ///< by node
   std::vector<double> block_gbps_;                        ///< by node, or empty
   std::vector<double> sender_gbps_;                       ///< likewise
   std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane, mixed
   std::unordered_map<std::string, ResourceId> media_;
+  std::map<std::pair<int, std::string>, MemoryRates> memory_rates_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;
+  ByHostAndName shared_exchange_;
   /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
   std::unordered_map<std::uint64_t, Path> paths_;
   std::unordered_map<std::uint64_t, Path> switch_paths_;  ///< by nodes from and to, mixed

@@ -68,7 +68,7 @@ std::optional<Run> run_loops(const Program& program, const BlockProgram& blocks,
                              std::int64_t loops, FlowEngine& engine, Expectation& expected) {
   const TimeUnit unit(kUnitGbps);
   engine.begin(expected);
-  MachineResources machine(program, target, unit, engine);
+  MachineResources machine(program, target, unit, engine, static_cast<double>(options.size_bytes));
   BlockInterpreter interpreter(blocks, target, plan, loops, machine, unit, engine);
   interpreter.start();
   if (const auto better = engine.run([&](FlowToken id) { interpreter.on_flow_done(id); })) {

@@ -122,7 +122,7 @@ struct ForeknownFlows {
   /// Refers to its arguments.
   ForeknownFlows(const Program& program, const Target& target, const BlockMap& blocks,
                  double message_bytes, const TimeUnit& unit)
-      : machine(program, target, unit, unused),
+      : machine(program, target, unit, unused, message_bytes),
         flows(program, blocks, target.router->profile(), message_bytes, machine),
         shapes(program, flows) {}
 
@@ -141,7 +141,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
                                 const TimeUnit& unit, FlowEngine& engine, Expectation& expected) {
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
-  MachineResources machine(program, target, unit, engine);
+  MachineResources machine(program, target, unit, engine, message_bytes);
   MachineFlows of_ops(program, blocks, target.router->profile(), message_bytes, machine);
   std::optional<ForeknownFlows> known;
   std::optional<ShapedFlows> of_shapes;

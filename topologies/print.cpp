@@ -15,6 +15,7 @@
 #include "topologies/load.h"
 #include "topologies/machine_file.h"
 #include "topologies/profile_file.h"
+#include "topologies/topology_checks.h"
 
 namespace espalier {
 
@@ -72,6 +73,7 @@ std::string node_text(const Node& node) {
   map.add_if("memory_gbps", node.memory_gbps);
   map.add_if("reduce_gbps", node.reduce_gbps);
   map.add_if("access_gbps", node.access_gbps);
+  map.add_if("exchange_gbps", node.exchange_gbps);
   if (!node.memory.empty()) map.add("memory", yaml_quoted(node.memory));
   map.add_if("peer_limit", node.peer_limit);
   map.add_if("copy_engines", node.copy_engines);
@@ -267,13 +269,43 @@ std::string link_kinds_text(const Topology& machine) {
   return text;
 }
 
+void add_rates(FlowMap& map, const MemoryRates& rates) {
+  map.add_if("gbps", rates.gbps);
+  map.add_if("reduce_gbps", rates.reduce_gbps);
+  map.add_if("exchange_gbps", rates.exchange_gbps);
+}
+
+std::string working_set_text(const WorkingSet& set) {
+  FlowMap all;
+  FlowMap one;
+  add_rates(all, set.all);
+  add_rates(one, set.one);
+  FlowMap map;
+  map.add("mib", set.bytes / kMebibyte);
+  map.add("all", all.text());
+  if (!one.empty()) map.add("one", one.text());
+  return map.text();
+}
+
 std::string memories_text(const Topology& machine) {
   std::string text;
   for (const auto& [name, memory] : machine.memories) {
     FlowMap map;
-    map.add("gbps", memory.gbps);
-    map.add_if("reduce_gbps", memory.reduce_gbps);
-    text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
+    add_rates(map, memory);
+    if (memory.working_sets.empty()) {
+      text += fmt::format("  {}: {}\n", yaml_quoted(name), map.text());
+      continue;
+    }
+    text += fmt::format("  {}:\n    gbps: {:.6g}\n", yaml_quoted(name), memory.gbps);
+    const auto add_if = [&](std::string_view key, double gbps) {
+      if (gbps != 0) text += fmt::format("    {}: {:.6g}\n", key, gbps);
+    };
+    add_if("reduce_gbps", memory.reduce_gbps);
+    add_if("exchange_gbps", memory.exchange_gbps);
+    text += "    working_sets:\n";
+    for (const WorkingSet& set : memory.working_sets) {
+      text += fmt::format("      - {}\n", working_set_text(set));
+    }
   }
   return text;
 }

@@ -396,14 +396,47 @@ std::string meant_link_kind(const std::string& word, const std::map<std::string,
   return did_you_mean(word, names, link_kind_synonyms());
 }
 
+namespace {
+
+/// GB/s that a memory reaches; those that are not given are not modelled.
+void read_memory_rates(YamlMap& map, MemoryRates& rates) {
+  rates.gbps = read_figure(map, "gbps", kGbps, rates.gbps);
+  rates.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, 0);
+  rates.exchange_gbps = read_figure(map, "exchange_gbps", kGbps, 0);
+}
+
+WorkingSet read_working_set(const YamlValue& value, const std::string& memory) {
+  YamlMap map(value, "a working set of memory " + quote(memory));
+  WorkingSet set;
+  map.need("mib");
+  set.bytes = kMebibyte * read_figure(map, "mib", kMebibytes, 1);
+  set.all.gbps = 1;
+  YamlMap all(map.need("all"), map.describe("all"));
+  all.need("gbps");
+  read_memory_rates(all, set.all);
+  all.finish();
+  if (const YamlValue rates = map.get("one"); rates.present()) {
+    YamlMap one(rates, map.describe("one"));
+    read_memory_rates(one, set.one);
+    one.finish();
+  }
+  map.finish();
+  return set;
+}
+
+}  // namespace
+
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories) {
   YamlMap map(value, "'memories'");
   for (const auto& [name, figures] : map.entries()) {
     YamlMap entry(figures, "memory " + quote(name));
     entry.need("gbps");
     SharedMemory& memory = memories[name];
-    memory.gbps = read_figure(entry, "gbps", kGbps, 1);
-    memory.reduce_gbps = read_figure(entry, "reduce_gbps", kGbps, 0);
+    memory.gbps = 1;
+    read_memory_rates(entry, memory);
+    for (const YamlValue& set : entry.get("working_sets").items("'working_sets'")) {
+      memory.working_sets.push_back(read_working_set(set, name));
+    }
     entry.finish();
   }
 }

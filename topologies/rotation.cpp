@@ -21,7 +21,8 @@ constexpr NodeId kNoNode = -1;
 /// What makes two nodes alike, names and hosts aside.
 auto kind_of(const Node& node) {
   return std::tie(node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.peer_limit, node.copy_engines, node.combines, node.speed);
+                  node.access_gbps, node.exchange_gbps, node.peer_limit, node.copy_engines,
+                  node.combines, node.speed);
 }
 /// What makes two links alike, ends aside.
 auto kind_of(const Link& link) {

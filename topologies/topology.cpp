@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -12,6 +14,32 @@
 
 namespace espalier {
 namespace {
+
+/// Between two rates at some `part` of the way from one to the other: times are in between.
+double between(double rate, double other, double part) {
+  const auto time = [](double of_rate) { return of_rate > 0 ? 1 / of_rate : 0; };
+  const double mixed = (1 - part) * time(rate) + part * time(other);
+  return mixed > 0 ? 1 / mixed : 0;
+}
+
+MemoryRates between(const MemoryRates& rates, const MemoryRates& other, double part) {
+  return {between(rates.gbps, other.gbps, part),
+          between(rates.reduce_gbps, other.reduce_gbps, part),
+          between(rates.exchange_gbps, other.exchange_gbps, part)};
+}
+
+/// `beyond`: those that hold from twice the bytes of the last one on.
+MemoryRates rates_at(const std::vector<WorkingSet>& sets, MemoryRates WorkingSet::*rates,
+                     const MemoryRates& beyond, double bytes) {
+  const auto next = std::ranges::lower_bound(sets, bytes, {}, &WorkingSet::bytes);
+  const bool is_last = next == sets.end();
+  if (is_last && (sets.empty() || bytes >= 2 * sets.back().bytes)) return beyond;
+  if (next == sets.begin()) return (*next).*rates;
+  const WorkingSet& below = *std::prev(next);
+  const double above_bytes = is_last ? 2 * below.bytes : next->bytes;
+  const double part = std::log(bytes / below.bytes) / std::log(above_bytes / below.bytes);
+  return between(below.*rates, is_last ? beyond : (*next).*rates, part);
+}
 
 /// The profile of a name, or the one that takes its place here (Profile::on_models).
 std::map<std::string, Profile>::const_iterator profile_here(const Topology& machine,
@@ -29,6 +57,14 @@ std::map<std::string, Profile>::const_iterator profile_here(const Topology& mach
 }
 
 }  // namespace
+
+MemoryRates SharedMemory::all_at(double bytes) const {
+  return rates_at(working_sets, &WorkingSet::all, *this, bytes);
+}
+
+MemoryRates SharedMemory::one_at(double bytes, const MemoryRates& own) const {
+  return rates_at(working_sets, &WorkingSet::one, own, bytes);
+}
 
 std::vector<NodeId> Topology::gpus() const {
   std::vector<NodeId> ids;

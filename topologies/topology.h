@@ -22,15 +22,16 @@ enum class NodeKind : std::uint8_t { gpu, cpu, pcie_switch, nvswitch, nic, fabri
 struct Node {
   std::string name;  ///< unique; "n3.gpu0" in a machine of several hosts
   NodeKind kind = NodeKind::gpu;
-  std::string model;       ///< "v100-sxm2", or empty
-  int host = 0;            ///< which host of the cluster; -1 for a shared fabric
-  int numa = -1;           ///< socket, -1 when not known
-  double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
-  double reduce_gbps = 0;  ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
-  double access_gbps = 0;  ///< GB/s its kernels read and write, in any memory; 0: not modelled
-  std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
-  int peer_limit = 0;      ///< maximum number of peers that a GPU can map at once; 0: no limit
-  int copy_engines = 0;    ///< described only, no simulation depends on it; 0: not known
+  std::string model;         ///< "v100-sxm2", or empty
+  int host = 0;              ///< which host of the cluster; -1 for a shared fabric
+  int numa = -1;             ///< socket, -1 when not known
+  double memory_gbps = 0;    ///< read + write bytes/s of its memory, GB/s; 0: not modelled
+  double reduce_gbps = 0;    ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
+  double access_gbps = 0;    ///< GB/s its kernels read and write, in any memory; 0: not modelled
+  double exchange_gbps = 0;  ///< GB/s it gets from others of its memory; 0: as fast as it is copied
+  std::string memory;        ///< of Topology::memories: where its memory is; empty: its own
+  int peer_limit = 0;        ///< maximum number of peers that a GPU can map at once; 0: no limit
+  int copy_engines = 0;      ///< described only, no simulation depends on it; 0: not known
   /// A switch that adds up what it reads at several GPUs, and stores to several: NVLS, SHARP.
   bool combines = false;
   double speed = 1;     ///< of computation (Program::durations_s), relative to its model
@@ -62,11 +63,31 @@ struct Link {
   double measured_factor = 1;  ///< `measured_gbps` is what was measured, times this
 };
 
+/// What is reached in a memory. 0: not modelled.
+struct MemoryRates {
+  double gbps = 0;           ///< reads and writes together
+  double reduce_gbps = 0;    ///< as Node::reduce_gbps
+  double exchange_gbps = 0;  ///< of what nodes get from each other
+};
+
+/// What is reached while each GPU of a memory touches that many bytes of it, which caches may hold.
+struct WorkingSet {
+  double bytes = 0;
+  MemoryRates all;  ///< by all GPUs at once
+  MemoryRates one;  ///< by one of them alone, in place of its own figures
+};
+
 /// Memory that several nodes share: traffic in or out of
 /// their parts also counts here, and so do their reductions.
-struct SharedMemory {
-  double gbps = 0;         ///< reads and writes together
-  double reduce_gbps = 0;  ///< as Node::reduce_gbps; 0: not modelled
+struct SharedMemory : MemoryRates {
+  /// Smaller ones first; from one to the next, times change with the logarithm of the bytes. The
+  /// figures of the memory itself and of its nodes hold from twice the bytes of the last one on.
+  std::vector<WorkingSet> working_sets = {};
+
+  /// Of all nodes, where GPUs touch so many bytes each, in the mean.
+  MemoryRates all_at(double bytes) const;
+  /// Of a node that touches so many bytes. `own`: its own figures.
+  MemoryRates one_at(double bytes, const MemoryRates& own) const;
 };
 
 /// A machine. Plain data; make one with `load_topology`, `parse_topology` or `generic_topology`,

@@ -85,6 +85,7 @@ class Checker {
     if (node.memory_gbps != 0) check(kGbps, "memory_gbps", node.memory_gbps);
     if (node.reduce_gbps != 0) check(kGbps, "reduce_gbps", node.reduce_gbps);
     if (node.access_gbps != 0) check(kGbps, "access_gbps", node.access_gbps);
+    if (node.exchange_gbps != 0) check(kGbps, "exchange_gbps", node.exchange_gbps);
     if (!node.memory.empty() && !topology_.memories.contains(node.memory)) {
       std::vector<std::string> known;
       for (const auto& [name, unused] : topology_.memories) known.push_back(name);
@@ -251,13 +252,30 @@ class Checker {
   }
 
   void check_memory(const std::string& name, const SharedMemory& memory) {
-    const auto check = [&](const char* key, double value) {
+    const auto check = [&](const Range& range, const char* key, double value) {
       std::string message =
-          outside(kGbps, fmt::format("'{}' of memory {}", key, quote(name)), value);
+          outside(range, fmt::format("'{}' of memory {}", key, quote(name)), value);
       if (!message.empty()) add(Part::machine, 0, std::move(message));
     };
-    check("gbps", memory.gbps);
-    if (memory.reduce_gbps != 0) check("reduce_gbps", memory.reduce_gbps);
+    const auto check_rates = [&](const MemoryRates& rates, bool has_all) {
+      if (has_all || rates.gbps != 0) check(kGbps, "gbps", rates.gbps);
+      if (rates.reduce_gbps != 0) check(kGbps, "reduce_gbps", rates.reduce_gbps);
+      if (rates.exchange_gbps != 0) check(kGbps, "exchange_gbps", rates.exchange_gbps);
+    };
+    check_rates(memory, true);
+    double bytes = 0;
+    for (const WorkingSet& set : memory.working_sets) {
+      check(kMebibytes, "mib", set.bytes / kMebibyte);
+      check_rates(set.all, true);
+      check_rates(set.one, false);
+      if (set.bytes <= bytes) {
+        add(Part::machine, 0,
+            fmt::format("the working sets of memory {} are not in order: {:g} MiB after {:g}",
+                        quote(name), set.bytes / kMebibyte, bytes / kMebibyte),
+            "write the smaller ones first");
+      }
+      bytes = set.bytes;
+    }
   }
 
   const Topology& topology_;

@@ -32,12 +32,15 @@ inline constexpr Range kSeconds = {0, 1e4, "0 or more (in s, at most 1e4)"};
 inline constexpr Range kEfficiency = {1e-6, 1, "above 0 and at most 1"};
 inline constexpr Range kWire = {1, 100, "1 or more (bytes on links for every byte of data)"};
 inline constexpr Range kKibibytes = {0, 1e9, "0 or more (in KiB, at most 1e9)"};
+inline constexpr Range kMebibytes = {1e-3, 1e9, "positive (in MiB, 1e-3 to 1e9)"};
 inline constexpr Range kPercent = {0, 1000, "0 or more (in %, at most 1000)"};
 inline constexpr Range kCount = {1, 1e6, "1 or more (at most 1e6)"};
 inline constexpr Range kYesOrNo = {0, 1, "0 or 1"};
 inline constexpr Range kLimit = {0, 1e6, "0 or more (at most 1e6)"};
 inline constexpr Range kSpeed = {1e-6, 1e6, "positive (1e-6 to 1e6; 1 is as fast as the model)"};
 inline constexpr Range kNuma = {-1, 1e6, "0 or more (at most 1e6)"};
+
+inline constexpr double kMebibyte = 1 << 20;
 
 /// "WHAT is VALUE, but must be WISH", or an empty string when `value` is in `range`.
 std::string outside(const Range& range, const std::string& what, double value);

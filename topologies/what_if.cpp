@@ -226,7 +226,7 @@ class Changer {
   bool has(const Node& node, const Figure<Node>& figure, const MachineChange& change) {
     const bool is_cpu = node.kind == NodeKind::cpu;
     const bool computes = node.kind == NodeKind::gpu || (is_cpu && !figure.of_gpus);
-    if (figure.of_switches ? is_switch(node) : computes) return true;
+    if (figure.of_switches ? is_switch(node) : computes) return !is_replaced(node, figure, change);
     const char* lack = figure.of_switches ? "not an NVSwitch or a switch of the network"
                        : figure.of_gpus   ? "not a GPU"
                                           : "neither a GPU nor a CPU";
@@ -234,6 +234,21 @@ class Changer {
                         printable(node.name), lack, figure.name),
             "links have gbps, latency_us and count");
     return false;
+  }
+
+  /// Whether working sets of the node's memory have figures in place of this one: with a change of
+  /// it alone, small messages would be as before.
+  bool is_replaced(const Node& node, const Figure<Node>& figure, const MachineChange& change) {
+    const auto memory = machine_.memories.find(node.memory);
+    const std::string_view name = figure.name;
+    const bool has_sets = memory != machine_.memories.end() && !memory->second.working_sets.empty();
+    if (!has_sets || (name != "speed" && name != "access_gbps" && name != "reduce_gbps")) {
+      return false;
+    }
+    problem(fmt::format("{}: the working sets of memory {} have figures in place of {}'s",
+                        printable(to_string(change)), quote(memory->first), printable(node.name)),
+            "take working_sets out of a copy of the file");
+    return true;
   }
 
   /// What was measured on a link must stay a figure, too.

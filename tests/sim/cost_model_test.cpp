@@ -3,6 +3,8 @@
 // arithmetic.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/sim/machine.h"
 
 namespace espalier {
@@ -107,6 +109,66 @@ TEST(CostModel, SharedMemoryAddsAtItsRate) {
   profile.reduction = ReductionMode::fused;
   // 1 MB is added at 1 GB/s.
   expect_time(TestMachine(topology, profile).run(local_combine(), kBytes), 1e6 / 1e9);
+}
+
+TEST(CostModel, ASmallWorkingSetIsInCaches) {
+  Topology topology = shared_memory();
+  topology.memories["ram"].working_sets = {{2e6, {40}, {30}}, {8e6, {20}, {10}}};
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::fused;
+  const TestMachine machine(topology, profile);
+  // 0.1 MB is read and written: 0.2 MB at 30 GB/s, by each of two at once at 40 GB/s.
+  expect_time(machine.run(copy(0, 0), kBytes / 10), 0.2e6 / 30e9);
+  expect_time(machine.run(two_local_copies(), kBytes / 10), 0.4e6 / 40e9);
+  // 4 MB of a GPU, half of the way from 2 to 8 MB on a scale of logarithms: a byte takes the mean
+  // of 1/30 and 1/10 ns, or of 1/40 and 1/20 where both are at it.
+  expect_time(machine.run(copy(0, 0), 2 * kBytes), 4e6 * (1.0 / 30 + 1.0 / 10) / 2 * 1e-9);
+  expect_time(machine.run(two_local_copies(), 2 * kBytes), 8e6 * (1.0 / 40 + 1.0 / 20) / 2 * 1e-9);
+  // From 16 MB on, the figures without caches; at half of the way to there, the mean.
+  expect_time(machine.run(copy(0, 0), 8 * kBytes), 16e6 / 8e9);
+  const auto halfway = static_cast<std::int64_t>(std::sqrt(32.0) * kBytes);
+  const auto moved = 2 * static_cast<double>(halfway);
+  EXPECT_NEAR(machine.run(copy(0, 0), halfway).time_s, moved * (1.0 / 10 + 1.0 / 8) / 2 * 1e-9,
+              1e-6 * moved * 1e-9);
+}
+
+TEST(CostModel, WhatIsTouchedAgainIsTouchedOnce) {
+  Topology topology = shared_memory();
+  topology.memories["ram"].working_sets = {{2e6, {40}, {30}}, {8e6, {20}, {10}}};
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::fused;
+  // The same megabyte is copied twice, in halves and as a whole: 2 MB are touched, 4 MB moved.
+  Builder builder("twice", {.ranks = 2, .units = 2});
+  for (int half = 0; half < 2; ++half) {
+    builder.copy(builder.output(0, half, 1), builder.input(0, half, 1));
+  }
+  builder.copy(builder.output(0, 0, 2), builder.input(0, 0, 2));
+  const Program twice = builder.finish();
+  expect_time(TestMachine(topology, profile).run(twice, kBytes), 4e6 / 30e9);
+  // An operand that is stored on arrival before it is added is touched, too: 1 MB each of r1.in,
+  // r1.out and the operand make 3 MB of GPU 1, a part log(1.5) / log(4) of the way from 2 to 8. It
+  // arrives in two accesses at what both reach, for (1 + 3) / 2 MB in the mean.
+  profile.reduction = ReductionMode::separate;
+  const double part = std::log(1.5) / std::log(4);
+  const double adding_s = 3e6 * ((1 - part) / 30 + part / 10) * 1e-9;
+  expect_time(TestMachine(topology, profile).run(remote_combine(), kBytes), 2e6 / 40e9 + adding_s);
+}
+
+TEST(CostModel, ProcessesGetDataFromEachOtherAtARateOfItsOwn) {
+  Topology topology = shared_memory();
+  topology.memories["ram"].exchange_gbps = 3;
+  for (Node& node : topology.nodes) node.exchange_gbps = 2;
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  const TestMachine machine(topology, profile);
+  // 1 MB at 2 GB/s; both ways at once 2 MB at 3 GB/s, instead of 4 MB of memory at 10.
+  expect_time(machine.run(copy(0, 1), kBytes), 1e6 / 2e9);
+  Builder builder("both", allreduce_contract(2));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
+  builder.copy(builder.output(0, 0, 1), builder.input(1, 0, 1));
+  expect_time(machine.run(builder.finish(), kBytes), 2e6 / 3e9);
+  // Within a process nothing is exchanged.
+  expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 10e9);
 }
 
 TEST(CostModel, ALocalCopyReadsAndWritesItsMemory) {

@@ -12,7 +12,12 @@ namespace {
 
 auto figures(const Node& node) {
   return std::tie(node.name, node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.memory, node.peer_limit, node.copy_engines, node.speed);
+                  node.access_gbps, node.exchange_gbps, node.memory, node.peer_limit,
+                  node.copy_engines, node.speed);
+}
+
+auto figures(const MemoryRates& rates) {
+  return std::tie(rates.gbps, rates.reduce_gbps, rates.exchange_gbps);
 }
 
 void expect_close(double got, double wanted) { EXPECT_NEAR(got, wanted, 1e-5 * wanted); }
@@ -39,8 +44,14 @@ void expect_same(const Topology& got, const Topology& wanted) {
   }
   ASSERT_EQ(got.memories.size(), wanted.memories.size());
   for (const auto& [name, memory] : wanted.memories) {
-    EXPECT_EQ(got.memories.at(name).gbps, memory.gbps);
-    EXPECT_EQ(got.memories.at(name).reduce_gbps, memory.reduce_gbps);
+    const SharedMemory& other = got.memories.at(name);
+    EXPECT_EQ(figures(other), figures(memory));
+    ASSERT_EQ(other.working_sets.size(), memory.working_sets.size());
+    for (std::size_t i = 0; i < memory.working_sets.size(); ++i) {
+      EXPECT_EQ(other.working_sets[i].bytes, memory.working_sets[i].bytes);
+      EXPECT_EQ(figures(other.working_sets[i].all), figures(memory.working_sets[i].all));
+      EXPECT_EQ(figures(other.working_sets[i].one), figures(memory.working_sets[i].one));
+    }
   }
   ASSERT_EQ(got.profiles.size(), wanted.profiles.size());
   for (const auto& [name, profile] : wanted.profiles) {
@@ -78,9 +89,18 @@ sources: ["a, b", "- c"]
 peer_access: socket
 gpus_forward: true
 link_kinds: {"my kind": {class: gpu_fabric}, pcie3x16: {class: network}}
-memories: {"the ram": {gbps: 40, reduce_gbps: 9}, rom: {gbps: 1.25}}
+memories:
+  "the ram": {gbps: 40, reduce_gbps: 9}
+  rom: {gbps: 1.25, exchange_gbps: 1}
+  ram:
+    gbps: 40
+    exchange_gbps: 11
+    working_sets:
+      - {mib: 0.25, all: {gbps: 200, reduce_gbps: 90}, one: {gbps: 60, exchange_gbps: 3}}
+      - {mib: 4, all: {gbps: 99, exchange_gbps: 20}}
 nodes:
-  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, memory: "the ram", speed: 0.75}
+  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, exchange_gbps: 5, memory: "the ram",
+     speed: 0.75}
   - {name: cpu0, kind: cpu, memory: rom}
 links:
   - {a: gpu0, b: gpu1, kind: "my kind", gbps: 3, duplex: shared, medium: "a bus"}

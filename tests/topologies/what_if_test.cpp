@@ -78,6 +78,21 @@ TEST(WhatIf, ASlowerGpuIsSlowerInAllItDoesItself) {
   EXPECT_EQ(node(model, "gpu2").memory_gbps, before.memory_gbps);
 }
 
+TEST(WhatIf, FiguresThatCachesHaveOfTheirOwnAreNotChangedAlone) {
+  const std::string file = temp_file("cached.yaml");
+  write_file(file, R"(
+schema: espalier.topology/1
+name: cached
+memories: {ram: {gbps: 10, working_sets: [{mib: 1, all: {gbps: 50}, one: {gbps: 20}}]}}
+nodes: [{name: gpu0, kind: gpu, memory: ram, access_gbps: 5, peer_limit: 2}]
+)");
+  EXPECT_EQ(refusal(file + ":gpu0.access_gbps=x2"),
+            "error: gpu0.access_gbps=x2: the working sets of memory 'ram' have figures in place of "
+            "gpu0's\n"
+            "  help: take working_sets out of a copy of the file");
+  EXPECT_EQ(node(load_topology(file + ":gpu0.peer_limit=1"), "gpu0").peer_limit, 1);
+}
+
 TEST(WhatIf, PeerLimitsAndCopyEnginesOfGpus) {
   const Topology one = load_topology("p2.16xlarge:gpu0.copy_engines=1");
   EXPECT_EQ(node(one, "gpu0").copy_engines, 1);
