@@ -22,35 +22,54 @@ void share(Link& link) {
   link.medium = kMemory;
 }
 
+/// Of operands in memory, and of what processes get from each other (0: nothing).
+MemoryRates sane_rates(const ArithmeticFigures& figures, double exchange_gbps) {
+  const MemoryRates rates = fit_memory(figures);
+  return {sane_gbps(rates.gbps), sane_or_0(rates.reduce_gbps), sane_or_0(exchange_gbps)};
+}
+
+SharedMemory fit_shared_memory(const Survey& survey) {
+  SharedMemory memory{sane_rates(survey.together, survey.exchange.all_gbps)};
+  for (const WorkingSetFigures& figures : survey.working_sets) {
+    memory.working_sets.push_back({static_cast<double>(figures.bytes),
+                                   sane_rates(figures.together, figures.exchange.all_gbps),
+                                   sane_rates(figures.alone, figures.exchange.one_gbps)});
+  }
+  return memory;
+}
+
+/// No link over a memory is slower.
+double fastest_gbps(const SharedMemory& memory) {
+  double gbps = memory.gbps;
+  for (const WorkingSet& set : memory.working_sets) gbps = std::max(gbps, set.all.gbps);
+  return gbps;
+}
+
 /// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
 std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
-  MemoryRates alone = fit_memory(survey.alone.front());
-  // A message is read by one process and written by another.
-  if (survey.inventory.has_messages && survey.kernel.pairs.size() > 1) {
-    alone.gbps = std::min(alone.gbps, 2 * survey.kernel.pairs[0][1].gbps);
-  }
-  const MemoryRates together = fit_memory(survey.together);
-  const SharedMemory memory{sane_gbps(together.gbps), sane_or_0(together.reduce_gbps)};
+  const MemoryRates alone = sane_rates(survey.alone.front(), survey.exchange.one_gbps);
+  const SharedMemory memory = fit_shared_memory(survey);
   machine.memories[kMemory] = memory;
   std::vector<NodeId> ranks;
   for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
     ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
-    node.access_gbps = sane_gbps(alone.gbps);
-    node.reduce_gbps = sane_or_0(alone.reduce_gbps);
+    node.access_gbps = alone.gbps;
+    node.reduce_gbps = alone.reduce_gbps;
+    node.exchange_gbps = alone.exchange_gbps;
     node.memory = kMemory;
     if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }
   const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);
   for (const NodeId rank : ranks) {
-    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, memory.gbps));
+    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, fastest_gbps(memory)));
   }
   return ranks;
 }
 
 /// The host's memory: the same one, or another across the device's PCIe link.
 void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>& ranks) {
-  const double memory_gbps = machine.memories[kMemory].gbps;
+  const double memory_gbps = fastest_gbps(machine.memories[kMemory]);
   const NodeId host = add_node(machine, "cpu0", NodeKind::cpu);
   NodeId port = host;
   if (survey.inventory.is_host) {
@@ -58,6 +77,7 @@ void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>
     Node& cpu = machine.nodes.back();
     cpu.access_gbps = rank.access_gbps;
     cpu.reduce_gbps = rank.reduce_gbps;
+    cpu.exchange_gbps = rank.exchange_gbps;
     cpu.memory = kMemory;
   } else {
     port = add_node(machine, "port", NodeKind::pcie_switch);
@@ -106,7 +126,7 @@ void fit_network(const Survey& survey, Topology& machine) {
   const NetworkFigures& network = *survey.network;
   const NodeId cpu = machine.find("cpu0").value();
   const NodeId nic = add_node(machine, "nic0", NodeKind::nic);
-  add_link(machine, cpu, nic, "nic", LinkClass::host, machine.memories[kMemory].gbps);
+  add_link(machine, cpu, nic, "nic", LinkClass::host, fastest_gbps(machine.memories[kMemory]));
   const NodeId fabric = add_node(machine, "network", NodeKind::fabric);
   machine.nodes.back().host = -1;
   Link& link = add_link(machine, nic, fabric, "network", LinkClass::network, 1);

@@ -9,158 +9,21 @@
 #include <utility>
 
 #include "core/median.h"
-#include "ir/builder.h"
+#include "probe/surveyor.h"
 #include "topologies/load.h"
 
 namespace espalier {
 namespace {
 
-constexpr int kShortChain = 64;
-constexpr int kLongChain = 320;
-constexpr std::int64_t kTinyBytes = 4;
 // No cache is in the way of a network, and a slow one should not take minutes.
 constexpr std::int64_t kNetworkBytes = std::int64_t{8} << 20;
-// What a clock may call nothing.
-constexpr double kMinTime_s = 1e-9;
+// Of a rank: below, starting ops is what takes time.
+constexpr std::int64_t kMinWorkingSet = std::int64_t{256} << 10;
 // Rounds, seconds apart; of three, one may be disturbed.
 constexpr int kRounds = 3;
 // Timed runs, of which the median counts.
 constexpr int kMinRuns = 7;
 constexpr int kMaxRuns = 1000;
-
-/// A copy between the ranks or, as kHost, from or to the host's memory.
-constexpr int kHost = -1;
-struct Way {
-  int from = 0;
-  int to = 0;
-};
-
-/// Measures with one method of copying.
-class Surveyor {
- public:
-  Surveyor(const Inventory& inventory, const Meter& meter, CopyMethod method)
-      : ranks_(inventory.ranks()),
-        ranks_of_a_host_(inventory.ranks_of_a_host()),
-        meter_(meter),
-        method_(method) {}
-
-  /// Every way carries the message once, in pieces, all ways at a time. GB/s of all together, less
-  /// what pieces that start after `latency_s` lose by it.
-  double copy_gbps(const std::vector<Way>& ways, double latency_s) const {
-    return copy_gbps(ways, latency_s, meter_.footprint_bytes / 2);
-  }
-  double copy_gbps(const std::vector<Way>& ways, double latency_s, std::int64_t bytes) const {
-    const std::int64_t pieces = pieces_of(bytes);
-    Builder builder("copy", {.ranks = ranks_, .units = pieces});
-    PlaceId host = 0;
-    if (std::ranges::any_of(ways, [](Way way) { return way.from == kHost || way.to == kHost; })) {
-      host = builder.add_host();
-    }
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      for (std::size_t i = 0; i < ways.size(); ++i) {
-        const Way way = ways[i];
-        // Each direction has its half of the host's buffer.
-        const Slice from =
-            way.from == kHost ? builder.tmp(host, piece, 1) : builder.input(way.from, piece, 1);
-        const Slice to = way.to == kHost ? builder.tmp(host, pieces + piece, 1)
-                                         : builder.output(way.to, piece, 1);
-        builder.copy(to, from,
-                     {.lane = static_cast<int>(i), .at = way.from == kHost ? way.to : way.from});
-      }
-    }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), pieces, latency_s);
-    return static_cast<double>(bytes) * static_cast<double>(ways.size()) / time_s * 1e-9;
-  }
-
-  /// Seconds for a byte of result when each of `ranks` combines `operands` of its own.
-  double combine_s(const std::vector<int>& ranks, int operands, double latency_s) const {
-    const std::int64_t bytes = meter_.footprint_bytes / (operands + 1);
-    const std::int64_t pieces = pieces_of(bytes);
-    Builder builder("combine", {.ranks = ranks_, .units = pieces});
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      for (const int rank : ranks) {
-        std::vector<Slice> sources{builder.input(rank, piece, 1)};
-        for (int i = 0; i + 1 < operands; ++i) {
-          sources.push_back(builder.tmp(rank, i * pieces + piece, 1));
-        }
-        builder.combine(builder.output(rank, piece, 1), sources);
-      }
-    }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), pieces, latency_s);
-    return time_s / static_cast<double>(bytes) / static_cast<double>(ranks.size());
-  }
-
-  /// Of an op in a chain that runs to and fro between two places, or stays at one.
-  double hop_latency_s(int rank, int other) const {
-    return chain_latency_s(1, [&](Builder& builder, int ops) {
-      const PlaceId host = other == kHost ? builder.add_host() : 0;
-      const Slice here = builder.output(rank, 0, 1);
-      const Slice there = other == kHost  ? builder.tmp(host, 0, 1)
-                          : other == rank ? builder.tmp(rank, 0, 1)
-                                          : builder.output(other, 0, 1);
-      for (int op = 0; op < ops; ++op) {
-        const bool forth = op % 2 == 0;
-        const int at = forth || other == kHost ? rank : other;
-        builder.copy(forth ? there : here, forth ? here : there, {.at = at});
-      }
-    });
-  }
-
-  /// Of a step round a ring of all ranks of a host, as in an allgather of hardly any bytes.
-  double ring_latency_s() const {
-    const int ranks = ranks_of_a_host_;
-    return chain_latency_s(ranks, [&](Builder& builder, int steps) {
-      for (int step = 0; step < steps; ++step) {
-        for (int rank = 0; rank < ranks; ++rank) {
-          const int to = (rank + 1) % ranks;
-          const int unit = ((rank - step) % ranks + ranks) % ranks;
-          builder.copy(builder.output(to, unit, 1), builder.output(rank, unit, 1));
-        }
-      }
-    });
-  }
-
-  double combine_latency_s() const {
-    return chain_latency_s(1, [](Builder& builder, int ops) {
-      for (int op = 0; op < ops; ++op) {
-        builder.combine(builder.output(0, 0, 1), {builder.output(0, 0, 1), builder.input(0, 0, 1)});
-      }
-    });
-  }
-
- private:
-  std::int64_t pieces_of(std::int64_t bytes) const {
-    return std::max<std::int64_t>(1, bytes / meter_.piece_bytes);
-  }
-
-  /// What is left of a time without the starts of its pieces: no less than half of it, for
-  /// latencies are measured too.
-  static double moving_s(double time_s, std::int64_t pieces, double latency_s) {
-    return std::max(time_s - static_cast<double>(pieces) * latency_s, time_s / 2);
-  }
-
-  double time_of(const Program& program, std::int64_t bytes) const {
-    return std::max(kMinTime_s, meter_.time_s(program, bytes, method_));
-  }
-
-  /// Seconds of one step more of a chain that `fill` makes of so many, on a message of that many
-  /// units.
-  template <class Fill>
-  double chain_latency_s(int units, const Fill& fill) const {
-    const auto time_s = [&](int steps) {
-      Builder builder("chain", {.ranks = ranks_, .units = units});
-      fill(builder, steps);
-      return time_of(builder.finish(), units * kTinyBytes);
-    };
-    const double more_s = time_s(kLongChain) - time_s(kShortChain);
-    return std::max(0.0, more_s / (kLongChain - kShortChain));
-  }
-
-  int ranks_;
-  int ranks_of_a_host_;
-  const Meter& meter_;
-  CopyMethod method_;
-};
 
 /// Ranks whose pairs are measured: all of them, unless they are all alike.
 int measured_ranks(const Inventory& inventory) {
@@ -220,6 +83,40 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
         surveyor.combine_s(ranks, ArithmeticFigures::kOperands[i], combine_latency_s);
   }
   return figures;
+}
+
+/// Of the ranks of a host; nothing of one that is alone.
+ExchangeFigures survey_exchange(const Surveyor& surveyor, int ranks, const CopyFigures& copies) {
+  if (ranks < 2) return {};
+  std::vector<Way> around;
+  for (int rank = 0; rank < ranks; ++rank) around.push_back({rank, (rank + 1) % ranks});
+  return {surveyor.exchange_gbps(around, copies.crowded_latency_s),
+          surveyor.exchange_gbps({{0, 1}}, copies.pairs[0][1].latency_s)};
+}
+
+/// Of processes: what they exchange, and how much longer combining takes where an operand has just
+/// come from another one, which is added to `together`.
+ExchangeFigures survey_exchange_and_combine(const Surveyor& surveyor, const Survey& survey,
+                                            ArithmeticFigures& together) {
+  const int ranks = survey.inventory.ranks_of_a_host();
+  const ExchangeFigures exchange = survey_exchange(surveyor, ranks, survey.kernel);
+  if (ranks < 2) return exchange;
+  const double latency_s = survey.kernel.crowded_latency_s + survey.reduce_latency_s;
+  static_assert(ArithmeticFigures::kOperands.front() == 2);
+  const double more_s = surveyor.exchange_and_combine_s(ranks, latency_s) -
+                        1e-9 / exchange.all_gbps - together.combine_s.front();
+  for (double& combine_s : together.combine_s) combine_s += std::max(more_s, 0.0);
+  return exchange;
+}
+
+/// Bytes of a rank that caches may hold, small ones first.
+std::vector<std::int64_t> working_sets(const Inventory& inventory, const Meter& meter) {
+  std::vector<std::int64_t> sets;
+  if (!inventory.is_host) return sets;
+  std::int64_t bytes = meter.footprint_bytes / 2;
+  for (; bytes >= kMinWorkingSet; bytes /= 2) sets.push_back(bytes);
+  std::ranges::reverse(sets);
+  return sets;
 }
 
 /// To each host but the first.
@@ -322,9 +219,11 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
   }
   const Surveyor surveyor(inventory, meter, CopyMethod::kernel);
   survey.reduce_latency_s = surveyor.combine_latency_s();
+  const auto arithmetic_by = [&](const Surveyor& by, const std::vector<int>& ranks) {
+    return survey_arithmetic(by, ranks, survey.kernel.local.latency_s, survey.reduce_latency_s);
+  };
   const auto arithmetic = [&](const std::vector<int>& ranks) {
-    return survey_arithmetic(surveyor, ranks, survey.kernel.local.latency_s,
-                             survey.reduce_latency_s);
+    return arithmetic_by(surveyor, ranks);
   };
   std::vector<int> all;
   for (int rank = 0; rank < inventory.ranks_of_a_host(); ++rank) {
@@ -336,6 +235,20 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
   if (inventory.is_shared()) {
     meter.progress("all ranks at once");
     survey.together = arithmetic(all);
+    if (inventory.has_messages) {
+      survey.exchange = survey_exchange_and_combine(surveyor, survey, survey.together);
+    }
+  }
+  for (const std::int64_t bytes : working_sets(inventory, meter)) {
+    meter.progress(fmt::format("{} KiB of every rank", bytes / 1024));
+    const Surveyor within(inventory, meter, CopyMethod::kernel, bytes);
+    WorkingSetFigures& figures = survey.working_sets.emplace_back();
+    figures.bytes = bytes;
+    figures.together = arithmetic_by(within, all);
+    figures.alone = arithmetic_by(within, {0});
+    if (inventory.has_messages) {
+      figures.exchange = survey_exchange_and_combine(within, survey, figures.together);
+    }
   }
   if (inventory.hosts > 1) {
     survey.to_hosts = survey_network(inventory, meter);
@@ -385,9 +298,9 @@ std::size_t survey_steps(const Inventory& inventory, const Meter& meter) {
   const auto ranks = static_cast<std::size_t>(measured_ranks(inventory));
   const std::size_t with_host = inventory.is_shared() ? 1 : ranks;
   const std::size_t copies = 1 + ranks * (ranks - 1) / 2 + with_host;
-  const std::size_t steps = copies * (meter.copy_engines ? 2 : 1) + with_host +
-                            (inventory.is_shared() ? 1 : 0) +
-                            static_cast<std::size_t>(inventory.hosts - 1);
+  const std::size_t steps =
+      copies * (meter.copy_engines ? 2 : 1) + with_host + (inventory.is_shared() ? 1 : 0) +
+      working_sets(inventory, meter).size() + static_cast<std::size_t>(inventory.hosts - 1);
   return steps * static_cast<std::size_t>(meter.rounds);
 }
 

@@ -44,6 +44,20 @@ struct ArithmeticFigures {
   std::array<double, kOperands.size()> combine_s{};  ///< by kOperands
 };
 
+/// What processes that share a memory get from each other, in GB/s.
+struct ExchangeFigures {
+  double all_gbps = 0;  ///< each from another one, all at once
+  double one_gbps = 0;  ///< one of them alone
+};
+
+/// What is reached by ranks that touch so many bytes each, over and over.
+struct WorkingSetFigures {
+  std::int64_t bytes = 0;
+  ArithmeticFigures together;  ///< as Survey::together
+  ArithmeticFigures alone;     ///< by the first rank
+  ExchangeFigures exchange;
+};
+
 /// The network between the first host and another one.
 struct NetworkFigures {
   PathFigures to;            ///< from the first rank of the one to the first rank of the other
@@ -60,10 +74,14 @@ struct Survey {
   CopyFigures kernel;
   std::optional<CopyFigures> copy_engine;  ///< where there are any
   std::vector<ArithmeticFigures> alone;    ///< by rank
-  ArithmeticFigures together;   ///< ranks that share a device, all at once; bytes of all ranks
-  double reduce_latency_s = 0;  ///< of a combine that hardly combines anything
-  std::vector<NetworkFigures> to_hosts;   ///< to each but the first, of which all else is
-  std::optional<NetworkFigures> network;  ///< their medians, where there are several hosts
+  /// Ranks that share a device, all at once; bytes of all ranks. Of processes, combining one
+  /// operand that has just come from another one.
+  ArithmeticFigures together;
+  ExchangeFigures exchange;  ///< where what others have is sent, of more bytes than caches hold
+  std::vector<WorkingSetFigures> working_sets;  ///< that caches may hold, small ones first
+  double reduce_latency_s = 0;                  ///< of a combine that hardly combines anything
+  std::vector<NetworkFigures> to_hosts;         ///< to each but the first, of which all else is
+  std::optional<NetworkFigures> network;        ///< their medians, where there are several hosts
   /// By how much the times of a program differ between rounds, as a share of the middle one: the
   /// median over programs. 0 when there was one round only.
   double spread = 0;
@@ -100,7 +118,8 @@ std::size_t survey_steps(const Inventory& inventory, const Meter& meter);
 /// program the median over the rounds counts: a disturbance that is over when the next round comes
 /// moves nothing, however long a program's own runs are disturbed. Latencies are differences
 /// between a long and a short chain of ops, so that what a run costs beside its ops does not count;
-/// bandwidths are those of large ops, without the time that these take to start.
+/// bandwidths are those of large ops, without the time that these take to start. Memory of a host
+/// is measured with less and less of it at work, too, half as much each time.
 Survey take_survey(const Inventory& inventory, const Meter& meter);
 
 }  // namespace espalier

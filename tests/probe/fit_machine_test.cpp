@@ -126,12 +126,57 @@ TEST(FitMachine, WhatIsSentIsAddedAfterItHasCome) {
   Survey survey = take_survey(host_inventory(4), meter);
   EXPECT_EQ(fit_machine(survey, "").profile("kernel").reduction, ReductionMode::fused);
   survey.inventory.has_messages = true;
-  survey.kernel.pairs[0][1].gbps = 3;
-  const Topology machine = fit_machine(survey, "2026-01-02");
-  EXPECT_EQ(machine.profile("kernel").reduction, ReductionMode::separate);
-  EXPECT_EQ(machine.node(0).access_gbps, 6);
-  survey.kernel.pairs[0][1].gbps = 1000;
-  EXPECT_NEAR(fit_machine(survey, "").node(0).access_gbps, 24, 1.2);
+  EXPECT_EQ(fit_machine(survey, "").profile("kernel").reduction, ReductionMode::separate);
+}
+
+TEST(FitMachine, FindsCachesAndWhatProcessesExchange) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: processes
+link_kinds: {memory: {class: gpu_fabric}, host_memory: {class: host}}
+memories:
+  ram:
+    gbps: 40
+    exchange_gbps: 12
+    working_sets:
+      - {mib: 1, all: {gbps: 200, exchange_gbps: 50}, one: {gbps: 60, exchange_gbps: 20}}
+      - {mib: 8, all: {gbps: 100, exchange_gbps: 30}, one: {gbps: 40, exchange_gbps: 15}}
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, memory: ram, access_gbps: 24, exchange_gbps: 6}
+  - {name: hub, kind: nvswitch}
+  - {name: cpu0, kind: cpu, memory: ram}
+links:
+  - {a: "gpu[0-3]", b: hub, kind: memory, gbps: 1000}
+  - {a: "gpu[0-3]", b: cpu0, kind: host_memory, gbps: 1000}
+profiles:
+  kernel: {links: {memory: {overhead_us: 1}, host_memory: {overhead_us: 1}}}
+)");
+  Inventory inventory = host_inventory(4);
+  inventory.has_messages = true;
+  const Topology machine = found(simulated, inventory, false);
+  const SharedMemory& memory = machine.memories.begin()->second;
+  const Node& node = machine.node(0);
+  EXPECT_NEAR(memory.gbps, 40, 2);
+  EXPECT_NEAR(memory.exchange_gbps, 12, 0.3);
+  EXPECT_NEAR(node.access_gbps, 24, 1.2);
+  EXPECT_NEAR(node.exchange_gbps, 6, 0.2);
+  // Half of the footprint, and halves of that down to a quarter of a MiB.
+  ASSERT_EQ(memory.working_sets.size(), 8U);
+  EXPECT_EQ(memory.working_sets.front().bytes, 0x1p18);
+  EXPECT_EQ(memory.working_sets.back().bytes, 0x1p25);
+  const SharedMemory& real = simulated.machine.memories.at("ram");
+  const MemoryRates own{node.access_gbps, 0, node.exchange_gbps};
+  for (const double mib : {0.25, 1.0, 3.0, 8.0, 64.0}) {
+    const double bytes = mib * 0x1p20;
+    const MemoryRates all = memory.all_at(bytes);
+    const MemoryRates one = memory.one_at(bytes, own);
+    const MemoryRates real_all = real.all_at(bytes);
+    const MemoryRates real_one = real.one_at(bytes, {24, 0, 6});
+    EXPECT_NEAR(all.gbps, real_all.gbps, 0.06 * real_all.gbps) << mib;
+    EXPECT_NEAR(all.exchange_gbps, real_all.exchange_gbps, 0.06 * real_all.exchange_gbps) << mib;
+    EXPECT_NEAR(one.gbps, real_one.gbps, 0.06 * real_one.gbps) << mib;
+    EXPECT_NEAR(one.exchange_gbps, real_one.exchange_gbps, 0.06 * real_one.exchange_gbps) << mib;
+  }
 }
 
 TEST(FitMachine, FindsTheNetworkBetweenHosts) {
