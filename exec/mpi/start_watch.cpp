@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
-#include "exec/mpi/signals.h"
 
 namespace espalier {
 namespace {
 
-constexpr auto kPeriod = std::chrono::milliseconds(20);
 /// For the error that a process may have told before it ended, and for its successor, where one
 /// run follows another.
 constexpr double kGoneTime_s = 0.5;
@@ -41,27 +40,8 @@ StartWatch::StartWatch(int rank, Siblings siblings, double timeout_s, Watchdog::
       signal_(signal),
       begin_(Clock::now()),
       looked_(begin_),
-      thread_([this] { watch(); }) {}
-
-StartWatch::~StartWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
-void StartWatch::watch() {
-  const HeedsRequests heeds;
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPeriod, [&] { return ending_; })) {
-    if (const std::optional<int> exit_code = look()) {
-      actions_.end(*exit_code);
-      return;
-    }
-  }
-}
+      lookout_(
+          "start watch", [this] { return look(); }, actions_.end) {}
 
 /// The exit code, where the process has to end.
 std::optional<int> StartWatch::look() {
@@ -123,7 +103,7 @@ void StartWatch::tell(const std::string& text, const std::vector<RankView>& rank
   // That one may not have seen who is missing before it was, and then takes the timeout to know.
   const Clock::time_point begin = Clock::now();
   while (seconds(Clock::now() - begin) < timeout_s_ && life_of(first->pid) == Life::alive) {
-    std::this_thread::sleep_for(kPeriod);
+    std::this_thread::sleep_for(Lookout::kPeriod);
   }
 }
 

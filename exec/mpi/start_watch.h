@@ -3,14 +3,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "exec/mpi/lookout.h"
 #include "exec/mpi/siblings.h"
 #include "exec/mpi/watchdog.h"
 
@@ -28,14 +26,10 @@ class StartWatch {
   /// `rank`: of this process; `siblings`: of its run.
   StartWatch(int rank, Siblings siblings, double timeout_s, Watchdog::Actions actions,
              const std::atomic<int>& signal);
-  ~StartWatch();
-  StartWatch(const StartWatch&) = delete;
-  StartWatch& operator=(const StartWatch&) = delete;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void watch();
   std::optional<int> look();
   int heed_signal();
   void tell(const std::string& text, const std::vector<RankView>& ranks) const;
@@ -49,10 +43,7 @@ class StartWatch {
   std::map<int, Clock::time_point> lost_since_;  ///< by rank
   Clock::time_point looked_;                     ///< last
   std::optional<Clock::time_point> back_since_;  ///< this process itself, from having been stopped
-  std::mutex mutex_;                             // guards what follows
-  std::condition_variable changed_;
-  bool ending_ = false;
-  std::thread thread_;
+  Lookout lookout_;
 };
 
 }  // namespace espalier

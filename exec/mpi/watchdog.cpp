@@ -2,7 +2,6 @@
 #include "exec/mpi/watchdog.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 namespace espalier {
 namespace {
 
-constexpr auto kPeriod = std::chrono::milliseconds(20);
 /// Between looks at whether the others live, as long as somebody gets further: each is a file.
 constexpr auto kLifePeriod = std::chrono::milliseconds(200);
 /// Timeouts for which the main thread may work on its own without a sign.
@@ -44,39 +42,23 @@ Watchdog::Watchdog(const Board& board, Actions actions, const Settings& settings
       looked_(latest_),
       latest_sign_(latest_),
       timeout_s_(settings.timeout_s),
-      thread_([this] { watch(); }) {
-  pthread_setname_np(thread_.native_handle(), "watchdog");  // others see that a timeout holds
-}
-
-Watchdog::~Watchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
+      // By the name, others see that a timeout holds.
+      lookout_(
+          "watchdog", [this] { return look(); }, [this](int exit_code) { end(exit_code); }) {}
 
 void Watchdog::expect(const Program* program, double timeout_s) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lookout_.mutex());
   program_ = program;
   timeout_s_ = timeout_s;
   latest_sign_ = Clock::now();
 }
 
-void Watchdog::watch() {
-  const HeedsRequests heeds;
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPeriod, [&] { return ending_; })) {
-    if (const std::optional<int> exit_code = look()) {
-      board_.mine().phase.store(Phase::failing);
-      actions_.end(*exit_code);
-      return;
-    }
-  }
+void Watchdog::end(int exit_code) {
+  board_.mine().phase.store(Phase::failing);
+  actions_.end(exit_code);
 }
 
-/// The exit code, where the process has to end. \pre mutex_ is held
+/// The exit code, where the process has to end. \pre the lookout's mutex is held
 std::optional<int> Watchdog::look() {
   if (signal_ != nullptr && signal_->load() != 0) return heed_signal();
   const Clock::time_point now = Clock::now();
@@ -140,7 +122,7 @@ std::optional<int> Watchdog::heed_signal() {
   };
   for (const Clock::time_point begin = Clock::now();
        !is_clear() && Clock::now() - begin < kNewsTime; ranks = look_at(board_)) {
-    std::this_thread::sleep_for(kPeriod);
+    std::this_thread::sleep_for(Lookout::kPeriod);
   }
   if (board_.head->told.load() != 0 || std::ranges::any_of(ranks, is_lost)) {
     tell_stuck(kOneIsMissing);

@@ -5,14 +5,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "exec/mpi/board.h"
+#include "exec/mpi/lookout.h"
 
 namespace espalier {
 
@@ -41,9 +39,6 @@ class Watchdog {
   };
 
   Watchdog(const Board& board, Actions actions, const Settings& settings);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
   /// From now on, nobody getting further for so long is an error. `program` names ops
   /// in it, null outside of runs; it must live until the next call.
@@ -52,7 +47,7 @@ class Watchdog {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void watch();
+  void end(int exit_code);
   std::optional<int> look();
   std::optional<int> heed_signal();
   void vouch(Clock::time_point now);
@@ -74,12 +69,9 @@ class Watchdog {
   Clock::time_point latest_sign_;                 ///< of the main thread, or that none is wanted
   std::optional<Clock::time_point> alone_since_;  ///< others have left, whom this process waits for
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  bool ending_ = false;
-  const Program* program_ = nullptr;
+  const Program* program_ = nullptr;  // this and the next are guarded by the lookout's mutex
   double timeout_s_;
-  std::thread thread_;
+  Lookout lookout_;
 };
 
 }  // namespace espalier
