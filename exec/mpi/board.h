@@ -72,6 +72,7 @@ struct RankView {
   OpId op = RankState::kNothing;
   int awaited = -1;
   int signal = 0;
+  bool has_told = false;  ///< why all end, before they have met (Siblings::note_told)
 };
 
 /// Gone, stopped or not heard of, without having been at its end.

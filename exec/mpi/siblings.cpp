@@ -24,6 +24,15 @@ constexpr std::array kOfRun{"PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"
 // How many of them are on this host: Open MPI, MPICH, torchrun.
 constexpr std::array kHere{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"};
 
+// Names of processes have at most 15 letters.
+constexpr const char* kNameOfOneThatHasToldWhy = "has told why";
+
+bool has_told(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/comm", pid));
+  std::string name;
+  return std::getline(file, name) && name == kNameOfOneThatHasToldWhy;
+}
+
 std::string_view text_of(const Environment& environment, const char* name) {
   const char* const text = environment(name);
   return text != nullptr ? text : "";
@@ -74,6 +83,8 @@ bool Siblings::is_of_this_run(const Environment& other) const {
   });
 }
 
+void Siblings::note_told() { std::ofstream("/proc/self/comm") << kNameOfOneThatHasToldWhy; }
+
 std::vector<RankView> Siblings::look() {
   for (const pid_t pid : children()) {
     const auto is_it = [&](const auto& known) { return known.second == pid; };
@@ -97,6 +108,7 @@ std::vector<RankView> Siblings::look() {
     const auto known = known_.find(rank);
     if (known != known_.end()) view.pid = known->second;
     view.life = known != known_.end() ? life_of(view.pid) : Life::silent;
+    view.has_told = known != known_.end() && has_told(view.pid);
   }
   return views;
 }

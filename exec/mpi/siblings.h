@@ -24,6 +24,11 @@ class Siblings {
   /// Those there are or have been, this process among them, by rank. Where the launcher says that
   /// all processes are on this host, also those that have not been seen yet, as `silent`.
   std::vector<RankView> look();
+  /// Shows to the others that this process has told why all of them end: one that sees it gone has
+  /// not lost it. By its name, as they have nothing in common yet.
+  static void note_told();
+  /// The ranks of this host, where the launcher says that all are here; nothing otherwise.
+  const std::set<int>& expected() const { return expected_; }
 
  private:
   std::vector<pid_t> children() const;

@@ -56,6 +56,7 @@ std::optional<int> StartWatch::look() {
   std::vector<RankView> ranks = siblings_.look();
   bool is_over = false;
   for (RankView& rank : ranks) {
+    others_told_ = others_told_ || (rank.has_told && rank.rank != rank_);
     if (!is_lost(rank)) {
       lost_since_.erase(rank.rank);
       continue;
@@ -97,7 +98,11 @@ int StartWatch::heed_signal() {
 void StartWatch::tell(const std::string& text, const std::vector<RankView>& ranks) const {
   const auto lives = [](const RankView& rank) { return rank.life == Life::alive; };
   const auto first = std::ranges::find_if(ranks, lives);
-  if (rank_ == (first != ranks.end() ? first->rank : 0)) actions_.tell(text);
+  // Where another one has told why, this one may have seen that one go only, and never the reason.
+  if (!others_told_ && rank_ == (first != ranks.end() ? first->rank : 0)) {
+    Siblings::note_told();
+    actions_.tell(text);
+  }
   std::this_thread::sleep_for(kTellingTime);
   if (first == ranks.end() || first->rank == rank_) return;
   // That one may not have seen who is missing before it was, and then takes the timeout to know.

@@ -41,6 +41,7 @@ class StartWatch {
   const std::atomic<int>& signal_;
   const Clock::time_point begin_;
   std::map<int, Clock::time_point> lost_since_;  ///< by rank
+  bool others_told_ = false;                     ///< why all end
   Clock::time_point looked_;                     ///< last
   std::optional<Clock::time_point> back_since_;  ///< this process itself, from having been stopped
   Lookout lookout_;

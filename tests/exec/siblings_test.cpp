@@ -46,18 +46,20 @@ class SiblingsTest : public testing::Test {
   }
 
   /// A process that sleeps, and whose environment can be read.
-  pid_t start(const Variables& variables) {
+  pid_t start(const Variables& variables) { return start(variables, "exec sleep 600"); }
+  /// One that runs a script.
+  pid_t start(const Variables& variables, std::string script) {
     std::vector<std::string> texts;
     for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
     std::vector<char*> environment;
     for (std::string& text : texts) environment.push_back(text.data());
     environment.push_back(nullptr);
-    std::string name = "sleep";
-    std::string time = "600";
-    std::array<char*, 3> words{name.data(), time.data(), nullptr};
+    std::string name = "sh";
+    std::string option = "-c";
+    std::array<char*, 4> words{name.data(), option.data(), script.data(), nullptr};
     const pid_t pid = vfork();  // which goes on here when the other program has begun
     if (pid == 0) {
-      execve("/bin/sleep", words.data(), environment.data());
+      execve("/bin/sh", words.data(), environment.data());
       _exit(1);
     }
     started_.push_back(pid);
@@ -138,6 +140,19 @@ TEST_F(SiblingsTest, WhoHasNotComeIsNamed) {
   start(variables_of(0));
   start(variables_of(1));
   EXPECT_THAT(watch(0.2), HasSubstr("\n  nothing is heard of rank 2\n"));
+}
+
+TEST_F(SiblingsTest, WhoHasToldWhyAllEndIsNotTheReason) {
+  start(variables_of(0));
+  // Rank 2 was seen by rank 1 only, which tells so, and then ends; as note_told does.
+  start(variables_of(1), "printf 'has told why' > /proc/$$/comm; sleep 0.4");
+  EXPECT_THAT(watch(3600), IsEmpty());
+}
+
+TEST_F(SiblingsTest, WhoEndsWithoutAWordIsTheReason) {
+  start(variables_of(0));
+  start(variables_of(1), "sleep 0.4");
+  EXPECT_THAT(watch(3600), HasSubstr("has ended unexpectedly"));
 }
 
 TEST_F(SiblingsTest, ARequestToAllNeedsNoWords) {
