@@ -30,6 +30,7 @@
 #include "exec/mpi/processes.h"
 #include "exec/mpi/signals.h"
 #include "exec/mpi/start_watch.h"
+#include "exec/mpi/witness.h"
 #include "exec/mpi_cuda/gpu_memory.h"
 
 namespace espalier {
@@ -41,14 +42,22 @@ constexpr auto kCourtesy = std::chrono::milliseconds(500);
 /// To tell an error that all processes have, and for a launcher to end them all.
 constexpr auto kTimeOfRank0 = std::chrono::seconds(3);
 
+/// Of this process, where the launcher makes one necessary.
+std::unique_ptr<Witness>& witness() {
+  static std::unique_ptr<Witness> one;
+  return one;
+}
+
 /// Safe on any thread: nothing is cleaned up but files that are not complete.
 [[noreturn]] void end_at_once(int exit_code) {
+  if (witness()) witness()->note_end();
   discard_unfinished_writes();
   _exit(exit_code);
 }
 
 void write_error(const std::string& text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+  if (witness()) witness()->note_told();
 }
 
 /// While it lives, a call of MPI has so long; then the process ends.
@@ -138,17 +147,27 @@ class Started {
     connection_->close();
   }
 
-  /// Ends all processes, this one first.
+  /// Ends all processes, this one first, which has told why.
   [[noreturn]] void abort(int exit_code) {
     if (mirror_) mirror_->say_last_words();
+    if (witness()) {
+      witness()->note_told();
+      witness()->note_end();
+    }
     transport().abort(exit_code);
     std::_Exit(exit_code);  // GCC does not see that a virtual function never returns
   }
 
  private:
   std::unique_ptr<StartWatch> start_watch(double timeout_s) const {
+    Siblings siblings(getppid(), variable);
+    // Before there are other threads, as it forks.
+    if (launch_.by_mpi && Witness::is_wanted()) {
+      const auto expected = static_cast<int>(siblings.expected().size());
+      witness() = std::make_unique<Witness>(launch_.rank, expected);
+    }
     note_requests_to_end();
-    return std::make_unique<StartWatch>(launch_.rank, Siblings(getppid(), variable), timeout_s,
+    return std::make_unique<StartWatch>(launch_.rank, std::move(siblings), timeout_s,
                                         Watchdog::Actions{write_error, end_at_once},
                                         asked_to_end());
   }

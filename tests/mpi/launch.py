@@ -18,6 +18,12 @@ def launcher_words(mpiexec):
     return words
 
 
+def is_hydra(mpiexec):
+    """Whether it is the launcher of MPICH, or of one of those made from it."""
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
+    return "HYDRA" in version.stdout
+
+
 def start(mpiexec, program, *parts, environment=None):
     """What `mpiexec -n N PROGRAM WORDS : -n N PROGRAM WORDS ...` prints; each part is (N, WORDS)."""
     command = launcher_words(mpiexec)

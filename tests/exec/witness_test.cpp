@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that are all killed by whoever has started them, as MPICH's launcher does, and what
+// their witness then says.
+#include "exec/mpi/witness.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace espalier {
+namespace {
+
+class Processes {
+ public:
+  Processes() {
+    EXPECT_EQ(pipe(errors_), 0);
+    EXPECT_EQ(pipe(ready_), 0);
+  }
+
+  /// Starts one that comes to the witness, does what it is to do, and waits for its end.
+  void start(int rank, int expected, const std::function<void(Witness&)>& act = {}) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(errors_[1], STDERR_FILENO);
+      close(errors_[0]);
+      close(errors_[1]);
+      Witness witness(rank, expected);
+      if (act) act(witness);
+      if (write(ready_[1], "r", 1) != 1) _exit(1);
+      for (;;) pause();
+    }
+    pids_.push_back(pid);
+    char word = 0;
+    EXPECT_EQ(read(ready_[0], &word, 1), 1);
+  }
+
+  /// As the system does with one that goes: nobody else can say anything from then on.
+  void kill(std::size_t process) const {
+    ::kill(pids_[process], SIGKILL);
+    waitpid(pids_[process], nullptr, 0);
+  }
+
+  pid_t pid(std::size_t process) const { return pids_[process]; }
+
+  /// Kills all that are left, and reads what is said until the witness has ended, too.
+  std::string last_words() {
+    for (std::size_t process = 0; process < pids_.size(); ++process) kill(process);
+    close(errors_[1]);
+    std::string text;
+    char letter = 0;
+    while (read(errors_[0], &letter, 1) == 1) text += letter;
+    close(errors_[0]);
+    close(ready_[0]);
+    close(ready_[1]);
+    return text;
+  }
+
+ private:
+  int errors_[2];
+  int ready_[2];
+  std::vector<pid_t> pids_;
+};
+
+TEST(Witness, NamesTheFirstThatIsGone) {
+  for (std::size_t victim = 0; victim < 4; ++victim) {
+    Processes processes;
+    for (int rank = 0; rank < 4; ++rank) processes.start(rank, 4);
+    processes.kill(victim);
+    const pid_t pid = processes.pid(victim);
+    EXPECT_EQ(processes.last_words(),
+              fmt::format("error: the program cannot go on without one of its processes\n"
+                          "  rank {} (process {}) has ended unexpectedly, and the launcher has "
+                          "ended the others\n",
+                          victim, pid));
+  }
+}
+
+TEST(Witness, IsSilentWhereAProcessHasToldWhatIsWrong) {
+  Processes processes;
+  processes.start(0, 2, [](Witness& witness) { witness.note_told(); });
+  processes.start(1, 2);
+  processes.kill(1);
+  EXPECT_EQ(processes.last_words(), "");
+}
+
+TEST(Witness, IsSilentWhereOneHasLeftOnItsOwnBeforeOthersWereEnded) {
+  Processes processes;
+  processes.start(0, 2, [](Witness& witness) { witness.note_end(); });
+  processes.start(1, 2);
+  processes.kill(0);
+  processes.kill(1);
+  EXPECT_EQ(processes.last_words(), "");
+}
+
+TEST(Witness, NamesThoseThatHaveNotComeAsWell) {
+  Processes processes;
+  processes.start(0, 3);
+  processes.start(2, 3);
+  processes.kill(1);
+  const pid_t pid = processes.pid(1);
+  EXPECT_EQ(processes.last_words(),
+            fmt::format("error: the program cannot go on without one of its processes\n"
+                        "  nothing is heard of rank 1\n"
+                        "  rank 2 (process {}) has ended unexpectedly, or the launcher has ended "
+                        "it because of another one\n",
+                        pid));
+}
+
+}  // namespace
+}  // namespace espalier
