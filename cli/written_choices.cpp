@@ -152,7 +152,8 @@ std::vector<std::optional<WrittenChoice>> WrittenChoices::choose(
   add_front(tuning.front, choices.front());
   if (choices.size() > 1) add_front(tuning.front, choices.back());
   if (words_.empty()) impossible.throw_if_any(ErrorKind::unsupported);
-  SizeChooser chooser(open_query(choices.front().query), sizes, words_);
+  const Query open = open_query(choices.front().query);
+  SizeChooser chooser(open, sizes, words_, study_.topology(open));
   // All are compared at both ends, and most take much longer there than what was chosen.
   for (const std::size_t end : {std::size_t{0}, own.size() - 1}) {
     if (own[end].empty()) continue;

@@ -21,7 +21,8 @@ struct LeastSquaresProblem {
   /// d error / d log(constant `index`) of all measurements where `errors` was asked last.
   std::function<std::vector<double>(const std::vector<double>& constants, std::size_t index)>
       slopes;
-  /// Whether the constants found so far are to do: asked before each of the others. Empty: never.
+  /// Whether the constants found so far must suffice: asked before each of the others. Empty:
+  /// never.
   std::function<bool()> is_over;
 };
 
@@ -46,7 +47,8 @@ struct FittedValue {
 
 struct LeastSquaresFit {
   std::vector<FittedValue> values;  ///< one for each constant
-  std::vector<double> errors;       ///< of the measurements, with these values
+  std::vector<double> errors;       ///< of the measurements, with these values; once it is cut
+                                    ///< short, partly by slopes
   double scatter = 0;               ///< of the errors: 0.05 is 5 %, robust against outliers
   bool is_cut_short = false;        ///< LeastSquaresProblem::is_over said so
 };

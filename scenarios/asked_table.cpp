@@ -59,7 +59,8 @@ void AskedTable::find_choosers() {
     const auto others = std::ranges::count_if(candidates, [&, &all = sizes](const auto& candidate) {
       return !own_.contains({candidate, all.back()});
     });
-    Choosing choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates),
+    Choosing choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates,
+                                  study_.topology(queries_.front())),
                       others <= 1 || sizes.size() == 1};
     const bool is_plan = !is_auto(algorithm) && is_portfolio(study_.choice(algorithm));
     if (is_plan && choosing.by_rows) choosing.plan = candidates.front();
@@ -133,7 +134,8 @@ std::size_t AskedTable::predict(const Query& query, double worthwhile_s) {
   request.query = query;
   request.worthwhile_s = worthwhile_s;
   const std::size_t number = this->request(std::move(request), workers_.group_of(query));
-  predicted_.emplace(key, number);
+  // What was asked for a worthwhile time may be no more than an upper bound.
+  if (worthwhile_s == std::numeric_limits<double>::infinity()) predicted_.emplace(key, number);
   return number;
 }
 
@@ -236,7 +238,7 @@ std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!is_plan(wanted[i])) continue;
     predictions[i] = found(predict(wanted[i], best_s), progress).prediction.get();
-    if (shorter(best_s, predictions[i].best.time_s)) {
+    if (!predictions[i].skipped && shorter(best_s, predictions[i].best.time_s)) {
       predictions[i] = {.skipped = "other algorithms are faster"};
     }
   }

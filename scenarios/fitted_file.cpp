@@ -133,7 +133,7 @@ ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machi
 }
 
 /// The largest of the medians that the series of a band have, because that may be the next user's:
-/// times of one file, collective and number of ranks are a series.
+/// times of one file, collective and choice of GPUs are a series.
 double largest_median(const std::vector<FittedTime>& times, const SizeBand& band) {
   using Series = std::tuple<std::string, Collective, std::vector<int>>;
   std::map<Series, std::vector<FittedTime>> by_series;
@@ -163,9 +163,12 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& 
   std::vector<ComparedError> rows;
   for (const auto& [kind, times] : by_kind) {
     const auto& [models, in_switch, in_fabric] = kind;
-    const ComparedError common = row_of(times, machine);
     for (const BandDeviations& band : fitted_bands(times, &FittedTime::error_after)) {
-      ComparedError row = common;
+      std::vector<FittedTime> of_band = times;
+      std::erase_if(of_band, [&](const FittedTime& time) {
+        return !is_in(*band.band, time.measured.query.size_bytes);
+      });
+      ComparedError row = row_of(of_band, machine);
       row.models = models.empty() ? std::vector<std::string>{"other"} : listed(models);
       row.in_switch = in_switch;
       row.in_fabric = in_fabric;

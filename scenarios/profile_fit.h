@@ -32,8 +32,8 @@ struct FitRequest {
   Topology machine;
   std::string profile;  ///< as `Topology::profile` takes it; a protocol that it names is kept
   std::vector<MeasuredTimeOf> times;
-  /// No step is begun after this time. Unlike a TimeLimit it leaves simulations alone: what they
-  /// found in a hurry could not be compared.
+  /// After this time at most one more step is taken. Unlike a TimeLimit it leaves simulations
+  /// alone: what they found in a hurry could not be compared.
   double budget_s = std::numeric_limits<double>::infinity();
 };
 

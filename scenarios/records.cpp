@@ -144,8 +144,8 @@ auto members(Is<ChunkChoice> auto& choice) {
   return std::tie(chunk_bytes, note, time_s, algbw_gbps);
 }
 auto members(Is<Prediction> auto& prediction) {
-  auto& [skipped, algorithm, runtime, best, is_cut_short, note] = prediction;
-  return std::tie(skipped, algorithm, runtime, best, is_cut_short, note);
+  auto& [skipped, algorithm, runtime, best, is_cut_short, note, is_bounded] = prediction;
+  return std::tie(skipped, algorithm, runtime, best, is_cut_short, note, is_bounded);
 }
 
 // Questions.

@@ -34,10 +34,12 @@ std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count) {
 }
 
 SizeChooser::SizeChooser(Query question, std::vector<std::int64_t> sizes,
-                         std::vector<std::string> candidates)
+                         std::vector<std::string> candidates,
+                         std::shared_ptr<const Topology> machine)
     : question_(std::move(question)),
       sizes_(std::move(sizes)),
       candidates_(std::move(candidates)),
+      machine_(std::move(machine)),
       known_(candidates_.size()),
       chosen_(sizes_.size()) {
   CHECK(!sizes_.empty() && !candidates_.empty());
@@ -105,14 +107,12 @@ std::optional<std::size_t> SizeChooser::best_at(std::size_t size) const {
   return best;
 }
 
-/// As Study::shortest_time_s: a larger message is not faster, and part of a message takes at least
-/// its share of the time.
+/// As Study::shortest_time_s.
 double SizeChooser::least_s(std::size_t candidate, std::size_t size) const {
   double least_s = 0;
   for (const auto& [other, prediction] : known_[candidate]) {
-    const double share =
-        other <= size ? 1 : static_cast<double>(sizes_[size]) / static_cast<double>(sizes_[other]);
-    least_s = std::max(least_s, prediction.best.time_s * share);
+    least_s =
+        std::max(least_s, least_by(prediction.best.time_s, sizes_[other], sizes_[size], *machine_));
   }
   return least_s;
 }

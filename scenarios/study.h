@@ -103,6 +103,7 @@ struct Prediction {
   ChunkChoice best = {};                    ///< with the chunk size asked for, or the best one
   bool is_cut_short = false;                ///< the time ran out before all was compared
   std::string note = {};                    ///< what was left out for that, beside chunk sizes
+  bool is_bounded = false;  ///< less was tried, because it was not worthwhile when that was chosen
 };
 
 /// A machine made ready: loaded, routed, ranks placed. Shared by the queries of a sweep.
@@ -138,8 +139,8 @@ class Study {
   void know_machine(const std::string& name, Topology machine);
 
   /// The profile of that name of a machine that is known has other constants from now on. What was
-  /// found out is forgotten, except for programs of libraries, which depend on no profile but that
-  /// by which NCCL counts host links (kNcclLinksProfile).
+  /// found out is forgotten, except for programs of libraries, as long as routes stay the same:
+  /// they depend on these, and on the profile by which NCCL counts host links (kNcclLinksProfile).
   void change_profile(const std::string& machine, const std::string& name, Profile profile);
 
   /// Queries that name this algorithm use the program, instead of reading one from a file.
@@ -163,8 +164,7 @@ class Study {
   Prediction predict(const Query& query,
                      double worthwhile_s = std::numeric_limits<double>::infinity());
 
-  /// A lower bound on the time of a query from earlier predictions for other sizes: a larger
-  /// message is not faster, and part of a message takes at least its share of the time.
+  /// A lower bound on the time of a query from earlier predictions for other sizes (least_by).
   double shortest_time_s(const Query& query);
 
   /// An upper bound on it, by the same argument: a larger message takes no less, and several

@@ -251,9 +251,15 @@ struct Study::Cache {
     instead.clear();
     baselines.clear();
     std::erase_if(programs, [&](const auto& known) {
-      return !keeps_libraries || !is_library(known.second.choice);
+      const bool is_folded = known.second.rotation != nullptr;  // of the topology that was
+      return !keeps_libraries || is_folded || !is_library(known.second.choice);
     });
     for (auto& [key, prepared] : programs) prepared.fastest.reset();
+  }
+
+  void forget_programs_of(const Machine& machine) {
+    std::erase_if(programs,
+                  [&](const auto& known) { return std::get<0>(known.first) == &machine; });
   }
 
   /// Called between queries, when nobody holds a reference into `programs`.

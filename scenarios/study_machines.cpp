@@ -2,6 +2,7 @@
 // The machines that a study asks about, and their profiles.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,22 @@ namespace {
 std::string machine_spec(const Query& query) {
   return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
                                 : query.topology;
+}
+
+/// Whether messages between ranks take the same ways on both.
+bool has_same_routes(const Machine& a, const Machine& b) {
+  const auto same_hop = [](const Hop& one, const Hop& other) {
+    return one.link == other.link && one.forward == other.forward;
+  };
+  for (const NodeId from : a.placement.ranks) {
+    for (const NodeId to : a.placement.ranks) {
+      const Route* const before = a.router->route(from, to);
+      const Route* const now = b.router->route(from, to);
+      if ((before == nullptr) != (now == nullptr)) return false;
+      if (now != nullptr && !std::ranges::equal(before->hops, now->hops, same_hop)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -47,7 +64,9 @@ void Study::change_profile(const std::string& machine, const std::string& name, 
     query.relays = relays;
     query.profile = of_machine;
     query.links = links;
-    made = make(query);
+    Machine now = make(query);
+    if (!has_same_routes(made, now)) cache_->forget_programs_of(made);
+    made = std::move(now);
   }
 }
 

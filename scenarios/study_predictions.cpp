@@ -264,7 +264,7 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
                     : is_open           ? weigh(query, machine, worthwhile_s)
                                         : simulate(query, machine, worthwhile_s);
   made.is_cut_short = own.has_cut_short();
-  if (query.run.limits || made.best.time_s > worthwhile_s) return made;
+  if (query.run.limits || made.is_bounded || made.best.time_s > worthwhile_s) return made;
   if (made.is_cut_short) {
     cache_->hurried.insert_or_assign(
         {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},
@@ -285,10 +285,8 @@ double Study::shortest_time_s(const Query& query) {
   double least_s = 0;
   if (known == cache_->predictions.end()) return least_s;
   for (const auto& [size_bytes, prediction] : known->second) {
-    const double share = size_bytes <= query.size_bytes ? 1
-                                                        : static_cast<double>(query.size_bytes) /
-                                                              static_cast<double>(size_bytes);
-    least_s = std::max(least_s, prediction.best.time_s * share);
+    least_s = std::max(
+        least_s, least_by(prediction.best.time_s, size_bytes, query.size_bytes, *machine.topology));
   }
   return least_s;
 }

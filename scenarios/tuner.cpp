@@ -112,6 +112,13 @@ TuningTable table_for(const Query& question, int ranks) {
 
 }  // namespace
 
+double least_by(double time_s, std::int64_t bytes, std::int64_t wanted_bytes,
+                const Topology& machine) {
+  if (bytes <= wanted_bytes) return time_s;
+  if (machine.has_working_sets()) return 0;
+  return time_s * (static_cast<double>(wanted_bytes) / static_cast<double>(bytes));
+}
+
 double promised_s(double time_s, std::int64_t bytes, std::int64_t wanted_bytes) {
   constexpr double kMostMessages = 16;
   if (bytes >= wanted_bytes) return time_s;
@@ -279,7 +286,7 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
 
   Tuning tuning;
   tuning.table = table_for(question, study.machine(question).ranks());
-  SizeChooser chooser(question, sizes, candidates);
+  SizeChooser chooser(question, sizes, candidates, study.topology(question));
   choose_all(chooser, predict_all, on_chosen);
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -27,6 +27,12 @@ std::vector<std::string> portfolio_candidates(const AlgorithmChoice& choice, Col
 /// What a query chooses among by simulating: nothing where it does not, as a table of choices.
 std::optional<std::vector<std::string>> candidates_of(Study& study, const Query& query);
 
+/// The least time of a message of `wanted_bytes` by that of one of some bytes sent in the same way:
+/// a larger one takes no less, and part of one at least its share of the time, unless the machine
+/// has working sets (Topology::has_working_sets).
+double least_by(double time_s, std::int64_t bytes, std::int64_t wanted_bytes,
+                const Topology& machine);
+
 /// What a message of some bytes promises of one of `wanted_bytes` sent in the same way: a larger
 /// one takes no less, and several messages one after the other are a larger one. Infinite for
 /// messages more than 16 times as small, which are best sent in another way.
@@ -58,7 +64,8 @@ PredictAll predict_with(Study& study);
 class SizeChooser {
  public:
   /// \pre sizes ascend, each once; neither list is empty
-  SizeChooser(Query question, std::vector<std::int64_t> sizes, std::vector<std::string> candidates);
+  SizeChooser(Query question, std::vector<std::int64_t> sizes, std::vector<std::string> candidates,
+              std::shared_ptr<const Topology> machine);
 
   /// Chooses for some sizes, by their places, of those that nothing was chosen for. Candidates that
   /// are ruled out by what earlier calls found out are not predicted.
@@ -103,6 +110,7 @@ class SizeChooser {
   const Query question_;
   const std::vector<std::int64_t> sizes_;
   const std::vector<std::string> candidates_;
+  const std::shared_ptr<const Topology> machine_;
   std::vector<std::map<std::size_t, Prediction>> known_;  ///< by candidate, then size
   std::vector<Chosen> chosen_;                            ///< by size
 };

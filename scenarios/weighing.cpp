@@ -29,6 +29,8 @@ class Weighing {
 
   Prediction best() {
     try_plans();
+    // Of slower plans than what is worthwhile fewer are written in other ways.
+    const bool is_bounded = !is_possible() || best_->best.time_s > by_.worthwhile_s;
     const double best_s = to_beat_s();
     for (const auto& [time_s, plan] : plans_) {
       if (time_s > kNearBest * best_s) continue;
@@ -37,6 +39,7 @@ class Weighing {
         for (const AlgorithmChoice& other : with_values(plan, *parameter)) time_if_new(other, 1);
       }
     }
+    best_->is_bounded = is_bounded;
     return *best_;
   }
 

@@ -19,7 +19,9 @@ struct WeighedBy {
   std::function<bool(const Program&)> is_crowded;
   /// Where it takes longer than what is worthwhile, an upper bound will do.
   std::function<Prediction(const AlgorithmChoice&, double worthwhile_s)> predict;
-  /// What is slower is of no interest: for the best of it as well, an upper bound will do.
+  /// What is slower is of no interest: for the best of it as well, an upper bound will do. A plan
+  /// is written in other ways only if it is near this as well, which is a heuristic: none is known
+  /// that gains more by that (Prediction::is_bounded).
   double worthwhile_s = std::numeric_limits<double>::infinity();
   std::optional<AlgorithmChoice> as_before = {};  ///< what was best of a like message
 };

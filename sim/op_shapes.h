@@ -10,8 +10,9 @@
 
 namespace espalier {
 
-/// Ops of one shape start the same flows: at one place, on one lane, between the same places, as
-/// long. So do most of the pieces that an op is cut into.
+/// Ops of one shape start the same flows: at one place, on one lane, between the same places, by
+/// the same way, as long, in the same turn (OpTurn). So do most of the pieces that an op is cut
+/// into.
 class OpShapes final : public OpFlows {
  public:
   struct Shape {

@@ -46,14 +46,16 @@ const std::vector<SizeBand>& size_bands() {
   return bands;
 }
 
+bool is_in(const SizeBand& band, std::int64_t bytes) {
+  return (bytes > band.above_bytes || band.above_bytes == 0) && bytes <= band.up_to_bytes;
+}
+
 std::vector<BandDeviations> by_band(const std::vector<Deviation>& deviations) {
   std::vector<BandDeviations> all;
   for (const SizeBand& band : size_bands()) {
     std::vector<double> sizes;
     for (const Deviation& one : deviations) {
-      const bool is_above = one.bytes > band.above_bytes || band.above_bytes == 0;
-      if (!is_above || one.bytes > band.up_to_bytes) continue;
-      sizes.push_back(std::abs(one.relative));
+      if (is_in(band, one.bytes)) sizes.push_back(std::abs(one.relative));
     }
     if (sizes.empty()) continue;
     all.push_back({&band, sizes.size(), median(sizes), *std::ranges::max_element(sizes)});

@@ -23,6 +23,8 @@ struct SizeBand {
 /// the rest, where bandwidth decides. In ascending order.
 const std::vector<SizeBand>& size_bands();
 
+bool is_in(const SizeBand& band, std::int64_t bytes);
+
 /// A time that was simulated and measured.
 struct Deviation {
   std::int64_t bytes = 0;  ///< of the message

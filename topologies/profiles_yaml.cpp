@@ -224,7 +224,7 @@ std::vector<std::string> read_words(YamlMap& map, const std::string& key, std::s
 std::vector<LaunchMode> read_launches(YamlMap& map) {
   std::vector<LaunchMode> launches;
   for (const YamlValue& word : map.get("launch").one_or_more()) {
-    const std::string name = word.text("a way of launching").value_or("");
+    const std::string name = word.text("a launch mode").value_or("");
     const auto known = std::ranges::find_if(
         all_launch_modes(), [&](LaunchMode mode) { return to_string(mode) == name; });
     if (known != all_launch_modes().end()) {
@@ -233,7 +233,7 @@ std::vector<LaunchMode> read_launches(YamlMap& map) {
     }
     std::vector<std::string> names;
     for (const LaunchMode mode : all_launch_modes()) names.emplace_back(to_string(mode));
-    word.problem(fmt::format("{} is no way of launching", quote(name)), did_you_mean(name, names));
+    word.problem(fmt::format("{} is not a launch mode", quote(name)), did_you_mean(name, names));
   }
   return launches;
 }

@@ -66,6 +66,11 @@ MemoryRates SharedMemory::one_at(double bytes, const MemoryRates& own) const {
   return rates_at(working_sets, &WorkingSet::one, own, bytes);
 }
 
+bool Topology::has_working_sets() const {
+  return std::ranges::any_of(memories,
+                             [](const auto& one) { return !one.second.working_sets.empty(); });
+}
+
 std::vector<NodeId> Topology::gpus() const {
   std::vector<NodeId> ids;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

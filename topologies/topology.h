@@ -112,6 +112,9 @@ struct Topology {
   Node& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
   const Link& link(LinkId id) const { return links[static_cast<std::size_t>(id)]; }
   Link& link(LinkId id) { return links[static_cast<std::size_t>(id)]; }
+  /// Whether a memory is faster for few bytes (WorkingSet), so that part of a message may take less
+  /// than its share of the time.
+  bool has_working_sets() const;
   std::vector<NodeId> gpus() const;  ///< in file order; rank placement counts these
   std::optional<NodeId> find(std::string_view node_name) const;
   /// "kernel:ll": a profile with a protocol in use. "kernel" alone: the same with its protocol for

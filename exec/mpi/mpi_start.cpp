@@ -238,6 +238,7 @@ class Started {
 };
 
 std::unique_ptr<Started>& started() {
+  witness();  // is destroyed after the threads of what has started, which may tell it
   static std::unique_ptr<Started> all;
   return all;
 }

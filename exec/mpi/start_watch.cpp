@@ -43,6 +43,14 @@ StartWatch::StartWatch(int rank, Siblings siblings, double timeout_s, Watchdog::
       lookout_(
           "start watch", [this] { return look(); }, actions_.end) {}
 
+std::vector<RankView> StartWatch::look_at_others() {
+  std::vector<RankView> ranks = siblings_.look();
+  others_told_ = others_told_ || std::ranges::any_of(ranks, [&](const RankView& rank) {
+                   return rank.has_told && rank.rank != rank_;
+                 });
+  return ranks;
+}
+
 /// The exit code, where the process has to end.
 std::optional<int> StartWatch::look() {
   const Clock::time_point now = Clock::now();
@@ -53,10 +61,9 @@ std::optional<int> StartWatch::look() {
     lost_since_.clear();
     return std::nullopt;
   }
-  std::vector<RankView> ranks = siblings_.look();
+  std::vector<RankView> ranks = look_at_others();
   bool is_over = false;
   for (RankView& rank : ranks) {
-    others_told_ = others_told_ || (rank.has_told && rank.rank != rank_);
     if (!is_lost(rank)) {
       lost_since_.erase(rank.rank);
       continue;
@@ -83,7 +90,7 @@ std::optional<int> StartWatch::look() {
 
 /// As Watchdog does: who was ended before all were asked to end is named.
 int StartWatch::heed_signal() {
-  std::vector<RankView> ranks = siblings_.look();
+  std::vector<RankView> ranks = look_at_others();
   const auto is_gone = [](const RankView& rank) { return rank.life == Life::gone; };
   if (std::ranges::none_of(ranks, is_gone)) {
     std::this_thread::sleep_for(kNewsTime);  // the others look before this one is gone

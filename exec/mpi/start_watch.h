@@ -32,6 +32,7 @@ class StartWatch {
 
   std::optional<int> look();
   int heed_signal();
+  std::vector<RankView> look_at_others();
   void tell(const std::string& text, const std::vector<RankView>& ranks) const;
 
   const int rank_;

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -47,13 +48,16 @@ struct Address {
 };
 
 /// In the abstract namespace, which goes away with its last user. By the launcher, which a host has
-/// one of for each run.
+/// one of for each run, and by the namespace of its number: containers may share a network.
 Address address_of_run() {
   Address made;
   made.address.sun_family = AF_UNIX;
   char* const path = made.address.sun_path;
-  const int length = std::snprintf(path + 1, sizeof made.address.sun_path - 1,
-                                   "espalier-witness-%d-%d", getuid(), getppid());
+  struct stat numbers {};
+  stat("/proc/self/ns/pid", &numbers);
+  const int length =
+      std::snprintf(path + 1, sizeof made.address.sun_path - 1, "espalier-witness-%u-%llu-%d",
+                    getuid(), static_cast<unsigned long long>(numbers.st_ino), getppid());
   made.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
                                       static_cast<std::size_t>(length));
   return made;
@@ -149,13 +153,15 @@ void print(const char* text, int length) {
 }
 
 /// Who was lost first; and, as long as not all have come, who has not: the launcher may have ended
-/// the others because of it.
+/// the others because of it. `expected`: how many there are, 0 where not all are on this host.
 void testify(const Watched& watched, int expected) {
   if (watched.first_lost.rank < 0 || watched.was_told) return;
   constexpr const char* kHead = "error: the program cannot go on without one of its processes\n";
   print(kHead, static_cast<int>(std::strlen(kHead)));
   std::array<char, 160> line{};
-  const char* otherwise = "and the launcher has ended the others";
+  // Where there are processes on other hosts, one of theirs may have been the first.
+  const char* otherwise = expected > 0 ? "and the launcher has ended the others"
+                                       : "or the launcher has ended it because of another one";
   for (int rank = 0; rank < expected && rank < static_cast<int>(Watched::kMost); ++rank) {
     if (watched.has_come[static_cast<std::size_t>(rank)]) continue;
     otherwise = "or the launcher has ended it because of another one";

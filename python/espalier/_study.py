@@ -106,8 +106,8 @@ def fit(logs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], machine
     """Fits the constants of a profile to what nccl-tests or rccl-tests printed (docs/fitting.md).
 
     `collective`: the tables that count, where logs have several. `launch` ("per_gpu", "single",
-    "graph") and `nccl_version` say what a log does not. `budget`: seconds after which no step is
-    begun.
+    "graph") and `nccl_version` say what a log does not. `budget`: seconds after which at most one
+    more step is taken.
     """
     return _espalier._fit(_listed(logs, (str, os.PathLike)), machine, gpus=gpus, collective=collective,
                           in_place=in_place, algorithm=algorithm, profile=profile, launch=launch,

@@ -113,5 +113,17 @@ TEST(Witness, NamesThoseThatHaveNotComeAsWell) {
                         pid));
 }
 
+TEST(Witness, BlamesNobodyForSureWhereOthersAreElsewhere) {
+  Processes processes;
+  for (int rank = 4; rank < 6; ++rank) processes.start(rank, 0);
+  processes.kill(1);
+  const pid_t pid = processes.pid(1);
+  EXPECT_EQ(processes.last_words(),
+            fmt::format("error: the program cannot go on without one of its processes\n"
+                        "  rank 5 (process {}) has ended unexpectedly, or the launcher has ended "
+                        "it because of another one\n",
+                        pid));
+}
+
 }  // namespace
 }  // namespace espalier

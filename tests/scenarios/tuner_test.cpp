@@ -13,6 +13,7 @@
 #include "core/units.h"
 #include "exec/host/host_backend.h"
 #include "tests/scenarios/study_fixture.h"
+#include "topologies/load.h"
 
 namespace espalier {
 namespace {
@@ -95,6 +96,35 @@ void expect_models_decide(int n, const std::vector<std::string>& candidates,
     seen.insert(choice.algorithm);
   }
   EXPECT_EQ(seen, winners);
+}
+
+/// Times in ms by candidate: b is slower at 16 MiB and, where caches hold 8 MiB of it, faster
+/// there.
+TEST(SizeChooser, RulesNothingOutByLargerMessagesWhereCachesHoldSmallOnes) {
+  const std::map<std::pair<std::string, std::int64_t>, double> times = {
+      {{"a", 8}, 0.5}, {{"a", 16}, 1.0}, {{"b", 8}, 0.25}, {{"b", 16}, 1.1}};
+  const PredictAll predict_all = [&](const std::vector<Query>& queries) {
+    std::vector<Prediction> all;
+    for (const Query& query : queries) {
+      Prediction& made = all.emplace_back();
+      made.algorithm = query.algorithm;
+      made.best.time_s = times.at({query.algorithm, query.size_bytes >> 20}) * 1e-3;
+    }
+    return all;
+  };
+  for (const bool has_caches : {false, true}) {
+    Topology machine = load_topology("full:n=2");
+    machine.memories["ram"];
+    if (has_caches) machine.memories["ram"].working_sets = {{1e6, {}, {}}};
+    SizeChooser chooser({}, {8 << 20, 16 << 20}, {"a", "b"},
+                        std::make_shared<const Topology>(machine));
+    chooser.choose({1}, predict_all);
+    chooser.choose({0}, predict_all);
+    EXPECT_EQ(chooser.choice(1)->prediction.algorithm, "a");
+    // Without caches, half of b's 1.1 ms is more than the 0.5 ms of a.
+    EXPECT_EQ(chooser.has_predicted(1, 0), has_caches);
+    EXPECT_EQ(chooser.choice(0)->prediction.algorithm, has_caches ? "b" : "a");
+  }
 }
 
 TEST(TunerModels, TheFastestOfEquations1To5IsChosen) {
