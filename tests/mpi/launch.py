@@ -2,6 +2,7 @@
 """How tests start processes of MPI."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -22,6 +23,11 @@ def is_hydra(mpiexec):
     """Whether it is the launcher of MPICH, or of one of those made from it."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     return "HYDRA" in version.stdout
+
+
+def without_banner(output):
+    """Without what Hydra prints, on standard output, when it has found a process killed."""
+    return re.sub(r"\n*=+\n=   BAD TERMINATION .*", "", output, flags=re.DOTALL)
 
 
 def start(mpiexec, program, *parts, environment=None):
