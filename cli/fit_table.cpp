@@ -79,8 +79,7 @@ void print_times(const Console& console, const ProfileFit& fit, const FitTable& 
   console.out << "#\n";
 }
 
-void print_bands(const Console& console, std::string_view of,
-                 const std::vector<FittedTime>& times) {
+void print_bands(const Console& console, std::string_view of, std::span<const FittedTime> times) {
   Columns columns("lrrr");
   columns.add({std::string(of), "times", "before(%)", "fitted(%)"});
   const std::vector<BandDeviations> before = fitted_bands(times, &FittedTime::error_before);
@@ -97,7 +96,7 @@ void print_bands(const Console& console, std::string_view of,
 void print_losers(const Console& console, const ProfileFit& fit, const FitLogs& logs) {
   std::vector<std::string> losers;
   for (const FitTable& table : logs.tables) {
-    const std::span<const FittedTime> times(fit.times.data() + table.first, table.count);
+    const std::span<const FittedTime> times = table.times_of(fit);
     const std::vector<BandDeviations> before = fitted_bands(times, &FittedTime::error_before);
     const std::vector<BandDeviations> after = fitted_bands(times, &FittedTime::error_after);
     for (std::size_t i = 0; i < after.size(); ++i) {
@@ -133,9 +132,7 @@ void print_fit(const Console& console, const ProfileFit& fit, const FitRequest& 
   for (const FittedTime& time : fit.times) scale = std::max(scale, std::abs(time.error_after()));
   for (const FitTable& table : logs.tables) print_times(console, fit, table, scale);
   for (const FitTable& table : logs.tables) {
-    const auto first = fit.times.begin() + static_cast<std::ptrdiff_t>(table.first);
-    print_bands(console, fmt::format("median errors, {}", table.title),
-                {first, first + static_cast<std::ptrdiff_t>(table.count)});
+    print_bands(console, fmt::format("median errors, {}", table.title), table.times_of(fit));
   }
   if (logs.tables.size() > 1) print_bands(console, "median errors, all", fit.times);
   print_losers(console, fit, logs);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 #include <string>
 
 #include "core/units.h"
@@ -249,8 +248,7 @@ void require_met(const ProfileFit& fit, const FitLogs& logs) {
   };
   for (const std::string& reason : at_limits(fit)) add(logs.tables.front().where, reason);
   for (const FitTable& table : logs.tables) {
-    const std::span<const FittedTime> times(fit.times.data() + table.first, table.count);
-    for (const std::string& reason : why_not_met(times)) add(table.where, reason);
+    for (const std::string& reason : why_not_met(table.times_of(fit))) add(table.where, reason);
   }
   problems.throw_if_any();
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct FitTable {
   std::size_t count = 0;
   bool names_version = false;   ///< the log, or an option, says which version of the library it was
   bool launch_assumed = false;  ///< neither says how calls were launched
+
+  /// Its times among those of the fit.
+  std::span<const FittedTime> times_of(const ProfileFit& fit) const {
+    return std::span(fit.times).subspan(first, count);
+  }
 };
 
 struct FitLogs {

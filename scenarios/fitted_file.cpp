@@ -132,20 +132,19 @@ ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machi
   return row;
 }
 
-/// The largest of the medians that the series of a band have, because that may be the next user's:
-/// times of one file, collective and choice of GPUs are a series.
-double largest_median(const std::vector<FittedTime>& times, const SizeBand& band) {
+/// The largest of the medians that the series of a band's times have, because that may be the next
+/// user's: times of one file, collective and choice of GPUs are a series.
+double largest_median(const std::vector<FittedTime>& of_band) {
   using Series = std::tuple<std::string, Collective, std::vector<int>>;
   std::map<Series, std::vector<FittedTime>> by_series;
-  for (const FittedTime& time : times) {
+  for (const FittedTime& time : of_band) {
     const Query& query = time.measured.query;
     by_series[{time.measured.file, query.collective, query.gpus}].push_back(time);
   }
   double largest = 0;
   for (const auto& [series, of_series] : by_series) {
-    for (const BandDeviations& found : fitted_bands(of_series, &FittedTime::error_after)) {
-      if (found.band == &band) largest = std::max(largest, found.median);
-    }
+    const BandDeviations found = fitted_bands(of_series, &FittedTime::error_after).front();
+    largest = std::max(largest, found.median);
   }
   return largest;
 }
@@ -173,7 +172,7 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& 
       row.in_switch = in_switch;
       row.in_fabric = in_fabric;
       if (band.band == &size_bands().back()) row.launches.clear();
-      row.relative = std::ceil(largest_median(times, *band.band) * kErrorSteps) / kErrorSteps;
+      row.relative = std::ceil(largest_median(of_band) * kErrorSteps) / kErrorSteps;
       row.compared = fmt::format("{} of these sizes, on which it was fitted: {}",
                                  counted(band.times, "time"), short_files(times));
       rows.push_back(restricted_to(std::move(row), *band.band));

@@ -2,7 +2,6 @@
 // The machines that a study asks about, and their profiles.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,15 +25,12 @@ std::string machine_spec(const Query& query) {
 
 /// Whether messages between ranks take the same ways on both.
 bool has_same_routes(const Machine& a, const Machine& b) {
-  const auto same_hop = [](const Hop& one, const Hop& other) {
-    return one.link == other.link && one.forward == other.forward;
-  };
   for (const NodeId from : a.placement.ranks) {
     for (const NodeId to : a.placement.ranks) {
       const Route* const before = a.router->route(from, to);
       const Route* const now = b.router->route(from, to);
       if ((before == nullptr) != (now == nullptr)) return false;
-      if (now != nullptr && !std::ranges::equal(before->hops, now->hops, same_hop)) return false;
+      if (now != nullptr && before->hops != now->hops) return false;
     }
   }
   return true;

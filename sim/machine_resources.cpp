@@ -202,13 +202,12 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
                                   std::vector<ResourceId>& resources) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
-  const double shared_gbps = rates_of_memory(part).*gbps;
-  if (shared_gbps <= 0) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
-  if (is_new) {
+  if (const double shared_gbps = is_new ? rates_of_memory(part).*gbps : 0; shared_gbps > 0) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
     found->second = make(host + part.memory + what, shared_gbps, false, 1);
   }
+  if (found->second == kNoResource) return;  // not modelled
   resources.insert(resources.end(), times, found->second);
 }
 

@@ -135,17 +135,17 @@ struct ForeknownFlows {
 /// Of a simulation that says how far it is: SimGrid may be at it for minutes.
 constexpr std::size_t kFlowsBetweenNotes = 1024;
 
-/// One run. Nothing when it has to be repeated, with what is then expected.
+/// One run. Nothing when it has to be repeated, with what is then expected. `known`: where the time
+/// is limited, else null.
 std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
                                 const BlockMap& blocks, const RunOptions& options,
-                                const TimeUnit& unit, FlowEngine& engine, Expectation& expected) {
+                                const TimeUnit& unit, ForeknownFlows* known, FlowEngine& engine,
+                                Expectation& expected) {
   const auto message_bytes = static_cast<double>(options.size_bytes);
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine, message_bytes);
   MachineFlows of_ops(program, blocks, target.router->profile(), message_bytes, machine);
-  std::optional<ForeknownFlows> known;
   std::optional<ShapedFlows> of_shapes;
-  if (is_limited(options)) known.emplace(program, target, blocks, message_bytes, unit);
   if (known) of_shapes.emplace(known->shapes, of_ops);
   OpFlows& flows = of_shapes ? static_cast<OpFlows&>(*of_shapes) : of_ops;
   Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, flows,
@@ -245,9 +245,12 @@ Simulated simulate(const Program& program, const Target& target, const OpGraph& 
   Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
   std::optional<Activity> slow;
   if (&engine != &classes) slow.emplace("simulating with SimGrid");
+  std::optional<ForeknownFlows> known;
+  if (is_limited(options)) known.emplace(program, target, blocks, message_bytes, unit);
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, blocks, options, unit, engine, expected);
+    outcome = simulate(program, target, graph, blocks, options, unit, known ? &*known : nullptr,
+                       engine, expected);
   }
   return {std::move(*outcome), std::string(engine.name()), classes.work()};
 }

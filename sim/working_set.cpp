@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/check.h"
 #include "ir/program.h"
 
 namespace espalier {
@@ -29,14 +30,14 @@ std::int64_t units_of(std::vector<Stretch>& stretches) {
 
 /// By place.
 std::vector<std::int64_t> touched_units(const Program& program, bool stores_arrivals) {
+  CHECK(!program.fold.is_folded());  // where memories are shared, none is (Rotation::find)
   const auto places = static_cast<std::size_t>(program.places());
   constexpr std::size_t kBuffers = 3;
   std::vector<std::vector<Stretch>> touched(places * kBuffers);
   std::vector<std::int64_t> units(places);
   for (const Op& op : program.ops) {
     if (op.kind != OpKind::combine) continue;
-    const auto touch = [&](const Operand& whole) {
-      const Operand operand = in_first_group(program.fold, whole, op.length);
+    const auto touch = [&](const Operand& operand) {
       auto& stretches = touched[static_cast<std::size_t>(operand.place) * kBuffers +
                                 static_cast<std::size_t>(operand.buffer)];
       const std::int64_t begin = operand.begin;
@@ -59,11 +60,6 @@ std::vector<std::int64_t> touched_units(const Program& program, bool stores_arri
     for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
       units[place] += units_of(touched[place * kBuffers + buffer]);
     }
-  }
-  if (program.fold.is_folded()) {
-    const auto each = static_cast<std::size_t>(program.fold.each);
-    const auto ranks = static_cast<std::size_t>(program.ranks());
-    for (std::size_t rank = each; rank < ranks; ++rank) units[rank] = units[rank % each];
   }
   return units;
 }
