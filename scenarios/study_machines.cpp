@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "formats/machine.h"
 #include "nccl/graph.h"
+#include "run/blocks.h"
 #include "scenarios/buildable.h"
 #include "scenarios/study.h"
 #include "scenarios/study_cache.h"
