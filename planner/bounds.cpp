@@ -112,10 +112,14 @@ CutGraph::Cut least_per_rank(const CutGraph& graph, int outside, CutGraph::Cut b
   }
 }
 
-CutGraph::Cut alone(const CutGraph& graph, int rank) {
+VertexSet only(const CutGraph& graph, int rank) {
   SiteSet sites(static_cast<std::size_t>(graph.sites()), false);
   sites[static_cast<std::size_t>(rank)] = true;
-  return {graph.leaving_each()[static_cast<std::size_t>(rank)], graph.vertices_of(sites)};
+  return graph.vertices_of(sites);
+}
+
+CutGraph::Cut alone(const CutGraph& graph, int rank) {
+  return {graph.leaving_each()[static_cast<std::size_t>(rank)], only(graph, rank)};
 }
 
 /// Links carry the same in both directions: what can leave a set can enter it.
@@ -204,7 +208,10 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
     Capacity around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
     std::vector<VertexSet> parts;
-    for (int rank = 0; rank < graph.ranks(); ++rank) parts.push_back(alone(graph, rank).inside);
+    const bool gains = judge.gains_by_partition(graph.ranks(), Rational(around));
+    for (int rank = 0; gains && rank < graph.ranks(); ++rank) {
+      parts.push_back(only(graph, rank));
+    }
     judge.partition(parts, around, "every GPU is a part by itself");
   }
   // Of the single GPUs only the poorest binds, apart from the root, whose demand differs.

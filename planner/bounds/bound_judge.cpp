@@ -57,7 +57,7 @@ BoundJudge::BoundJudge(Collective collective, int root, const CutGraph& graph)
     : collective_(collective), root_(root), graph_(graph) {}
 
 bool BoundJudge::is_tighter(const Rational& limit) {
-  if (best_ && limit >= *best_) return false;
+  if (!would_be_tighter(limit)) return false;
   best_ = limit;
   parts_.clear();
   prices_.clear();
@@ -115,8 +115,13 @@ void BoundJudge::two_way_cut(const VertexSet& inside, Capacity around) {
       names_of(graph_, parts_.front()), gbps, need, gbps, need, rounded_gbps(*best_));
 }
 
+bool BoundJudge::gains_by_partition(int parts, const Rational& around) const {
+  return parts > 1 && would_be_tighter(around / (4 * (parts - 1)));
+}
+
 void BoundJudge::partition(const std::vector<VertexSet>& sets, Capacity around,
                            const std::string& description) {
+  if (!gains_by_partition(static_cast<int>(sets.size()), around)) return;
   std::vector<SiteSet> sites;
   std::vector<CountedLink> counted;
   for (const VertexSet& part : sets) {

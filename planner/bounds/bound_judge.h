@@ -35,6 +35,8 @@ class BoundJudge {
   void cut(const VertexSet& inside, Capacity out);
   /// `around`: what leaves the set and what enters it (see CutGraph::around).
   void two_way_cut(const VertexSet& inside, Capacity around);
+  /// Whether so many parts would prove a tighter limit than what is known.
+  bool gains_by_partition(int parts, const Rational& around) const;
   /// Allreduce. `around`: what leaves and what enters the parts, added up over them (see
   /// CutGraph::around). `description` names the parts.
   void partition(const std::vector<VertexSet>& parts, Capacity around,
@@ -54,6 +56,7 @@ class BoundJudge {
 
  private:
   bool is_tighter(const Rational& limit);
+  bool would_be_tighter(const Rational& limit) const { return !best_ || limit < *best_; }
   RankSet ranks_of(const VertexSet& vertices) const;
 
   Collective collective_;
