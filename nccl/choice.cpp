@@ -177,10 +177,16 @@ bool nccl_has_in_place(Collective collective) {
 }
 
 NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement) {
+  NcclSurvey survey;
+  return nccl_choice(call, router, placement, survey);
+}
+
+NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement,
+                       NcclSurvey& survey) {
   NcclChoice made;
-  made.machine = nccl_machine(router, placement);
+  made.machine = survey.machine(router, placement);
   made.version = made.machine.is_amd ? kKnownRccl : call.version;
-  made.graph = nccl_graph(made.machine, router, placement, made.version, call.pxn);
+  made.graph = survey.graph(router, placement, made.version, call.pxn);
   if (!made.graph.why_not.empty()) {
     made.why_not = "no ring through all ranks: " + made.graph.why_not;
     return made;

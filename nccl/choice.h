@@ -9,6 +9,7 @@
 #include "ir/collective.h"
 #include "nccl/graph.h"
 #include "nccl/machine.h"
+#include "nccl/survey.h"
 #include "nccl/symmetric.h"
 #include "nccl/tuner.h"
 #include "nccl/version.h"
@@ -57,6 +58,9 @@ struct NcclChoice {
 
 /// \pre two ranks or more
 NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement);
+/// With what is known of the machine already, or is from now on.
+NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement,
+                       NcclSurvey& survey);
 
 /// Whether the collective is made of sends and receives.
 bool is_nccl_p2p(Collective collective);

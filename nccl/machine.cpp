@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/graph/fabric_links.h"
+
 namespace espalier {
 namespace {
 
@@ -55,12 +57,13 @@ std::vector<int> nodes_of_ranks(const Router& router, const Placement& placement
   std::map<int, int> node_of_host;
   std::vector<NodeId> heads;
   std::vector<int> nodes;
+  const bool may_join = may_join_hosts(router.topology());
   for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
     const NodeId gpu = placement.ranks[rank];
     const auto [known, is_new] = node_of_host.try_emplace(placement.machine_of_rank[rank], 0);
     if (is_new) {
       const auto joined = std::ranges::find_if(heads, [&](NodeId head) {
-        const Route* route = router.route(head, gpu);
+        const Route* route = may_join ? router.route(head, gpu) : nullptr;
         return route != nullptr && route->kind == RouteKind::gpu_fabric;
       });
       known->second = static_cast<int>(joined - heads.begin());
@@ -107,22 +110,28 @@ void find_nics(const Router& router, const Placement& placement, NcclMachine& ma
 
 }  // namespace
 
-std::set<NodeId> near_nics(const Topology& machine, NodeId gpu) {
-  std::set<NodeId> found;
-  std::set<NodeId> seen = {gpu};
-  std::vector<NodeId> open = {gpu};
-  while (!open.empty()) {
-    const NodeId here = open.back();
-    open.pop_back();
-    for (const Link& link : machine.links) {
-      if (link.a != here && link.b != here) continue;
-      const NodeId next = link.a == here ? link.b : link.a;
-      const NodeKind kind = machine.node(next).kind;
-      if (kind == NodeKind::nic || kind == NodeKind::fabric) found.insert(next);
-      if (kind == NodeKind::pcie_switch && seen.insert(next).second) open.push_back(next);
+std::vector<std::set<NodeId>> near_nics(const Topology& machine, const std::vector<NodeId>& gpus) {
+  std::vector<std::vector<NodeId>> neighbors(machine.nodes.size());
+  for (const Link& link : machine.links) {
+    neighbors[static_cast<std::size_t>(link.a)].push_back(link.b);
+    neighbors[static_cast<std::size_t>(link.b)].push_back(link.a);
+  }
+  std::vector<std::set<NodeId>> all;
+  for (const NodeId gpu : gpus) {
+    std::set<NodeId>& found = all.emplace_back();
+    std::set<NodeId> seen = {gpu};
+    std::vector<NodeId> open = {gpu};
+    while (!open.empty()) {
+      const NodeId here = open.back();
+      open.pop_back();
+      for (const NodeId next : neighbors[static_cast<std::size_t>(here)]) {
+        const NodeKind kind = machine.node(next).kind;
+        if (kind == NodeKind::nic || kind == NodeKind::fabric) found.insert(next);
+        if (kind == NodeKind::pcie_switch && seen.insert(next).second) open.push_back(next);
+      }
     }
   }
-  return found;
+  return all;
 }
 
 int compute_capability(const std::string& model) {
@@ -194,8 +203,9 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
   if (machine.nodes > 1) {
     find_nics(router, placement, machine);
     std::set<int> nodes_with_nics;
+    const std::vector<std::set<NodeId>> nics = near_nics(topology, placement.ranks);
     for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
-      const bool is_near = !near_nics(topology, placement.ranks[rank]).empty();
+      const bool is_near = !nics[rank].empty();
       if (is_near) nodes_with_nics.insert(machine.node_of_rank[rank]);
       machine.near_nics = machine.near_nics && is_near;
     }

@@ -42,8 +42,8 @@ struct NcclMachine {
 
 NcclMachine nccl_machine(const Router& router, const Placement& placement);
 
-/// NICs that a GPU reaches without passing a CPU, and networks that it is on itself.
-std::set<NodeId> near_nics(const Topology& machine, NodeId gpu);
+/// NICs that each of the GPUs reaches without passing a CPU, and networks that it is on itself.
+std::vector<std::set<NodeId>> near_nics(const Topology& machine, const std::vector<NodeId>& gpus);
 
 /// "v100-sxm2": 70. Also "sm86". 0 where the model is not known.
 int compute_capability(const std::string& model);

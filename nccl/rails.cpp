@@ -22,7 +22,11 @@ NodeId nic_of(const Topology& topology, const Route* route, NodeId none) {
 
 NcclRails::NcclRails(const NcclMachine& machine, const Router& router, const Placement& placement,
                      bool pxn)
-    : machine_(machine), router_(router), placement_(placement), pxn_(pxn) {
+    : machine_(machine),
+      router_(router),
+      placement_(placement),
+      pxn_(pxn),
+      near_(near_nics(router.topology(), placement.ranks)) {
   const Topology& topology = router.topology();
   std::map<NodeId, int> device_of_gpu;
   std::map<int, int> gpus_of_host;
@@ -38,7 +42,6 @@ NcclRails::NcclRails(const NcclMachine& machine, const Router& router, const Pla
             ? router.route(gpu(rank), gpu(static_cast<int>(away - machine.node_of_rank.begin())))
             : nullptr;
     nics_.push_back(nic_of(topology, route, kNone));
-    near_.push_back(has_peer ? near_nics(topology, gpu(rank)) : std::set<NodeId>());
     device_.push_back(device_of_gpu.at(gpu(rank)));
     rank_of_device_.try_emplace({topology.node(gpu(rank)).host, device_.back()}, rank);
     rank_of_nic_.try_emplace({node, nics_.back()}, rank);

@@ -46,8 +46,8 @@ class NcclRails {
   const Router& router_;
   const Placement& placement_;
   const bool pxn_;
+  const std::vector<std::set<NodeId>> near_;           ///< by rank: NICs without a CPU in between
   std::vector<NodeId> nics_;                           ///< by rank; kNone: has none
-  std::vector<std::set<NodeId>> near_;                 ///< by rank: NICs without a CPU in between
   std::vector<int> device_;                            ///< by rank: its GPU's number on its host
   std::map<std::pair<int, int>, int> rank_of_device_;  ///< by host and number
   std::map<std::pair<int, NodeId>, int> rank_of_nic_;  ///< by node: the first that it is nearest to

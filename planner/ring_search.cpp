@@ -41,11 +41,12 @@ FabricJoint joint_in_order(const Router& router, const Placement& placement,
 std::vector<std::vector<int>> islands_of(const Router& router, const Placement& placement) {
   std::vector<std::vector<int>> islands;
   std::map<int, std::size_t> island_of_machine;
+  const bool may_join = may_join_hosts(router.topology());
   for (std::size_t i = 0; i < placement.ranks.size(); ++i) {
     const int machine = placement.machine_of_rank[i];
     auto known = island_of_machine.find(machine);
     if (known == island_of_machine.end()) {
-      std::size_t island = 0;
+      std::size_t island = may_join ? 0 : islands.size();
       while (island < islands.size() &&
              fabric_joint(router, node_of(placement, islands[island].front()),
                           placement.ranks[i]) == FabricJoint::none) {

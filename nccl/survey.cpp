@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/survey.h"
+
+namespace espalier {
+
+const NcclMachine& NcclSurvey::machine(const Router& router, const Placement& placement) {
+  keep_to(router, placement);
+  if (!machine_) machine_ = nccl_machine(router, placement);
+  return *machine_;
+}
+
+const NcclGraph& NcclSurvey::graph(const Router& router, const Placement& placement,
+                                   NcclVersion version, bool pxn) {
+  const NcclMachine& machine = this->machine(router, placement);
+  const std::pair key(version, pxn);
+  if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
+  return graphs_.emplace(key, nccl_graph(machine, router, placement, version, pxn)).first->second;
+}
+
+void NcclSurvey::keep_to(const Router& router, const Placement& placement) {
+  if (router_ == &router && ranks_ == placement.ranks) return;
+  router_ = &router;
+  ranks_ = placement.ranks;
+  machine_.reset();
+  graphs_.clear();
+}
+
+}  // namespace espalier

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "nccl/graph.h"
+#include "nccl/machine.h"
+
+namespace espalier {
+
+/// What NCCL finds out about a machine when a communicator is made, whatever is asked of it later:
+/// found once for the same ranks, which takes seconds for thousands of GPUs.
+class NcclSurvey {
+ public:
+  const NcclMachine& machine(const Router& router, const Placement& placement);
+  const NcclGraph& graph(const Router& router, const Placement& placement, NcclVersion version,
+                         bool pxn);
+
+ private:
+  /// Forgets what is known of others.
+  void keep_to(const Router& router, const Placement& placement);
+
+  const Router* router_ = nullptr;
+  std::vector<NodeId> ranks_;
+  std::optional<NcclMachine> machine_;
+  std::map<std::pair<NcclVersion, bool>, NcclGraph> graphs_;
+};
+
+}  // namespace espalier
