@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "algorithms/machine_findings.h"
 #include "algorithms/program_file.h"
 #include "core/check.h"
 #include "core/words.h"
@@ -252,9 +253,12 @@ AlgorithmChoice decided(const AlgorithmChoice& choice, const LibraryCall& call) 
 
 const Router& BuildRequest::fabric_router() const {
   CHECK(router != nullptr);
-  if (!*fabric) fabric->emplace(router->topology(), router->profile(), LinkScope::fabric);
-  return **fabric;
+  std::optional<Router>& fabric = found->fabric;
+  if (!fabric) fabric.emplace(router->topology(), router->profile(), LinkScope::fabric);
+  return *fabric;
 }
+
+std::shared_ptr<MachineFindings> nothing_found() { return std::make_shared<MachineFindings>(); }
 
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
                          const Placement& placement) {
@@ -297,10 +301,23 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
   return algorithm.unsupported(resolve_parameters(choice, request));
 }
 
-std::optional<Fold> fold(const AlgorithmChoice& choice, BuildRequest request, int groups) {
-  CHECK(groups > 1 && request.ranks % groups == 0);
-  if (choice.file || choice.algorithm->fold == nullptr) return std::nullopt;
-  return choice.algorithm->fold(resolve_parameters(choice, std::move(request)), groups);
+std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.file || choice.algorithm->ops == nullptr) return std::nullopt;
+  return choice.algorithm->ops(resolve_parameters(choice, std::move(request)));
+}
+
+std::optional<std::string> too_large(const AlgorithmChoice& choice, BuildRequest request) {
+  constexpr double kMostOps = 12e6;
+  const std::optional<double> count = ops(choice, std::move(request));
+  if (!count || *count <= kMostOps) return std::nullopt;
+  return fmt::format(
+      "its program would be too large: about {:.0f} million ops, where {:.0f} million are built",
+      *count / 1e6, kMostOps / 1e6);
+}
+
+std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.file || choice.algorithm->folds == nullptr) return {};
+  return choice.algorithm->folds(resolve_parameters(choice, std::move(request)));
 }
 
 Program build(const AlgorithmChoice& choice, BuildRequest request) {

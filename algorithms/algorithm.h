@@ -36,6 +36,10 @@ struct AlgorithmParameter {
   std::vector<Word> words = {};
 };
 
+/// What algorithms have found out about a machine and remember: see machine_findings.h.
+struct MachineFindings;
+std::shared_ptr<MachineFindings> nothing_found();
+
 /// What an algorithm builds a program for.
 struct BuildRequest {
   Collective collective = Collective::allreduce;
@@ -52,8 +56,8 @@ struct BuildRequest {
   /// The machine, for algorithms that look at it; null in machine-blind tests.
   const Router* router = nullptr;
   const Placement* placement = nullptr;
-  /// See fabric_router; copies of a request share it.
-  std::shared_ptr<std::optional<Router>> fabric = std::make_shared<std::optional<Router>>();
+  /// Requests for one machine may share it; copies of a request do.
+  std::shared_ptr<MachineFindings> found = nothing_found();
 
   /// How ranks repeat themselves in groups, for a program of the first group's ops only (`fold`).
   /// By default all ops are built.
@@ -111,11 +115,14 @@ struct Algorithm {
   /// Why this request is not possible (apart from collective and number of ranks), or nothing. May
   /// be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
-  /// How a program folds whose ranks are `groups` groups of equally many, numbered one group after
-  /// the other, on a machine on which all groups are alike (topologies/rotation.h); nothing where
-  /// its groups do not do the same. `build` then respects BuildRequest::fold. Null where it never
-  /// does.
-  std::optional<Fold> (*fold)(const BuildRequest& request, int groups) = nullptr;
+  /// About how many ops its program has, folded as `BuildRequest::fold` says, where that depends on
+  /// more than the number of ranks: beyond some ten million it is refused (`too_large`). May be
+  /// null.
+  double (*ops)(const BuildRequest& request) = nullptr;
+  /// How its program folds on a machine on which groups of ranks are alike (topologies/rotation.h),
+  /// every way there is, the one with the most groups first. `build` then respects
+  /// BuildRequest::fold. Null where no program of it folds.
+  std::vector<Fold> (*folds)(const BuildRequest& request) = nullptr;
   /// Builds the program; null for an algorithm that first
   /// plans trees and then writes a program that follows them.
   Program (*build)(const BuildRequest& request) = nullptr;
@@ -173,9 +180,13 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 /// Why `choice` is not possible for `request`, or nothing: collective,
 /// constraints, host memories, ranks that only relays connect.
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
-/// How the program folds into so many groups of ranks (Algorithm::fold), with its groups' ranks for
-/// `request.fold`; nothing where it does not. \pre `groups` divides the ranks
-std::optional<Fold> fold(const AlgorithmChoice& choice, BuildRequest request, int groups);
+/// Why the program of a request that `unsupported` does not refuse is not built (Algorithm::ops),
+/// or nothing.
+std::optional<std::string> too_large(const AlgorithmChoice& choice, BuildRequest request);
+/// About how many ops it has; nothing where its algorithm does not say.
+std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
+/// How the program may fold (Algorithm::folds), for `request.fold`.
+std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
 /// The trees that an algorithm follows. They do not depend on the order in which GPUs

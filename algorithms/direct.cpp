@@ -81,9 +81,9 @@ Contract contract_of(const BuildRequest& request) {
 /// Every rank begins with the next one. Several ops at once that share links in changing company
 /// make roundings grow: two orders of the same ops then differ by percents, and so would a group
 /// from all.
-std::optional<Fold> fold_direct(const BuildRequest& request, int groups) {
-  if (info(request.collective).rooted || request.parameter("at_once") > 1) return std::nullopt;
-  return turned_by_blocks(contract_of(request), groups);
+std::vector<Fold> fold_direct(const BuildRequest& request) {
+  if (info(request.collective).rooted || request.parameter("at_once") > 1) return {};
+  return turned_by_blocks(contract_of(request));
 }
 
 Program build_direct(const BuildRequest& request) {
@@ -139,7 +139,7 @@ const Algorithm& direct_algorithm() {
                       Collective::alltoall, Collective::sendrecv},
       .parameters = {at_once_parameter()},
       .max_ranks = kMaxQuadraticRanks,
-      .fold = fold_direct,
+      .folds = fold_direct,
       .build = build_direct};
   return algorithm;
 }

@@ -68,19 +68,23 @@ std::optional<std::string> why_not(const BuildRequest& request) {
 }
 
 /// Groups are machines, or several of them, that have the same rails.
-std::optional<Fold> fold_machines(const BuildRequest& request, int groups) {
+std::vector<Fold> fold_machines(const BuildRequest& request) {
   const std::vector<std::vector<int>> machines = machines_of(request);
-  const auto count = static_cast<int>(machines.size());
-  if (count % groups != 0) return std::nullopt;
   int rank = 0;
   for (const std::vector<int>& ranks : machines) {
     for (const int one : ranks) {
-      if (one != rank++) return std::nullopt;
+      if (one != rank++) return {};
     }
   }
-  Fold fold{.groups = groups, .each = request.ranks / groups};
-  fold.turns.fill({.period = count, .step = count / groups});
-  return fold;
+  std::vector<Fold> all;
+  const auto count = static_cast<int>(machines.size());
+  for (int step = 1; 2 * step <= count; ++step) {
+    if (count % step != 0) continue;
+    const int each = request.ranks / count * step;
+    Fold& fold = all.emplace_back(Fold{.groups = count / step, .each = each, .adjacent = each});
+    fold.turns.fill({.most = {.period = count, .step = step}});
+  }
+  return all;
 }
 
 /// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every
@@ -193,7 +197,7 @@ const Algorithm& hierarchical_algorithm() {
       .staggered = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
-      .fold = fold_machines,
+      .folds = fold_machines,
       .build = [](const BuildRequest& request) { return Stages(request).build(); }};
   return algorithm;
 }

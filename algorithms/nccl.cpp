@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "algorithms/machine_findings.h"
 #include "algorithms/nccl_across_nodes.h"
 #include "algorithms/nccl_program.h"
 #include "algorithms/nccl_symmetric.h"
@@ -62,7 +63,7 @@ NcclCall call_of(const BuildRequest& request) {
 }
 
 NcclChoice choice_of(const BuildRequest& request) {
-  return nccl_choice(call_of(request), *request.router, *request.placement);
+  return nccl_choice(call_of(request), *request.router, *request.placement, request.found->nccl);
 }
 
 Program build_nccl(const BuildRequest& request) {
@@ -90,6 +91,16 @@ std::optional<std::string> why_not(const BuildRequest& request) {
   return choice.why_not;
 }
 
+double ops_of(const BuildRequest& request) {
+  if (request.ranks == 1) return 1;
+  return nccl_ops(request, bytes_of(request), choice_of(request)) / request.fold.groups;
+}
+
+std::vector<Fold> folds_of(const BuildRequest& request) {
+  if (request.ranks == 1 || why_not(request)) return {};
+  return nccl_folds(request, bytes_of(request), choice_of(request));
+}
+
 /// Sends and receives have the channels of every peer, of which several may share a block.
 int launched(const NcclChoice& choice) {
   if (choice.algorithm != NcclAlgorithm::p2p) return choice.work.channels;
@@ -104,13 +115,8 @@ double share_of_lane(const BuildRequest& request, const NcclChoice& choice) {
       return 1.0 / nccl_symmetric_lanes(request, choice);
     case NcclAlgorithm::tree:
       return nccl_tree_share(choice.protocol);
-    case NcclAlgorithm::nvls:
-    case NcclAlgorithm::nvls_tree:
-    case NcclAlgorithm::collnet_direct:
-    case NcclAlgorithm::collnet_chain:
-      return choice.machine.nodes > 1 ? 1.0 / kNcclStages : 1;
     default:
-      return 1;
+      return is_across_nodes(choice) ? 1.0 / kNcclStages : 1;
   }
 }
 
@@ -229,8 +235,10 @@ const Algorithm& nccl_algorithm() {
                       Collective::scatter, Collective::alltoall, Collective::sendrecv},
       .parameters = parameters(),
       .needs_machine = true,
-      .max_ranks = kMaxQuadraticRanks,
+      .max_ranks = kMaxLinearRanks,
       .unsupported = why_not,
+      .ops = ops_of,
+      .folds = folds_of,
       .build = build_nccl,
       .call = call_library,
       .explain = explain_nccl};

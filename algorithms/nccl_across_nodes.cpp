@@ -13,19 +13,31 @@
 
 #include <algorithm>
 
+#include "algorithms/nccl_nodes.h"
 #include "algorithms/nccl_rounds.h"
 #include "core/check.h"
 #include "ir/binary_tree.h"
+#include "topologies/turning_order.h"
 
 namespace espalier {
 namespace {
 
-std::vector<std::vector<int>> ranks_by_node(const NcclMachine& machine) {
-  std::vector<std::vector<int>> nodes(static_cast<std::size_t>(machine.nodes));
-  for (std::size_t rank = 0; rank < machine.node_of_rank.size(); ++rank) {
-    nodes[static_cast<std::size_t>(machine.node_of_rank[rank])].push_back(static_cast<int>(rank));
+/// The ranks of every node, in a folded program in the order in which groups have them.
+std::vector<std::vector<int>> ranks_in_turn(const NcclMachine& machine, const Fold& fold) {
+  std::vector<std::vector<int>> nodes = nccl_ranks_by_node(machine);
+  if (!fold.is_folded()) return nodes;
+  for (std::vector<int>& ranks : nodes) {
+    std::ranges::sort(ranks, {}, [&](int rank) { return fold.group_of(rank); });
   }
   return nodes;
+}
+
+int heads_of(const std::vector<std::vector<int>>& nodes) {
+  return static_cast<int>(std::ranges::min(nodes, {}, &std::vector<int>::size).size());
+}
+/// Of a channel's chunk: one for every head, or all for one.
+int shares_of(NcclAlgorithm algorithm, int heads) {
+  return algorithm == NcclAlgorithm::collnet_chain ? 1 : heads;
 }
 
 class AcrossNodes {
@@ -33,20 +45,20 @@ class AcrossNodes {
   AcrossNodes(const BuildRequest& request, double bytes, const NcclChoice& choice)
       : algorithm_(choice.algorithm),
         channels_(choice.work.channels),
-        nodes_(ranks_by_node(choice.machine)),
+        nodes_(ranks_in_turn(choice.machine, request.fold)),
         trees_(two_trees(choice.machine.nodes)),
-        heads_(static_cast<int>(std::ranges::min(nodes_, {}, &std::vector<int>::size).size())),
-        shares_(algorithm_ == NcclAlgorithm::collnet_chain ? 1 : heads_),
-        rounds_(bytes, choice.work, shares_),
-        builder_("nccl", request.contract(rounds_.units())) {}
+        heads_(heads_of(nodes_)),
+        shares_(shares_of(algorithm_, heads_)),
+        rounds_(NcclRounds::in_equal_shares(bytes, choice.work, shares_)),
+        builder_("nccl", request.contract(rounds_.units()), request.fold) {}
 
   Program build() {
     rounds_.for_each([&](int channel, std::int64_t first, std::int64_t length) {
       channel_ = channel;
       for (int share = 0; share < shares_; ++share) {
         first_ = first + share * length;
-        length_ = std::min(length, rounds_.units() - first_);
-        if (length_ > 0) add(shares_ == 1 ? channel % heads_ : share);
+        length_ = length;
+        add(shares_ == 1 ? channel % heads_ : share);
       }
     });
     return builder_.finish();
@@ -58,6 +70,7 @@ class AcrossNodes {
   static_assert(hand_out + 1 == kNcclStages);
 
   void add(int head) {
+    if (!builder_.builds(nodes_.front()[static_cast<std::size_t>(head)], channel_)) return;
     for (const std::vector<int>& ranks : nodes_) combine_in(around(ranks, head));
     if (algorithm_ == NcclAlgorithm::nvls_tree) {
       combine_in_tree(head);
@@ -159,8 +172,55 @@ class AcrossNodes {
 
 }  // namespace
 
+bool is_across_nodes(const NcclChoice& choice) {
+  switch (choice.algorithm) {
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+    case NcclAlgorithm::collnet_direct:
+    case NcclAlgorithm::collnet_chain:
+      return choice.machine.nodes > 1;
+    default:
+      return false;
+  }
+}
+
+double ops_across_nodes(double bytes, const NcclChoice& choice) {
+  const int heads = heads_of(nccl_ranks_by_node(choice.machine));
+  const int shares = shares_of(choice.algorithm, heads);
+  const auto visits = NcclRounds::in_equal_shares(bytes, choice.work, shares).visits();
+  // By reads and writes of each of the others in place of the switch's.
+  const bool is_in_switch =
+      choice.algorithm == NcclAlgorithm::nvls || choice.algorithm == NcclAlgorithm::nvls_tree;
+  const double of_node = kNcclStages + (is_in_switch ? 0 : choice.machine.ranks_per_node);
+  return of_node * choice.machine.nodes * shares * static_cast<double>(visits);
+}
+
+std::optional<Fold> fold_nccl_across_nodes(const BuildRequest& request, double bytes,
+                                           const NcclChoice& choice) {
+  const std::vector<std::vector<int>> nodes = nccl_ranks_by_node(choice.machine);
+  const int heads = heads_of(nodes);
+  const int channels = choice.work.channels;
+  // The chain's heads are the channels' and not the shares'.
+  if (choice.algorithm == NcclAlgorithm::collnet_chain || heads == 1 ||
+      !are_numbered_by_node(nodes)) {
+    return std::nullopt;
+  }
+  // Half of the channels go over one tree, half over the other.
+  const bool has_two = choice.algorithm == NcclAlgorithm::nvls_tree;
+  const int lanes = !has_two ? channels : channels % 2 == 0 ? channels / 2 : 1;
+  Fold fold{.groups = heads * lanes,
+            .each = choice.machine.nodes,
+            .adjacent = 1,
+            .order = groups_in_turn(
+                turning_order(request.router->topology(), gpus_of(request, nodes.front()))),
+            .lanes = lanes,
+            .lane_turn = Fold::LaneTurn::after_ranks};
+  fold.turns.fill(NcclRounds::in_equal_shares(bytes, choice.work, heads).turns(fold.groups));
+  return fold;
+}
+
 Program nccl_across_nodes(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  CHECK(choice.machine.nodes > 1);
+  CHECK(is_across_nodes(choice));
   return AcrossNodes(request, bytes, choice).build();
 }
 

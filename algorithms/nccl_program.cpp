@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "algorithms/nccl_across_nodes.h"
+#include "algorithms/nccl_nodes.h"
 #include "algorithms/nccl_rounds.h"
 #include "algorithms/nccl_symmetric.h"
 #include "algorithms/schedules.h"
@@ -23,15 +25,33 @@ const Ring& ring_of(const NcclGraph& graph, int channel) {
   return graph.rings[static_cast<std::size_t>(channel) % graph.rings.size()];
 }
 
+/// Every rank has a block of its own that goes around.
+bool goes_by_block(const BuildRequest& request) {
+  return request.collective == Collective::allgather ||
+         request.collective == Collective::reducescatter;
+}
+
+NcclRounds rounds_of_ring(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const int n = request.ranks;
+  const bool is_allreduce = request.collective == Collective::allreduce;
+  return {goes_by_block(request) ? bytes / n : bytes, choice.work, is_allreduce ? n : 1};
+}
+
+double ops_of_ring(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const double n = request.ranks;
+  const auto visits = static_cast<double>(rounds_of_ring(request, bytes, choice).visits());
+  if (request.collective == Collective::allreduce) return 2 * n * (n - 1) * visits;
+  return (goes_by_block(request) ? n : 1) * (n - 1) * visits;
+}
+
 Program ring_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  const bool by_block = request.collective == Collective::allgather ||
-                        request.collective == Collective::reducescatter;
+  const bool by_block = goes_by_block(request);
   const bool is_allreduce = request.collective == Collective::allreduce;
   const int n = request.ranks;
-  const NcclRounds rounds(by_block ? bytes / n : bytes, choice.work, is_allreduce ? n : 1);
+  const NcclRounds rounds = rounds_of_ring(request, bytes, choice);
   const std::int64_t units = rounds.units();
   const std::int64_t all = by_block ? n * units : units;
-  Builder builder("nccl", request.contract(all));
+  Builder builder("nccl", request.contract(all), request.fold);
   const bool has_relays = std::ranges::any_of(choice.graph.rings, [](const Ring& ring) {
     return std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; });
   });
@@ -51,6 +71,7 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
 struct RankTree {
   int top = 0;
   std::vector<std::vector<int>> children;  ///< by rank
+  std::vector<int> order;                  ///< from the top down, ranks as near to it together
 };
 
 /// `half`: which of two binary trees joins the nodes.
@@ -74,6 +95,12 @@ RankTree rank_tree(const std::vector<std::vector<int>>& chains, int half) {
     }
   }
   tree.top = head(of_nodes.top);
+  // Chains are as long as a node has ranks: no recursion along them.
+  tree.order = {tree.top};
+  for (std::size_t i = 0; i < tree.order.size(); ++i) {
+    const std::vector<int>& children = tree.children[static_cast<std::size_t>(tree.order[i])];
+    tree.order.insert(tree.order.end(), children.begin(), children.end());
+  }
   return tree;
 }
 
@@ -126,17 +153,18 @@ class TreeRound {
             const ChunkParts& parts, const Lanes& lanes)
       : builder_(builder), machine_(machine), tree_(tree), parts_(parts), lanes_(lanes) {}
 
-  void add() const {
-    // Chains are as long as a node has ranks: no recursion along them.
-    std::vector<int> order = {tree_.top};
+  /// Rounds of as many channels, which a folded program has one group after the other: what a rank
+  /// of its first group waits for is another channel's. \pre they have the same tree, moved
+  static void add(std::span<const TreeRound> channels) {
+    const std::vector<int>& order = channels.front().tree_.order;
+    for (std::size_t i = order.size(); i-- > 0;) {
+      for (const TreeRound& round : channels) round.reduce(round.tree_.order[i]);
+    }
     for (std::size_t i = 0; i < order.size(); ++i) {
-      for (const int child : children(order[i])) order.push_back(child);
-    }
-    for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
-      if (!children(*rank).empty()) reduce(*rank);
-    }
-    for (const int rank : order) {
-      for (const int child : children(rank)) hand_on(rank, child);
+      for (const TreeRound& round : channels) {
+        const int rank = round.tree_.order[i];
+        for (const int child : round.children(rank)) round.hand_on(rank, child);
+      }
     }
   }
 
@@ -150,6 +178,7 @@ class TreeRound {
   }
 
   void reduce(int rank) const {
+    if (children(rank).empty() || !builder_.builds(rank)) return;
     const bool is_within =
         std::ranges::all_of(children(rank), [&](int child) { return share_node(rank, child); });
     const ChunkParts parts = is_within ? parts_ : parts_.as_a_whole();
@@ -165,6 +194,7 @@ class TreeRound {
   }
 
   void hand_on(int rank, int child) const {
+    if (!builder_.builds(child)) return;
     const ChunkParts parts = share_node(rank, child) ? parts_ : parts_.as_a_whole();
     parts.for_each([&](std::int64_t first, std::int64_t length) {
       builder_.copy(builder_.output(child, first, length), builder_.output(rank, first, length),
@@ -175,36 +205,100 @@ class TreeRound {
   Builder& builder_;
   const NcclMachine& machine_;
   const RankTree& tree_;
-  const ChunkParts parts_;
-  const Lanes lanes_;
+  ChunkParts parts_;
+  Lanes lanes_;
 };
 
 /// Parts of a chunk, at most: more would take hardly less time.
-constexpr double kMostParts = 8;
+constexpr int kMostParts = 8;
 
-Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  const NcclRounds rounds(bytes, choice.work, 1);
-  Builder builder("nccl", request.contract(rounds.units()));
-  const int channels = choice.work.channels;
+/// The parts of a chunk that are passed on one after the other.
+std::int64_t parts_of_chunk(double chunk_bytes, const NcclChoice& choice) {
+  const double part_bytes = nccl_tree_part_bytes(choice.work.threads, choice.protocol);
+  const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
+  return static_cast<std::int64_t>(std::clamp<double>(wanted, 1, kMostParts));
+}
+
+/// Between nodes nobody knows which of the roundings of a tree's last round matter.
+NcclRounds rounds_of_tree(double bytes, const NcclChoice& choice) {
+  if (choice.machine.nodes == 1) return {bytes, choice.work, 1};
+  const double chunk_bytes = std::min(choice.work.chunk_bytes, bytes / choice.work.channels);
+  const auto cuts = static_cast<int>(parts_of_chunk(chunk_bytes, choice));
+  return NcclRounds::in_equal_shares(bytes, choice.work, 1, cuts);
+}
+
+double ops_of_tree(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const auto visits = static_cast<double>(rounds_of_tree(bytes, choice).visits());
+  const double chunk_bytes = std::min(choice.work.chunk_bytes, bytes / choice.work.channels);
+  return 2.0 * request.ranks * visits * static_cast<double>(parts_of_chunk(chunk_bytes, choice));
+}
+
+/// By channel.
+std::vector<RankTree> trees_of(const NcclChoice& choice) {
   std::vector<RankTree> trees;
+  const int channels = choice.work.channels;
   for (int channel = 0; channel < channels; ++channel) {
     const auto chains = chains_of(choice.machine, ring_of(choice.graph, channel));
     trees.push_back(rank_tree(chains, 2 * channel < channels ? 0 : 1));
   }
-  const double part_bytes = nccl_tree_part_bytes(choice.work.threads, choice.protocol);
+  return trees;
+}
+
+/// Whether one tree is the other one, with every rank moved on by one group.
+bool is_next(const RankTree& next, const RankTree& tree, const Fold& fold) {
+  if (next.top != fold.rank_moved(tree.top, 1)) return false;
+  for (std::size_t rank = 0; rank < tree.children.size(); ++rank) {
+    const auto moved = static_cast<std::size_t>(fold.rank_moved(static_cast<int>(rank), 1));
+    const std::vector<int>& children = tree.children[rank];
+    const bool is_alike = std::ranges::equal(
+        next.children[moved], children,
+        [&](int child, int of_tree) { return child == fold.rank_moved(of_tree, 1); });
+    if (!is_alike) return false;
+  }
+  return true;
+}
+
+/// Where every channel's tree is that of the channel before, with every rank of a node moved on to
+/// the next.
+std::optional<Fold> fold_tree(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const std::vector<std::vector<int>> nodes = nccl_ranks_by_node(choice.machine);
+  const int channels = choice.work.channels;
+  const auto groups = static_cast<int>(nodes.front().size());
+  const bool is_rooted = info(request.collective).rooted;
+  if (nodes.size() == 1 || groups == 1 || is_rooted || !are_numbered_by_node(nodes)) {
+    return std::nullopt;
+  }
+  if (channels % groups != 0) return std::nullopt;
+  Fold fold{.groups = groups, .each = choice.machine.nodes, .adjacent = 1, .lanes = groups};
+  fold.turns.fill(rounds_of_tree(bytes, choice).turns(groups));
+  const std::vector<RankTree> trees = trees_of(choice);
+  for (int channel = 0; channel < channels; ++channel) {
+    const auto next = static_cast<std::size_t>(fold.lane_moved(0, channel, 1));
+    if (!is_next(trees[next], trees[static_cast<std::size_t>(channel)], fold)) return std::nullopt;
+  }
+  return fold;
+}
+
+Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const NcclRounds rounds = rounds_of_tree(bytes, choice);
+  Builder builder("nccl", request.contract(rounds.units()), request.fold);
+  const int channels = choice.work.channels;
+  const std::vector<RankTree> trees = trees_of(choice);
   const double unit_bytes = bytes / static_cast<double>(rounds.units());
   std::vector<int> passed(static_cast<std::size_t>(channels));
+  std::vector<TreeRound> at_once;
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
     ChunkParts parts{first, std::min(length, rounds.units() - first)};
     const double chunk_bytes = static_cast<double>(parts.length) * unit_bytes;
-    const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
-    const auto number = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostParts));
+    const std::int64_t number = parts_of_chunk(chunk_bytes, choice);
     parts.most = (parts.length + number - 1) / number;
     const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % 2 == 1;
     const int down = channels + channel;
-    TreeRound(builder, choice.machine, trees[static_cast<std::size_t>(channel)], parts,
-              {.up = channel, .down = down, .top = is_odd ? down : channel})
-        .add();
+    at_once.emplace_back(builder, choice.machine, trees[static_cast<std::size_t>(channel)], parts,
+                         TreeRound::Lanes{channel, down, is_odd ? down : channel});
+    if ((channel + 1) % request.fold.lanes != 0) return;
+    TreeRound::add(at_once);
+    at_once.clear();
   });
   return builder.finish();
 }
@@ -412,6 +506,35 @@ Program switch_program(BuildRequest request, const NcclChoice& choice) {
 }
 
 }  // namespace
+
+std::vector<Fold> nccl_folds(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  std::optional<Fold> fold;
+  if (is_across_nodes(choice)) fold = fold_nccl_across_nodes(request, bytes, choice);
+  if (choice.algorithm == NcclAlgorithm::tree) fold = fold_tree(request, bytes, choice);
+  if (fold) return {*fold};
+  if (choice.algorithm != NcclAlgorithm::ring || !goes_by_block(request)) return {};
+  const std::int64_t units = rounds_of_ring(request, bytes, choice).units();
+  return folds_of_rings(request.contract(request.ranks * units), choice.graph.rings);
+}
+
+double nccl_ops(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const double n = request.ranks;
+  switch (choice.algorithm) {
+    case NcclAlgorithm::ring:
+      return ops_of_ring(request, bytes, choice);
+    case NcclAlgorithm::tree:
+      return ops_of_tree(request, bytes, choice);
+    case NcclAlgorithm::pat: {
+      const auto visits = NcclRounds(bytes / n, choice.work, 1).visits();
+      return n * n * static_cast<double>(visits);
+    }
+    case NcclAlgorithm::p2p:
+      return (request.collective == Collective::alltoall ? n * n : n) * choice.work.channels;
+    default:
+      return is_across_nodes(choice) ? ops_across_nodes(bytes, choice)
+                                     : n * n * choice.work.channels;  // a machine's ranks
+  }
+}
 
 Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   switch (choice.algorithm) {

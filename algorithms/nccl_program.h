@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "algorithms/algorithm.h"
 #include "nccl/choice.h"
 
@@ -11,5 +13,11 @@ namespace espalier {
 
 /// What `choice` does with a message of `bytes`. \pre it can do the request's collective
 Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice);
+
+/// How it folds: see Algorithm::folds.
+std::vector<Fold> nccl_folds(const BuildRequest& request, double bytes, const NcclChoice& choice);
+
+/// About how many ops it has, all groups of a folded one together.
+double nccl_ops(const BuildRequest& request, double bytes, const NcclChoice& choice);
 
 }  // namespace espalier

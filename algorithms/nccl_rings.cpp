@@ -15,7 +15,6 @@
 
 #include "algorithms/algorithm.h"
 #include "ir/rings.h"
-#include "ir/unfold.h"
 #include "planner/ring_search.h"
 
 namespace espalier {
@@ -32,22 +31,10 @@ Contract contract_of(const BuildRequest& request, const RingSet& set) {
   return request.contract(ring_units(request.collective, request.ranks, channels));
 }
 
-/// Where every ring comes to the next group as it came to the one before, and no GPU relays.
-std::optional<Fold> fold_rings(const BuildRequest& request, int groups) {
-  if (info(request.collective).rooted) return std::nullopt;
+std::vector<Fold> fold_rings(const BuildRequest& request) {
+  if (info(request.collective).rooted) return {};
   const RingSet set = rings_for(request);
-  const auto n = static_cast<std::size_t>(request.ranks);
-  const auto each = n / static_cast<std::size_t>(groups);
-  for (const Ring& ring : set.rings) {
-    if (std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; })) return std::nullopt;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto rank = static_cast<std::size_t>(ring.order[i]);
-      if (static_cast<std::size_t>(ring.order[(i + each) % n]) != (rank + each) % n) {
-        return std::nullopt;
-      }
-    }
-  }
-  return turned_by_blocks(contract_of(request, set), groups);
+  return folds_of_rings(contract_of(request, set), set.rings);
 }
 
 Program build_nccl_rings(const BuildRequest& request) {
@@ -82,7 +69,7 @@ const Algorithm& nccl_rings_algorithm() {
       .needs_machine = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = no_ring,
-      .fold = fold_rings,
+      .folds = fold_rings,
       .build = build_nccl_rings};
   return algorithm;
 }

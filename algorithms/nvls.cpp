@@ -12,6 +12,7 @@
 #include <map>
 #include <numeric>
 
+#include "algorithms/nccl_nodes.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 
@@ -21,14 +22,6 @@ namespace {
 
 /// As many as an NVLink domain may join (GB200 and later).
 constexpr std::size_t kMaxRanksOfSwitch = 576;
-
-std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks) {
-  std::vector<NodeId> gpus;
-  for (const int rank : ranks) {
-    gpus.push_back(request.placement->ranks[static_cast<std::size_t>(rank)]);
-  }
-  return gpus;
-}
 
 std::vector<int> all_ranks(const BuildRequest& request) {
   std::vector<int> ranks(static_cast<std::size_t>(request.ranks));

@@ -19,9 +19,9 @@ Contract contract_of(const BuildRequest& request) {
 }
 
 /// One group does on its blocks what all others do on theirs.
-std::optional<Fold> fold_ring(const BuildRequest& request, int groups) {
-  if (info(request.collective).rooted) return std::nullopt;
-  return turned_by_blocks(contract_of(request), groups);
+std::vector<Fold> fold_ring(const BuildRequest& request) {
+  if (info(request.collective).rooted) return {};
+  return turned_by_blocks(contract_of(request));
 }
 
 Program build_ring(const BuildRequest& request) {
@@ -53,7 +53,7 @@ const Algorithm& ring_algorithm() {
                       {2}}},
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
-      .fold = fold_ring,
+      .folds = fold_ring,
       .build = build_ring};
   return algorithm;
 }

@@ -148,7 +148,9 @@ std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramReque
 
 std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
                                          const ProgramRequest& request) {
-  return unsupported(choice, build_request(choice, collective, request));
+  const BuildRequest asked = build_request(choice, collective, request);
+  auto why = unsupported(choice, asked);
+  return why ? why : too_large(choice, asked);
 }
 
 Program build_program(const AlgorithmChoice& choice, Collective collective,

@@ -27,6 +27,25 @@ Slice within(const Region& region, int rank, std::int64_t begin, std::int64_t le
   return {rank, region.buffer, region.begin + begin, length};
 }
 
+/// Groups of lanes are told apart by the units that their ops use.
+bool has_full_turns(const Fold& fold, Buffer buffer) {
+  const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(buffer)];
+  const auto is_full = [&](const Fold::Turn& turn) {
+    return turn.step * fold.groups == turn.period;
+  };
+  const bool has_rest = turns.rest_begin < std::numeric_limits<std::int64_t>::max();
+  return is_full(turns.most) && (!has_rest || is_full(turns.rest));
+}
+
+bool fits(const Fold& fold, const Contract& contract) {
+  if (fold.lanes < 1 || fold.groups % fold.lanes != 0 ||
+      fold.rank_groups() * fold.each != contract.ranks)
+    return false;
+  if (fold.adjacent < 1 || fold.each % fold.adjacent != 0) return false;
+  return !fold.shares_ranks() ||
+         (has_full_turns(fold, Buffer::in) && has_full_turns(fold, Buffer::out));
+}
+
 }  // namespace
 
 /// What derives the dependencies of the op being added. Of the earlier ops it conflicts with, only
@@ -136,7 +155,7 @@ Builder::Builder(std::string name, const Contract& contract, const Fold& fold) {
   CHECK(!collective.rooted || (contract.root >= 0 && contract.root < contract.ranks));
   program_.name = std::move(name);
   program_.contract = contract;
-  CHECK(!fold.is_folded() || (fold.groups * fold.each == contract.ranks && !collective.rooted));
+  CHECK(!fold.is_folded() || (fits(fold, contract) && !collective.rooted));
   if (!collective.rooted) program_.contract.root = 0;
   program_.fold = fold;
   tracking_ = std::make_unique<Tracking>(program_.fold);
@@ -172,7 +191,7 @@ Slice Builder::output(int rank, std::int64_t begin, std::int64_t length) const {
 }
 
 Slice Builder::tmp(PlaceId place, std::int64_t begin, std::int64_t length) const {
-  CHECK(place >= 0 && place < program_.places());
+  CHECK(place >= 0 && place < program_.places() && !program_.fold.shares_ranks());
   CHECK(begin >= 0 && length > 0 && begin + length <= kMax32);
   return {place, Buffer::tmp, begin, length};
 }
@@ -225,7 +244,7 @@ OpId Builder::move(std::span<const Slice> dsts, std::span<const Slice> srcs,
   }
   CHECK(at_an_operand && program_.sources.size() < kMax32);
   op.at = options.at == OpOptions::kAuto ? usual_place(program_, op) : options.at;
-  if (!builds(op.at)) {
+  if (!builds(op.at, options.lane)) {
     program_.sources.resize(op.src_begin);
     return kNone;
   }
@@ -238,7 +257,7 @@ OpId Builder::busy(OpKind kind, PlaceId place, double seconds, const OpOptions& 
   CHECK(std::isfinite(seconds) && seconds >= 0);
   CHECK(options.at == OpOptions::kAuto || options.at == place);
   CHECK(options.via.empty());
-  if (!builds(place)) return kNone;
+  if (!builds(place, options.lane)) return kNone;
   Op op;
   op.kind = kind;
   op.dst = {place, static_cast<std::uint32_t>(program_.durations_s.size()), Buffer::tmp};

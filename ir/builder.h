@@ -30,18 +30,19 @@ struct OpOptions {
 /// Misuse by an algorithm (ranks out of range, unequal lengths) is a bug: CHECK.
 class Builder {
  public:
-  /// With a fold, ops of ranks outside the first group are left out, as they are added or by an
-  /// author who asks `builds` first; and no op may depend on what its own counterpart in another
-  /// group does. \pre `fold` fits the contract (Fold::groups * each == ranks)
+  /// With a fold, ops outside the first group are left out, as they are added or by an author who
+  /// asks `builds` first; and no op may depend on what its own counterpart in another group does.
+  /// \pre `fold` fits the contract (Fold::rank_groups() * each == ranks)
   Builder(std::string name, const Contract& contract, const Fold& fold = {});
   ~Builder();
 
   const Contract& contract() const { return program_.contract; }
   int ranks() const { return program_.contract.ranks; }
 
-  /// Whether ops of this rank are wanted: of all, unless the program is folded.
-  bool builds(PlaceId place) const {
-    return !program_.fold.is_folded() || place < program_.fold.each;
+  /// Whether ops of this rank's lane are wanted: of all, unless the program is folded.
+  bool builds(PlaceId place, int lane = 0) const {
+    const Fold& fold = program_.fold;
+    return !fold.is_folded() || fold.group_of_lane(place, lane) == 0;
   }
 
   /// Adds a host memory; its only buffer is tmp. \pre no relay was added yet

@@ -152,9 +152,14 @@ class Cutter {
   static Fold finer(const Fold& fold, const Chunking& chunking) {
     Fold finer = fold;
     finer.dependency_groups.clear();
-    for (Fold::Turn& turn : finer.turns) {
-      turn.period *= chunking.split;
-      turn.step *= chunking.split;
+    for (Fold::Turns& turns : finer.turns) {
+      for (Fold::Turn* const turn : {&turns.most, &turns.rest}) {
+        turn->period *= chunking.split;
+        turn->step *= chunking.split;
+      }
+      if (turns.rest_begin < std::numeric_limits<std::int64_t>::max()) {
+        turns.rest_begin *= chunking.split;
+      }
     }
     return finer;
   }

@@ -32,24 +32,24 @@ class FoldedAccesses {
     access(op, operand, length, conflict, [&](const auto&... of) { tracker_.write(of...); });
   }
   OpId last_writer(const Operand& operand, std::uint32_t length) const {
-    const OpId last = tracker_.last_writer(in_first_group(fold_, operand, length), length);
+    const OpId last = tracker_.last_writer(packed_in_first_group(fold_, operand, length), length);
     return last == kNone ? kNone : accesses_[last].op;
   }
 
  private:
   struct Access {
     OpId op = 0;
-    int group = 0;  ///< of the place accessed
+    int group = 0;  ///< of what is accessed
   };
 
   template <class Conflict, class Apply>
   void access(OpId op, const Operand& operand, std::uint32_t length, Conflict& conflict,
               const Apply& apply) {
-    const int group = fold_.group_of(operand.place);
-    CHECK(fold_.is_moved_as_one(operand.buffer, operand.begin, length, -group));
+    const int group = group_of(fold_, operand);
+    CHECK(fold_.is_one(operand.place, operand.buffer, operand.begin, length));
     accesses_.push_back({op, group});
-    apply(static_cast<OpId>(accesses_.size() - 1), in_first_group(fold_, operand, length), length,
-          [&](OpId other) {
+    apply(static_cast<OpId>(accesses_.size() - 1), packed_in_first_group(fold_, operand, length),
+          length, [&](OpId other) {
             const Access& earlier = accesses_[other];
             const int further = fold_.wrapped(group - earlier.group);
             if (earlier.op != op || further != 0) conflict(earlier.op, further);

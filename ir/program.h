@@ -116,9 +116,21 @@ inline Operand moved(const Fold& fold, const Operand& operand, std::uint32_t len
   return {fold.rank_moved(operand.place, groups_on), static_cast<std::uint32_t>(begin),
           operand.buffer};
 }
-/// Where the first group has what the slice is for the group of its place.
+/// The group to which a slice is what one of the first group's is to that.
+inline int group_of(const Fold& fold, const Operand& operand) {
+  return fold.is_folded() ? fold.group_of_unit(operand.place, operand.buffer, operand.begin) : 0;
+}
+/// What it is there.
 inline Operand in_first_group(const Fold& fold, const Operand& operand, std::uint32_t length) {
-  return fold.is_folded() ? moved(fold, operand, length, -fold.group_of(operand.place)) : operand;
+  return fold.is_folded() ? moved(fold, operand, length, -group_of(fold, operand)) : operand;
+}
+
+/// The same for what keeps a record of every unit: without gaps (Fold::packed).
+inline Operand packed_in_first_group(const Fold& fold, const Operand& operand,
+                                     std::uint32_t length) {
+  Operand packed = in_first_group(fold, operand, length);
+  packed.begin = static_cast<std::uint32_t>(fold.packed(packed.buffer, packed.begin));
+  return packed;
 }
 
 inline Slice slice(const Operand& operand, std::uint32_t length) {

@@ -2,8 +2,11 @@
 #include "ir/rings.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <vector>
 
 #include "core/check.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 
@@ -14,43 +17,61 @@ namespace {
 int local_lane(const RingChannel& ring) { return ring.channels + ring.channel; }
 int to_relay_lane(const RingChannel& ring) { return 2 * ring.channels + ring.channel; }
 
-int relay_after(const RingChannel& ring, int position) {
-  return ring.ring.relays[static_cast<std::size_t>(ring.wrapped(position))];
-}
+/// A channel whose relays' scratch is divided up: positions whose hops share a relay have an area
+/// of their own there each, of the whole message; that of all accumulators comes first.
+struct LaidRing : RingChannel {
+  explicit LaidRing(const RingChannel& channel) : RingChannel(channel) {
+    std::unordered_map<int, std::int64_t> areas;
+    for (const int relay : ring.relays) area_of_hop.push_back(++areas[relay]);
+  }
+  int relay_after(int position) const {
+    return ring.relays[static_cast<std::size_t>(wrapped(position))];
+  }
+  std::int64_t area_after(int position) const {
+    return area_of_hop[static_cast<std::size_t>(wrapped(position))];
+  }
+
+  std::vector<std::int64_t> area_of_hop;
+};
 
 /// The position's data where the next rank can read it: at the relay, if the hop has one.
-/// Positions whose hops share a relay have scratch of their own there; that of all accumulators
-/// comes first.
-Slice within_reach(Builder& builder, const RingChannel& ring, int position, std::int64_t unit,
+Slice within_reach(Builder& builder, const LaidRing& ring, int position, std::int64_t unit,
                    const Slice& data) {
-  const int hop = ring.wrapped(position);
-  const int relay = relay_after(ring, hop);
+  const int relay = ring.relay_after(position);
   if (relay < 0) return data;
-  const auto relays = ring.ring.relays.begin();
-  const std::int64_t area = 1 + std::count(relays, relays + hop, relay);
-  const Slice resting = builder.tmp(relay, area * builder.contract().units + unit, data.length);
+  const std::int64_t begin = ring.area_after(position) * builder.contract().units + unit;
+  const Slice resting = builder.tmp(relay, begin, data.length);
   builder.copy(resting, data, {.lane = to_relay_lane(ring)});
   return resting;
 }
 
 /// Copies the position's data to the next rank.
-void pass_on(Builder& builder, const RingChannel& ring, int position, std::int64_t unit,
+void pass_on(Builder& builder, const LaidRing& ring, int position, std::int64_t unit,
              const Slice& to, const Slice& data) {
   if (ring.pulled) {
     builder.copy(to, within_reach(builder, ring, position, unit, data),
                  {.lane = ring.channel, .at = to.place});
   } else {
-    CHECK(relay_after(ring, position) < 0);
+    CHECK(ring.relay_after(position) < 0);
     builder.copy(to, data, {.lane = ring.channel});
   }
 }
 
-/// Where the ranks stand whose ops are built: all, unless the program is folded.
-std::vector<int> built_positions(const Builder& builder, const RingChannel& ring, int ahead = 0) {
-  std::vector<int> positions;
+/// Positions with a hop of which ops are built, by the rank there or by the one that is `ahead`,
+/// the other end: all, unless the program is folded. What a relay passes on to the first group is
+/// what that one's own relays were given before: hops that come in from another group are last.
+std::vector<int> built_positions(const Builder& builder, const LaidRing& ring, int ahead) {
+  std::vector<int> positions, coming_in;
   for (int position = 0; position < ring.ranks(); ++position) {
-    if (builder.builds(ring.rank_at(position + ahead))) positions.push_back(position);
+    const int sender = ring.rank_at(position + std::min(ahead, 0));
+    const int receiver = ring.rank_at(position + std::max(ahead, 0));
+    if (builder.builds(sender)) {
+      positions.push_back(position);
+    } else if (builder.builds(receiver)) {
+      coming_in.push_back(position);
+    }
   }
+  positions.insert(positions.end(), coming_in.begin(), coming_in.end());
   return positions;
 }
 
@@ -58,9 +79,9 @@ std::vector<int> built_positions(const Builder& builder, const RingChannel& ring
 /// Chunk r ends at rank r: it starts one position further and travels all the way round.
 /// `partial(rank, chunk, last)` is where a rank puts what it has combined so far.
 template <typename Partial>
-void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial partial) {
+void reduce_scatter_stage(Builder& builder, const LaidRing& ring, Partial partial) {
   const int n = ring.ranks();
-  const std::vector<int> positions = built_positions(builder, ring);
+  const std::vector<int> positions = built_positions(builder, ring, -1);
   for (int step = 1; step < n; ++step) {
     for (const int position : positions) {
       const int rank = ring.rank_at(position);
@@ -80,10 +101,9 @@ void reduce_scatter_stage(Builder& builder, const RingChannel& ring, Partial par
 
 /// n - 1 steps; in each, every rank passes on the chunk it got last, its own (`own(rank)`) first.
 template <typename Own>
-void allgather_stage(Builder& builder, const RingChannel& ring, Own own) {
+void allgather_stage(Builder& builder, const LaidRing& ring, Own own) {
   const int n = ring.ranks();
-  // Ops are the receiver's where it pulls.
-  const std::vector<int> positions = built_positions(builder, ring, ring.pulled ? 1 : 0);
+  const std::vector<int> positions = built_positions(builder, ring, 1);
   for (int step = 1; step < n; ++step) {
     for (const int position : positions) {
       const int rank = ring.rank_at(position);
@@ -98,7 +118,7 @@ void allgather_stage(Builder& builder, const RingChannel& ring, Own own) {
   }
 }
 
-void add_allreduce(Builder& builder, const RingChannel& ring) {
+void add_allreduce(Builder& builder, const LaidRing& ring) {
   reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool) {
     return builder.output(rank, ring.begin(chunk), ring.length(chunk));
   });
@@ -107,7 +127,7 @@ void add_allreduce(Builder& builder, const RingChannel& ring) {
   });
 }
 
-void add_allgather(Builder& builder, const RingChannel& ring) {
+void add_allgather(Builder& builder, const LaidRing& ring) {
   const auto own = [&](int rank) { return builder.input(rank, ring.first(), ring.length(rank)); };
   allgather_stage(builder, ring, own);
   for (int rank = 0; rank < ring.ranks(); ++rank) {
@@ -116,7 +136,7 @@ void add_allgather(Builder& builder, const RingChannel& ring) {
   }
 }
 
-void add_reducescatter(Builder& builder, const RingChannel& ring) {
+void add_reducescatter(Builder& builder, const LaidRing& ring) {
   reduce_scatter_stage(builder, ring, [&](int rank, int chunk, bool last) {
     const std::int64_t length = ring.length(chunk);
     if (last) return builder.output(rank, ring.first(), length);
@@ -126,12 +146,12 @@ void add_reducescatter(Builder& builder, const RingChannel& ring) {
   });
 }
 
-int position_of(const RingChannel& ring, int rank) {
+int position_of(const LaidRing& ring, int rank) {
   const std::vector<int>& order = ring.ring.order;
   return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
 }
 
-void add_broadcast(Builder& builder, const RingChannel& ring, int root) {
+void add_broadcast(Builder& builder, const LaidRing& ring, int root) {
   const int first = position_of(ring, root);
   const std::int64_t unit = ring.first();
   const std::int64_t length = ring.length(0);
@@ -145,7 +165,7 @@ void add_broadcast(Builder& builder, const RingChannel& ring, int root) {
 }
 
 /// The rank after the root begins; the root is last.
-void add_reduce(Builder& builder, const RingChannel& ring, int root) {
+void add_reduce(Builder& builder, const LaidRing& ring, int root) {
   const int first = position_of(ring, root) + 1;
   const std::int64_t unit = ring.first();
   const std::int64_t length = ring.length(0);
@@ -199,8 +219,29 @@ std::int64_t ring_units(Collective collective, int ranks, std::size_t channels) 
   return static_cast<std::int64_t>(channels) * (rooted ? 1 : ranks);
 }
 
-void add_ring_channel(Builder& builder, const RingChannel& channel) {
+std::vector<Fold> folds_of_rings(const Contract& contract, const std::vector<Ring>& rings) {
+  const int n = contract.ranks;
+  const auto comes_alike = [&](const Ring& ring, int each) {
+    const auto moved = [&](int rank) { return rank < 0 ? rank : (rank + each) % n; };
+    for (int i = 0; i < n; ++i) {
+      const auto here = static_cast<std::size_t>(i);
+      const auto there = static_cast<std::size_t>(moved(i));
+      if (ring.order[there] != moved(ring.order[here])) return false;
+      if (ring.relays[there] != moved(ring.relays[here])) return false;
+    }
+    return true;
+  };
+  std::vector<Fold> all = turned_by_blocks(contract);
+  std::erase_if(all, [&](const Fold& fold) {
+    return !std::ranges::all_of(rings,
+                                [&](const Ring& ring) { return comes_alike(ring, fold.each); });
+  });
+  return all;
+}
+
+void add_ring_channel(Builder& builder, const RingChannel& of_ring) {
   const Contract& contract = builder.contract();
+  const LaidRing channel(of_ring);
   if (channel.ranks() == 1) {
     keep_own(builder, channel.rank_at(0), channel.first(), channel.length(0), local_lane(channel));
     return;

@@ -69,6 +69,9 @@ std::vector<RingChannel> ring_channels(const std::vector<Ring>& rings, bool both
 /// Number of units that a message needs for these channels in a collective.
 std::int64_t ring_units(Collective collective, int ranks, std::size_t channels);
 
+/// Where every ring comes to the next group as it came to the one before: `turned_by_blocks`.
+std::vector<Fold> folds_of_rings(const Contract& contract, const std::vector<Ring>& rings);
+
 /// Adds the part of the collective that the channel carries; with one rank, what that rank keeps.
 /// \pre the collective is allreduce, broadcast, reduce, allgather or reducescatter, and the
 /// builder's contract has ring_units(...), or as many as the channels' parts need

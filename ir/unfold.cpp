@@ -7,24 +7,34 @@ namespace espalier {
 
 Fold turned_by_blocks(const Contract& contract, int groups) {
   CHECK(contract.ranks % groups == 0);
-  Fold fold{.groups = groups, .each = contract.ranks / groups};
+  const int each = contract.ranks / groups;
+  Fold fold{.groups = groups, .each = each, .adjacent = each};
   if (contract.collective == Collective::sendrecv) return fold;
   CHECK(contract.units % contract.ranks == 0);
   const Fold::Turn turn{contract.units, contract.units / groups};
   for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
     const bool is_whole =
         buffer == Buffer::tmp || buffer_units(contract, 0, buffer) == contract.units;
-    if (is_whole) fold.turns[static_cast<std::size_t>(buffer)] = turn;
+    if (is_whole) fold.turns[static_cast<std::size_t>(buffer)].most = turn;
   }
   return fold;
+}
+
+std::vector<Fold> turned_by_blocks(const Contract& contract) {
+  std::vector<Fold> all;
+  for (int each = 1; 2 * each <= contract.ranks; ++each) {
+    if (contract.ranks % each != 0) continue;
+    all.push_back(turned_by_blocks(contract, contract.ranks / each));
+  }
+  return all;
 }
 
 bool may_be_cut(const Program& program) {
   const Fold& fold = program.fold;
   const auto is_whole = [&](const Operand& operand, std::int64_t length) {
-    const Fold::Turn& turn = fold.turns[static_cast<std::size_t>(operand.buffer)];
-    return turn.step % turn.period != 0 && operand.begin % turn.period == 0 &&
-           length % turn.period == 0;
+    const Fold::Turn& turn = fold.turns[static_cast<std::size_t>(operand.buffer)].most;
+    return turn.step % turn.period != 0 &&
+           fold.is_whole_periods(operand.buffer, operand.begin, length);
   };
   for (const Op& op : program.ops) {
     if (!fold.is_folded() || op.kind != OpKind::combine) continue;
@@ -44,6 +54,7 @@ void add_moved(const Program& program, const Op& op, int group, Program& whole) 
   const Fold& fold = program.fold;
   Op& added = whole.ops.emplace_back(op);
   added.at = fold.rank_moved(op.at, group);
+  added.lane = static_cast<std::uint16_t>(fold.lane_moved(op.at, op.lane, group));
   added.dst = op.kind == OpKind::combine ? moved(fold, op.dst, op.length, group)
                                          : Operand{added.at, op.dst.begin, op.dst.buffer};
   added.src_begin = static_cast<std::uint32_t>(whole.sources.size());

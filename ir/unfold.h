@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "ir/program.h"
 
 namespace espalier {
@@ -9,6 +11,8 @@ namespace espalier {
 /// others do with theirs: buffers as long as the message are turned by a group's blocks, those of
 /// one block and those of a sendrecv are not. \pre `groups` divides the ranks, and they the units
 Fold turned_by_blocks(const Contract& contract, int groups);
+/// All of them, the one with the most groups first.
+std::vector<Fold> turned_by_blocks(const Contract& contract);
 
 /// Whether pieces of its ops would fold, too: none moves whole periods of turned units, of which
 /// every group would have to begin with other pieces than the next.

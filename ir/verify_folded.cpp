@@ -16,7 +16,7 @@
 namespace espalier {
 namespace {
 
-/// Ranks [first, end).
+/// Ranks, counted through one group after the other: [first, end).
 struct Run {
   int first = 0;
   int end = 0;
@@ -34,23 +34,36 @@ struct Value {
 };
 
 /// Ways to add up, each for all groups at once: a way is named by its number and by how many groups
-/// further on it is than the one that has the number.
+/// further on it is than the one that has the number. Whose inputs are added up, and in which
+/// order, is a matter of ranks: groups that have the same ones are one.
 class Sums {
  public:
   using Part = std::pair<std::uint32_t, int>;  ///< a way and groups on
 
   explicit Sums(const Fold& fold) : fold_(fold) {}
 
-  Part input_of(int rank) {
-    return {number_of({{static_cast<std::uint32_t>(rank % fold_.each), -1}}), fold_.group_of(rank)};
+  Part input_of(int number) {
+    return {number_of({{static_cast<std::uint32_t>(number), kInput}}), 0};
+  }
+  Part moved(Part part, int groups_on) const {
+    part.second = (part.second + fold_.wrapped(groups_on)) % fold_.rank_groups();
+    return part;
   }
   Part of(std::vector<Part> parts) {
     const int groups_on = parts.front().second;
-    for (Part& part : parts) part.second = fold_.wrapped(part.second - groups_on);
+    for (Part& part : parts) part = moved(part, -groups_on);
     return {number_of(std::move(parts)), groups_on};
+  }
+  /// A switch adds in an order of its own, which no other op does.
+  Part of_switch(OpId op, std::vector<Part> parts) {
+    const auto [number, groups_on] = of(std::move(parts));
+    return {number_of({{number, 0}, {op, kSwitch}}), groups_on};
   }
 
  private:
+  static constexpr int kInput = -1;
+  static constexpr int kSwitch = -2;
+
   std::uint32_t number_of(std::vector<Part> parts) {
     return numbers_.try_emplace(std::move(parts), static_cast<std::uint32_t>(numbers_.size()))
         .first->second;
@@ -72,13 +85,13 @@ class FoldedRun {
         cells_(static_cast<std::size_t>(3 * fold_.each)) {}
 
   DataVerdict run() {
-    for (int rank = 0; rank < fold_.each; ++rank) fill_input(rank);
+    for (int number = 0; number < fold_.each; ++number) fill_input(number);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
       check_interruption_at(id);
       if (program_.ops[id].kind == OpKind::combine) carry_out(id);
     }
     if (findings_.any_up_to(Rule::undefined) || findings_.any(Rule::result)) return {};
-    for (int rank = 0; rank < fold_.each; ++rank) check_result(rank);
+    for (int number = 0; number < fold_.each; ++number) check_result(fold_.rank_of(number, 0));
     if (findings_.any(Rule::result)) return {};
     DataVerdict verdict;
     verdict.order_consistent = is_order_consistent();
@@ -99,13 +112,15 @@ class FoldedRun {
   };
 
   Stretches& cells(int rank, Buffer buffer) {
-    return cells_[3 * static_cast<std::size_t>(rank) + static_cast<std::size_t>(buffer)];
+    return cells_[3 * static_cast<std::size_t>(fold_.number_of(rank)) +
+                  static_cast<std::size_t>(buffer)];
   }
 
-  void fill_input(int rank) {
+  void fill_input(int number) {
+    const int rank = fold_.rank_of(number, 0);
     const Region region = input_region(program_.contract, rank);
-    const auto one = std::make_shared<const Ranks>(Ranks{{rank, rank + 1}});
-    const auto [sum, groups_on] = sums_.input_of(rank);
+    const auto one = std::make_shared<const Ranks>(Ranks{{number, number + 1}});
+    const auto [sum, groups_on] = sums_.input_of(number);
     cells(rank, region.buffer)[region.begin] = {region.begin + region.units,
                                                 {0, one, 0, sum, groups_on}};
   }
@@ -116,8 +131,14 @@ class FoldedRun {
     return value;
   }
 
+  /// The rank that is number `at`, counted through one group after the other.
+  int rank_at(int at) const { return fold_.rank_of(at % fold_.each, at / fold_.each); }
+  /// Where a value's run then begins.
+  int first_of(const Run& run, const Value& value) const {
+    return (run.first + value.groups_on % fold_.rank_groups() * fold_.each) % program_.ranks();
+  }
   int first_rank(const Value& value) const {
-    return fold_.rank_moved(value.ranks->front().first, value.groups_on);
+    return rank_at(first_of(value.ranks->front(), value));
   }
 
   /// What a unit holds that is to another group what the unit of `value` is to this one.
@@ -127,7 +148,7 @@ class FoldedRun {
     const Region to = input_region(program_.contract, fold_.rank_moved(rank, groups_on));
     value.origin = fold_.unit_moved(from.buffer, from.begin + value.origin, groups_on) - to.begin;
     value.groups_on = fold_.wrapped(value.groups_on + groups_on);
-    value.sum_groups_on = fold_.wrapped(value.sum_groups_on + groups_on);
+    value.sum_groups_on = sums_.moved({value.sum, value.sum_groups_on}, groups_on).second;
     return value;
   }
 
@@ -144,46 +165,45 @@ class FoldedRun {
     pieces.push_back(std::move(moved));
   }
 
-  /// Calls `visit(begin, end, at)` for parts of units [begin, begin + length) of the operand's
-  /// group, each with the unit from which on the first group has it.
+  /// Calls `visit(begin, end, at, group)` for parts of the operand's units, each of one group, with
+  /// the unit from which on the first group has it.
   template <class Visit>
   void for_each_part(const Operand& operand, std::int64_t length, Visit&& visit) const {
-    const Fold::Turn& turn = fold_.turns[static_cast<std::size_t>(operand.buffer)];
-    const int group = fold_.group_of(operand.place);
     for (std::int64_t done = 0; done < length;) {
       const std::int64_t unit = operand.begin + done;
+      const int group = fold_.group_of_unit(operand.place, operand.buffer, unit);
       const std::int64_t at = fold_.unit_moved(operand.buffer, unit, -group);
       std::int64_t part = length - done;
-      if (turn.step != 0 && group != 0) {
-        part = std::min({part, turn.period - at % turn.period, turn.period - unit % turn.period});
+      if (group != 0 || fold_.shares_ranks()) {
+        part = std::min(part, fold_.stay_together(operand.place, operand.buffer, unit));
       }
-      visit(done, done + part, at);
+      visit(done, done + part, at, group);
       done += part;
     }
   }
 
   /// False where something was never written.
   bool read(OpId id, const Operand& operand, std::int64_t length, std::vector<Piece>& pieces) {
-    const int group = fold_.group_of(operand.place);
-    Stretches& known = cells(operand.place % fold_.each, operand.buffer);
+    Stretches& known = cells(operand.place, operand.buffer);
     bool is_there = true;
-    for_each_part(operand, length, [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
-      std::int64_t next = at;
-      const std::int64_t last = at + end - begin;
-      auto one = known.upper_bound(at);
-      if (one != known.begin()) --one;
-      for (; one != known.end() && one->first < last && next < last; ++one) {
-        if (one->second.end <= next) continue;
-        if (one->first > next) break;
-        const std::int64_t until = std::min(one->second.end, last);
-        add_moved(
-            id,
-            {begin + next - at, begin + until - at, after(one->second.value, next - one->first)},
-            group, pieces);
-        next = until;
-      }
-      is_there = is_there && next == last;
-    });
+    for_each_part(operand, length,
+                  [&](std::int64_t begin, std::int64_t end, std::int64_t at, int group) {
+                    std::int64_t next = at;
+                    const std::int64_t last = at + end - begin;
+                    auto one = known.upper_bound(at);
+                    if (one != known.begin()) --one;
+                    for (; one != known.end() && one->first < last && next < last; ++one) {
+                      if (one->second.end <= next) continue;
+                      if (one->first > next) break;
+                      const std::int64_t until = std::min(one->second.end, last);
+                      add_moved(id,
+                                {begin + next - at, begin + until - at,
+                                 after(one->second.value, next - one->first)},
+                                group, pieces);
+                      next = until;
+                    }
+                    is_there = is_there && next == last;
+                  });
     if (is_there) return true;
     findings_.add(Rule::undefined, id, [&] {
       return fmt::format("rank {} reads units of its {} that nothing has been written to",
@@ -194,19 +214,19 @@ class FoldedRun {
 
   void write(OpId id, const Operand& operand, const std::vector<Piece>& pieces,
              std::int64_t length) {
-    const int group = fold_.group_of(operand.place);
-    Stretches& known = cells(operand.place % fold_.each, operand.buffer);
-    for_each_part(operand, length, [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
-      erase(known, at, at + end - begin);
-      for (const Piece& piece : pieces) {
-        const std::int64_t from = std::max(piece.begin, begin);
-        const std::int64_t to = std::min(piece.end, end);
-        if (from >= to) continue;
-        std::vector<Piece> moved;
-        add_moved(id, {from, to, after(piece.value, from - piece.begin)}, -group, moved);
-        known[at + from - begin] = {at + to - begin, moved.front().value};
-      }
-    });
+    Stretches& known = cells(operand.place, operand.buffer);
+    for_each_part(
+        operand, length, [&](std::int64_t begin, std::int64_t end, std::int64_t at, int group) {
+          erase(known, at, at + end - begin);
+          for (const Piece& piece : pieces) {
+            const std::int64_t from = std::max(piece.begin, begin);
+            const std::int64_t to = std::min(piece.end, end);
+            if (from >= to) continue;
+            std::vector<Piece> moved;
+            add_moved(id, {from, to, after(piece.value, from - piece.begin)}, -group, moved);
+            known[at + from - begin] = {at + to - begin, moved.front().value};
+          }
+        });
   }
 
   static void erase(Stretches& known, std::int64_t begin, std::int64_t end) {
@@ -263,7 +283,7 @@ class FoldedRun {
       parts.emplace_back(value.sum, value.sum_groups_on);
       const int ranks = program_.ranks();
       for (const Run& run : *value.ranks) {
-        const int first = fold_.rank_moved(run.first, value.groups_on);
+        const int first = first_of(run, value);
         const int end = first + run.end - run.first;
         all.push_back({first, std::min(end, ranks)});
         if (end > ranks) all.push_back({0, end - ranks});
@@ -273,8 +293,9 @@ class FoldedRun {
     Ranks joined;
     for (const Run& run : all) {
       if (!joined.empty() && run.first < joined.back().end) {
-        findings_.add(Rule::result, id,
-                      [&] { return fmt::format("adds what rank {} has twice", run.first); });
+        findings_.add(Rule::result, id, [&] {
+          return fmt::format("adds what rank {} has twice", rank_at(run.first));
+        });
       }
       if (!joined.empty() && run.first <= joined.back().end) {
         joined.back().end = std::max(joined.back().end, run.end);
@@ -282,7 +303,9 @@ class FoldedRun {
         joined.push_back(run);
       }
     }
-    const auto [number, groups_on] = sums_.of(std::move(parts));
+    const auto [number, groups_on] = program_.ops[id].in_switch
+                                         ? sums_.of_switch(id, std::move(parts))
+                                         : sums_.of(std::move(parts));
     return {values.front().origin, std::make_shared<const Ranks>(std::move(joined)), 0, number,
             groups_on};
   }
@@ -295,25 +318,37 @@ class FoldedRun {
     return only.end - only.first == 1 && first_rank(value) == rank;
   }
 
+  /// What is of other groups they have as the first one has its own.
   void check_result(int rank) {
     const Region region = output_region(program_.contract, rank);
+    const Operand all{rank, static_cast<std::uint32_t>(region.begin), region.buffer};
+    for_each_part(all, region.units,
+                  [&](std::int64_t begin, std::int64_t end, std::int64_t, int group) {
+                    if (group == 0) check_result(rank, region, {begin, end});
+                  });
+  }
+
+  struct Units {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  void check_result(int rank, const Region& region, const Units& units) {
     const Stretches& known = cells(rank, region.buffer);
-    std::int64_t next = region.begin;
-    const std::int64_t last = region.begin + region.units;
-    auto one = known.upper_bound(next);
+    const std::int64_t block = block_units(program_.contract);
+    auto one = known.upper_bound(region.begin + units.begin);
     if (one != known.begin()) --one;
-    for (; one != known.end() && one->first <= next && next < last; ++one) {
-      if (one->second.end <= next) continue;
-      const std::int64_t until = std::min(one->second.end, last);
-      for (std::int64_t unit = next; unit < until; ++unit) {
-        const Origin origin = origin_of(program_.contract, rank, unit - region.begin);
-        const Value& value = one->second.value;
-        if (is_of(value, origin.rank) && value.origin + unit - one->first == origin.unit) continue;
-        return wrong_result(rank, unit - region.begin);
-      }
-      next = until;
+    std::int64_t next = units.begin;
+    while (next < units.end) {
+      while (one != known.end() && one->second.end <= region.begin + next) ++one;
+      if (one == known.end() || one->first > region.begin + next) return wrong_result(rank, next);
+      // Within a block units come from where they are counted alike.
+      const Origin origin = origin_of(program_.contract, rank, next);
+      const Value value = after(one->second.value, region.begin + next - one->first);
+      if (!is_of(value, origin.rank) || value.origin != origin.unit)
+        return wrong_result(rank, next);
+      next = std::min({one->second.end - region.begin, next + block - next % block, units.end});
     }
-    if (next < last) wrong_result(rank, next - region.begin);
   }
 
   void wrong_result(int rank, std::int64_t unit) {
@@ -327,18 +362,29 @@ class FoldedRun {
   /// that ranks of one group agree, and each with its counterpart in the next group.
   bool is_order_consistent() {
     if (program_.contract.collective != Collective::allreduce) return true;
-    const std::int64_t units = program_.contract.units;
-    const Region region = output_region(program_.contract, 0);
-    for (int rank = 0; rank < fold_.each; ++rank) {
+    const int first = fold_.rank_of(0, 0);
+    const std::vector<Piece> expected = results_of(first);
+    for (int number = 0; number < fold_.each; ++number) {
       for (int further = 0; further < 2; ++further) {
-        const Operand other{fold_.rank_moved(rank, further), 0, region.buffer};
-        std::vector<Piece> expected, found;
-        read(0, {0, 0, region.buffer}, units, expected);
-        read(0, other, units, found);
-        if (!alike(expected, found)) return false;
+        if (!alike(expected, results_of(fold_.rank_of(number, further)))) return false;
       }
     }
     return true;
+  }
+
+  /// What a rank has of the units that the first group of it has: where groups share ranks, it has
+  /// the others as these, moved.
+  std::vector<Piece> results_of(int rank) {
+    const Buffer buffer = output_region(program_.contract, rank).buffer;
+    std::vector<Piece> pieces;
+    const Operand all_of_first{fold_.rank_of(0, 0), 0, buffer};
+    for_each_part(all_of_first, program_.contract.units,
+                  [&](std::int64_t begin, std::int64_t end, std::int64_t, int group) {
+                    if (group != 0) return;
+                    const Operand part{rank, static_cast<std::uint32_t>(begin), buffer};
+                    read(0, part, end - begin, pieces);
+                  });
+    return pieces;
   }
 
   /// \pre both cover the same units
@@ -367,11 +413,12 @@ class FoldedRun {
 /// ranks, and they run in the order they are written in.
 void check_order(const Program& program, Findings& findings) {
   const Fold& fold = program.fold;
-  CHECK(program.hosts == 0 && program.relays == 0 && program.ranks() == fold.groups * fold.each);
+  CHECK(program.hosts == 0 && program.relays == 0);
+  CHECK(program.ranks() == fold.rank_groups() * fold.each);
   CHECK(fold.dependency_groups.size() == program.dependencies.size());
   for (OpId id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    CHECK(op.at >= 0 && op.at < fold.each && !op.in_switch);
+    CHECK(op.at >= 0 && op.at < program.ranks() && fold.group_of_lane(op.at, op.lane) == 0);
     for (const OpId earlier : program.dependencies_of(op)) {
       if (earlier < id) continue;
       findings.add(Rule::order, id,
@@ -407,8 +454,8 @@ void check_conflicts(const Program& program, Findings& findings) {
     const auto check = [&](OpId earlier, int group) {
       if (is_ordered(earlier, group)) return;
       findings.add(Rule::race, id, [&] {
-        return fmt::format("may run at the same time as op {} of the ranks {} further on", earlier,
-                           group * fold.each);
+        return fmt::format("may run at the same time as op {} of the group {} further on", earlier,
+                           group);
       });
     };
     for (const Operand& source : program.sources_of(op)) {

@@ -78,9 +78,13 @@ std::vector<double> starts_of(const Machine& machine, const Router& used, const 
   std::vector<double> starts_s =
       launch_starts_s(used.profile().launch, query.launch, query.library_version, *machine.topology,
                       machine.placement);
-  const auto of_group = static_cast<std::size_t>(program.fold.each);
-  for (std::size_t rank = 0; program.fold.is_folded() && rank < starts_s.size(); ++rank) {
-    if (starts_s[rank] != starts_s[rank % of_group]) return {};
+  const Fold& fold = program.fold;
+  for (int rank = 0; fold.is_folded() && rank < static_cast<int>(starts_s.size()); ++rank) {
+    const int in_first_group = fold.rank_of(fold.number_of(rank), 0);
+    if (starts_s[static_cast<std::size_t>(rank)] !=
+        starts_s[static_cast<std::size_t>(in_first_group)]) {
+      return {};
+    }
   }
   return starts_s;
 }

@@ -97,6 +97,7 @@ BuildRequest request_for(const Query& query, const Machine& machine) {
   BuildRequest request =
       request_for(query.collective, query.root, query.in_place, *machine.router, machine.placement);
   request.size_bytes = query.size_bytes;
+  request.found = machine.found;
   return request;
 }
 
@@ -190,6 +191,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   request.fold = fold;
   Built built;
   built.why_not = unsupported(choice, request);
+  if (!built.why_not) built.why_not = too_large(choice, request);
   if (built.why_not) {
     if (choice.file) built.instead = fitting_question(*choice.file, query, machine);
     return built;

@@ -7,17 +7,25 @@
 #include "run/target.h"
 
 namespace espalier {
+
+std::optional<Rotation> find_rotation(const Topology& topology, const Placement& placement,
+                                      const Fold& fold) {
+  std::vector<int> next;
+  for (int rank = 0; rank < static_cast<int>(placement.ranks.size()); ++rank) {
+    next.push_back(fold.rank_moved(rank, 1));
+  }
+  auto found = Rotation::find(topology, placement, next, fold.groups);
+  // What passes no CPU does not depend on which one is near: see folds_routes.
+  return found ? found : Rotation::find(topology, placement, next, fold.groups, false);
+}
+
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
                                     const BuildRequest& request) {
-  if (choice.algorithm->fold == nullptr || !machine.placement.relays.empty()) return std::nullopt;
-  for (int each = 1; 2 * each <= request.ranks; ++each) {
-    if (request.ranks % each != 0) continue;
-    const int groups = request.ranks / each;
-    auto rotation = Rotation::find(*machine.topology, machine.placement, groups);
+  if (!machine.placement.relays.empty()) return std::nullopt;
+  for (Fold& fold : folds(choice, request)) {
+    auto rotation = find_rotation(*machine.topology, machine.placement, fold);
     if (!rotation) continue;
-    std::optional<Fold> found = fold(choice, request, groups);
-    if (!found) continue;
-    return Folding{std::move(*found), std::make_shared<const Rotation>(std::move(*rotation))};
+    return Folding{std::move(fold), std::make_shared<const Rotation>(std::move(*rotation))};
   }
   return std::nullopt;
 }

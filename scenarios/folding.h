@@ -19,6 +19,10 @@ struct Folding {
   std::shared_ptr<const Rotation> rotation;  ///< how the machine does
 };
 
+/// The symmetry of a machine that moves its ranks as the fold does; nothing where there is none.
+std::optional<Rotation> find_rotation(const Topology& topology, const Placement& placement,
+                                      const Fold& fold);
+
 /// With the smallest groups that both the algorithm and the machine repeat; nothing where there are
 /// none. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,

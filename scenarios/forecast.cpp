@@ -90,14 +90,17 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   const Algorithm& algorithm = *choice.algorithm;
   const double ranks = study_.ranks(query);
   if (algorithm.plan != nullptr) return kTrees * ranks;
-  if (algorithm.max_ranks > kMaxQuadraticRanks) {
+  const Machine& machine = study_.machine(query);
+  const BuildRequest request = request_for(query, machine);
+  std::optional<double> all;
+  if (!unsupported(choice, request)) all = espalier::ops(choice, request);
+  if (!all && algorithm.max_ranks > kMaxQuadraticRanks) {
     return 2 * ranks * rounds_of_tree(study_.ranks(query));
   }
-  const double all = 2 * ranks * ranks;
-  const Machine& machine = study_.machine(query);
-  if (algorithm.fold == nullptr || ranks < kMinFoldedRanks || !query.may_fold) return all;
-  const auto folding = find_folding(machine, choice, request_for(query, machine));
-  return folding ? all / folding->fold.groups : all;
+  if (!all) all = 2 * ranks * ranks;
+  if (algorithm.folds == nullptr || ranks < kMinFoldedRanks || !query.may_fold) return *all;
+  const auto folding = find_folding(machine, choice, request);
+  return folding ? *all / folding->fold.groups : *all;
 }
 
 /// Whether plans need no search.

@@ -128,8 +128,11 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
   made.may_be_cut = is_cuttable;
   made.rotation = folding->rotation;
-  built.notes.push_back(fmt::format("{} groups of {} behave alike: one of them is simulated",
-                                    folding->fold.groups, counted(folding->fold.each, "rank")));
+  const Fold& fold = folding->fold;
+  const std::string channels =
+      fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
+  built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one of them is simulated",
+                                    fold.rank_groups(), counted(fold.each, "rank"), channels));
   return built;
 }
 

@@ -114,6 +114,7 @@ struct Machine {
   bool is_sized_by_ranks = false;  ///< made for the ranks asked for: see Study::know_machine
   /// The same under the profile's other protocols, where these are open and the GPUs have them.
   std::vector<std::unique_ptr<Router>> other_runtimes;
+  std::shared_ptr<MachineFindings> found = nothing_found();
 
   /// \pre `index` is at most the number of others.
   const Router& runtime(std::size_t index) const {

@@ -138,7 +138,7 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
     for_each_destination(program, op, [&](const Operand& dst) {
       // Where the first group's place gets the same from an earlier group.
       const PlaceId place = in_first_group(program.fold, dst, op.length).place;
-      Span& there = spans[{place, sets.set(id, program.fold.group_of(dst.place))}];
+      Span& there = spans[{place, sets.set(id, group_of(program.fold, dst))}];
       there.first_coming_s = std::min(there.first_coming_s, record.start_s);
       there.last_s = std::max(there.last_s, record.seen_s);
     });

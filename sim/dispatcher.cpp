@@ -169,7 +169,7 @@ void Dispatcher::end_hold(OpId id) {
     seen = now + unit_.from_s(landing_s);
     for_each_destination(program_, op, [&](const Operand& dst) {
       landings_.add(id, seen, in_first_group(program_.fold, dst, op.length), op.length,
-                    program_.fold.group_of(dst.place), now);
+                    group_of(program_.fold, dst), now);
     });
   }
   record(id).end_s = unit_.to_s(now);
@@ -179,13 +179,14 @@ void Dispatcher::end_hold(OpId id) {
   if (fifos_) {
     for (const OpId freed : fifos_->end(id)) {
       set_ready(freed, std::max(ready(freed), now));
-      note_cause(freed, id, program_.fold.group_of(program_.ops[freed].dst.place));
+      note_cause(freed, id, group_of(program_.fold, program_.ops[freed].dst));
       ready_.push_back(freed);
     }
   }
   for (const OpId successor : graph_.successors(id)) {
     const int group = group_awaited(successor, id);
-    const bool is_one_place = program_.ops[successor].at == op.at && group == 0;
+    const bool is_one_place =
+        program_.ops[successor].at == op.at && group % program_.fold.rank_groups() == 0;
     release(successor, id, group, is_one_place ? now : seen);
   }
   if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, 0, now);
@@ -219,7 +220,7 @@ void Dispatcher::await_landings(OpId id) {
     if (last == nullptr || last->until <= ready(id)) return;
     set_ready(id, last->until);
     note_cause(id, last->op,
-               program_.fold.wrapped(program_.fold.group_of(of_op.place) - last->group));
+               program_.fold.wrapped(group_of(program_.fold, of_op) - last->group));
   };
   for (const Operand& source : program_.sources_of(op)) await(source);
   for_each_destination(program_, op, await);

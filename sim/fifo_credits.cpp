@@ -41,11 +41,11 @@ void FifoCredits::find_readers() {
     for (const Operand& source : program_.sources_of(op)) {
       if (source.place != op.at) continue;
       written.read(
-          id, in_first_group(program_.fold, source, op.length), op.length,
+          id, packed_in_first_group(program_.fold, source, op.length), op.length,
           [&](OpId writer) { has_reader_[writer] = true; }, is_later);
     }
     for_each_destination(program_, op, [&](const Operand& dst) {
-      written.write(id, in_first_group(program_.fold, dst, op.length), op.length, ignore);
+      written.write(id, packed_in_first_group(program_.fold, dst, op.length), op.length, ignore);
     });
   }
 }
@@ -89,8 +89,8 @@ const std::vector<OpId>& FifoCredits::end(OpId id) {
   if (taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
   for (const Operand& source : program_.sources_of(op)) {
     if (source.place != op.at) continue;
-    const Slice read = slice(source, op.length);
-    std::erase_if(unread_[static_cast<std::size_t>(source.place)], [&](OpId sent) {
+    const Slice read = slice(in_first_group(program_.fold, source, op.length), op.length);
+    std::erase_if(unread_[static_cast<std::size_t>(read.place)], [&](OpId sent) {
       const Op& writer = program_.ops[sent];
       const Operand written = in_first_group(program_.fold, writer.dst, writer.length);
       if (!overlap(slice(written, writer.length), read)) return false;

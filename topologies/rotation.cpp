@@ -18,11 +18,11 @@ namespace {
 
 constexpr NodeId kNoNode = -1;
 
-/// What makes two nodes alike, names and hosts aside.
+/// What makes two nodes alike, names, hosts and their parts aside.
 auto kind_of(const Node& node) {
-  return std::tie(node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.exchange_gbps, node.peer_limit, node.copy_engines,
-                  node.combines, node.speed);
+  return std::tie(node.kind, node.model, node.memory_gbps, node.reduce_gbps, node.access_gbps,
+                  node.exchange_gbps, node.peer_limit, node.copy_engines, node.combines,
+                  node.speed);
 }
 /// What makes two links alike, ends aside.
 auto kind_of(const Link& link) {
@@ -46,7 +46,9 @@ std::vector<std::uint64_t> numbers_of_kinds(const Things& things) {
 /// Finds where nodes are moved to, given where those with ranks are.
 class Matching {
  public:
-  Matching(const Topology& topology, std::vector<NodeId>& next)
+  /// By those links that count.
+  template <class Counts>
+  Matching(const Topology& topology, const Counts& counts, std::vector<NodeId>& next)
       : topology_(topology),
         next_(next),
         previous_(next.size(), kNoNode),
@@ -54,6 +56,7 @@ class Matching {
         link_kinds_(numbers_of_kinds(topology.links)),
         links_(next.size()) {
     for (LinkId link = 0; link < static_cast<LinkId>(topology.links.size()); ++link) {
+      if (!counts(topology.link(link))) continue;
       links_[static_cast<std::size_t>(topology.link(link).a)].push_back(link);
       links_[static_cast<std::size_t>(topology.link(link).b)].push_back(link);
     }
@@ -154,30 +157,38 @@ bool find_cycles(const std::vector<Id>& next, int groups, std::vector<Id>& first
 }  // namespace
 
 std::optional<Rotation> Rotation::find(const Topology& topology, const Placement& placement,
-                                       int groups) {
-  CHECK(groups > 1 && placement.ranks.size() % static_cast<std::size_t>(groups) == 0);
+                                       const std::vector<int>& next_rank, int groups,
+                                       bool with_cpus) {
+  CHECK(groups > 1 && placement.ranks.size() == next_rank.size());
   const auto is_shared = [](const Link& link) { return link.duplex == Duplex::shared; };
   const auto has_shared = [](const Node& node) { return !node.memory.empty(); };
   if (std::ranges::any_of(topology.links, is_shared)) return std::nullopt;
   if (std::ranges::any_of(topology.nodes, has_shared)) return std::nullopt;
-  Rotation made(topology, groups);
-  if (!made.match_nodes(placement) || !made.match_links() || !made.close()) return std::nullopt;
+  Rotation made(topology, groups, with_cpus);
+  if (!made.match_nodes(placement, next_rank) || !made.match_links() || !made.close())
+    return std::nullopt;
   return made;
 }
 
-bool Rotation::match_nodes(const Placement& placement) {
+bool Rotation::is_left_out(NodeId node) const {
+  return !with_cpus_ && topology_->node(node).kind == NodeKind::cpu;
+}
+
+bool Rotation::match_nodes(const Placement& placement, const std::vector<int>& next_rank) {
   const Topology& topology = *topology_;
   next_node_.assign(topology.nodes.size(), kNoNode);
-  const std::size_t ranks = placement.ranks.size();
-  const std::size_t each = ranks / static_cast<std::size_t>(groups_);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < placement.ranks.size(); ++rank) {
     next_node_[static_cast<std::size_t>(placement.ranks[rank])] =
-        placement.ranks[(rank + each) % ranks];
+        placement.ranks[static_cast<std::size_t>(next_rank[rank])];
   }
   std::map<int, int> next_host;
+  std::map<std::pair<int, int>, int> next_numa;
   const auto moves_host = [&](NodeId from, NodeId to) {
-    const int host = topology.node(to).host;
-    return next_host.try_emplace(topology.node(from).host, host).first->second == host;
+    const Node& one = topology.node(from);
+    const Node& other = topology.node(to);
+    if (next_host.try_emplace(one.host, other.host).first->second != other.host) return false;
+    return !with_cpus_ ||
+           next_numa.try_emplace({one.host, one.numa}, other.numa).first->second == other.numa;
   };
   for (const NodeId gpu : placement.ranks) {
     if (!moves_host(gpu, next(gpu))) return false;
@@ -185,10 +196,13 @@ bool Rotation::match_nodes(const Placement& placement) {
   // Machines without ranks stay where they are.
   for (NodeId node = 0; node < static_cast<NodeId>(next_node_.size()); ++node) {
     const int host = topology.node(node).host;
-    if (host >= 0 && !next_host.contains(host)) next_node_[static_cast<std::size_t>(node)] = node;
+    const bool stays = (host >= 0 && !next_host.contains(host)) || is_left_out(node);
+    if (stays) next_node_[static_cast<std::size_t>(node)] = node;
   }
-  if (!Matching(topology, next_node_).run()) return false;
+  const auto counts = [&](const Link& link) { return !is_left_out(link); };
+  if (!Matching(topology, counts, next_node_).run()) return false;
   for (NodeId node = 0; node < static_cast<NodeId>(next_node_.size()); ++node) {
+    if (is_left_out(node)) continue;
     const Node& from = topology.node(node);
     const Node& to = topology.node(next(node));
     if (kind_of(from) != kind_of(to)) return false;
@@ -212,6 +226,10 @@ bool Rotation::match_links() {
   for (std::size_t index = 0; index < next_hop_.size(); ++index) {
     const Link& link = topology.links[index / 2];
     const bool forward = index % 2 == 0;
+    if (is_left_out(link)) {
+      next_hop_[index] = index;
+      continue;
+    }
     const auto found = known.find(
         {next(forward ? link.a : link.b), next(forward ? link.b : link.a), kinds[index / 2]});
     if (found == known.end() || found->second.empty()) return false;
@@ -244,7 +262,10 @@ bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
   const Route* const first = router.route(from, to);
   if (first == nullptr) return false;
   std::vector<std::size_t> hops;
-  for (const Hop& hop : first->hops) hops.push_back(index_of(hop));
+  for (const Hop& hop : first->hops) {
+    if (is_left_out(topology_->link(hop.link))) return false;
+    hops.push_back(index_of(hop));
+  }
   for (int group = 1; group < groups_; ++group) {
     from = next(from);
     to = next(to);

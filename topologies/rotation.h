@@ -11,15 +11,18 @@ namespace espalier {
 
 /// A symmetry of a machine that moves every group of ranks to the next one, and the last to the
 /// first: all groups are alike, so that what one of them does takes as long on any other
-/// (docs/ir.md, "Folded programs").
+/// (docs/ir.md, "Folded programs"). Ranks may come round sooner than all groups do: groups share
+/// them then.
 class Rotation {
  public:
-  /// That moves rank r to rank r + ranks / groups. It is found by matching nodes by what they are
-  /// and by their links to nodes matched already, and then checked node by node and link by link.
-  /// Nothing where there is none, where some host of the machine has shared media or memory, or
-  /// where moving `groups` times does not lead back to every node. \pre `groups` divides the ranks
+  /// That moves rank r to rank next_rank[r]. It is found by matching nodes by what they are and by
+  /// their links to nodes matched already, and then checked node by node and link by link. Nothing
+  /// where there is none, where some host of the machine has shared media or memory, or where
+  /// moving `groups` times does not lead back to every node. Without CPUs, what hangs from them is
+  /// alike whatever its socket; `keeps_route` is then false for routes that pass one.
   static std::optional<Rotation> find(const Topology& topology, const Placement& placement,
-                                      int groups);
+                                      const std::vector<int>& next_rank, int groups,
+                                      bool with_cpus = true);
 
   int groups() const { return groups_; }
   NodeId next(NodeId node) const { return next_node_[static_cast<std::size_t>(node)]; }
@@ -38,9 +41,12 @@ class Rotation {
   bool keeps_route(const Router& router, NodeId from, NodeId to) const;
 
  private:
-  explicit Rotation(const Topology& topology, int groups) : topology_(&topology), groups_(groups) {}
-  bool match_nodes(const Placement& placement);
+  Rotation(const Topology& topology, int groups, bool with_cpus)
+      : topology_(&topology), groups_(groups), with_cpus_(with_cpus) {}
+  bool match_nodes(const Placement& placement, const std::vector<int>& next_rank);
   bool match_links();
+  bool is_left_out(NodeId node) const;
+  bool is_left_out(const Link& link) const { return is_left_out(link.a) || is_left_out(link.b); }
   bool close();
 
   std::size_t index_of(const Hop& hop) const;
@@ -48,6 +54,7 @@ class Rotation {
 
   const Topology* topology_;
   int groups_;
+  bool with_cpus_;
   std::vector<NodeId> next_node_;
   std::vector<std::size_t> next_hop_;  ///< by 2 * link + direction
   std::vector<NodeId> first_node_;

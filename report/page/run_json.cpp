@@ -13,6 +13,7 @@
 #include "report/page/parts.h"
 #include "report/page/rows.h"
 #include "run/target.h"
+#include "scenarios/folding.h"
 
 namespace espalier {
 
@@ -158,7 +159,7 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   const Router router = router_of(run);
   const std::optional<Rotation> rotation =
       program.fold.is_folded()
-          ? Rotation::find(*run.machine->topology, *placement, program.fold.groups)
+          ? find_rotation(*run.machine->topology, *placement, program.fold)
           : std::nullopt;
   const Target target{&router, *placement, rotation ? &*rotation : nullptr};
   Channels channels(program, target);

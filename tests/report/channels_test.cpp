@@ -8,6 +8,7 @@
 
 #include "scenarios/study.h"
 #include "sim/simulator.h"
+#include "scenarios/folding.h"
 #include "topologies/rotation.h"
 
 namespace espalier {
@@ -76,7 +77,7 @@ TEST_F(ChannelsTest, OfFoldedProgramsStandForAllAlike) {
   ASSERT_TRUE(outcome.ran());
   ASSERT_TRUE(outcome.program->fold.is_folded());
   const auto rotation =
-      Rotation::find(*machine_->topology, machine_->placement, outcome.program->fold.groups);
+      find_rotation(*machine_->topology, machine_->placement, outcome.program->fold);
   ASSERT_TRUE(rotation);
   const Target where{machine_->router.get(), machine_->placement, &*rotation};
   Channels channels(*outcome.program, where);

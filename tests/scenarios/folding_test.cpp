@@ -152,6 +152,108 @@ INSTANTIATE_TEST_SUITE_P(
         Question{"switch:n=12", "ideal", "direct:at_once=1", kAllgather, true, 1},
         Question{"ring:n=12", "kernel:simple", "direct:at_once=1", Collective::sendrecv, true, 1}));
 
+/// A library's program is for one size of message and runs in the library's blocks.
+struct LibraryQuestion {
+  std::string machine;
+  std::string algorithm;
+  std::int64_t size_bytes = 0;
+  int each = 1;      ///< ranks of a group
+  int channels = 1;  ///< that do the same
+  Collective collective = Collective::allreduce;
+};
+
+void PrintTo(const LibraryQuestion& question, std::ostream* out) {
+  *out << fmt::format("{} {} {} {}", question.machine, question.algorithm,
+                      to_string(question.collective), question.size_bytes);
+}
+
+class FoldedLibrary : public testing::TestWithParam<LibraryQuestion> {
+ protected:
+  FoldedLibrary()
+      : machine_(machine_of({GetParam().machine, "nccl:simple", GetParam().algorithm})),
+        choice_(parse_algorithm(GetParam().algorithm)),
+        request_(
+            request_for(GetParam().collective, 0, false, *machine_.router, machine_.placement)) {
+    request_.size_bytes = GetParam().size_bytes;
+    folding_ = find_folding(machine_, choice_, request_);
+  }
+
+  Program folded() const {
+    BuildRequest request = request_;
+    request.fold = folding_->fold;
+    return build(choice_, request);
+  }
+
+  RunReport run(const Program& program) {
+    RunOptions options;
+    options.size_bytes = GetParam().size_bytes;
+    options.engine = SimEngine::classes;
+    options.blocks = library_call(choice_, request_).blocks;
+    const bool is_folded = program.fold.is_folded();
+    return simulator_.run(
+        program,
+        {machine_.router.get(), machine_.placement, is_folded ? folding_->rotation.get() : nullptr},
+        options);
+  }
+
+  Machine machine_;
+  AlgorithmChoice choice_;
+  BuildRequest request_;
+  std::optional<Folding> folding_;
+  Simulator simulator_;
+};
+
+TEST_P(FoldedLibrary, TakesAsLongAsAllRanks) {
+  ASSERT_TRUE(folding_);
+  EXPECT_EQ(folding_->fold.each, GetParam().each);
+  EXPECT_EQ(folding_->fold.lanes, GetParam().channels);
+  const Program folded = this->folded();
+  EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
+  const Program whole = build(choice_, request_);
+  EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
+  const RunReport expected = run(whole);
+  // All ops of the folded program, in whose order shares belong to other heads than in the whole.
+  for (const Program& program : {folded, unfold(folded)}) {
+    const RunReport found = run(program);
+    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s);
+    EXPECT_NEAR(found.simulated->back_to_back_s, expected.simulated->back_to_back_s,
+                1e-9 * expected.time_s);
+    EXPECT_EQ(found.transfers, expected.transfers);
+    EXPECT_NEAR(found.simulated->links.front().busy_s, expected.simulated->links.front().busy_s,
+                1e-9 * expected.time_s);
+    EXPECT_EQ(found.simulated->blocks, expected.simulated->blocks);
+  }
+}
+
+TEST_P(FoldedLibrary, IsVerifiedLikeAllRanks) {
+  ASSERT_TRUE(folding_);
+  const Program folded = this->folded();
+  const Verification quotient = verify(folded);
+  EXPECT_TRUE(quotient.ok()) << (quotient.ok() ? "" : quotient.problems.front().message);
+  EXPECT_EQ(quotient.proof, Proof::exact);
+  const Verification unfolded = verify(unfold(folded));
+  EXPECT_TRUE(unfolded.ok()) << (unfolded.ok() ? "" : unfolded.problems.front().message);
+  EXPECT_EQ(quotient.order_consistent, unfolded.order_consistent);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Questions, FoldedLibrary,
+    testing::Values(LibraryQuestion{"dgx-h100:nodes=3", "nccl:algo=nvls_tree", 64 * kMib, 3, 8},
+                    LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 8, 6, 8},
+                    LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 100'000'000, 6, 8},
+                    LibraryQuestion{"dgx-h100:nodes=4", "nccl:algo=nvls_tree,channels=7", 32 * kMib,
+                                    4, 1},
+                    LibraryQuestion{"dgx-h200:nodes=4", "nccl:algo=nvls_tree", 32 * kMib, 4, 8},
+                    // A ring's relays (PXN) hand on what another group gave them.
+                    LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring", 40'000'000, 8, 1,
+                                    Collective::allgather},
+                    LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring,proto=ll", 8000, 8, 1,
+                                    Collective::reducescatter},
+                    LibraryQuestion{"dgx-a100:nodes=6", "nccl:algo=ring,pxn=0", 48 * kMib, 8, 1,
+                                    Collective::reducescatter},
+                    LibraryQuestion{"gb200-nvl72:nodes=4", "nccl:algo=ring", 24 * kMib, 4, 1,
+                                    Collective::allgather}));
+
 /// What the quotient's verifier must refuse: one change each to a program that folds.
 class Wrong : public testing::Test {
  protected:
