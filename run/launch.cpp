@@ -9,16 +9,6 @@
 
 namespace espalier {
 
-namespace {
-
-/// How sharply the calls of one process change over from waiting for their host to waiting for
-/// their GPUs: 1 would add both times, infinity take the longer one. Fitted together with what a
-/// call costs on the allreduces of nccl-tests' logs of one process: 12 V100 (NCCL 2.5 or 2.6), 8
-/// A100 (2.9 to 2.11), 4 V100 (2.26). 3 is nearly as good; 2 and infinity are not.
-constexpr double kSharpness = 4;
-
-}  // namespace
-
 int most_gpus_of_a_host(const Topology& topology, const Placement& placement) {
   std::map<int, int> gpus;
   for (const std::vector<NodeId>* nodes : {&placement.ranks, &placement.relays}) {
@@ -59,7 +49,8 @@ double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls
   const double longer_s = std::max(calls.gpu_s, host_s);
   const double shorter_s = std::min(calls.gpu_s, host_s);
   if (longer_s <= 0) return 0;
-  return longer_s * std::pow(1 + std::pow(shorter_s / longer_s, kSharpness), 1 / kSharpness);
+  return longer_s *
+         std::pow(1 + std::pow(shorter_s / longer_s, costs.sharpness), 1 / costs.sharpness);
 }
 
 }  // namespace espalier

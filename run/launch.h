@@ -28,8 +28,8 @@ struct LaunchedCalls {
 ///
 /// A process per GPU launches call after call without waiting; its host is held up so long by each,
 /// and the slower of host and GPU decides. One process does that for all its GPUs in turn; logs of
-/// it pass smoothly from the host's time to the GPU's: the fourth root of the sum of their fourth
-/// powers, a fit. A graph costs nothing, and its kernels begin sooner after each other
+/// it pass smoothly from the host's time to the GPU's: the root of the sum of their powers
+/// (LaunchCosts::sharpness). A graph costs nothing, and its kernels begin sooner after each other
 /// (LaunchCosts::graph_saves_s).
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,10 @@ struct LaunchCosts {
   std::optional<LaunchCost> per_gpu;  ///< of a process for every GPU
   /// Of one process for all GPUs of a host, for each of them, by ascending version.
   std::vector<LaunchCost> single;
+  /// How sharply the calls of one process change over from waiting for their host to waiting for
+  /// their GPUs: the exponent by which both times are combined. 1 adds them, infinity takes the
+  /// longer one.
+  double sharpness = std::numeric_limits<double>::infinity();
   /// How much sooner a kernel begins after the one before it where both are nodes of a CUDA graph,
   /// and not launched into a stream.
   double graph_saves_s = 0;

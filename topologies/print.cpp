@@ -201,6 +201,7 @@ std::string launch_text(const LaunchCosts& costs) {
   std::vector<std::string> single;
   for (const LaunchCost& cost : costs.single) single.push_back(text_of(cost));
   if (!single.empty()) map.add("single", fmt::format("[{}]", join(single, ", ")));
+  if (std::isfinite(costs.sharpness)) map.add("sharpness", costs.sharpness);
   if (costs.graph_saves_s > 0) {
     map.add("graph", fmt::format("{{saves_us: {:.9g}}}", costs.graph_saves_s * 1e6));
   }

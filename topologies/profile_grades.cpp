@@ -160,6 +160,9 @@ class Figures {
     for (const LaunchCost& cost : costs.single) {
       add_launch("launch.single." + version_text(cost.since), cost);
     }
+    if (!costs.single.empty() && std::isfinite(costs.sharpness)) {
+      add("launch.sharpness", costs.sharpness, "");
+    }
     add("launch.graph.saves_us", costs.graph_saves_s / kMicrosecond, "us");
   }
 

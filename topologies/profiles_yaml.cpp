@@ -160,10 +160,10 @@ LaunchCost read_launch_cost(YamlMap& map) {
   return cost;
 }
 
-/// Replaces what a base says.
+/// Replaces what a base says, but for how sharp the change-over is: that is known of few runtimes.
 void read_launch(const YamlValue& value, Profile& profile) {
   if (!value.present()) return;
-  profile.launch = {};
+  profile.launch = {.sharpness = profile.launch.sharpness};
   YamlMap launch(value, fmt::format("'launch' of profile {}", quote(profile.name)));
   if (const YamlValue per_gpu = launch.get("per_gpu"); per_gpu.present()) {
     YamlMap map(per_gpu, "a process per GPU");
@@ -178,6 +178,7 @@ void read_launch(const YamlValue& value, Profile& profile) {
     }
     known.push_back(cost);
   }
+  profile.launch.sharpness = read_figure(launch, "sharpness", kSharpness, profile.launch.sharpness);
   if (const YamlValue graph = launch.get("graph"); graph.present()) {
     YamlMap map(graph, "a CUDA graph");
     profile.launch.graph_saves_s = read_seconds(map, "saves_us", 0);

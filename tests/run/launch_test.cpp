@@ -26,6 +26,18 @@ TEST(Launched, OneProcessPassesSmoothlyFromItsHostToItsGpus) {
   EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 62.24e-6, 1e-15);
 }
 
+TEST(Launched, HowSharplyIsTheProfiles) {
+  // 30 us of the GPUs and 8 x 5 = 40 of the host: the longer one, the root of the squares, the sum.
+  LaunchCosts costs;
+  costs.single = {{.call_s = 5e-6}};
+  const LaunchedCalls calls{30e-6, 8, 24, 0};
+  EXPECT_NEAR(launched_s(costs, LaunchMode::single, calls), 40e-6, 1e-15);
+  costs.sharpness = 2;
+  EXPECT_NEAR(launched_s(costs, LaunchMode::single, calls), 50e-6, 1e-15);
+  costs.sharpness = 1;
+  EXPECT_NEAR(launched_s(costs, LaunchMode::single, calls), 70e-6, 1e-15);
+}
+
 TEST(Launched, AProcessPerGpuIsAsSlowAsTheSlowerOfHostAndGpu) {
   // 4 + 0.06 x 24 = 5.44 us.
   EXPECT_NEAR(launched_s(nccl(), LaunchMode::per_gpu, {3e-6, 8, 24, 0}), 5.44e-6, 1e-15);

@@ -62,6 +62,19 @@ TEST(LaunchCosts, OfAFileReplaceThoseOfTheBase) {
   EXPECT_EQ(costs.per_gpu->block_s, 0);
   EXPECT_TRUE(costs.single.empty());
   EXPECT_EQ(costs.graph_saves_s, 0);
+  EXPECT_EQ(costs.sharpness, 4);  // but for what hardly any file knows
+}
+
+TEST(LaunchCosts, SharpnessIsReadAndWritten) {
+  const Topology machine = parse_topology(
+      machine_with("  mine: {like: nccl, launch: {single: {call_us: 7}, sharpness: 2.5}}\n"
+                   "  bare: {launch: {single: {call_us: 7}}}\n"),
+      "f");
+  EXPECT_EQ(machine.profiles.at("mine").launch.sharpness, 2.5);
+  const Topology again = parse_topology(print_topology(machine), "again");
+  for (const char* name : {"mine", "bare"}) {
+    EXPECT_EQ(again.profiles.at(name).launch, machine.profiles.at(name).launch) << name;
+  }
 }
 
 TEST(LaunchCosts, OfGraphsAreReadAndWritten) {
@@ -80,6 +93,7 @@ TEST(LaunchCosts, AllThatIsWrongWithThemIsSaid) {
                          "        - {since: two, call_us: 1}\n"
                          "        - {since: \"2.18\", call_us: 1}\n"
                          "        - {since: \"2.8\", call_us: 1}\n"
+                         "      sharpness: 0.5\n"
                          "      graph: {saves_us: -3, call_us: 1}\n"),
             "f");
       },
@@ -87,6 +101,7 @@ TEST(LaunchCosts, AllThatIsWrongWithThemIsSaid) {
   EXPECT_NE(text.find("'call_us'"), std::string::npos) << text;
   EXPECT_NE(text.find("'two' is no version of a library"), std::string::npos) << text;
   EXPECT_NE(text.find("must come in order of versions"), std::string::npos) << text;
+  EXPECT_NE(text.find("'sharpness'"), std::string::npos) << text;
   EXPECT_NE(text.find("'saves_us'"), std::string::npos) << text;
   EXPECT_NE(text.find("unknown key 'call_us'"), std::string::npos) << text;
 }

@@ -57,6 +57,10 @@ TEST(ProfileGrades, InheritedFiguresKeepTheirs) {
   EXPECT_EQ(figures.at("protocols.ll.hop_us.gpu_fabric").from, "NCCL src/graph/tuning.cc");
   EXPECT_EQ(figures.at("protocols.simple.hop_us.gpu_fabric").grade, "fitted");
   EXPECT_EQ(figures.at("in_switch.h100.call_us").grade, "fitted");
+  EXPECT_DOUBLE_EQ(figures.at("launch.sharpness").value, 4);
+  EXPECT_EQ(figures.at("launch.sharpness").grade, "fitted");
+  EXPECT_EQ(figures_of(machine.profiles.at("kernel"), machine).at("launch.sharpness").grade,
+            "estimate");
   // Under a protocol it is the same profile, and a call costs no more of itself.
   const auto under = figures_of(machine.profile("nccl:ll"), machine);
   EXPECT_DOUBLE_EQ(under.at("call_overhead_us").value, 5.5);
