@@ -95,10 +95,10 @@ std::string proof_of(const Bound& bound) {
 
 std::string table_profile(Study& study, const std::vector<Query>& queries) {
   const std::string& named = queries.front().profile;
-  const std::string first = study.profile(queries.front());
+  const std::string first = study.profile_used(queries.front());
   const bool is_named = first == profile_word(named).runtime;
   const bool is_same = std::ranges::all_of(
-      queries, [&](const Query& query) { return study.profile(query) == first; });
+      queries, [&](const Query& query) { return study.profile_used(query) == first; });
   return is_same && !is_named ? first : named;
 }
 

@@ -182,8 +182,8 @@ class Study {
   double shared_s() const { return shared_s_; }
 
   /// The profile, without its protocol, under which a query runs as far as is known before it is
-  /// asked: the one that it names, or the one of the library that it names.
-  std::string profile(const Query& query);
+  /// asked: the one that it names, or the one of what the library that it names would run.
+  std::string profile_used(const Query& query);
 
   /// Why a library decides as it does about a query that names one (Algorithm::explain), line by
   /// line; empty for all others.
@@ -239,6 +239,7 @@ class Study {
   const Limits& limits(const Query& query, Machine& machine, const Prepared& prepared);
 
   // What libraries decide (study_library.cpp).
+  std::string profile(const Query& query);
   AlgorithmChoice library_choice(const Query& query);
   std::optional<Query> decided_by_library(const Query& query, const Machine& machine);
   const std::optional<Baseline>& baseline_of(const Query& asked);

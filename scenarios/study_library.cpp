@@ -45,6 +45,12 @@ std::vector<std::string> Study::explain(const Query& query) {
   return lines;
 }
 
+std::string Study::profile_used(const Query& query) {
+  const std::optional<Query> decided = decided_by_library(query, machine(query));
+  return decided ? profile_word(decided->profile).runtime : profile(query);
+}
+
+/// The one that a query names, or the one that this says its library's kernels run under.
 std::string Study::profile(const Query& query) {
   const std::string named = profile_word(query.profile).runtime;
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return named;
