@@ -64,10 +64,13 @@ std::string speedup_text(double speedup) { return "x" + fit_number(speedup, 5); 
 
 void print_benchmark_notes(const Console& console, const std::vector<Outcome>& outcomes) {
   if (outcomes.empty()) return;
+  const LaunchMode launch = outcomes.front().query.launch;
+  // Where the GPUs of a call by itself start one after the other, no log has such a time.
   const std::string benches = fmt::format(
       "time, algbw, busbw, %bound: of one call by itself; bench: the mean of calls back to back, "
-      "{}, which nccl-tests calls time",
-      launched_by(outcomes.front().query.launch));
+      "{}, which nccl-tests calls time{}",
+      launched_by(launch),
+      launch == LaunchMode::single ? "; +-: of bench, as no log has the time of one call" : "");
   console.out << wrap(benches, console.width, "# ");
   print_error_sources(console, outcomes);
 }
