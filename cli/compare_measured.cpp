@@ -155,7 +155,7 @@ class LogComparison {
 struct LogChoice {
   std::vector<std::int64_t> only_sizes;  ///< empty: all
   bool only_in_place = false;
-  bool has_launch = false;  ///< whatever the log says of it
+  SaidOfLaunch of_launch;  ///< whatever the log says of it
 };
 
 /// Every half of every table that is about the collective; says what is left out.
@@ -183,7 +183,7 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
     // Who knows the collective knows the ranks, where several collectives fit.
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(notes_to(console), table, ranks, machine, log.file, question);
-    read_launch(notes_to(console), table, choice.has_launch, question);
+    read_launch(notes_to(console), table, choice.of_launch, question);
     std::vector<Comparison> rows;
     for (const bool in_place : {false, true}) {
       if (choice.only_in_place && !in_place) continue;
@@ -222,7 +222,8 @@ int compare_with_log(Arguments& arguments, const Console& console) {
   LogChoice choice;
   if (arguments.given("--size")) choice.only_sizes = sweep.sizes;
   choice.only_in_place = arguments.given("--in-place");
-  choice.has_launch = arguments.given("--launch");
+  choice.of_launch = {.mode = arguments.given("--launch"),
+                      .version = std::ranges::all_of(sweep.algorithms, names_library_version)};
   compare_tables(comparison, console, *log, sweep, choice);
   const Comparisons& all = comparison.all();
   if (all.rows.empty() && all.measured.skipped.empty()) {

@@ -127,12 +127,14 @@ class FitLogsReader {
     const auto fit = std::ranges::find(table.fits, *collective, &CollectiveFit::collective);
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(say_, table, ranks, machine_, log.file, question);
-    const bool launch_assumed = read_launch(say_, table, request_.has_launch, question);
+    const bool says_version = names_library_version(question.algorithm);
+    const bool launch_assumed =
+        read_launch(say_, table, {.mode = request_.has_launch, .version = says_version}, question);
     const MeasuredTimes times = times_of(say_, table, request_.in_place, {});
     if (times.empty()) return;
     for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));
     FitTable added;
-    added.names_version = question.library_version != 0;
+    added.names_version = says_version || question.library_version != 0;
     added.launch_assumed = launch_assumed;
     add(log, table, question, times, added);
   }
@@ -201,13 +203,9 @@ std::string source_of(const ProfileFit& fit, const FitTable& table) {
   const AlgorithmChoice choice = parse_algorithm(time.algorithm);
   std::string text = table.title;
   if (is_library(choice)) {
-    const std::string& query = time.measured.query.algorithm;
-    const bool is_known =
-        table.names_version ||
-        (!is_chooser(query) && parse_algorithm(query).parameters.contains(kLibraryVersion));
     const auto version = static_cast<int>(choice.parameters.at(kLibraryVersion));
     text += fmt::format(", simulated as NCCL {}{}", version_text(version),
-                        is_known ? "" : " (assumed)");
+                        table.names_version ? "" : " (assumed)");
   }
   return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),
                             table.launch_assumed ? " (assumed)" : "");

@@ -30,7 +30,7 @@ struct FitTable {
   int ranks = 0;
   std::size_t first = 0;  ///< index of its first time
   std::size_t count = 0;
-  bool names_version = false;   ///< the log, or an option, says which version of the library it was
+  bool names_version = false;   ///< log, option or algorithm say which version of the library
   bool launch_assumed = false;  ///< neither says how calls were launched
 
   /// Its times among those of the fit.

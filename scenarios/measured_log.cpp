@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "formats/format.h"
 #include "nccl/version.h"
+#include "scenarios/chooser.h"
 #include "topologies/launch_costs.h"
 #include "topologies/library_version.h"
 
@@ -136,20 +137,30 @@ void say_version(const SayNote& say, int version) {
                   nccl_version_text(known)));
 }
 
-bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, Query& question) {
+bool names_library_version(const std::string& algorithm) {
+  if (is_chooser(algorithm)) return false;
+  try {
+    return parse_algorithm(algorithm).parameters.contains(kLibraryVersion);
+  } catch (const Error&) {
+    return false;  // to be said by who asks for its times
+  }
+}
+
+bool read_launch(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
+                 Query& question) {
   const std::size_t space = table.library.find(' ');
   const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
   if (question.library_version == 0) {
     question.library_version = library_version(version).value_or(0);
   }
-  if (question.library_version == 0) {
+  if (question.library_version == 0 && !said.version) {
     say(
         fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
                     "or a version of --algorithm says otherwise",
                     nccl_version_text({kNewestNccl})));
   }
-  say_version(say, question.library_version);
-  if (is_given) return false;
+  if (!said.version) say_version(say, question.library_version);
+  if (said.mode) return false;
   const int per_process = table.ranks_per_process();
   if (table.graph > 0) {
     question.launch = LaunchMode::graph;

@@ -45,9 +45,20 @@ std::string who_measured(const MeasuredTables& log, const MeasuredTable& table);
 /// Says so where the rules of such a version of NCCL (see `library_version`) are not known.
 void say_version(const SayNote& say, int version);
 
-/// How the log's calls were launched, unless an option `is_given` that says so, and by which
-/// version of the library, unless the question has one, as far as the log tells. Says what had to
-/// be guessed. Returns whether the launch was.
-bool read_launch(const SayNote& say, const MeasuredTable& table, bool is_given, Query& question);
+/// Whether an algorithm names the version of its library, as "nccl:version=2.10" does, so that it
+/// is that one whatever a log says. What is no algorithm does not.
+bool names_library_version(const std::string& algorithm);
+
+/// What the question about a log says by itself.
+struct SaidOfLaunch {
+  bool mode = false;     ///< an option says how calls were launched
+  bool version = false;  ///< all algorithms name the version of their library
+};
+
+/// How the log's calls were launched, and by which version of the library, unless the question has
+/// one, as far as the log tells and nothing else is `said`. Says what had to be guessed. Returns
+/// whether the launch was.
+bool read_launch(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
+                 Query& question);
 
 }  // namespace espalier
