@@ -100,7 +100,7 @@ const std::vector<OptionSpec>& all_options() {
        "report a run as stuck after this time without progress"},
       {"--budget", "SECONDS", WordKind::free, false,
        "stop every search after this time, with the best found so far; 0 takes what is found "
-       "first; run grants it to each question"},
+       "first, and has fit keep all constants; run grants it to each question"},
       {"--jobs", "N", WordKind::free, false,
        "number of worker processes; 0: one for each processor that may be used; with --budget, "
        "all but run answer in one process"},

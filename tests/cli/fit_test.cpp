@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using Json = nlohmann::json;
 
 class Fit : public WithFiles {};
 
@@ -145,6 +148,46 @@ TEST_F(Fit, SaysWhichNcclItAssumes) {
   EXPECT_THAT(with_version("2.30.7"), Not(HasSubstr("note: the rules")));
 }
 
+TEST_F(Fit, AssumesNoNcclWhereTheAlgorithmNamesOne) {
+  const auto noted = [](const std::vector<std::string>& algorithms) {
+    std::vector<std::string> words = {"compare",    "--measured", kLog,
+                                      "--topology", "dgx-a100",   "--size",
+                                      "1KiB",       "--no-nccl",  "--algorithm"};
+    words.insert(words.end(), algorithms.begin(), algorithms.end());
+    return run(words).err;
+  };
+  EXPECT_THAT(noted({"nccl:version=2.10", "nccl:version=2.12"}), Not(HasSubstr("its NCCL")));
+  EXPECT_THAT(noted({"nccl:version=2.10", "nccl"}), HasSubstr("taken for 2.30"));
+  EXPECT_THAT(noted({"nccl:version=2.10", "ring"}), HasSubstr("taken for 2.30"));
+  const std::string profile = file("fitted.yaml");
+  const Spoken fitted = run({"fit", kLog, "--topology", "dgx-a100", "--algorithm",
+                             "nccl:version=2.10", "--output", profile});
+  EXPECT_THAT(fitted.err, Not(HasSubstr("its NCCL"))) << fitted.err;
+  EXPECT_THAT(read_file(profile), HasSubstr("simulated as NCCL 2.10, launch single"));
+  const Spoken unknown = run({"fit", kLog, "--topology", "dgx-a100", "--algorithm", "nccll"});
+  EXPECT_THAT(unknown.err, HasSubstr("there is no algorithm 'nccll'"));
+}
+
+TEST_F(Fit, KeepsAllConstantsWithoutTime) {
+  EXPECT_THAT(run({"fit", "--help"}).out, HasSubstr("has fit keep"));
+  const Spoken kept = run({"fit", kLog, "--topology", "dgx-a100", "--budget", "0"});
+  EXPECT_THAT(kept.out, HasSubstr("# no constant is determined by these times"));
+}
+
+TEST_F(Fit, IsNamedInTheHeadOfWhatRunsUnderIt) {
+  write_file(file("mine.yaml"),
+             "{schema: espalier.profiles/1, profiles: {x: {like: "
+             "nccl_symmetric, call_overhead_us: 7}}}\n");
+  const auto heads = [&](const std::string& algorithm) {
+    return run({"sim", "--topology", "dgx-h100", "--algorithm", algorithm, "--size", "1KiB",
+                "--profile", file("mine.yaml")})
+        .out;
+  };
+  EXPECT_THAT(heads("nccl:registered=symmetric"), HasSubstr("# profile " + file("mine.yaml")));
+  // What NCCL's other kernels cost is not in the file.
+  EXPECT_THAT(heads("nccl"), HasSubstr("# profile nccl,"));
+}
+
 TEST_F(Fit, IsNamedInScenariosFromTheirFolder) {
   write_file(file("mine.yaml"),
              "{schema: espalier.profiles/1, profiles: {x: {like: nccl, call_overhead_us: 30}}}\n");
@@ -191,6 +234,34 @@ TEST_F(Fit, TakesPublicLogsOfMachinesThatTheCatalogueHas) {
     EXPECT_THAT(refused.err, HasSubstr(folder + other + ":")) << other;
     EXPECT_THAT(refused.out, Not(HasSubstr("fitted"))) << other;
   }
+}
+
+/// How far off what is simulated of the sendrecv of a log is, in the middle.
+double off_by(const std::string& log, const std::string& profile, const std::string& json) {
+  const Spoken compared =
+      run({"compare", "--measured", log, "--topology", "dgx-h100:nodes=2", "--collective",
+           "sendrecv", "--algorithm", "nccl", "--no-nccl", "--profile", profile, "--json", json});
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  return Json::parse(read_file(json))["median_error"];
+}
+
+TEST_F(Fit, ToALogOfTwoHostsPredictsTwoOthers) {
+  const char* const corpus = std::getenv("ESPALIER_CORPUS");
+  if (corpus == nullptr) GTEST_SKIP() << "ESPALIER_CORPUS does not name a folder of public files";
+  const std::string folder = std::string(corpus) + "/nccl_tests_logs/";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  // One GPU of each of two hosts of a cluster, cnode4-005 and 006, and three of each of two others,
+  // 007 and 013, whose network is as slow.
+  const std::string profile = file("fitted.yaml");
+  const Spoken fitted = run({"fit", folder + "h100_pair_g1_b.log", "--topology", "dgx-h100:nodes=2",
+                             "--output", profile});
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  const std::string others = folder + "h100_pair_g3.log";
+  const double before = off_by(others, "nccl", file("before.json"));
+  const double after = off_by(others, profile, file("after.json"));
+  std::cout << fmt::format("median error {:.3f} before, {:.3f} after the fit\n", before, after);
+  EXPECT_GT(before, 0.3);
+  EXPECT_LT(after, 0.08);
 }
 
 }  // namespace
