@@ -32,6 +32,13 @@ constexpr int kFirstTreeOfAllThreads = 22;
 constexpr int kAllThreads = 640;
 constexpr int kAllSimpleThreads = 512;
 
+/// Of NVLS (NCCL_NVLS_CHUNKSIZE), and of its trees, which up to 2.20 have the chunks of others:
+/// src/enqueue.cc of 2.19 (8c6c5951) and of 2.21 (ab2b89c4). Both have 64 KiB between four or more
+/// nodes. That is left out: by its messages, each of which takes a NIC a microsecond here, a tree
+/// would then be slower than a ring, and NCCL would not have chosen such chunks.
+constexpr double kNvlsChunk = 128 * kKib;
+constexpr int kFirstTreeOfNvlsChunks = 21;
+
 /// A channel carries no less traffic than this, from 2.22 on.
 constexpr double kLeastTraffic = 16 * kKib;
 
@@ -117,8 +124,8 @@ double tree_chunk(double bytes, NcclProtocol protocol, const NcclMachine& machin
 }
 
 /// Of an algorithm whose heads each have a share of a channel's chunk, and combine across nodes.
-double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& machine,
-                    int channels) {
+double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& machine, int channels,
+                    NcclVersion version) {
   struct Rule {
     double rounds;     ///< with less for each of these, chunks are halved,
     double least_kib;  ///< but no further
@@ -129,10 +136,11 @@ double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& ma
   std::vector<Rule> rules;
   switch (algorithm) {
     case NcclAlgorithm::nvls_tree:
+      if (version >= kFirstTreeOfNvlsChunks) chunk = kNvlsChunk;
       rules = {{32, 256}, {16, 128}, {4, 64}, {1, 32}};
       break;
     case NcclAlgorithm::nvls:
-      chunk = 128 * kKib;
+      chunk = kNvlsChunk;
       rules = {{64, 64}, {8, 32}, {2, 16}};
       break;
     default: {
@@ -305,7 +313,7 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     const bool is_blackwell = machine.era == NcclGpuEra::blackwell;
     work.channels = is_blackwell ? (machine.nodes > 1 ? 32 : 24) : 16;
     if (machine.nodes > 1) {
-      work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels);
+      work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels, version);
     }
     return work;
   }
@@ -322,7 +330,7 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     work.channels = std::max(1, std::min(work.channels, static_cast<int>(std::min(most, 1e6))));
   }
   if (is_collnet(algorithm)) {
-    work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels);
+    work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels, version);
   } else if (algorithm == NcclAlgorithm::tree) {
     work.chunk_bytes = tree_chunk(bytes, protocol, machine, work.channels);
   } else if (algorithm == NcclAlgorithm::pat) {

@@ -191,7 +191,7 @@ TEST(NcclPrograms, OfNvlsTreesOverlapTheirStages) {
   const double port_us = 9.0 / 8 * bytes / (0.82 * 450e3 / 1.139);
   const double nic_us = bytes / 8 / 48e3;
   ASSERT_GT(port_us, nic_us);
-  const double rounds = bytes / (16 * 8 * 256.0 * 1024);
+  const double rounds = bytes / (16 * 8 * 128.0 * 1024);
   const double time =
       time_us("nccl:algo=nvls_tree", topology, Collective::allreduce, std::int64_t{1} << 30);
   EXPECT_GT(time, port_us);

@@ -333,6 +333,21 @@ TEST(NcclTables, NvlsTreesBetweenNodes) {
   EXPECT_NEAR(four.gbps(28, tree, kSimple), 8 * 45.5 * 32 / 62, 1e-9);
 }
 
+// Of 16 channels and eight heads: 128 chunks at once. Up to 2.20 as long as those of other trees.
+TEST(NcclTables, ChunksOfNvlsTrees) {
+  const Chooser two("dgx-h100:nodes=2");
+  const auto chunk_kib = [&](double bytes, int minor) {
+    const NcclCall call = {Collective::allreduce, bytes, minor, NcclAlgorithm::nvls_tree};
+    return two.choose(call).work.chunk_bytes / kKib;
+  };
+  EXPECT_EQ(chunk_kib(4096 * kMib, 20), 512);
+  EXPECT_EQ(chunk_kib(4096 * kMib, 21), 128);
+  EXPECT_EQ(chunk_kib(4096 * kMib, 30), 128);
+  // Less than 4 x 128 x 128 KiB, and less than 128 x 64 KiB.
+  EXPECT_EQ(chunk_kib(63 * kMib, 30), 64);
+  EXPECT_EQ(chunk_kib(7 * kMib, 30), 32);
+}
+
 TEST(NcclTables, PatOfOneGpuForEachNode) {
   const Chooser five("dgx-a100:nodes=5", {0, 8, 16, 24, 32});
   const auto pat = NcclAlgorithm::pat;
