@@ -157,8 +157,8 @@ LibraryCall call_library(const BuildRequest& request) {
   made.parameters["threads"] = choice.work.threads;
   // Ops in switches are cut by the profile where the program is not.
   const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
-  const bool is_streamed = choice.algorithm == NcclAlgorithm::tree &&
-                           nccl_tree_part_bytes(choice.work.threads, choice.protocol) > 0;
+  const bool is_streamed = nccl_part_bytes(request.collective, choice.algorithm, choice.protocol,
+                                           choice.work.threads, choice.machine) > 0;
   made.blocks = {
       .one_per_lane = true,
       .rate = share_of_lane(request, choice) * choice.work.threads / choice.work.most_threads,

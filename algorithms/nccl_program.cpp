@@ -37,11 +37,36 @@ NcclRounds rounds_of_ring(const BuildRequest& request, double bytes, const NcclC
   return {goes_by_block(request) ? bytes / n : bytes, choice.work, is_allreduce ? n : 1};
 }
 
+/// The parts of a chunk that are passed on one after the other (nccl_part_bytes).
+std::int64_t parts_of_chunk(const BuildRequest& request, double chunk_bytes,
+                            const NcclChoice& choice) {
+  constexpr double kMostParts = 8;  // more would take hardly less time
+  const double part_bytes = nccl_part_bytes(request.collective, choice.algorithm, choice.protocol,
+                                            choice.work.threads, choice.machine);
+  const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
+  return static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostParts));
+}
+
+/// Units of a part, at most, of a chunk of so many.
+std::int64_t most_of_part(const BuildRequest& request, std::int64_t chunk, double unit_bytes,
+                          const NcclChoice& choice) {
+  const std::int64_t number =
+      parts_of_chunk(request, static_cast<double>(chunk) * unit_bytes, choice);
+  return (chunk + number - 1) / number;
+}
+
+/// The parts of a full chunk.
+std::int64_t most_parts(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  return parts_of_chunk(request, std::min(choice.work.chunk_bytes, bytes / choice.work.channels),
+                        choice);
+}
+
 double ops_of_ring(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   const double n = request.ranks;
   const auto visits = static_cast<double>(rounds_of_ring(request, bytes, choice).visits());
   if (request.collective == Collective::allreduce) return 2 * n * (n - 1) * visits;
-  return (goes_by_block(request) ? n : 1) * (n - 1) * visits;
+  if (goes_by_block(request)) return n * (n - 1) * visits;
+  return (n - 1) * visits * static_cast<double>(most_parts(request, bytes, choice));
 }
 
 Program ring_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
@@ -55,6 +80,7 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
   const bool has_relays = std::ranges::any_of(choice.graph.rings, [](const Ring& ring) {
     return std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; });
   });
+  const double unit_bytes = bytes / static_cast<double>(all);
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
     const std::int64_t of_part = is_allreduce ? length : std::min(length, units - first);
     add_ring_channel(builder,
@@ -62,7 +88,8 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
                       .channel = channel,
                       .channels = choice.work.channels,
                       .pulled = has_relays,
-                      .part = RingChannel::Part{first, by_block ? units : length, of_part, all}});
+                      .part = RingChannel::Part{first, by_block ? units : length, of_part, all},
+                      .most = most_of_part(request, of_part, unit_bytes, choice)});
   });
   return builder.finish();
 }
@@ -209,28 +236,15 @@ class TreeRound {
   Lanes lanes_;
 };
 
-/// Parts of a chunk, at most: more would take hardly less time.
-constexpr int kMostParts = 8;
-
-/// The parts of a chunk that are passed on one after the other.
-std::int64_t parts_of_chunk(double chunk_bytes, const NcclChoice& choice) {
-  const double part_bytes = nccl_tree_part_bytes(choice.work.threads, choice.protocol);
-  const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
-  return static_cast<std::int64_t>(std::clamp<double>(wanted, 1, kMostParts));
-}
-
-/// Between nodes nobody knows which of the roundings of a tree's last round matter.
-NcclRounds rounds_of_tree(double bytes, const NcclChoice& choice) {
+NcclRounds rounds_of_tree(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   if (choice.machine.nodes == 1) return {bytes, choice.work, 1};
-  const double chunk_bytes = std::min(choice.work.chunk_bytes, bytes / choice.work.channels);
-  const auto cuts = static_cast<int>(parts_of_chunk(chunk_bytes, choice));
+  const auto cuts = static_cast<int>(most_parts(request, bytes, choice));
   return NcclRounds::in_equal_shares(bytes, choice.work, 1, cuts);
 }
 
 double ops_of_tree(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  const auto visits = static_cast<double>(rounds_of_tree(bytes, choice).visits());
-  const double chunk_bytes = std::min(choice.work.chunk_bytes, bytes / choice.work.channels);
-  return 2.0 * request.ranks * visits * static_cast<double>(parts_of_chunk(chunk_bytes, choice));
+  const auto visits = static_cast<double>(rounds_of_tree(request, bytes, choice).visits());
+  return 2.0 * request.ranks * visits * static_cast<double>(most_parts(request, bytes, choice));
 }
 
 /// By channel.
@@ -270,7 +284,7 @@ std::optional<Fold> fold_tree(const BuildRequest& request, double bytes, const N
   }
   if (channels % groups != 0) return std::nullopt;
   Fold fold{.groups = groups, .each = choice.machine.nodes, .adjacent = 1, .lanes = groups};
-  fold.turns.fill(rounds_of_tree(bytes, choice).turns(groups));
+  fold.turns.fill(rounds_of_tree(request, bytes, choice).turns(groups));
   const std::vector<RankTree> trees = trees_of(choice);
   for (int channel = 0; channel < channels; ++channel) {
     const auto next = static_cast<std::size_t>(fold.lane_moved(0, channel, 1));
@@ -280,7 +294,7 @@ std::optional<Fold> fold_tree(const BuildRequest& request, double bytes, const N
 }
 
 Program tree_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  const NcclRounds rounds = rounds_of_tree(bytes, choice);
+  const NcclRounds rounds = rounds_of_tree(request, bytes, choice);
   Builder builder("nccl", request.contract(rounds.units()), request.fold);
   const int channels = choice.work.channels;
   const std::vector<RankTree> trees = trees_of(choice);
@@ -289,9 +303,7 @@ Program tree_program(const BuildRequest& request, double bytes, const NcclChoice
   std::vector<TreeRound> at_once;
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
     ChunkParts parts{first, std::min(length, rounds.units() - first)};
-    const double chunk_bytes = static_cast<double>(parts.length) * unit_bytes;
-    const std::int64_t number = parts_of_chunk(chunk_bytes, choice);
-    parts.most = (parts.length + number - 1) / number;
+    parts.most = most_of_part(request, parts.length, unit_bytes, choice);
     const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % 2 == 1;
     const int down = channels + channel;
     at_once.emplace_back(builder, choice.machine, trees[static_cast<std::size_t>(channel)], parts,

@@ -151,30 +151,42 @@ int position_of(const LaidRing& ring, int rank) {
   return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
 }
 
+/// Of what a chain carries, in order.
+template <typename Visit>
+void for_each_part(const LaidRing& ring, const Visit& visit) {
+  const std::int64_t length = ring.length(0);
+  const std::int64_t most = ring.most > 0 ? ring.most : length;
+  for (std::int64_t done = 0; done < length; done += most) {
+    visit(ring.first() + done, std::min(most, length - done));
+  }
+}
+
 void add_broadcast(Builder& builder, const LaidRing& ring, int root) {
   const int first = position_of(ring, root);
-  const std::int64_t unit = ring.first();
-  const std::int64_t length = ring.length(0);
-  Slice held = builder.input(root, unit, length);
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
-    const Slice to = builder.output(ring.rank_at(position + 1), unit, length);
-    pass_on(builder, ring, position, unit, to, held);
-    held = to;
+    for_each_part(ring, [&](std::int64_t unit, std::int64_t length) {
+      const Slice held = position == first ? builder.input(root, unit, length)
+                                           : builder.output(ring.rank_at(position), unit, length);
+      pass_on(builder, ring, position, unit,
+              builder.output(ring.rank_at(position + 1), unit, length), held);
+    });
   }
-  keep_own(builder, root, unit, length, local_lane(ring));
+  keep_own(builder, root, ring.first(), ring.length(0), local_lane(ring));
 }
 
 /// The rank after the root begins; the root is last.
 void add_reduce(Builder& builder, const LaidRing& ring, int root) {
   const int first = position_of(ring, root) + 1;
-  const std::int64_t unit = ring.first();
-  const std::int64_t length = ring.length(0);
-  Slice held = builder.input(ring.rank_at(first), unit, length);
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
+    const int rank = ring.rank_at(position);
     const int next = ring.rank_at(position + 1);
-    const Slice received = within_reach(builder, ring, position, unit, held);
-    held = accumulator(builder, next, unit, length);
-    builder.combine(held, {received, builder.input(next, unit, length)}, {.lane = ring.channel});
+    for_each_part(ring, [&](std::int64_t unit, std::int64_t length) {
+      const Slice held = position == first ? builder.input(rank, unit, length)
+                                           : accumulator(builder, rank, unit, length);
+      const Slice received = within_reach(builder, ring, position, unit, held);
+      builder.combine(accumulator(builder, next, unit, length),
+                      {received, builder.input(next, unit, length)}, {.lane = ring.channel});
+    });
   }
 }
 

@@ -44,6 +44,9 @@ struct RingChannel {
   /// Not given: of the `channels` units that a chunk (or the message, or a block) has, unit
   /// `channel`.
   std::optional<Part> part = {};
+  /// A broadcast or reduce passes on what it carries in parts of so many units at most, each right
+  /// behind the one before it; 0: as a whole.
+  std::int64_t most = 0;
 
   int ranks() const { return static_cast<int>(ring.order.size()); }
   /// Positions repeat: this one in [0, ranks).

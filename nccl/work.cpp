@@ -249,8 +249,12 @@ double nccl_tree_share(NcclProtocol protocol) {
   return protocol == NcclProtocol::simple ? 0.5 : 0.7;
 }
 
-double nccl_tree_part_bytes(int threads, NcclProtocol protocol) {
-  const double of_direction = threads * nccl_tree_share(protocol);
+double nccl_part_bytes(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
+                       int threads, const NcclMachine& machine) {
+  const bool is_tree = algorithm == NcclAlgorithm::tree;
+  const bool is_chain = algorithm == NcclAlgorithm::ring && info(collective).rooted;
+  if (!is_tree && !(is_chain && machine.nodes == 1)) return 0;
+  const double of_direction = threads * (is_tree ? nccl_tree_share(protocol) : 1);
   switch (protocol) {
     case NcclProtocol::ll:
       return of_direction * kLlOfThread;

@@ -168,6 +168,21 @@ TEST(NcclPrograms, OfTreesGoLineByLine) {
   EXPECT_NEAR(of(tree, {0, 1}), 5.5 + 14 + 2 * (1.9 + part_us) + rest_us, 1e-3);
 }
 
+/// So do those of chains, with all threads: 160 of 60 bytes are 9600, so that 18000 bytes are two
+/// parts, each of which takes 9000 bytes / 1.9 GB/s. The second comes right behind the first.
+TEST(NcclPrograms, OfChainsGoLineByLine) {
+  const Topology topology = load_topology("dgx-a100");
+  const std::string chain = "nccl:version=2.21,algo=ring,proto=ll128,channels=1,threads=160";
+  const double part_us = 9000 / (7.6e3 * 160 / 640);
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    const auto of = [&](const std::vector<int>& gpus) {
+      return time_us(chain, topology, collective, 18000, "nccl:ll128", gpus);
+    };
+    EXPECT_NEAR(of({0, 1}), 5.5 + 14 + (1.9 + part_us) + part_us, 1e-3);
+    EXPECT_NEAR(of({0, 1, 2, 3, 4, 5, 6, 7}) - of({0, 1, 2, 3}), 4 * (1.9 + part_us), 1e-3);
+  }
+}
+
 /// What NCCL chooses between two machines is never far from what its rings would take: its tuner,
 /// whose constants are measured ones, would not have chosen trees.
 TEST(NcclPrograms, OfTreesBetweenNodesAreNoMistakeOfTheTuner) {
