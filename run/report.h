@@ -50,6 +50,8 @@ struct SimulatedPart {
   /// From one call to the next where they follow each other without waiting, as a benchmark makes
   /// them; what launching them costs the host is left out. Where a program is no call, its time.
   double back_to_back_s = 0;
+  /// Of a call by itself whose ranks all begin at once; RunReport::time_s unless they do not.
+  double together_s = 0;
   int blocks =
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
   std::vector<LinkUse> links;

@@ -100,7 +100,7 @@ double benchmark_of(const Machine& machine, const Router& used, const Outcome& o
   return launched_s(
       used.profile().launch, outcome.query.launch,
       {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
-       simulated.blocks, outcome.library_version, busiest_link_s(simulated)});
+       simulated.blocks, outcome.library_version, busiest_link_s(simulated), simulated.together_s});
 }
 
 ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,

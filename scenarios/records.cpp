@@ -55,10 +55,10 @@ auto members(Is<TimeBound> auto& bound) {
 }
 // That it is the automatic engine matters to who would simulate again.
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, is_automatic, end, work, stuck, back_to_back_s, blocks, links, critical_path,
-         critical_steps] = simulated;
-  return std::tie(engine, end, work, stuck, back_to_back_s, blocks, links, critical_path,
-                  critical_steps);
+  auto& [engine, is_automatic, end, work, stuck, back_to_back_s, together_s, blocks, links,
+         critical_path, critical_steps] = simulated;
+  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, blocks, links,
+                  critical_path, critical_steps);
 }
 // No scenario is run by several processes, each of which has a time of its own.
 auto members(Is<ExecutedPart> auto& executed) {

@@ -136,7 +136,7 @@ RunReport simulate_blocks(const Program& program, const BlockProgram& blocks, co
   }
   report.time_s = call_s(target, options) + run.time_s;
   // Every thread block takes part from beginning to end.
-  simulated.back_to_back_s = report.time_s;
+  simulated.back_to_back_s = simulated.together_s = report.time_s;
   if (options.limits && report.time_s > options.limits->time_s) simulated.end = SimEnd::too_slow;
   report.message_bytes = options.size_bytes;
   report.transfers = run.transfers;

@@ -87,6 +87,7 @@ struct Outcome {
   std::vector<LinkUse> links;
   double time_s = 0;
   double back_to_back_s = 0;
+  double together_s = 0;
   SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
   std::string stuck;
 };
@@ -187,6 +188,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   for (const OpRecord& op : outcome.history.ops) {
     outcome.time_s = std::max(outcome.time_s, op.seen_s);
   }
+  outcome.together_s = outcome.time_s;
   // The engine knows nothing of the way of the last results.
   if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
   outcome.links = machine.report(outcome.time_s);
@@ -264,8 +266,9 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
     // Of calls that follow each other, nobody waits for the first one's launches.
     RunOptions together = options;
     together.starts_s.clear();
-    done.outcome.back_to_back_s =
-        simulate(program, target, graph, blocks, together).outcome.back_to_back_s;
+    const Outcome at_once = simulate(program, target, graph, blocks, together).outcome;
+    done.outcome.back_to_back_s = at_once.back_to_back_s;
+    done.outcome.together_s = at_once.time_s;
   }
   Outcome& outcome = done.outcome;
 
@@ -279,6 +282,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.is_automatic = program.fold.is_folded() ||
                            by_classes(program, options, graph) == automatic_by_classes(graph);
   simulated.back_to_back_s = outcome.back_to_back_s;
+  simulated.together_s = outcome.together_s;
   simulated.blocks = blocks.most_in_use();
   simulated.links = std::move(outcome.links);
   report.time_s = outcome.time_s;

@@ -38,6 +38,17 @@ TEST(Launched, HowSharplyIsTheProfiles) {
   EXPECT_NEAR(launched_s(costs, LaunchMode::single, calls), 70e-6, 1e-15);
 }
 
+TEST(Launched, OneProcessWaitsForTheFirstOfTwentyCalls) {
+  // 90 us of the first call and 19 x 50 of the others are 52 us each; without a host's time these
+  // are printed. Processes per GPU each end their own.
+  LaunchedCalls calls{50e-6, 0, 24, 0};
+  calls.first_s = 90e-6;
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 52e-6, 1e-15);
+  EXPECT_EQ(launched_s(nccl(), LaunchMode::per_gpu, calls), 50e-6);
+  calls.first_s = 0;
+  EXPECT_EQ(launched_s(nccl(), LaunchMode::single, calls), 50e-6);
+}
+
 TEST(Launched, AProcessPerGpuIsAsSlowAsTheSlowerOfHostAndGpu) {
   // 4 + 0.06 x 24 = 5.44 us.
   EXPECT_NEAR(launched_s(nccl(), LaunchMode::per_gpu, {3e-6, 8, 24, 0}), 5.44e-6, 1e-15);
