@@ -48,7 +48,9 @@ std::unique_ptr<Witness>& witness() {
   return one;
 }
 
-/// Safe on any thread: nothing is cleaned up but files that are not complete.
+/// Safe on any thread and in a signal handler: nothing is cleaned up but files that are not
+/// complete. That it ends is no news to the witness, as after a reader of its output has had
+/// enough.
 [[noreturn]] void end_at_once(int exit_code) {
   if (witness()) witness()->note_end();
   discard_unfinished_writes();
@@ -166,7 +168,7 @@ class Started {
       const auto expected = static_cast<int>(siblings.expected().size());
       witness() = std::make_unique<Witness>(launch_.rank, expected);
     }
-    note_requests_to_end();
+    note_requests_to_end(end_at_once);
     return std::make_unique<StartWatch>(launch_.rank, std::move(siblings), timeout_s,
                                         Watchdog::Actions{write_error, end_at_once},
                                         asked_to_end());

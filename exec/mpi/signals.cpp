@@ -15,7 +15,9 @@ namespace {
 
 std::atomic<int> asked{0};
 std::atomic<pid_t> heeding{0};  ///< the thread that heeds
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+std::atomic<void (*)(int)> ending{_exit};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free &&
+              std::atomic<void (*)(int)>::is_always_lock_free);
 
 pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
@@ -24,8 +26,8 @@ void note(int signal) {
   const bool holds_up = signal == SIGABRT || signal == SIGPIPE;
   const pid_t heeds = heeding.load();
   if (holds_up && (heeds == 0 || heeds == this_thread())) {
+    if (signal == SIGPIPE) ending.load()(128 + signal);
     discard_unfinished_writes();
-    if (signal == SIGPIPE) _exit(128 + signal);
     std::signal(SIGABRT, SIG_DFL);  // abort raises it again
     return;
   }
@@ -48,7 +50,10 @@ void take(std::initializer_list<int> signals) {
 
 const std::atomic<int>& asked_to_end() { return asked; }
 
-void note_requests_to_end() { take({SIGINT, SIGTERM, SIGHUP, SIGPIPE}); }
+void note_requests_to_end(void (*end)(int exit_code)) {
+  ending.store(end);
+  take({SIGINT, SIGTERM, SIGHUP, SIGPIPE});
+}
 
 void note_aborts() { take({SIGABRT}); }
 

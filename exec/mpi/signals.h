@@ -9,9 +9,10 @@ namespace espalier {
 const std::atomic<int>& asked_to_end();
 
 /// From now on, a request to end (SIGINT, SIGTERM, SIGHUP) is noted in place of ending the process,
-/// for whoever heeds it. So is a closed pipe (SIGPIPE), which holds up the thread that writes. One
-/// that the parent chose to ignore (nohup) stays ignored.
-void note_requests_to_end();
+/// for whoever heeds it. So is a closed pipe (SIGPIPE), which holds up the thread that writes;
+/// where nobody heeds, or that thread itself writes, `end` ends the process, which has to be safe
+/// in a signal handler. A signal that the parent chose to ignore (nohup) stays ignored.
+void note_requests_to_end(void (*end)(int exit_code));
 
 /// The same for SIGABRT, which holds up the thread that aborts: a library under MPI that finds a
 /// process gone may abort, and must not before it has been told which one. To be called when MPI,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/mpi/witness.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -11,10 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -26,9 +30,12 @@ namespace {
 constexpr char kTold = 't';
 constexpr char kEnd = 'e';
 constexpr char kWelcome = 'w';
+constexpr char kFull = 'f';
 /// For the witness to have seen a process, from when on it knows when that goes. A computer may be
 /// so busy that it takes longer.
 constexpr time_t kWelcome_s = 5;
+/// For a process that cannot be watched to say who it is.
+constexpr suseconds_t kRefusal_us = 200'000;
 /// For the first process to come to a witness that has just begun; if all have been ended, the
 /// launcher waits for the witness.
 constexpr int kFirstComes_ms = 1000;
@@ -70,18 +77,19 @@ const sockaddr* generic(const Address& address) {
 /// What the witness knows. It is forked from a process that may have more threads, so it allocates
 /// nothing.
 struct Watched {
-  static constexpr std::size_t kMost = 4096;  // file descriptors
+  static constexpr std::size_t kMost = 1 << 16;  // file descriptors, more than processes of a host
 
   std::array<Hello, kMost> hellos{};  ///< by file descriptor
   std::array<bool, kMost> has_left{};
   std::array<bool, kMost> has_come{};  ///< by rank
   int connected = 0;
+  int refused = 0;  ///< for want of a file descriptor
   bool was_told = false;
   bool has_one_left = false;  ///< on its own, which may be why the launcher has ended others
   Hello first_lost{-1, 0};
 
-  /// Reads what a process has to say. False: it is gone.
-  bool hear(int process) {
+  /// Reads what a process has to say, the first time answering with `answer`. False: it is gone.
+  bool hear(int process, char answer) {
     const auto at = static_cast<std::size_t>(process);
     Hello& hello = hellos[at];
     if (hello.pid == 0) {
@@ -90,7 +98,7 @@ struct Watched {
       }
       const auto rank = static_cast<std::size_t>(hello.rank);
       if (hello.rank >= 0 && rank < kMost) has_come[rank] = true;
-      send(process, &kWelcome, 1, MSG_NOSIGNAL);
+      send(process, &answer, 1, MSG_NOSIGNAL);
       return true;
     }
     char word = 0;
@@ -99,6 +107,15 @@ struct Watched {
     has_left[at] = has_left[at] || word == kEnd;
     has_one_left = has_one_left || word == kEnd;
     return true;
+  }
+
+  /// Of a process that there is no file descriptor for, but the one that is about to be closed.
+  void refuse(int process) {
+    const timeval limit{0, kRefusal_us};
+    setsockopt(process, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (hear(process, kFull)) ++refused;
+    hellos[static_cast<std::size_t>(process)] = {};
+    close(process);
   }
 
   void lose(int process) {
@@ -112,8 +129,22 @@ struct Watched {
   }
 };
 
+/// A process needs a file descriptor here; by default, Linux allows 1024. Returns how many there
+/// may be.
+rlim_t raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t most = std::min<rlim_t>(limit.rlim_max, Watched::kMost);
+  const rlimit raised{most, limit.rlim_max};
+  return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? most : limit.rlim_cur;
+}
+
+/// A file descriptor that is given up for a moment to tell a process that there is none for it.
+int open_spare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
 /// Until all are gone.
 void watch(int listening, Watched& watched) {
+  int spare = open_spare();
   const int events = epoll_create1(EPOLL_CLOEXEC);
   const auto add = [&](int socket) {
     epoll_event event{};
@@ -132,12 +163,20 @@ void watch(int listening, Watched& watched) {
     for (int i = 0; i < count; ++i) {
       const int socket = ready[static_cast<std::size_t>(i)].data.fd;
       if (socket != listening) {
-        if (!watched.hear(socket)) watched.lose(socket);
+        if (!watched.hear(socket, kWelcome)) watched.lose(socket);
         continue;
       }
-      const int process = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+      const auto accept_one = [&] { return accept4(listening, nullptr, nullptr, SOCK_CLOEXEC); };
+      int process = accept_one();
+      if (process < 0 && errno == EMFILE) {
+        close(spare);
+        process = accept_one();
+        if (process >= 0) watched.refuse(process);
+        spare = open_spare();
+        continue;
+      }
       if (process < 0) continue;
-      if (static_cast<std::size_t>(process) >= Watched::kMost || !add(process)) {
+      if (!add(process)) {
         close(process);
         continue;
       }
@@ -153,15 +192,18 @@ void print(const char* text, int length) {
 }
 
 /// Who was lost first; and, as long as not all have come, who has not: the launcher may have ended
-/// the others because of it. `expected`: how many there are, 0 where not all are on this host.
-void testify(const Watched& watched, int expected) {
+/// the others because of it. `expected`: how many there are, 0 where not all are on this host;
+/// `files`: how many may be open.
+void testify(const Watched& watched, int expected, rlim_t files) {
   if (watched.first_lost.rank < 0 || watched.was_told) return;
   constexpr const char* kHead = "error: the program cannot go on without one of its processes\n";
   print(kHead, static_cast<int>(std::strlen(kHead)));
   std::array<char, 160> line{};
-  // Where there are processes on other hosts, one of theirs may have been the first.
-  const char* otherwise = expected > 0 ? "and the launcher has ended the others"
-                                       : "or the launcher has ended it because of another one";
+  // Where there are processes on other hosts, or some that were not watched, one of these may have
+  // been the first.
+  const bool knows_all = expected > 0 && watched.refused == 0;
+  const char* otherwise = knows_all ? "and the launcher has ended the others"
+                                    : "or the launcher has ended it because of another one";
   for (int rank = 0; rank < expected && rank < static_cast<int>(Watched::kMost); ++rank) {
     if (watched.has_come[static_cast<std::size_t>(rank)]) continue;
     otherwise = "or the launcher has ended it because of another one";
@@ -171,6 +213,12 @@ void testify(const Watched& watched, int expected) {
   print(line.data(), std::snprintf(line.data(), line.size(),
                                    "  rank %d (process %d) has ended unexpectedly, %s\n",
                                    watched.first_lost.rank, watched.first_lost.pid, otherwise));
+  if (watched.refused == 0) return;
+  print(line.data(),
+        std::snprintf(line.data(), line.size(),
+                      "  %d of the processes could not be watched, as no more than %llu "
+                      "files may be open at a time: raise 'ulimit -Hn'\n",
+                      watched.refused, static_cast<unsigned long long>(files)));
 }
 
 /// The witness, in a process of its own.
@@ -184,12 +232,13 @@ void testify(const Watched& watched, int expected) {
   close(STDIN_FILENO);
   close(STDOUT_FILENO);
   close_range(STDERR_FILENO + 1, ~0U, 0);
+  const rlim_t files = raise_file_limit();
   const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool is_first = listening >= 0 && bind(listening, generic(address), address.bytes) == 0 &&
                         listen(listening, SOMAXCONN) == 0;
   if (!is_first) _exit(0);
   watch(listening, watched);
-  testify(watched, expected);
+  testify(watched, expected, files);
   _exit(0);
 }
 
@@ -205,15 +254,18 @@ void start_witness(const Address& address, int expected) {
   }
 }
 
-/// False where the witness was about to end, as another run's before this one.
-bool greet(int witness, int rank) {
+/// `gone`: the witness was about to end, as another run's before this one.
+enum class Answer : std::uint8_t { welcome, full, gone };
+
+Answer greet(int witness, int rank) {
   const Hello hello{rank, getpid()};
-  if (send(witness, &hello, sizeof hello, MSG_NOSIGNAL) < 0) return false;
+  if (send(witness, &hello, sizeof hello, MSG_NOSIGNAL) < 0) return Answer::gone;
   const timeval limit{kWelcome_s, 0};
   setsockopt(witness, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   char word = 0;
   const ssize_t heard = recv(witness, &word, 1, 0);
-  return heard > 0 || (heard < 0 && errno != ECONNRESET);
+  if (heard == 0 || (heard < 0 && errno == ECONNRESET)) return Answer::gone;
+  return word == kFull ? Answer::full : Answer::welcome;
 }
 
 }  // namespace
@@ -229,9 +281,12 @@ Witness::Witness(int rank, int expected) {
   for (int tries = 0; tries < kTries && socket_ < 0; ++tries) {
     socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket_ < 0) return;
-    if (connect(socket_, generic(address), address.bytes) == 0 && greet(socket_, rank)) return;
+    const bool is_there = connect(socket_, generic(address), address.bytes) == 0;
+    const Answer answer = is_there ? greet(socket_, rank) : Answer::gone;
+    if (answer == Answer::welcome) return;
     close(socket_);
     socket_ = -1;
+    if (answer == Answer::full) return;
     if (tries % kTriesOfOne == 0) start_witness(address, expected);
     usleep(kBetweenTries_us);
   }

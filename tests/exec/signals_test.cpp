@@ -40,6 +40,27 @@ TEST(SignalsDeathTest, WhoHeedsRequestsAbortsAsUsual) {
       KilledBySignal(SIGABRT), "");
 }
 
+TEST(SignalsDeathTest, AClosedPipeThatNobodyHeedsEndsAsTheProcessWishes) {
+  EXPECT_EXIT(
+      {
+        note_requests_to_end([](int exit_code) { _exit(exit_code == 128 + SIGPIPE ? 7 : 8); });
+        std::raise(SIGPIPE);
+      },
+      ExitedWithCode(7), "");
+}
+
+TEST(SignalsDeathTest, AClosedPipeOfWhoHeedsEndsAsTheProcessWishes) {
+  EXPECT_EXIT(
+      {
+        note_requests_to_end([](int) { _exit(7); });
+        std::thread([] {
+          const HeedsRequests heeds;
+          std::raise(SIGPIPE);
+        }).join();
+      },
+      ExitedWithCode(7), "");
+}
+
 TEST(SignalsDeathTest, AnAbortThatNobodyHeedsIsOne) {
   EXPECT_EXIT(
       {

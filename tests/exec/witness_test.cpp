@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ class Processes {
       dup2(errors_[1], STDERR_FILENO);
       close(errors_[0]);
       close(errors_[1]);
+      if (files_) setrlimit(RLIMIT_NOFILE, &*files_);
       Witness witness(rank, expected);
       if (act) act(witness);
       if (write(ready_[1], "r", 1) != 1) _exit(1);
@@ -40,6 +43,9 @@ class Processes {
     char word = 0;
     EXPECT_EQ(read(ready_[0], &word, 1), 1);
   }
+
+  /// From now on, processes, and the witness that they start, may have so many files open.
+  void limit_files(rlim_t soft, rlim_t hard) { files_ = rlimit{soft, hard}; }
 
   /// As the system does with one that goes: nobody else can say anything from then on.
   void kill(std::size_t process) const {
@@ -63,6 +69,7 @@ class Processes {
   }
 
  private:
+  std::optional<rlimit> files_;
   int errors_[2];
   int ready_[2];
   std::vector<pid_t> pids_;
@@ -80,6 +87,36 @@ TEST(Witness, NamesTheFirstThatIsGone) {
                           "ended the others\n",
                           victim, pid));
   }
+}
+
+TEST(Witness, WatchesMoreProcessesThanFilesMayBeOpenByDefault) {
+  Processes processes;
+  processes.limit_files(16, 256);
+  for (int rank = 0; rank < 32; ++rank) processes.start(rank, 32);
+  processes.kill(30);
+  const pid_t pid = processes.pid(30);
+  EXPECT_EQ(processes.last_words(),
+            fmt::format("error: the program cannot go on without one of its processes\n"
+                        "  rank 30 (process {}) has ended unexpectedly, and the launcher has ended "
+                        "the others\n",
+                        pid));
+}
+
+TEST(Witness, SaysOfHowManyItCannotKnow) {
+  Processes processes;
+  processes.limit_files(16, 16);
+  for (int rank = 0; rank < 32; ++rank) processes.start(rank, 32);
+  processes.kill(2);
+  const pid_t pid = processes.pid(2);
+  // Of 16, four are for its own needs: errors, who comes, who is ready, and telling the others.
+  EXPECT_EQ(
+      processes.last_words(),
+      fmt::format("error: the program cannot go on without one of its processes\n"
+                  "  rank 2 (process {}) has ended unexpectedly, or the launcher has ended it "
+                  "because of another one\n"
+                  "  20 of the processes could not be watched, as no more than 16 files may "
+                  "be open at a time: raise 'ulimit -Hn'\n",
+                  pid));
 }
 
 TEST(Witness, IsSilentWhereAProcessHasToldWhatIsWrong) {
