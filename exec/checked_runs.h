@@ -30,6 +30,7 @@ class CheckedMemory {
 /// What came of it.
 struct CheckedRuns {
   std::vector<double> times_s;  ///< of the timed runs
+  double interval_s = 0;        ///< as in ExecutedPart
   Damage damage;                ///< of all checks together
   std::vector<OpTiming> timeline;
 };

@@ -250,10 +250,10 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
       figures.exchange = survey_exchange_and_combine(within, survey, figures.together);
     }
   }
-  if (inventory.hosts > 1) {
-    survey.to_hosts = survey_network(inventory, meter);
-    survey.network = medians_of(survey.to_hosts);
-  }
+  survey.to_sockets = survey_sockets(inventory, meter);
+  survey.sockets = medians_of(survey.to_sockets);
+  survey.to_hosts = survey_network(inventory, meter);
+  survey.network = medians_of(survey.to_hosts);
   return survey;
 }
 

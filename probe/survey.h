@@ -102,12 +102,12 @@ struct Meter {
 struct MeterSettings {
   std::int64_t footprint_bytes = 0;  ///< as in Meter
   std::int64_t piece_bytes = 0;
-  double window_s = 0.07;  ///< for which a program runs over and over in a round
+  double window_s = 0.07;  ///< for which a program runs over and over in a round, waits included
   double timeout_s = 60;   ///< of a run
 };
 
 /// Times programs on a back end of as many ranks as the survey has, in three rounds: the median of
-/// the runs that fill the window, seven to a thousand. Nothing is checked. The back end must
+/// the runs that fill the window, at least half of it, seven to a thousand. Nothing is checked. The back end must
 /// outlive it.
 Meter backend_meter(Backend& backend, const MeterSettings& settings);
 

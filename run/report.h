@@ -63,7 +63,10 @@ struct SimulatedPart {
 struct ExecutedPart {
   double min_time_s = 0;  ///< of one run
   double max_time_s = 0;
-  double median_time_s = 0;           ///< for an even number of runs, the mean of the middle two
+  double median_time_s = 0;  ///< for an even number of runs, the mean of the middle two
+  /// From the beginning of a run to that of the next one, in the mean, with all that is between;
+  /// 0: not known.
+  double interval_s = 0;
   std::vector<double> rank_times_s;   ///< mean of a run, by rank, where each has a clock of its own
   std::optional<std::int64_t> wrong;  ///< wrong elements, where they were checked
   std::vector<std::string> damage;    ///< of these, what was overwritten beside the results

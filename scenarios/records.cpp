@@ -60,9 +60,11 @@ auto members(Is<SimulatedPart> auto& simulated) {
   return std::tie(engine, end, work, stuck, back_to_back_s, together_s, blocks, links,
                   critical_path, critical_steps);
 }
-// No scenario is run by several processes, each of which has a time of its own.
+// No scenario is run by several processes, each of which has a time of its own. How long a run kept
+// its back end matters to who would run it again.
 auto members(Is<ExecutedPart> auto& executed) {
-  auto& [min_time_s, max_time_s, median_time_s, rank_times_s, wrong, damage, notes] = executed;
+  auto& [min_time_s, max_time_s, median_time_s, interval_s, rank_times_s, wrong, damage, notes] =
+      executed;
   return std::tie(min_time_s, max_time_s, median_time_s, wrong, damage, notes);
 }
 // Timelines are as long as programs; who wants one asks again.

@@ -41,6 +41,7 @@ RunReport run_on_host(const HostData& data, const LanePrograms& lowered, HostMem
   if (options.check) executed.wrong = runs.damage.wrong;
   executed.damage = std::move(runs.damage.notes);
   note_times(report, runs.times_s);
+  executed.interval_s = runs.interval_s;
   executed.notes = notes(data.program, numa, runner, memory);
   return report;
 }

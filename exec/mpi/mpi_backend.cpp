@@ -155,6 +155,7 @@ void merge(std::vector<OpTiming>& timeline, const std::vector<OpTiming>& other) 
 RunReport gather(const Processes& processes, const RunOptions& options, const CheckedRuns& mine) {
   Packed packed;
   packed.put(mine.times_s);
+  packed.put(mine.interval_s);
   packed.put(mine.damage.wrong);
   packed.put(mine.damage.notes);
   packed.put(mine.timeline);
@@ -166,6 +167,7 @@ RunReport gather(const Processes& processes, const RunOptions& options, const Ch
     CheckedRuns runs;
     Unpacking unpacking(bytes);
     unpacking.get(runs.times_s);
+    unpacking.get(runs.interval_s);
     unpacking.get(runs.damage.wrong);
     unpacking.get(runs.damage.notes);
     unpacking.get(runs.timeline);
@@ -176,6 +178,7 @@ RunReport gather(const Processes& processes, const RunOptions& options, const Ch
       mean_s += runs.times_s[i] / static_cast<double>(runs.times_s.size());
     }
     executed.rank_times_s.push_back(mean_s);
+    executed.interval_s = std::max(executed.interval_s, runs.interval_s);
     add_damage(executed, runs.damage);
     if (report.timeline.empty()) report.timeline.assign(runs.timeline.size(), {0, -1});
     merge(report.timeline, runs.timeline);

@@ -291,6 +291,45 @@ TEST(FitMachine, SaysHowMuchRoundsDiffer) {
   EXPECT_NEAR(take_survey(host_inventory(4), simulated.meter(false)).spread, 0.1, 0.04);
 }
 
+/// A back end whose runs are short, with long waits between them.
+class WaitingBackend : public Backend {
+ public:
+  WaitingBackend(double time_s, double interval_s) : time_s_(time_s), interval_s_(interval_s) {}
+  std::string name() const override { return "waiting"; }
+  std::optional<std::string> unsupported(const Program&, const Target&) const override {
+    return std::nullopt;
+  }
+  RunReport run(const Program&, const Target&, const RunOptions& options) override {
+    runs.push_back(options.iterations);
+    RunReport report;
+    ExecutedPart& executed = report.executed.emplace();
+    executed.median_time_s = time_s_;
+    executed.interval_s = interval_s_;
+    return report;
+  }
+  std::vector<int> runs;
+
+ private:
+  const double time_s_;
+  const double interval_s_;
+};
+
+TEST(BackendMeter, FillsItsTimeWithRunsAndTheWaitsBetweenThem) {
+  const auto runs_of = [](double time_s, double interval_s) {
+    WaitingBackend backend(time_s, interval_s);
+    const Meter meter = backend_meter(backend, {.window_s = 0x1p-4});
+    EXPECT_EQ(meter.time_s(ring_program(2, false), 1024, CopyMethod::kernel), time_s);
+    return backend.runs;
+  };
+  // A 16th of a second: 64 runs of a 1024th; no more than a thousand; 32 runs with the waits.
+  EXPECT_EQ(runs_of(0x1p-10, 0), (std::vector<int>{7, 64}));
+  EXPECT_EQ(runs_of(0x1p-20, 0x1p-20), (std::vector<int>{7, 1000}));
+  EXPECT_EQ(runs_of(0x1p-20, 0x1p-9), (std::vector<int>{7, 32}));
+  // Half of the time is filled already.
+  EXPECT_EQ(runs_of(0x1p-20, 0x1p-7), (std::vector<int>{7}));
+  EXPECT_EQ(runs_of(0x1p-7, 0), (std::vector<int>{7}));
+}
+
 TEST(FitMachine, TakesOneRank) {
   SimulatedMachine simulated(R"(
 schema: espalier.topology/1
