@@ -47,9 +47,7 @@ Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
 
 Inventory inventory_of_threads(const std::vector<int>&, int ranks) { return host_inventory(ranks); }
 
-Inventory inventory_of_processes(const std::vector<int>&, int ranks) {
-  return mpi_inventory(ranks);
-}
+Inventory inventory_by_mpi(const std::vector<int>&, int) { return mpi_inventory(); }
 
 }  // namespace
 
@@ -79,7 +77,7 @@ const std::vector<BackendEntry>& all_backends() {
        .runs_on = "processes",
        .may_use_gpus = true,
        .make = make_mpi,
-       .inventory = inventory_of_processes,
+       .inventory = inventory_by_mpi,
        .connect = connect_mpi,
        .processes = mpi_processes,
        .tells = mpi_tells},

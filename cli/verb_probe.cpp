@@ -49,11 +49,13 @@ void print_memory(const Console& console, const Survey& survey) {
 void print_survey(const Console& console, const Survey& survey, const std::string& title) {
   console.out << fmt::format("# probed {}\n#\n", title);
   const bool engines = survey.copy_engine.has_value();
-  print_paths(console, measured_paths(survey.kernel, CopyMethod::kernel),
+  print_paths(console, measured_paths(survey, CopyMethod::kernel),
               engines ? "copies by kernels" : "copies");
   if (engines) {
-    print_paths(console, measured_paths(*survey.copy_engine, CopyMethod::copy_engine),
-                "copies by copy engines");
+    print_paths(console, measured_paths(survey, CopyMethod::copy_engine), "copies by copy engines");
+  }
+  if (survey.sockets) {
+    print_paths(console, socket_paths(survey), "between sockets, by a rank and by all of a socket");
   }
   if (survey.network) {
     print_paths(console, network_paths(survey), "between hosts, by a rank and by all of a host");

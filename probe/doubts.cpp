@@ -41,39 +41,65 @@ std::vector<std::string> doubts_about(const Topology& machine, std::string_view 
   return doubts;
 }
 
-std::vector<std::string> doubts_about(const Survey& survey) {
-  // A rank's bandwidth, that of all ranks of a host, and latency: hosts that differ by less are
+namespace {
+
+/// Those of `groups` that are reached more slowly than another one. `kind`: "host".
+void doubt_slow_ones(const std::vector<GroupFigures>& groups, std::string_view kind,
+                     std::vector<std::string>& doubts) {
+  // A rank's bandwidth, that of all ranks of a group, and latency: groups that differ by less are
   // alike as far as such measurements tell.
   constexpr double kSlowShare = 0.7;
   constexpr double kLateFactor = 2;
-  const auto of_one = [](const NetworkFigures& host) {
-    return std::min(host.to.gbps, host.from.gbps);
+  const auto of_one = [](const GroupFigures& group) {
+    return std::min(group.to.gbps, group.from.gbps);
   };
-  const auto of_all = [](const NetworkFigures& host) { return host.all_gbps; };
-  const auto latency_s = [](const NetworkFigures& host) {
-    return std::max(host.to.latency_s, host.from.latency_s);
+  const auto of_all = [](const GroupFigures& group) { return group.all_gbps; };
+  const auto latency_s = [](const GroupFigures& group) {
+    return std::max(group.to.latency_s, group.from.latency_s);
   };
-  const std::vector<NetworkFigures>& hosts = survey.to_hosts;
-  std::vector<std::string> doubts;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto doubt = [&](double value, double best, std::string_view what) {
       doubts.push_back(
-          fmt::format("between hosts 0 and {}, {}: {:.3g}, {:.3g} to another host; the topology "
-                      "says what most hosts reach",
-                      i + 1, what, value, best));
+          fmt::format("between {0}s 0 and {1}, {2}: {3:.3g}, {4:.3g} to another {0}; the topology "
+                      "says what most {0}s reach",
+                      kind, i + 1, what, value, best));
     };
     const auto best_gbps = [&](const auto& figure) {
-      return figure(*std::ranges::max_element(hosts, {}, figure));
+      return figure(*std::ranges::max_element(groups, {}, figure));
     };
-    if (of_one(hosts[i]) < kSlowShare * best_gbps(of_one)) {
-      doubt(of_one(hosts[i]), best_gbps(of_one), "a rank sends fewer GB/s");
-    } else if (of_all(hosts[i]) < kSlowShare * best_gbps(of_all)) {
-      doubt(of_all(hosts[i]), best_gbps(of_all), "all ranks together send fewer GB/s");
+    if (of_one(groups[i]) < kSlowShare * best_gbps(of_one)) {
+      doubt(of_one(groups[i]), best_gbps(of_one), "a rank sends fewer GB/s");
+    } else if (of_all(groups[i]) < kSlowShare * best_gbps(of_all)) {
+      doubt(of_all(groups[i]), best_gbps(of_all), "all ranks together send fewer GB/s");
     }
-    const double best_s = latency_s(*std::ranges::min_element(hosts, {}, latency_s));
-    if (latency_s(hosts[i]) > kLateFactor * best_s) {
-      doubt(latency_s(hosts[i]) * 1e6, best_s * 1e6, "a message takes longer to start, in us");
+    const double best_s = latency_s(*std::ranges::min_element(groups, {}, latency_s));
+    if (latency_s(groups[i]) > kLateFactor * best_s) {
+      doubt(latency_s(groups[i]) * 1e6, best_s * 1e6, "a message takes longer to start, in us");
     }
+  }
+}
+
+/// The first host whose ranks are on other sockets than those of the first host; 0: none.
+int differently_placed(const Inventory& inventory) {
+  const int each = inventory.ranks_of_a_host();
+  for (int rank = each; rank < static_cast<int>(inventory.sockets.size()); ++rank) {
+    const auto socket_of = [&](int of) { return inventory.sockets[static_cast<std::size_t>(of)]; };
+    if (socket_of(rank) != socket_of(rank % each)) return rank / each;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_about(const Survey& survey) {
+  std::vector<std::string> doubts;
+  doubt_slow_ones(survey.to_sockets, "socket", doubts);
+  doubt_slow_ones(survey.to_hosts, "host", doubts);
+  if (const int host = differently_placed(survey.inventory)) {
+    doubts.push_back(fmt::format(
+        "the ranks of host {} are on its sockets in another order than those of host 0; the "
+        "topology says where those of host 0 are",
+        host));
   }
   return doubts;
 }

@@ -18,8 +18,9 @@ namespace espalier {
 std::vector<std::string> doubts_about(const Topology& machine, std::string_view in_place_of_gpus,
                                       const std::vector<int>& devices);
 
-/// Hosts that are reached more slowly than others, in sentences: the machine that is made of a
-/// survey has hosts that are all alike, and does not show them.
+/// Hosts and sockets that are reached more slowly than others, and hosts whose ranks are on other
+/// sockets, in sentences: the machine that is made of a survey has hosts and sockets that are all
+/// alike, and does not show them.
 std::vector<std::string> doubts_about(const Survey& survey);
 
 }  // namespace espalier

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "probe/fit_figures.h"
 #include "probe/fit_parts.h"
@@ -14,25 +16,50 @@
 namespace espalier {
 namespace {
 
-constexpr const char* kMemory = "shared";
+/// Ranks that have their buffers in one memory: all that share a device or, of processes, those of
+/// a socket.
+struct Neighbours {
+  std::string suffix;  ///< of names: the number of the socket where there are several
+  int numa = -1;
+  std::vector<int> numbers;  ///< of the ranks
+  double share = 1;          ///< of the ranks of a host
+  std::vector<NodeId> ranks = {};
+  NodeId host = 0;  ///< the host's memory next to them
+
+  std::string memory() const { return "shared" + suffix; }
+};
+
+std::vector<Neighbours> neighbours(const Inventory& inventory) {
+  const std::vector<std::vector<int>> groups = inventory.ranks_by_socket();
+  if (groups.size() == 1) return {{"", -1, groups.front()}};
+  std::vector<Neighbours> all;
+  for (const std::vector<int>& numbers : groups) {
+    const auto socket = static_cast<int>(all.size());
+    all.push_back({fmt::format("{}", socket), socket, numbers,
+                   static_cast<double>(numbers.size()) / inventory.ranks_of_a_host()});
+  }
+  return all;
+}
 
 /// Puts a link on the medium that the memory is.
-void share(Link& link) {
+void share(Link& link, const std::string& memory) {
   link.duplex = Duplex::shared;
-  link.medium = kMemory;
+  link.medium = memory;
 }
 
-/// Of operands in memory, and of what processes get from each other (0: nothing).
-MemoryRates sane_rates(const ArithmeticFigures& figures, double exchange_gbps) {
+/// Of operands in memory, and of what processes get from each other (0: nothing); a share of it.
+MemoryRates sane_rates(const ArithmeticFigures& figures, double exchange_gbps, double share = 1) {
   const MemoryRates rates = fit_memory(figures);
-  return {sane_gbps(rates.gbps), sane_or_0(rates.reduce_gbps), sane_or_0(exchange_gbps)};
+  return {sane_gbps(share * rates.gbps), sane_or_0(share * rates.reduce_gbps),
+          sane_or_0(share * exchange_gbps)};
 }
 
-SharedMemory fit_shared_memory(const Survey& survey) {
-  SharedMemory memory{sane_rates(survey.together, survey.exchange.all_gbps)};
+/// All at once have been measured on all sockets at once, of which each has its share.
+SharedMemory fit_shared_memory(const Survey& survey, double share) {
+  SharedMemory memory{sane_rates(survey.together, survey.exchange.all_gbps, share)};
   for (const WorkingSetFigures& figures : survey.working_sets) {
     memory.working_sets.push_back({static_cast<double>(figures.bytes),
-                                   sane_rates(figures.together, figures.exchange.all_gbps),
+                                   sane_rates(figures.together, figures.exchange.all_gbps, share),
                                    sane_rates(figures.alone, figures.exchange.one_gbps)});
   }
   return memory;
@@ -45,40 +72,49 @@ double fastest_gbps(const SharedMemory& memory) {
   return gbps;
 }
 
-/// Ranks on one device around a hub, its memory. Returns the ranks' nodes.
-std::vector<NodeId> add_ranks(const Survey& survey, Topology& machine) {
+/// The ranks of a host, in the order of their numbers.
+void add_ranks(const Survey& survey, Topology& machine, std::vector<Neighbours>& sockets) {
   const MemoryRates alone = sane_rates(survey.alone.front(), survey.exchange.one_gbps);
-  const SharedMemory memory = fit_shared_memory(survey);
-  machine.memories[kMemory] = memory;
-  std::vector<NodeId> ranks;
   for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
-    ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
+    Neighbours& socket = *std::ranges::find_if(
+        sockets, [&](const Neighbours& one) { return std::ranges::count(one.numbers, rank) > 0; });
+    socket.ranks.push_back(add_node(machine, fmt::format("gpu{}", rank), NodeKind::gpu));
     Node& node = machine.nodes.back();
+    node.numa = socket.numa;
     node.access_gbps = alone.gbps;
     node.reduce_gbps = alone.reduce_gbps;
     node.exchange_gbps = alone.exchange_gbps;
-    node.memory = kMemory;
+    node.memory = socket.memory();
     if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }
-  const NodeId hub = add_node(machine, "memory", NodeKind::nvswitch);
-  for (const NodeId rank : ranks) {
-    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, fastest_gbps(memory)));
+}
+
+/// The ranks' hub, which is their memory.
+void add_hub(const Survey& survey, Topology& machine, const Neighbours& socket) {
+  const SharedMemory memory = fit_shared_memory(survey, socket.share);
+  machine.memories[socket.memory()] = memory;
+  const NodeId hub = add_node(machine, "memory" + socket.suffix, NodeKind::nvswitch);
+  for (const NodeId rank : socket.ranks) {
+    share(add_link(machine, rank, hub, "memory", LinkClass::gpu_fabric, fastest_gbps(memory)),
+          socket.memory());
   }
-  return ranks;
 }
 
 /// The host's memory: the same one, or another across the device's PCIe link.
-void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>& ranks) {
-  const double memory_gbps = fastest_gbps(machine.memories[kMemory]);
-  const NodeId host = add_node(machine, "cpu0", NodeKind::cpu);
+void add_host(const Survey& survey, Topology& machine, Neighbours& socket) {
+  const double memory_gbps = fastest_gbps(machine.memories[socket.memory()]);
+  const NodeId host =
+      add_node(machine, fmt::format("cpu{}", std::max(socket.numa, 0)), NodeKind::cpu);
+  socket.host = host;
   NodeId port = host;
   if (survey.inventory.is_host) {
-    const Node& rank = machine.node(ranks.front());
+    const Node& rank = machine.node(socket.ranks.front());
     Node& cpu = machine.nodes.back();
+    cpu.numa = socket.numa;
     cpu.access_gbps = rank.access_gbps;
     cpu.reduce_gbps = rank.reduce_gbps;
     cpu.exchange_gbps = rank.exchange_gbps;
-    cpu.memory = kMemory;
+    cpu.memory = socket.memory();
   } else {
     port = add_node(machine, "port", NodeKind::pcie_switch);
     const CopyFigures& copies = best_copies(survey);
@@ -94,13 +130,55 @@ void add_host(const Survey& survey, Topology& machine, const std::vector<NodeId>
                        figures->to_host.front().latency_s);
     }
   }
-  for (const NodeId rank : ranks) {
-    share(add_link(machine, rank, port, "host_memory", LinkClass::host, memory_gbps));
+  for (const NodeId rank : socket.ranks) {
+    share(add_link(machine, rank, port, "host_memory", LinkClass::host, memory_gbps),
+          socket.memory());
   }
 }
 
-void fit_shared(const Survey& survey, Topology& machine) {
-  add_host(survey, machine, add_ranks(survey, machine));
+/// What one rank sends to another group of ranks at best, from or to it.
+double fastest_alone_gbps(const GroupFigures& figures) {
+  return std::max(figures.to.gbps, figures.from.gbps);
+}
+
+/// Gives a link what two groups of ranks send each other, all at once.
+void set_capacity_of_all(Link& link, const GroupFigures& figures) {
+  const double all_gbps = std::max(figures.all_gbps, fastest_alone_gbps(figures));
+  set_capacity(link, 0, all_gbps, all_gbps, std::max(figures.all_both_gbps, figures.both_gbps));
+}
+
+/// Every socket gets a switch, which its ranks reach at the rate of one of them, and other sockets
+/// at that of all. It joins nothing else: within a socket there are shorter routes.
+void join_sockets(const Survey& survey, Topology& machine, const std::vector<Neighbours>& sockets) {
+  constexpr const char* kKind = "socket";
+  const GroupFigures& figures = *survey.sockets;
+  std::vector<NodeId> ports;
+  for (const Neighbours& socket : sockets) {
+    const NodeId port = add_node(machine, "socket" + socket.suffix, NodeKind::pcie_switch);
+    for (const NodeId rank : socket.ranks) {
+      set_capacity(add_link(machine, rank, port, kKind, LinkClass::host, 1), 0, figures.to.gbps,
+                   figures.from.gbps, figures.both_gbps);
+    }
+    set_capacity_of_all(add_link(machine, socket.host, port, kKind, LinkClass::host, 1), figures);
+    for (const NodeId other : ports) {
+      set_capacity_of_all(add_link(machine, other, port, kKind, LinkClass::host, 1), figures);
+    }
+    ports.push_back(port);
+  }
+  const double latency_s =
+      std::max({figures.to.latency_s, figures.from.latency_s, survey.kernel.crowded_latency_s});
+  for (const auto& [name, copies] : fitted_profiles(survey)) {
+    set_link_profile(machine.profiles[name], kKind, 1, latency_s);
+  }
+}
+
+std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
+  std::vector<Neighbours> sockets = neighbours(survey.inventory);
+  add_ranks(survey, machine, sockets);
+  for (Neighbours& socket : sockets) {
+    add_hub(survey, machine, socket);
+    add_host(survey, machine, socket);
+  }
   for (const auto& [name, figures] : fitted_profiles(survey)) {
     Profile& profile = machine.profiles[name];
     profile.forget_blocks();
@@ -118,22 +196,22 @@ void fit_shared(const Survey& survey, Topology& machine) {
         survey.inventory.has_messages ? ReductionMode::separate : ReductionMode::fused;
     profile.staging_overhead_s = 0;
   }
+  if (survey.sockets) join_sockets(survey, machine, sockets);
+  return sockets;
 }
 
 /// Hosts like this one around a network, each at the end of a link of what all of its ranks reach
-/// together.
-void fit_network(const Survey& survey, Topology& machine) {
-  const NetworkFigures& network = *survey.network;
-  const NodeId cpu = machine.find("cpu0").value();
+/// together, from whichever socket.
+void fit_network(const Survey& survey, Topology& machine, const std::vector<Neighbours>& sockets) {
+  const GroupFigures& network = *survey.network;
   const NodeId nic = add_node(machine, "nic0", NodeKind::nic);
-  add_link(machine, cpu, nic, "nic", LinkClass::host, fastest_gbps(machine.memories[kMemory]));
+  for (const Neighbours& socket : sockets) {
+    add_link(machine, socket.host, nic, "nic", LinkClass::host,
+             fastest_gbps(machine.memories[socket.memory()]));
+  }
   const NodeId fabric = add_node(machine, "network", NodeKind::fabric);
   machine.nodes.back().host = -1;
-  Link& link = add_link(machine, nic, fabric, "network", LinkClass::network, 1);
-  const double alone_gbps = std::max(network.to.gbps, network.from.gbps);
-  const double all_gbps = std::max(network.all_gbps, alone_gbps);
-  const double both_gbps = std::max(network.all_both_gbps, network.both_gbps);
-  set_capacity(link, 0, all_gbps, all_gbps, both_gbps);
+  set_capacity_of_all(add_link(machine, nic, fabric, "network", LinkClass::network, 1), network);
   const double latency_s = std::max(network.to.latency_s, network.from.latency_s);
   for (const auto& [name, figures] : fitted_profiles(survey)) {
     set_link_profile(machine.profiles[name], "nic", 1, 0);
@@ -194,13 +272,13 @@ Topology fit_machine(const Survey& survey, const std::string& when) {
                                                     : fmt::format("gpu{}: {}", i, place));
   }
   machine.profiles = built_in_profiles().profiles;
-  if (inventory.is_shared()) {
-    fit_shared(survey, machine);
-  } else {
+  if (!inventory.is_shared()) {
     fit_gpus(survey, machine);
+    return machine;
   }
+  const std::vector<Neighbours> sockets = fit_shared(survey, machine);
   if (!survey.network) return machine;
-  fit_network(survey, machine);
+  fit_network(survey, machine, sockets);
   MachineFile file;
   for (const Node& node : machine.nodes) file.shared.push_back(node.host < 0);
   file.one = std::move(machine);

@@ -25,6 +25,9 @@ inline constexpr const char* kProbedSource = "measured by espalier probe";
 /// slower direction); what kernels reach of theory, and what a transfer costs to start, goes to the
 /// profiles, where it is one figure for each kind of link: the median of the pairs that use it.
 ///
+/// Processes on several sockets of a host have a memory and a hub for each socket. To another one,
+/// what one rank reaches alone and what all of a socket reach are links of the host.
+///
 /// Hosts are alike: each has a NIC at a network that all share, with what its ranks reach together
 /// in one direction, and in both if they share it; what a message costs to start is the network's
 /// start-up overhead.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/median.h"
@@ -25,11 +27,6 @@ constexpr int kRounds = 3;
 constexpr int kMinRuns = 7;
 constexpr int kMaxRuns = 1000;
 
-/// Ranks whose pairs are measured: all of them, unless they are all alike.
-int measured_ranks(const Inventory& inventory) {
-  return inventory.is_shared() ? std::min(inventory.ranks_of_a_host(), 2) : inventory.ranks();
-}
-
 CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMethod method) {
   const Surveyor surveyor(inventory, meter, method);
   const std::string by = method == CopyMethod::kernel ? "" : " by copy engines";
@@ -37,27 +34,29 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
   meter.progress("copies within a memory" + by);
   figures.local.latency_s = surveyor.hop_latency_s(0, 0);
   figures.local.gbps = surveyor.copy_gbps({{0, 0}}, figures.local.latency_s);
-  const int ranks = measured_ranks(inventory);
-  const auto count = static_cast<std::size_t>(ranks);
+  const std::vector<int> ranks = inventory.paired_ranks();
+  const std::size_t count = ranks.size();
   figures.pairs.assign(count, std::vector<PathFigures>(count));
   figures.both_ways_gbps.assign(count, std::vector<double>(count, 0));
   const auto measure = [&](int from, int to) {
     const double latency_s = surveyor.hop_latency_s(from, to);
     return PathFigures{latency_s, surveyor.copy_gbps({{from, to}}, latency_s)};
   };
-  for (int a = 0; a < ranks; ++a) {
-    for (int b = a + 1; b < ranks; ++b) {
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = i + 1; j < count; ++j) {
+      const int a = ranks[i];
+      const int b = ranks[j];
       meter.progress(fmt::format("copies {} <-> {}{}", a, b, by));
-      const auto i = static_cast<std::size_t>(a);
-      const auto j = static_cast<std::size_t>(b);
       figures.pairs[i][j] = measure(a, b);
       figures.pairs[j][i] = measure(b, a);
       figures.both_ways_gbps[i][j] =
           surveyor.copy_gbps({{a, b}, {b, a}}, figures.pairs[i][j].latency_s);
     }
   }
-  if (inventory.is_shared() && ranks > 1) figures.crowded_latency_s = surveyor.ring_latency_s();
-  const int near_host = inventory.is_shared() ? 1 : ranks;
+  if (inventory.is_shared() && count > 1) {
+    figures.crowded_latency_s = surveyor.ring_latency_s(rings_of(inventory.ranks_by_socket()));
+  }
+  const int near_host = inventory.is_shared() ? 1 : inventory.ranks();
   for (int rank = 0; rank < near_host; ++rank) {
     meter.progress(fmt::format("copies {} <-> host memory{}", rank, by));
     const double latency_s = surveyor.hop_latency_s(rank, kHost);
@@ -85,26 +84,26 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
   return figures;
 }
 
-/// Of the ranks of a host; nothing of one that is alone.
-ExchangeFigures survey_exchange(const Surveyor& surveyor, int ranks, const CopyFigures& copies) {
-  if (ranks < 2) return {};
-  std::vector<Way> around;
-  for (int rank = 0; rank < ranks; ++rank) around.push_back({rank, (rank + 1) % ranks});
-  return {surveyor.exchange_gbps(around, copies.crowded_latency_s),
-          surveyor.exchange_gbps({{0, 1}}, copies.pairs[0][1].latency_s)};
-}
-
-/// Of processes: what they exchange, and how much longer combining takes where an operand has just
-/// come from another one, which is added to `together`.
+/// Of processes: what those of a socket exchange, and how much longer combining takes where an
+/// operand has just come from another one, which is added to `together`. Nothing where all are
+/// alone on their sockets.
 ExchangeFigures survey_exchange_and_combine(const Surveyor& surveyor, const Survey& survey,
                                             ArithmeticFigures& together) {
-  const int ranks = survey.inventory.ranks_of_a_host();
-  const ExchangeFigures exchange = survey_exchange(surveyor, ranks, survey.kernel);
-  if (ranks < 2) return exchange;
-  const double latency_s = survey.kernel.crowded_latency_s + survey.reduce_latency_s;
+  const Inventory& inventory = survey.inventory;
+  const std::vector<Way> around = rings_of(inventory.ranks_by_socket());
+  if (around.empty()) return {};
+  const std::vector<int> pair = inventory.paired_ranks();
+  // Ranks that are alone on their sockets count as if they did the same.
+  const double share =
+      static_cast<double>(inventory.ranks_of_a_host()) / static_cast<double>(around.size());
+  const double crowded_s = survey.kernel.crowded_latency_s;
+  const ExchangeFigures exchange{
+      share * surveyor.exchange_gbps(around, crowded_s),
+      surveyor.exchange_gbps({{pair[0], pair[1]}}, survey.kernel.pairs[0][1].latency_s)};
   static_assert(ArithmeticFigures::kOperands.front() == 2);
-  const double more_s = surveyor.exchange_and_combine_s(ranks, latency_s) -
-                        1e-9 / exchange.all_gbps - together.combine_s.front();
+  const double both_s =
+      surveyor.exchange_and_combine_s(around, crowded_s + survey.reduce_latency_s) / share;
+  const double more_s = both_s - 1e-9 / exchange.all_gbps - together.combine_s.front();
   for (double& combine_s : together.combine_s) combine_s += std::max(more_s, 0.0);
   return exchange;
 }
@@ -119,50 +118,79 @@ std::vector<std::int64_t> working_sets(const Inventory& inventory, const Meter& 
   return sets;
 }
 
-/// To each host but the first.
-std::vector<NetworkFigures> survey_network(const Inventory& inventory, const Meter& meter) {
+/// `gbps(ways, latency_s)`: what ways reach together that cost so much to start.
+template <class Gbps>
+GroupFigures survey_groups(const Surveyor& surveyor, const std::vector<int>& here,
+                           const std::vector<int>& there, const Gbps& gbps) {
+  GroupFigures figures;
+  const Way to{here.front(), there.front()};
+  const Way from{there.front(), here.front()};
+  figures.to.latency_s = surveyor.hop_latency_s(to.from, to.to);
+  figures.from.latency_s = surveyor.hop_latency_s(from.from, from.to);
+  const double latency_s = figures.to.latency_s;
+  figures.to.gbps = gbps({to}, latency_s);
+  figures.from.gbps = gbps({from}, latency_s);
+  figures.both_gbps = gbps({to, from}, latency_s);
+  const std::size_t pairs = std::min(here.size(), there.size());
+  std::vector<Way> all;
+  for (std::size_t i = 0; i < pairs; ++i) all.push_back({here[i], there[i]});
+  figures.all_gbps = gbps(all, latency_s);
+  for (std::size_t i = 0; i < pairs; ++i) all.push_back({there[i], here[i]});
+  figures.all_both_gbps = gbps(all, latency_s);
+  return figures;
+}
+
+/// From the first socket of the first host to each other one.
+std::vector<GroupFigures> survey_sockets(const Inventory& inventory, const Meter& meter) {
   const Surveyor surveyor(inventory, meter, CopyMethod::kernel);
-  const int count = inventory.ranks_of_a_host();
-  std::vector<NetworkFigures> hosts;
+  const std::vector<std::vector<int>> groups = inventory.ranks_by_socket();
+  std::vector<GroupFigures> sockets;
+  for (std::size_t socket = 1; socket < groups.size(); ++socket) {
+    meter.progress(fmt::format("between sockets 0 <-> {}", socket));
+    sockets.push_back(survey_groups(surveyor, groups.front(), groups[socket],
+                                    [&](const std::vector<Way>& ways, double latency_s) {
+                                      return surveyor.exchange_gbps(ways, latency_s);
+                                    }));
+  }
+  return sockets;
+}
+
+/// To each host but the first.
+std::vector<GroupFigures> survey_network(const Inventory& inventory, const Meter& meter) {
+  const Surveyor surveyor(inventory, meter, CopyMethod::kernel);
+  const std::int64_t bytes = std::min(kNetworkBytes, meter.footprint_bytes / 2);
+  const auto ranks_of = [&](int host) {
+    std::vector<int> ranks(static_cast<std::size_t>(inventory.ranks_of_a_host()));
+    std::iota(ranks.begin(), ranks.end(), host * inventory.ranks_of_a_host());
+    return ranks;
+  };
+  std::vector<GroupFigures> hosts;
   for (int host = 1; host < inventory.hosts; ++host) {
     meter.progress(fmt::format("the network between hosts 0 <-> {}", host));
-    const int other = host * count;
-    NetworkFigures& figures = hosts.emplace_back();
-    figures.to.latency_s = surveyor.hop_latency_s(0, other);
-    figures.from.latency_s = surveyor.hop_latency_s(other, 0);
-    const double latency_s = figures.to.latency_s;
-    const auto gbps = [&](const std::vector<Way>& ways) {
-      return surveyor.copy_gbps(ways, latency_s,
-                                std::min(kNetworkBytes, meter.footprint_bytes / 2));
-    };
-    const Way to{0, other};
-    const Way from{other, 0};
-    figures.to.gbps = gbps({to});
-    figures.from.gbps = gbps({from});
-    figures.both_gbps = gbps({to, from});
-    std::vector<Way> all;
-    for (int rank = 0; rank < count; ++rank) all.push_back({rank, other + rank});
-    figures.all_gbps = gbps(all);
-    for (int rank = 0; rank < count; ++rank) all.push_back({other + rank, rank});
-    figures.all_both_gbps = gbps(all);
+    hosts.push_back(survey_groups(surveyor, ranks_of(0), ranks_of(host),
+                                  [&](const std::vector<Way>& ways, double latency_s) {
+                                    return surveyor.copy_gbps(ways, latency_s, bytes);
+                                  }));
   }
   return hosts;
 }
 
-NetworkFigures medians_of(const std::vector<NetworkFigures>& hosts) {
+/// Nothing of nothing.
+std::optional<GroupFigures> medians_of(const std::vector<GroupFigures>& groups) {
+  if (groups.empty()) return std::nullopt;
   const auto middle = [&](const auto& figure) {
     std::vector<double> values;
-    for (const NetworkFigures& figures : hosts) values.push_back(figure(figures));
+    for (const GroupFigures& figures : groups) values.push_back(figure(figures));
     return median(values);
   };
-  using Figures = const NetworkFigures&;
-  return {{middle([](Figures one) { return one.to.latency_s; }),
-           middle([](Figures one) { return one.to.gbps; })},
-          {middle([](Figures one) { return one.from.latency_s; }),
-           middle([](Figures one) { return one.from.gbps; })},
-          middle([](Figures one) { return one.both_gbps; }),
-          middle([](Figures one) { return one.all_gbps; }),
-          middle([](Figures one) { return one.all_both_gbps; })};
+  using Figures = const GroupFigures&;
+  return GroupFigures{{middle([](Figures one) { return one.to.latency_s; }),
+                       middle([](Figures one) { return one.to.gbps; })},
+                      {middle([](Figures one) { return one.from.latency_s; }),
+                       middle([](Figures one) { return one.from.gbps; })},
+                      middle([](Figures one) { return one.both_gbps; }),
+                      middle([](Figures one) { return one.all_gbps; }),
+                      middle([](Figures one) { return one.all_both_gbps; })};
 }
 
 /// Times of a survey's programs by round. A survey asks for the same programs in the same order
@@ -284,9 +312,12 @@ Meter backend_meter(Backend& backend, const MeterSettings& settings) {
     options.warmup = 1;
     options.check = false;
     options.timeout_s = settings.timeout_s;
-    const double few_s = backend.run(program, target, options).executed->median_time_s;
-    const double runs = settings.window_s / std::max(few_s, kMinTime_s);
-    if (runs <= kMinRuns) return few_s;
+    const ExecutedPart few = backend.run(program, target, options).executed.value();
+    // Processes that share a processor may wait for each other longer than they run.
+    const double each_s = std::max({few.median_time_s, few.interval_s, kMinTime_s});
+    const double runs = settings.window_s / each_s;
+    // Not once more for hardly more runs: buffers would be filled again.
+    if (runs <= 2 * kMinRuns) return few.median_time_s;
     options.iterations = static_cast<int>(std::min(std::ceil(runs), double{kMaxRuns}));
     return backend.run(program, target, options).executed->median_time_s;
   };
@@ -295,12 +326,13 @@ Meter backend_meter(Backend& backend, const MeterSettings& settings) {
 }
 
 std::size_t survey_steps(const Inventory& inventory, const Meter& meter) {
-  const auto ranks = static_cast<std::size_t>(measured_ranks(inventory));
+  const std::size_t ranks = inventory.paired_ranks().size();
   const std::size_t with_host = inventory.is_shared() ? 1 : ranks;
   const std::size_t copies = 1 + ranks * (ranks - 1) / 2 + with_host;
   const std::size_t steps =
       copies * (meter.copy_engines ? 2 : 1) + with_host + (inventory.is_shared() ? 1 : 0) +
-      working_sets(inventory, meter).size() + static_cast<std::size_t>(inventory.hosts - 1);
+      working_sets(inventory, meter).size() + inventory.ranks_by_socket().size() - 1 +
+      static_cast<std::size_t>(inventory.hosts - 1);
   return steps * static_cast<std::size_t>(meter.rounds);
 }
 

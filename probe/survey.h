@@ -58,17 +58,19 @@ struct WorkingSetFigures {
   ExchangeFigures exchange;
 };
 
-/// The network between the first host and another one.
-struct NetworkFigures {
+/// What two groups of ranks send each other: those of two hosts, or of two sockets of one.
+struct GroupFigures {
   PathFigures to;            ///< from the first rank of the one to the first rank of the other
   PathFigures from;          ///< and back
   double both_gbps = 0;      ///< of the two together
-  double all_gbps = 0;       ///< of all ranks of a host, each to one of the other host
+  double all_gbps = 0;       ///< of all ranks of a group, each to one of the other group
   double all_both_gbps = 0;  ///< and back, at the same time
 };
 
-/// A machine as it was found and measured. Where ranks share one device, `pairs` are those of the
-/// first two and `alone` is that of the first.
+/// A machine as it was found and measured. `pairs` are those of Inventory::paired_ranks; where
+/// ranks share one device, `alone` is that of the first. Processes of a host that are on several
+/// sockets exchange within their sockets, where these have more than one, as `all_gbps` of an
+/// exchange says of all ranks of the host.
 struct Survey {
   Inventory inventory;
   CopyFigures kernel;
@@ -80,8 +82,10 @@ struct Survey {
   ExchangeFigures exchange;  ///< where what others have is sent, of more bytes than caches hold
   std::vector<WorkingSetFigures> working_sets;  ///< that caches may hold, small ones first
   double reduce_latency_s = 0;                  ///< of a combine that hardly combines anything
-  std::vector<NetworkFigures> to_hosts;         ///< to each but the first, of which all else is
-  std::optional<NetworkFigures> network;        ///< their medians, where there are several hosts
+  std::vector<GroupFigures> to_sockets;  ///< from the first one of the first host to each other
+  std::optional<GroupFigures> sockets;   ///< their medians, where there are several
+  std::vector<GroupFigures> to_hosts;    ///< to each but the first, of which all else is
+  std::optional<GroupFigures> network;   ///< their medians, where there are several hosts
   /// By how much the times of a program differ between rounds, as a share of the middle one: the
   /// median over programs. 0 when there was one round only.
   double spread = 0;

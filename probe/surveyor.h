@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ir/builder.h"
@@ -10,8 +12,14 @@
 
 namespace espalier {
 
-inline constexpr int kShortChain = 64;
-inline constexpr int kLongChain = 320;
+/// Two chains of ops, of which the difference in time counts.
+struct Lengths {
+  int shorter = 0;
+  int longer = 0;
+};
+inline constexpr Lengths kLocalChain{64, 320};
+// Between ranks: where these share processors, an op may take a millisecond.
+inline constexpr Lengths kChain{16, 80};
 inline constexpr std::int64_t kTinyBytes = 4;
 // A program moves at least so many bytes of a buffer, so that waiting for its start is a small part
 // of its time.
@@ -26,6 +34,19 @@ struct Way {
   int to = 0;
 };
 
+/// From each rank of a group to its next one, from the last to the first. A rank that is alone
+/// sends nothing.
+inline std::vector<Way> rings_of(const std::vector<std::vector<int>>& groups) {
+  std::vector<Way> around;
+  for (const std::vector<int>& ranks : groups) {
+    if (ranks.size() < 2) continue;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      around.push_back({ranks[i], ranks[(i + 1) % ranks.size()]});
+    }
+  }
+  return around;
+}
+
 /// Makes the programs of a survey, and figures of their times, with one method of copying.
 class Surveyor {
  public:
@@ -35,7 +56,6 @@ class Surveyor {
   Surveyor(const Inventory& inventory, const Meter& meter, CopyMethod method,
            std::int64_t footprint_bytes)
       : ranks_(inventory.ranks()),
-        ranks_of_a_host_(inventory.ranks_of_a_host()),
         meter_(meter),
         method_(method),
         footprint_bytes_(footprint_bytes) {}
@@ -111,36 +131,36 @@ class Surveyor {
     return time_s / static_cast<double>(passes * bytes) / static_cast<double>(ranks.size());
   }
 
-  /// Seconds for a byte of all ranks together, when each adds what another one has just added up to
-  /// something of its own: an exchange, and a combine of what is no longer in the caches as when a
-  /// rank is by itself. Two steps of a ring, which are as many as need no further memory.
-  double exchange_and_combine_s(int ranks, double latency_s) const {
+  /// Seconds for a byte of all ranks together, when the end of each way adds what its beginning has
+  /// just added up to something of its own: an exchange, and a combine of what is no longer in the
+  /// caches as when a rank is by itself. Two steps of rings, which are as many as need no further
+  /// memory.
+  double exchange_and_combine_s(const std::vector<Way>& around, double latency_s) const {
     constexpr std::int64_t kSteps = 2;
     constexpr std::int64_t kBuffers = 5;  // input, output, scratch, and each step's arrivals
     const std::int64_t bytes = footprint_bytes_ / kBuffers;
     const std::int64_t pieces = pieces_of(bytes);
     Builder builder("exchange and combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      for (int rank = 0; rank < ranks; ++rank) {
-        const int from = (rank + 1) % ranks;
-        builder.combine(builder.output(rank, piece, 1),
-                        {builder.input(rank, piece, 1), builder.tmp(from, piece, 1)});
+      for (const auto [from, to] : around) {
+        builder.combine(builder.output(to, piece, 1),
+                        {builder.input(to, piece, 1), builder.tmp(from, piece, 1)});
       }
     }
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      for (int rank = 0; rank < ranks; ++rank) {
-        const int from = (rank + 1) % ranks;
-        builder.combine(builder.tmp(rank, piece, 1),
-                        {builder.input(rank, piece, 1), builder.output(from, piece, 1)});
+      for (const auto [from, to] : around) {
+        builder.combine(builder.tmp(to, piece, 1),
+                        {builder.input(to, piece, 1), builder.output(from, piece, 1)});
       }
     }
     const double time_s = moving_s(time_of(builder.finish(), bytes), kSteps * pieces, latency_s);
-    return time_s / static_cast<double>(kSteps * bytes) / static_cast<double>(ranks);
+    return time_s / static_cast<double>(kSteps * bytes) / static_cast<double>(around.size());
   }
 
   /// Of an op in a chain that runs to and fro between two places, or stays at one.
   double hop_latency_s(int rank, int other) const {
-    return chain_latency_s(1, [&](Builder& builder, int ops) {
+    const bool is_local = other == rank || other == kHost;
+    return chain_latency_s(1, is_local ? kLocalChain : kChain, [&](Builder& builder, int ops) {
       const PlaceId host = other == kHost ? builder.add_host() : 0;
       const Slice here = builder.output(rank, 0, 1);
       const Slice there = other == kHost  ? builder.tmp(host, 0, 1)
@@ -154,22 +174,26 @@ class Surveyor {
     });
   }
 
-  /// Of a step round a ring of all ranks of a host, as in an allgather of hardly any bytes.
-  double ring_latency_s() const {
-    const int ranks = ranks_of_a_host_;
-    return chain_latency_s(ranks, [&](Builder& builder, int steps) {
+  /// Of a step round rings, all at once, as in an allgather of hardly any bytes.
+  double ring_latency_s(const std::vector<Way>& around) const {
+    const int units = static_cast<int>(around.size());
+    return chain_latency_s(units, kChain, [&](Builder& builder, int steps) {
+      std::vector<int> held(static_cast<std::size_t>(ranks_));  // unit that a rank sends on
+      for (int i = 0; i < units; ++i) held[number_of(around[number_of(i)].from)] = i;
       for (int step = 0; step < steps; ++step) {
-        for (int rank = 0; rank < ranks; ++rank) {
-          const int to = (rank + 1) % ranks;
-          const int unit = ((rank - step) % ranks + ranks) % ranks;
-          builder.copy(builder.output(to, unit, 1), builder.output(rank, unit, 1));
+        std::vector<int> arrived = held;
+        for (const auto [from, to] : around) {
+          const int unit = held[number_of(from)];
+          builder.copy(builder.output(to, unit, 1), builder.output(from, unit, 1));
+          arrived[number_of(to)] = unit;
         }
+        held = std::move(arrived);
       }
     });
   }
 
   double combine_latency_s() const {
-    return chain_latency_s(1, [](Builder& builder, int ops) {
+    return chain_latency_s(1, kLocalChain, [](Builder& builder, int ops) {
       for (int op = 0; op < ops; ++op) {
         builder.combine(builder.output(0, 0, 1), {builder.output(0, 0, 1), builder.input(0, 0, 1)});
       }
@@ -177,6 +201,8 @@ class Surveyor {
   }
 
  private:
+  static std::size_t number_of(int one) { return static_cast<std::size_t>(one); }
+
   std::int64_t pieces_of(std::int64_t bytes) const {
     return std::max<std::int64_t>(1, bytes / meter_.piece_bytes);
   }
@@ -198,18 +224,17 @@ class Surveyor {
   /// Seconds of one step more of a chain that `fill` makes of so many, on a message of that many
   /// units.
   template <class Fill>
-  double chain_latency_s(int units, const Fill& fill) const {
+  double chain_latency_s(int units, Lengths lengths, const Fill& fill) const {
     const auto time_s = [&](int steps) {
       Builder builder("chain", {.ranks = ranks_, .units = units});
       fill(builder, steps);
       return time_of(builder.finish(), units * kTinyBytes);
     };
-    const double more_s = time_s(kLongChain) - time_s(kShortChain);
-    return std::max(0.0, more_s / (kLongChain - kShortChain));
+    const double more_s = time_s(lengths.longer) - time_s(lengths.shorter);
+    return std::max(0.0, more_s / (lengths.longer - lengths.shorter));
   }
 
   int ranks_;
-  int ranks_of_a_host_;
   const Meter& meter_;
   CopyMethod method_;
   std::int64_t footprint_bytes_;

@@ -12,14 +12,28 @@ namespace espalier {
 namespace {
 
 std::vector<MeasuredPath> all_paths(const Survey& survey) {
-  std::vector<MeasuredPath> all = measured_paths(survey.kernel, CopyMethod::kernel);
-  for (MeasuredPath& path : network_paths(survey)) all.push_back(std::move(path));
-  if (survey.copy_engine) {
-    for (MeasuredPath& path : measured_paths(*survey.copy_engine, CopyMethod::copy_engine)) {
-      all.push_back(std::move(path));
-    }
-  }
+  std::vector<MeasuredPath> all = measured_paths(survey, CopyMethod::kernel);
+  const auto add = [&](std::vector<MeasuredPath> paths) {
+    for (MeasuredPath& path : paths) all.push_back(std::move(path));
+  };
+  add(socket_paths(survey));
+  add(network_paths(survey));
+  if (survey.copy_engine) add(measured_paths(survey, CopyMethod::copy_engine));
   return all;
+}
+
+std::string gpu_name(int rank) { return fmt::format("gpu{}", rank); }
+
+/// Of two groups of ranks, called `kind` and their number, whose first ranks are named.
+std::vector<MeasuredPath> paths_of_groups(std::string_view method, const GroupFigures& figures,
+                                          std::string_view kind, int here, int there) {
+  return {{method, gpu_name(here), gpu_name(there), figures.to, figures.both_gbps},
+          {method, gpu_name(there), gpu_name(here), figures.from},
+          {method,
+           fmt::format("{}0", kind),
+           fmt::format("{}1", kind),
+           {figures.to.latency_s, figures.all_gbps},
+           figures.all_both_gbps}};
 }
 
 Json path_json(const MeasuredPath& path) {
@@ -42,10 +56,13 @@ Json memory_json(const MeasuredMemory& memory) {
 
 }  // namespace
 
-std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod method) {
-  const std::string_view called = method == CopyMethod::kernel ? "kernel" : "copy_engine";
-  const auto gpu = [](std::size_t number) { return fmt::format("gpu{}", number); };
-  std::vector<MeasuredPath> paths = {{called, gpu(0), gpu(0), figures.local}};
+std::vector<MeasuredPath> measured_paths(const Survey& survey, CopyMethod method) {
+  const bool by_kernel = method == CopyMethod::kernel;
+  const std::string_view called = by_kernel ? "kernel" : "copy_engine";
+  const CopyFigures& figures = by_kernel ? survey.kernel : survey.copy_engine.value();
+  const std::vector<int> ranks = survey.inventory.paired_ranks();
+  const auto gpu = [&](std::size_t number) { return gpu_name(ranks[number]); };
+  std::vector<MeasuredPath> paths = {{called, gpu_name(0), gpu_name(0), figures.local}};
   for (std::size_t from = 0; from < figures.pairs.size(); ++from) {
     for (std::size_t to = 0; to < figures.pairs.size(); ++to) {
       if (from == to) continue;
@@ -54,24 +71,22 @@ std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod 
     }
   }
   for (std::size_t i = 0; i < figures.to_host.size(); ++i) {
-    paths.push_back({called, gpu(i), "host", figures.to_host[i], figures.host_both_ways_gbps[i]});
-    paths.push_back({called, "host", gpu(i), figures.from_host[i]});
+    const std::string name = gpu_name(static_cast<int>(i));
+    paths.push_back({called, name, "host", figures.to_host[i], figures.host_both_ways_gbps[i]});
+    paths.push_back({called, "host", name, figures.from_host[i]});
   }
   return paths;
 }
 
+std::vector<MeasuredPath> socket_paths(const Survey& survey) {
+  if (!survey.sockets) return {};
+  const std::vector<std::vector<int>> ranks = survey.inventory.ranks_by_socket();
+  return paths_of_groups("sockets", *survey.sockets, "socket", ranks[0].front(), ranks[1].front());
+}
+
 std::vector<MeasuredPath> network_paths(const Survey& survey) {
   if (!survey.network) return {};
-  const NetworkFigures& network = *survey.network;
-  const std::string here = "gpu0";
-  const std::string there = fmt::format("gpu{}", survey.inventory.ranks_of_a_host());
-  return {{"network", here, there, network.to, network.both_gbps},
-          {"network", there, here, network.from},
-          {"network",
-           "host0",
-           "host1",
-           {network.to.latency_s, network.all_gbps},
-           network.all_both_gbps}};
+  return paths_of_groups("network", *survey.network, "host", 0, survey.inventory.ranks_of_a_host());
 }
 
 std::vector<MeasuredMemory> measured_memories(const Survey& survey) {

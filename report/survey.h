@@ -11,15 +11,17 @@ namespace espalier {
 
 /// A path that was measured.
 struct MeasuredPath {
-  std::string_view method;  ///< "kernel", "copy_engine" or "network"
+  std::string_view method;  ///< "kernel", "copy_engine", "sockets" or "network"
   std::string from;
   std::string to;
   PathFigures figures;
   double both_ways_gbps = 0;  ///< of both directions together; 0: on the line of the other one
 };
-/// Within a GPU, between GPUs, and to and from host memory.
-std::vector<MeasuredPath> measured_paths(const CopyFigures& figures, CopyMethod method);
+/// Within a GPU, between GPUs, and to and from host memory. \pre the survey is about this method
+std::vector<MeasuredPath> measured_paths(const Survey& survey, CopyMethod method);
 
+/// Between a rank of the first socket and one of another, and between all of two sockets.
+std::vector<MeasuredPath> socket_paths(const Survey& survey);
 /// Between a rank of the first host and one of another, and between all of two hosts.
 std::vector<MeasuredPath> network_paths(const Survey& survey);
 

@@ -1,9 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/inventory.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/error.h"
+
 namespace espalier {
+namespace {
+
+/// Of the ranks of a host, numbered as they appear; all 0 where that of one is not known.
+std::vector<int> numbered(std::vector<int> sockets) {
+  std::vector<int> known;
+  const bool is_known = std::ranges::count(sockets, -1) == 0;
+  for (int& socket : sockets) {
+    if (std::ranges::count(known, socket) == 0) known.push_back(socket);
+    socket = is_known ? static_cast<int>(std::ranges::find(known, socket) - known.begin()) : 0;
+  }
+  return sockets;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> Inventory::ranks_by_socket() const {
+  std::vector<std::vector<int>> groups(1);
+  for (int rank = 0; rank < ranks_of_a_host(); ++rank) {
+    const std::size_t socket =
+        sockets.empty() ? 0 : static_cast<std::size_t>(sockets[static_cast<std::size_t>(rank)]);
+    groups.resize(std::max(groups.size(), socket + 1));
+    groups[socket].push_back(rank);
+  }
+  return groups;
+}
+
+std::vector<int> Inventory::paired_ranks() const {
+  std::vector<int> paired;
+  if (!is_shared()) {
+    for (int rank = 0; rank < ranks(); ++rank) paired.push_back(rank);
+    return paired;
+  }
+  for (const std::vector<int>& neighbours : ranks_by_socket()) {
+    if (neighbours.size() > 1) return {neighbours[0], neighbours[1]};
+  }
+  return {0};
+}
 
 Inventory inventory_of_one_memory(std::string name, std::string device, int ranks) {
   Inventory inventory;
@@ -12,6 +52,30 @@ Inventory inventory_of_one_memory(std::string name, std::string device, int rank
   inventory.can_access = {{true}};
   inventory.sharing = ranks;
   inventory.is_host = true;
+  return inventory;
+}
+
+Inventory inventory_of_processes(const std::vector<int>& hosts, const std::vector<int>& sockets) {
+  const auto ranks = static_cast<int>(hosts.size());
+  Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
+  inventory.has_messages = true;
+  const auto each = std::ranges::count(hosts, hosts.front());
+  inventory.hosts = ranks / static_cast<int>(each);
+  for (auto first = hosts.begin(); first < hosts.end(); first += each) {
+    const bool is_whole =
+        hosts.end() - first >= each && std::count(first, first + each, *first) == each;
+    if (is_whole && std::ranges::count(hosts, *first) == each) continue;
+    throw Error(ErrorKind::unsupported,
+                "the network is measured between hosts with the same number of ranks each, one "
+                "host's after the other's",
+                "mpirun --map-by ppr:4:node, or as many slots on each host");
+  }
+  for (auto first = sockets.begin(); first < sockets.end(); first += each) {
+    for (const int socket : numbered({first, first + each})) inventory.sockets.push_back(socket);
+  }
+  if (std::ranges::all_of(inventory.sockets, [](int socket) { return socket == 0; })) {
+    inventory.sockets.clear();
+  }
   return inventory;
 }
 

@@ -39,8 +39,16 @@ struct Inventory {
   bool is_host = false;  ///< the device is this computer itself
   bool has_messages = false;  ///< ranks see their own memory only; what others have is sent to them
   int hosts = 1;              ///< with as many ranks each, one host's after the other's
+  /// By rank, numbered in each host from 0 in the order in which they first appear; empty: every
+  /// host is one socket, or it is not known where its ranks are.
+  std::vector<int> sockets = {};
 
   int ranks_of_a_host() const { return ranks() / hosts; }
+  /// Ranks of the first host by their socket.
+  std::vector<std::vector<int>> ranks_by_socket() const;
+  /// Ranks whose pairs are measured: all of them, unless they are alike. Then two of the first
+  /// socket that has as many, or rank 0 alone where none has.
+  std::vector<int> paired_ranks() const;
 
   int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }
   /// Ranks share one memory; links between them are that memory.
@@ -49,5 +57,10 @@ struct Inventory {
 
 /// A computer whose ranks share its one memory: threads, or processes.
 Inventory inventory_of_one_memory(std::string name, std::string device, int ranks);
+
+/// Processes, a rank each, that send each other messages. By rank: `hosts`, of which one is told
+/// from another by its number; `sockets`, -1: not bound to one, which makes its whole host one.
+/// Throws Error{unsupported} unless all hosts have as many ranks, one host's after the other's.
+Inventory inventory_of_processes(const std::vector<int>& hosts, const std::vector<int>& sockets);
 
 }  // namespace espalier

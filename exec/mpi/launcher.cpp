@@ -132,13 +132,17 @@ void throw_problem(const LaunchProblem& problem) {
   throw Error(ErrorKind::unsupported, problem.message, problem.help);
 }
 
-std::string describe_sockets(const std::string& folder) {
+std::vector<int> allowed_sockets(const std::string& folder) {
   std::set<int> sockets;
   for (const int processor : allowed_processors()) {
     std::ifstream file(fmt::format("{}/cpu{}/topology/physical_package_id", folder, processor));
     int socket = -1;
     if (file >> socket && socket >= 0) sockets.insert(socket);
   }
+  return {sockets.begin(), sockets.end()};
+}
+
+std::string describe_sockets(const std::vector<int>& sockets) {
   if (sockets.empty()) return {};
   std::vector<std::string> names;
   for (const int socket : sockets) names.push_back(fmt::format("{}", socket));

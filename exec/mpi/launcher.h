@@ -43,8 +43,11 @@ std::optional<LaunchProblem> problem_of(const Launch& launch);
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                         const std::string& library);
 
-/// "socket 1" or "sockets 0, 1": of the processors that this process may use, as Linux describes
-/// them below `folder`; empty where it does not.
-std::string describe_sockets(const std::string& folder = "/sys/devices/system/cpu");
+/// Of the processors that this process may use, ascending, as Linux describes them below `folder`;
+/// empty where it does not.
+std::vector<int> allowed_sockets(const std::string& folder = "/sys/devices/system/cpu");
+
+/// "socket 1" or "sockets 0, 1"; empty for none.
+std::string describe_sockets(const std::vector<int>& sockets);
 
 }  // namespace espalier

@@ -135,6 +135,8 @@ class Started {
   Processes& processes() { return *processes_; }
   Transport& transport() { return connection_->transport(); }
   const Board& board() const { return board_; }
+  /// By rank, -1 where that is not bound to one.
+  const std::vector<int>& sockets() const { return sockets_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -200,11 +202,13 @@ class Started {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
     const std::string name = host.data();
-    const std::string sockets = describe_sockets();
+    const std::vector<int> sockets = allowed_sockets();
+    const std::string described = describe_sockets(sockets);
     Packed mine;
     mine.put(connection_->here().front());
     mine.put(name);
-    mine.put(sockets.empty() ? name : name + ", " + sockets);
+    mine.put(described.empty() ? name : name + ", " + described);
+    mine.put(sockets.size() == 1 ? sockets.front() : -1);
     mine.put(allowed_processors());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
@@ -212,6 +216,7 @@ class Started {
       unpacking.get(board_.groups.emplace_back());
       unpacking.get(board_.hosts.emplace_back());
       unpacking.get(places_.emplace_back());
+      unpacking.get(sockets_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
       const int rank = static_cast<int>(places_.size()) - 1;
@@ -233,6 +238,7 @@ class Started {
   const std::unique_ptr<Connection> connection_;
   Board board_;
   std::vector<std::string> places_;
+  std::vector<int> sockets_;
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
@@ -297,20 +303,9 @@ int mpi_processes() { return get_started().transport().processes(); }
 
 bool mpi_tells() { return get_started().transport().process() == 0; }
 
-Inventory mpi_inventory(int ranks) {
-  Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
-  inventory.has_messages = true;
-  const std::vector<int>& groups = get_started().board().groups;
-  const auto each = static_cast<int>(std::ranges::count(groups, groups.front()));
-  inventory.hosts = ranks / each;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (groups[static_cast<std::size_t>(rank)] == rank / each * each && ranks % each == 0) continue;
-    throw Error(ErrorKind::unsupported,
-                "the network is measured between hosts with the same number of ranks each, one "
-                "host's after the other's",
-                "mpirun --map-by ppr:4:node, or as many slots on each host");
-  }
-  return inventory;
+Inventory mpi_inventory() {
+  const Started& all = get_started();
+  return inventory_of_processes(all.board().groups, all.sockets());
 }
 
 void leave_mpi(int exit_code) {

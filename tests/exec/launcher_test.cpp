@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/mpi/launcher.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "exec/host/numa.h"
+#include "tests/temp_file.h"
 
 namespace espalier {
 namespace {
@@ -120,6 +127,22 @@ TEST(Launcher, TheLauncherOfAnotherMpiIsRecognised) {
   EXPECT_THAT(problem_of(launch_of({{"PALS_RANKID", "1"}}), 1, "Open MPI 4").value().message,
               HasSubstr("this process was started as rank 1, but MPI knows of one only"));
   EXPECT_EQ(problem_of(launch_of({{"PMIX_RANK", "0"}}), 1, "Open MPI 4"), std::nullopt);
+}
+
+TEST(Launcher, SocketsAreThoseOfTheProcessorsThatMayBeUsed) {
+  const std::string folder = temp_file("cpu");
+  const std::vector<int> processors = allowed_processors();
+  for (const int processor : processors) {
+    const std::string of_one = fmt::format("{}/cpu{}/topology", folder, processor);
+    std::filesystem::create_directories(of_one);
+    std::ofstream(of_one + "/physical_package_id") << (processor == processors.back() ? 3 : 1);
+  }
+  const std::vector<int> sockets = allowed_sockets(folder);
+  EXPECT_EQ(sockets, processors.size() > 1 ? std::vector<int>({1, 3}) : std::vector<int>({3}));
+  EXPECT_EQ(allowed_sockets(folder + "/nothing"), std::vector<int>());
+  EXPECT_EQ(describe_sockets({}), "");
+  EXPECT_EQ(describe_sockets({3}), "socket 3");
+  EXPECT_EQ(describe_sockets({1, 3}), "sockets 1, 3");
 }
 
 TEST(Launcher, NumbersThatAreNoneAreIgnored) {

@@ -102,6 +102,14 @@ double allreduce_time_s(const Topology& machine, const Profile& profile) {
       .time_s;
 }
 
+const Link& link_between(const Topology& machine, const char* a, const char* b) {
+  for (const Link& link : machine.links) {
+    if (machine.node(link.a).name == a && machine.node(link.b).name == b) return link;
+  }
+  ADD_FAILURE() << "no link " << a << "-" << b;
+  return machine.links.front();
+}
+
 constexpr const char* kShared = R"(
 schema: espalier.topology/1
 name: shared
@@ -218,12 +226,134 @@ profiles:
   EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
 }
 
+/// Two hosts of two sockets with two ranks each.
+constexpr const char* kSockets = R"(
+schema: espalier.topology/1
+name: sockets
+link_kinds:
+  memory: {class: gpu_fabric}
+  host_memory: {class: host}
+  socket: {class: host}
+  network: {class: network}
+memories:
+  near0: {gbps: 40, exchange_gbps: 12}
+  near1: {gbps: 40, exchange_gbps: 12}
+nodes:
+  - {name: "gpu[0-1]", kind: gpu, numa: 0, memory: near0, access_gbps: 24, exchange_gbps: 8}
+  - {name: "gpu[2-3]", kind: gpu, numa: 1, memory: near1, access_gbps: 24, exchange_gbps: 8}
+  - {name: "hub[0-1]", kind: nvswitch}
+  - {name: cpu0, kind: cpu, numa: 0, memory: near0}
+  - {name: cpu1, kind: cpu, numa: 1, memory: near1}
+  - {name: "upi[0-1]", kind: pcie_switch}
+  - {name: nic0, kind: nic}
+  - {name: switch, kind: fabric}
+links:
+  - {a: "gpu[0-1]", b: hub0, kind: memory, gbps: 1000}
+  - {a: "gpu[2-3]", b: hub1, kind: memory, gbps: 1000}
+  - {a: "gpu[0-1]", b: cpu0, kind: host_memory, gbps: 1000}
+  - {a: "gpu[2-3]", b: cpu1, kind: host_memory, gbps: 1000}
+  - {a: "gpu[0-1]", b: upi0, kind: socket, gbps: 5}
+  - {a: "gpu[2-3]", b: upi1, kind: socket, gbps: 5}
+  - {a: upi0, b: upi1, kind: socket, gbps: 9, duplex: half}
+  - {a: "cpu[0-1]", b: nic0, kind: host_memory, gbps: 1000}
+  - {a: nic0, b: switch, kind: network, gbps: 3}
+cluster: {nodes: 2, shared: [switch]}
+profiles:
+  kernel:
+    reduction: separate
+    links:
+      memory: {overhead_us: 2}
+      host_memory: {overhead_us: 2}
+      socket: {overhead_us: 6}
+      network: {overhead_us: 30}
+)";
+
+TEST(FitMachine, FindsTheSocketsOfHosts) {
+  SimulatedMachine simulated(kSockets);
+  const Topology machine = found(
+      simulated, inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 0, 0, 1, 1}), false);
+  EXPECT_EQ(machine.hosts, 2);
+  const std::vector<NodeId> gpus = machine.gpus();
+  ASSERT_EQ(gpus.size(), 8U);
+  for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
+    const Node& node = machine.node(gpus[rank]);
+    EXPECT_EQ(node.numa, rank % 4 < 2 ? 0 : 1);
+    EXPECT_EQ(node.memory, rank % 4 < 2 ? "shared0" : "shared1");
+    EXPECT_NEAR(node.exchange_gbps, 8, 0.2);
+  }
+  for (const char* name : {"shared0", "shared1"}) {
+    EXPECT_NEAR(machine.memories.at(name).gbps, 40, 2) << name;
+    EXPECT_NEAR(machine.memories.at(name).exchange_gbps, 12, 0.3) << name;
+  }
+  // One rank alone, and all of a socket.
+  EXPECT_NEAR(link_between(machine, "n1.gpu1", "n1.socket0").measured_gbps, 5, 0.1);
+  EXPECT_EQ(link_between(machine, "n1.gpu1", "n1.socket0").duplex, Duplex::full);
+  EXPECT_NEAR(link_between(machine, "n1.socket0", "n1.socket1").measured_gbps, 9, 0.2);
+  EXPECT_EQ(link_between(machine, "n1.socket0", "n1.socket1").duplex, Duplex::half);
+  const auto& links = machine.profile("kernel").links;
+  EXPECT_NEAR(links.at("memory").overhead_s, 2e-6, 0.1e-6);
+  EXPECT_NEAR(links.at("socket").overhead_s, 6e-6, 0.1e-6);
+  EXPECT_NEAR(links.at("network").overhead_s, 30e-6, 1e-6);
+  // What a message takes, by the class of its pair.
+  const Router wanted(simulated.machine, simulated.machine.profile("kernel"));
+  const Router router(machine, machine.profile("kernel"));
+  const auto time_s = [&](const Router& of, int to) {
+    Builder builder("copy", {.ranks = 8, .units = 1});
+    builder.copy(builder.output(to, 0, 1), builder.input(0, 0, 1));
+    RunOptions options;
+    options.size_bytes = kFootprint;
+    return Simulator()
+        .run(builder.finish(), {const_cast<Router*>(&of), place_ranks(of, {})}, options)
+        .time_s;
+  };
+  for (const int to : {1, 2, 4}) {
+    EXPECT_NEAR(time_s(router, to), time_s(wanted, to), 0.04 * time_s(wanted, to)) << to;
+  }
+  EXPECT_LT(1.5 * time_s(router, 1), time_s(router, 2));
+  EXPECT_LT(1.5 * time_s(router, 2), time_s(router, 4));
+  const double wanted_s = allreduce_time_s(simulated.machine, simulated.machine.profile("kernel"));
+  EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
+}
+
+TEST(FitMachine, TakesRanksThatAreAloneOnTheirSockets) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: alone
+link_kinds: {host_memory: {class: host}, socket: {class: host}}
+nodes:
+  - {name: "gpu[0-1]", kind: gpu, memory_gbps: 24, access_gbps: 24}
+  - {name: "cpu[0-1]", kind: cpu}
+links:
+  - {a: gpu0, b: cpu0, kind: host_memory, gbps: 1000}
+  - {a: gpu1, b: cpu1, kind: host_memory, gbps: 1000}
+  - {a: cpu0, b: cpu1, kind: socket, gbps: 5}
+profiles:
+  kernel: {reduction: separate, links: {host_memory: {overhead_us: 2}, socket: {overhead_us: 6}}}
+)");
+  const Topology machine = found(simulated, inventory_of_processes({0, 0}, {0, 1}), false);
+  EXPECT_EQ(machine.node(machine.gpus()[0]).exchange_gbps, 0);
+  EXPECT_EQ(machine.memories.at("shared1").exchange_gbps, 0);
+  EXPECT_NEAR(machine.memories.at("shared1").gbps, 24, 1);
+  EXPECT_NEAR(link_between(machine, "gpu0", "socket0").measured_gbps, 5, 0.1);
+  const double wanted_s = allreduce_time_s(simulated.machine, simulated.machine.profile("kernel"));
+  EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
+}
+
+TEST(Doubts, NameHostsWhoseRanksAreOnOtherSockets) {
+  Survey survey;
+  survey.inventory = inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 0, 1, 0, 1});
+  EXPECT_THAT(doubts_about(survey),
+              testing::ElementsAre(HasSubstr("the ranks of host 1 are on its sockets in another")));
+  survey.inventory = inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 1, 1, 0, 0});
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+}
+
 TEST(Doubts, NameHostsThatAreReachedMoreSlowly) {
   const auto host = [](double gbps, double all_gbps, double latency_s) {
-    return NetworkFigures{.to = {latency_s, gbps},
-                          .from = {latency_s, gbps},
-                          .both_gbps = gbps,
-                          .all_gbps = all_gbps};
+    return GroupFigures{.to = {latency_s, gbps},
+                        .from = {latency_s, gbps},
+                        .both_gbps = gbps,
+                        .all_gbps = all_gbps};
   };
   Survey survey;
   EXPECT_THAT(doubts_about(survey), IsEmpty());
@@ -384,14 +514,6 @@ Inventory uneven_inventory() {
   }
   inventory.nvlinks = {{0, 1, 2, 2}, {1, 2, 1, 2}, {4, 7, 3, 2}};
   return inventory;
-}
-
-const Link& link_between(const Topology& machine, const char* a, const char* b) {
-  for (const Link& link : machine.links) {
-    if (machine.node(link.a).name == a && machine.node(link.b).name == b) return link;
-  }
-  ADD_FAILURE() << "no link " << a << "-" << b;
-  return machine.links.front();
 }
 
 TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
