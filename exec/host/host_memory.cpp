@@ -63,7 +63,9 @@ const NumaNode* HostMemory::node_of(std::size_t place) const {
   return &numa_.nodes[static_cast<std::size_t>(numa_.node_of_place[place])];
 }
 
-/// Fresh pages: those of the heap may have been touched by others. Nothing when there are none.
+/// Fresh pages. Those of the heap may have been touched by others, and lie on the wrong node; or on
+/// small pages, which the system does not make large ones of, so that it would depend on what was
+/// allocated before how fast a buffer is. Nothing when there are none.
 HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
   const std::size_t whole = bytes + alignment;
   void* const mapping =
@@ -75,9 +77,12 @@ HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
   return {static_cast<std::byte*>(begin), Free{mapping, whole}};
 }
 
-/// As far as the system can. Throws OutOfMemory where there is no memory at all.
-HostMemory::Bytes HostMemory::on_large_pages(Bytes memory, std::size_t bytes,
-                                             std::size_t alignment) {
+/// Large ones are on pages of their own, large ones as far as the system can, and others where they
+/// have to be. Throws OutOfMemory where there is no memory.
+HostMemory::Bytes HostMemory::take(std::size_t bytes, std::size_t alignment, bool is_own) {
+  Bytes memory = is_own || alignment == kHugePage
+                     ? map(bytes, std::max(alignment, kPage))
+                     : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {});
   if (!memory) throw OutOfMemory("this computer has no memory left for the buffers");
   // Only a hint: without huge pages everything works the same.
   if (alignment == kHugePage) madvise(memory.get(), bytes, MADV_HUGEPAGE);
@@ -88,8 +93,7 @@ HostMemory::Bytes HostMemory::scratch(std::size_t bytes) {
   if (bytes == 0) return {};
   const std::size_t alignment = alignment_of(bytes);
   const std::size_t whole = round_up(bytes, alignment);
-  Bytes memory = on_large_pages(
-      Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, whole)), {}), whole, alignment);
+  Bytes memory = take(whole, alignment, false);
   std::fill_n(memory.get(), bytes, std::byte{0});
   return memory;
 }
@@ -99,13 +103,10 @@ HostMemory::Bytes HostMemory::allocate(std::size_t place, std::size_t size) {
   const std::size_t bytes = allocated(size);
   const NumaNode* const node = node_of(place);
   // Small buffers are not worth pages of their own.
-  const bool maps = node != nullptr && size >= kPage;
-  Bytes memory = on_large_pages(
-      maps ? map(bytes, std::max(alignment, kPage))
-           : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {}),
-      bytes, alignment);
+  const bool is_own = node != nullptr && size >= kPage;
+  Bytes memory = take(bytes, alignment, is_own);
   // Only a hint as well.
-  if (maps && !prefer_node(memory.get(), bytes, node->number)) is_placed_ = false;
+  if (is_own && !prefer_node(memory.get(), bytes, node->number)) is_placed_ = false;
   return memory;
 }
 

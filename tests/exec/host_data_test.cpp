@@ -3,9 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "ir/interpret.h"
 #include "tests/exec/test_programs.h"
@@ -137,6 +147,50 @@ TEST(HostData, InputsAreFilledAgainInPlace) {
     run.run();
     EXPECT_EQ(check_memory(run.data, run.memory).wrong, 0);
   }
+}
+
+/// Bytes on huge pages of the mapping that has this address; nothing where the system does not say.
+std::optional<std::size_t> huge_bytes_around(const std::byte* address) {
+  std::ifstream file("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(file, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    std::size_t kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      is_here = begin <= at && at < end;
+    } else if (is_here && std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
+      return kib << 10;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Of large scratch memory, when small pages of the heap have been used and given back.
+std::optional<std::size_t> huge_bytes_after_small_pages(std::size_t bytes) {
+  // Everything is on the heap, which keeps its pages.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  constexpr std::size_t kSmall = 64 << 10;
+  std::vector<std::unique_ptr<std::byte[]>> used;
+  for (std::size_t i = 0; i < 4 * bytes / kSmall; ++i) {
+    used.push_back(std::make_unique<std::byte[]>(kSmall));
+  }
+  used.clear();
+  const HostMemory::Bytes memory = HostMemory::scratch(bytes);
+  return huge_bytes_around(memory.get());
+}
+
+TEST(HostMemoryDeathTest, LargeBuffersAreOnHugePagesWhateverWasAllocatedBefore) {
+  constexpr std::size_t kBytes = 8 << 20;
+  const HostMemory::Bytes fresh = HostMemory::scratch(kBytes);
+  if (huge_bytes_around(fresh.get()).value_or(0) < kBytes) {
+    GTEST_SKIP() << "this computer has no huge pages to give";
+  }
+  // In a process of its own, as it changes what the heap does.
+  EXPECT_EXIT(_exit(huge_bytes_after_small_pages(kBytes).value_or(0) >= kBytes ? 0 : 1),
+              testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
