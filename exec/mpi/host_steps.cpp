@@ -24,14 +24,13 @@ std::byte* HostSteps::at(const BufferOffset& position, const HostMemory& memory)
   return position.place == kMessageScratch ? scratch_.get() + position.bytes : memory.at(position);
 }
 
-void HostSteps::begin(std::uint32_t number) {
+bool HostSteps::begin(std::uint32_t number) {
   const MessageStep& step = plan_.steps[number];
   std::byte* const memory = memory_[number];
   if (step.kind == MessageStepKind::combine) {
     combine(type_, op_, memory, std::span(sources_).subspan(step.source_begin, step.source_count),
             step.elements);
-    combined_.push_back(number);
-    return;
+    return true;
   }
   const std::size_t bytes = plan_.bytes_of(step);
   const MessageId message = step.kind == MessageStepKind::send
@@ -39,11 +38,10 @@ void HostSteps::begin(std::uint32_t number) {
                                 : transport_.receive(step.peer, step.tag, {memory, bytes});
   if (message >= steps_.size()) steps_.resize(message + 1);
   steps_[message] = number;
+  return false;
 }
 
 void HostSteps::advance(std::uint32_t, std::vector<std::uint32_t>& over) {
-  over.insert(over.end(), combined_.begin(), combined_.end());
-  combined_.clear();
   arrived_.clear();
   transport_.test(arrived_);
   for (const MessageId message : arrived_) over.push_back(steps_[message]);

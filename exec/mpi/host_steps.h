@@ -20,7 +20,7 @@ class HostSteps : public StepCarrier {
   HostSteps(const MessagePlan& plan, const HostMemory& memory, DataType type, ReduceOp op,
             Transport& transport);
 
-  void begin(std::uint32_t step) override;
+  bool begin(std::uint32_t step) override;
   void advance(std::uint32_t oldest, std::vector<std::uint32_t>& over) override;
   void give_way() override { transport_.give_way(); }
 
@@ -35,7 +35,6 @@ class HostSteps : public StepCarrier {
   std::vector<std::byte*> memory_;         ///< by step
   std::vector<const std::byte*> sources_;  ///< as MessagePlan::sources
   std::vector<std::uint32_t> steps_;       ///< by message of the transport
-  std::vector<std::uint32_t> combined_;    ///< that have not been reported
   std::vector<MessageId> arrived_;
 };
 

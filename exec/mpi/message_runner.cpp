@@ -24,12 +24,24 @@ void MessageRunner::move_window() {
   const auto end = static_cast<std::uint32_t>(plan_.steps.size());
   while (oldest_ < end && over_[oldest_]) ++oldest_;
   for (; window_end_ < std::min(end, oldest_ + kMessageWindow); ++window_end_) {
-    if (missing_[window_end_] == 0) ready_.push_back(window_end_);
+    if (missing_[window_end_] == 0) make_ready(window_end_);
   }
 }
 
+/// Sends go first. A library may copy all of a message that it has been told of while it begins to
+/// receive it, or looks what is over; who has not been told of a send by then waits for that.
+void MessageRunner::make_ready(std::uint32_t step) {
+  const bool is_send = plan_.steps[step].kind == MessageStepKind::send;
+  (is_send ? ready_sends_ : ready_).push_back(step);
+}
+
+void MessageRunner::begin_sends() {
+  for (; !ready_sends_.empty(); ready_sends_.pop_front()) begin(ready_sends_.front());
+}
+
 bool MessageRunner::advance() {
-  bool moved = !ready_.empty();
+  bool moved = !ready_.empty() || !ready_sends_.empty();
+  begin_sends();
   // One pass over what is ready now: between combines, messages have to go on.
   for (std::size_t left = ready_.size(); left > 0; --left) {
     const std::uint32_t step = ready_.front();
@@ -37,6 +49,8 @@ bool MessageRunner::advance() {
     begin(step);
     if (plan_.steps[step].kind == MessageStepKind::combine) break;
   }
+  move_window();
+  begin_sends();  // of what has just been combined
   finished_.clear();
   carrier_.advance(oldest_, finished_);
   for (const std::uint32_t step : finished_) finish(step);
@@ -50,7 +64,7 @@ void MessageRunner::begin(std::uint32_t number) {
   if (timeline_ != nullptr && (*timeline_)[step.op].start_s < 0) {
     (*timeline_)[step.op].start_s = std::chrono::duration<double>(Clock::now() - start_).count();
   }
-  carrier_.begin(number);
+  if (carrier_.begin(number)) finish(number);
 }
 
 void MessageRunner::finish(std::uint32_t number) {
@@ -60,7 +74,7 @@ void MessageRunner::finish(std::uint32_t number) {
     (*timeline_)[step.op].end_s = std::chrono::duration<double>(Clock::now() - start_).count();
   }
   for (const std::uint32_t later : plan_.next_of(step)) {
-    if (--missing_[later] == 0 && later < window_end_) ready_.push_back(later);
+    if (--missing_[later] == 0 && later < window_end_) make_ready(later);
   }
 }
 

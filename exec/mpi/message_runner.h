@@ -34,6 +34,8 @@ class MessageRunner {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void make_ready(std::uint32_t step);
+  void begin_sends();
   void begin(std::uint32_t step);
   void finish(std::uint32_t step);
   void move_window();
@@ -42,7 +44,8 @@ class MessageRunner {
   StepCarrier& carrier_;
   std::vector<std::uint32_t> missing_;  ///< by step: how many it needs that are not over
   std::vector<bool> over_;              ///< by step
-  std::deque<std::uint32_t> ready_;     ///< steps that can begin
+  std::deque<std::uint32_t> ready_sends_;
+  std::deque<std::uint32_t> ready_;  ///< other steps that can begin
   std::vector<std::uint32_t> finished_;
   std::uint32_t oldest_ = 0;      ///< the first step that is not over
   std::uint32_t window_end_ = 0;  ///< of the steps that may begin

@@ -12,8 +12,9 @@ namespace espalier {
 class StepCarrier {
  public:
   virtual ~StepCarrier() = default;
-  /// Begins the step of that number. \pre the steps that it needs are over
-  virtual void begin(std::uint32_t step) = 0;
+  /// Begins the step of that number. Returns whether it is over already, which `advance` does not
+  /// report again. \pre the steps that it needs are over
+  virtual bool begin(std::uint32_t step) = 0;
   /// Goes on with the steps that have begun, and appends those that are over now. `oldest`: the
   /// first step of all that is not over; whatever steps share, that one must not wait for others.
   /// Throws what carries them out throws.

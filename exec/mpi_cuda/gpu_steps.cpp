@@ -77,16 +77,17 @@ std::vector<std::uint32_t> GpuSteps::messages() const {
   return all;
 }
 
-void GpuSteps::begin(std::uint32_t number) {
+bool GpuSteps::begin(std::uint32_t number) {
   const MessageStep& step = plan_.steps[number];
   if (step.kind == MessageStepKind::combine) {
     combine(number);
-    return;
+    return false;
   }
   const bool is_send = step.kind == MessageStepKind::send;
   const Route route = (is_send ? routes_.to : routes_.from)[static_cast<std::size_t>(step.peer)];
   paths_[index_of(route)]->begin(
       {number, is_send, step.peer, step.tag, buffers_.at(step.memory), plan_.bytes_of(step)});
+  return false;
 }
 
 SourceList GpuSteps::sources_of(const MessageStep& step) const {

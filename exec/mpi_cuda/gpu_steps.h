@@ -46,7 +46,7 @@ class GpuSteps : public StepCarrier {
   /// Before the first step. Allocates what a route needs. Throws OutOfMemory.
   void use(const Routes& routes, const Means& means);
 
-  void begin(std::uint32_t step) override;
+  bool begin(std::uint32_t step) override;
   void advance(std::uint32_t oldest, std::vector<std::uint32_t>& over) override;
 
  private:

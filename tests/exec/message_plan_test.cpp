@@ -7,6 +7,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "exec/mpi/message_runner.h"
+#include "ir/builder.h"
 #include "tests/exec/local_network.h"
 #include "tests/exec/test_programs.h"
 
@@ -168,6 +170,59 @@ TEST(MessagePlan, RunsInAnyOrder) {
       }
     }
   }
+}
+
+/// Notes what has begun, and when it was looked what is over; combines are over at once, and
+/// receives the first time that it is looked.
+class NotedSteps : public StepCarrier {
+ public:
+  explicit NotedSteps(const MessagePlan& plan) : plan_(plan) {}
+  bool begin(std::uint32_t step) override {
+    const MessageStepKind kind = plan_.steps[step].kind;
+    done += kind == MessageStepKind::send ? "s" : kind == MessageStepKind::receive ? "r" : "c";
+    if (kind == MessageStepKind::receive) receiving_.push_back(step);
+    return kind == MessageStepKind::combine;
+  }
+  void advance(std::uint32_t, std::vector<std::uint32_t>& over) override {
+    done += ".";
+    over.insert(over.end(), receiving_.begin(), receiving_.end());
+    receiving_.clear();
+  }
+  std::string done;
+
+ private:
+  const MessagePlan& plan_;
+  std::vector<std::uint32_t> receiving_;
+};
+
+// A library may copy what has been sent while it begins to receive it, and the other process, which
+// has not been told of a send yet, would wait for that.
+TEST(MessageRunner, BeginsToSendBeforeItReceives) {
+  Builder builder("exchange", {.ranks = 2, .units = 1});
+  builder.copy(builder.output(0, 0, 1), builder.input(1, 0, 1));
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1));
+  const Program program = builder.finish();
+  for (const int process : {0, 1}) {
+    const MessagePlan plan = plan_of(program, process);
+    NotedSteps steps(plan);
+    MessageRunner runner(plan, steps);
+    runner.start();
+    runner.advance();
+    EXPECT_EQ(steps.done, "sr.");
+  }
+}
+
+TEST(MessageRunner, SendsWhatItHasCombinedBeforeItLooksForMessages) {
+  Builder builder("sum and back", {.ranks = 2, .units = 1});
+  builder.combine(builder.output(0, 0, 1), {builder.input(0, 0, 1), builder.input(1, 0, 1)});
+  builder.copy(builder.output(1, 0, 1), builder.output(0, 0, 1));
+  const MessagePlan plan = plan_of(builder.finish(), 0);
+  NotedSteps steps(plan);
+  MessageRunner runner(plan, steps);
+  runner.start();
+  runner.advance();
+  runner.advance();
+  EXPECT_EQ(steps.done, "r.cs.");
 }
 
 }  // namespace
