@@ -15,14 +15,15 @@ struct Scale {
   std::int64_t min_bytes = 0;
   std::int64_t shared_bytes = 0;  ///< of all ranks together
   std::int64_t piece_bytes = 0;
+  double window_s = 0;  ///< as in MeterSettings
 
   std::int64_t footprint_bytes(int sharing) const {
     return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
   }
 };
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB};
-constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB};
+constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB, 0.035};
+constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB, 0.07};
 
 const Scale& scale_of(const Inventory& inventory) {
   return inventory.is_host ? kHostScale : kGpuScale;
@@ -43,6 +44,7 @@ Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout
   MeterSettings settings;
   settings.footprint_bytes = probe_footprint_bytes(inventory);
   settings.piece_bytes = scale_of(inventory).piece_bytes;
+  settings.window_s = scale_of(inventory).window_s;
   settings.timeout_s = timeout_s;
   Meter meter = backend_meter(backend, settings);
   meter.copy_engines = !inventory.is_host;

@@ -111,8 +111,8 @@ struct MeterSettings {
 };
 
 /// Times programs on a back end of as many ranks as the survey has, in three rounds: the median of
-/// the runs that fill the window, at least half of it, seven to a thousand. Nothing is checked. The back end must
-/// outlive it.
+/// the runs that fill the window, at least half of it, seven to a thousand. Nothing is checked. The
+/// back end must outlive it.
 Meter backend_meter(Backend& backend, const MeterSettings& settings);
 
 /// Calls of `Meter::progress` that `take_survey` will make.
