@@ -148,7 +148,7 @@ void set_capacity_of_all(Link& link, const GroupFigures& figures) {
 }
 
 /// Every socket gets a switch, which its ranks reach at the rate of one of them, and other sockets
-/// at that of all. It joins nothing else: within a socket there are shorter routes.
+/// at that of all. Within a socket, routes take the hub, which is GPU fabric.
 void join_sockets(const Survey& survey, Topology& machine, const std::vector<Neighbours>& sockets) {
   constexpr const char* kKind = "socket";
   const GroupFigures& figures = *survey.sockets;
