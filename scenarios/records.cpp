@@ -60,8 +60,8 @@ auto members(Is<SimulatedPart> auto& simulated) {
   return std::tie(engine, end, work, stuck, back_to_back_s, together_s, blocks, links,
                   critical_path, critical_steps);
 }
-// No scenario is run by several processes, each of which has a time of its own. How long a run kept
-// its back end matters to who would run it again.
+// No scenario is run by several processes, each of which has a time of its own; `interval_s` is
+// used while probing only.
 auto members(Is<ExecutedPart> auto& executed) {
   auto& [min_time_s, max_time_s, median_time_s, interval_s, rank_times_s, wrong, damage, notes] =
       executed;
@@ -155,8 +155,8 @@ auto members(Is<Prediction> auto& prediction) {
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, starts_s,
-         start_together, engine, limits, timeout_s] = run;
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, engine,
+         starts_s, start_together, limits, timeout_s] = run;
   return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {

@@ -272,6 +272,20 @@ TEST(App, TunePrintsWhereToKeepNccl) {
   EXPECT_NE(done.out.find("# Keep NCCL for "), std::string::npos) << done.out;
 }
 
+/// Whether by worker processes or not, with a budget or without.
+TEST(App, SimulatesWithTheEngineThatWasAskedFor) {
+  for (const std::string engine : {"classes", "simgrid"}) {
+    for (const std::string budget : {"", "100"}) {
+      std::vector<std::string> words = {
+          "sim",     "--topology", "dgx-a100", "--algorithm", "ring",   "--size", "1MiB",
+          "--chunk", "0",          "--engine", engine,        "--json", "-"};
+      if (!budget.empty()) words.insert(words.end(), {"--budget", budget});
+      const Result result = run(words);
+      EXPECT_THAT(result.out, testing::HasSubstr("\"engine\": \"" + engine + "\"")) << budget;
+    }
+  }
+}
+
 TEST(App, APlanThatWasSavedIsAnAlgorithm) {
   const std::string saved = temp_file("best.esp");
   const std::vector<std::string> where = {"--topology", "dgx1-v100", "--gpus",
