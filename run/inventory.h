@@ -46,8 +46,8 @@ struct Inventory {
   int ranks_of_a_host() const { return ranks() / hosts; }
   /// Ranks of the first host by their socket.
   std::vector<std::vector<int>> ranks_by_socket() const;
-  /// Ranks whose pairs are measured: all of them, unless they are alike. Then two of the first
-  /// socket that has as many, or rank 0 alone where none has.
+  /// Ranks whose pairs are measured: all of them, unless they are alike. Then the first two ranks
+  /// of the first socket with at least two; rank 0 if there is none.
   std::vector<int> paired_ranks() const;
 
   int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }

@@ -22,7 +22,7 @@ struct LaunchedCalls {
   int blocks = 0;             ///< in use of the fullest GPU
   int library_version = 0;    ///< as `library_version` answers; 0: the newest
   double busiest_link_s = 0;  ///< a call keeps no link busy for longer
-  double first_s = 0;         ///< what a call by itself takes these GPUs; less counts as gpu_s
+  double isolated_s = 0;      ///< of one call by itself; values below gpu_s count as gpu_s
 };
 
 /// How often such calls are made at most, as the time of one: what nccl-tests prints.
@@ -31,9 +31,9 @@ struct LaunchedCalls {
 /// and the slower of host and GPU decides. One process does that for all its GPUs in turn; logs of
 /// it pass smoothly from the host's time to the GPU's: the root of the sum of their powers
 /// (LaunchCosts::sharpness). It waits before it times 20 calls, and then until the last GPU is done
-/// with them (NVIDIA/nccl-tests src/common.cu: iters, completeColl): one of them takes `first_s`.
-/// Several processes end their own times, which are averaged; that is left out. A graph costs
-/// nothing, and its kernels begin sooner after each other (LaunchCosts::graph_saves_s).
+/// with them (NVIDIA/nccl-tests src/common.cu: iters, completeColl): one of them takes
+/// `isolated_s`. Several processes end their own times, which are averaged; that is left out. A
+/// graph costs nothing, and its kernels begin sooner after each other (LaunchCosts::graph_saves_s).
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls);
 
 /// When the ranks of a call by itself begin: one process launches the kernels of its host's GPUs

@@ -92,7 +92,7 @@ class ProfileAsker {
       calls_[i].blocks = answer.report.simulated->blocks;
       calls_[i].library_version = answer.library_version;
       calls_[i].busiest_link_s = busiest_link_s(*answer.report.simulated);
-      calls_[i].first_s = answer.report.simulated->together_s;
+      calls_[i].isolated_s = answer.report.simulated->together_s;
       chunk_bytes_.push_back(answer.chunk_bytes);
     }
     return by_time(fixed_s_);

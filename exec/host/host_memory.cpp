@@ -65,9 +65,8 @@ const NumaNode* HostMemory::node_of(std::size_t place) const {
   return &numa_.nodes[static_cast<std::size_t>(numa_.node_of_place[place])];
 }
 
-/// Fresh pages. Those of the heap may have been touched by others, and lie on the wrong node; or on
-/// small pages, which the system does not make large ones of, so that it would depend on what was
-/// allocated before how fast a buffer is. Nothing when there are none.
+/// Fresh pages. Memory that the heap has used before may lie on the wrong node or on small pages,
+/// so that a buffer's speed would depend on earlier allocations. Nothing when there are none.
 HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
   const std::size_t whole = bytes + alignment;
   void* const mapping =
@@ -79,10 +78,10 @@ HostMemory::Bytes HostMemory::map(std::size_t bytes, std::size_t alignment) {
   return {static_cast<std::byte*>(begin), Free{mapping, whole}};
 }
 
-/// Large ones are on pages of their own, large ones as far as the system can, and others where they
-/// have to be. Throws OutOfMemory where there is no memory.
-HostMemory::Bytes HostMemory::take(std::size_t bytes, std::size_t alignment, bool is_own) {
-  Bytes memory = is_own || alignment == kHugePage
+/// Large buffers have pages of their own, huge ones if the system has any; others only if
+/// `has_own_pages`. Throws OutOfMemory where there is no memory.
+HostMemory::Bytes HostMemory::take(std::size_t bytes, std::size_t alignment, bool has_own_pages) {
+  Bytes memory = has_own_pages || alignment == kHugePage
                      ? map(bytes, std::max(alignment, kPage))
                      : Bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)), {});
   if (!memory) throw OutOfMemory("this computer has no memory left for the buffers");

@@ -56,7 +56,7 @@ class HostMemory {
     std::size_t size = 0;  // of the buffer alone
   };
   static Bytes map(std::size_t bytes, std::size_t alignment);
-  static Bytes take(std::size_t bytes, std::size_t alignment, bool is_own);
+  static Bytes take(std::size_t bytes, std::size_t alignment, bool has_own_pages);
   Bytes allocate(std::size_t place, std::size_t size);
   const NumaNode* node_of(std::size_t place) const;
   const Allocation& allocation(PlaceId place, Buffer buffer) const {

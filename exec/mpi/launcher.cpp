@@ -137,7 +137,8 @@ std::vector<int> allowed_sockets(const std::string& folder) {
   for (const int processor : allowed_processors()) {
     std::ifstream file(fmt::format("{}/cpu{}/topology/physical_package_id", folder, processor));
     int socket = -1;
-    if (file >> socket && socket >= 0) sockets.insert(socket);
+    if (!(file >> socket) || socket < 0) return {};
+    sockets.insert(socket);
   }
   return {sockets.begin(), sockets.end()};
 }

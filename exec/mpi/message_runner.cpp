@@ -29,7 +29,7 @@ void MessageRunner::move_window() {
 }
 
 /// Sends go first. A library may copy all of a message that it has been told of while it begins to
-/// receive it, or looks what is over; who has not been told of a send by then waits for that.
+/// receive it or tests for completion; a peer that has not yet been told of a send waits meanwhile.
 void MessageRunner::make_ready(std::uint32_t step) {
   const bool is_send = plan_.steps[step].kind == MessageStepKind::send;
   (is_send ? ready_sends_ : ready_).push_back(step);

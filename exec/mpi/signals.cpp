@@ -14,8 +14,8 @@ namespace espalier {
 namespace {
 
 std::atomic<int> asked{0};
-std::atomic<pid_t> heeding{0};  ///< the thread that heeds
-std::atomic<void (*)(int)> ending{_exit};
+std::atomic<pid_t> heeding{0};               ///< the thread that heeds
+std::atomic<void (*)(int)> ending{nullptr};  ///< set before SIGPIPE is taken
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free &&
               std::atomic<void (*)(int)>::is_always_lock_free);
 
@@ -26,7 +26,10 @@ void note(int signal) {
   const bool holds_up = signal == SIGABRT || signal == SIGPIPE;
   const pid_t heeds = heeding.load();
   if (holds_up && (heeds == 0 || heeds == this_thread())) {
-    if (signal == SIGPIPE) ending.load()(128 + signal);
+    if (signal == SIGPIPE) {
+      ending.load()(128 + signal);
+      _exit(128 + signal);
+    }
     discard_unfinished_writes();
     std::signal(SIGABRT, SIG_DFL);  // abort raises it again
     return;

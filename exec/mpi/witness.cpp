@@ -140,7 +140,7 @@ rlim_t raise_file_limit() {
 }
 
 /// A file descriptor that is given up for a moment to tell a process that there is none for it.
-int open_spare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+int open_spare() { return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); }
 
 /// Until all are gone.
 void watch(int listening, Watched& watched) {
@@ -168,15 +168,18 @@ void watch(int listening, Watched& watched) {
       }
       const auto accept_one = [&] { return accept4(listening, nullptr, nullptr, SOCK_CLOEXEC); };
       int process = accept_one();
-      if (process < 0 && errno == EMFILE) {
+      if (process < 0 && (errno == EMFILE || errno == ENFILE)) {
         close(spare);
         process = accept_one();
         if (process >= 0) watched.refuse(process);
         spare = open_spare();
         continue;
       }
-      if (process < 0) continue;
-      if (!add(process)) {
+      if (process < 0) {
+        usleep(kRefusal_us);  // whoever waits there still does
+        continue;
+      }
+      if (static_cast<std::size_t>(process) >= Watched::kMost || !add(process)) {
         close(process);
         continue;
       }
@@ -202,11 +205,11 @@ void testify(const Watched& watched, int expected, rlim_t files) {
   // Where there are processes on other hosts, or some that were not watched, one of these may have
   // been the first.
   const bool knows_all = expected > 0 && watched.refused == 0;
-  const char* otherwise = knows_all ? "and the launcher has ended the others"
-                                    : "or the launcher has ended it because of another one";
+  constexpr const char* kOrAnother = "or the launcher has ended it because of another one";
+  const char* otherwise = knows_all ? "and the launcher has ended the others" : kOrAnother;
   for (int rank = 0; rank < expected && rank < static_cast<int>(Watched::kMost); ++rank) {
     if (watched.has_come[static_cast<std::size_t>(rank)]) continue;
-    otherwise = "or the launcher has ended it because of another one";
+    otherwise = kOrAnother;
     print(line.data(),
           std::snprintf(line.data(), line.size(), "  nothing is heard of rank %d\n", rank));
   }

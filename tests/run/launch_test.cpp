@@ -42,10 +42,10 @@ TEST(Launched, OneProcessWaitsForTheFirstOfTwentyCalls) {
   // 90 us of the first call and 19 x 50 of the others are 52 us each; without a host's time these
   // are printed. Processes per GPU each end their own.
   LaunchedCalls calls{50e-6, 0, 24, 0};
-  calls.first_s = 90e-6;
+  calls.isolated_s = 90e-6;
   EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 52e-6, 1e-15);
   EXPECT_EQ(launched_s(nccl(), LaunchMode::per_gpu, calls), 50e-6);
-  calls.first_s = 0;
+  calls.isolated_s = 0;
   EXPECT_EQ(launched_s(nccl(), LaunchMode::single, calls), 50e-6);
 }
 
