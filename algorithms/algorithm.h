@@ -119,8 +119,8 @@ struct Algorithm {
   /// more than the number of ranks: beyond some ten million it is refused (`too_large`). May be
   /// null.
   double (*ops)(const BuildRequest& request) = nullptr;
-  /// How its program folds on a machine on which groups of ranks are alike (topologies/rotation.h),
-  /// every way there is, the one with the most groups first. `build` then respects
+  /// How its program may fold on a machine on which groups of ranks are alike
+  /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
   std::vector<Fold> (*folds)(const BuildRequest& request) = nullptr;
   /// Builds the program; null for an algorithm that first

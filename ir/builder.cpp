@@ -12,6 +12,7 @@
 #include "ir/access_tracker.h"
 #include "ir/folded_accesses.h"
 #include "ir/lane_numbers.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 namespace {
@@ -25,25 +26,6 @@ Operand operand_of(const Slice& slice) {
 Slice within(const Region& region, int rank, std::int64_t begin, std::int64_t length) {
   CHECK(begin >= 0 && length > 0 && begin + length <= region.units);
   return {rank, region.buffer, region.begin + begin, length};
-}
-
-/// Groups of lanes are told apart by the units that their ops use.
-bool has_full_turns(const Fold& fold, Buffer buffer) {
-  const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(buffer)];
-  const auto is_full = [&](const Fold::Turn& turn) {
-    return turn.step * fold.groups == turn.period;
-  };
-  const bool has_rest = turns.rest_begin < std::numeric_limits<std::int64_t>::max();
-  return is_full(turns.most) && (!has_rest || is_full(turns.rest));
-}
-
-bool fits(const Fold& fold, const Contract& contract) {
-  if (fold.lanes < 1 || fold.groups % fold.lanes != 0 ||
-      fold.rank_groups() * fold.each != contract.ranks)
-    return false;
-  if (fold.adjacent < 1 || fold.each % fold.adjacent != 0) return false;
-  return !fold.shares_ranks() ||
-         (has_full_turns(fold, Buffer::in) && has_full_turns(fold, Buffer::out));
 }
 
 }  // namespace
@@ -155,7 +137,7 @@ Builder::Builder(std::string name, const Contract& contract, const Fold& fold) {
   CHECK(!collective.rooted || (contract.root >= 0 && contract.root < contract.ranks));
   program_.name = std::move(name);
   program_.contract = contract;
-  CHECK(!fold.is_folded() || (fits(fold, contract) && !collective.rooted));
+  CHECK(!fold.is_folded() || is_valid(fold, contract));
   if (!collective.rooted) program_.contract.root = 0;
   program_.fold = fold;
   tracking_ = std::make_unique<Tracking>(program_.fold);

@@ -107,20 +107,23 @@ struct Fold {
     return group + rank_groups() *
                        static_cast<int>((at - begin) % turn.period / (turn.step * rank_groups()));
   }
-  /// How many units from this one on stay together and are of one group, at least.
-  std::int64_t stay_together(int rank, Buffer buffer, std::int64_t unit) const {
+  /// How many units from this one on stay together when they are moved on, at least.
+  std::int64_t move_together(Buffer buffer, std::int64_t unit, int groups_on) const {
     const auto [turn, begin] = turn_at(buffer, unit);
-    const bool is_rest = begin > 0;
-    const Turns& all = turns[static_cast<std::size_t>(buffer)];
-    const std::int64_t left =
-        is_rest ? std::numeric_limits<std::int64_t>::max() : all.rest_begin - unit;
+    const std::int64_t left = left_of_turns(buffer, unit);
     if (turn.step % turn.period == 0) return left;
-    const std::int64_t part = shares_ranks() ? turn.step * rank_groups() : turn.period;
-    const auto until_end = [&](std::int64_t of, std::int64_t length) {
-      return length - (of - begin) % length;
-    };
-    const std::int64_t at = unit_moved(buffer, unit, -group_of(rank));
-    return std::min({left, until_end(unit, turn.period), until_end(at, part)});
+    const std::int64_t at = unit_moved(buffer, unit, groups_on);
+    return std::min({left, turn.period - (unit - begin) % turn.period,
+                     turn.period - (at - begin) % turn.period});
+  }
+  /// How many of them are of one group as well, at least.
+  std::int64_t stay_together(int rank, Buffer buffer, std::int64_t unit) const {
+    const int group = group_of(rank);
+    const std::int64_t together = move_together(buffer, unit, -group);
+    if (!shares_ranks()) return together;
+    const auto [turn, begin] = turn_at(buffer, unit);
+    const std::int64_t own = turn.step * rank_groups();
+    return std::min(together, own - (unit_moved(buffer, unit, -group) - begin) % own);
   }
 
   /// Number of a unit of the first group's among these alone: where groups share ranks, those of
@@ -151,6 +154,11 @@ struct Fold {
   bool operator==(const Fold&) const = default;
 
  private:
+  /// From a unit on, those that are turned in the same way.
+  std::int64_t left_of_turns(Buffer buffer, std::int64_t unit) const {
+    const std::int64_t rest_begin = turns[static_cast<std::size_t>(buffer)].rest_begin;
+    return unit < rest_begin ? rest_begin - unit : std::numeric_limits<std::int64_t>::max();
+  }
   /// How a unit is turned, and from where on.
   std::pair<Turn, std::int64_t> turn_at(Buffer buffer, std::int64_t unit) const {
     const Turns& all = turns[static_cast<std::size_t>(buffer)];

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/unfold.h"
 
+#include <algorithm>
+#include <array>
+
 #include "core/check.h"
 
 namespace espalier {
@@ -27,6 +30,84 @@ std::vector<Fold> turned_by_blocks(const Contract& contract) {
     all.push_back(turned_by_blocks(contract, contract.ranks / each));
   }
   return all;
+}
+
+namespace {
+
+/// Whether its units are whole periods, of which each takes all groups to come round if it
+/// `must_come_round`.
+bool fits(const Fold& fold, Buffer buffer, std::int64_t units, bool must_come_round) {
+  const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(buffer)];
+  const auto is_whole = [&](const Fold::Turn& turn, std::int64_t length) {
+    if (turn.period < 1 || turn.step < 0) return false;
+    if (must_come_round && turn.step * fold.groups != turn.period) return false;
+    return turn.step % turn.period == 0 || length % turn.period == 0;
+  };
+  if (turns.rest_begin < 1) return false;
+  const bool has_rest = turns.rest_begin < units;
+  return is_whole(turns.most, std::min(turns.rest_begin, units)) &&
+         (!has_rest || is_whole(turns.rest, units - turns.rest_begin));
+}
+
+bool is_permutation(std::vector<int> order) {
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_valid(const Fold& fold, const Contract& contract) {
+  if (info(contract.collective).rooted || fold.groups < 1 || fold.lanes < 1) return false;
+  if (fold.groups % fold.lanes != 0 || fold.rank_groups() * fold.each != contract.ranks)
+    return false;
+  if (fold.adjacent < 1 || fold.each % fold.adjacent != 0) return false;
+  const bool has_order = !fold.order.empty();
+  if (has_order && static_cast<int>(fold.order.size()) != fold.rank_groups()) return false;
+  if (!is_permutation(fold.order)) return false;
+  return std::ranges::all_of(std::array{Buffer::in, Buffer::out}, [&](Buffer buffer) {
+    const std::int64_t units = buffer_units(contract, 0, buffer);
+    return units == 0 || fits(fold, buffer, units, fold.shares_ranks());
+  });
+}
+
+bool keeps_contract(const Fold& fold, const Contract& contract) {
+  const std::int64_t block = block_units(contract);
+  // Of a rank's results, from one unit on; they are alike as long as they come from one block and
+  // move together.
+  const auto keeps = [&](int rank, std::int64_t unit, std::int64_t& alike) {
+    const int next = fold.rank_moved(rank, 1);
+    const Region out = output_region(contract, rank);
+    const Origin origin = origin_of(contract, rank, unit);
+    const int from = origin.rank < 0 ? rank : origin.rank;
+    const int from_next = fold.rank_moved(from, 1);
+    const Region in = input_region(contract, from);
+    const std::int64_t of_out = out.begin + unit;
+    const std::int64_t of_in = in.begin + origin.unit;
+    alike = std::min({block - unit % block, fold.move_together(out.buffer, of_out, 1),
+                      fold.move_together(in.buffer, of_in, 1)});
+    const std::int64_t moved =
+        fold.unit_moved(out.buffer, of_out, 1) - output_region(contract, next).begin;
+    if (moved < 0 || moved >= out.units) return false;
+    const Origin promised = origin_of(contract, next, moved);
+    const std::int64_t expected =
+        fold.unit_moved(in.buffer, of_in, 1) - input_region(contract, from_next).begin;
+    return promised.rank == (origin.rank < 0 ? -1 : from_next) && promised.unit == expected;
+  };
+  // What a rank is promised is a matter of the rank and of the block, by themselves: all blocks of
+  // one rank, and one block of all ranks.
+  std::int64_t alike = 0;
+  const int first = fold.rank_of(0, 0);
+  const std::int64_t units = output_region(contract, first).units;
+  for (std::int64_t unit = 0; unit < units; unit += alike) {
+    if (!keeps(first, unit, alike)) return false;
+  }
+  for (int rank = 0; rank < contract.ranks; ++rank) {
+    if (!keeps(rank, 0, alike)) return false;
+  }
+  return true;
 }
 
 bool may_be_cut(const Program& program) {

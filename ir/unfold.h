@@ -14,6 +14,13 @@ Fold turned_by_blocks(const Contract& contract, int groups);
 /// All of them, the one with the most groups first.
 std::vector<Fold> turned_by_blocks(const Contract& contract);
 
+/// Whether groups, ranks, lanes and periods fit each other and the contract's buffers.
+bool is_valid(const Fold& fold, const Contract& contract);
+
+/// Whether every rank is promised what the one of the group before is, moved: without that, what
+/// is right for the first group says nothing of the others. \pre is_valid
+bool keeps_contract(const Fold& fold, const Contract& contract);
+
 /// Whether pieces of its ops would fold, too: none moves whole periods of turned units, of which
 /// every group would have to begin with other pieces than the next.
 bool may_be_cut(const Program& program);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/graph/fabric_links.h"
+#include "topologies/fabric.h"
 
 namespace espalier {
 namespace {

@@ -207,12 +207,11 @@ void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge&
   if (partitions && graph.relays() == 0) {
     Capacity around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
-    std::vector<VertexSet> parts;
-    const bool gains = judge.gains_by_partition(graph.ranks(), Rational(around));
-    for (int rank = 0; gains && rank < graph.ranks(); ++rank) {
-      parts.push_back(only(graph, rank));
+    if (judge.gains_by_partition(graph.ranks(), Rational(around))) {
+      std::vector<VertexSet> parts;
+      for (int rank = 0; rank < graph.ranks(); ++rank) parts.push_back(only(graph, rank));
+      judge.partition(parts, around, "every GPU is a part by itself");
     }
-    judge.partition(parts, around, "every GPU is a part by itself");
   }
   // Of the single GPUs only the poorest binds, apart from the root, whose demand differs.
   const std::vector<Capacity> outward = graph.leaving_each();

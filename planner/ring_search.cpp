@@ -15,6 +15,7 @@
 #include "planner/rings/network_rings.h"
 #include "planner/rings/ring_packing.h"
 #include "planner/rings/routed_ring.h"
+#include "topologies/fabric.h"
 
 namespace espalier {
 namespace {

@@ -72,21 +72,35 @@ std::vector<std::string> forcible_parameters(const AlgorithmChoice& choice) {
   return names;
 }
 
-std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
-                              const Program& program) {
+namespace {
+
+std::vector<double> starts_of_all(const Machine& machine, const Router& used, const Query& query) {
   if (query.run.start_together || !query.run.is_call) return {};
-  std::vector<double> starts_s =
-      launch_starts_s(used.profile().launch, query.launch, query.library_version, *machine.topology,
-                      machine.placement);
-  const Fold& fold = program.fold;
+  return launch_starts_s(used.profile().launch, query.launch, query.library_version,
+                         *machine.topology, machine.placement);
+}
+
+bool are_alike(const std::vector<double>& starts_s, const Fold& fold) {
   for (int rank = 0; fold.is_folded() && rank < static_cast<int>(starts_s.size()); ++rank) {
     const int in_first_group = fold.rank_of(fold.number_of(rank), 0);
     if (starts_s[static_cast<std::size_t>(rank)] !=
         starts_s[static_cast<std::size_t>(in_first_group)]) {
-      return {};
+      return false;
     }
   }
-  return starts_s;
+  return true;
+}
+
+}  // namespace
+
+bool starts_fold(const Machine& machine, const Query& query, const Fold& fold) {
+  return are_alike(starts_of_all(machine, *machine.router, query), fold);
+}
+
+std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
+                              const Program& program) {
+  std::vector<double> starts_s = starts_of_all(machine, used, query);
+  return are_alike(starts_s, program.fold) ? starts_s : std::vector<double>();
 }
 
 double busiest_link_s(const SimulatedPart& simulated) {

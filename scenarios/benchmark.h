@@ -8,6 +8,9 @@
 
 namespace espalier {
 
+/// Whether the ranks of a call by itself begin together in all groups of the fold.
+bool starts_fold(const Machine& machine, const Query& query, const Fold& fold);
+
 /// When the ranks of a call by itself begin, under the query's launch mode (RunOptions::starts_s).
 /// Empty also where one group of ranks is simulated for others that begin at other times.
 std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,

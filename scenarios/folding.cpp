@@ -2,8 +2,11 @@
 #include "scenarios/folding.h"
 
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "ir/unfold.h"
+#include "run/switches.h"
 #include "run/target.h"
 
 namespace espalier {
@@ -30,10 +33,42 @@ std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoic
   return std::nullopt;
 }
 
+namespace {
+
+/// Whether groups use switches as the rotation moves them, and reach them alike.
+bool folds_switch(const Program& program, OpId id, const Machine& machine, const Router& router,
+                  const Rotation& rotation) {
+  const Target target{&router, machine.placement, nullptr};
+  const Op& op = program.ops[id];
+  const Program moved = op_of_group(program, id, 1);
+  const auto here = switch_of(program, op, target);
+  const auto there = switch_of(moved, moved.ops.front(), target);
+  if (!here || !there || rotation.next(here->node) != there->node) return false;
+  const auto reaches = [&](PlaceId place) {
+    const NodeId gpu = node_of(program, machine.placement, place);
+    return rotation.keeps_route(router, gpu, here->node) &&
+           rotation.keeps_route(router, here->node, gpu);
+  };
+  bool all = reaches(op.at);
+  for (const Operand& source : program.sources_of(op)) all = all && reaches(source.place);
+  for_each_destination(program, op, [&](const Operand& dst) { all = all && reaches(dst.place); });
+  return all;
+}
+
+}  // namespace
+
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
   std::set<std::pair<PlaceId, PlaceId>> seen;
+  std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
-  for (const Op& op : program.ops) {
+  for (OpId id = 0; all && id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    if (op.via >= 0) return false;
+    const bool is_new =
+        op.in_switch && seen_in_switch.emplace(op.at, op.src_count, op.copy_count).second;
+    for (std::size_t runtime = 0; is_new && runtime <= machine.other_runtimes.size(); ++runtime) {
+      all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
+    }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
       if (!all || !seen.emplace(from, to).second) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {

@@ -111,6 +111,14 @@ bool Study::may_plan_better(const Prepared& known) const {
   return known.is_cut_short && known.question != asked_ && time_left_s() > known.had_s;
 }
 
+namespace {
+
+bool is_buildable(const AlgorithmChoice& choice, const BuildRequest& request) {
+  return !unsupported(choice, request) && !too_large(choice, request);
+}
+
+}  // namespace
+
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
 /// it.
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
@@ -119,6 +127,8 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
   const auto folding = find_folding(machine, made.choice, request_for(query, machine));
   if (!folding) return std::nullopt;
+  const bool begin_alike = starts_fold(machine, query, folding->fold);
+  if (!begin_alike && is_buildable(made.choice, request_for(query, machine))) return std::nullopt;
   Built built = build_on(machine, made.choice, query, {}, folding->fold);
   if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
     return std::nullopt;
@@ -128,11 +138,17 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
   made.may_be_cut = is_cuttable;
   made.rotation = folding->rotation;
+  if (!begin_alike) {
+    built.notes.push_back(
+        "the ranks of a call by itself begin at once, though one process launches them one after "
+        "the other: their ops are too many to simulate all");
+  }
   const Fold& fold = folding->fold;
   const std::string channels =
       fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
-  built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one of them is simulated",
-                                    fold.rank_groups(), counted(fold.each, "rank"), channels));
+  built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one {} is simulated",
+                                    fold.rank_groups(), counted(fold.each, "rank"), channels,
+                                    fold.shares_ranks() ? "channel of one group" : "of them"));
   return built;
 }
 

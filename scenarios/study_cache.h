@@ -149,9 +149,10 @@ struct Study::Limits {
 struct Study::Cache {
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
-  /// With the size of the message where programs depend on it, 0 elsewhere.
-  using ProgramKey =
-      std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t, bool>;
+  /// With the size of the message where programs depend on it, 0 elsewhere; and with how ranks
+  /// begin, where that decides on whether they are folded.
+  using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t,
+                                bool, LaunchMode>;
   using PlanKey = std::tuple<const Machine*, Collective, int, std::string>;
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
@@ -199,9 +200,10 @@ struct Study::Cache {
 
   ProgramKey program_key(const Query& query, const Machine& machine) {
     const bool by_size = is_library(choice(query.algorithm));
-    return {&machine,       query.collective, query.root,
-            query.in_place, query.algorithm,  by_size ? query.size_bytes : 0,
-            may_fold(query)};
+    return {&machine,        query.collective,
+            query.root,      query.in_place,
+            query.algorithm, by_size ? query.size_bytes : 0,
+            may_fold(query), may_fold(query) ? query.launch : LaunchMode::per_gpu};
   }
 
   static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {

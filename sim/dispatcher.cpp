@@ -219,8 +219,7 @@ void Dispatcher::await_landings(OpId id) {
     const auto* const last = landings_.last_of(operand, op.length, engine_.now());
     if (last == nullptr || last->until <= ready(id)) return;
     set_ready(id, last->until);
-    note_cause(id, last->op,
-               program_.fold.wrapped(group_of(program_.fold, of_op) - last->group));
+    note_cause(id, last->op, program_.fold.wrapped(group_of(program_.fold, of_op) - last->group));
   };
   for (const Operand& source : program_.sources_of(op)) await(source);
   for_each_destination(program_, op, await);

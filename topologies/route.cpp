@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "topologies/fabric.h"
 #include "topologies/path_tree.h"
 
 namespace espalier {
@@ -104,6 +105,7 @@ struct Router::Impl {
       if (machine.node(id).combines) combining.push_back(id);
       of_host[machine.node(id).host].push_back(id);
     }
+    may_join = may_join_hosts(machine);
   }
 
   const Node& node(NodeId id) const { return topology.node(id); }
@@ -132,6 +134,7 @@ struct Router::Impl {
   const LinkScope scope;
   const LinkGraph graph;
   std::vector<NodeId> combining;  ///< switches
+  bool may_join = true;           ///< the GPU fabric of some host goes on in another
   std::unordered_map<int, std::vector<NodeId>> of_host;
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
@@ -451,6 +454,10 @@ std::optional<NodeId> Router::Impl::find_switch(const Router& router,
   for (const NodeId candidate : combining) {
     if (named && candidate != *named) continue;
     const bool in_network = node(candidate).kind == NodeKind::fabric;
+    // Not asked for a route: a cluster has thousands of them.
+    const bool is_elsewhere = !in_network && !may_join && node(candidate).host >= 0 &&
+                              node(candidate).host != node(nodes.front()).host;
+    if (is_elsewhere) continue;
     if (profile.switch_ops(node(nodes.front()).model, in_network) == nullptr) continue;
     const Route* first = router.route(nodes.front(), candidate);
     if (first == nullptr || (best && first->hops.size() >= best_hops)) continue;

@@ -53,6 +53,11 @@ std::string names_of(const CutGraph& graph, const SiteSet& inside) {
   return "{" + join(words, ", ") + "}";
 }
 
+/// Every byte takes 2 (parts - 1) messages between parts, and `around` counts links twice.
+Rational limit_of_partition(std::int64_t parts, const Rational& around) {
+  return around / (4 * (parts - 1));
+}
+
 BoundJudge::BoundJudge(Collective collective, int root, const CutGraph& graph)
     : collective_(collective), root_(root), graph_(graph) {}
 
@@ -116,7 +121,7 @@ void BoundJudge::two_way_cut(const VertexSet& inside, Capacity around) {
 }
 
 bool BoundJudge::gains_by_partition(int parts, const Rational& around) const {
-  return parts > 1 && would_be_tighter(around / (4 * (parts - 1)));
+  return parts > 1 && would_be_tighter(limit_of_partition(parts, around));
 }
 
 void BoundJudge::partition(const std::vector<VertexSet>& sets, Capacity around,
@@ -139,7 +144,7 @@ void BoundJudge::partition(const std::vector<VertexSet>& sets, Capacity around,
 void BoundJudge::partition(const std::vector<SiteSet>& sets, const Rational& around,
                            const std::string& description, std::vector<CountedLink> counted) {
   const auto parts = static_cast<std::int64_t>(sets.size());
-  if (parts < 2 || !is_tighter(around / (4 * (parts - 1)))) return;
+  if (parts < 2 || !is_tighter(limit_of_partition(parts, around))) return;
   // A full-duplex link counts twice in `around`; in words, what leaves the parts is plainer.
   const std::int64_t messages = 2 * (parts - 1);
   const double gbps = rounded_gbps(*best_ * messages);

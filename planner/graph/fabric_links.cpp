@@ -29,13 +29,6 @@ FabricJoint fabric_joint(const Router& router, NodeId a, NodeId b) {
   return FabricJoint::switched;
 }
 
-bool may_join_hosts(const Topology& topology) {
-  return std::ranges::any_of(topology.links, [&](const Link& link) {
-    return link.link_class == LinkClass::gpu_fabric &&
-           topology.node(link.a).host != topology.node(link.b).host;
-  });
-}
-
 FabricLinks::FabricLinks(const Router& router, const Placement& placement,
                          const std::vector<int>& ranks)
     : ranks_(static_cast<int>(ranks.size())), units_(ranks.size() * ranks.size(), 0) {

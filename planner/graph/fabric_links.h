@@ -13,9 +13,6 @@ namespace espalier {
 /// or not at all. A path through another GPU does not count: NVLink does not forward.
 enum class FabricJoint : std::uint8_t { none, direct, switched };
 FabricJoint fabric_joint(const Router& router, NodeId a, NodeId b);
-/// Whether the GPU fabric of some host goes on in another: where it does not, no pair of hosts need
-/// be asked for.
-bool may_join_hosts(const Topology& topology);
 
 /// The direct links between ranks, counted in units: as many as the bundle has links as wide as the
 /// narrowest of them all. A double NVLink beside single ones has two.

@@ -158,9 +158,8 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   DrawnMachines::One& machine = machines.at(number);
   const Router router = router_of(run);
   const std::optional<Rotation> rotation =
-      program.fold.is_folded()
-          ? find_rotation(*run.machine->topology, *placement, program.fold)
-          : std::nullopt;
+      program.fold.is_folded() ? find_rotation(*run.machine->topology, *placement, program.fold)
+                               : std::nullopt;
   const Target target{&router, *placement, rotation ? &*rotation : nullptr};
   Channels channels(program, target);
   load_in_time(program, report, detail.bins, channels);

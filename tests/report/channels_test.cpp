@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
+#include "scenarios/folding.h"
 #include "scenarios/study.h"
 #include "sim/simulator.h"
-#include "scenarios/folding.h"
 #include "topologies/rotation.h"
 
 namespace espalier {

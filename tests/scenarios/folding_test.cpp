@@ -160,6 +160,7 @@ struct LibraryQuestion {
   int each = 1;      ///< ranks of a group
   int channels = 1;  ///< that do the same
   Collective collective = Collective::allreduce;
+  std::string protocol = "simple";
 };
 
 void PrintTo(const LibraryQuestion& question, std::ostream* out) {
@@ -170,7 +171,8 @@ void PrintTo(const LibraryQuestion& question, std::ostream* out) {
 class FoldedLibrary : public testing::TestWithParam<LibraryQuestion> {
  protected:
   FoldedLibrary()
-      : machine_(machine_of({GetParam().machine, "nccl:simple", GetParam().algorithm})),
+      : machine_(
+            machine_of({GetParam().machine, "nccl:" + GetParam().protocol, GetParam().algorithm})),
         choice_(parse_algorithm(GetParam().algorithm)),
         request_(
             request_for(GetParam().collective, 0, false, *machine_.router, machine_.placement)) {
@@ -212,10 +214,14 @@ TEST_P(FoldedLibrary, TakesAsLongAsAllRanks) {
   const Program whole = build(choice_, request_);
   EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
   const RunReport expected = run(whole);
-  // All ops of the folded program, in whose order shares belong to other heads than in the whole.
-  for (const Program& program : {folded, unfold(folded)}) {
+  // Written out again, shares belong to other heads than in the whole; and parts of a chunk that
+  // are passed on line by line no longer stand one after the other, which is how they are known.
+  std::vector<Program> alike = {folded};
+  if (!library_call(choice_, request_).blocks.streams) alike.push_back(unfold(folded));
+  for (const Program& program : alike) {
     const RunReport found = run(program);
-    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s);
+    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s)
+        << (program.fold.is_folded() ? "folded" : "unfolded again");
     EXPECT_NEAR(found.simulated->back_to_back_s, expected.simulated->back_to_back_s,
                 1e-9 * expected.time_s);
     EXPECT_EQ(found.transfers, expected.transfers);
@@ -238,21 +244,27 @@ TEST_P(FoldedLibrary, IsVerifiedLikeAllRanks) {
 
 INSTANTIATE_TEST_SUITE_P(
     Questions, FoldedLibrary,
-    testing::Values(LibraryQuestion{"dgx-h100:nodes=3", "nccl:algo=nvls_tree", 64 * kMib, 3, 8},
-                    LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 8, 6, 8},
-                    LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 100'000'000, 6, 8},
-                    LibraryQuestion{"dgx-h100:nodes=4", "nccl:algo=nvls_tree,channels=7", 32 * kMib,
-                                    4, 1},
-                    LibraryQuestion{"dgx-h200:nodes=4", "nccl:algo=nvls_tree", 32 * kMib, 4, 8},
-                    // A ring's relays (PXN) hand on what another group gave them.
-                    LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring", 40'000'000, 8, 1,
-                                    Collective::allgather},
-                    LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring,proto=ll", 8000, 8, 1,
-                                    Collective::reducescatter},
-                    LibraryQuestion{"dgx-a100:nodes=6", "nccl:algo=ring,pxn=0", 48 * kMib, 8, 1,
-                                    Collective::reducescatter},
-                    LibraryQuestion{"gb200-nvl72:nodes=4", "nccl:algo=ring", 24 * kMib, 4, 1,
-                                    Collective::allgather}));
+    testing::Values(
+        LibraryQuestion{"dgx-h100:nodes=3", "nccl:algo=nvls_tree", 64 * kMib, 3, 8},
+        LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 8, 6, 8},
+        LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 100'000'000, 6, 8},
+        LibraryQuestion{"dgx-h100:nodes=4", "nccl:algo=nvls_tree,channels=7", 32 * kMib, 4, 1},
+        LibraryQuestion{"dgx-h200:nodes=4", "nccl:algo=nvls_tree", 32 * kMib, 4, 8},
+        // A tree's channels begin with one GPU after the other.
+        LibraryQuestion{"dgx-h100:nodes=4", "nccl:algo=tree,proto=simple", 5'000'000, 4, 8},
+        LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=tree,proto=ll,channels=16", 64 * 1024, 5, 8,
+                        Collective::allreduce, "ll"},
+        LibraryQuestion{"dgx-h100:nodes=3", "nccl:algo=tree,proto=ll128", 4 * kMib, 3, 8,
+                        Collective::allreduce, "ll128"},
+        // A ring's relays (PXN) hand on what another group gave them.
+        LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring", 40'000'000, 8, 1,
+                        Collective::allgather},
+        LibraryQuestion{"dgx-h100:nodes=5", "nccl:algo=ring,proto=ll", 8000, 8, 1,
+                        Collective::reducescatter, "ll"},
+        LibraryQuestion{"dgx-a100:nodes=6", "nccl:algo=ring,pxn=0", 48 * kMib, 8, 1,
+                        Collective::reducescatter},
+        LibraryQuestion{"gb200-nvl72:nodes=4", "nccl:algo=ring", 24 * kMib, 4, 1,
+                        Collective::allgather}));
 
 /// What the quotient's verifier must refuse: one change each to a program that folds.
 class Wrong : public testing::Test {
@@ -319,6 +331,64 @@ TEST_F(Wrong, ContributionCountedTwice) {
   EXPECT_NE(refusal(), "");
 }
 
+/// Right for the first rank, and for no other.
+TEST_F(Wrong, UnitsAreNotTurned) {
+  program_.fold.turns[static_cast<std::size_t>(Buffer::out)].most.step = 0;
+  EXPECT_THAT(refusal(), HasSubstr("the fold does not map"));
+}
+
+TEST_F(Wrong, PeriodsDoNotFitTheBuffer) {
+  program_.fold.turns[static_cast<std::size_t>(Buffer::in)].most = {.period = 3, .step = 1};
+  EXPECT_THAT(refusal(), HasSubstr("the fold does not map"));
+}
+
+TEST_F(Wrong, OrderIsNone) {
+  program_.fold.order = {0, 1, 2, 3, 4, 5, 6, 6};
+  EXPECT_THAT(refusal(), HasSubstr("the fold does not map"));
+}
+
+/// Groups that share ranks: four of two ranks, each with a lane of its own on one of them.
+class WrongLane : public testing::Test {
+ protected:
+  WrongLane() {
+    Fold fold{.groups = 4, .each = 1, .adjacent = 1, .lanes = 2};
+    fold.lane_turn = Fold::LaneTurn::after_ranks;
+    fold.turns.fill({.most = {.period = 4, .step = 1}});
+    Builder builder("exchange", contract_, fold);
+    for (int lane = 0; lane < 2; ++lane) {
+      for (int rank = 0; rank < 2; ++rank) {
+        const int unit = 2 * lane + rank;
+        const int other = 1 - rank;
+        builder.combine(builder.output(rank, unit, 1),
+                        {builder.input(rank, unit, 1), builder.input(other, unit, 1)},
+                        {.lane = lane});
+        builder.copy(builder.output(other, unit, 1), builder.output(rank, unit, 1),
+                     {.lane = 2 + lane});
+      }
+    }
+    program_ = builder.finish();
+  }
+
+  const Contract contract_{Collective::allreduce, 2, 0, 4, false};
+  Program program_;
+};
+
+TEST_F(WrongLane, IsRightAsItIs) {
+  EXPECT_EQ(program_.ops.size(), 2u);
+  EXPECT_TRUE(verify(program_).ok());
+  EXPECT_TRUE(verify(unfold(program_)).ok());
+}
+
+TEST_F(WrongLane, DependencyOnTheOtherLane) {
+  program_.fold.dependency_groups.front() = 2;
+  EXPECT_FALSE(verify(program_).ok());
+}
+
+TEST_F(WrongLane, UnitOfTheOtherLane) {
+  program_.ops.front().dst.begin = 2;
+  EXPECT_FALSE(verify(program_).ok());
+}
+
 TEST_F(Wrong, InputOverwritten) {
   program_.ops[1].dst.buffer = Buffer::in;
   EXPECT_NE(refusal(), "");
@@ -361,6 +431,24 @@ TEST(Folding, IsNotPreferredToCutting) {
   EXPECT_FALSE(cut.program->fold.is_folded());
   EXPECT_EQ(cut.chunk_bytes, 8 * kMib);
   EXPECT_EQ(cut.chunk_note, "");
+}
+
+/// One process launches the GPUs of a host one after the other, so that they do not begin alike.
+TEST(Folding, KeepsStartsApart) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-h100:nodes=32";
+  query.profile = "nccl";
+  query.algorithm = "nccl:algo=nvls_tree";
+  query.size_bytes = 64 * 1024;
+  query.judge = false;
+  EXPECT_TRUE(study.ask(query).program->fold.is_folded());
+  query.launch = LaunchMode::single;
+  const Outcome single = study.ask(query);
+  EXPECT_FALSE(single.program->fold.is_folded());
+  query.may_fold = false;
+  EXPECT_EQ(study.ask(query).report.time_s, single.report.time_s);
 }
 
 TEST(Folding, ThousandsOfRanksAreOneGroup) {
