@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "algorithms/program_file.h"
+#include "core/error.h"
 #include "planner/alike_nodes.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
@@ -90,17 +91,21 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   const Algorithm& algorithm = *choice.algorithm;
   const double ranks = study_.ranks(query);
   if (algorithm.plan != nullptr) return kTrees * ranks;
-  const Machine& machine = study_.machine(query);
-  const BuildRequest request = request_for(query, machine);
-  std::optional<double> all;
-  if (!unsupported(choice, request)) all = espalier::ops(choice, request);
-  if (!all && algorithm.max_ranks > kMaxQuadraticRanks) {
-    return 2 * ranks * rounds_of_tree(study_.ranks(query));
+  const double by_ranks = algorithm.max_ranks > kMaxQuadraticRanks
+                              ? 2 * ranks * rounds_of_tree(study_.ranks(query))
+                              : 2 * ranks * ranks;
+  const bool may_fold = algorithm.folds != nullptr && ranks >= kMinFoldedRanks && query.may_fold;
+  if (algorithm.ops == nullptr && !may_fold) return by_ranks;
+  try {
+    const Machine& machine = study_.machine(query);
+    const BuildRequest request = request_for(query, machine);
+    const bool is_known = !unsupported(choice, request);
+    const double all = is_known ? espalier::ops(choice, request).value_or(by_ranks) : by_ranks;
+    const auto folding = may_fold ? find_folding(machine, choice, request) : std::nullopt;
+    return folding ? all / folding->fold.groups : all;
+  } catch (const Error&) {
+    return by_ranks;  // what is wrong is the answer to the question
   }
-  if (!all) all = 2 * ranks * ranks;
-  if (algorithm.folds == nullptr || ranks < kMinFoldedRanks || !query.may_fold) return *all;
-  const auto folding = find_folding(machine, choice, request);
-  return folding ? *all / folding->fold.groups : *all;
 }
 
 /// Whether plans need no search.

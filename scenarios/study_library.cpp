@@ -46,8 +46,14 @@ std::vector<std::string> Study::explain(const Query& query) {
 }
 
 std::string Study::profile_used(const Query& query) {
-  const std::optional<Query> decided = decided_by_library(query, machine(query));
-  return decided ? profile_word(decided->profile).runtime : profile(query);
+  if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return profile(query);
+  try {
+    const std::optional<Query> decided = decided_by_library(query, machine(query));
+    if (decided) return profile_word(decided->profile).runtime;
+  } catch (const Error&) {
+    // A machine that can't be asked about: that is the answer to the question.
+  }
+  return profile(query);
 }
 
 /// The one that a query names, or the one that this says its library's kernels run under.
