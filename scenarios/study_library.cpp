@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/words.h"
 #include "nccl/machine.h"
 #include "nccl/version.h"
