@@ -70,12 +70,7 @@ std::optional<std::string> why_not(const BuildRequest& request) {
 /// Groups are machines, or several of them, that have the same rails.
 std::vector<Fold> fold_machines(const BuildRequest& request) {
   const std::vector<std::vector<int>> machines = machines_of(request);
-  int rank = 0;
-  for (const std::vector<int>& ranks : machines) {
-    for (const int one : ranks) {
-      if (one != rank++) return {};
-    }
-  }
+  if (!are_numbered_in_order(machines)) return {};
   std::vector<Fold> all;
   const auto count = static_cast<int>(machines.size());
   for (int step = 1; 2 * step <= count; ++step) {

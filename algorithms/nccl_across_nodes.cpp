@@ -15,6 +15,7 @@
 
 #include "algorithms/nccl_nodes.h"
 #include "algorithms/nccl_rounds.h"
+#include "algorithms/schedules.h"
 #include "core/check.h"
 #include "ir/binary_tree.h"
 #include "topologies/turning_order.h"
@@ -202,7 +203,7 @@ std::optional<Fold> fold_nccl_across_nodes(const BuildRequest& request, double b
   const int channels = choice.work.channels;
   // The chain's heads are the channels' and not the shares'.
   if (choice.algorithm == NcclAlgorithm::collnet_chain || heads == 1 ||
-      !are_numbered_by_node(nodes)) {
+      !are_numbered_in_order(nodes)) {
     return std::nullopt;
   }
   // Half of the channels go over one tree, half over the other.

@@ -13,25 +13,6 @@ std::vector<std::vector<int>> nccl_ranks_by_node(const NcclMachine& machine) {
   return nodes;
 }
 
-bool are_numbered_by_node(const std::vector<std::vector<int>>& nodes) {
-  int next = 0;
-  for (const std::vector<int>& ranks : nodes) {
-    if (ranks.size() != nodes.front().size()) return false;
-    for (const int rank : ranks) {
-      if (rank != next++) return false;
-    }
-  }
-  return true;
-}
-
-std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks) {
-  std::vector<NodeId> gpus;
-  for (const int rank : ranks) {
-    gpus.push_back(request.placement->ranks[static_cast<std::size_t>(rank)]);
-  }
-  return gpus;
-}
-
 std::vector<int> groups_in_turn(const std::vector<int>& order) {
   std::vector<int> groups(order.size());
   for (std::size_t group = 0; group < order.size(); ++group) {

@@ -12,11 +12,6 @@ namespace espalier {
 
 std::vector<std::vector<int>> nccl_ranks_by_node(const NcclMachine& machine);
 
-/// Whether ranks are numbered node by node, with equally many in each.
-bool are_numbered_by_node(const std::vector<std::vector<int>>& nodes);
-
-std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks);
-
 /// Fold::order of ranks that move on in this order of theirs.
 std::vector<int> groups_in_turn(const std::vector<int>& order);
 

@@ -8,6 +8,7 @@
 #include "algorithms/nccl_chunks.h"
 #include "algorithms/nccl_nodes.h"
 #include "algorithms/nccl_rounds.h"
+#include "algorithms/schedules.h"
 #include "ir/binary_tree.h"
 
 namespace espalier {
@@ -199,7 +200,7 @@ std::optional<Fold> fold_nccl_tree(const BuildRequest& request, double bytes,
   const int channels = choice.work.channels;
   const auto groups = static_cast<int>(nodes.front().size());
   const bool is_rooted = info(request.collective).rooted;
-  if (nodes.size() == 1 || groups == 1 || is_rooted || !are_numbered_by_node(nodes)) {
+  if (nodes.size() == 1 || groups == 1 || is_rooted || !are_numbered_in_order(nodes)) {
     return std::nullopt;
   }
   if (channels % groups != 0) return std::nullopt;

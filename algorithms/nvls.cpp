@@ -12,7 +12,6 @@
 #include <map>
 #include <numeric>
 
-#include "algorithms/nccl_nodes.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
 

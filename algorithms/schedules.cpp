@@ -174,4 +174,23 @@ std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request) {
   return machines;
 }
 
+bool are_numbered_in_order(const std::vector<std::vector<int>>& machines) {
+  int next = 0;
+  for (const std::vector<int>& ranks : machines) {
+    if (ranks.size() != machines.front().size()) return false;
+    for (const int rank : ranks) {
+      if (rank != next++) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks) {
+  std::vector<NodeId> gpus;
+  for (const int rank : ranks) {
+    gpus.push_back(request.placement->ranks[static_cast<std::size_t>(rank)]);
+  }
+  return gpus;
+}
+
 }  // namespace espalier

@@ -104,4 +104,10 @@ Program striped(const Program& program, const BuildRequest& request, std::int64_
 /// The ranks of every machine, in the order of first ranks; one machine without a placement.
 std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request);
 
+/// Whether ranks are numbered machine by machine, with equally many in each.
+bool are_numbered_in_order(const std::vector<std::vector<int>>& machines);
+
+/// Where these ranks are. \pre there is a machine
+std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks);
+
 }  // namespace espalier

@@ -42,14 +42,17 @@ Machine machine_of(const Question& question) {
   return machine;
 }
 
-class Folded : public testing::TestWithParam<Question> {
+/// A question whose program folds, and all its ops.
+class WithFolding {
  protected:
-  Folded()
-      : machine_(machine_of(GetParam())),
-        choice_(parse_algorithm(GetParam().algorithm)),
-        request_(request_for(GetParam().collective, 0, GetParam().in_place, *machine_.router,
-                             machine_.placement)),
-        folding_(find_folding(machine_, choice_, request_)) {}
+  WithFolding(const Question& question, std::optional<std::int64_t> size_bytes)
+      : machine_(machine_of(question)),
+        choice_(parse_algorithm(question.algorithm)),
+        request_(request_for(question.collective, 0, question.in_place, *machine_.router,
+                             machine_.placement)) {
+    request_.size_bytes = size_bytes;
+    folding_ = find_folding(machine_, choice_, request_);
+  }
 
   Program whole() const { return build(choice_, request_); }
   Program folded() const {
@@ -58,10 +61,11 @@ class Folded : public testing::TestWithParam<Question> {
     return build(choice_, request);
   }
 
-  RunReport run(const Program& program, std::int64_t size_bytes) {
+  RunReport run(const Program& program, std::int64_t size_bytes, const BlockUse& blocks = {}) {
     RunOptions options;
     options.size_bytes = size_bytes;
     options.engine = SimEngine::classes;
+    options.blocks = blocks;
     const bool is_folded = program.fold.is_folded();
     return simulator_.run(
         program,
@@ -69,16 +73,33 @@ class Folded : public testing::TestWithParam<Question> {
         options);
   }
 
-  void expect_alike(const Program& whole, const Program& folded, std::int64_t size_bytes) {
-    const RunReport expected = run(whole, size_bytes);
-    const RunReport found = run(folded, size_bytes);
-    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s) << size_bytes;
+  static void expect_alike(const RunReport& expected, const RunReport& found,
+                           const std::string& what) {
+    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s) << what;
     EXPECT_NEAR(found.simulated->back_to_back_s, expected.simulated->back_to_back_s,
                 1e-9 * expected.time_s)
-        << size_bytes;
-    EXPECT_EQ(found.transfers, expected.transfers);
-    const LinkUse& busiest = found.simulated->links.front();
-    EXPECT_NEAR(busiest.busy_s, expected.simulated->links.front().busy_s, 1e-9 * expected.time_s);
+        << what;
+    EXPECT_EQ(found.transfers, expected.transfers) << what;
+    EXPECT_NEAR(found.simulated->links.front().busy_s, expected.simulated->links.front().busy_s,
+                1e-9 * expected.time_s)
+        << what;
+  }
+
+  void expect_same_program(const Program& whole) const {
+    const Program folded = this->folded();
+    EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
+    EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups),
+              whole.ops.size());
+  }
+
+  void expect_verified() const {
+    const Program folded = this->folded();
+    const Verification quotient = verify(folded);
+    EXPECT_TRUE(quotient.ok()) << (quotient.ok() ? "" : quotient.problems.front().message);
+    EXPECT_EQ(quotient.proof, Proof::exact);
+    const Verification unfolded = verify(unfold(folded));
+    EXPECT_TRUE(unfolded.ok()) << (unfolded.ok() ? "" : unfolded.problems.front().message);
+    EXPECT_EQ(quotient.order_consistent, unfolded.order_consistent);
   }
 
   Machine machine_;
@@ -88,13 +109,22 @@ class Folded : public testing::TestWithParam<Question> {
   Simulator simulator_;
 };
 
+class Folded : public testing::TestWithParam<Question>, protected WithFolding {
+ protected:
+  Folded() : WithFolding(GetParam(), std::nullopt) {}
+
+  void expect_alike(const Program& whole, const Program& folded, std::int64_t size_bytes) {
+    WithFolding::expect_alike(run(whole, size_bytes), run(folded, size_bytes),
+                              fmt::format("{} bytes", size_bytes));
+  }
+};
+
 TEST_P(Folded, TakesAsLongAsAllRanks) {
   ASSERT_TRUE(folding_);
   EXPECT_EQ(folding_->fold.each, GetParam().each);
   const Program folded = this->folded();
-  EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
   const Program whole = this->whole();
-  EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
+  expect_same_program(whole);
   for (const std::int64_t size_bytes : {std::int64_t{8}, std::int64_t{7919}, 4 * kMib, 64 * kMib}) {
     expect_alike(whole, folded, size_bytes);
   }
@@ -107,13 +137,7 @@ TEST_P(Folded, TakesAsLongAsAllRanks) {
 
 TEST_P(Folded, IsVerifiedLikeAllRanks) {
   ASSERT_TRUE(folding_);
-  const Program folded = this->folded();
-  const Verification quotient = verify(folded);
-  EXPECT_TRUE(quotient.ok());
-  EXPECT_EQ(quotient.proof, Proof::exact);
-  const Verification unfolded = verify(unfold(folded));
-  EXPECT_TRUE(unfolded.ok());
-  EXPECT_EQ(quotient.order_consistent, unfolded.order_consistent);
+  expect_verified();
 }
 
 constexpr auto kAllreduce = Collective::allreduce;
@@ -168,41 +192,13 @@ void PrintTo(const LibraryQuestion& question, std::ostream* out) {
                       to_string(question.collective), question.size_bytes);
 }
 
-class FoldedLibrary : public testing::TestWithParam<LibraryQuestion> {
+class FoldedLibrary : public testing::TestWithParam<LibraryQuestion>, protected WithFolding {
  protected:
-  FoldedLibrary()
-      : machine_(
-            machine_of({GetParam().machine, "nccl:" + GetParam().protocol, GetParam().algorithm})),
-        choice_(parse_algorithm(GetParam().algorithm)),
-        request_(
-            request_for(GetParam().collective, 0, false, *machine_.router, machine_.placement)) {
-    request_.size_bytes = GetParam().size_bytes;
-    folding_ = find_folding(machine_, choice_, request_);
-  }
+  FoldedLibrary() : WithFolding(question_of(GetParam()), GetParam().size_bytes) {}
 
-  Program folded() const {
-    BuildRequest request = request_;
-    request.fold = folding_->fold;
-    return build(choice_, request);
+  static Question question_of(const LibraryQuestion& asked) {
+    return {asked.machine, "nccl:" + asked.protocol, asked.algorithm, asked.collective};
   }
-
-  RunReport run(const Program& program) {
-    RunOptions options;
-    options.size_bytes = GetParam().size_bytes;
-    options.engine = SimEngine::classes;
-    options.blocks = library_call(choice_, request_).blocks;
-    const bool is_folded = program.fold.is_folded();
-    return simulator_.run(
-        program,
-        {machine_.router.get(), machine_.placement, is_folded ? folding_->rotation.get() : nullptr},
-        options);
-  }
-
-  Machine machine_;
-  AlgorithmChoice choice_;
-  BuildRequest request_;
-  std::optional<Folding> folding_;
-  Simulator simulator_;
 };
 
 TEST_P(FoldedLibrary, TakesAsLongAsAllRanks) {
@@ -210,36 +206,24 @@ TEST_P(FoldedLibrary, TakesAsLongAsAllRanks) {
   EXPECT_EQ(folding_->fold.each, GetParam().each);
   EXPECT_EQ(folding_->fold.lanes, GetParam().channels);
   const Program folded = this->folded();
-  EXPECT_TRUE(folds_routes(folded, machine_, *folding_->rotation));
-  const Program whole = build(choice_, request_);
-  EXPECT_EQ(folded.ops.size() * static_cast<std::size_t>(folding_->fold.groups), whole.ops.size());
-  const RunReport expected = run(whole);
+  const Program whole = this->whole();
+  expect_same_program(whole);
+  const BlockUse blocks = library_call(choice_, request_).blocks;
+  const RunReport expected = run(whole, GetParam().size_bytes, blocks);
   // Written out again, shares belong to other heads than in the whole; and parts of a chunk that
   // are passed on line by line no longer stand one after the other, which is how they are known.
   std::vector<Program> alike = {folded};
-  if (!library_call(choice_, request_).blocks.streams) alike.push_back(unfold(folded));
+  if (!blocks.streams) alike.push_back(unfold(folded));
   for (const Program& program : alike) {
-    const RunReport found = run(program);
-    EXPECT_NEAR(found.time_s, expected.time_s, 1e-9 * expected.time_s)
-        << (program.fold.is_folded() ? "folded" : "unfolded again");
-    EXPECT_NEAR(found.simulated->back_to_back_s, expected.simulated->back_to_back_s,
-                1e-9 * expected.time_s);
-    EXPECT_EQ(found.transfers, expected.transfers);
-    EXPECT_NEAR(found.simulated->links.front().busy_s, expected.simulated->links.front().busy_s,
-                1e-9 * expected.time_s);
+    const RunReport found = run(program, GetParam().size_bytes, blocks);
+    expect_alike(expected, found, program.fold.is_folded() ? "folded" : "unfolded again");
     EXPECT_EQ(found.simulated->blocks, expected.simulated->blocks);
   }
 }
 
 TEST_P(FoldedLibrary, IsVerifiedLikeAllRanks) {
   ASSERT_TRUE(folding_);
-  const Program folded = this->folded();
-  const Verification quotient = verify(folded);
-  EXPECT_TRUE(quotient.ok()) << (quotient.ok() ? "" : quotient.problems.front().message);
-  EXPECT_EQ(quotient.proof, Proof::exact);
-  const Verification unfolded = verify(unfold(folded));
-  EXPECT_TRUE(unfolded.ok()) << (unfolded.ok() ? "" : unfolded.problems.front().message);
-  EXPECT_EQ(quotient.order_consistent, unfolded.order_consistent);
+  expect_verified();
 }
 
 INSTANTIATE_TEST_SUITE_P(
