@@ -306,9 +306,10 @@ std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request) {
   return choice.algorithm->ops(resolve_parameters(choice, std::move(request)));
 }
 
-std::optional<std::string> too_large(const AlgorithmChoice& choice, BuildRequest request) {
+std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request) {
   constexpr double kMostOps = 12e6;
-  const std::optional<double> count = ops(choice, std::move(request));
+  if (auto reason = unsupported(choice, request)) return reason;
+  const std::optional<double> count = ops(choice, request);
   if (!count || *count <= kMostOps) return std::nullopt;
   return fmt::format(
       "its program would be too large: about {:.0f} million ops, where {:.0f} million are built",

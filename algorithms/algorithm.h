@@ -116,7 +116,7 @@ struct Algorithm {
   /// be null.
   std::optional<std::string> (*unsupported)(const BuildRequest& request) = nullptr;
   /// About how many ops its program has, folded as `BuildRequest::fold` says, where that depends on
-  /// more than the number of ranks: beyond some ten million it is refused (`too_large`). May be
+  /// more than the number of ranks: beyond some ten million it is refused (`not_built`). May be
   /// null.
   double (*ops)(const BuildRequest& request) = nullptr;
   /// How its program may fold on a machine on which groups of ranks are alike
@@ -180,9 +180,9 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
 /// Why `choice` is not possible for `request`, or nothing: collective,
 /// constraints, host memories, ranks that only relays connect.
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request);
-/// Why the program of a request that `unsupported` does not refuse is not built (Algorithm::ops),
-/// or nothing.
-std::optional<std::string> too_large(const AlgorithmChoice& choice, BuildRequest request);
+/// Why no program is built for `request`: what `unsupported` says, or else that it would have too
+/// many ops (Algorithm::ops); or nothing.
+std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request);
 /// About how many ops it has; nothing where its algorithm does not say.
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
 /// How the program may fold (Algorithm::folds), for `request.fold`.

@@ -148,9 +148,7 @@ std::vector<Collective> served(const AlgorithmChoice& choice, const ProgramReque
 
 std::optional<std::string> not_buildable(const AlgorithmChoice& choice, Collective collective,
                                          const ProgramRequest& request) {
-  const BuildRequest asked = build_request(choice, collective, request);
-  auto why = unsupported(choice, asked);
-  return why ? why : too_large(choice, asked);
+  return not_built(choice, build_request(choice, collective, request));
 }
 
 Program build_program(const AlgorithmChoice& choice, Collective collective,

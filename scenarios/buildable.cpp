@@ -190,8 +190,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   BuildRequest request = request_for(query, machine);
   request.fold = fold;
   Built built;
-  built.why_not = unsupported(choice, request);
-  if (!built.why_not) built.why_not = too_large(choice, request);
+  built.why_not = not_built(choice, request);
   if (built.why_not) {
     if (choice.file) built.instead = fitting_question(*choice.file, query, machine);
     return built;

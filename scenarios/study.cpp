@@ -111,14 +111,6 @@ bool Study::may_plan_better(const Prepared& known) const {
   return known.is_cut_short && known.question != asked_ && time_left_s() > known.had_s;
 }
 
-namespace {
-
-bool is_buildable(const AlgorithmChoice& choice, const BuildRequest& request) {
-  return !unsupported(choice, request) && !too_large(choice, request);
-}
-
-}  // namespace
-
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
 /// it.
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
@@ -128,7 +120,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   const auto folding = find_folding(machine, made.choice, request_for(query, machine));
   if (!folding) return std::nullopt;
   const bool begin_alike = starts_fold(machine, query, folding->fold);
-  if (!begin_alike && is_buildable(made.choice, request_for(query, machine))) return std::nullopt;
+  if (!begin_alike && !not_built(made.choice, request_for(query, machine))) return std::nullopt;
   Built built = build_on(machine, made.choice, query, {}, folding->fold);
   if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
     return std::nullopt;
