@@ -50,6 +50,14 @@ struct Strips {
   std::int64_t max_ops = 16'000;  ///< where unit strips would make more, strips are wider
 };
 
+/// Into how many strips a tree of so many units is cut, of trees that would have `ops` ops in
+/// strips of one unit: strips of equal width, as nearly as the weights of the trees allow. Wider
+/// ones would end last.
+inline std::int64_t strip_count(std::int64_t units, std::int64_t ops, const Strips& strips) {
+  const std::int64_t unit_ops = std::max(ops, strips.max_ops);
+  return std::max<std::int64_t>(1, (units * strips.max_ops + unit_ops / 2) / unit_ops);
+}
+
 /// Calls write(strip) for all strips of a forest, tree by tree: the tree with the strip's
 /// weight, in units of 1 / `strips.per_unit`.
 template <typename Write>
@@ -58,13 +66,9 @@ void for_each_strip(const Forest& forest, const Strips& strips, Write write) {
   for (const PlannedTree& tree : forest.trees) {
     ops += strips.per_unit * tree.weight * static_cast<std::int64_t>(tree.edges.size());
   }
-  // Strips of equal width, as nearly as the weights
-  // of the trees allow: wider ones would end last.
-  const std::int64_t unit_ops = std::max(ops, strips.max_ops);
   for (const PlannedTree& tree : forest.trees) {
     const std::int64_t units = strips.per_unit * tree.weight;
-    const std::int64_t count =
-        std::max<std::int64_t>(1, (units * strips.max_ops + unit_ops / 2) / unit_ops);
+    const std::int64_t count = strip_count(units, ops, strips);
     PlannedTree strip = tree;
     for (std::int64_t i = 0; i < count; ++i) {
       strip.weight = units * (i + 1) / count - units * i / count;

@@ -11,7 +11,7 @@ namespace espalier {
 
 /// Programs of this many ranks or more are folded where that is possible: fewer are simulated in no
 /// time, and then link by link.
-inline constexpr int kMinFoldedRanks = 256;
+inline constexpr int kMinFoldedRanks = 32;
 
 /// How an algorithm's program for a machine folds into groups of ranks that behave alike.
 struct Folding {

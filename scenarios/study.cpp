@@ -376,12 +376,13 @@ void Study::rate(const Query& query, Machine& machine, const Router& router,
 /// What a search for the best chunks found out about the question, where it is the same simulation.
 const RunReport* Study::simulated_before(const Query& query, const Prepared& prepared,
                                          std::size_t runtime) const {
-  const auto& known = prepared.fastest;
+  const auto known = prepared.fastest.find(query.size_bytes);
   const bool is_simulation = simulator_ == &backend_ && !query.run.timeline && query.merge &&
                              query.run.engine == SimEngine::automatic && !query.run.limits;
-  const bool is_it = is_simulation && known && known->size_bytes == query.size_bytes &&
-                     known->runtime == runtime && known->chunking == prepared.chosen;
-  return is_it && known->report.simulated->is_automatic ? &known->report : nullptr;
+  if (!is_simulation || known == prepared.fastest.end()) return nullptr;
+  const auto& [chunking, its_runtime, report] = known->second;
+  const bool is_it = its_runtime == runtime && chunking == prepared.chosen;
+  return is_it && report.simulated->is_automatic ? &report : nullptr;
 }
 
 /// The program as it is to be run; null when the verifier refuses it.

@@ -129,7 +129,7 @@ struct Built;
 class Study {
  public:
   /// What the search for an automatic chunk size may cost (see SimLimits): some seconds.
-  static constexpr std::int64_t kMaxSearchWork = 1'000'000'000;
+  static constexpr std::int64_t kMaxSearchWork = 500'000'000;
 
   /// Both back ends are borrowed. `simulator` also chooses automatic chunk sizes; may be null.
   Study(Backend& backend, Backend* simulator, std::int64_t search_work = kMaxSearchWork);
@@ -264,6 +264,7 @@ class Study {
       const Query& query, const Promise& known,
       const std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>& simulate);
   Prediction predict_portfolio(const Query& query);
+  const Prediction* found_by_search(const Query& query, Machine& machine);
   Prediction weigh(const Query& query, Machine& machine, double worthwhile_s);
   std::int64_t choose_chunk(const Query& query, const Prepared& prepared, Outcome& outcome);
 

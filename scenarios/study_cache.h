@@ -96,12 +96,11 @@ struct Study::Prepared {
   /// The fastest way of simulating it that was tried for a message, so that who asks for that need
   /// not simulate again.
   struct Simulated {
-    std::int64_t size_bytes = 0;
     Chunking chunking;
     std::size_t runtime = 0;
     RunReport report;
   };
-  std::optional<Simulated> fastest;
+  std::map<std::int64_t, Simulated> fastest;  ///< by size of the message
   bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
   double had_s = 0;           ///< what there was of it then
   std::int64_t question = 0;  ///< that it was prepared for
@@ -122,10 +121,13 @@ struct Study::Prepared {
     return latest;
   }
 
-  void keep_if_fastest(Simulated made) {
-    const bool is_better = !fastest || fastest->size_bytes != made.size_bytes ||
-                           made.report.time_s < fastest->report.time_s;
-    if (is_better) fastest = std::move(made);
+  void keep_if_fastest(std::int64_t size_bytes, Simulated made) {
+    // Reports of large machines take much memory: then those of a few messages are kept.
+    constexpr std::size_t kMostLinks = 50'000;
+    const auto known = fastest.find(size_bytes);
+    if (known != fastest.end() && known->second.report.time_s <= made.report.time_s) return;
+    if (fastest.size() * made.report.simulated->links.size() > kMostLinks) fastest.clear();
+    fastest.insert_or_assign(size_bytes, std::move(made));
   }
 
   /// {1, kMaxUnits} whenever nothing has to be cut.
@@ -256,7 +258,7 @@ struct Study::Cache {
       const bool is_folded = known.second.rotation != nullptr;  // of the topology that was
       return !keeps_libraries || is_folded || !is_library(known.second.choice);
     });
-    for (auto& [key, prepared] : programs) prepared.fastest.reset();
+    for (auto& [key, prepared] : programs) prepared.fastest.clear();
   }
 
   void forget_programs_of(const Machine& machine) {

@@ -125,7 +125,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
     if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
     if (report.simulated->end == SimEnd::finished) {
-      prepared.keep_if_fastest({query.size_bytes, chunking, runtime, report});
+      prepared.keep_if_fastest(query.size_bytes, {chunking, runtime, report});
     }
     return report;
   };
@@ -257,6 +257,9 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
     if (found->second.is_cut_short) note_cut_short();
     return found->second;
   }
+  if (const Prediction* const searched = found_by_search(query, machine)) {
+    return known.insert_or_assign(query.size_bytes, *searched).first->second;
+  }
   const double had_s = time_left_s();
   const TimeLimit own(std::numeric_limits<double>::infinity());
   const bool is_open = !open_parameters(asked).empty();
@@ -273,6 +276,27 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
     cache_->hurried.erase(hurried);
   }
   return known.insert_or_assign(query.size_bytes, std::move(made)).first->second;
+}
+
+/// The prediction of a query that asks for the very chunks that a search found to be the best,
+/// under whatever protocol; null where there is none. Programs of more ops are cut into other
+/// pieces when it is asked for them.
+const Prediction* Study::found_by_search(const Query& query, Machine& machine) {
+  if (!query.chunk_bytes || query.run.limits) return nullptr;
+  const auto searches =
+      cache_->predictions.find({cache_->program_key(query, machine), std::nullopt});
+  if (searches == cache_->predictions.end()) return nullptr;
+  const auto found = searches->second.find(query.size_bytes);
+  if (found == searches->second.end() || found->second.skipped || found->second.is_cut_short ||
+      found->second.best.chunk_bytes != *query.chunk_bytes) {
+    return nullptr;
+  }
+  const Prepared& prepared = prepare(query, machine);
+  const auto pieces = [&](bool is_asked) {
+    return prepared.chunking(query.size_bytes, *query.chunk_bytes,
+                             max_ops_when_cut(*prepared.whole, is_asked));
+  };
+  return pieces(true) == pieces(false) ? &found->second : nullptr;
 }
 
 double Study::shortest_time_s(const Query& query) {

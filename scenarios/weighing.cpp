@@ -16,7 +16,7 @@ namespace {
 constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 
 /// Plans that take no more than this many times the time of the best are tried in all their forms.
-constexpr double kNearBest = 1.25;
+constexpr double kNearBest = 1.15;
 
 class Weighing {
  public:

@@ -174,6 +174,11 @@ INSTANTIATE_TEST_SUITE_P(
         Question{"switch:n=257", "ideal", "ring", kAllgather, false, 1},
         Question{"ring:n=1024,half=1", "ideal", "ring", kAllreduce, true, 1},
         Question{"switch:n=12", "ideal", "direct:at_once=1", kAllgather, true, 1},
+        Question{"switch:n=12", "kernel:simple", "hierarchical_trees", kAllreduce, false, 1},
+        Question{"dgx-h100:nodes=3", "kernel:simple", "hierarchical_trees", kAllreduce, true, 8},
+        Question{"dgx-a100:nodes=4", "kernel:ll128", "hierarchical_trees", kAllreduce, false, 8},
+        Question{"mi300x:nodes=5", "kernel:simple", "hierarchical_trees", kAllreduce, false, 8},
+        Question{"dgx1-v100:nodes=16", "kernel:simple", "hierarchical_trees", kAllreduce, false, 8},
         Question{"ring:n=12", "kernel:simple", "direct:at_once=1", Collective::sendrecv, true, 1}));
 
 /// A library's program is for one size of message and runs in the library's blocks.
@@ -415,6 +420,30 @@ TEST(Folding, IsNotPreferredToCutting) {
   EXPECT_FALSE(cut.program->fold.is_folded());
   EXPECT_EQ(cut.chunk_bytes, 8 * kMib);
   EXPECT_EQ(cut.chunk_note, "");
+}
+
+/// Trees of all ranks do, cut as a search finds it best: lanes that share a block and flows that
+/// share a link have their turns alike in all groups.
+TEST(Folding, FindsTheChunksOfAllRanks) {
+  Simulator simulator;
+  Query query;
+  query.topology = "dgx-h100:nodes=4";
+  query.algorithm = "hierarchical_trees";
+  query.judge = false;
+  for (const std::int64_t size_bytes : {1 * kMib, 64 * kMib}) {
+    query.size_bytes = size_bytes;
+    query.may_fold = true;
+    const Outcome folded = Study(simulator, &simulator).ask(query);
+    query.may_fold = false;
+    const Outcome whole = Study(simulator, &simulator).ask(query);
+    ASSERT_TRUE(folded.ran() && whole.ran());
+    EXPECT_EQ(folded.program->fold.groups, 4);
+    EXPECT_FALSE(whole.program->fold.is_folded());
+    EXPECT_EQ(folded.chunk_bytes, whole.chunk_bytes);
+    EXPECT_EQ(folded.protocol, whole.protocol);
+    EXPECT_NEAR(folded.report.time_s, whole.report.time_s, 1e-9 * whole.report.time_s);
+    EXPECT_NEAR(folded.benchmark_s, whole.benchmark_s, 1e-9 * whole.report.time_s);
+  }
 }
 
 /// One process launches the GPUs of a host one after the other, so that they do not begin alike.
