@@ -9,13 +9,6 @@
 
 namespace espalier {
 
-namespace {
-
-/// Calls that nccl-tests times without waiting between them, by default.
-constexpr double kTimedCalls = 20;
-
-}  // namespace
-
 int most_gpus_of_a_host(const Topology& topology, const Placement& placement) {
   std::map<int, int> gpus;
   for (const std::vector<NodeId>* nodes : {&placement.ranks, &placement.relays}) {
@@ -53,7 +46,7 @@ double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls
   const double of_call_s = cost->call_s + calls.blocks * cost->block_s;
   if (mode == LaunchMode::per_gpu) return std::max(calls.gpu_s, of_call_s);
   const double host_s = calls.gpus_per_process * of_call_s;
-  const double gpu_s = calls.gpu_s + std::max(calls.isolated_s - calls.gpu_s, 0.0) / kTimedCalls;
+  const double gpu_s = calls.gpu_s + std::max(calls.isolated_s - calls.gpu_s, 0.0) / calls.timed;
   const double longer_s = std::max(gpu_s, host_s);
   const double shorter_s = std::min(gpu_s, host_s);
   if (longer_s <= 0) return 0;

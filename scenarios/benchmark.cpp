@@ -114,7 +114,8 @@ double benchmark_of(const Machine& machine, const Router& used, const Outcome& o
   return launched_s(
       used.profile().launch, outcome.query.launch,
       {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
-       simulated.blocks, outcome.library_version, busiest_link_s(simulated), simulated.together_s});
+       simulated.blocks, outcome.library_version, busiest_link_s(simulated), simulated.together_s,
+       outcome.query.timed_calls});
 }
 
 ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,

@@ -45,6 +45,58 @@ std::vector<int> gpus_of(const MeasuredTable& table, const Topology& machine) {
 /// DGX-2 and p2.16xlarge. A machine with more in one host is a rack, whose trays are hosts in logs.
 constexpr int kMostGpusOfAHost = 16;
 
+/// Of so many the first does not matter any more.
+constexpr std::int64_t kMostTimedCalls = 1'000'000'000;
+
+void read_version(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
+                  Query& question) {
+  const std::size_t space = table.library.find(' ');
+  const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
+  if (question.library_version == 0) {
+    question.library_version = library_version(version).value_or(0);
+  }
+  if (question.library_version == 0 && !said.version) {
+    say(
+        fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
+                    "or a version of --algorithm says otherwise",
+                    nccl_version_text({kNewestNccl})));
+  }
+  if (!said.version) say_version(say, question.library_version);
+}
+
+/// Whether the log says how calls were launched.
+bool read_mode(const SayNote& say, const MeasuredTable& table, Query& question) {
+  if (table.graph > 0) {
+    question.launch = LaunchMode::graph;
+    return true;
+  }
+  const int per_process = table.ranks_per_process();
+  if (per_process == 0) {
+    say(
+        fmt::format("the log does not say how many processes there were: taken for "
+                    "{}, --launch says otherwise",
+                    question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
+    return false;
+  }
+  question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
+  const int hosts = std::max(1, table.hosts());
+  if (per_process > 1 && hosts * per_process < table.ranks) {
+    say(fmt::format("the log has processes of {} GPUs each: taken for one per host", per_process));
+  }
+  return true;
+}
+
+/// How many calls share what the first one takes longer: seen where one process waits for all.
+void read_timed_calls(const SayNote& say, const MeasuredTable& table, Query& question) {
+  if (table.iterations > 0) {
+    const std::int64_t calls = std::int64_t{table.iterations} * std::max(1, table.aggregated);
+    question.timed_calls = static_cast<int>(std::min<std::int64_t>(calls, kMostTimedCalls));
+  } else if (question.launch == LaunchMode::single) {
+    say(fmt::format("the log does not say how many calls were timed together: taken for {}",
+                    kTimedCalls));
+  }
+}
+
 }  // namespace
 
 MeasuredTables read_measured(const std::string& file) {
@@ -148,37 +200,10 @@ bool names_library_version(const std::string& algorithm) {
 
 bool read_launch(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
                  Query& question) {
-  const std::size_t space = table.library.find(' ');
-  const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
-  if (question.library_version == 0) {
-    question.library_version = library_version(version).value_or(0);
-  }
-  if (question.library_version == 0 && !said.version) {
-    say(
-        fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
-                    "or a version of --algorithm says otherwise",
-                    nccl_version_text({kNewestNccl})));
-  }
-  if (!said.version) say_version(say, question.library_version);
-  if (said.mode) return false;
-  const int per_process = table.ranks_per_process();
-  if (table.graph > 0) {
-    question.launch = LaunchMode::graph;
-    return false;
-  }
-  if (per_process == 0) {
-    say(
-        fmt::format("the log does not say how many processes there were: taken for "
-                    "{}, --launch says otherwise",
-                    question.launch == LaunchMode::per_gpu ? "one per GPU" : "one"));
-    return true;
-  }
-  question.launch = per_process > 1 ? LaunchMode::single : LaunchMode::per_gpu;
-  const int hosts = std::max(1, table.hosts());
-  if (per_process > 1 && hosts * per_process < table.ranks) {
-    say(fmt::format("the log has processes of {} GPUs each: taken for one per host", per_process));
-  }
-  return false;
+  read_version(say, table, said, question);
+  const bool is_assumed = !said.mode && !read_mode(say, table, question);
+  read_timed_calls(say, table, question);
+  return is_assumed;
 }
 
 }  // namespace espalier

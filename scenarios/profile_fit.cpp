@@ -30,12 +30,12 @@ constexpr double kSlopeStep = 0.01;
 /// simulated: estimate, several times what fits of logs that are right leave.
 constexpr double kLargestMedian = 0.5;
 
-using QuestionKey =
-    std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string, LaunchMode, int>;
+using QuestionKey = std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string,
+                               LaunchMode, int, int>;
 
 QuestionKey question_key(const Query& query) {
-  return {query.collective, query.root,      query.in_place, query.size_bytes,
-          query.gpus,       query.algorithm, query.launch,   query.library_version};
+  return {query.collective, query.root,   query.in_place,        query.size_bytes, query.gpus,
+          query.algorithm,  query.launch, query.library_version, query.timed_calls};
 }
 
 /// Asks the simulator what the times would be with other constants.
@@ -130,6 +130,7 @@ class ProfileAsker {
     questions_.push_back(query);
     questions_.back().run.start_together = true;  // what logs print does not depend on it
     LaunchedCalls& calls = calls_.emplace_back();
+    calls.timed = query.timed_calls;
     calls.gpus_per_process = most_gpus_of_a_host(machine, place_ranks(router, query.gpus));
   }
 

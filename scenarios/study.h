@@ -46,6 +46,7 @@ struct Query {
   bool may_fold = true;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
+  int timed_calls = kTimedCalls;            ///< of a benchmark, between two waits
   bool against_nccl = false;  ///< simulations: also how long the library's own collective takes
   RunOptions run;             ///< size_bytes is filled in from above
 };

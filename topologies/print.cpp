@@ -188,7 +188,7 @@ std::string interpreter_text(const Profile& profile, const Profile& base) {
   return text + fmt::format("    on_models: {}\n", map.text());
 }
 
-std::string launch_text(const LaunchCosts& costs) {
+std::string launch_text(const LaunchCosts& costs, const LaunchCosts& base) {
   const auto text_of = [](const LaunchCost& cost) {
     FlowMap map;
     if (cost.since > 0) map.add("since", yaml_quoted(version_text(cost.since)));
@@ -201,7 +201,11 @@ std::string launch_text(const LaunchCosts& costs) {
   std::vector<std::string> single;
   for (const LaunchCost& cost : costs.single) single.push_back(text_of(cost));
   if (!single.empty()) map.add("single", fmt::format("[{}]", join(single, ", ")));
-  if (std::isfinite(costs.sharpness)) map.add("sharpness", costs.sharpness);
+  if (std::isfinite(costs.sharpness)) {
+    map.add("sharpness", costs.sharpness);
+  } else if (std::isfinite(base.sharpness)) {
+    map.add("sharpness", std::string(kNoSharpness));
+  }
   if (costs.graph_saves_s > 0) {
     map.add("graph", fmt::format("{{saves_us: {:.9g}}}", costs.graph_saves_s * 1e6));
   }
@@ -426,7 +430,9 @@ std::string print_profile(const Profile& profile, const Profile& base) {
   count("fifo_steps", profile.fifo_steps, base.fifo_steps);
   micros("dependence_us", profile.dependence_s, base.dependence_s);
   text += interpreter_text(profile, base);
-  if (profile.launch != base.launch) line("launch", launch_text(profile.launch));
+  if (profile.launch != base.launch) {
+    line("launch", launch_text(profile.launch, base.launch));
+  }
   std::string links;
   for (const auto& [kind, figures] : profile.links) {
     const auto known = base.links.find(kind);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -160,6 +161,16 @@ LaunchCost read_launch_cost(YamlMap& map) {
   return cost;
 }
 
+/// A number, or `none` for the longer of both times, which takes away what a base says.
+void read_sharpness(YamlMap& launch, double& sharpness) {
+  const YamlValue value = launch.get("sharpness");
+  if (value.kind() == YamlValue::Kind::scalar && value.text("sharpness") == kNoSharpness) {
+    sharpness = std::numeric_limits<double>::infinity();
+  } else {
+    sharpness = read_figure(launch, "sharpness", kSharpness, sharpness);
+  }
+}
+
 /// Replaces what a base says, but for how sharp the change-over is: that is known of few runtimes.
 void read_launch(const YamlValue& value, Profile& profile) {
   if (!value.present()) return;
@@ -178,7 +189,7 @@ void read_launch(const YamlValue& value, Profile& profile) {
     }
     known.push_back(cost);
   }
-  profile.launch.sharpness = read_figure(launch, "sharpness", kSharpness, profile.launch.sharpness);
+  read_sharpness(launch, profile.launch.sharpness);
   if (const YamlValue graph = launch.get("graph"); graph.present()) {
     YamlMap map(graph, "a CUDA graph");
     profile.launch.graph_saves_s = read_seconds(map, "saves_us", 0);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "topologies/topology.h"
@@ -31,7 +32,8 @@ inline constexpr Range kMicroseconds = {0, 1e9, "0 or more (in us, at most 1e9)"
 inline constexpr Range kSeconds = {0, 1e4, "0 or more (in s, at most 1e4)"};
 inline constexpr Range kEfficiency = {1e-6, 1, "above 0 and at most 1"};
 inline constexpr Range kWire = {1, 100, "1 or more (bytes on links for every byte of data)"};
-inline constexpr Range kSharpness = {1, 1000, "1 or more (an exponent, at most 1000)"};
+inline constexpr Range kSharpness = {1, 1000, "1 or more (an exponent, at most 1000), or none"};
+inline constexpr std::string_view kNoSharpness = "none";
 inline constexpr Range kKibibytes = {0, 1e9, "0 or more (in KiB, at most 1e9)"};
 inline constexpr Range kMebibytes = {1e-3, 1e9, "positive (in MiB, 1e-3 to 1e9)"};
 inline constexpr Range kPercent = {0, 1000, "0 or more (in %, at most 1000)"};

@@ -168,6 +168,48 @@ TEST_F(Fit, AssumesNoNcclWhereTheAlgorithmNamesOne) {
   EXPECT_THAT(unknown.err, HasSubstr("there is no algorithm 'nccll'"));
 }
 
+/// A log of one process on 8 A100 that has one time, of a broadcast, of so many calls.
+std::string of_calls(const std::string& iterations) {
+  std::string ranks;
+  for (int rank = 0; rank < 8; ++rank) {
+    ranks += fmt::format("#  Rank {:2} Group  0 Pid 1 on node device {:2} [0x0{}] A100-SXM4-40GB\n",
+                         rank, rank, rank);
+  }
+  return "# Collective test starting: broadcast_perf\n# nThread 1 nGpus 8 minBytes 1073741824 "
+         "maxBytes 1073741824 step: 2(factor) warmup iters: 5 " +
+         iterations + "validation: 1\n#\n# Using devices\n" + ranks +
+         "# NCCL version 2.10.3\n"
+         "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+         "  1073741824  268435456  float  none  0  4769.2  225.14  225.14  0\n";
+}
+
+/// 1 GiB down a chain: what the first call takes longer is shared by all that are timed.
+TEST_F(Fit, TakesAsManyCallsAsALogHasTimed) {
+  const std::string log = file("broadcast.txt");
+  const auto predicted_us = [&](const std::string& iterations, std::string* notes = nullptr) {
+    write_file(log, of_calls(iterations));
+    const Spoken done = run({"compare", "--measured", log, "--topology", "dgx-a100", "--algorithm",
+                             "nccl", "--no-nccl", "--json", file("c.json")});
+    EXPECT_EQ(done.code, 0) << done.err;
+    if (notes != nullptr) *notes = done.err;
+    const Json row = Json::parse(read_file(file("c.json")))["results"][0];
+    return row["predicted_s"].get<double>() * 1e6;
+  };
+  std::string notes;
+  const double of_20 = predicted_us("iters: 20 agg iters: 1 ", &notes);
+  EXPECT_THAT(notes, Not(HasSubstr("calls were timed")));
+  EXPECT_DOUBLE_EQ(predicted_us("", &notes), of_20);
+  EXPECT_THAT(notes, HasSubstr("the log does not say how many calls were timed together: taken "
+                               "for 20"));
+  EXPECT_DOUBLE_EQ(predicted_us("iters: 5 agg iters: 4 "), of_20);
+  // T of a call between others, and D that the first takes longer: T + D / 2, T + D / 20 and
+  // T + D / 200, whose differences are as 1/2 - 1/20 to 1/20 - 1/200, 10 to 1.
+  const double of_2 = predicted_us("iters: 2 ");
+  const double of_200 = predicted_us("iters: 200 ");
+  EXPECT_GT(of_20, of_200);
+  EXPECT_NEAR((of_2 - of_20) / (of_20 - of_200), 10, 1e-3);
+}
+
 TEST_F(Fit, KeepsAllConstantsWithoutTime) {
   EXPECT_THAT(run({"fit", "--help"}).out, HasSubstr("has fit keep"));
   const Spoken kept = run({"fit", kLog, "--topology", "dgx-a100", "--budget", "0"});

@@ -38,13 +38,16 @@ TEST(Launched, HowSharplyIsTheProfiles) {
   EXPECT_NEAR(launched_s(costs, LaunchMode::single, calls), 70e-6, 1e-15);
 }
 
-TEST(Launched, OneProcessWaitsForTheFirstOfTwentyCalls) {
+TEST(Launched, OneProcessWaitsForTheFirstOfAllCalls) {
   // 90 us of the first call and 19 x 50 of the others are 52 us each; without a host's time these
   // are printed. Processes per GPU each end their own.
   LaunchedCalls calls{50e-6, 0, 24, 0};
   calls.isolated_s = 90e-6;
   EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 52e-6, 1e-15);
   EXPECT_EQ(launched_s(nccl(), LaunchMode::per_gpu, calls), 50e-6);
+  // Of two calls, as with nccl-tests -n 2, half: (90 + 50) / 2.
+  calls.timed = 2;
+  EXPECT_NEAR(launched_s(nccl(), LaunchMode::single, calls), 70e-6, 1e-15);
   calls.isolated_s = 0;
   EXPECT_EQ(launched_s(nccl(), LaunchMode::single, calls), 50e-6);
 }

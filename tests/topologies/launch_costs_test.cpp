@@ -77,6 +77,14 @@ TEST(LaunchCosts, SharpnessIsReadAndWritten) {
   }
 }
 
+TEST(LaunchCosts, SharpnessOfABaseIsTakenAway) {
+  const Topology machine = parse_topology(
+      machine_with("  mine: {like: nccl, launch: {single: {call_us: 7}, sharpness: none}}\n"), "f");
+  EXPECT_TRUE(std::isinf(machine.profiles.at("mine").launch.sharpness));
+  const Topology again = parse_topology(print_topology(machine), "again");
+  EXPECT_EQ(again.profiles.at("mine").launch, machine.profiles.at("mine").launch);
+}
+
 TEST(LaunchCosts, OfGraphsAreReadAndWritten) {
   const Topology machine =
       parse_topology(machine_with("  mine: {like: nccl, launch: {graph: {saves_us: 2.5}}}\n"), "f");
