@@ -32,12 +32,13 @@ constexpr int kFirstTreeOfAllThreads = 22;
 constexpr int kAllThreads = 640;
 constexpr int kAllSimpleThreads = 512;
 
-/// Of NVLS (NCCL_NVLS_CHUNKSIZE), and of its trees, which up to 2.20 have the chunks of others:
-/// src/enqueue.cc of 2.19 (8c6c5951) and of 2.21 (ab2b89c4). Both have 64 KiB between four or more
-/// nodes. That is left out: by its messages, each of which takes a NIC a microsecond here, a tree
-/// would then be slower than a ring, and NCCL would not have chosen such chunks.
+/// Of NVLS (NCCL_NVLS_CHUNKSIZE), and of its trees, which up to 2.20 have the chunks of others, and
+/// in all versions shorter ones between many nodes (NCCL_NVLSTREE_MAX_CHUNKSIZE): src/enqueue.cc of
+/// 2.19 (8c6c5951) and of 2.21 (ab2b89c4).
 constexpr double kNvlsChunk = 128 * kKib;
 constexpr int kFirstTreeOfNvlsChunks = 21;
+constexpr double kNvlsTreeChunkOfManyNodes = 64 * kKib;
+constexpr int kManyNodes = 4;
 
 /// A channel carries no less traffic than this, from 2.22 on.
 constexpr double kLeastTraffic = 16 * kKib;
@@ -137,6 +138,7 @@ double shared_chunk(double bytes, NcclAlgorithm algorithm, const NcclMachine& ma
   switch (algorithm) {
     case NcclAlgorithm::nvls_tree:
       if (version >= kFirstTreeOfNvlsChunks) chunk = kNvlsChunk;
+      if (machine.nodes >= kManyNodes) chunk = kNvlsTreeChunkOfManyNodes;
       rules = {{32, 256}, {16, 128}, {4, 64}, {1, 32}};
       break;
     case NcclAlgorithm::nvls:

@@ -29,7 +29,8 @@ namespace espalier {
 /// - Blocks: what an op moves passes the blocks of its lane (BlockMap), at their rate. Lanes that
 ///   share a block run one op at a time (SharedBlocks).
 /// - FIFOs, where the profile has them: see FifoCredits.
-/// - A message at a NIC: that takes messages one after the other, while their bytes move.
+/// - A message at a NIC: that takes messages one after the other, those it sends and those it
+///   receives each by themselves, while their bytes move.
 /// - Every transfer (see for_each_transfer) is then a flow of B bytes over its route, all at once:
 ///   a result that goes elsewhere is passed on as operands come.
 /// - Latency of a route: what is put elsewhere can be used there that much after the lane is free

@@ -46,7 +46,8 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       exchange_(router_.topology().nodes.size(), kNoResource),
       node_rates_(router_.topology().nodes.size()),
       senders_(router_.topology().nodes.size(), kNoResource),
-      messages_(router_.topology().nodes.size(), kNoResource),
+      sent_messages_(router_.topology().nodes.size(), kNoResource),
+      received_messages_(router_.topology().nodes.size(), kNoResource),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
       sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {}
 
@@ -136,9 +137,14 @@ Path MachineResources::made_of(const Route& route) {
     path.narrowest_bytes_per_s = narrowest == 0 ? resources_[id].bytes_per_s
                                                 : std::min(narrowest, resources_[id].bytes_per_s);
     const Link& link = router_.topology().link(hop.link);
-    for (const NodeId end : {link.a, link.b}) {
-      if (link.link_class != LinkClass::network) continue;
-      if (router_.topology().node(end).kind == NodeKind::nic) path.nics.push_back(end);
+    if (link.link_class == LinkClass::network) {
+      const NodeId from = hop.forward ? link.a : link.b;
+      const NodeId to = hop.forward ? link.b : link.a;
+      const auto is_nic = [&](NodeId end) {
+        return router_.topology().node(end).kind == NodeKind::nic;
+      };
+      if (is_nic(from)) path.nics.push_back({from, true});
+      if (is_nic(to)) path.nics.push_back({to, false});
     }
     const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
     // Passed along a medium, data is on it once; having left it, it is put there again.
@@ -268,8 +274,12 @@ double MachineResources::message_bytes(const Profile& profile) {
   return profile.message_s * kMessageGbps * kBytesPerGigabyte;
 }
 
-void MachineResources::use_messages(NodeId nic, std::vector<ResourceId>& resources) {
-  use_node(messages_, nic, " messages", kMessageGbps, 1, resources);
+void MachineResources::use_messages(const NicEnd& end, std::vector<ResourceId>& resources) {
+  if (end.leaves) {
+    use_node(sent_messages_, end.nic, " messages sent", kMessageGbps, 1, resources);
+  } else {
+    use_node(received_messages_, end.nic, " messages received", kMessageGbps, 1, resources);
+  }
 }
 
 void MachineResources::count(std::span<const ResourceId> resources, double bytes) {

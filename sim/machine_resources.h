@@ -17,6 +17,12 @@
 
 namespace espalier {
 
+/// A NIC where a transfer leaves a host for the network, or comes in from it.
+struct NicEnd {
+  NodeId nic = 0;
+  bool leaves = true;
+};
+
 /// What a transfer between two places needs, before any memory or reduction traffic.
 struct Path {
   std::vector<ResourceId> resources;
@@ -24,7 +30,7 @@ struct Path {
   double overhead_s = 0;
   double slice_s = 0;                ///< Route::slice_s
   double narrowest_bytes_per_s = 0;  ///< of its links
-  std::vector<NodeId> nics;          ///< that take a transfer as a message
+  std::vector<NicEnd> nics;          ///< that take a transfer as a message
 };
 
 /// The machine of one simulation as resources of the flow engine, each made when first used:
@@ -61,8 +67,9 @@ class MachineResources {
   ResourceId block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
   void use_sender(PlaceId from, std::vector<ResourceId>& resources);
-  /// What takes messages at a NIC, one after the other: a message is as many bytes there.
-  void use_messages(NodeId nic, std::vector<ResourceId>& resources);
+  /// What takes messages at a NIC, one after the other, those that leave and those that come in
+  /// each by themselves: a message is as many bytes there.
+  void use_messages(const NicEnd& end, std::vector<ResourceId>& resources);
   double message_bytes() const { return message_bytes(router_.profile()); }
   static double message_bytes(const Profile& profile);
 
@@ -121,7 +128,8 @@ class MachineResources {
   std::vector<ResourceId> exchange_;                      ///< by node
   std::vector<std::optional<MemoryRates>> node_rates_;    ///< by node; when first needed
   std::vector<ResourceId> senders_;                       ///< by node
-  std::vector<ResourceId> messages_;                      ///< by node
+  std::vector<ResourceId> sent_messages_;                 ///< by node
+  std::vector<ResourceId> received_messages_;             ///< the same
   std::vector<double> block_gbps_;                        ///< by node, or empty
   std::vector<double> sender_gbps_;                       ///< likewise
   std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane, mixed

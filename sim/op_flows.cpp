@@ -206,10 +206,10 @@ const FlowList& MachineFlows::reduce(OpId id) {
   return list_;
 }
 
-/// NICs take the message, out and in, while its bytes move.
+/// NICs take the message, one out and one in, while its bytes move.
 void MachineFlows::send_message(const Path& path, double latency_s) {
   if (path.nics.empty() || profile_.message_s <= 0) return;
-  for (const NodeId nic : path.nics) machine_.use_messages(nic, list_.resources);
+  for (const NicEnd& end : path.nics) machine_.use_messages(end, list_.resources);
   add(latency_s, machine_.message_bytes());
 }
 

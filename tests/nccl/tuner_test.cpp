@@ -348,6 +348,18 @@ TEST(NcclTables, ChunksOfNvlsTrees) {
   EXPECT_EQ(chunk_kib(7 * kMib, 30), 32);
 }
 
+// NCCL_NVLSTREE_MAX_CHUNKSIZE of src/enqueue.cc: 64 KiB from four nodes on.
+TEST(NcclTables, ChunksOfNvlsTreesOfFourNodes) {
+  const Chooser four("dgx-h100:nodes=4");
+  const auto chunk_kib = [&](double bytes, int minor) {
+    const NcclCall call = {Collective::allreduce, bytes, minor, NcclAlgorithm::nvls_tree};
+    return four.choose(call).work.chunk_bytes / kKib;
+  };
+  EXPECT_EQ(chunk_kib(4096 * kMib, 20), 64);
+  EXPECT_EQ(chunk_kib(4096 * kMib, 30), 64);
+  EXPECT_EQ(chunk_kib(7 * kMib, 30), 32);
+}
+
 TEST(NcclTables, PatOfOneGpuForEachNode) {
   const Chooser five("dgx-a100:nodes=5", {0, 8, 16, 24, 32});
   const auto pat = NcclAlgorithm::pat;

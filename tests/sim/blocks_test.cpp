@@ -278,8 +278,8 @@ TEST(Fifo, SendingMoreThanFitsBeforeReadingIsStuck) {
             0);
 }
 
-TEST(Messages, ANicTakesThemOneAfterTheOther) {
-  // Two GPUs of different hosts, NICs between them: ten messages of 1000 bytes at 10 GB/s.
+/// Two GPUs of different hosts, NICs between them with 10 GB/s.
+Topology two_hosts() {
   Topology topology = machine_of_gpus(2);
   topology.hosts = 2;
   topology.nodes[1].host = 1;
@@ -299,12 +299,31 @@ TEST(Messages, ANicTakesThemOneAfterTheOther) {
   link(0, 2, LinkClass::host);
   link(2, 3, LinkClass::network);
   link(3, 1, LinkClass::host);
+  return topology;
+}
+
+TEST(Messages, ANicTakesThemOneAfterTheOther) {
+  // Ten messages of 1000 bytes.
   Profile profile = block_profile(10);
   profile.message_s = 2 * kUs;
-  EXPECT_NEAR(TestMachine(topology, profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 2,
+  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 2,
               1e-9);
   profile.message_s = 0.05 * kUs;  // while their bytes move
-  EXPECT_NEAR(TestMachine(topology, profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 0.1,
+  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 0.1,
+              1e-9);
+}
+
+/// Proxies of two ranks post what leaves a node and what comes in.
+TEST(Messages, ANicSendsWhileItReceives) {
+  Builder builder("both", allreduce_contract(2, 10));
+  for (int i = 0; i < 10; ++i) {
+    for (const int rank : {0, 1}) {
+      builder.copy(builder.tmp(1 - rank, i, 1), builder.input(rank, i, 1), {.lane = i});
+    }
+  }
+  Profile profile = block_profile(10);
+  profile.message_s = 2 * kUs;
+  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(builder.finish(), 10'000).time_s / kUs, 10 * 2,
               1e-9);
 }
 
