@@ -158,7 +158,7 @@ LibraryCall call_library(const BuildRequest& request) {
   // Ops in switches are cut by the profile where the program is not.
   const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
   const bool is_streamed = nccl_part_bytes(request.collective, choice.algorithm, choice.protocol,
-                                           choice.work.threads, choice.machine) > 0;
+                                           choice.work.threads) > 0;
   made.blocks = {
       .one_per_lane = true,
       .rate = share_of_lane(request, choice) * choice.work.threads / choice.work.most_threads,

@@ -11,8 +11,8 @@ namespace {
 std::int64_t parts_of_chunk(const BuildRequest& request, double chunk_bytes,
                             const NcclChoice& choice) {
   constexpr double kMostParts = 8;  // more would take hardly less time
-  const double part_bytes = nccl_part_bytes(request.collective, choice.algorithm, choice.protocol,
-                                            choice.work.threads, choice.machine);
+  const double part_bytes =
+      nccl_part_bytes(request.collective, choice.algorithm, choice.protocol, choice.work.threads);
   const double wanted = part_bytes > 0 ? std::ceil(chunk_bytes / part_bytes) : 1;
   return static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostParts));
 }

@@ -59,7 +59,8 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
                       .channels = choice.work.channels,
                       .pulled = has_relays,
                       .part = RingChannel::Part{first, by_block ? units : length, of_part, all},
-                      .most = nccl_most_of_part(request, of_part, unit_bytes, choice)});
+                      .most = nccl_most_of_part(request, of_part, unit_bytes, choice),
+                      .nodes = choice.machine.node_of_rank});
   });
   return builder.finish();
 }

@@ -30,6 +30,11 @@ struct LaidRing : RingChannel {
   std::int64_t area_after(int position) const {
     return area_of_hop[static_cast<std::size_t>(wrapped(position))];
   }
+  bool leaves_node_after(int position) const {
+    if (nodes.empty()) return false;
+    return nodes[static_cast<std::size_t>(rank_at(position))] !=
+           nodes[static_cast<std::size_t>(rank_at(position + 1))];
+  }
 
   std::vector<std::int64_t> area_of_hop;
 };
@@ -151,11 +156,12 @@ int position_of(const LaidRing& ring, int rank) {
   return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
 }
 
-/// Of what a chain carries, in order.
+/// Of what a chain carries from the position to the next one, in order.
 template <typename Visit>
-void for_each_part(const LaidRing& ring, const Visit& visit) {
+void for_each_part(const LaidRing& ring, int position, const Visit& visit) {
   const std::int64_t length = ring.length(0);
-  const std::int64_t most = ring.most > 0 ? ring.most : length;
+  const bool has_parts = ring.most > 0 && !ring.leaves_node_after(position);
+  const std::int64_t most = has_parts ? ring.most : length;
   for (std::int64_t done = 0; done < length; done += most) {
     visit(ring.first() + done, std::min(most, length - done));
   }
@@ -164,7 +170,7 @@ void for_each_part(const LaidRing& ring, const Visit& visit) {
 void add_broadcast(Builder& builder, const LaidRing& ring, int root) {
   const int first = position_of(ring, root);
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
-    for_each_part(ring, [&](std::int64_t unit, std::int64_t length) {
+    for_each_part(ring, position, [&](std::int64_t unit, std::int64_t length) {
       const Slice held = position == first ? builder.input(root, unit, length)
                                            : builder.output(ring.rank_at(position), unit, length);
       pass_on(builder, ring, position, unit,
@@ -180,7 +186,7 @@ void add_reduce(Builder& builder, const LaidRing& ring, int root) {
   for (int position = first; position + 1 < first + ring.ranks(); ++position) {
     const int rank = ring.rank_at(position);
     const int next = ring.rank_at(position + 1);
-    for_each_part(ring, [&](std::int64_t unit, std::int64_t length) {
+    for_each_part(ring, position, [&](std::int64_t unit, std::int64_t length) {
       const Slice held = position == first ? builder.input(rank, unit, length)
                                            : accumulator(builder, rank, unit, length);
       const Slice received = within_reach(builder, ring, position, unit, held);

@@ -47,6 +47,9 @@ struct RingChannel {
   /// A broadcast or reduce passes on what it carries in parts of so many units at most, each right
   /// behind the one before it; 0: as a whole.
   std::int64_t most = 0;
+  /// The node of each rank: from one to another it is passed on as a whole. Empty: there is but
+  /// one.
+  std::vector<int> nodes = {};
 
   int ranks() const { return static_cast<int>(ring.order.size()); }
   /// Positions repeat: this one in [0, ranks).

@@ -252,10 +252,10 @@ double nccl_tree_share(NcclProtocol protocol) {
 }
 
 double nccl_part_bytes(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
-                       int threads, const NcclMachine& machine) {
+                       int threads) {
   const bool is_tree = algorithm == NcclAlgorithm::tree;
   const bool is_chain = algorithm == NcclAlgorithm::ring && info(collective).rooted;
-  if (!is_tree && !(is_chain && machine.nodes == 1)) return 0;
+  if (!is_tree && !is_chain) return 0;
   const double of_direction = threads * (is_tree ? nccl_tree_share(protocol) : 1);
   switch (protocol) {
     case NcclProtocol::ll:

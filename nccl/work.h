@@ -31,11 +31,11 @@ bool has_all_nccl_threads(NcclAlgorithm algorithm, NcclVersion version);
 
 /// Of the rate of a block with all threads on one direction, what each direction of a tree reaches.
 double nccl_tree_share(NcclProtocol protocol);
-/// What the threads of one direction hold at once and pass on, line by line: in trees, and in the
-/// chains of broadcasts and reduces within a node. 0 where whole chunks are passed on, as in other
-/// rings, whose blocks turn to another chunk each time. `threads`: of the block
+/// What the threads of one direction hold at once and pass on within a node, line by line: in
+/// trees, and in the chains of broadcasts and reduces. 0 where whole chunks are passed on, as in
+/// other rings, whose blocks turn to another chunk each time. `threads`: of the block
 double nccl_part_bytes(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
-                       int threads, const NcclMachine& machine);
+                       int threads);
 
 /// The blocks that serve sends and receives: a power of two.
 int nccl_p2p_blocks(const NcclGraph& graph);

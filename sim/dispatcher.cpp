@@ -125,6 +125,8 @@ void Dispatcher::reduce(OpId id) {
 
 bool Dispatcher::takes_steps(OpId id) {
   const Op& op = program_.ops[id];
+  // It lies in the step of the first part, which the receiver has until it has taken that out.
+  if (blocks_.streams() && is_further_part(program_, op)) return true;
   return fifos_->take(id, blocks_.lane_on_block(op.at, op.lane), blocks_.width(op.at, op.lane));
 }
 

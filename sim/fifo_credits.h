@@ -16,7 +16,7 @@ namespace espalier {
 /// many steps as its bytes need, but no more than half of them, as runtimes pass on longer ops in
 /// pieces of so much. It gives them back when the first op that reads any of it has ended, or at
 /// its own end if none ever does: the receiver then copies it out at once. Ops that need more than
-/// is free wait. What an op fetches takes no steps.
+/// is free wait. What an op fetches takes no steps, nor do further parts of a send.
 class FifoCredits {
  public:
   /// `bytes_per_unit`: of the message. \pre the profile has FIFOs

@@ -65,13 +65,13 @@ bool OpCosts::reduces_separately(const Op& op) const {
          profile_.reduction == ReductionMode::separate;
 }
 
-bool OpCosts::is_further_part(const Op& op) const {
-  if (!blocks_.streams() || &op == program_.ops.data()) return false;
+bool is_further_part(const Program& program, const Op& op) {
+  if (&op == program.ops.data()) return false;
   const Op& before = *(&op - 1);
   if (before.at != op.at || before.lane != op.lane || before.src_count != op.src_count)
     return false;
-  const std::span<const Operand> sources = program_.sources_of(op);
-  const std::span<const Operand> sources_before = program_.sources_of(before);
+  const std::span<const Operand> sources = program.sources_of(op);
+  const std::span<const Operand> sources_before = program.sources_of(before);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (!goes_on(sources[i], sources_before[i], before.length)) return false;
   }
@@ -79,7 +79,7 @@ bool OpCosts::is_further_part(const Op& op) const {
 }
 
 double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const {
-  if (is_further_part(op)) return 0;
+  if (is_further(op)) return 0;
   double overhead_s = 0;
   double slice_s = 0;
   double hop_s = 0;

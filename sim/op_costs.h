@@ -27,6 +27,10 @@ struct OpTurn {
   bool operator==(const OpTurn&) const = default;
 };
 
+/// Whether an op goes on where the one before it in the program ended, on the same lane: of blocks
+/// that stream (BlockUse::streams), a further part of one send.
+bool is_further_part(const Program& program, const Op& op);
+
 /// What ops cost by themselves, whatever else is under way: see Dispatcher.
 class OpCosts {
  public:
@@ -54,13 +58,13 @@ class OpCosts {
   }
   /// \pre it is one of the program's
   OpTurn turn_of(const Op& op) const {
-    return {lockstep_.seconds(op), is_early(op), is_further_part(op)};
+    return {lockstep_.seconds(op), is_early(op), is_further(op)};
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
 
  private:
-  bool is_further_part(const Op& op) const;
+  bool is_further(const Op& op) const { return blocks_.streams() && is_further_part(program_, op); }
   bool is_early(const Op& op) const {
     return !early_.empty() && early_[static_cast<std::size_t>(&op - program_.ops.data())];
   }

@@ -108,7 +108,9 @@ void MachineFlows::stream(const Op& op) {
     if (fused && i == 0) machine_.use_reduction(op.at, other_additions, list_.resources);
     if (fused && i > 0 && arrives) machine_.use_reduction(op.at, 1, list_.resources);
     machine_.use_sender(from, list_.resources);
-    if (!is_alone && block != kNoResource) list_.resources.push_back(block);
+    // What several peers have sent lies in FIFOs here: their blocks have moved it.
+    const bool is_sent_by_peer = i > 0 && arrives && profile_.fifo_steps > 0;
+    if (!is_alone && block != kNoResource && !is_sent_by_peer) list_.resources.push_back(block);
     const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
     add(latency_s, costs_.bytes_of(op), is_alone ? block : kNoResource);
     send_message(*path, latency_s);

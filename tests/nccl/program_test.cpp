@@ -183,6 +183,20 @@ TEST(NcclPrograms, OfChainsGoLineByLine) {
   }
 }
 
+/// Chains across nodes, too: four hops more inside two nodes are four parts and hops, and not whole
+/// chunks. Only the hop between the nodes takes the chunk as a whole.
+TEST(NcclPrograms, OfChainsAcrossNodesGoLineByLineInside) {
+  const Topology topology = load_topology("dgx-a100:nodes=2");
+  const std::string chain = "nccl:version=2.21,algo=ring,proto=ll128,channels=1,threads=160";
+  const double part_us = 9000 / (7.6e3 * 160 / 640);
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    const auto of = [&](const std::vector<int>& gpus) {
+      return time_us(chain, topology, collective, 18000, "nccl:ll128", gpus);
+    };
+    EXPECT_NEAR(of({0, 1, 2, 3, 8, 9, 10, 11}) - of({0, 1, 8, 9}), 4 * (1.9 + part_us), 1e-3);
+  }
+}
+
 /// What NCCL chooses between two machines is never far from what its rings would take: its tuner,
 /// whose constants are measured ones, would not have chosen trees.
 TEST(NcclPrograms, OfTreesBetweenNodesAreNoMistakeOfTheTuner) {
