@@ -69,10 +69,10 @@ TEST_F(Benchmark, StartsRanksOfOneProcessOneAfterTheOther) {
   EXPECT_NEAR(later_us(LaunchMode::single, 201000), 7 * 4, 0.7);
   EXPECT_NEAR(later_us(LaunchMode::single, 0), 7 * 4, 0.7);
   EXPECT_NEAR(later_us(LaunchMode::per_gpu, 0), 0, 1e-9);
-  // Two processes with eight GPUs each.
+  // Two processes with eight GPUs each; NICs take up to two messages, 1 us each, at other times.
   const double two_s = ask("dgx-a100:nodes=2", "nccl:ll", LaunchMode::graph).report.time_s;
   const double late_s = ask("dgx-a100:nodes=2", "nccl:ll", LaunchMode::single).report.time_s;
-  EXPECT_NEAR(1e6 * (late_s - two_s), 7 * 4, 0.7);
+  EXPECT_NEAR(1e6 * (late_s - two_s), 7 * 4, 2);
 }
 
 TEST_F(Benchmark, OfAChainIsShorterThanACall) {
