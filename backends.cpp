@@ -47,6 +47,7 @@ Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
 
 Inventory inventory_of_threads(const std::vector<int>&, int ranks) { return host_inventory(ranks); }
 
+/// Of the processes that there are: they have no devices, and are as many as were started.
 Inventory inventory_by_mpi(const std::vector<int>&, int) { return mpi_inventory(); }
 
 }  // namespace

@@ -64,19 +64,35 @@ void doubt_slow_ones(const std::vector<GroupFigures>& groups, std::string_view k
                       "says what most {0}s reach",
                       kind, i + 1, what, value, best));
     };
-    const auto best_gbps = [&](const auto& figure) {
-      return figure(*std::ranges::max_element(groups, {}, figure));
-    };
-    if (of_one(groups[i]) < kSlowShare * best_gbps(of_one)) {
-      doubt(of_one(groups[i]), best_gbps(of_one), "a rank sends fewer GB/s");
-    } else if (of_all(groups[i]) < kSlowShare * best_gbps(of_all)) {
-      doubt(of_all(groups[i]), best_gbps(of_all), "all ranks together send fewer GB/s");
+    const double best_of_one = of_one(*std::ranges::max_element(groups, {}, of_one));
+    // More ranks send more: only as many are compared.
+    double best_of_all = 0;
+    for (const GroupFigures& group : groups) {
+      if (group.pairs == groups[i].pairs) best_of_all = std::max(best_of_all, of_all(group));
+    }
+    if (of_one(groups[i]) < kSlowShare * best_of_one) {
+      doubt(of_one(groups[i]), best_of_one, "a rank sends fewer GB/s");
+    } else if (of_all(groups[i]) < kSlowShare * best_of_all) {
+      doubt(of_all(groups[i]), best_of_all, "all ranks together send fewer GB/s");
     }
     const double best_s = latency_s(*std::ranges::min_element(groups, {}, latency_s));
     if (latency_s(groups[i]) > kLateFactor * best_s) {
       doubt(latency_s(groups[i]) * 1e6, best_s * 1e6, "a message takes longer to start, in us");
     }
   }
+}
+
+/// How the ranks of a host are placed otherwise than those of host 0. Where one is not bound to a
+/// single socket, its whole host counts as one.
+std::string_view difference(const Inventory& inventory, int host) {
+  const auto each = inventory.ranks_of_a_host();
+  const auto are_on_several = [&](int one) {
+    const auto first = inventory.sockets.begin() + static_cast<std::ptrdiff_t>(one) * each;
+    return std::any_of(first, first + each, [](int socket) { return socket != 0; });
+  };
+  if (!are_on_several(host)) return "on one socket, or not bound to single ones, other";
+  if (!are_on_several(0)) return "bound to several sockets, other";
+  return "on its sockets in another order";
 }
 
 /// The first host whose ranks are on other sockets than those of the first host; 0: none.
@@ -97,9 +113,9 @@ std::vector<std::string> doubts_about(const Survey& survey) {
   doubt_slow_ones(survey.to_hosts, "host", doubts);
   if (const int host = differently_placed(survey.inventory)) {
     doubts.push_back(fmt::format(
-        "the ranks of host {} are on its sockets in another order than those of host 0; the "
-        "topology says where those of host 0 are",
-        host));
+        "the ranks of host {} are {} than those of host 0; the topology says where those of host 0 "
+        "are",
+        host, difference(survey.inventory, host)));
   }
   return doubts;
 }

@@ -48,19 +48,22 @@ void share(Link& link, const std::string& memory) {
 }
 
 /// Of operands in memory, and of what processes get from each other (0: nothing); a share of it.
-MemoryRates sane_rates(const ArithmeticFigures& figures, double exchange_gbps, double share = 1) {
+MemoryRates sane_rates(const ArithmeticFigures& figures, const ExchangeRates& exchange,
+                       double share = 1) {
   const MemoryRates rates = fit_memory(figures);
-  return {sane_gbps(share * rates.gbps), sane_or_0(share * rates.reduce_gbps),
-          sane_or_0(share * exchange_gbps)};
+  return {sane_gbps(share * rates.gbps),
+          sane_or_0(share * rates.reduce_gbps),
+          {sane_or_0(share * exchange.gbps), sane_or_0(share * exchange.unchanged_gbps),
+           sane_or_0(share * exchange.passed_on_gbps)}};
 }
 
 /// All at once have been measured on all sockets at once, of which each has its share.
 SharedMemory fit_shared_memory(const Survey& survey, double share) {
-  SharedMemory memory{sane_rates(survey.together, survey.exchange.all_gbps, share)};
+  SharedMemory memory{sane_rates(survey.together, survey.exchange.all, share)};
   for (const WorkingSetFigures& figures : survey.working_sets) {
     memory.working_sets.push_back({static_cast<double>(figures.bytes),
-                                   sane_rates(figures.together, figures.exchange.all_gbps, share),
-                                   sane_rates(figures.alone, figures.exchange.one_gbps)});
+                                   sane_rates(figures.together, figures.exchange.all, share),
+                                   sane_rates(figures.alone, figures.exchange.one)});
   }
   return memory;
 }
@@ -74,7 +77,7 @@ double fastest_gbps(const SharedMemory& memory) {
 
 /// The ranks of a host, in the order of their numbers.
 void add_ranks(const Survey& survey, Topology& machine, std::vector<Neighbours>& sockets) {
-  const MemoryRates alone = sane_rates(survey.alone.front(), survey.exchange.one_gbps);
+  const MemoryRates alone = sane_rates(survey.alone.front(), survey.exchange.one);
   for (int rank = 0; rank < survey.inventory.ranks_of_a_host(); ++rank) {
     Neighbours& socket = *std::ranges::find_if(
         sockets, [&](const Neighbours& one) { return std::ranges::count(one.numbers, rank) > 0; });
@@ -83,7 +86,7 @@ void add_ranks(const Survey& survey, Topology& machine, std::vector<Neighbours>&
     node.numa = socket.numa;
     node.access_gbps = alone.gbps;
     node.reduce_gbps = alone.reduce_gbps;
-    node.exchange_gbps = alone.exchange_gbps;
+    node.exchange = alone.exchange;
     node.memory = socket.memory();
     if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
   }
@@ -113,7 +116,7 @@ void add_host(const Survey& survey, Topology& machine, Neighbours& socket) {
     cpu.numa = socket.numa;
     cpu.access_gbps = rank.access_gbps;
     cpu.reduce_gbps = rank.reduce_gbps;
-    cpu.exchange_gbps = rank.exchange_gbps;
+    cpu.exchange = rank.exchange;
     cpu.memory = socket.memory();
   } else {
     port = add_node(machine, "port", NodeKind::pcie_switch);
@@ -188,6 +191,9 @@ std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
     profile.local_overhead_s = sane_latency_s(local_s);
     profile.reduce_overhead_s = sane_latency_s(survey.reduce_latency_s);
     set_link_profile(profile, "memory", 1, hop_s);
+    for (const StartUp::Longer& one : survey.longer_messages) {
+      profile.links["memory"].longer.push_back({one.above_bytes, sane_latency_s(one.s)});
+    }
     set_link_profile(profile, "host_memory", 1, figures->to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;
     // Threads add while they copy, whatever the profile's name, and nothing is staged. Messages are

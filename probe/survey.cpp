@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -21,6 +22,10 @@ namespace {
 constexpr std::int64_t kNetworkBytes = std::int64_t{8} << 20;
 // Of a rank: below, starting ops is what takes time.
 constexpr std::int64_t kMinWorkingSet = std::int64_t{256} << 10;
+// Libraries send up to some KiB at once, and fetch what is much longer otherwise; where they change
+// differs, so that each of these stands for half of its length and more.
+constexpr std::array kMessageLengths{std::int64_t{8} << 10, std::int64_t{64} << 10,
+                                     std::int64_t{512} << 10};
 // Rounds, seconds apart; of three, one may be disturbed.
 constexpr int kRounds = 3;
 // Timed runs, of which the median counts.
@@ -33,14 +38,14 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
   CopyFigures figures;
   meter.progress("copies within a memory" + by);
   figures.local.latency_s = surveyor.hop_latency_s(0, 0);
-  figures.local.gbps = surveyor.copy_gbps({{0, 0}}, figures.local.latency_s);
+  figures.local.gbps = surveyor.copy_gbps({{0, 0}}, {figures.local.latency_s});
   const std::vector<int> ranks = inventory.paired_ranks();
   const std::size_t count = ranks.size();
   figures.pairs.assign(count, std::vector<PathFigures>(count));
   figures.both_ways_gbps.assign(count, std::vector<double>(count, 0));
   const auto measure = [&](int from, int to) {
     const double latency_s = surveyor.hop_latency_s(from, to);
-    return PathFigures{latency_s, surveyor.copy_gbps({{from, to}}, latency_s)};
+    return PathFigures{latency_s, surveyor.copy_gbps({{from, to}}, {latency_s})};
   };
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
@@ -50,7 +55,7 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
       figures.pairs[i][j] = measure(a, b);
       figures.pairs[j][i] = measure(b, a);
       figures.both_ways_gbps[i][j] =
-          surveyor.copy_gbps({{a, b}, {b, a}}, figures.pairs[i][j].latency_s);
+          surveyor.copy_gbps({{a, b}, {b, a}}, {figures.pairs[i][j].latency_s});
     }
   }
   if (inventory.is_shared() && count > 1) {
@@ -61,7 +66,7 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
     meter.progress(fmt::format("copies {} <-> host memory{}", rank, by));
     const double latency_s = surveyor.hop_latency_s(rank, kHost);
     const auto gbps = [&](const std::vector<Way>& ways) {
-      return surveyor.copy_gbps(ways, latency_s);
+      return surveyor.copy_gbps(ways, {latency_s});
     };
     figures.to_host.push_back({latency_s, gbps({{rank, kHost}})});
     figures.from_host.push_back({latency_s, gbps({{kHost, rank}})});
@@ -76,35 +81,58 @@ ArithmeticFigures survey_arithmetic(const Surveyor& surveyor, const std::vector<
   ArithmeticFigures figures;
   std::vector<Way> ways;
   for (const int rank : ranks) ways.push_back({rank, rank});
-  figures.copy_s = 1e-9 / surveyor.copy_gbps(ways, copy_latency_s);
+  figures.copy_s = 1e-9 / surveyor.copy_gbps(ways, {copy_latency_s});
   for (std::size_t i = 0; i < figures.combine_s.size(); ++i) {
     figures.combine_s[i] =
-        surveyor.combine_s(ranks, ArithmeticFigures::kOperands[i], combine_latency_s);
+        surveyor.combine_s(ranks, ArithmeticFigures::kOperands[i], {combine_latency_s});
   }
   return figures;
 }
 
-/// Of processes: what those of a socket exchange, and how much longer combining takes where an
-/// operand has just come from another one, which is added to `together`. Nothing where all are
-/// alone on their sockets.
-ExchangeFigures survey_exchange_and_combine(const Surveyor& surveyor, const Survey& survey,
-                                            ArithmeticFigures& together) {
+/// What messages between processes of a socket cost to start that are longer than the shortest, all
+/// at once. None costs less than a shorter one.
+std::vector<StartUp::Longer> survey_longer_messages(const Surveyor& surveyor,
+                                                    const Survey& survey) {
+  std::vector<StartUp::Longer> longer;
+  const std::vector<Way> around = rings_of(survey.inventory.ranks_by_socket());
+  if (around.empty()) return longer;
+  double least_s = survey.kernel.crowded_latency_s;
+  for (const std::int64_t bytes : kMessageLengths) {
+    least_s = std::max(least_s, surveyor.start_up_s(around, bytes));
+    longer.push_back({static_cast<double>(bytes / 2), least_s});
+  }
+  return longer;
+}
+
+/// What processes of a socket get from each other. Nothing where all are alone on their sockets.
+ExchangeFigures survey_exchange(const Surveyor& surveyor, const Survey& survey,
+                                const ArithmeticFigures& together) {
   const Inventory& inventory = survey.inventory;
   const std::vector<Way> around = rings_of(inventory.ranks_by_socket());
   if (around.empty()) return {};
-  const std::vector<int> pair = inventory.paired_ranks();
+  const std::vector<int> ranks = inventory.paired_ranks();
+  const Way pair{ranks[0], ranks[1]};
   // Ranks that are alone on their sockets count as if they did the same.
   const double share =
       static_cast<double>(inventory.ranks_of_a_host()) / static_cast<double>(around.size());
-  const double crowded_s = survey.kernel.crowded_latency_s;
-  const ExchangeFigures exchange{
-      share * surveyor.exchange_gbps(around, crowded_s),
-      surveyor.exchange_gbps({{pair[0], pair[1]}}, survey.kernel.pairs[0][1].latency_s)};
+  const StartUp crowded{survey.kernel.crowded_latency_s, survey.longer_messages};
+  const StartUp alone{survey.kernel.pairs[0][1].latency_s, survey.longer_messages};
+  StartUp combining = crowded;
+  combining.add(survey.reduce_latency_s);
+  ExchangeFigures exchange;
+  exchange.all.unchanged_gbps = share * surveyor.copy_gbps(around, crowded);
+  exchange.all.passed_on_gbps = share * surveyor.pass_on_gbps(around, crowded);
+  // One buffer of either, so that each of them touches as much as above.
+  exchange.one.unchanged_gbps = surveyor.copy_gbps({pair}, alone, surveyor.footprint_bytes());
+  exchange.one.passed_on_gbps = surveyor.pass_to_and_fro_gbps(pair, alone);
+  // What is fresh takes what is left of fetching and adding it up without the latter, and is never
+  // faster than what is not. One alone loses as much by it.
   static_assert(ArithmeticFigures::kOperands.front() == 2);
-  const double both_s =
-      surveyor.exchange_and_combine_s(around, crowded_s + survey.reduce_latency_s) / share;
-  const double more_s = both_s - 1e-9 / exchange.all_gbps - together.combine_s.front();
-  for (double& combine_s : together.combine_s) combine_s += std::max(more_s, 0.0);
+  const double both_s = surveyor.exchange_and_combine_s(around, combining) / share;
+  const double unchanged_s = 1e-9 / exchange.all.unchanged_gbps;
+  const double fresh_s = std::max(both_s - together.combine_s.front(), unchanged_s);
+  exchange.all.gbps = 1e-9 / fresh_s;
+  exchange.one.gbps = exchange.one.unchanged_gbps * unchanged_s / fresh_s;
   return exchange;
 }
 
@@ -137,6 +165,7 @@ GroupFigures survey_groups(const Surveyor& surveyor, const std::vector<int>& her
   figures.all_gbps = gbps(all, latency_s);
   for (std::size_t i = 0; i < pairs; ++i) all.push_back({there[i], here[i]});
   figures.all_both_gbps = gbps(all, latency_s);
+  figures.pairs = static_cast<int>(pairs);
   return figures;
 }
 
@@ -149,7 +178,7 @@ std::vector<GroupFigures> survey_sockets(const Inventory& inventory, const Meter
     meter.progress(fmt::format("between sockets 0 <-> {}", socket));
     sockets.push_back(survey_groups(surveyor, groups.front(), groups[socket],
                                     [&](const std::vector<Way>& ways, double latency_s) {
-                                      return surveyor.exchange_gbps(ways, latency_s);
+                                      return surveyor.pass_on_gbps(ways, {latency_s});
                                     }));
   }
   return sockets;
@@ -169,7 +198,7 @@ std::vector<GroupFigures> survey_network(const Inventory& inventory, const Meter
     meter.progress(fmt::format("the network between hosts 0 <-> {}", host));
     hosts.push_back(survey_groups(surveyor, ranks_of(0), ranks_of(host),
                                   [&](const std::vector<Way>& ways, double latency_s) {
-                                    return surveyor.copy_gbps(ways, latency_s, bytes);
+                                    return surveyor.copy_gbps(ways, {latency_s}, bytes);
                                   }));
   }
   return hosts;
@@ -264,7 +293,8 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
     meter.progress("all ranks at once");
     survey.together = arithmetic(all);
     if (inventory.has_messages) {
-      survey.exchange = survey_exchange_and_combine(surveyor, survey, survey.together);
+      survey.longer_messages = survey_longer_messages(surveyor, survey);
+      survey.exchange = survey_exchange(surveyor, survey, survey.together);
     }
   }
   for (const std::int64_t bytes : working_sets(inventory, meter)) {
@@ -275,7 +305,7 @@ Survey survey_once(const Inventory& inventory, const Meter& meter) {
     figures.together = arithmetic_by(within, all);
     figures.alone = arithmetic_by(within, {0});
     if (inventory.has_messages) {
-      figures.exchange = survey_exchange_and_combine(within, survey, figures.together);
+      figures.exchange = survey_exchange(within, survey, figures.together);
     }
   }
   survey.to_sockets = survey_sockets(inventory, meter);

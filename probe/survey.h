@@ -10,6 +10,7 @@
 
 #include "run/backend.h"
 #include "run/inventory.h"
+#include "topologies/topology.h"
 
 namespace espalier {
 
@@ -46,8 +47,8 @@ struct ArithmeticFigures {
 
 /// What processes that share a memory get from each other, in GB/s.
 struct ExchangeFigures {
-  double all_gbps = 0;  ///< each from another one, all at once
-  double one_gbps = 0;  ///< one of them alone
+  ExchangeRates all;  ///< each from another one, all at once
+  ExchangeRates one;  ///< one of them alone
 };
 
 /// What is reached by ranks that touch so many bytes each, over and over.
@@ -65,23 +66,23 @@ struct GroupFigures {
   double both_gbps = 0;      ///< of the two together
   double all_gbps = 0;       ///< of all ranks of a group, each to one of the other group
   double all_both_gbps = 0;  ///< and back, at the same time
+  int pairs = 0;             ///< that all of them make: the smaller group has so many ranks
 };
 
 /// A machine as it was found and measured. `pairs` are those of Inventory::paired_ranks; where
 /// ranks share one device, `alone` is that of the first. Processes of a host that are on several
-/// sockets exchange within their sockets, where these have more than one, as `all_gbps` of an
-/// exchange says of all ranks of the host.
+/// sockets exchange within their sockets, where these have more than one, as `all` of an exchange
+/// says of all ranks of the host.
 struct Survey {
   Inventory inventory;
   CopyFigures kernel;
   std::optional<CopyFigures> copy_engine;  ///< where there are any
   std::vector<ArithmeticFigures> alone;    ///< by rank
-  /// Ranks that share a device, all at once; bytes of all ranks. Of processes, combining one
-  /// operand that has just come from another one.
-  ArithmeticFigures together;
-  ExchangeFigures exchange;  ///< where what others have is sent, of more bytes than caches hold
-  std::vector<WorkingSetFigures> working_sets;  ///< that caches may hold, small ones first
-  double reduce_latency_s = 0;                  ///< of a combine that hardly combines anything
+  ArithmeticFigures together;  ///< ranks that share a device, all at once; bytes of all ranks
+  ExchangeFigures exchange;    ///< where what others have is sent, of more bytes than caches hold
+  std::vector<StartUp::Longer> longer_messages;  ///< what these cost to start within a socket
+  std::vector<WorkingSetFigures> working_sets;   ///< that caches may hold, small ones first
+  double reduce_latency_s = 0;                   ///< of a combine that hardly combines anything
   std::vector<GroupFigures> to_sockets;  ///< from the first one of the first host to each other
   std::optional<GroupFigures> sockets;   ///< their medians, where there are several
   std::vector<GroupFigures> to_hosts;    ///< to each but the first, of which all else is

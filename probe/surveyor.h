@@ -60,13 +60,17 @@ class Surveyor {
         method_(method),
         footprint_bytes_(footprint_bytes) {}
 
+  std::int64_t footprint_bytes() const { return footprint_bytes_; }
+
   /// Every way carries the message once, in pieces, all ways at a time. GB/s of all together, less
-  /// what pieces that start after `latency_s` lose by it.
-  double copy_gbps(const std::vector<Way>& ways, double latency_s) const {
-    return copy_gbps(ways, latency_s, footprint_bytes_ / 2);
+  /// what pieces lose by their `start_up`.
+  double copy_gbps(const std::vector<Way>& ways, const StartUp& start_up) const {
+    return copy_gbps(ways, start_up, footprint_bytes_ / 2);
   }
-  double copy_gbps(const std::vector<Way>& ways, double latency_s, std::int64_t bytes) const {
+  double copy_gbps(const std::vector<Way>& ways, const StartUp& start_up,
+                   std::int64_t bytes) const {
     const std::int64_t pieces = pieces_of(bytes);
+    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = passes_of(bytes);
     Builder builder("copy", {.ranks = ranks_, .units = pieces});
     PlaceId host = 0;
@@ -86,15 +90,17 @@ class Surveyor {
                      {.lane = static_cast<int>(i), .at = way.from == kHost ? way.to : way.from});
       }
     }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), passes * pieces, latency_s);
+    const double time_s =
+        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
     return static_cast<double>(passes * bytes) * static_cast<double>(ways.size()) / time_s * 1e-9;
   }
 
   /// GB/s that ranks get from each other when each of some sends a buffer to another one, again and
-  /// again: what has arrived is what is sent next, as in a collective.
-  double exchange_gbps(const std::vector<Way>& ways, double latency_s) const {
+  /// again: what has arrived is what is sent next.
+  double pass_on_gbps(const std::vector<Way>& ways, const StartUp& start_up) const {
     const std::int64_t bytes = footprint_bytes_ / 2;
     const std::int64_t pieces = pieces_of(bytes);
+    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = std::max<std::int64_t>(2, passes_of(bytes));
     Builder builder("exchange", {.ranks = ranks_, .units = pieces});
     for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -107,14 +113,30 @@ class Surveyor {
         }
       }
     }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), passes * pieces, latency_s);
+    const double time_s =
+        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
     return static_cast<double>(passes * bytes) * static_cast<double>(ways.size()) / time_s * 1e-9;
   }
 
+  /// The same of a single buffer that goes there and comes back, so that one gets it at a time.
+  double pass_to_and_fro_gbps(Way way, const StartUp& start_up) const {
+    const std::int64_t passes = std::max<std::int64_t>(2, 2 * passes_of(footprint_bytes_));
+    Builder builder("to and fro", {.ranks = ranks_, .units = 1});
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      const bool is_back = pass % 2 != 0;
+      builder.copy(builder.output(is_back ? way.from : way.to, 0, 1),
+                   builder.output(is_back ? way.to : way.from, 0, 1));
+    }
+    const double time_s = moving_s(time_of(builder.finish(), footprint_bytes_), passes,
+                                   start_up.of(static_cast<double>(footprint_bytes_)));
+    return static_cast<double>(passes * footprint_bytes_) / time_s * 1e-9;
+  }
+
   /// Seconds for a byte of result when each of `ranks` combines `operands` of its own.
-  double combine_s(const std::vector<int>& ranks, int operands, double latency_s) const {
+  double combine_s(const std::vector<int>& ranks, int operands, const StartUp& start_up) const {
     const std::int64_t bytes = footprint_bytes_ / (operands + 1);
     const std::int64_t pieces = pieces_of(bytes);
+    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = passes_of(bytes);
     Builder builder("combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t number = 0; number < passes * pieces; ++number) {
@@ -127,19 +149,20 @@ class Surveyor {
         builder.combine(builder.output(rank, piece, 1), sources);
       }
     }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), passes * pieces, latency_s);
+    const double time_s =
+        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
     return time_s / static_cast<double>(passes * bytes) / static_cast<double>(ranks.size());
   }
 
   /// Seconds for a byte of all ranks together, when the end of each way adds what its beginning has
-  /// just added up to something of its own: an exchange, and a combine of what is no longer in the
-  /// caches as when a rank is by itself. Two steps of rings, which are as many as need no further
-  /// memory.
-  double exchange_and_combine_s(const std::vector<Way>& around, double latency_s) const {
+  /// just added up to something of its own: an exchange of what is fresh, and a combine. Two steps
+  /// of rings, which are as many as need no further memory.
+  double exchange_and_combine_s(const std::vector<Way>& around, const StartUp& start_up) const {
     constexpr std::int64_t kSteps = 2;
     constexpr std::int64_t kBuffers = 5;  // input, output, scratch, and each step's arrivals
     const std::int64_t bytes = footprint_bytes_ / kBuffers;
     const std::int64_t pieces = pieces_of(bytes);
+    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     Builder builder("exchange and combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       for (const auto [from, to] : around) {
@@ -153,7 +176,8 @@ class Surveyor {
                         {builder.input(to, piece, 1), builder.output(from, piece, 1)});
       }
     }
-    const double time_s = moving_s(time_of(builder.finish(), bytes), kSteps * pieces, latency_s);
+    const double time_s =
+        moving_s(time_of(builder.finish(), bytes), kSteps * pieces, start_up.of(piece_bytes));
     return time_s / static_cast<double>(kSteps * bytes) / static_cast<double>(around.size());
   }
 
@@ -192,6 +216,26 @@ class Surveyor {
     });
   }
 
+  /// Seconds that messages of this length take to start, when every way carries one after the
+  /// other: two of them take as much longer than one of both.
+  double start_up_s(const std::vector<Way>& ways, std::int64_t bytes) const {
+    constexpr int kHalves = 2;
+    const auto time_s = [&](int messages) {
+      const int length = kHalves / messages;
+      const auto fill = [&](Builder& builder, int steps) {
+        for (int op = 0; op < steps * messages; ++op) {
+          for (std::size_t i = 0; i < ways.size(); ++i) {
+            const int unit = kHalves * static_cast<int>(i) + op % messages * length;
+            builder.copy(builder.output(ways[i].to, unit, length),
+                         builder.input(ways[i].from, unit, length));
+          }
+        }
+      };
+      return chain_time_s(kHalves * static_cast<int>(ways.size()), bytes, kChain, fill);
+    };
+    return std::max(0.0, time_s(kHalves) - time_s(1));
+  }
+
   double combine_latency_s() const {
     return chain_latency_s(1, kLocalChain, [](Builder& builder, int ops) {
       for (int op = 0; op < ops; ++op) {
@@ -221,14 +265,20 @@ class Surveyor {
     return std::max(kMinTime_s, meter_.time_s(program, bytes, method_));
   }
 
+  /// Of steps that move hardly any bytes.
+  template <class Fill>
+  double chain_latency_s(int units, Lengths lengths, const Fill& fill) const {
+    return chain_time_s(units, kTinyBytes, lengths, fill);
+  }
+
   /// Seconds of one step more of a chain that `fill` makes of so many, on a message of that many
   /// units.
   template <class Fill>
-  double chain_latency_s(int units, Lengths lengths, const Fill& fill) const {
+  double chain_time_s(int units, std::int64_t unit_bytes, Lengths lengths, const Fill& fill) const {
     const auto time_s = [&](int steps) {
       Builder builder("chain", {.ranks = ranks_, .units = units});
       fill(builder, steps);
-      return time_of(builder.finish(), units * kTinyBytes);
+      return time_of(builder.finish(), units * unit_bytes);
     };
     const double more_s = time_s(lengths.longer) - time_s(lengths.shorter);
     return std::max(0.0, more_s / (lengths.longer - lengths.shorter));

@@ -81,7 +81,7 @@ std::vector<MeasuredPath> measured_paths(const Survey& survey, CopyMethod method
 std::vector<MeasuredPath> socket_paths(const Survey& survey) {
   if (!survey.sockets) return {};
   const std::vector<std::vector<int>> ranks = survey.inventory.ranks_by_socket();
-  return paths_of_groups("sockets", *survey.sockets, "socket", ranks[0].front(), ranks[1].front());
+  return paths_of_groups("socket", *survey.sockets, "socket", ranks[0].front(), ranks[1].front());
 }
 
 std::vector<MeasuredPath> network_paths(const Survey& survey) {

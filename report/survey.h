@@ -11,7 +11,7 @@ namespace espalier {
 
 /// A path that was measured.
 struct MeasuredPath {
-  std::string_view method;  ///< "kernel", "copy_engine", "sockets" or "network"
+  std::string_view method;  ///< "kernel", "copy_engine", "socket" or "network"
   std::string from;
   std::string to;
   PathFigures figures;

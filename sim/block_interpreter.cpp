@@ -105,17 +105,18 @@ void BlockInterpreter::connect() {
     const int peer = block.program->send;
     if (peer < 0) continue;
     const Path& path = machine_.path(block.gpu, peer, -1);
-    block.send_hold_s = path.overhead_s;
+    block.send_hold_s = path.start_up.of(plan_.loop_bytes);
     block.landing_s = path.latency_s;
     block.resources = path.resources;
     block.alone = machine_.block(block.gpu, static_cast<std::uint16_t>(block.number), 1,
                                  path.narrowest_bytes_per_s);
+    machine_.use_exchange(block.gpu, peer, Arrival::fresh, block.resources);
     machine_.use_sender(block.gpu, block.resources);
     const auto receiver = receivers.find({block.gpu, peer, block.program->channel});
     if (receiver == receivers.end()) continue;
     block.out = static_cast<int>(receiver->second);
     blocks_[receiver->second].in = static_cast<int>(id);
-    blocks_[receiver->second].receive_hold_s = path.overhead_s;
+    blocks_[receiver->second].receive_hold_s = path.start_up.of(plan_.loop_bytes);
   }
 }
 

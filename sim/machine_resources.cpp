@@ -29,6 +29,8 @@ std::vector<double> by_node(const std::map<std::string, double>& by_model,
   return all;
 }
 
+double gbps_of(const MemoryRates& rates) { return rates.gbps; }
+
 }  // namespace
 
 MachineResources::MachineResources(const Program& program, const Target& target,
@@ -43,13 +45,14 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       memory_(router_.topology().nodes.size(), kNoResource),
       reduction_(router_.topology().nodes.size(), kNoResource),
       access_(router_.topology().nodes.size(), kNoResource),
-      exchange_(router_.topology().nodes.size(), kNoResource),
       node_rates_(router_.topology().nodes.size()),
       senders_(router_.topology().nodes.size(), kNoResource),
       sent_messages_(router_.topology().nodes.size(), kNoResource),
       received_messages_(router_.topology().nodes.size(), kNoResource),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
-      sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {}
+      sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {
+  for (auto& of_arrival : exchange_) of_arrival.assign(memory_.size(), kNoResource);
+}
 
 NodeId MachineResources::node_of(PlaceId place) const {
   return espalier::node_of(program_, target_.placement, place);
@@ -111,7 +114,6 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   }
   CHECK(route != nullptr);
   path = made_of(*route);
-  use_exchange(node_of(from), node_of(to), path.resources);
   return path;
 }
 
@@ -129,7 +131,7 @@ const Path& MachineResources::path_of(NodeId from, NodeId to) {
 Path MachineResources::made_of(const Route& route) {
   Path path;
   path.latency_s = route.latency_s;
-  path.overhead_s = route.overhead_s;
+  path.start_up = route.start_up;
   path.slice_s = route.slice_s;
   for (const Hop& hop : route.hops) {
     const ResourceId id = of_hop(hop);
@@ -176,7 +178,7 @@ const MemoryRates& MachineResources::rates_of(NodeId node) {
   std::optional<MemoryRates>& rates = node_rates_[static_cast<std::size_t>(node)];
   if (rates) return *rates;
   const Node& part = router_.topology().node(node);
-  rates = {part.access_gbps, part.reduce_gbps, part.exchange_gbps};
+  rates = {part.access_gbps, part.reduce_gbps, part.exchange};
   if (part.memory.empty()) return *rates;
   const SharedMemory& memory = router_.topology().memories.at(part.memory);
   if (!memory.working_sets.empty()) rates = memory.one_at(touched_bytes_of(node), *rates);
@@ -204,12 +206,12 @@ const MemoryRates& MachineResources::rates_of_memory(const Node& part) {
 
 /// What several nodes of a host share, if `node` is one of them.
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
-                                  double MemoryRates::*gbps, std::size_t times,
+                                  double (*gbps)(const MemoryRates&), std::size_t times,
                                   std::vector<ResourceId>& resources) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
-  if (const double shared_gbps = is_new ? rates_of_memory(part).*gbps : 0; shared_gbps > 0) {
+  if (const double shared_gbps = is_new ? gbps(rates_of_memory(part)) : 0; shared_gbps > 0) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
     found->second = make(host + part.memory + what, shared_gbps, false, 1);
   }
@@ -222,14 +224,16 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
-  use_shared(shared_memory_, node, " memory", &MemoryRates::gbps, times, resources);
+  use_shared(shared_memory_, node, " memory", gbps_of, times, resources);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
                                      std::vector<ResourceId>& resources) {
   const NodeId node = node_of(place);
   use_node(reduction_, node, " reduction", rates_of(node).reduce_gbps, times, resources);
-  use_shared(shared_reduction_, node, " reduction", &MemoryRates::reduce_gbps, times, resources);
+  use_shared(
+      shared_reduction_, node, " reduction",
+      [](const MemoryRates& rates) { return rates.reduce_gbps; }, times, resources);
 }
 
 void MachineResources::use_access(PlaceId place, std::size_t times,
@@ -239,14 +243,48 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
   use_node(access_, node, " access", rates_of(node).gbps, times, resources);
 }
 
-/// What one node gets from another, where both are parts of one memory.
-void MachineResources::use_exchange(NodeId from, NodeId to, std::vector<ResourceId>& resources) {
-  const Node& source = router_.topology().node(from);
-  const Node& sink = router_.topology().node(to);
-  const bool is_within = source.host == sink.host && source.memory == sink.memory && from != to;
-  if (!is_within || sink.memory.empty() || !router_.profile().models_memory) return;
-  use_node(exchange_, to, " exchange", rates_of(to).exchange_gbps, 1, resources);
-  use_shared(shared_exchange_, to, " exchange", &MemoryRates::exchange_gbps, 1, resources);
+bool MachineResources::has_exchange() const {
+  const Topology& machine = router_.topology();
+  return router_.profile().models_memory &&
+         (std::ranges::any_of(machine.nodes,
+                              [](const Node& node) { return node.exchange.gbps > 0; }) ||
+          std::ranges::any_of(machine.memories,
+                              [](const auto& one) { return one.second.exchange.gbps > 0; }));
+}
+
+void MachineResources::use_exchange(PlaceId from, PlaceId to, Arrival arrival,
+                                    std::vector<ResourceId>& resources) {
+  const NodeId source = node_of(from);
+  const NodeId sink = node_of(to);
+  const Node& here = router_.topology().node(sink);
+  const Node& there = router_.topology().node(source);
+  const bool is_within = there.host == here.host && there.memory == here.memory && source != sink;
+  if (!is_within || here.memory.empty() || !router_.profile().models_memory) return;
+  struct Kind {
+    const char* name;
+    double (*gbps)(const MemoryRates&);
+  };
+  static constexpr std::array<Kind, 3> kKinds{
+      Kind{" exchange", [](const MemoryRates& of) { return of.exchange.of(Arrival::fresh); }},
+      Kind{" exchange (unchanged)",
+           [](const MemoryRates& of) { return of.exchange.of(Arrival::unchanged); }},
+      Kind{" exchange (passed on)",
+           [](const MemoryRates& of) { return of.exchange.of(Arrival::passed_on); }}};
+  const auto number = static_cast<std::size_t>(arrival);
+  const auto& [name, gbps] = kKinds[number];
+  const MemoryRates& alone = rates_of(sink);
+  const MemoryRates& together = rates_of_memory(here);
+  use_node(exchange_[number], sink, name, gbps(alone), 1, resources);
+  use_shared(shared_exchange_[number], sink, name, gbps, 1, resources);
+  if (router_.profile().reduction != ReductionMode::separate) return;
+  // A process that fetches does nothing else: as long as that takes, it could have read and written
+  // so many times as many bytes. The memories of both ends count once anyway.
+  const auto accesses = [&](const MemoryRates& rates) {
+    return gbps(rates) > 0 ? static_cast<std::size_t>(rates.gbps / gbps(rates)) : 0;
+  };
+  use_node(access_, sink, " access", alone.gbps, accesses(alone), resources);
+  use_shared(shared_memory_, sink, " memory", gbps_of,
+             std::max<std::size_t>(accesses(together), 2) - 2, resources);
 }
 
 ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,

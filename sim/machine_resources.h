@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,7 +28,7 @@ struct NicEnd {
 struct Path {
   std::vector<ResourceId> resources;
   double latency_s = 0;
-  double overhead_s = 0;
+  StartUp start_up;
   double slice_s = 0;                ///< Route::slice_s
   double narrowest_bytes_per_s = 0;  ///< of its links
   std::vector<NicEnd> nics;          ///< that take a transfer as a message
@@ -61,6 +62,11 @@ class MachineResources {
 
   /// Same for what kernels of `place` can read and write, when the profile models memory.
   void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+
+  /// Whether any place gets less from others than links and memories have.
+  bool has_exchange() const;
+  /// Same for what one place gets from another one whose memory is a part of the same.
+  void use_exchange(PlaceId from, PlaceId to, Arrival arrival, std::vector<ResourceId>& resources);
 
   /// The block, or the blocks, that carry out an op at `place`; kNoResource where its links are no
   /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
@@ -106,9 +112,10 @@ class MachineResources {
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
                 std::size_t times, std::vector<ResourceId>& resources);
-  void use_shared(ByHostAndName& known, NodeId node, const char* what, double MemoryRates::*gbps,
-                  std::size_t times, std::vector<ResourceId>& resources);
-  void use_exchange(NodeId from, NodeId to, std::vector<ResourceId>& resources);
+  /// `gbps`: of its memory's rates.
+  void use_shared(ByHostAndName& known, NodeId node, const char* what,
+                  double (*gbps)(const MemoryRates&), std::size_t times,
+                  std::vector<ResourceId>& resources);
   double touched_bytes_of(NodeId node);
   const MemoryRates& rates_of(NodeId node);
   const MemoryRates& rates_of_memory(const Node& part);
@@ -125,7 +132,7 @@ class MachineResources {
   std::vector<ResourceId> memory_;                        ///< by node
   std::vector<ResourceId> reduction_;                     ///< by node
   std::vector<ResourceId> access_;                        ///< by node
-  std::vector<ResourceId> exchange_;                      ///< by node
+  std::array<std::vector<ResourceId>, 3> exchange_;       ///< by Arrival and node
   std::vector<std::optional<MemoryRates>> node_rates_;    ///< by node; when first needed
   std::vector<ResourceId> senders_;                       ///< by node
   std::vector<ResourceId> sent_messages_;                 ///< by node
@@ -137,7 +144,7 @@ class MachineResources {
   std::map<std::pair<int, std::string>, MemoryRates> memory_rates_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;
-  ByHostAndName shared_exchange_;
+  std::array<ByHostAndName, 3> shared_exchange_;  ///< by Arrival
   /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
   std::unordered_map<std::uint64_t, Path> paths_;
   std::unordered_map<std::uint64_t, Path> switch_paths_;  ///< by nodes from and to, mixed

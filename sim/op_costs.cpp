@@ -51,6 +51,7 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
   const Protocol& protocol = profile.protocol;
   const bool has_slices = protocol.slice_bytes > 0 && blocks.slices_per_op(protocol) > 1;
   if (has_slices && !protocol.hold_s.empty()) early_ = early_ops(program);
+  if (machine.has_exchange()) arrivals_ = espalier::arrivals_of(program);
 }
 
 void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {
@@ -84,9 +85,10 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   double slice_s = 0;
   double hop_s = 0;
   for (const Transfer& transfer : transfers) {
-    overhead_s = std::max(overhead_s, transfer.path->overhead_s);
+    const double start_up_s = transfer.path->start_up.of(bytes_of(op));
+    overhead_s = std::max(overhead_s, start_up_s);
     slice_s = std::max(slice_s, transfer.path->slice_s);
-    hop_s = std::max(hop_s, transfer.path->overhead_s + transfer.path->latency_s);
+    hop_s = std::max(hop_s, start_up_s + transfer.path->latency_s);
   }
   const Protocol& protocol = profile_.protocol;
   if (protocol.slice_bytes <= 0) return overhead_s;

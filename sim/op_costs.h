@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "sim/arrivals.h"
 #include "sim/block_map.h"
 #include "sim/lockstep.h"
 #include "sim/machine_resources.h"
@@ -24,6 +25,7 @@ struct OpTurn {
   double lockstep_s = 0;
   bool is_early = false;
   bool is_further_part = false;  ///< BlockUse::streams
+  OpArrivals arrivals = {};
   bool operator==(const OpTurn&) const = default;
 };
 
@@ -58,15 +60,20 @@ class OpCosts {
   }
   /// \pre it is one of the program's
   OpTurn turn_of(const Op& op) const {
-    return {lockstep_.seconds(op), is_early(op), is_further(op)};
+    return {lockstep_.seconds(op), is_early(op), is_further(op), arrivals_of(op)};
+  }
+  /// \pre it is one of the program's
+  OpArrivals arrivals_of(const Op& op) const {
+    return arrivals_.empty() ? OpArrivals{} : arrivals_[number_of(op)];
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
 
  private:
   bool is_further(const Op& op) const { return blocks_.streams() && is_further_part(program_, op); }
-  bool is_early(const Op& op) const {
-    return !early_.empty() && early_[static_cast<std::size_t>(&op - program_.ops.data())];
+  bool is_early(const Op& op) const { return !early_.empty() && early_[number_of(op)]; }
+  std::size_t number_of(const Op& op) const {
+    return static_cast<std::size_t>(&op - program_.ops.data());
   }
 
   const Program& program_;
@@ -78,6 +85,7 @@ class OpCosts {
   /// By op: its slices have nothing under way before them that would hide their hops. Empty: that
   /// makes no difference.
   std::vector<bool> early_;
+  std::vector<OpArrivals> arrivals_;  ///< by op. Empty: that makes no difference
 };
 
 }  // namespace espalier

@@ -94,6 +94,7 @@ void MachineFlows::stream(const Op& op) {
     way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
   }
   const ResourceId block = costs_.block_of(op, transfers_);
+  const OpArrivals kinds = costs_.arrivals_of(op);
   const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
   list_.landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
@@ -102,6 +103,7 @@ void MachineFlows::stream(const Op& op) {
     const bool arrives = to == op.at;
     const double awaited_s = arrives ? path->latency_s : way_here_s;
     list_.resources.insert(list_.resources.end(), path->resources.begin(), path->resources.end());
+    machine_.use_exchange(from, to, arrives ? kinds.operands : kinds.result, list_.resources);
     machine_.use_memory(arrives ? from : to, 1, list_.resources);
     if (i == 0) machine_.use_memory(op.at, here, list_.resources);
     if (by_kernel) machine_.use_access(op.at, i == 0 ? here + 1 : 1, list_.resources);
@@ -178,8 +180,10 @@ void MachineFlows::pass_switch(const Op& op) {
 void MachineFlows::arrive(const Op& op) {
   if (op.dst.place != op.at) transfers_.pop_back();
   const double overhead_s = costs_.fixed_s(op, transfers_);
+  const OpArrivals arrivals = costs_.arrivals_of(op);
   for (const auto& [from, to, path] : transfers_) {
     list_.resources.insert(list_.resources.end(), path->resources.begin(), path->resources.end());
+    machine_.use_exchange(from, to, arrivals.operands, list_.resources);
     machine_.use_memory(from, 1, list_.resources);
     machine_.use_memory(to, 1, list_.resources);
     add(path->latency_s + overhead_s, costs_.bytes_of(op));
@@ -197,7 +201,8 @@ const FlowList& MachineFlows::reduce(OpId id) {
   if (op.dst.place != op.at) {
     const Path& path = machine_.path(op.at, op.dst.place, op.via);
     list_.resources.insert(list_.resources.end(), path.resources.begin(), path.resources.end());
-    latency_s = std::max(latency_s, path.overhead_s);
+    machine_.use_exchange(op.at, op.dst.place, costs_.arrivals_of(op).result, list_.resources);
+    latency_s = std::max(latency_s, path.start_up.of(costs_.bytes_of(op)));
     list_.landing_s = path.latency_s;
   }
   machine_.use_reduction(op.at, op.src_count - 1, list_.resources);

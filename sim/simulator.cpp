@@ -43,7 +43,8 @@ double largest_latency_s(const Router& router) {
   for (const Link& link : router.topology().links) {
     link_s = std::max(link_s, link.latency_s);
     const auto known = profile.links.find(link.kind);
-    if (known != profile.links.end()) overhead_s = std::max(overhead_s, known->second.overhead_s);
+    if (known != profile.links.end())
+      overhead_s = std::max(overhead_s, known->second.start_up().most_s());
   }
   for (const auto& [unused, hop_s] : profile.protocol.hop_s) {
     overhead_s = std::max(overhead_s, hop_s);

@@ -55,6 +55,10 @@ void read_link_kinds(const YamlValue& value, std::map<std::string, LinkKind>& ki
 /// "did you mean ...?" for a kind that is none of `kinds`.
 std::string meant_link_kind(const std::string& word, const std::map<std::string, LinkKind>& kinds);
 
+/// Reads `exchange_gbps: 12` or `exchange_gbps: {fresh: 12, unchanged: 20, passed_on: 5}`, which
+/// replaces what `rates` has, if the key is there.
+void read_exchange(YamlMap& map, ExchangeRates& rates);
+
 /// Reads `memories: {NAME: {...}}` into `memories`.
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories);
 

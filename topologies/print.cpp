@@ -64,6 +64,22 @@ std::string_view name_of(ReductionMode mode) {
   CHECK(false);
 }
 
+/// A number where there is no more to say than that.
+std::string exchange_text(const ExchangeRates& rates) {
+  if (rates.unchanged_gbps == 0 && rates.passed_on_gbps == 0) {
+    return fmt::format("{:.6g}", rates.gbps);
+  }
+  FlowMap map;
+  map.add("fresh", rates.gbps);
+  map.add_if("unchanged", rates.unchanged_gbps);
+  map.add_if("passed_on", rates.passed_on_gbps);
+  return map.text();
+}
+
+void add_exchange(FlowMap& map, const ExchangeRates& rates) {
+  if (rates.gbps != 0) map.add("exchange_gbps", exchange_text(rates));
+}
+
 std::string node_text(const Node& node) {
   FlowMap map;
   map.add("name", node.name);
@@ -73,7 +89,7 @@ std::string node_text(const Node& node) {
   map.add_if("memory_gbps", node.memory_gbps);
   map.add_if("reduce_gbps", node.reduce_gbps);
   map.add_if("access_gbps", node.access_gbps);
-  map.add_if("exchange_gbps", node.exchange_gbps);
+  add_exchange(map, node.exchange);
   if (!node.memory.empty()) map.add("memory", yaml_quoted(node.memory));
   map.add_if("peer_limit", node.peer_limit);
   map.add_if("copy_engines", node.copy_engines);
@@ -277,7 +293,7 @@ std::string link_kinds_text(const Topology& machine) {
 void add_rates(FlowMap& map, const MemoryRates& rates) {
   map.add_if("gbps", rates.gbps);
   map.add_if("reduce_gbps", rates.reduce_gbps);
-  map.add_if("exchange_gbps", rates.exchange_gbps);
+  add_exchange(map, rates.exchange);
 }
 
 std::string working_set_text(const WorkingSet& set) {
@@ -302,11 +318,11 @@ std::string memories_text(const Topology& machine) {
       continue;
     }
     text += fmt::format("  {}:\n    gbps: {:.6g}\n", yaml_quoted(name), memory.gbps);
-    const auto add_if = [&](std::string_view key, double gbps) {
-      if (gbps != 0) text += fmt::format("    {}: {:.6g}\n", key, gbps);
-    };
-    add_if("reduce_gbps", memory.reduce_gbps);
-    add_if("exchange_gbps", memory.exchange_gbps);
+    if (memory.reduce_gbps != 0)
+      text += fmt::format("    reduce_gbps: {:.6g}\n", memory.reduce_gbps);
+    if (memory.exchange.gbps != 0) {
+      text += fmt::format("    exchange_gbps: {}\n", exchange_text(memory.exchange));
+    }
     text += "    working_sets:\n";
     for (const WorkingSet& set : memory.working_sets) {
       text += fmt::format("      - {}\n", working_set_text(set));
@@ -397,6 +413,22 @@ std::string print_cluster(const Topology& machine) {
 
 }  // namespace
 
+namespace {
+
+std::string longer_text(const std::vector<StartUp::Longer>& longer) {
+  constexpr double kKib = 1024;
+  std::vector<std::string> texts;
+  for (const StartUp::Longer& one : longer) {
+    FlowMap map;
+    map.add("above_kib", one.above_bytes / kKib);
+    map.add("overhead_us", one.s * 1e6);
+    texts.push_back(map.text());
+  }
+  return "[" + join(texts, ", ") + "]";
+}
+
+}  // namespace
+
 std::string print_profile(const Profile& profile, const Profile& base) {
   std::string text;
   const auto line = [&](std::string_view key, std::string_view value) {
@@ -440,6 +472,7 @@ std::string print_profile(const Profile& profile, const Profile& base) {
     FlowMap map;
     if (figures.efficiency != before.efficiency) map.add("efficiency", figures.efficiency);
     if (figures.overhead_s != before.overhead_s) map.add("overhead_us", figures.overhead_s * 1e6);
+    if (figures.longer != before.longer) map.add("longer", longer_text(figures.longer));
     if (!map.empty()) links += fmt::format("      {}: {}\n", yaml_quoted(kind), map.text());
   }
   if (!links.empty()) text += "    links:\n" + links;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 
 #include "core/check.h"
 #include "core/units.h"
@@ -101,16 +102,50 @@ const SwitchOps* Profile::switch_ops(std::string_view model, bool in_network) co
                                                                                : &found->second;
 }
 
+double StartUp::of(double bytes) const {
+  const auto next = std::ranges::lower_bound(longer, bytes, {}, &Longer::above_bytes);
+  return next == longer.begin() ? s : std::prev(next)->s;
+}
+
+void StartUp::combine(const StartUp& other) {
+  std::vector<Longer> both;
+  const auto add = [&](const Longer& one) {
+    // Just above that length, where its cost begins.
+    const double bytes = std::nextafter(one.above_bytes, one.above_bytes + 1);
+    both.push_back({one.above_bytes, std::max(of(bytes), other.of(bytes))});
+  };
+  std::ranges::for_each(longer, add);
+  std::ranges::for_each(other.longer, add);
+  std::ranges::sort(both, {}, &Longer::above_bytes);
+  s = std::max(s, other.s);
+  longer.clear();
+  for (const Longer& one : both) {
+    if (one.s > most_s()) longer.push_back(one);
+  }
+}
+
+void StartUp::add(double more_s) {
+  s += more_s;
+  for (Longer& one : longer) one.s += more_s;
+}
+
 std::string cost_text(const Profile& profile, const std::string& link_kind, LinkClass link_class) {
   const auto known = profile.links.find(link_kind);
-  const double overhead_s = known == profile.links.end() ? 0 : known->second.overhead_s;
+  const StartUp start_up = known == profile.links.end() ? StartUp{} : known->second.start_up();
+  const double overhead_s = start_up.s;
   std::vector<std::string> costs;
   for (const Protocol& protocol : profile.protocols) {
     const auto hop = protocol.hop_s.find(link_class);
     if (hop == protocol.hop_s.end() || hop->second <= overhead_s) continue;
     costs.push_back(fmt::format("{} ({})", format_seconds(hop->second), protocol.name));
   }
-  return costs.empty() ? format_seconds(overhead_s) : join(costs, ", ");
+  if (!costs.empty()) return join(costs, ", ");
+  costs.push_back(format_seconds(overhead_s));
+  for (const StartUp::Longer& one : start_up.longer) {
+    costs.push_back(fmt::format("{} above {}", format_seconds(one.s),
+                                format_bytes(static_cast<std::int64_t>(one.above_bytes))));
+  }
+  return join(costs, ", ");
 }
 
 double figure_of(const std::map<std::string, double>& by_model, std::string_view model) {

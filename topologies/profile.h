@@ -15,10 +15,34 @@ namespace espalier {
 /// What a link can be used for when routes are chosen.
 enum class LinkClass : std::uint8_t { gpu_fabric, host, network };
 
+/// Start-up costs by the length of a message: libraries announce a longer one first, agree on it,
+/// and then fetch it.
+struct StartUp {
+  /// Of messages of more than so many bytes.
+  struct Longer {
+    double above_bytes = 0;
+    double s = 0;
+    bool operator==(const Longer&) const = default;
+  };
+  double s = 0;                ///< of short ones, and of all where `longer` is empty
+  std::vector<Longer> longer;  ///< in order of lengths, none cheaper than a shorter one
+
+  double of(double bytes) const;
+  double most_s() const { return longer.empty() ? s : longer.back().s; }
+  /// Of what crosses both, for the larger of the two costs.
+  void combine(const StartUp& other);
+  /// Whatever the length.
+  void add(double more_s);
+  bool operator==(const StartUp&) const = default;
+};
+
 /// What a profile says of one link kind.
 struct LinkProfile {
   double efficiency = 1;  ///< achieved / theoretical bandwidth, (0, 1]
   double overhead_s = 0;  ///< start-up cost of a transfer whose route's slowest kind this is
+  std::vector<StartUp::Longer> longer = {};  ///< and of longer ones
+
+  StartUp start_up() const { return {overhead_s, longer}; }
 };
 
 /// How the arithmetic of a combine is charged: not at all; as part of the copy, which kernels make;

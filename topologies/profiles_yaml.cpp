@@ -20,6 +20,23 @@ double read_seconds(YamlMap& map, const std::string& key, double default_s) {
   return us < 0 ? default_s : us * 1e-6;
 }
 
+/// "longer: [{above_kib: 4, overhead_us: 2}]", in place of those of a base.
+void read_longer(const YamlValue& value, LinkProfile& link) {
+  constexpr double kKib = 1024;
+  if (!value.present()) return;
+  link.longer.clear();
+  for (const YamlValue& one : value.one_or_more()) {
+    YamlMap map(one, "a length of messages");
+    map.need("above_kib");
+    map.need("overhead_us");
+    StartUp::Longer longer;
+    longer.above_bytes = kKib * read_figure(map, "above_kib", kKibibytes, 1);
+    longer.s = read_seconds(map, "overhead_us", 0);
+    map.finish();
+    link.longer.push_back(longer);
+  }
+}
+
 void read_link_profiles(const YamlValue& value, const std::map<std::string, LinkKind>& kinds,
                         Profile& profile) {
   YamlMap links(value, fmt::format("'links' of profile {}", quote(profile.name)));
@@ -32,6 +49,7 @@ void read_link_profiles(const YamlValue& value, const std::map<std::string, Link
     YamlMap map(figures, fmt::format("{} in profile {}", quote(kind), quote(profile.name)));
     link.efficiency = read_figure(map, "efficiency", kEfficiency, link.efficiency);
     link.overhead_s = read_seconds(map, "overhead_us", link.overhead_s);
+    read_longer(map.get("longer"), link);
     map.finish();
   }
 }
@@ -414,7 +432,7 @@ namespace {
 void read_memory_rates(YamlMap& map, MemoryRates& rates) {
   rates.gbps = read_figure(map, "gbps", kGbps, rates.gbps);
   rates.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, 0);
-  rates.exchange_gbps = read_figure(map, "exchange_gbps", kGbps, 0);
+  read_exchange(map, rates.exchange);
 }
 
 WorkingSet read_working_set(const YamlValue& value, const std::string& memory) {
@@ -437,6 +455,22 @@ WorkingSet read_working_set(const YamlValue& value, const std::string& memory) {
 }
 
 }  // namespace
+
+void read_exchange(YamlMap& map, ExchangeRates& rates) {
+  const YamlValue value = map.get("exchange_gbps");
+  if (!value.present()) return;
+  rates = {};
+  if (value.kind() != YamlValue::Kind::map) {
+    rates.gbps = read_figure(map, "exchange_gbps", kGbps, 1);
+    return;
+  }
+  YamlMap kinds(value, map.describe("exchange_gbps"));
+  kinds.need("fresh");
+  rates.gbps = read_figure(kinds, "fresh", kGbps, 1);
+  rates.unchanged_gbps = read_figure(kinds, "unchanged", kGbps, 0);
+  rates.passed_on_gbps = read_figure(kinds, "passed_on", kGbps, 0);
+  kinds.finish();
+}
 
 void read_memories(const YamlValue& value, std::map<std::string, SharedMemory>& memories) {
   YamlMap map(value, "'memories'");

@@ -21,8 +21,7 @@ constexpr NodeId kNoNode = -1;
 /// What makes two nodes alike, names, hosts and their parts aside.
 auto kind_of(const Node& node) {
   return std::tie(node.kind, node.model, node.memory_gbps, node.reduce_gbps, node.access_gbps,
-                  node.exchange_gbps, node.peer_limit, node.copy_engines, node.combines,
-                  node.speed);
+                  node.exchange, node.peer_limit, node.copy_engines, node.combines, node.speed);
 }
 /// What makes two links alike, ends aside.
 auto kind_of(const Link& link) {
@@ -272,7 +271,7 @@ bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
     const Route* const route = router.route(from, to);
     if (route == nullptr || route->hops.size() != hops.size()) return false;
     if (route->kind != first->kind || route->latency_s != first->latency_s ||
-        route->overhead_s != first->overhead_s || route->slice_s != first->slice_s) {
+        route->start_up != first->start_up || route->slice_s != first->slice_s) {
       return false;
     }
     for (std::size_t i = 0; i < hops.size(); ++i) {

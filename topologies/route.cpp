@@ -280,7 +280,7 @@ bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
 }
 
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
-  Route route{kind, std::move(hops), 0, 0, 0};
+  Route route{kind, std::move(hops), 0, {}, 0};
   double hop_s = 0;  // of its slowest class
   for (const Hop& hop : route.hops) {
     const Link& link = topology.link(hop.link);
@@ -292,13 +292,11 @@ Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) c
       route.slice_s = held == profile.protocol.hold_s.end() ? hop_s : held->second;
     }
     const auto row = profile.links.find(link.kind);
-    if (row != profile.links.end()) {
-      route.overhead_s = std::max(route.overhead_s, row->second.overhead_s);
-    }
+    if (row != profile.links.end()) route.start_up.combine(row->second.start_up());
   }
   route.latency_s = std::max(route.latency_s, hop_s - route.slice_s);
-  route.overhead_s = std::max(route.overhead_s, hop_s - route.latency_s);
-  if (staged) route.overhead_s += profile.staging_overhead_s;
+  route.start_up.combine({hop_s - route.latency_s, {}});
+  if (staged) route.start_up.add(profile.staging_overhead_s);
   return route;
 }
 

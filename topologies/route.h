@@ -33,7 +33,7 @@ struct Route {
   /// Start-up under the router's profile: the largest of its link kinds, or as much as the latency
   /// lacks to a hop of its slowest class (Protocol::hop_s), if that is more (+ staging overhead
   /// when `kind` is staged).
-  double overhead_s = 0;
+  StartUp start_up;
   /// What a further slice of an op holds its block for: Protocol::hold_s of the slowest class, and
   /// all of the hop where that is not listed.
   double slice_s = 0;

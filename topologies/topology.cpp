@@ -22,10 +22,17 @@ double between(double rate, double other, double part) {
   return mixed > 0 ? 1 / mixed : 0;
 }
 
+ExchangeRates between(const ExchangeRates& rates, const ExchangeRates& other, double part) {
+  const auto of = [&](Arrival arrival) {
+    return between(rates.of(arrival), other.of(arrival), part);
+  };
+  return {of(Arrival::fresh), of(Arrival::unchanged), of(Arrival::passed_on)};
+}
+
 MemoryRates between(const MemoryRates& rates, const MemoryRates& other, double part) {
   return {between(rates.gbps, other.gbps, part),
           between(rates.reduce_gbps, other.reduce_gbps, part),
-          between(rates.exchange_gbps, other.exchange_gbps, part)};
+          between(rates.exchange, other.exchange, part)};
 }
 
 /// `beyond`: those that hold from twice the bytes of the last one on.
@@ -57,6 +64,13 @@ std::map<std::string, Profile>::const_iterator profile_here(const Topology& mach
 }
 
 }  // namespace
+
+double ExchangeRates::of(Arrival arrival) const {
+  const double own_gbps = arrival == Arrival::unchanged   ? unchanged_gbps
+                          : arrival == Arrival::passed_on ? passed_on_gbps
+                                                          : gbps;
+  return own_gbps > 0 ? own_gbps : gbps;
+}
 
 MemoryRates SharedMemory::all_at(double bytes) const {
   return rates_at(working_sets, &WorkingSet::all, *this, bytes);

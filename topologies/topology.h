@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,19 +20,33 @@ using LinkId = std::int32_t;
 /// `nvswitch` forwards inside the GPU fabric, `pcie_switch` inside a host, `fabric` between hosts.
 enum class NodeKind : std::uint8_t { gpu, cpu, pcie_switch, nvswitch, nic, fabric };
 
+/// What a node gets from another one of its memory, where processes send each other messages.
+enum class Arrival : std::uint8_t { fresh, unchanged, passed_on };
+
+/// GB/s of that. 0: not modelled, or as of what is fresh.
+struct ExchangeRates {
+  double gbps = 0;            ///< written since the node got it last, into memory of its own
+  double unchanged_gbps = 0;  ///< not written since: its caches may still have it
+  double passed_on_gbps =
+      0;  ///< into memory from which others get it, whose caches have to be told
+
+  double of(Arrival arrival) const;
+  auto operator<=>(const ExchangeRates&) const = default;
+};
+
 struct Node {
   std::string name;  ///< unique; "n3.gpu0" in a machine of several hosts
   NodeKind kind = NodeKind::gpu;
-  std::string model;         ///< "v100-sxm2", or empty
-  int host = 0;              ///< which host of the cluster; -1 for a shared fabric
-  int numa = -1;             ///< socket, -1 when not known
-  double memory_gbps = 0;    ///< read + write bytes/s of its memory, GB/s; 0: not modelled
-  double reduce_gbps = 0;    ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
-  double access_gbps = 0;    ///< GB/s its kernels read and write, in any memory; 0: not modelled
-  double exchange_gbps = 0;  ///< GB/s it gets from others of its memory; 0: as fast as it is copied
-  std::string memory;        ///< of Topology::memories: where its memory is; empty: its own
-  int peer_limit = 0;        ///< maximum number of peers that a GPU can map at once; 0: no limit
-  int copy_engines = 0;      ///< described only, no simulation depends on it; 0: not known
+  std::string model;       ///< "v100-sxm2", or empty
+  int host = 0;            ///< which host of the cluster; -1 for a shared fabric
+  int numa = -1;           ///< socket, -1 when not known
+  double memory_gbps = 0;  ///< read + write bytes/s of its memory, GB/s; 0: not modelled
+  double reduce_gbps = 0;  ///< GB/s of `a` in c += a (k operands: k - 1 times); 0: not modelled
+  double access_gbps = 0;  ///< GB/s its kernels read and write, in any memory; 0: not modelled
+  ExchangeRates exchange;  ///< 0: as fast as it is copied
+  std::string memory;      ///< of Topology::memories: where its memory is; empty: its own
+  int peer_limit = 0;      ///< maximum number of peers that a GPU can map at once; 0: no limit
+  int copy_engines = 0;    ///< described only, no simulation depends on it; 0: not known
   /// A switch that adds up what it reads at several GPUs, and stores to several: NVLS, SHARP.
   bool combines = false;
   double speed = 1;     ///< of computation (Program::durations_s), relative to its model
@@ -65,9 +80,9 @@ struct Link {
 
 /// What is reached in a memory. 0: not modelled.
 struct MemoryRates {
-  double gbps = 0;           ///< reads and writes together
-  double reduce_gbps = 0;    ///< as Node::reduce_gbps
-  double exchange_gbps = 0;  ///< of what nodes get from each other
+  double gbps = 0;              ///< reads and writes together
+  double reduce_gbps = 0;       ///< as Node::reduce_gbps
+  ExchangeRates exchange = {};  ///< of what nodes get from each other
 };
 
 /// What is reached while each GPU of a memory touches that many bytes of it, which caches may hold.

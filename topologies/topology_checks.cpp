@@ -15,6 +15,15 @@ namespace espalier {
 
 namespace {
 
+/// Calls `check(key, GB/s)` for what there is.
+template <class Check>
+void for_each_exchange(const ExchangeRates& rates, Check&& check) {
+  if (rates == ExchangeRates{}) return;
+  check("exchange_gbps", rates.gbps);
+  if (rates.unchanged_gbps != 0) check("unchanged", rates.unchanged_gbps);
+  if (rates.passed_on_gbps != 0) check("passed_on", rates.passed_on_gbps);
+}
+
 /// Goes over a machine once and collects what is wrong.
 class Checker {
  public:
@@ -85,7 +94,8 @@ class Checker {
     if (node.memory_gbps != 0) check(kGbps, "memory_gbps", node.memory_gbps);
     if (node.reduce_gbps != 0) check(kGbps, "reduce_gbps", node.reduce_gbps);
     if (node.access_gbps != 0) check(kGbps, "access_gbps", node.access_gbps);
-    if (node.exchange_gbps != 0) check(kGbps, "exchange_gbps", node.exchange_gbps);
+    for_each_exchange(node.exchange,
+                      [&](const char* key, double gbps) { check(kGbps, key, gbps); });
     if (!node.memory.empty() && !topology_.memories.contains(node.memory)) {
       std::vector<std::string> known;
       for (const auto& [name, unused] : topology_.memories) known.push_back(name);
@@ -223,6 +233,7 @@ class Checker {
     for (const auto& [kind, figures] : profile.links) {
       check(kEfficiency, "'efficiency' of " + kind, figures.efficiency);
       check(kSeconds, "'overhead_s' of " + kind, figures.overhead_s);
+      check_longer(name, kind, figures);
     }
     check(kSeconds, "'message_s'", profile.message_s);
     check(kSeconds, "'dependence_s'", profile.dependence_s);
@@ -251,6 +262,21 @@ class Checker {
     }
   }
 
+  void check_longer(const std::string& profile, const std::string& kind,
+                    const LinkProfile& figures) {
+    StartUp::Longer before{0, figures.overhead_s};
+    for (const StartUp::Longer& one : figures.longer) {
+      if (!kSeconds.contains(one.s) || one.above_bytes <= before.above_bytes || one.s < before.s) {
+        add(Part::machine, 0,
+            fmt::format("start-ups of longer messages over {} in profile {} must come in order of "
+                        "lengths, and none may be less than that of shorter ones",
+                        quote(kind), quote(profile)));
+        return;
+      }
+      before = one;
+    }
+  }
+
   void check_memory(const std::string& name, const SharedMemory& memory) {
     const auto check = [&](const Range& range, const char* key, double value) {
       std::string message =
@@ -260,7 +286,8 @@ class Checker {
     const auto check_rates = [&](const MemoryRates& rates, bool has_all) {
       if (has_all || rates.gbps != 0) check(kGbps, "gbps", rates.gbps);
       if (rates.reduce_gbps != 0) check(kGbps, "reduce_gbps", rates.reduce_gbps);
-      if (rates.exchange_gbps != 0) check(kGbps, "exchange_gbps", rates.exchange_gbps);
+      for_each_exchange(rates.exchange,
+                        [&](const char* key, double gbps) { check(kGbps, key, gbps); });
     };
     check_rates(memory, true);
     double bytes = 0;

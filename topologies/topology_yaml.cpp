@@ -111,7 +111,7 @@ class MachineReader {
     node.memory_gbps = read_figure(map, "memory_gbps", kGbps, node.memory_gbps);
     node.reduce_gbps = read_figure(map, "reduce_gbps", kGbps, node.reduce_gbps);
     node.access_gbps = read_figure(map, "access_gbps", kGbps, node.access_gbps);
-    node.exchange_gbps = read_figure(map, "exchange_gbps", kGbps, node.exchange_gbps);
+    read_exchange(map, node.exchange);
     node.peer_limit = read_whole(map, "peer_limit", kLimit, node.peer_limit);
     node.copy_engines = read_whole(map, "copy_engines", kLimit, node.copy_engines);
     node.combines = map.boolean("combines", node.combines);

@@ -22,8 +22,11 @@ namespace {
 /// Everything that a run allocates in proportion to the message or the program.
 MemoryNeed need_of(const HostData& data, const RunOptions& options) {
   MemoryNeed need{.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
-  for (const auto& sizes : buffer_sizes(data.program, data.layout, size_of(data.type))) {
-    need.add_buffers(sizes, allocated_bytes);
+  const auto all_sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
+  const auto places = static_cast<std::size_t>(std::ranges::count_if(
+      all_sizes, [](const auto& sizes) { return *std::ranges::max_element(sizes) > 0; }));
+  for (const auto& sizes : all_sizes) {
+    need.add_buffers(sizes, [&](double bytes) { return allocated_bytes(bytes, places); });
   }
   const Program& program = data.program;
   const std::size_t addresses = program.sources.size() * sizeof(const std::byte*);

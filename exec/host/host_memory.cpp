@@ -24,23 +24,36 @@ std::size_t round_up(std::size_t size, std::size_t step) { return (size + step -
 
 // Fewer page faults and misses of the address cache when large buffers lie on huge pages; and MPI,
 // which has the system copy from one process to another, page by page, takes half as long.
-// Buffers of 128 KiB gain a quarter over MPI; smaller ones would take too much memory where ranks
-// are many.
+// Buffers of 128 KiB gain a quarter over MPI. Where a process has many places, such would take
+// sixteen times the memory that they need, and so have huge pages only as from one of these on.
 constexpr std::size_t kLarge = kHugePage / 16;
-std::size_t alignment_of(std::size_t size) { return size >= kLarge ? kHugePage : kGuard; }
+constexpr std::size_t kManyPlaces = 16;
+std::size_t alignment_of(std::size_t size, std::size_t places) {
+  return size >= (places > kManyPlaces ? kHugePage : kLarge) ? kHugePage : kGuard;
+}
 
-std::size_t allocated(std::size_t size) { return round_up(size + 2 * kGuard, alignment_of(size)); }
+std::size_t allocated(std::size_t size, std::size_t places) {
+  return round_up(size + 2 * kGuard, alignment_of(size, places));
+}
+
+std::size_t places_with_buffers(const LanePrograms& lowered) {
+  return static_cast<std::size_t>(std::ranges::count_if(lowered.buffer_bytes, [](const auto& of) {
+    return std::ranges::any_of(of, [](const auto& bytes) { return bytes > 0; });
+  }));
+}
 
 }  // namespace
 
-double allocated_bytes(double buffer_bytes) {
+double allocated_bytes(double buffer_bytes, std::size_t places) {
   constexpr double kExact = 0x1p62;  // larger ones are more than any computer has
   if (buffer_bytes >= kExact) return buffer_bytes;
-  return static_cast<double>(allocated(static_cast<std::size_t>(buffer_bytes)));
+  return static_cast<double>(allocated(static_cast<std::size_t>(buffer_bytes), places));
 }
 
 HostMemory::HostMemory(const LanePrograms& lowered, NumaPlan numa)
-    : numa_(std::move(numa)), places_(lowered.buffer_bytes.size()) {
+    : numa_(std::move(numa)),
+      sharing_(places_with_buffers(lowered)),
+      places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {
       const auto size = static_cast<std::size_t>(lowered.buffer_bytes[place][buffer]);
@@ -92,7 +105,7 @@ HostMemory::Bytes HostMemory::take(std::size_t bytes, std::size_t alignment, boo
 
 HostMemory::Bytes HostMemory::scratch(std::size_t bytes) {
   if (bytes == 0) return {};
-  const std::size_t alignment = alignment_of(bytes);
+  const std::size_t alignment = alignment_of(bytes, 1);
   const std::size_t whole = round_up(bytes, alignment);
   Bytes memory = take(whole, alignment, false);
   std::fill_n(memory.get(), bytes, std::byte{0});
@@ -100,8 +113,8 @@ HostMemory::Bytes HostMemory::scratch(std::size_t bytes) {
 }
 
 HostMemory::Bytes HostMemory::allocate(std::size_t place, std::size_t size) {
-  const std::size_t alignment = alignment_of(size);
-  const std::size_t bytes = allocated(size);
+  const std::size_t alignment = alignment_of(size, sharing_);
+  const std::size_t bytes = allocated(size, sharing_);
   const NumaNode* const node = node_of(place);
   // Small buffers are not worth pages of their own.
   const bool is_own = node != nullptr && size >= kPage;

@@ -13,8 +13,9 @@
 
 namespace espalier {
 
-/// Bytes that the allocation of a buffer takes, guards included.
-double allocated_bytes(double buffer_bytes);
+/// Bytes that the allocation of a buffer takes, guards included, where so many places have buffers
+/// in this process.
+double allocated_bytes(double buffer_bytes, std::size_t places = 1);
 
 /// The buffers of a run, each an allocation of its own, aligned to cache lines (large ones to huge
 /// pages) and between guards that tell whether somebody wrote outside of it. Where there are
@@ -63,6 +64,7 @@ class HostMemory {
     return places_[static_cast<std::size_t>(place)][static_cast<std::size_t>(buffer)];
   }
   const NumaPlan numa_;
+  const std::size_t sharing_;  // places that have buffers here
   bool is_placed_ = true;
   std::vector<std::array<Allocation, 3>> places_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "exec/host/host_memory.h"
 #include "exec/host/host_run.h"
 #include "exec/mpi/host_steps.h"
@@ -43,9 +45,13 @@ class HostProcessMemory : public ProcessMemory {
     MemoryNeed& need = needs.front();
     const auto sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
     const std::vector<int> homes = processes_of_places(data.program);
+    const auto places = static_cast<std::size_t>(std::ranges::count(homes, mine));
     for (int i = 0; i < processes_.sharing; ++i) {
       for (std::size_t place = 0; place < sizes.size(); ++place) {
-        if (homes[place] == mine) need.add_buffers(sizes[place], allocated_bytes);
+        if (homes[place] == mine) {
+          need.add_buffers(sizes[place],
+                           [&](double bytes) { return allocated_bytes(bytes, places); });
+        }
       }
       need.add("messages under way", static_cast<double>(kMessageScratchBytes), false);
       if (options.check) need.add("checking", check_scratch_bytes(data), true);

@@ -132,22 +132,36 @@ void throw_problem(const LaunchProblem& problem) {
   throw Error(ErrorKind::unsupported, problem.message, problem.help);
 }
 
-std::vector<int> allowed_sockets(const std::string& folder) {
-  std::set<int> sockets;
-  for (const int processor : allowed_processors()) {
-    std::ifstream file(fmt::format("{}/cpu{}/topology/physical_package_id", folder, processor));
-    int socket = -1;
-    if (!(file >> socket) || socket < 0) return {};
-    sockets.insert(socket);
-  }
-  return {sockets.begin(), sockets.end()};
+std::string Sockets::text() const {
+  if (numbers.empty()) return {};
+  std::vector<std::string> names;
+  for (const int number : numbers) names.push_back(fmt::format("{}", number));
+  return fmt::format("{}{} {}", are_numa_nodes ? "NUMA node" : "socket",
+                     names.size() == 1 ? "" : "s", join(names, ", "));
 }
 
-std::string describe_sockets(const std::vector<int>& sockets) {
-  if (sockets.empty()) return {};
-  std::vector<std::string> names;
-  for (const int socket : sockets) names.push_back(fmt::format("{}", socket));
-  return (names.size() == 1 ? "socket " : "sockets ") + join(names, ", ");
+Sockets allowed_sockets(const std::string& folder) {
+  const std::vector<int> allowed = allowed_processors();
+  std::set<int> packages;
+  bool are_single = true;
+  for (const int processor : allowed) {
+    const std::string topology = fmt::format("{}/cpu/cpu{}/topology/", folder, processor);
+    int package = -1;
+    if (!(std::ifstream(topology + "physical_package_id") >> package) || package < 0) return {};
+    packages.insert(package);
+    // "3", or "0-3" of a package with several; older kernels know it as the siblings of a core.
+    std::string others;
+    if (!(std::ifstream(topology + "package_cpus_list") >> others)) {
+      std::ifstream(topology + "core_siblings_list") >> others;
+    }
+    are_single = are_single && others == fmt::format("{}", processor);
+  }
+  if (!are_single) return {{packages.begin(), packages.end()}, false};
+  Sockets nodes{{}, true};
+  for (const NumaNode& node : numa_nodes(allowed, folder + "/node")) {
+    nodes.numbers.push_back(node.number);
+  }
+  return nodes;
 }
 
 }  // namespace espalier

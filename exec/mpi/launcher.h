@@ -43,11 +43,19 @@ std::optional<LaunchProblem> problem_of(const Launch& launch);
 std::optional<LaunchProblem> problem_of(const Launch& launch, int processes,
                                         const std::string& library);
 
-/// Of the processors that this process may use, ascending, as Linux describes them below `folder`;
-/// empty where it does not.
-std::vector<int> allowed_sockets(const std::string& folder = "/sys/devices/system/cpu");
+/// What the processors that a process may use belong to.
+struct Sockets {
+  std::vector<int> numbers;     ///< in order; empty: not known
+  bool are_numa_nodes = false;  ///< in place of packages
 
-/// "socket 1" or "sockets 0, 1"; empty for none.
-std::string describe_sockets(const std::vector<int>& sockets);
+  /// "socket 1", "NUMA nodes 0, 1"; empty for none.
+  std::string text() const;
+  /// The only one, or -1.
+  int only() const { return numbers.size() == 1 ? numbers.front() : -1; }
+};
+
+/// Of this process, or of a thread: Linux's packages; where every processor is a package of its
+/// own, as some virtual machines present theirs, its NUMA nodes.
+Sockets allowed_sockets(const std::string& folder = "/sys/devices/system");
 
 }  // namespace espalier

@@ -136,7 +136,7 @@ class Started {
   Transport& transport() { return connection_->transport(); }
   const Board& board() const { return board_; }
   /// By rank, -1 where that is not bound to one.
-  const std::vector<int>& sockets() const { return sockets_; }
+  const std::vector<int>& socket_by_rank() const { return socket_by_rank_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -202,13 +202,13 @@ class Started {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
     const std::string name = host.data();
-    const std::vector<int> sockets = allowed_sockets();
-    const std::string described = describe_sockets(sockets);
+    const Sockets sockets = allowed_sockets();
+    const std::string described = sockets.text();
     Packed mine;
     mine.put(connection_->here().front());
     mine.put(name);
     mine.put(described.empty() ? name : name + ", " + described);
-    mine.put(sockets.size() == 1 ? sockets.front() : -1);
+    mine.put(sockets.only());
     mine.put(allowed_processors());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
@@ -216,7 +216,7 @@ class Started {
       unpacking.get(board_.groups.emplace_back());
       unpacking.get(board_.hosts.emplace_back());
       unpacking.get(places_.emplace_back());
-      unpacking.get(sockets_.emplace_back());
+      unpacking.get(socket_by_rank_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
       const int rank = static_cast<int>(places_.size()) - 1;
@@ -238,7 +238,7 @@ class Started {
   const std::unique_ptr<Connection> connection_;
   Board board_;
   std::vector<std::string> places_;
-  std::vector<int> sockets_;
+  std::vector<int> socket_by_rank_;
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
@@ -305,7 +305,7 @@ bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory() {
   const Started& all = get_started();
-  return inventory_of_processes(all.board().groups, all.sockets());
+  return inventory_of_processes(all.board().groups, all.socket_by_rank());
 }
 
 void leave_mpi(int exit_code) {

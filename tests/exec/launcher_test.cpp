@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -129,20 +130,48 @@ TEST(Launcher, TheLauncherOfAnotherMpiIsRecognised) {
   EXPECT_EQ(problem_of(launch_of({{"PMIX_RANK", "0"}}), 1, "Open MPI 4"), std::nullopt);
 }
 
-TEST(Launcher, SocketsAreThoseOfTheProcessorsThatMayBeUsed) {
-  const std::string folder = temp_file("cpu");
+/// What Linux says of the processors that this process may use. `package`: of each, by its place
+/// among them; `others`: the processors of its package.
+std::string system_folder(const std::function<int(std::size_t)>& package,
+                          const std::function<std::string(int)>& others) {
+  const std::string folder = temp_file("system");
   const std::vector<int> processors = allowed_processors();
-  for (const int processor : processors) {
-    const std::string of_one = fmt::format("{}/cpu{}/topology", folder, processor);
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    const std::string of_one = fmt::format("{}/cpu/cpu{}/topology", folder, processors[i]);
     std::filesystem::create_directories(of_one);
-    std::ofstream(of_one + "/physical_package_id") << (processor == processors.back() ? 3 : 1);
+    std::ofstream(of_one + "/physical_package_id") << package(i);
+    std::ofstream(of_one + "/package_cpus_list") << others(processors[i]);
   }
-  const std::vector<int> sockets = allowed_sockets(folder);
-  EXPECT_EQ(sockets, processors.size() > 1 ? std::vector<int>({1, 3}) : std::vector<int>({3}));
-  EXPECT_EQ(allowed_sockets(folder + "/nothing"), std::vector<int>());
-  EXPECT_EQ(describe_sockets({}), "");
-  EXPECT_EQ(describe_sockets({3}), "socket 3");
-  EXPECT_EQ(describe_sockets({1, 3}), "sockets 1, 3");
+  std::filesystem::create_directories(folder + "/node/node4");
+  std::ofstream(folder + "/node/node4/cpulist") << "0-8191";
+  return folder;
+}
+
+TEST(Launcher, SocketsAreThoseOfTheProcessorsThatMayBeUsed) {
+  const std::size_t last = allowed_processors().size() - 1;
+  const Sockets sockets = allowed_sockets(system_folder(
+      [&](std::size_t i) { return i == last ? 3 : 1; }, [](int) { return std::string("0-63"); }));
+  EXPECT_EQ(sockets.numbers, last > 0 ? std::vector<int>({1, 3}) : std::vector<int>({3}));
+  EXPECT_FALSE(sockets.are_numa_nodes);
+  EXPECT_EQ(allowed_sockets(temp_file("nothing")).numbers, std::vector<int>());
+}
+
+TEST(Launcher, ProcessorsThatAreEachAPackageAreOnTheirNumaNodes) {
+  const Sockets sockets =
+      allowed_sockets(system_folder([](std::size_t i) { return static_cast<int>(i); },
+                                    [](int processor) { return fmt::format("{}", processor); }));
+  EXPECT_EQ(sockets.numbers, std::vector<int>({4}));
+  EXPECT_TRUE(sockets.are_numa_nodes);
+  EXPECT_EQ(sockets.only(), 4);
+  EXPECT_EQ(sockets.text(), "NUMA node 4");
+}
+
+TEST(Launcher, SocketsHaveNames) {
+  EXPECT_EQ(Sockets{}.text(), "");
+  EXPECT_EQ((Sockets{{3}, false}.text()), "socket 3");
+  EXPECT_EQ((Sockets{{1, 3}, false}.text()), "sockets 1, 3");
+  EXPECT_EQ((Sockets{{0, 1}, true}.text()), "NUMA nodes 0, 1");
+  EXPECT_EQ((Sockets{{0, 1}, true}.only()), -1);
 }
 
 TEST(Launcher, NumbersThatAreNoneAreIgnored) {

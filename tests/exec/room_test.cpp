@@ -125,6 +125,11 @@ TEST(AllocatedBytes, CountsGuardsAndWholeSteps) {
   EXPECT_EQ(allocated_bytes(65), 256);
   EXPECT_EQ(allocated_bytes(1 << 20), 2 << 20);  // huge pages of 2 MiB
   EXPECT_EQ(allocated_bytes(4 << 20), 6 << 20);
+  // Of many places in one process, only what fills a huge page has some: 64 of 128 KiB take 8 MiB
+  // and their guards, not 128 MiB.
+  EXPECT_EQ(allocated_bytes(128 << 10, 16), 2 << 20);
+  EXPECT_EQ(allocated_bytes(128 << 10, 17), (128 << 10) + 128);
+  EXPECT_EQ(allocated_bytes(2 << 20, 17), 4 << 20);
   EXPECT_EQ(allocated_bytes(1e25), 1e25);
 }
 

@@ -137,53 +137,97 @@ TEST(FitMachine, WhatIsSentIsAddedAfterItHasCome) {
   EXPECT_EQ(fit_machine(survey, "").profile("kernel").reduction, ReductionMode::separate);
 }
 
-TEST(FitMachine, FindsCachesAndWhatProcessesExchange) {
-  SimulatedMachine simulated(R"(
+constexpr const char* kProcesses = R"(
 schema: espalier.topology/1
 name: processes
 link_kinds: {memory: {class: gpu_fabric}, host_memory: {class: host}}
 memories:
   ram:
     gbps: 40
-    exchange_gbps: 12
+    exchange_gbps: {fresh: 12, unchanged: 18, passed_on: 6}
     working_sets:
-      - {mib: 1, all: {gbps: 200, exchange_gbps: 50}, one: {gbps: 60, exchange_gbps: 20}}
-      - {mib: 8, all: {gbps: 100, exchange_gbps: 30}, one: {gbps: 40, exchange_gbps: 15}}
+      - mib: 1
+        all: {gbps: 200, exchange_gbps: {fresh: 50, unchanged: 75, passed_on: 20}}
+        one: {gbps: 60, exchange_gbps: {fresh: 20, unchanged: 30, passed_on: 8}}
+      - mib: 8
+        all: {gbps: 100, exchange_gbps: {fresh: 24, unchanged: 36, passed_on: 12}}
+        one: {gbps: 40, exchange_gbps: {fresh: 12, unchanged: 18, passed_on: 6}}
 nodes:
-  - {name: "gpu[0-3]", kind: gpu, memory: ram, access_gbps: 24, exchange_gbps: 6}
+  - {name: "gpu[0-3]", kind: gpu, memory: ram, access_gbps: 24,
+     exchange_gbps: {fresh: 6, unchanged: 9, passed_on: 3}}
   - {name: hub, kind: nvswitch}
   - {name: cpu0, kind: cpu, memory: ram}
 links:
   - {a: "gpu[0-3]", b: hub, kind: memory, gbps: 1000}
   - {a: "gpu[0-3]", b: cpu0, kind: host_memory, gbps: 1000}
 profiles:
-  kernel: {links: {memory: {overhead_us: 1}, host_memory: {overhead_us: 1}}}
-)");
+  kernel:
+    links:
+      memory: {overhead_us: 1,
+               longer: [{above_kib: 4, overhead_us: 2}, {above_kib: 32, overhead_us: 3}]}
+      host_memory: {overhead_us: 1}
+)";
+
+void expect_near(Arrival arrival, const ExchangeRates& found, const ExchangeRates& real,
+                 double mib) {
+  EXPECT_NEAR(found.of(arrival), real.of(arrival), 0.06 * real.of(arrival))
+      << mib << " MiB, " << static_cast<int>(arrival);
+}
+
+TEST(FitMachine, FindsCachesAndWhatProcessesExchange) {
+  SimulatedMachine simulated(kProcesses);
   Inventory inventory = host_inventory(4);
   inventory.has_messages = true;
   const Topology machine = found(simulated, inventory, false);
   const SharedMemory& memory = machine.memories.begin()->second;
   const Node& node = machine.node(0);
   EXPECT_NEAR(memory.gbps, 40, 2);
-  EXPECT_NEAR(memory.exchange_gbps, 12, 0.3);
+  for (const Arrival arrival : {Arrival::unchanged, Arrival::passed_on}) {
+    expect_near(arrival, memory.exchange, {12, 18, 6}, 128);
+    expect_near(arrival, node.exchange, {6, 9, 3}, 128);
+  }
   EXPECT_NEAR(node.access_gbps, 24, 1.2);
-  EXPECT_NEAR(node.exchange_gbps, 6, 0.2);
   // Half of the footprint, and halves of that down to a quarter of a MiB.
   ASSERT_EQ(memory.working_sets.size(), 8U);
   EXPECT_EQ(memory.working_sets.front().bytes, 0x1p18);
   EXPECT_EQ(memory.working_sets.back().bytes, 0x1p25);
   const SharedMemory& real = simulated.machine.memories.at("ram");
-  const MemoryRates own{node.access_gbps, 0, node.exchange_gbps};
+  const MemoryRates own{node.access_gbps, 0, node.exchange};
   for (const double mib : {0.25, 1.0, 3.0, 8.0, 64.0}) {
     const double bytes = mib * 0x1p20;
     const MemoryRates all = memory.all_at(bytes);
     const MemoryRates one = memory.one_at(bytes, own);
     const MemoryRates real_all = real.all_at(bytes);
-    const MemoryRates real_one = real.one_at(bytes, {24, 0, 6});
+    const MemoryRates real_one = real.one_at(bytes, {24, 0, {6, 9, 3}});
     EXPECT_NEAR(all.gbps, real_all.gbps, 0.06 * real_all.gbps) << mib;
-    EXPECT_NEAR(all.exchange_gbps, real_all.exchange_gbps, 0.06 * real_all.exchange_gbps) << mib;
     EXPECT_NEAR(one.gbps, real_one.gbps, 0.06 * real_one.gbps) << mib;
-    EXPECT_NEAR(one.exchange_gbps, real_one.exchange_gbps, 0.06 * real_one.exchange_gbps) << mib;
+    for (const Arrival arrival : {Arrival::unchanged, Arrival::passed_on}) {
+      expect_near(arrival, all.exchange, real_all.exchange, mib);
+      expect_near(arrival, one.exchange, real_one.exchange, mib);
+    }
+  }
+  // A message of 8 KiB, and such of 64 and 512.
+  const StartUp start_up = machine.profile("kernel").links.at("memory").start_up();
+  EXPECT_NEAR(start_up.of(4096), 1e-6, 0.05e-6);
+  EXPECT_NEAR(start_up.of(8192), 2e-6, 0.1e-6);
+  EXPECT_NEAR(start_up.of(64 << 10), 3e-6, 0.15e-6);
+  EXPECT_NEAR(start_up.of(1 << 20), 3e-6, 0.15e-6);
+}
+
+// Where operands are added when they have come, what fetching and adding take less adding is what
+// fresh ones take to come.
+TEST(FitMachine, FindsWhatProcessesFetchThatIsFresh) {
+  SimulatedMachine simulated(std::string(kProcesses) + "    reduction: separate\n");
+  Inventory inventory = host_inventory(4);
+  inventory.has_messages = true;
+  const Topology machine = found(simulated, inventory, false);
+  const SharedMemory& memory = machine.memories.begin()->second;
+  const SharedMemory& real = simulated.machine.memories.at("ram");
+  expect_near(Arrival::fresh, memory.exchange, {12, 18, 6}, 128);
+  expect_near(Arrival::fresh, machine.node(0).exchange, {6, 9, 3}, 128);
+  for (const double mib : {0.25, 1.0, 3.0, 8.0, 64.0}) {
+    const double bytes = mib * 0x1p20;
+    expect_near(Arrival::fresh, memory.all_at(bytes).exchange, real.all_at(bytes).exchange, mib);
   }
 }
 
@@ -279,11 +323,11 @@ TEST(FitMachine, FindsTheSocketsOfHosts) {
     const Node& node = machine.node(gpus[rank]);
     EXPECT_EQ(node.numa, rank % 4 < 2 ? 0 : 1);
     EXPECT_EQ(node.memory, rank % 4 < 2 ? "shared0" : "shared1");
-    EXPECT_NEAR(node.exchange_gbps, 8, 0.2);
+    EXPECT_NEAR(node.exchange.gbps, 8, 0.2);
   }
   for (const char* name : {"shared0", "shared1"}) {
     EXPECT_NEAR(machine.memories.at(name).gbps, 40, 2) << name;
-    EXPECT_NEAR(machine.memories.at(name).exchange_gbps, 12, 0.3) << name;
+    EXPECT_NEAR(machine.memories.at(name).exchange.gbps, 12, 0.3) << name;
   }
   // One rank alone, and all of a socket.
   EXPECT_NEAR(link_between(machine, "n1.gpu1", "n1.socket0").measured_gbps, 5, 0.1);
@@ -331,8 +375,8 @@ profiles:
   kernel: {reduction: separate, links: {host_memory: {overhead_us: 2}, socket: {overhead_us: 6}}}
 )");
   const Topology machine = found(simulated, inventory_of_processes({0, 0}, {0, 1}), false);
-  EXPECT_EQ(machine.node(machine.gpus()[0]).exchange_gbps, 0);
-  EXPECT_EQ(machine.memories.at("shared1").exchange_gbps, 0);
+  EXPECT_EQ(machine.node(machine.gpus()[0]).exchange.gbps, 0);
+  EXPECT_EQ(machine.memories.at("shared1").exchange.gbps, 0);
   EXPECT_NEAR(machine.memories.at("shared1").gbps, 24, 1);
   EXPECT_NEAR(link_between(machine, "gpu0", "socket0").measured_gbps, 5, 0.1);
   const double wanted_s = allreduce_time_s(simulated.machine, simulated.machine.profile("kernel"));
@@ -346,6 +390,27 @@ TEST(Doubts, NameHostsWhoseRanksAreOnOtherSockets) {
               testing::ElementsAre(HasSubstr("the ranks of host 1 are on its sockets in another")));
   survey.inventory = inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 1, 1, 0, 0});
   EXPECT_THAT(doubts_about(survey), IsEmpty());
+  // Who is not bound to a socket is not on it in another order.
+  survey.inventory = inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 0, 0, 1, -1});
+  EXPECT_THAT(doubts_about(survey), testing::ElementsAre(HasSubstr(
+                                        "the ranks of host 1 are on one socket, or not bound to "
+                                        "single ones, other than those of host 0")));
+  survey.inventory = inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, -1, 0, 0, 1, 1});
+  EXPECT_THAT(doubts_about(survey),
+              testing::ElementsAre(HasSubstr("the ranks of host 1 are bound to several sockets")));
+}
+
+TEST(Doubts, CompareSocketsThatAreAsLarge) {
+  Survey survey;
+  const GroupFigures two{.to = {1e-6, 5}, .from = {1e-6, 5}, .all_gbps = 10, .pairs = 2};
+  GroupFigures one = two;
+  one.all_gbps = 5;
+  one.pairs = 1;
+  survey.to_sockets = {two, one};
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+  one.pairs = 2;
+  survey.to_sockets = {two, one};
+  EXPECT_THAT(doubts_about(survey), testing::ElementsAre(HasSubstr("sockets 0 and 2, all ranks")));
 }
 
 TEST(Doubts, NameHostsThatAreReachedMoreSlowly) {

@@ -40,7 +40,7 @@ TEST(SurveyRows, NameTheRanksOfEachClassOfPairs) {
                    " " + row.at("to").get<std::string>());
   }
   EXPECT_THAT(rows, ElementsAre("kernel gpu0 gpu0", "kernel gpu0 gpu2", "kernel gpu2 gpu0",
-                                "sockets gpu0 gpu1", "sockets gpu1 gpu0", "sockets socket0 socket1",
+                                "socket gpu0 gpu1", "socket gpu1 gpu0", "socket socket0 socket1",
                                 "network gpu0 gpu4", "network gpu4 gpu0", "network host0 host1"));
 }
 

@@ -156,8 +156,8 @@ TEST(CostModel, WhatIsTouchedAgainIsTouchedOnce) {
 
 TEST(CostModel, ProcessesGetDataFromEachOtherAtARateOfItsOwn) {
   Topology topology = shared_memory();
-  topology.memories["ram"].exchange_gbps = 3;
-  for (Node& node : topology.nodes) node.exchange_gbps = 2;
+  topology.memories["ram"].exchange = {3};
+  for (Node& node : topology.nodes) node.exchange = {2};
   Profile profile = with_memory();
   profile.reduction = ReductionMode::separate;
   const TestMachine machine(topology, profile);
@@ -169,6 +169,51 @@ TEST(CostModel, ProcessesGetDataFromEachOtherAtARateOfItsOwn) {
   expect_time(machine.run(builder.finish(), kBytes), 2e6 / 3e9);
   // Within a process nothing is exchanged.
   expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 10e9);
+}
+
+TEST(CostModel, WhatIsUnchangedComesFasterAndWhatIsPassedOnMoreSlowly) {
+  Topology topology = shared_memory();
+  topology.memories["ram"].exchange = {6, 8, 3};
+  for (Node& node : topology.nodes) node.exchange = {2, 4, 1};
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  const TestMachine machine(topology, profile);
+  // An input, which nobody writes: 1 MB at 4 GB/s.
+  expect_time(machine.run(copy(0, 1), kBytes), 1e6 / 4e9);
+  // Scratch memory is written anew in each run: at 2 GB/s.
+  Builder fresh("fresh", allreduce_contract(2));
+  fresh.copy(fresh.output(1, 0, 1), fresh.tmp(0, 0, 1));
+  expect_time(machine.run(fresh.finish(), kBytes), 1e6 / 2e9);
+  // What comes to r1.out at 1 GB/s goes back from there at 2.
+  Builder back("to and fro", allreduce_contract(2));
+  back.copy(back.output(1, 0, 1), back.input(0, 0, 1));
+  back.copy(back.output(0, 0, 1), back.output(1, 0, 1));
+  expect_time(machine.run(back.finish(), kBytes), 1e6 / 1e9 + 1e6 / 2e9);
+}
+
+TEST(CostModel, AProcessThatFetchesDoesNothingElse) {
+  Topology topology = shared_memory();
+  topology.memories["ram"] = {.working_sets = {}};
+  topology.memories["ram"].gbps = 100;
+  for (Node& node : topology.nodes) node.exchange = {2};
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  Builder builder("both", allreduce_contract(2));
+  builder.copy(builder.output(1, 0, 1), builder.tmp(0, 0, 1));
+  builder.combine(builder.tmp(1, 0, 1), {builder.input(1, 0, 1), builder.tmp(1, 1, 1)},
+                  {.lane = 1});
+  // While 1 MB comes at 2 GB/s, 4 MB could be read and written at 8. Combining reads and writes 3.
+  expect_time(TestMachine(topology, profile).run(builder.finish(), kBytes), 7e6 / 8e9);
+}
+
+TEST(CostModel, LongerMessagesCostMoreToStart) {
+  Profile profile = bare_profile();
+  profile.links["nvlink2"] = {1, 1e-6, {{4096, 3e-6}, {65536, 5e-6}}};
+  const TestMachine machine(ring_machine(2, 10, 0), profile);
+  for (const auto& [bytes, start_up_s] :
+       {std::pair{1024, 1e-6}, {4096, 1e-6}, {4100, 3e-6}, {65536, 3e-6}, {131072, 5e-6}}) {
+    expect_time(machine.run(copy(0, 1), bytes), start_up_s + bytes / 10e9);
+  }
 }
 
 TEST(CostModel, ALocalCopyReadsAndWritesItsMemory) {

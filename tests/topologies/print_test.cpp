@@ -12,12 +12,12 @@ namespace {
 
 auto figures(const Node& node) {
   return std::tie(node.name, node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.exchange_gbps, node.memory, node.peer_limit,
+                  node.access_gbps, node.exchange, node.memory, node.peer_limit,
                   node.copy_engines, node.speed);
 }
 
 auto figures(const MemoryRates& rates) {
-  return std::tie(rates.gbps, rates.reduce_gbps, rates.exchange_gbps);
+  return std::tie(rates.gbps, rates.reduce_gbps, rates.exchange);
 }
 
 void expect_close(double got, double wanted) { EXPECT_NEAR(got, wanted, 1e-5 * wanted); }
@@ -68,6 +68,7 @@ void expect_same(const Topology& got, const Topology& wanted) {
     for (const auto& [kind, link] : profile.links) {
       expect_close(other.links.at(kind).efficiency, link.efficiency);
       expect_close(other.links.at(kind).overhead_s, link.overhead_s);
+      EXPECT_EQ(other.links.at(kind).longer, link.longer);
     }
   }
 }
@@ -94,13 +95,13 @@ memories:
   rom: {gbps: 1.25, exchange_gbps: 1}
   ram:
     gbps: 40
-    exchange_gbps: 11
+    exchange_gbps: {fresh: 11, passed_on: 2}
     working_sets:
       - {mib: 0.25, all: {gbps: 200, reduce_gbps: 90}, one: {gbps: 60, exchange_gbps: 3}}
-      - {mib: 4, all: {gbps: 99, exchange_gbps: 20}}
+      - {mib: 4, all: {gbps: 99, exchange_gbps: {fresh: 20, unchanged: 30}}}
 nodes:
-  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, exchange_gbps: 5, memory: "the ram",
-     speed: 0.75}
+  - {name: "gpu[0-1]", kind: gpu, numa: 1, access_gbps: 31, memory: "the ram", speed: 0.75,
+     exchange_gbps: {fresh: 5, unchanged: 9, passed_on: 0.5}}
   - {name: cpu0, kind: cpu, memory: rom}
 links:
   - {a: gpu0, b: gpu1, kind: "my kind", gbps: 3, duplex: shared, medium: "a bus"}
@@ -109,7 +110,9 @@ profiles:
   mine:
     reduction: separate
     gets_wait: false
-    links: {"my kind": {efficiency: 0.25, overhead_us: 1.5}}
+    links: {"my kind": {efficiency: 0.25, overhead_us: 1.5,
+                         longer: [{above_kib: 4, overhead_us: 2},
+                                  {above_kib: 0.5e3, overhead_us: 9}]}}
   kernel: {call_overhead_us: 8.5, staging_overhead_us: 0.125, models_memory: false}
 )",
                                           "odd.yaml");
