@@ -89,6 +89,14 @@ std::string describe_silence(const std::vector<RankView>& ranks) {
 
 }  // namespace
 
+std::int64_t begin_of_run(const Board& board, std::uint32_t run, std::int64_t now_ns) {
+  // Everybody has read the other one by now, and nobody writes it before all meet again.
+  board.head->begun[(run + 1) % 2].store(0);
+  std::int64_t first_ns = 0;
+  if (board.head->begun[run % 2].compare_exchange_strong(first_ns, now_ns)) return now_ns;
+  return std::min(first_ns, now_ns);
+}
+
 bool is_lost(const RankView& rank) {
   const bool is_out_of_reach =
       rank.life == Life::gone || rank.life == Life::stopped || rank.life == Life::silent;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -43,6 +44,9 @@ struct alignas(64) RankState {
 struct alignas(64) BoardHead {
   /// Who tells what went wrong: 0 until a process has taken that on, 2 when it has been said.
   std::atomic<std::uint32_t> told{0};
+  /// When the first process here began a run, in ns of the system's steady clock, for runs of odd
+  /// and even numbers; 0: none has.
+  std::array<std::atomic<std::int64_t>, 2> begun{};
 };
 
 /// The processes as one of them sees them.
@@ -59,6 +63,11 @@ struct Board {
   int group(int rank) const { return groups.empty() ? 0 : groups[static_cast<std::size_t>(rank)]; }
   bool is_here(int rank) const { return group(rank) == group(process); }
 };
+
+/// When the first process of this host began the run of that number, which this one begins at
+/// `now_ns`: those that share a processor with it come to it later, and what they do then takes its
+/// time, too. \pre all processes have met before this run, and after the one before
+std::int64_t begin_of_run(const Board& board, std::uint32_t run, std::int64_t now_ns);
 
 /// A process when something went wrong; plain data.
 struct RankView {

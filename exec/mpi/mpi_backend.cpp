@@ -112,7 +112,8 @@ void show(const MessageRunner& runner, RankState& state) {
   state.op.store(step.op, std::memory_order_relaxed);
 }
 
-/// Runs the program's part of this process once; all processes begin at about the same time.
+/// Runs the program's part of this process once; all processes begin at about the same time. It
+/// takes as long as since the first one here has begun.
 double run_once(const Processes& processes, const Program& program, MessageRunner& runner,
                 std::vector<OpTiming>* timeline) {
   RankState& state = processes.board.mine();
@@ -122,9 +123,9 @@ double run_once(const Processes& processes, const Program& program, MessageRunne
     meet(processes.transport, patience);
   }
   if (timeline != nullptr) timeline->assign(program.ops.size(), {.op = 0, .start_s = -1});
-  const Clock::time_point start = Clock::now();
+  const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+  const std::int64_t start_ns = begin_of_run(processes.board, state.runs.fetch_add(1), now.count());
   runner.start(timeline);
-  state.runs.fetch_add(1);
   show(runner, state);
   state.phase.store(Phase::running);
   drive(
@@ -134,7 +135,8 @@ double run_once(const Processes& processes, const Program& program, MessageRunne
         return moved;
       },
       [&] { return runner.is_over(); }, [&] { runner.give_way(); }, patience);
-  const double time_s = std::chrono::duration<double>(Clock::now() - start).count();
+  const std::chrono::nanoseconds end = Clock::now().time_since_epoch();
+  const double time_s = 1e-9 * static_cast<double>(end.count() - start_ns);
   state.phase.store(Phase::working);
   return time_s;
 }

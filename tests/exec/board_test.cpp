@@ -32,6 +32,21 @@ RankView running(int rank, OpId op, std::uint32_t position, int awaited) {
   return view;
 }
 
+TEST(Board, ARunBeginsWithTheFirstProcess) {
+  BoardHead head;
+  Board one;
+  one.head = &head;
+  Board other = one;
+  other.process = 1;
+  EXPECT_EQ(begin_of_run(one, 0, 100), 100);
+  EXPECT_EQ(begin_of_run(other, 0, 150), 100);
+  // The other way round in the next run; who has looked at its clock first but told later is first.
+  EXPECT_EQ(begin_of_run(other, 1, 300), 300);
+  EXPECT_EQ(begin_of_run(one, 1, 290), 290);
+  EXPECT_EQ(begin_of_run(one, 2, 400), 400);
+  EXPECT_EQ(begin_of_run(other, 2, 410), 400);
+}
+
 TEST(Board, WhoIsAtTheEarliestOpIsLast) {
   const std::vector<RankView> ranks{running(0, 9, 7, 3), running(1, 8, 8, 0), running(2, 8, 8, 3),
                                     running(3, 4, 2, 2)};
