@@ -29,8 +29,8 @@ std::string or_dash(double value) { return value > 0 ? fmt::format("{:g}", value
 /// What there is to a node besides its name and host.
 auto figures_of(const Node& node) {
   return std::tie(node.kind, node.combines, node.model, node.numa, node.memory_gbps,
-                  node.reduce_gbps, node.access_gbps, node.exchange, node.memory,
-                  node.peer_limit, node.copy_engines, node.speed, node.what_if);
+                  node.reduce_gbps, node.access_gbps, node.exchange, node.memory, node.peer_limit,
+                  node.copy_engines, node.speed, node.what_if);
 }
 
 /// What there is to a link besides its ends.

@@ -72,7 +72,7 @@ TEST_P(Catalogue, JoinsAllGpusWhateverTheNumberOfHosts) {
         const Route* back = machine.router().route(to, from);
         EXPECT_EQ(route->kind, back->kind) << spec << " " << from << " " << to;
         EXPECT_EQ(route->hops.size(), back->hops.size()) << spec << " " << from << " " << to;
-        EXPECT_EQ(route->overhead_s, back->overhead_s) << spec << " " << from << " " << to;
+        EXPECT_EQ(route->start_up.s, back->start_up.s) << spec << " " << from << " " << to;
       }
     }
     const Placement placement = place_ranks(machine.router(), {});

@@ -12,8 +12,8 @@ namespace {
 
 auto figures(const Node& node) {
   return std::tie(node.name, node.kind, node.model, node.numa, node.memory_gbps, node.reduce_gbps,
-                  node.access_gbps, node.exchange, node.memory, node.peer_limit,
-                  node.copy_engines, node.speed);
+                  node.access_gbps, node.exchange, node.memory, node.peer_limit, node.copy_engines,
+                  node.speed);
 }
 
 auto figures(const MemoryRates& rates) {

@@ -46,7 +46,7 @@ TEST(RoutePath, WithoutPeerAccessHostLinksNeedACpu) {
   const Route* staged = along(machine, "gpu0", "gpu1", "plx0>root0>cpu0>root0>plx0");
   ASSERT_NE(staged, nullptr);
   EXPECT_EQ(staged->kind, RouteKind::staged);
-  EXPECT_DOUBLE_EQ(staged->overhead_s, machine.route("gpu0", "gpu1", "cpu0")->overhead_s);
+  EXPECT_DOUBLE_EQ(staged->start_up.s, machine.route("gpu0", "gpu1", "cpu0")->start_up.s);
 }
 
 TEST(RoutePath, NicsPassNothingBackToWhereItCameFrom) {

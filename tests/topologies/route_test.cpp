@@ -23,7 +23,7 @@ TEST(RouteDgx1V100, NeighboursUseTheirNvlink) {
   EXPECT_EQ(route->kind, RouteKind::gpu_fabric);
   EXPECT_EQ(machine.path("gpu0", route), "gpu0 gpu3");
   EXPECT_DOUBLE_EQ(route->latency_s, 0.3e-6);
-  EXPECT_DOUBLE_EQ(route->overhead_s, 8.7e-6);
+  EXPECT_DOUBLE_EQ(route->start_up.s, 8.7e-6);
   EXPECT_DOUBLE_EQ(machine.alone_gbps(*route), 47.9);  // measured, two links
 }
 
@@ -63,7 +63,7 @@ TEST(RouteDgx1V100, OthersAreStagedThroughHostMemory) {
   // GPU-switch and switch-root 0.25 us each and root-CPU 0.1 us, twice; QPI 0.3 us.
   EXPECT_NEAR(route->latency_s, (2 * 0.6 + 0.3) * 1e-6, 1e-15);
   // A hop over PCIe, of which the latency is part, and staging.
-  EXPECT_NEAR(route->overhead_s, (5.7 - 1.5 + 5.0) * 1e-6, 1e-15);
+  EXPECT_NEAR(route->start_up.s, (5.7 - 1.5 + 5.0) * 1e-6, 1e-15);
 }
 
 TEST(RouteDgx1V100, HostMemoryIsReachedOverPcie) {
@@ -80,7 +80,7 @@ TEST(RouteDgx1V100, ANodeReachesItselfForNothing) {
   ASSERT_NE(route, nullptr);
   EXPECT_EQ(route->kind, RouteKind::local);
   EXPECT_TRUE(route->hops.empty());
-  EXPECT_EQ(route->latency_s + route->overhead_s, 0);
+  EXPECT_EQ(route->latency_s + route->start_up.s, 0);
 }
 
 // Measured on a DGX-1 with P100, Li et al. TPDS 2020 and its raw data (Tartan).
@@ -88,7 +88,7 @@ TEST(RouteDgx1P100, CopyOfANeighbourMatchesTheMeasurement) {
   const Machine machine("dgx1-p100", "copy_engine");
   const Route* route = machine.route("gpu0", "gpu4");
   ASSERT_NE(route, nullptr);
-  const double start_s = route->latency_s + route->overhead_s;
+  const double start_s = route->latency_s + route->start_up.s;
   EXPECT_GE(start_s, 9.0e-6);
   EXPECT_LE(start_s, 10.3e-6);
   const double gbps = machine.alone_gbps(*route);
@@ -105,7 +105,7 @@ TEST(RouteDgx1P100, StagedCopiesMatchTheMeasurement) {
     const Route* route = machine.route("gpu0", to);
     ASSERT_NE(route, nullptr);
     EXPECT_EQ(route->kind, RouteKind::staged) << to;
-    const double start_s = route->latency_s + route->overhead_s;
+    const double start_s = route->latency_s + route->start_up.s;
     EXPECT_GE(start_s, 18.6e-6) << to;
     EXPECT_LE(start_s, 19.9e-6) << to;
     EXPECT_GE(machine.alone_gbps(*route), 10.0) << to;
@@ -138,7 +138,7 @@ TEST(RouteVia, JoinsTwoRoutes) {
   EXPECT_EQ(machine.path("gpu0", route), "gpu0 gpu4 gpu7");
   EXPECT_EQ(route->kind, RouteKind::gpu_fabric);
   EXPECT_DOUBLE_EQ(route->latency_s, 0.6e-6);
-  EXPECT_DOUBLE_EQ(route->overhead_s, 2.8e-6);  // one hop of 3.4 us, not two
+  EXPECT_DOUBLE_EQ(route->start_up.s, 2.8e-6);  // one hop of 3.4 us, not two
 }
 
 TEST(RouteVia, ACpuBetweenTwoGpusIsAStagedCopy) {
@@ -149,7 +149,7 @@ TEST(RouteVia, ACpuBetweenTwoGpusIsAStagedCopy) {
   ASSERT_NE(route, nullptr);
   EXPECT_EQ(machine.path("gpu0", route), "gpu0 cpu0 gpu1");
   EXPECT_EQ(route->kind, RouteKind::staged);
-  EXPECT_DOUBLE_EQ(route->overhead_s, 9.7e-6);  // PCIe 5 + staging 5
+  EXPECT_DOUBLE_EQ(route->start_up.s, 9.7e-6);  // PCIe 5 + staging 5
 }
 
 TEST(RouteVia, MayBeASwitchOrAnAdapter) {
@@ -170,7 +170,7 @@ TEST(RouteVia, AnEndAsViaChangesNothing) {
     ASSERT_NE(route, nullptr);
     EXPECT_EQ(route->kind, plain->kind);
     EXPECT_EQ(route->hops, plain->hops);
-    EXPECT_EQ(route->overhead_s, plain->overhead_s);
+    EXPECT_EQ(route->start_up.s, plain->start_up.s);
   }
 }
 
@@ -284,7 +284,7 @@ TEST(RouteGeneric, SwitchAndRing) {
     const Machine ring("ring:n=1024,gbps=25,latency_us=0.5", profile);
     EXPECT_EQ(ring.path("gpu1023", "gpu0"), "gpu1023 gpu0") << profile;
     EXPECT_DOUBLE_EQ(ring.alone_gbps(*ring.route("gpu5", "gpu6")), 25) << profile;
-    EXPECT_EQ(ring.route("gpu5", "gpu6")->overhead_s, 0) << profile;
+    EXPECT_EQ(ring.route("gpu5", "gpu6")->start_up.s, 0) << profile;
     EXPECT_DOUBLE_EQ(ring.route("gpu5", "gpu6")->latency_s, 0.5e-6) << profile;
   }
 }
