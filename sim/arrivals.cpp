@@ -28,7 +28,7 @@ bool is_sent(const Program& program, const Op& op, const Operand& source) {
 std::vector<OpArrivals> arrivals_of(const Program& program) {
   const std::size_t buffers = static_cast<std::size_t>(program.places()) * kBuffersOfPlace;
   std::vector<std::vector<Stretch>> sent(buffers);
-  std::vector<bool> is_written(buffers, false);
+  std::vector<std::vector<Stretch>> written(buffers);
   for (const Op& op : program.ops) {
     if (op.kind != OpKind::combine) continue;
     for (const Operand& source : program.sources_of(op)) {
@@ -36,17 +36,18 @@ std::vector<OpArrivals> arrivals_of(const Program& program) {
         add_stretch(sent[number_of(source)], source.begin, op.length);
     }
     for_each_destination(program, op, [&](const Operand& destination) {
-      is_written[number_of(destination)] = true;
+      add_stretch(written[number_of(destination)], destination.begin, op.length);
     });
   }
   for (std::vector<Stretch>& stretches : sent) merge(stretches);
+  for (std::vector<Stretch>& stretches : written) merge(stretches);
 
   const auto is_passed_on = [&](const Op& op, const Operand& destination) {
     return overlaps(sent[number_of(destination)], destination.begin, op.length);
   };
-  const auto is_unchanged = [&](const Operand& source) {
-    return source.buffer == Buffer::in && !program.contract.in_place &&
-           !is_written[number_of(source)];
+  const auto is_unchanged = [&](const Op& op, const Operand& source) {
+    return source.buffer != Buffer::tmp &&
+           !overlaps(written[number_of(source)], source.begin, op.length);
   };
   std::vector<OpArrivals> all(program.ops.size());
   for (std::size_t id = 0; id < all.size(); ++id) {
@@ -55,7 +56,7 @@ std::vector<OpArrivals> arrivals_of(const Program& program) {
     const bool is_copy = op.src_count == 1;
     bool unchanged = true;
     for (const Operand& source : program.sources_of(op)) {
-      if (is_copy || source.place != op.at) unchanged = unchanged && is_unchanged(source);
+      if (is_copy || source.place != op.at) unchanged = unchanged && is_unchanged(op, source);
     }
     bool here_passed_on = false;
     bool there_passed_on = false;

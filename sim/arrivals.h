@@ -15,8 +15,8 @@ struct OpArrivals {
   bool operator==(const OpArrivals&) const = default;
 };
 
-/// By op. What is read at the memory of a place by others makes what arrives there passed on; an
-/// input that nobody writes, and of which all that arrives is a part, is unchanged.
+/// By op. What is read at the memory of a place by others makes what arrives there passed on; of
+/// inputs, also in place, what nobody writes is unchanged, where all that arrives is of such.
 std::vector<OpArrivals> arrivals_of(const Program& program);
 
 }  // namespace espalier

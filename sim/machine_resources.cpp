@@ -31,6 +31,9 @@ std::vector<double> by_node(const std::map<std::string, double>& by_model,
 
 double gbps_of(const MemoryRates& rates) { return rates.gbps; }
 
+/// What processes fetch takes as long as so many accesses of memory and a part of one.
+constexpr std::size_t kAccessParts = 4;
+
 }  // namespace
 
 MachineResources::MachineResources(const Program& program, const Target& target,
@@ -44,6 +47,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       by_hop_(2 * router_.topology().links.size(), kNoResource),
       memory_(router_.topology().nodes.size(), kNoResource),
       reduction_(router_.topology().nodes.size(), kNoResource),
+      access_parts_(has_exchange() ? kAccessParts : 1),
       access_(router_.topology().nodes.size(), kNoResource),
       node_rates_(router_.topology().nodes.size()),
       senders_(router_.topology().nodes.size(), kNoResource),
@@ -67,11 +71,12 @@ double MachineResources::per_group(NodeId node) const {
 }
 
 /// Of something that groups of ranks share, each has a part: they do the same at the same time.
-ResourceId MachineResources::make(std::string name, double gbps, bool is_link, double per_group) {
-  const double bytes_per_s = gbps * kBytesPerGigabyte * per_group;
+ResourceId MachineResources::make(std::string name, double gbps, bool is_link, double per_group,
+                                  std::size_t parts) {
+  const double bytes_per_s = gbps * kBytesPerGigabyte * per_group * static_cast<double>(parts);
   const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
-  resources_.push_back({std::move(name), bytes_per_s, 0, is_link, per_group});
+  resources_.push_back({std::move(name), bytes_per_s, 0, is_link, per_group, parts});
   return id;
 }
 
@@ -157,13 +162,13 @@ Path MachineResources::made_of(const Route& route) {
 }
 
 void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what,
-                                double gbps, std::size_t times,
-                                std::vector<ResourceId>& resources) {
+                                double gbps, std::size_t times, std::vector<ResourceId>& resources,
+                                std::size_t parts) {
   if (gbps <= 0) return;
   if (target_.rotation != nullptr) node = target_.rotation->first(node);
   ResourceId& id = by_node[node];
   if (id == kNoResource) {
-    id = make(router_.topology().node(node).name + what, gbps, false, per_group(node));
+    id = make(router_.topology().node(node).name + what, gbps, false, per_group(node), parts);
   }
   resources.insert(resources.end(), times, id);
 }
@@ -207,13 +212,13 @@ const MemoryRates& MachineResources::rates_of_memory(const Node& part) {
 /// What several nodes of a host share, if `node` is one of them.
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
                                   double (*gbps)(const MemoryRates&), std::size_t times,
-                                  std::vector<ResourceId>& resources) {
+                                  std::vector<ResourceId>& resources, std::size_t parts) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (const double shared_gbps = is_new ? gbps(rates_of_memory(part)) : 0; shared_gbps > 0) {
     const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
-    found->second = make(host + part.memory + what, shared_gbps, false, 1);
+    found->second = make(host + part.memory + what, shared_gbps, false, 1, parts);
   }
   if (found->second == kNoResource) return;  // not modelled
   resources.insert(resources.end(), times, found->second);
@@ -224,7 +229,8 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
-  use_shared(shared_memory_, node, " memory", gbps_of, times, resources);
+  use_shared(shared_memory_, node, " memory", gbps_of, times * access_parts_, resources,
+             access_parts_);
 }
 
 void MachineResources::use_reduction(PlaceId place, std::size_t times,
@@ -240,7 +246,8 @@ void MachineResources::use_access(PlaceId place, std::size_t times,
                                   std::vector<ResourceId>& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
-  use_node(access_, node, " access", rates_of(node).gbps, times, resources);
+  use_node(access_, node, " access", rates_of(node).gbps, times * access_parts_, resources,
+           access_parts_);
 }
 
 bool MachineResources::has_exchange() const {
@@ -279,12 +286,14 @@ void MachineResources::use_exchange(PlaceId from, PlaceId to, Arrival arrival,
   if (router_.profile().reduction != ReductionMode::separate) return;
   // A process that fetches does nothing else: as long as that takes, it could have read and written
   // so many times as many bytes. The memories of both ends count once anyway.
-  const auto accesses = [&](const MemoryRates& rates) {
-    return gbps(rates) > 0 ? static_cast<std::size_t>(rates.gbps / gbps(rates)) : 0;
+  const std::size_t both_ends = 2 * access_parts_;
+  const auto parts = [&](const MemoryRates& rates) {
+    const double accesses = gbps(rates) > 0 ? rates.gbps / gbps(rates) : 0;
+    return static_cast<std::size_t>(accesses * static_cast<double>(access_parts_));
   };
-  use_node(access_, sink, " access", alone.gbps, accesses(alone), resources);
+  use_node(access_, sink, " access", alone.gbps, parts(alone), resources, access_parts_);
   use_shared(shared_memory_, sink, " memory", gbps_of,
-             std::max<std::size_t>(accesses(together), 2) - 2, resources);
+             std::max(parts(together), both_ends) - both_ends, resources, access_parts_);
 }
 
 ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blocks,
@@ -330,7 +339,8 @@ std::vector<LinkUse> MachineResources::report(double time_s) const {
     if (resource.bytes <= 0) continue;
     const double busy_s = resource.bytes / resource.bytes_per_s;
     const int groups = target_.rotation == nullptr ? 1 : target_.rotation->groups();
-    uses.push_back({resource.name, resource.bytes / resource.per_group, busy_s,
+    const double bytes = resource.bytes / static_cast<double>(resource.parts);
+    uses.push_back({resource.name, bytes / resource.per_group, busy_s,
                     time_s > 0 ? busy_s / time_s : 0, resource.is_link,
                     static_cast<int>(std::lround(groups * resource.per_group))});
   }

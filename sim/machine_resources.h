@@ -98,24 +98,26 @@ class MachineResources {
     std::string name;
     double bytes_per_s = 0;
     double bytes = 0;
-    bool is_link = false;  ///< or else memory or arithmetic of a node
-    double per_group = 1;  ///< Rotation::per_group; of a folded program
+    bool is_link = false;   ///< or else memory or arithmetic of a node
+    double per_group = 1;   ///< Rotation::per_group; of a folded program
+    std::size_t parts = 1;  ///< a use counts as so many, of so many times the bytes
   };
 
   NodeId node_of(PlaceId place) const;
   Path made_of(const Route& route);
   const Path& path_of(NodeId from, NodeId to);
-  ResourceId make(std::string name, double gbps, bool is_link, double per_group);
+  ResourceId make(std::string name, double gbps, bool is_link, double per_group,
+                  std::size_t parts = 1);
   ResourceId of_hop(const Hop& hop);
   double per_group(NodeId node) const;
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
-                std::size_t times, std::vector<ResourceId>& resources);
+                std::size_t times, std::vector<ResourceId>& resources, std::size_t parts = 1);
   /// `gbps`: of its memory's rates.
   void use_shared(ByHostAndName& known, NodeId node, const char* what,
                   double (*gbps)(const MemoryRates&), std::size_t times,
-                  std::vector<ResourceId>& resources);
+                  std::vector<ResourceId>& resources, std::size_t parts = 1);
   double touched_bytes_of(NodeId node);
   const MemoryRates& rates_of(NodeId node);
   const MemoryRates& rates_of_memory(const Node& part);
@@ -131,6 +133,7 @@ class MachineResources {
   std::vector<ResourceId> by_hop_;                        ///< 2 x link + direction
   std::vector<ResourceId> memory_;                        ///< by node
   std::vector<ResourceId> reduction_;                     ///< by node
+  const std::size_t access_parts_;                        ///< of an access of memory
   std::vector<ResourceId> access_;                        ///< by node
   std::array<std::vector<ResourceId>, 3> exchange_;       ///< by Arrival and node
   std::vector<std::optional<MemoryRates>> node_rates_;    ///< by node; when first needed

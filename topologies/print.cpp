@@ -411,10 +411,6 @@ std::string print_cluster(const Topology& machine) {
       "write one host, and repeat it with 'cluster' in the file");
 }
 
-}  // namespace
-
-namespace {
-
 std::string longer_text(const std::vector<StartUp::Longer>& longer) {
   constexpr double kKib = 1024;
   std::vector<std::string> texts;

@@ -26,8 +26,9 @@ namespace {
 
 /// What both promise (docs/validation.md).
 constexpr double kAccuracy = 1e-9;
-/// SimGrid's roundings are up to this many times as large as those of the twelfth digit.
-constexpr double kGrowth = 10;
+/// How far SimGrid, which rounds in another order, may be from what the twelfth digit of bandwidths
+/// moves at most: `nccl` on two Mist nodes, 21 504 ops, is 16 times as far.
+constexpr double kGrowth = 20;
 /// Programs of more ops than these are not cut as well: SimGrid would take minutes.
 constexpr std::size_t kMaxOps = 1000;
 

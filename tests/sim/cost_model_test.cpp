@@ -206,6 +206,27 @@ TEST(CostModel, AProcessThatFetchesDoesNothingElse) {
   expect_time(TestMachine(topology, profile).run(builder.finish(), kBytes), 7e6 / 8e9);
 }
 
+/// The same at 3.2 GB/s: as long as two and a half accesses, of which a rate that is hardly lower
+/// does not make three.
+TEST(CostModel, WhatAFetchTakesIsNoWholeNumberOfAccesses) {
+  Topology topology = shared_memory();
+  topology.memories["ram"] = {.working_sets = {}};
+  topology.memories["ram"].gbps = 100;
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  Builder builder("both", allreduce_contract(2));
+  builder.copy(builder.output(1, 0, 1), builder.tmp(0, 0, 1));
+  builder.combine(builder.tmp(1, 0, 1), {builder.input(1, 0, 1), builder.tmp(1, 1, 1)},
+                  {.lane = 1});
+  const Program program = builder.finish();
+  const auto time_s = [&](double exchange_gbps) {
+    for (Node& node : topology.nodes) node.exchange = {exchange_gbps};
+    return TestMachine(topology, profile).run(program, kBytes).time_s;
+  };
+  EXPECT_NEAR(time_s(3.2), 5.5e6 / 8e9, 1e-12);
+  EXPECT_NEAR(time_s(4.01), time_s(3.99), 0.06 * time_s(4));
+}
+
 TEST(CostModel, LongerMessagesCostMoreToStart) {
   Profile profile = bare_profile();
   profile.links["nvlink2"] = {1, 1e-6, {{4096, 3e-6}, {65536, 5e-6}}};

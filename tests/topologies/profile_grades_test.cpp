@@ -56,7 +56,8 @@ TEST(ProfileGrades, InheritedFiguresKeepTheirs) {
   const auto figures = figures_of(machine.profiles.at("nccl"), machine);
   EXPECT_EQ(figures.at("protocols.ll.hop_us.gpu_fabric").from, "NCCL src/graph/tuning.cc");
   EXPECT_EQ(figures.at("protocols.simple.hop_us.gpu_fabric").grade, "fitted");
-  EXPECT_EQ(figures.at("in_switch.h100.call_us").grade, "fitted");
+  EXPECT_EQ(figures.at("in_switch.h100.call_us").grade, "source");
+  EXPECT_EQ(figures.at("in_switch.h100.wire").grade, "fitted");
   EXPECT_DOUBLE_EQ(figures.at("launch.sharpness").value, 4);
   EXPECT_EQ(figures.at("launch.sharpness").grade, "fitted");
   EXPECT_EQ(figures_of(machine.profiles.at("kernel"), machine).at("launch.sharpness").grade,
