@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topologies/route.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -243,11 +244,9 @@ TEST(RouteDgxA100, GpusOfOneSwitchTakeTurnsAtItsAdapters) {
   const Machine machine("dgx-a100:nodes=2");
   EXPECT_EQ(machine.path("n0.gpu0", "n0.gpu7"), "n0.gpu0 n0.nvswitch n0.gpu7");
   for (int gpu = 0; gpu < 8; ++gpu) {
-    const std::string number = std::to_string(gpu);
-    const std::string pex = std::to_string(gpu / 2);
-    EXPECT_EQ(machine.path("n0.gpu" + number, "n1.gpu" + number),
-              "n0.gpu" + number + " n0.pex" + pex + " n0.nic" + number + " ibswitch n1.nic" +
-                  number + " n1.pex" + pex + " n1.gpu" + number);
+    EXPECT_EQ(machine.path(fmt::format("n0.gpu{}", gpu), fmt::format("n1.gpu{}", gpu)),
+              fmt::format("n0.gpu{0} n0.pex{1} n0.nic{0} ibswitch n1.nic{0} n1.pex{1} n1.gpu{0}",
+                          gpu, gpu / 2));
   }
 }
 
