@@ -278,17 +278,17 @@ void MachineResources::use_exchange(PlaceId from, PlaceId to, Arrival arrival,
       Kind{" exchange (passed on)",
            [](const MemoryRates& of) { return of.exchange.of(Arrival::passed_on); }}};
   const auto number = static_cast<std::size_t>(arrival);
-  const auto& [name, gbps] = kKinds[number];
+  const Kind& kind = kKinds[number];
   const MemoryRates& alone = rates_of(sink);
   const MemoryRates& together = rates_of_memory(here);
-  use_node(exchange_[number], sink, name, gbps(alone), 1, resources);
-  use_shared(shared_exchange_[number], sink, name, gbps, 1, resources);
+  use_node(exchange_[number], sink, kind.name, kind.gbps(alone), 1, resources);
+  use_shared(shared_exchange_[number], sink, kind.name, kind.gbps, 1, resources);
   if (router_.profile().reduction != ReductionMode::separate) return;
   // A process that fetches does nothing else: as long as that takes, it could have read and written
   // so many times as many bytes. The memories of both ends count once anyway.
   const std::size_t both_ends = 2 * access_parts_;
   const auto parts = [&](const MemoryRates& rates) {
-    const double accesses = gbps(rates) > 0 ? rates.gbps / gbps(rates) : 0;
+    const double accesses = kind.gbps(rates) > 0 ? rates.gbps / kind.gbps(rates) : 0;
     return static_cast<std::size_t>(accesses * static_cast<double>(access_parts_));
   };
   use_node(access_, sink, " access", alone.gbps, parts(alone), resources, access_parts_);
