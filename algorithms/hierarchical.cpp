@@ -83,7 +83,9 @@ std::vector<Fold> fold_machines(const BuildRequest& request) {
 }
 
 /// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every
-/// stage of a part has a lane, so that all parts advance together.
+/// stage of a part has a lane, so that all parts advance together. Machines combine and hand out
+/// one unit after the other, in the order in which the rail's ring needs and brings them, so that
+/// the stages overlap; as each machine begins with a unit of its own, they all do the same.
 class Stages {
  public:
   explicit Stages(const BuildRequest& request)
@@ -94,73 +96,88 @@ class Stages {
         builder_("hierarchical", request.contract(parts_ * part_units_), request.fold) {}
 
   Program build() {
-    for (int part = 0; part < parts_; ++part) {
-      for (const std::vector<int>& ranks : machines_) {
-        if (!builder_.builds(ranks.front())) continue;
-        is_direct_ ? combine_directly(ranks, part) : combine_around(ranks, part);
-      }
-    }
+    // A machine sends the unit before its own first, and its own is complete first.
+    for_each_unit(-1, [&](const std::vector<int>& ranks, std::int64_t unit) {
+      is_direct_ ? combine_directly(ranks, unit) : combine_around(ranks, unit);
+    });
     for (int part = 0; part < parts_; ++part) allreduce_rail(part);
-    for (int part = 0; part < parts_; ++part) {
-      for (const std::vector<int>& ranks : machines_) {
-        if (!builder_.builds(ranks.front())) continue;
-        is_direct_ ? hand_out_directly(ranks, part) : hand_out_around(ranks, part);
-      }
-    }
+    for_each_unit(0, [&](const std::vector<int>& ranks, std::int64_t unit) {
+      is_direct_ ? hand_out_directly(ranks, unit) : hand_out_around(ranks, unit);
+    });
     return builder_.finish();
   }
 
  private:
+  /// Calls `visit(ranks, unit)` for every machine and all units of every part: that of the machine
+  /// which is `first` machines after it, then those of the machines before, one after the other.
+  template <class Visit>
+  void for_each_unit(int first, Visit&& visit) {
+    const auto count = static_cast<int>(machines_.size());
+    for (int part = 0; part < parts_; ++part) {
+      for (int machine = 0; machine < count; ++machine) {
+        const std::vector<int>& ranks = machines_[static_cast<std::size_t>(machine)];
+        if (!builder_.builds(ranks.front())) continue;
+        for (int step = 0; step < count; ++step) {
+          visit(ranks, part * part_units_ + wrap(machine + first - step, count));
+        }
+      }
+    }
+  }
+
+  int part_of(std::int64_t unit) const { return static_cast<int>(unit / part_units_); }
   /// The rank that is `steps` after the owner of a part.
   int after_owner(const std::vector<int>& ranks, int part, int steps) const {
     return ranks[static_cast<std::size_t>((part + steps) % parts_)];
   }
-  Slice input(int rank, int part) const {
-    return builder_.input(rank, part * part_units_, part_units_);
-  }
-  Slice result(int rank, int part) const {
-    return builder_.output(rank, part * part_units_, part_units_);
-  }
   int lane(int stage, int part) const { return (stage * parts_ + part) % kMaxLanes; }
 
-  void combine_directly(const std::vector<int>& ranks, int part) {
+  void combine_directly(const std::vector<int>& ranks, std::int64_t unit) {
+    const int part = part_of(unit);
     std::vector<Slice> inputs;
-    for (int i = 0; i < parts_; ++i) inputs.push_back(input(after_owner(ranks, part, i), part));
-    reduce_slices(builder_, result(after_owner(ranks, part, 0), part), inputs, parts_,
+    for (int i = 0; i < parts_; ++i) {
+      inputs.push_back(builder_.input(after_owner(ranks, part, i), unit, 1));
+    }
+    reduce_slices(builder_, builder_.output(after_owner(ranks, part, 0), unit, 1), inputs, parts_,
                   lane(0, part));
   }
 
   /// From the rank after the owner on, around to the owner.
-  void combine_around(const std::vector<int>& ranks, int part) {
-    if (parts_ == 1) return combine_directly(ranks, part);
-    Slice sum = input(after_owner(ranks, part, 1), part);
+  void combine_around(const std::vector<int>& ranks, std::int64_t unit) {
+    if (parts_ == 1) return combine_directly(ranks, unit);
+    const int part = part_of(unit);
+    Slice sum = builder_.input(after_owner(ranks, part, 1), unit, 1);
     for (int steps = 2; steps <= parts_; ++steps) {
       const int rank = after_owner(ranks, part, steps);
-      builder_.combine(result(rank, part), {sum, input(rank, part)}, {.lane = lane(0, part)});
-      sum = result(rank, part);
+      const Slice result = builder_.output(rank, unit, 1);
+      builder_.combine(result, {sum, builder_.input(rank, unit, 1)}, {.lane = lane(0, part)});
+      sum = result;
     }
   }
 
   void allreduce_rail(int part) {
     std::vector<Slice> sums;
     for (const std::vector<int>& ranks : machines_) {
-      sums.push_back(result(after_owner(ranks, part, 0), part));
+      sums.push_back(builder_.output(after_owner(ranks, part, 0), part * part_units_, part_units_));
     }
     if (sums.size() > 1) ring_allreduce(builder_, sums, lane(1, part));
   }
 
-  void hand_out_directly(const std::vector<int>& ranks, int part) {
-    const Slice whole = result(after_owner(ranks, part, 0), part);
+  void hand_out_directly(const std::vector<int>& ranks, std::int64_t unit) {
+    const int part = part_of(unit);
+    const Slice result = builder_.output(after_owner(ranks, part, 0), unit, 1);
     for (int steps = 1; steps < parts_; ++steps) {
       // The owner's lanes of this stage, one for each peer.
-      builder_.copy(result(after_owner(ranks, part, steps), part), whole, {.lane = lane(2, steps)});
+      builder_.copy(builder_.output(after_owner(ranks, part, steps), unit, 1), result,
+                    {.lane = lane(2, steps)});
     }
   }
 
-  void hand_out_around(const std::vector<int>& ranks, int part) {
+  void hand_out_around(const std::vector<int>& ranks, std::int64_t unit) {
+    const int part = part_of(unit);
     for (int steps = 1; steps < parts_; ++steps) {
-      builder_.copy(result(after_owner(ranks, part, steps), part),
-                    result(after_owner(ranks, part, steps - 1), part), {.lane = lane(2, part)});
+      builder_.copy(builder_.output(after_owner(ranks, part, steps), unit, 1),
+                    builder_.output(after_owner(ranks, part, steps - 1), unit, 1),
+                    {.lane = lane(2, part)});
     }
   }
 

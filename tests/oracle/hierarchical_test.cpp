@@ -44,18 +44,30 @@ cluster: {nodes: 1, shared: ["net[0-3]"]}
   return file;
 }
 
-TEST(HierarchicalRails, ThreeStagesInTurn) {
-  // Within a machine each GPU takes three quarters of the message, before and after. In between a
-  // quarter goes around every rail: 2 (m - 1) steps of an m-th of it.
+/// Until a machine has added up the second unit of its order, counted in u = a unit over the switch:
+/// the first step along the rail waits for it.
+double second_unit_u(int nodes, bool is_direct) {
+  // Three quarters of all units come in at once: 3 u for every unit of each GPU.
+  if (is_direct) return 2 * 3;
+  // Units follow each other around the machine in three hops, and the hops under way share what a
+  // GPU sends: 1 + 2 + 3 for the first unit, then as many more as hops are under way.
+  if (nodes == 2) return 1 + 2 + 2 + 1;
+  return nodes == 3 ? 1 + 2 + 3 + 2 : 1 + 2 + 3 + 3;
+}
+
+TEST(HierarchicalRails, StagesOverlapUnitByUnit) {
+  // A quarter of the message goes around every rail, in 2 (m - 1) steps of a unit, an m-th of it.
+  // A unit takes ten times as long there as over the switch, so that machines add up all others
+  // meanwhile, and hand out all but the last one, which takes 3 u.
   const std::string machine = machine_file();
   for (const int nodes : {2, 3, 5, 8}) {
-    for (const int direct : {0, 1}) {
-      SCOPED_TRACE(fmt::format("{} machines, direct={}", nodes, direct));
-      const double inside_s = 0.75 * kM / kSwitch;
+    for (const bool is_direct : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} machines, direct={}", nodes, is_direct));
+      const double u_s = kM / 4.0 / nodes / kSwitch;
       const double across_s = 2.0 * (nodes - 1) / nodes * kM / 4 / kNic;
       expect_time(time_s(fmt::format("{}:nodes={}", machine, nodes), Collective::allreduce,
-                         fmt::format("hierarchical:direct={}", direct), kM),
-                  2 * inside_s + across_s);
+                         fmt::format("hierarchical:direct={}", is_direct ? 1 : 0), kM),
+                  second_unit_u(nodes, is_direct) * u_s + across_s + 3 * u_s);
     }
   }
 }
@@ -79,7 +91,7 @@ TEST(HierarchicalRails, RailsJoinGpusOfThePositionWhateverTheirRanks) {
   Query query =
       question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical:direct=1", kM);
   query.gpus = {0, 1, 2, 3, 5, 4, 6, 7};
-  expect_time(run(query).time_s, 1.5 * kM / kSwitch + kM / 4 / kNic);
+  expect_time(run(query).time_s, (6 + 3) * kM / 4.0 / 2 / kSwitch + kM / 4 / kNic);
 }
 
 TEST(HierarchicalRails, EqualSubsetsOfMachines) {

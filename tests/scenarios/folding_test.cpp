@@ -428,9 +428,16 @@ TEST(Folding, FindsTheChunksOfAllRanks) {
   Simulator simulator;
   Query query;
   query.topology = "dgx-h100:nodes=4";
-  query.algorithm = "hierarchical_trees";
   query.judge = false;
-  for (const std::int64_t size_bytes : {1 * kMib, 64 * kMib}) {
+  const std::vector<std::pair<std::string, std::int64_t>> asked = {
+      {"hierarchical_trees", 1 * kMib},
+      {"hierarchical_trees", 64 * kMib},
+      {"hierarchical", 1 * kMib},
+      {"hierarchical:direct=0", 64 * kMib},
+      {"hierarchical:direct=1", 64 * kMib}};
+  for (const auto& [algorithm, size_bytes] : asked) {
+    SCOPED_TRACE(fmt::format("{}, {} bytes", algorithm, size_bytes));
+    query.algorithm = algorithm;
     query.size_bytes = size_bytes;
     query.may_fold = true;
     const Outcome folded = Study(simulator, &simulator).ask(query);
