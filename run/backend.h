@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -11,6 +13,15 @@
 #include "run/target.h"
 
 namespace espalier {
+
+/// What every run of a program takes at least, by what was found without running it.
+struct LeastTimes {
+  /// What links carry takes so long on the busiest one, into however many pieces ops are cut and
+  /// without what a call costs; counted until it is more than enough.
+  double links_s = 0;
+  /// With transfers of at most so many bytes; 0: uncut. The smaller, the longer.
+  std::function<double(std::int64_t chunk_bytes)> of_chunks = [](std::int64_t) { return 0.0; };
+};
 
 /// Something that runs verified programs: the simulator, host threads, GPUs. The
 /// interface that rooms share. `backends.*` has the table of all of them.
@@ -28,6 +39,14 @@ class Backend {
                                            const RunOptions& options) {
     static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
     return std::nullopt;
+  }
+  /// Lower bounds on the time of a run, which say nothing where the back end has none; far less
+  /// work than a run, above all where links alone take longer than `enough_s`. \pre as for `run`
+  virtual LeastTimes least_times(const Program& program, const Target& target,
+                                 const RunOptions& options, double enough_s) {
+    static_cast<void>(program), static_cast<void>(target);
+    static_cast<void>(options), static_cast<void>(enough_s);
+    return {};
   }
   /// Throws what `run` would throw for want of memory (OutOfMemory) or of devices; nothing is run.
   virtual void require_room(const Program& program, const Target& target,

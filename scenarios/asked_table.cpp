@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "scenarios/chooser.h"
+#include "scenarios/forecast.h"
 
 namespace espalier {
 
@@ -42,6 +43,7 @@ AskedTable::AskedTable(Study& study, StudyWorkers& workers, std::vector<Query> q
 }
 
 void AskedTable::find_choosers() {
+  Forecasts forecasts(study_);
   std::map<std::string, std::vector<std::int64_t>> sizes_of;
   std::map<std::string, std::vector<std::string>> candidates_by;
   for (const Query& query : queries_) {
@@ -62,8 +64,22 @@ void AskedTable::find_choosers() {
     Choosing choosing{SizeChooser(about(queries_.front(), algorithm), sizes, candidates,
                                   study_.topology(queries_.front())),
                       others <= 1 || sizes.size() == 1};
-    const bool is_plan = !is_auto(algorithm) && is_portfolio(study_.choice(algorithm));
-    if (is_plan && choosing.by_rows) choosing.plan = candidates.front();
+    // A plan of its own takes longest, and must beat all others.
+    const bool has_plan = !is_auto(algorithm) && is_portfolio(study_.choice(algorithm));
+    const bool is_plan_last = has_plan && choosing.by_rows;
+    std::vector<std::pair<const std::string*, Forecast>> slow;
+    for (const std::string& candidate : candidates) {
+      Query query = about(queries_.front(), candidate);
+      query.size_bytes = sizes.back();
+      const Forecast& forecast = forecasts.of(query);
+      const bool is_plan = is_plan_last && &candidate == &candidates.front();
+      if (!is_plan && !forecast.is_quick()) slow.emplace_back(&candidate, forecast);
+    }
+    std::ranges::stable_sort(slow, {}, [](const auto& one) { return one.second.order(); });
+    if (is_plan_last) slow.emplace_back(&candidates.front(), Forecast{});
+    for (const auto& [candidate, forecast] : slow) {
+      choosing.turns.emplace(*candidate, static_cast<int>(choosing.turns.size()) + 1);
+    }
     choosers_.emplace(algorithm, std::move(choosing));
   }
 }
@@ -76,7 +92,7 @@ void AskedTable::ask_candidates(const Choosing& choosing) {
         size_bytes == sizes.front() || (!choosing.by_rows && size_bytes == sizes.back());
     if (!is_needed) continue;
     for (const std::string& candidate : choosing.chooser.candidates()) {
-      if (candidate == choosing.plan || own_.contains({candidate, size_bytes})) continue;
+      if (choosing.turns.contains(candidate) || own_.contains({candidate, size_bytes})) continue;
       Query query = about(queries_.front(), candidate);
       query.size_bytes = size_bytes;
       predict(query);
@@ -219,27 +235,38 @@ std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepPr
   return chooser.choice(place);
 }
 
-/// Of a plan that is slower than others, what is told is that.
+/// Of what takes long to predict and is slower than what does not, what is told is that.
 std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
                                                 const std::vector<Query>& wanted,
                                                 const SweepProgress& progress) {
-  const auto is_plan = [&](const Query& query) { return query.algorithm == choosing.plan; };
-  std::vector<std::size_t> requests(wanted.size());
+  std::map<int, std::vector<std::size_t>> turns;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (!is_plan(wanted[i])) requests[i] = predict(wanted[i]);
+    const auto turn = choosing.turns.find(wanted[i].algorithm);
+    turns[turn == choosing.turns.end() ? 0 : turn->second].push_back(i);
   }
   std::vector<Prediction> predictions(wanted.size());
-  double best_s = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (is_plan(wanted[i])) continue;
-    predictions[i] = found(requests[i], progress).prediction.get();
-    if (!predictions[i].skipped) best_s = std::min(best_s, predictions[i].best.time_s);
-  }
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (!is_plan(wanted[i])) continue;
-    predictions[i] = found(predict(wanted[i], best_s), progress).prediction.get();
-    if (!predictions[i].skipped && shorter(best_s, predictions[i].best.time_s)) {
-      predictions[i] = {.skipped = "other algorithms are faster"};
+  std::map<std::int64_t, double> best_s;  // by size, of earlier turns
+  for (const auto& [turn, places] : turns) {
+    std::vector<std::pair<std::size_t, double>> requests;
+    for (const std::size_t place : places) {
+      const Query& query = wanted[place];
+      const auto known = best_s.find(query.size_bytes);
+      const double to_beat_s =
+          known == best_s.end() ? std::numeric_limits<double>::infinity() : known->second;
+      requests.emplace_back(predict(query, to_beat_s), to_beat_s);
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const auto [request, to_beat_s] = requests[i];
+      Prediction& made = predictions[places[i]];
+      made = found(request, progress).prediction.get();
+      if (shorter(to_beat_s, made.best.time_s)) {
+        made = {.skipped = "other algorithms are faster"};
+        made.best.time_s = to_beat_s;  // at least
+      } else if (!made.skipped) {
+        double& best =
+            best_s.try_emplace(wanted[places[i]].size_bytes, made.best.time_s).first->second;
+        best = std::min(best, made.best.time_s);
+      }
     }
   }
   return predictions;

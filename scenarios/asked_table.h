@@ -60,9 +60,10 @@ class AskedTable {
     /// Sizes are chosen for one after the other, each when its row is asked for: nearly all
     /// candidates are rows themselves.
     bool by_rows = false;
-    /// A plan of its own, which takes longest to predict and must beat all others: asked for once
-    /// these are known, and then no longer than it may do so.
-    std::optional<std::string> plan = {};
+    /// Candidates that may take long to predict, each with its turn: it is asked for once those
+    /// before it are known, and then no longer than it may beat these. The others are asked for at
+    /// once.
+    std::map<std::string, int> turns = {};
   };
 
   void find_choosers();

@@ -179,6 +179,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   for (int pieces = 2; pieces <= kMaxPieces && in_vain < 2; pieces *= 2) {
     if (pieces > kAnySizePieces && longest_bytes / pieces < kSmallestPieceBytes) break;
     const auto piece_bytes = static_cast<std::int64_t>(std::ceil(longest_bytes / pieces));
+    if (question.least_s(piece_bytes) > std::min(best.time_s, too_slow_s)) break;
     const double of_latest = last_work > kMuchWork ? kHardlyFaster : kNoFaster;
     if (ended_all && pieces > kManyPieces && has_turned(times_s, of_latest)) break;
     // Twice as many pieces are twice as many transfers.

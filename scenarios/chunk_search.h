@@ -46,6 +46,8 @@ struct ChunkQuestion {
   /// The same where the best time is to be found if it is no slower: nothing is abandoned for it,
   /// but the search ends, with what it has, once it is out of reach.
   double worthwhile_s = std::numeric_limits<double>::infinity();
+  /// What it takes at least with pieces of at most so many bytes; the smaller, the longer.
+  std::function<double(std::int64_t chunk_bytes)> least_s = [](std::int64_t) { return 0.0; };
 };
 
 /// Whether any pieces are tried: they would not be too small.

@@ -22,6 +22,8 @@ namespace {
 constexpr double kSecondsPerOp = 1e-5;
 /// Questions that take no longer are alike in that; beyond, so are those within a factor of four.
 constexpr double kMoment_s = 1;
+/// Uncut: the chunk search simulates up to some thousand times as many ops.
+constexpr double kQuick_s = 0.01;
 /// Of a message, and of a link.
 constexpr double kStartUp_s = 10e-6;
 constexpr double kBytesPerSecond = 25e9;
@@ -40,6 +42,8 @@ constexpr std::array<std::string_view, 5> kOneByOne = {"chain", "direct", "nccl_
 double rounds_of_tree(int ranks) { return std::max(1.0, std::ceil(std::log2(ranks))); }
 
 }  // namespace
+
+bool Forecast::is_quick() const { return takes_s <= kQuick_s; }
 
 std::tuple<std::size_t, int, double> Forecast::order() const {
   const double moments = takes_s / kMoment_s;

@@ -22,6 +22,9 @@ struct Forecast {
   double takes_s = 0;  ///< to build, verify and simulate it once, on a usual computer
   double time_s = 0;   ///< the answer, uncut, on links of usual speed
 
+  /// Whether it takes so little that nothing is gained by asking others first, all its pieces
+  /// included.
+  bool is_quick() const;
   /// In which order questions are asked: those without a search first; then by how many times
   /// longer than a moment they take; and then the fastest.
   std::tuple<std::size_t, int, double> order() const;

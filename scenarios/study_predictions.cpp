@@ -40,6 +40,14 @@ bool crowds_blocks(const Program& program, const Profile& profile) {
   return std::ranges::max(moving_lanes(program)) > kMaxLanesPerBlock * profile.blocks;
 }
 
+/// Which part of the work a search may do for what takes at least so long, where something that
+/// takes `to_beat_s` is known: all of it where a fifth or more could be gained.
+double worthwhile_work(double least_s, double to_beat_s) {
+  constexpr double kMuch = 0.2;
+  constexpr double kLeastPart = 0.1;
+  return std::clamp((1 - least_s / to_beat_s) / kMuch, kLeastPart, 1.0);
+}
+
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 
@@ -129,11 +137,27 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
     return report;
   };
-  if (!query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut) {
+  // What cannot be fast enough however it is cut is not simulated at all.
+  const double too_slow_s = std::min(at_most_s, worthwhile_s);
+  const bool searches =
+      !query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut;
+  LeastTimes least;
+  if (searches || std::isfinite(too_slow_s)) {
+    least = simulator_->least_times(*prepared.whole, target, options, too_slow_s);
+    met.busy_s = least.links_s;
+    if (least.of_chunks(query.chunk_bytes.value_or(0)) > too_slow_s) {
+      return {{}, query.algorithm, runtime, {0, {}, kAnyTime, 0}};
+    }
+  }
+  if (searches) {
+    const double part =
+        std::isfinite(worthwhile_s) ? worthwhile_work(least.of_chunks(0), worthwhile_s) : 1;
+    const auto own_work = static_cast<std::int64_t>(part * static_cast<double>(search_work_));
     const std::int64_t work =
-        query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
-    ChunkQuestion asked{query.size_bytes, longest_share(*prepared.whole), work, at_most_s,
-                        worthwhile_s};
+        query.run.limits ? std::min(own_work, query.run.limits->work) : own_work;
+    ChunkQuestion asked{
+        query.size_bytes, longest_share(*prepared.whole), work, at_most_s, worthwhile_s,
+        least.of_chunks};
     const bool hurries = std::isfinite(time_left_s()) && is_cuttable(asked);
     const Promise known = hurries ? promise(query) : Promise{};
     ChunkChoice best{0, {}, kAnyTime, 0};
@@ -267,7 +291,13 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
                     : is_open           ? weigh(query, machine, worthwhile_s)
                                         : simulate(query, machine, worthwhile_s);
   made.is_cut_short = own.has_cut_short();
-  if (query.run.limits || made.is_bounded || made.best.time_s > worthwhile_s) return made;
+  const bool is_out_of_reach = made.best.time_s > worthwhile_s;
+  if (is_out_of_reach && !query.run.limits && !made.is_cut_short) {
+    double& least_s = cache_->out_of_reach_s[{cache_->program_key(query, machine),
+                                              query.chunk_bytes}][query.size_bytes];
+    least_s = std::max(least_s, worthwhile_s);
+  }
+  if (query.run.limits || made.is_bounded || is_out_of_reach) return made;
   if (made.is_cut_short) {
     cache_->hurried.insert_or_assign(
         {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},
@@ -304,13 +334,19 @@ double Study::shortest_time_s(const Query& query) {
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return shortest_time_s(*stated);
   }
-  const auto known =
-      cache_->predictions.find({cache_->program_key(query, machine), query.chunk_bytes});
+  const Cache::PredictionKey key{cache_->program_key(query, machine), query.chunk_bytes};
   double least_s = 0;
-  if (known == cache_->predictions.end()) return least_s;
-  for (const auto& [size_bytes, prediction] : known->second) {
-    least_s = std::max(
-        least_s, least_by(prediction.best.time_s, size_bytes, query.size_bytes, *machine.topology));
+  const auto learn = [&](double time_s, std::int64_t size_bytes) {
+    least_s = std::max(least_s, least_by(time_s, size_bytes, query.size_bytes, *machine.topology));
+  };
+  if (const auto known = cache_->predictions.find(key); known != cache_->predictions.end()) {
+    for (const auto& [size_bytes, prediction] : known->second) {
+      learn(prediction.best.time_s, size_bytes);
+    }
+  }
+  const auto beyond = cache_->out_of_reach_s.find(key);
+  if (beyond != cache_->out_of_reach_s.end()) {
+    for (const auto& [size_bytes, time_s] : beyond->second) learn(time_s, size_bytes);
   }
   return least_s;
 }

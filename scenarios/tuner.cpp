@@ -197,12 +197,14 @@ struct Contestant {
   bool is_known = false;  ///< so that it costs nothing to look at
   /// A plan: nothing takes longer to predict. The others know when it is out of reach.
   bool is_plan = false;
-  double takes_s = 0;  ///< to predict it
+  bool is_quick = false;  ///< to predict
+  double takes_s = 0;     ///< to predict it
   std::size_t index = 0;
   std::tuple<std::size_t, int, double> forecast = {};
 };
 
-/// Those that may be fastest first, plans last; or, where time is limited, those that promise most.
+/// Those that take long to predict last, so that others tell which of them are out of reach, and of
+/// all others those that may be fastest first; or, where time is limited, those that promise most.
 std::vector<Contestant> contestants(Study& study, Forecasts& forecasts, const Query& question,
                                     const std::vector<std::string>& candidates) {
   const bool hurries = std::isfinite(time_left_s());
@@ -212,8 +214,12 @@ std::vector<Contestant> contestants(Study& study, Forecasts& forecasts, const Qu
     Contestant& one = all.emplace_back();
     one.index = i;
     one.least_s = study.shortest_time_s(query);
-    one.is_plan = !hurries && study.choice(candidates[i]).algorithm->plan != nullptr;
-    if (!hurries) continue;
+    if (!hurries) {
+      one.is_plan = study.choice(candidates[i]).algorithm->plan != nullptr;
+      one.is_quick = forecasts.of(query).is_quick();
+      if (!one.is_quick) one.forecast = forecasts.of(query).order();
+      continue;
+    }
     one.most_s = study.longest_time_s(query);
     one.is_known = std::isfinite(one.most_s) && one.most_s <= one.least_s;
     if (std::isfinite(one.most_s)) continue;
@@ -221,7 +227,8 @@ std::vector<Contestant> contestants(Study& study, Forecasts& forecasts, const Qu
     one.takes_s = forecasts.of(query).takes_s;
   }
   std::ranges::sort(all, {}, [&](const Contestant& one) {
-    return std::tuple(one.is_plan, hurries ? one.most_s : one.least_s, one.forecast, one.index);
+    return std::tuple(one.is_plan, !hurries && !one.is_quick, hurries ? one.most_s : one.least_s,
+                      one.forecast, one.index);
   });
   return all;
 }
@@ -249,7 +256,7 @@ std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question
     const TimeLimit share = TimeLimit::share_of_rest(left--);
     if (best && shorter(best->prediction.best.time_s, one.least_s)) continue;
     if (best && hurries && !one.is_known && !has_time_for(one.takes_s)) continue;
-    const bool is_bounded = best && one.is_plan;
+    const bool is_bounded = best && !hurries;
     const Prediction prediction = study.predict(
         with_candidate(question, candidates[index]),
         is_bounded ? best->prediction.best.time_s : std::numeric_limits<double>::infinity());

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
+
+#include "core/interruption.h"
 
 namespace espalier {
 namespace {
@@ -11,7 +15,107 @@ namespace {
 /// shorter than bounds by less than this part.
 constexpr double kRounding = 1e-6;
 
+/// Of the narrowest of what a flow uses.
+double narrowest_bytes_per_s(const OpFlows& flows, const FlowList& list,
+                             const FlowList::Flow& flow) {
+  double bytes_per_s = flow.alone == kNoResource ? std::numeric_limits<double>::infinity()
+                                                 : flows.bytes_per_s(flow.alone);
+  for (const ResourceId one : list.resources_of(flow)) {
+    bytes_per_s = std::min(bytes_per_s, flows.bytes_per_s(one));
+  }
+  return bytes_per_s;
+}
+
+/// Of the flow that takes longest alone: its start-up with hardly any bytes, and how long its bytes
+/// take.
+std::pair<double, double> longest_of(const OpFlows& flows, const FlowList& list,
+                                     const FlowList& of_a_byte) {
+  const bool is_same = of_a_byte.flows.size() == list.flows.size();
+  std::pair<double, double> longest;
+  for (std::size_t i = 0; i < list.flows.size(); ++i) {
+    const FlowList::Flow& flow = list.flows[i];
+    const double start_up_s =
+        is_same ? std::clamp(of_a_byte.flows[i].latency_s, 0.0, std::max(flow.latency_s, 0.0)) : 0;
+    const double flowing_s = flow.bytes / narrowest_bytes_per_s(flows, list, flow);
+    if (start_up_s + flowing_s > longest.first + longest.second) longest = {start_up_s, flowing_s};
+  }
+  return longest;
+}
+
 }  // namespace
+
+double busiest_link_s(const Program& program, MachineResources& machine, double bytes_per_unit,
+                      double enough_s) {
+  std::vector<double> busy_s;  // by resource
+  double most_s = 0;
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
+    const Op& op = program.ops[id];
+    if (op.in_switch) continue;
+    for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
+      for (const ResourceId one : machine.path(from, to, op.via).resources) {
+        if (one >= busy_s.size()) busy_s.resize(one + 1);
+        busy_s[one] += op.length * bytes_per_unit / machine.bytes_per_s(one);
+        if (machine.is_link(one)) most_s = std::max(most_s, busy_s[one]);
+      }
+    });
+    if (most_s > enough_s * (1 + kRounding)) break;
+  }
+  return most_s / (1 + kRounding);
+}
+
+LeastOfPieces::LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of_a_byte,
+                             const MachineResources& machine, double message_bytes,
+                             double enough_s) {
+  std::vector<double> busy_s;                                         // by resource
+  std::map<std::pair<std::uint64_t, std::uint32_t>, AlikeOps> alike;  // by lane and length
+  const auto carry = [&](const FlowList& list) {
+    for (const FlowList::Flow& flow : list.flows) {
+      for (const ResourceId one : list.resources_of(flow)) {
+        if (one >= busy_s.size()) busy_s.resize(one + 1);
+        busy_s[one] += flow.bytes / flows.bytes_per_s(one);
+        double& most_s = machine.is_link(one) ? links_s_ : all_s_;
+        most_s = std::max(most_s, busy_s[one]);
+      }
+    }
+  };
+  const double bytes_per_unit = message_bytes / static_cast<double>(program.contract.units);
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
+    const Op& op = program.ops[id];
+    const std::uint64_t lane = std::uint64_t{op.at} << 16 | op.lane;
+    AlikeOps& ops = alike[{lane, op.length}];
+    ops.lane = lane;
+    ops.bytes = op.length * bytes_per_unit;
+    const auto take = [&](const FlowList& list, const FlowList& short_list) {
+      carry(list);
+      // Whichever flow takes longest, the op takes as long.
+      const auto [start_up_s, flowing_s] = longest_of(flows, list, short_list);
+      ops.start_ups_s += start_up_s;
+      ops.flowing_s += flowing_s;
+    };
+    take(flows.begin(id), of_a_byte.begin(id));
+    if (flows.reduces_separately(id)) take(flows.reduce(id), of_a_byte.reduce(id));
+    if (links_s_ > enough_s * (1 + kRounding)) break;
+  }
+  links_s_ /= 1 + kRounding;
+  all_s_ = std::max(all_s_ / (1 + kRounding), links_s_);
+  for (const auto& [key, ops] : alike) ops_.push_back(ops);
+}
+
+double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
+  double most_s = 0;
+  double lane_s = 0;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const AlikeOps& ops = ops_[i];
+    if (i == 0 || ops.lane != ops_[i - 1].lane) lane_s = 0;
+    const double pieces =
+        chunk_bytes > 0 ? std::max(1.0, ops.bytes / static_cast<double>(chunk_bytes)) : 1;
+    lane_s += pieces * ops.start_ups_s + ops.flowing_s;
+    most_s = std::max(most_s, lane_s);
+  }
+  return std::max(all_s_, most_s / (1 + kRounding));
+}
 
 LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpFlows& flows, double limit_s)
     : limit_s_(limit_s * (1 + kRounding)), flows_(flows), tails_s_(program.ops.size()) {
@@ -40,12 +144,8 @@ bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
 double LeastTime::least_s(const FlowList& list) const {
   double least_s = 0;
   for (const FlowList::Flow& flow : list.flows) {
-    double bytes_per_s = flow.alone == kNoResource ? std::numeric_limits<double>::infinity()
-                                                   : flows_.bytes_per_s(flow.alone);
-    for (const ResourceId one : list.resources_of(flow)) {
-      bytes_per_s = std::min(bytes_per_s, flows_.bytes_per_s(one));
-    }
-    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) + flow.bytes / bytes_per_s);
+    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
+                                    flow.bytes / narrowest_bytes_per_s(flows_, list, flow));
   }
   return least_s;
 }

@@ -1,13 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ir/program.h"
+#include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
 
 namespace espalier {
+
+/// How long the busiest link carries what ops move between places, but for those in switches: with
+/// no look at lanes and blocks. Ends once that is more than `enough_s`. `bytes_per_unit`: on links.
+double busiest_link_s(const Program& program, MachineResources& machine, double bytes_per_unit,
+                      double enough_s);
+
+/// What a program takes at least when its ops are cut into pieces, found without simulating any of
+/// them. Two bounds, which hold whoever shares what with whom:
+///
+/// - What carries flows carries all of them, at its full rate at best. Pieces are as many bytes.
+/// - A lane carries out one piece after the other. A piece takes no less than the start-up that it
+///   would have with hardly any bytes, and its bytes at the rate of the narrowest link.
+class LeastOfPieces {
+ public:
+  /// `of_a_byte`: the flows of a message of one byte. Looks at no more ops once a link is known to
+  /// be busy for longer than `enough_s`.
+  LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of_a_byte,
+                const MachineResources& machine, double message_bytes, double enough_s);
+
+  /// By the busiest link alone.
+  double links_s() const { return links_s_; }
+  /// With pieces of at most so many bytes; 0: whole ops.
+  double of_chunks_s(std::int64_t chunk_bytes) const;
+
+ private:
+  /// Ops of a lane that are equally long.
+  struct AlikeOps {
+    std::uint64_t lane = 0;
+    double bytes = 0;  ///< of each
+    double start_ups_s = 0;
+    double flowing_s = 0;
+  };
+
+  double links_s_ = 0;
+  double all_s_ = 0;           ///< by whatever is busiest
+  std::vector<AlikeOps> ops_;  ///< by lane
+};
 
 /// What is left of a simulation takes at least, so that one that will be too slow is found out
 /// before it has become so. Two bounds, which hold whoever shares what with whom:

@@ -80,6 +80,7 @@ class MachineResources {
   static double message_bytes(const Profile& profile);
 
   double bytes_per_s(ResourceId resource) const { return resources_[resource].bytes_per_s; }
+  bool is_link(ResourceId resource) const { return resources_[resource].is_link; }
   /// So many were made.
   std::size_t resources() const { return resources_.size(); }
 

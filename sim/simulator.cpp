@@ -331,6 +331,32 @@ std::optional<Program> Simulator::on_blocks(const Program& program, const Target
   });
 }
 
+LeastTimes Simulator::least_times(const Program& program, const Target& target,
+                                  const RunOptions& options, double enough_s) {
+  CHECK(target.router != nullptr);
+  return with_memory_to("look at " + program.name, [&]() -> LeastTimes {
+    const auto message_bytes = static_cast<double>(options.size_bytes);
+    const Profile& profile = target.router->profile();
+    const double call_s = call_overhead_s(program, target, options);
+    ClassEngine unused;  // nothing flows
+    MachineResources machine(program, target, TimeUnit(slowest_link_gbps(*target.router)), unused,
+                             message_bytes);
+    const double bytes_per_unit =
+        message_bytes / static_cast<double>(program.contract.units) * profile.protocol.wire;
+    const double links_s = busiest_link_s(program, machine, bytes_per_unit, enough_s - call_s);
+    if (call_s + links_s > enough_s) {
+      return {links_s, [=](std::int64_t) { return call_s + links_s; }};
+    }
+    const OpGraph graph(program);
+    const BlockMap blocks(program, graph, target, options.blocks);
+    MachineFlows flows(program, blocks, profile, message_bytes, machine);
+    MachineFlows of_a_byte(program, blocks, profile, 1, machine);
+    const LeastOfPieces least(program, flows, of_a_byte, machine, message_bytes, enough_s - call_s);
+    return {least.links_s(),
+            [=](std::int64_t chunk_bytes) { return call_s + least.of_chunks_s(chunk_bytes); }};
+  });
+}
+
 RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
   CHECK(target.router != nullptr);
   return with_memory_to("simulate " + program.name,

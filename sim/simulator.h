@@ -21,6 +21,8 @@ class Simulator : public Backend {
   /// Of lanes that share a block, the op begins first that could begin first: a simulation decides.
   std::optional<Program> on_blocks(const Program& program, const Target& target,
                                    const RunOptions& options) override;
+  LeastTimes least_times(const Program& program, const Target& target, const RunOptions& options,
+                         double enough_s) override;
   /// Of a BlockProgram, times of single ops are not known: there is neither a timeline nor a
   /// critical path. A long message is simulated until its loops last equally long
   /// (sim/run_blocks.h). Throws Error{runtime} naming thread blocks and steps where FIFOs fill up.

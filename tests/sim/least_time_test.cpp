@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 
+#include "ir/chunk.h"
 #include "tests/sim/machine.h"
 
 namespace espalier {
@@ -65,6 +67,63 @@ TEST(LeastTime, AbandonsWhatALinkCannotCarryInTime) {
   EXPECT_EQ(abandoned.simulated->end, SimEnd::too_slow);
   EXPECT_LT(abandoned.simulated->work, whole_work(machine, program) / 10);
   EXPECT_EQ(run_within(machine, program, 1 + 1e-9).simulated->end, SimEnd::finished);
+}
+
+LeastTimes least_times(const TestMachine& machine, const Program& program,
+                       double enough_s = std::numeric_limits<double>::infinity()) {
+  RunOptions options;
+  options.size_bytes = kMessage;
+  return Simulator().least_times(program, machine.target(), options, enough_s);
+}
+
+/// A ring of eight ranks: 14 steps of 2^17 bytes at 25 GB/s on every lane, one start-up of 2 us
+/// before each, seven of them of ranks that fetch, for 1 us more; with pieces of a quarter, four.
+TEST(LeastOfPieces, ALaneCarriesOutOnePieceAfterTheOther) {
+  Profile profile = bare_profile();
+  profile.links["nvlink2"].overhead_s = 2e-6;
+  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const Program ring = ring_allreduce(8);
+  const LeastTimes least = least_times(machine, ring);
+  const double flowing_s = 14 * 131072 / 25e9;
+  const double start_ups_s = 14 * 2e-6 + 7 * 1e-6;
+  EXPECT_NEAR(least.links_s, flowing_s, 1e-5 * flowing_s);
+  EXPECT_NEAR(least.of_chunks(0), flowing_s + start_ups_s, 1e-9);
+  EXPECT_NEAR(least.of_chunks(131072), flowing_s + start_ups_s, 1e-9);
+  EXPECT_NEAR(least.of_chunks(32768), flowing_s + 4 * start_ups_s, 1e-9);
+  EXPECT_LE(least.of_chunks(0), run_within(machine, ring, SimLimits{}).time_s);
+}
+
+/// It is no more than the simulation of the program that is cut, whose links share and wait.
+TEST(LeastOfPieces, IsNoMoreThanWhatIsSimulated) {
+  Profile profile = bare_profile();
+  profile.links["nvlink2"].overhead_s = 2e-6;
+  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const Program ring = ring_allreduce(8);
+  const LeastTimes least = least_times(machine, ring);
+  for (const std::int64_t split : {2, 3, 8, 32}) {
+    const Program cut = chunk(ring, {.split = split, .piece_units = 1});
+    const double time_s = run_within(machine, cut, SimLimits{}).time_s;
+    const double least_s = least.of_chunks(131072 / split);
+    EXPECT_LE(least_s, time_s) << split;
+    EXPECT_GT(least_s, 0.7 * time_s) << split;
+  }
+}
+
+/// Links that are known to be busy for long enough are not looked at further: of 2 x 56 transfers
+/// of an eighth over a switch, those of the first rank to the first seven do.
+TEST(LeastOfPieces, StopsWhereLinksTakeLongEnough) {
+  const TestMachine machine(switch_machine(8, 25, 0));
+  Builder builder("to_all", allreduce_contract(8, 8));
+  for (int rank = 0; rank < 8; ++rank) {
+    for (int other = 0; other < 8; ++other) {
+      if (other == rank) continue;
+      builder.copy(builder.output(other, rank, 1), builder.input(rank, rank, 1));
+    }
+  }
+  const Program program = builder.finish();
+  const double of_one_s = 131072 / 25e9;
+  EXPECT_NEAR(least_times(machine, program).links_s, 7 * of_one_s, 1e-5 * of_one_s);
+  EXPECT_NEAR(least_times(machine, program, 2.5 * of_one_s).links_s, 3 * of_one_s, 1e-5 * of_one_s);
 }
 
 }  // namespace
