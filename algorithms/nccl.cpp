@@ -120,6 +120,18 @@ double share_of_lane(const BuildRequest& request, const NcclChoice& choice) {
   }
 }
 
+/// A round of a ring has one op more than it has hops: under Simple what a rank begins with is
+/// copied into its own FIFO where receivers read, and what comes last is copied, or added up, out
+/// of it where senders write (the kernels of src/device). Chains have other ranks at their ends.
+/// That of LL and LL128 is in their rates, which were fitted without it.
+int ops_per_local(const BuildRequest& request, const NcclChoice& choice) {
+  const bool is_round = choice.algorithm == NcclAlgorithm::ring &&
+                        choice.protocol == NcclProtocol::simple && !info(request.collective).rooted;
+  if (!is_round) return 0;
+  const bool is_allreduce = request.collective == Collective::allreduce;
+  return (is_allreduce ? 2 : 1) * (request.ranks - 1);
+}
+
 /// What one rank does by itself.
 void copy_own(const BuildRequest& request, LibraryCall& made) {
   const bool is_launched = is_nccl_p2p(request.collective) && !request.in_place;
@@ -163,6 +175,7 @@ LibraryCall call_library(const BuildRequest& request) {
       .one_per_lane = true,
       .rate = share_of_lane(request, choice) * choice.work.threads / choice.work.most_threads,
       .slices_per_op = choice.work.slices,
+      .ops_per_local = ops_per_local(request, choice),
       .ops_are_slices = is_cut,
       .streams = is_streamed,
       .launched = launched(choice)};

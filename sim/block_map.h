@@ -39,6 +39,7 @@ class BlockMap {
   int slices_per_op(const Protocol& protocol) const {
     return use_.slices_per_op > 0 ? use_.slices_per_op : protocol.slices_per_op;
   }
+  int ops_per_local() const { return use_.ops_per_local; }
   bool ops_are_slices() const { return use_.ops_are_slices; }
   bool streams() const { return use_.streams; }
   /// The block, numbered through all places, that a lane shares with others; or kNone.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/check.h"
@@ -138,6 +139,7 @@ Path MachineResources::made_of(const Route& route) {
   path.latency_s = route.latency_s;
   path.start_up = route.start_up;
   path.slice_s = route.slice_s;
+  path.is_fabric = route.kind == RouteKind::gpu_fabric;
   for (const Hop& hop : route.hops) {
     const ResourceId id = of_hop(hop);
     const double narrowest = path.narrowest_bytes_per_s;
@@ -307,6 +309,26 @@ ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blo
   if (is_new) {
     const std::string& name = router_.topology().node(node).name;
     known->second = make(fmt::format("{} block {}", name, lane), gbps, false, 1);
+  }
+  return known->second;
+}
+
+double MachineResources::block_bytes_per_s(PlaceId place, double blocks,
+                                           double links_bytes_per_s) const {
+  const NodeId node = node_of(place);
+  const double gbps =
+      block_gbps_.empty() ? 0 : block_gbps_[static_cast<std::size_t>(node)] * blocks;
+  return gbps <= 0 ? links_bytes_per_s : std::min(gbps * kBytesPerGigabyte, links_bytes_per_s);
+}
+
+ResourceId MachineResources::slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s) {
+  const std::uint64_t lane_key = static_cast<std::uint64_t>(place) << 16 | lane;
+  const std::uint64_t key = mix64(mix64(lane_key) ^ std::bit_cast<std::uint64_t>(bytes_per_s));
+  const auto [known, is_new] = slowed_blocks_.try_emplace(key, kNoResource);
+  if (is_new) {
+    const std::string& name = router_.topology().node(node_of(place)).name;
+    known->second = make(fmt::format("{} slowed block {}", name, lane),
+                         bytes_per_s / kBytesPerGigabyte, false, 1);
   }
   return known->second;
 }

@@ -31,6 +31,7 @@ struct Path {
   StartUp start_up;
   double slice_s = 0;                ///< Route::slice_s
   double narrowest_bytes_per_s = 0;  ///< of its links
+  bool is_fabric = false;            ///< over the GPU fabric alone
   std::vector<NicEnd> nics;          ///< that take a transfer as a message
 };
 
@@ -71,6 +72,10 @@ class MachineResources {
   /// The block, or the blocks, that carry out an op at `place`; kNoResource where its links are no
   /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
   ResourceId block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s);
+  /// What so many blocks of the place pass over links of that rate.
+  double block_bytes_per_s(PlaceId place, double blocks, double links_bytes_per_s) const;
+  /// The lane's blocks where they pass no more than that, which is less than they could.
+  ResourceId slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
   void use_sender(PlaceId from, std::vector<ResourceId>& resources);
   /// What takes messages at a NIC, one after the other, those that leave and those that come in
@@ -131,19 +136,20 @@ class MachineResources {
   const double message_bytes_;
   std::vector<double> touched_bytes_;  ///< by node; when first needed
   std::vector<Resource> resources_;
-  std::vector<ResourceId> by_hop_;                        ///< 2 x link + direction
-  std::vector<ResourceId> memory_;                        ///< by node
-  std::vector<ResourceId> reduction_;                     ///< by node
-  const std::size_t access_parts_;                        ///< of an access of memory
-  std::vector<ResourceId> access_;                        ///< by node
-  std::array<std::vector<ResourceId>, 3> exchange_;       ///< by Arrival and node
-  std::vector<std::optional<MemoryRates>> node_rates_;    ///< by node; when first needed
-  std::vector<ResourceId> senders_;                       ///< by node
-  std::vector<ResourceId> sent_messages_;                 ///< by node
-  std::vector<ResourceId> received_messages_;             ///< the same
-  std::vector<double> block_gbps_;                        ///< by node, or empty
-  std::vector<double> sender_gbps_;                       ///< likewise
-  std::unordered_map<std::uint64_t, ResourceId> blocks_;  ///< by place and lane, mixed
+  std::vector<ResourceId> by_hop_;                               ///< 2 x link + direction
+  std::vector<ResourceId> memory_;                               ///< by node
+  std::vector<ResourceId> reduction_;                            ///< by node
+  const std::size_t access_parts_;                               ///< of an access of memory
+  std::vector<ResourceId> access_;                               ///< by node
+  std::array<std::vector<ResourceId>, 3> exchange_;              ///< by Arrival and node
+  std::vector<std::optional<MemoryRates>> node_rates_;           ///< by node; when first needed
+  std::vector<ResourceId> senders_;                              ///< by node
+  std::vector<ResourceId> sent_messages_;                        ///< by node
+  std::vector<ResourceId> received_messages_;                    ///< the same
+  std::vector<double> block_gbps_;                               ///< by node, or empty
+  std::vector<double> sender_gbps_;                              ///< likewise
+  std::unordered_map<std::uint64_t, ResourceId> blocks_;         ///< by place and lane, mixed
+  std::unordered_map<std::uint64_t, ResourceId> slowed_blocks_;  ///< and by rate
   std::unordered_map<std::string, ResourceId> media_;
   std::map<std::pair<int, std::string>, MemoryRates> memory_rates_;
   ByHostAndName shared_memory_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/lane_numbers.h"
 
@@ -12,6 +13,8 @@ namespace {
 /// Slices are doubles: what divides exactly must not look a little too large.
 constexpr double kTolerance = 1e-6;
 constexpr double kManySlices = 1e9;
+/// What is not limited by links.
+constexpr double kAnyRate = std::numeric_limits<double>::infinity();
 
 /// Whether a slice begins where another of so many units ends.
 bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) {
@@ -19,10 +22,9 @@ bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) 
          after.begin == before.begin + length;
 }
 
-/// By op, whether it is among the first of its lane over links, one for each rank: until then no
-/// data has come around.
-std::vector<bool> early_ops(const Program& program) {
-  std::vector<bool> early(program.ops.size());
+/// By op, how many of its lane go over links up to it; 0: it does not.
+std::vector<int> ops_over_links(const Program& program) {
+  std::vector<int> passed_by(program.ops.size());
   LaneNumbers lanes;
   std::vector<int> passed;  // by lane
   for (std::size_t id = 0; id < program.ops.size(); ++id) {
@@ -32,9 +34,9 @@ std::vector<bool> early_ops(const Program& program) {
     if (!is_over_links) continue;
     const std::uint32_t lane = lanes.number(op.at, op.lane);
     if (passed.size() < lanes.size()) passed.resize(lanes.size());
-    early[id] = ++passed[lane] <= program.ranks();
+    passed_by[id] = ++passed[lane];
   }
-  return early;
+  return passed_by;
 }
 
 }  // namespace
@@ -50,7 +52,9 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
                 machine) {
   const Protocol& protocol = profile.protocol;
   const bool has_slices = protocol.slice_bytes > 0 && blocks.slices_per_op(protocol) > 1;
-  if (has_slices && !protocol.hold_s.empty()) early_ = early_ops(program);
+  has_early_ = has_slices && !protocol.hold_s.empty();
+  drift_ = protocol.drift_ops > 0 ? protocol.drift_ops : std::numeric_limits<int>::max();
+  if (has_early_ || protocol.drift_ops > 0) passed_ = ops_over_links(program);
   if (machine.has_exchange()) arrivals_ = espalier::arrivals_of(program);
 }
 
@@ -91,6 +95,7 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
     hop_s = std::max(hop_s, start_up_s + transfer.path->latency_s);
   }
   const Protocol& protocol = profile_.protocol;
+  overhead_s += local_s(op);
   if (protocol.slice_bytes <= 0) return overhead_s;
   const double bytes =
       bytes_of(op) / static_cast<double>(std::max<std::size_t>(blocks_.width(op.at, op.lane), 1));
@@ -102,6 +107,21 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
   const double slices = std::max({1.0, wanted, as_many(protocol.slice_bytes)});
   const double unhidden_s = is_early(op) ? std::max(hop_s - slice_s, 0.0) : 0;
   return overhead_s + (slices - 1) * slice_s + (std::max(wanted, 1.0) - 1) * unhidden_s;
+}
+
+/// Its share of an op that stays in the GPU (BlockUse::ops_per_local), of as many bytes.
+double OpCosts::local_s(const Op& op) const {
+  if (blocks_.ops_per_local() == 0) return 0;
+  const double bytes_per_s =
+      machine_.block_bytes_per_s(op.at, blocks_.rate(op.at, op.lane), kAnyRate);
+  return (profile_.local_overhead_s + bytes_of(op) / bytes_per_s) / blocks_.ops_per_local();
+}
+
+ResourceId OpCosts::slowed_block_of(const Op& op, const Transfer& transfer, double paused_s) const {
+  const double bytes = bytes_of(op);
+  const double bytes_per_s = machine_.block_bytes_per_s(op.at, blocks_.rate(op.at, op.lane),
+                                                        transfer.path->narrowest_bytes_per_s);
+  return machine_.slowed_block(op.at, op.lane, bytes / (paused_s + bytes / bytes_per_s));
 }
 
 ResourceId OpCosts::block_of(const Op& op, std::span<const Transfer> transfers) const {

@@ -24,6 +24,7 @@ struct Transfer {
 struct OpTurn {
   double lockstep_s = 0;
   bool is_early = false;
+  bool is_far_on = false;        ///< Protocol::drift_ops
   bool is_further_part = false;  ///< BlockUse::streams
   OpArrivals arrivals = {};
   bool operator==(const OpTurn&) const = default;
@@ -60,7 +61,7 @@ class OpCosts {
   }
   /// \pre it is one of the program's
   OpTurn turn_of(const Op& op) const {
-    return {lockstep_.seconds(op), is_early(op), is_further(op), arrivals_of(op)};
+    return {lockstep_.seconds(op), is_early(op), is_far_on(op), is_further(op), arrivals_of(op)};
   }
   /// \pre it is one of the program's
   OpArrivals arrivals_of(const Op& op) const {
@@ -68,10 +69,21 @@ class OpCosts {
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
+  /// Whether what holds its lane beside its bytes falls into the transfers of other blocks
+  /// (Protocol::drift_ops). \pre it is one of the program's
+  bool is_adrift(const Op& op, const Transfer& transfer) const {
+    return transfer.path->is_fabric && bytes_of(op) > 0 && is_far_on(op);
+  }
+  /// Its block where it is adrift, and `paused_s` are part of the time in which its bytes pass.
+  ResourceId slowed_block_of(const Op& op, const Transfer& transfer, double paused_s) const;
 
  private:
   bool is_further(const Op& op) const { return blocks_.streams() && is_further_part(program_, op); }
-  bool is_early(const Op& op) const { return !early_.empty() && early_[number_of(op)]; }
+  bool is_early(const Op& op) const {
+    return has_early_ && passed_[number_of(op)] <= program_.ranks();
+  }
+  bool is_far_on(const Op& op) const { return !passed_.empty() && passed_[number_of(op)] > drift_; }
+  double local_s(const Op& op) const;
   std::size_t number_of(const Op& op) const {
     return static_cast<std::size_t>(&op - program_.ops.data());
   }
@@ -82,9 +94,11 @@ class OpCosts {
   const double bytes_per_unit_;
   MachineResources& machine_;
   const Lockstep lockstep_;
-  /// By op: its slices have nothing under way before them that would hide their hops. Empty: that
-  /// makes no difference.
-  std::vector<bool> early_;
+  /// The slices of a lane's first ops over links, one for each rank, have nothing under way before
+  /// them that would hide their hops: no data has come around. False: that makes no difference.
+  bool has_early_ = false;
+  int drift_ = 0;            ///< Protocol::drift_ops
+  std::vector<int> passed_;  ///< by op, ops of its lane over links with it. Empty: no difference
   std::vector<OpArrivals> arrivals_;  ///< by op. Empty: that makes no difference
 };
 

@@ -88,14 +88,18 @@ void MachineFlows::stream(const Op& op) {
         machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate));
     return;
   }
-  const double overhead_s = costs_.start_up_s(op, transfers_);
+  double overhead_s = costs_.start_up_s(op, transfers_);
   double way_here_s = 0;  // of the operand that comes last
   for (std::size_t i = 0; i < arrivals; ++i) {
     way_here_s = std::max(way_here_s, transfers_[i].path->latency_s);
   }
-  const ResourceId block = costs_.block_of(op, transfers_);
+  ResourceId block = costs_.block_of(op, transfers_);
   const OpArrivals kinds = costs_.arrivals_of(op);
   const bool is_alone = transfers_.size() == 1;  // blocks carry out one op at a time
+  if (is_alone && costs_.is_adrift(op, transfers_[0])) {
+    block = costs_.slowed_block_of(op, transfers_[0], overhead_s);
+    overhead_s = 0;
+  }
   const double way_on_s = result_here != 0 ? 0 : transfers_.back().path->latency_s;
   list_.landing_s = way_on_s + (profile_.gets_wait ? 0 : way_here_s);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {

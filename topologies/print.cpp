@@ -119,12 +119,12 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   const auto figure = [&](std::string_view key, double value, double base_value, double unit) {
     if (value != base_value) entries.push_back(fmt::format("{}: {:.9g}", key, value / unit));
   };
-  const auto rates = [&](std::string_view key, const std::map<std::string, double>& values,
-                         const std::map<std::string, double>& base_values) {
+  const auto by_model = [&](std::string_view key, const std::map<std::string, double>& values,
+                            const std::map<std::string, double>& base_values, double unit) {
     if (values == base_values) return;
     std::vector<std::string> parts;
-    for (const auto& [model, gbps] : values) {
-      parts.push_back(fmt::format("{}: {:.9g}", yaml_quoted(model), gbps));
+    for (const auto& [model, value] : values) {
+      parts.push_back(fmt::format("{}: {:.9g}", yaml_quoted(model), value / unit));
     }
     entries.push_back(fmt::format("{}: {{{}}}", key, join(parts, ", ")));
   };
@@ -142,19 +142,21 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   };
   hops("hop_us", protocol.hop_s, base.hop_s);
   hops("hold_us", protocol.hold_s, base.hold_s);
+  by_model("hop_more_us", protocol.hop_more_s, base.hop_more_s, 1e-6);
   figure("min_op_us", protocol.min_op_s, base.min_op_s, 1e-6);
   figure("slice_kib", protocol.slice_bytes, base.slice_bytes, kKib);
   figure("min_slice_kib", protocol.min_slice_bytes, base.min_slice_bytes, kKib);
   figure("slices_per_op", protocol.slices_per_op, base.slices_per_op, 1);
+  figure("drift_ops", protocol.drift_ops, base.drift_ops, 1);
   figure("lockstep_kib", protocol.lockstep_bytes, base.lockstep_bytes, kKib);
   figure("step_kib", protocol.step_bytes, base.step_bytes, kKib);
   figure("loop_kib", protocol.loop_bytes, base.loop_bytes, kKib);
   figure("pass_kib", protocol.pass_bytes, base.pass_bytes, kKib);
   figure("streamed_parts", protocol.streamed_parts, base.streamed_parts, 1);
   figure("drain_gbps", protocol.drain_gbps, base.drain_gbps, 1);
-  rates("copy_gbps", protocol.copy_gbps, base.copy_gbps);
-  rates("block_gbps", protocol.block_gbps, base.block_gbps);
-  rates("gpu_gbps", protocol.gpu_gbps, base.gpu_gbps);
+  by_model("copy_gbps", protocol.copy_gbps, base.copy_gbps, 1);
+  by_model("block_gbps", protocol.block_gbps, base.block_gbps, 1);
+  by_model("gpu_gbps", protocol.gpu_gbps, base.gpu_gbps, 1);
   if (protocol.not_on != base.not_on) {
     std::vector<std::string> models;
     for (const std::string& model : protocol.not_on) models.push_back(yaml_quoted(model));

@@ -93,7 +93,17 @@ struct Protocol {
   /// How much of a hop holds the block; the rest is latency, as where a NIC and its proxy pass data
   /// on while the block goes on. Not listed: all but the latency of the links.
   std::map<LinkClass, double> hold_s;
+  /// By the beginning of the receiving GPU's model: by how much a hop over the GPU fabric is
+  /// longer, and holds the block for longer, as where receivers fetch the data and have to wait for
+  /// it.
+  std::map<std::string, double> hop_more_s;
   double min_op_s = 0;  ///< no op over a link takes less until its result can be used
+  /// The blocks of a GPU begin together, so that all pause for a hop at the same time and their
+  /// links idle. Whoever is ahead has the links to itself, and gets further ahead, until blocks
+  /// have drifted apart: after so many ops over links of a lane its pauses fall into the transfers
+  /// of others. An op over the GPU fabric then takes as long as pause and bytes take by themselves,
+  /// and its links are busy meanwhile. 0: they stay in step.
+  int drift_ops = 0;
   /// Blocks pass on an op in slices: as many as make none longer than this (0: one), and no fewer
   /// than `slices_per_op`, unless they would be shorter than `min_slice_bytes`.
   double slice_bytes = 0;
@@ -137,7 +147,10 @@ struct Protocol {
 struct BlockUse {
   bool one_per_lane = false;  ///< each lane is a block of its own, however many there are
   double rate = 1;  ///< share of a block's rate that it reaches: it has fewer threads than others
-  int slices_per_op = 0;        ///< instead of Protocol::slices_per_op; 0: that
+  int slices_per_op = 0;  ///< instead of Protocol::slices_per_op; 0: that
+  /// Of so many ops over links that a lane makes in a row, there is one more that stays in the GPU,
+  /// such as out of a FIFO, or into one: each op is the longer by its share. 0: there is none.
+  int ops_per_local = 0;
   bool ops_are_slices = false;  ///< ops in switches are not cut further (SwitchOps::slices)
   /// Words carry their own flags, so that a receiver begins with the first of what is sent. An op
   /// that goes on where the one before it in the program ended is a further part of the same send,

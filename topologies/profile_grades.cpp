@@ -172,9 +172,13 @@ class Figures {
     add(name + "call_us", protocol.call_s / kMicrosecond, "us");
     add_by_class(name + "hop_us.", protocol.hop_s);
     add_by_class(name + "hold_us.", protocol.hold_s);
+    for (const std::string& key : keys_for(protocol.hop_more_s, models_)) {
+      add(name + "hop_more_us." + key, protocol.hop_more_s.at(key) / kMicrosecond, "us");
+    }
     add(name + "min_op_us", protocol.min_op_s / kMicrosecond, "us");
     add(name + "slice_kib", protocol.slice_bytes / kKib, "KiB");
     add(name + "min_slice_kib", protocol.min_slice_bytes / kKib, "KiB");
+    add(name + "drift_ops", protocol.drift_ops, "");
     add(name + "lockstep_kib", protocol.lockstep_bytes / kKib, "KiB");
     add(name + "step_kib", protocol.step_bytes / kKib, "KiB");
     add(name + "loop_kib", protocol.loop_bytes / kKib, "KiB");

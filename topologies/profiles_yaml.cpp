@@ -64,6 +64,15 @@ void read_rates(YamlMap& map, const std::string& key, std::map<std::string, doub
   }
 }
 
+void read_times(YamlMap& map, const std::string& key, std::map<std::string, double>& times_s) {
+  const YamlValue value = map.get(key);
+  if (!value.present()) return;
+  YamlMap entries(value, map.describe(key));
+  for (const auto& [model, unused] : entries.entries()) {
+    times_s[model] = read_seconds(entries, model, 0);
+  }
+}
+
 void read_hops(YamlMap& of_protocol, const std::string& key, const std::string& protocol,
                std::map<LinkClass, double>& hops_s) {
   const YamlValue value = of_protocol.get(key);
@@ -83,12 +92,14 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
   protocol.call_s = read_seconds(map, "call_us", protocol.call_s);
   read_hops(map, "hop_us", protocol.name, protocol.hop_s);
   read_hops(map, "hold_us", protocol.name, protocol.hold_s);
+  read_times(map, "hop_more_us", protocol.hop_more_s);
   protocol.min_op_s = read_seconds(map, "min_op_us", protocol.min_op_s);
   protocol.slice_bytes =
       kKib * read_figure(map, "slice_kib", kKibibytes, protocol.slice_bytes / kKib);
   protocol.min_slice_bytes =
       kKib * read_figure(map, "min_slice_kib", kKibibytes, protocol.min_slice_bytes / kKib);
   protocol.slices_per_op = read_whole(map, "slices_per_op", kCount, protocol.slices_per_op);
+  protocol.drift_ops = read_whole(map, "drift_ops", kLimit, protocol.drift_ops);
   protocol.lockstep_bytes =
       kKib * read_figure(map, "lockstep_kib", kKibibytes, protocol.lockstep_bytes / kKib);
   protocol.step_bytes = kKib * read_figure(map, "step_kib", kKibibytes, protocol.step_bytes / kKib);

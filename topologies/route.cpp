@@ -119,6 +119,7 @@ struct Router::Impl {
   const AccessList& access_list(NodeId id);
   bool may_peer(NodeId from, NodeId to) const;
   bool passes_nics(const std::vector<Hop>& hops) const;
+  double hop_more_s(const Hop& last) const;
   Route finish(RouteKind kind, std::vector<Hop> hops, bool staged) const;
   std::optional<Route> compute(NodeId from, NodeId to);
   std::optional<Hop> hop(NodeId from, NodeId to) const;
@@ -279,20 +280,35 @@ bool Router::Impl::passes_nics(const std::vector<Hop>& hops) const {
   return true;
 }
 
+/// What the GPU at its end makes a hop longer by.
+double Router::Impl::hop_more_s(const Hop& last) const {
+  const Link& link = topology.link(last.link);
+  const Node& receiver = node(last.forward ? link.b : link.a);
+  if (receiver.kind != NodeKind::gpu) return 0;
+  return figure_of(profile.protocol.hop_more_s, receiver.model);
+}
+
 Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) const {
   Route route{kind, std::move(hops), 0, {}, 0};
   double hop_s = 0;  // of its slowest class
+  LinkClass slowest = LinkClass::gpu_fabric;
   for (const Hop& hop : route.hops) {
     const Link& link = topology.link(hop.link);
     route.latency_s += link.latency_s;
     const auto of_class = profile.protocol.hop_s.find(link.link_class);
     if (of_class != profile.protocol.hop_s.end() && of_class->second > hop_s) {
       hop_s = of_class->second;
+      slowest = link.link_class;
       const auto held = profile.protocol.hold_s.find(link.link_class);
       route.slice_s = held == profile.protocol.hold_s.end() ? hop_s : held->second;
     }
     const auto row = profile.links.find(link.kind);
     if (row != profile.links.end()) route.start_up.combine(row->second.start_up());
+  }
+  if (hop_s > 0 && slowest == LinkClass::gpu_fabric) {
+    const double more_s = hop_more_s(route.hops.back());
+    hop_s += more_s;
+    route.slice_s += more_s;
   }
   route.latency_s = std::max(route.latency_s, hop_s - route.slice_s);
   route.start_up.combine({hop_s - route.latency_s, {}});

@@ -252,6 +252,8 @@ class Checker {
       check(kWire, part("wire"), protocol.wire);
       check(kSeconds, part("call_s"), protocol.call_s);
       check(kSeconds, part("min_op_s"), protocol.min_op_s);
+      for (const auto& [unused, more_s] : protocol.hop_more_s)
+        check(kSeconds, part("hop_more_s"), more_s);
       check(kCount, part("slices_per_op"), protocol.slices_per_op);
       check(kCount, part("streamed_parts"), protocol.streamed_parts);
       for (const auto& [unused, gbps] : protocol.copy_gbps) check(kGbps, part("copy_gbps"), gbps);

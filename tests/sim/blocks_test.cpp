@@ -116,6 +116,47 @@ TEST(Blocks, AnOpTakesAMinimum) {
   EXPECT_NEAR(time_us(copies(1, 1), profile, 10, 50'000), 5 + 1, 1e-9);  // longer anyway
 }
 
+TEST(Blocks, AHopMayBeLongerByModel) {
+  Profile profile = block_profile(1);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  profile.protocol.hop_more_s["other"] = 0.5 * kUs;
+  // Two ops in one block, as above, each held for half a microsecond more.
+  EXPECT_NEAR(time_us(copies(2, 1), profile), 2 * 2.6 + 1, 1e-9);
+  profile.protocol.hop_more_s = {{"v100", 0.5 * kUs}};  // another model
+  EXPECT_NEAR(time_us(copies(2, 1), profile), 2 * 2.1 + 1, 1e-9);
+}
+
+TEST(Blocks, DriftApart) {
+  Profile profile = block_profile(2);
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
+  profile.protocol.block_gbps["other"] = 8;
+  const auto time = [&](int count, int lanes, std::int64_t bytes) {
+    return time_us(copies(count, lanes), profile, 10, bytes);
+  };
+  // Two blocks of 8 GB/s share 10 GB/s, three ops of 100 000 bytes each: 2 us of start-up, 20 us.
+  EXPECT_NEAR(time(6, 2, 100'000), 3 * (2 + 20) + 1, 1e-9);
+  // From the third on starting up falls into the other one's transfer.
+  profile.protocol.drift_ops = 2;
+  EXPECT_NEAR(time(6, 2, 100'000), 2 * (2 + 20) + 20 + 1, 1e-9);
+  EXPECT_NEAR(time(4, 2, 100'000), 2 * (2 + 20) + 1, 1e-9);
+  // 4000 bytes pass a block in 0.5 us: what starting up leaves of an op.
+  EXPECT_NEAR(time(6, 2, 4000), 2 * (2 + 0.8) + (2 + 0.5) + 1, 1e-9);
+}
+
+TEST(Blocks, MayHaveOneOpMoreThatStaysInTheGpu) {
+  Profile profile = block_profile(1);
+  profile.local_overhead_s = 1 * kUs;
+  profile.protocol.block_gbps["other"] = 2;
+  const TestMachine machine(ring_machine(2, 10, kUs), profile);
+  RunOptions options;
+  options.size_bytes = 4000;
+  options.blocks.one_per_lane = true;
+  options.blocks.ops_per_local = 2;
+  // A block of 2 GB/s takes 0.5 us for a unit. For two of them it copies one more in the GPU.
+  const double time_s = Simulator().run(copies(4, 1), machine.target(), options).time_s;
+  EXPECT_NEAR(time_s / kUs, 4 * 0.5 + 2 * (1 + 0.5) + 1, 1e-9);
+}
+
 TEST(Blocks, LanesThatShareABlockRunOneOpAtATime) {
   Profile profile = block_profile(2);
   profile.protocol.hop_s[LinkClass::gpu_fabric] = 3 * kUs;
