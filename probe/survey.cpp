@@ -117,22 +117,15 @@ ExchangeFigures survey_exchange(const Surveyor& surveyor, const Survey& survey,
       static_cast<double>(inventory.ranks_of_a_host()) / static_cast<double>(around.size());
   const StartUp crowded{survey.kernel.crowded_latency_s, survey.longer_messages};
   const StartUp alone{survey.kernel.pairs[0][1].latency_s, survey.longer_messages};
-  StartUp combining = crowded;
-  combining.add(survey.reduce_latency_s);
+  static_assert(ArithmeticFigures::kOperands.front() == 2);
   ExchangeFigures exchange;
-  exchange.all.unchanged_gbps = share * surveyor.copy_gbps(around, crowded);
-  exchange.all.passed_on_gbps = share * surveyor.pass_on_gbps(around, crowded);
-  // One buffer of either, so that each of them touches as much as above.
+  exchange.all = surveyor.exchange_rates(around, share, crowded, survey.reduce_latency_s,
+                                         together.combine_s.front());
+  // One buffer of either, so that each of them touches as much as above. One alone loses as much by
+  // what is fresh.
   exchange.one.unchanged_gbps = surveyor.copy_gbps({pair}, alone, surveyor.footprint_bytes());
   exchange.one.passed_on_gbps = surveyor.pass_to_and_fro_gbps(pair, alone);
-  // What is fresh takes what is left of fetching and adding it up without the latter, and is never
-  // faster than what is not. One alone loses as much by it.
-  static_assert(ArithmeticFigures::kOperands.front() == 2);
-  const double both_s = surveyor.exchange_and_combine_s(around, combining) / share;
-  const double unchanged_s = 1e-9 / exchange.all.unchanged_gbps;
-  const double fresh_s = std::max(both_s - together.combine_s.front(), unchanged_s);
-  exchange.all.gbps = 1e-9 / fresh_s;
-  exchange.one.gbps = exchange.one.unchanged_gbps * unchanged_s / fresh_s;
+  exchange.one.gbps = exchange.one.unchanged_gbps * exchange.all.gbps / exchange.all.unchanged_gbps;
   return exchange;
 }
 

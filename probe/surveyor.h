@@ -70,7 +70,6 @@ class Surveyor {
   double copy_gbps(const std::vector<Way>& ways, const StartUp& start_up,
                    std::int64_t bytes) const {
     const std::int64_t pieces = pieces_of(bytes);
-    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = passes_of(bytes);
     Builder builder("copy", {.ranks = ranks_, .units = pieces});
     PlaceId host = 0;
@@ -90,8 +89,7 @@ class Surveyor {
                      {.lane = static_cast<int>(i), .at = way.from == kHost ? way.to : way.from});
       }
     }
-    const double time_s =
-        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
+    const double time_s = moving_s(builder.finish(), {bytes, pieces, passes}, start_up);
     return static_cast<double>(passes * bytes) * static_cast<double>(ways.size()) / time_s * 1e-9;
   }
 
@@ -100,7 +98,6 @@ class Surveyor {
   double pass_on_gbps(const std::vector<Way>& ways, const StartUp& start_up) const {
     const std::int64_t bytes = footprint_bytes_ / 2;
     const std::int64_t pieces = pieces_of(bytes);
-    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = std::max<std::int64_t>(2, passes_of(bytes));
     Builder builder("exchange", {.ranks = ranks_, .units = pieces});
     for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -113,8 +110,7 @@ class Surveyor {
         }
       }
     }
-    const double time_s =
-        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
+    const double time_s = moving_s(builder.finish(), {bytes, pieces, passes}, start_up);
     return static_cast<double>(passes * bytes) * static_cast<double>(ways.size()) / time_s * 1e-9;
   }
 
@@ -127,8 +123,7 @@ class Surveyor {
       builder.copy(builder.output(is_back ? way.from : way.to, 0, 1),
                    builder.output(is_back ? way.to : way.from, 0, 1));
     }
-    const double time_s = moving_s(time_of(builder.finish(), footprint_bytes_), passes,
-                                   start_up.of(static_cast<double>(footprint_bytes_)));
+    const double time_s = moving_s(builder.finish(), {footprint_bytes_, 1, passes}, start_up);
     return static_cast<double>(passes * footprint_bytes_) / time_s * 1e-9;
   }
 
@@ -136,7 +131,6 @@ class Surveyor {
   double combine_s(const std::vector<int>& ranks, int operands, const StartUp& start_up) const {
     const std::int64_t bytes = footprint_bytes_ / (operands + 1);
     const std::int64_t pieces = pieces_of(bytes);
-    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     const std::int64_t passes = passes_of(bytes);
     Builder builder("combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t number = 0; number < passes * pieces; ++number) {
@@ -149,8 +143,7 @@ class Surveyor {
         builder.combine(builder.output(rank, piece, 1), sources);
       }
     }
-    const double time_s =
-        moving_s(time_of(builder.finish(), bytes), passes * pieces, start_up.of(piece_bytes));
+    const double time_s = moving_s(builder.finish(), {bytes, pieces, passes}, start_up);
     return time_s / static_cast<double>(passes * bytes) / static_cast<double>(ranks.size());
   }
 
@@ -162,7 +155,6 @@ class Surveyor {
     constexpr std::int64_t kBuffers = 5;  // input, output, scratch, and each step's arrivals
     const std::int64_t bytes = footprint_bytes_ / kBuffers;
     const std::int64_t pieces = pieces_of(bytes);
-    const double piece_bytes = static_cast<double>(bytes) / static_cast<double>(pieces);
     Builder builder("exchange and combine", {.ranks = ranks_, .units = pieces});
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       for (const auto [from, to] : around) {
@@ -176,9 +168,24 @@ class Surveyor {
                         {builder.input(to, piece, 1), builder.output(from, piece, 1)});
       }
     }
-    const double time_s =
-        moving_s(time_of(builder.finish(), bytes), kSteps * pieces, start_up.of(piece_bytes));
+    const double time_s = moving_s(builder.finish(), {bytes, pieces, kSteps}, start_up);
     return time_s / static_cast<double>(kSteps * bytes) / static_cast<double>(around.size());
+  }
+
+  /// What each end of the ways gets, all at once. What is fresh takes what is left of fetching and
+  /// adding it up without the latter, `combine_s`, and is never faster than what is not. `share`:
+  /// how many times as many ranks are taken to do the same.
+  ExchangeRates exchange_rates(const std::vector<Way>& around, double share,
+                               const StartUp& start_up, double combine_latency_s,
+                               double combine_s) const {
+    StartUp combining = start_up;
+    combining.add(combine_latency_s);
+    ExchangeRates rates;
+    rates.unchanged_gbps = share * copy_gbps(around, start_up);
+    rates.passed_on_gbps = share * pass_on_gbps(around, start_up);
+    const double both_s = exchange_and_combine_s(around, combining) / share;
+    rates.gbps = 1e-9 / std::max(both_s - combine_s, 1e-9 / rates.unchanged_gbps);
+    return rates;
   }
 
   /// Of an op in a chain that runs to and fro between two places, or stays at one.
@@ -255,10 +262,21 @@ class Surveyor {
     return std::max<std::int64_t>(1, kMinMoved / bytes);
   }
 
-  /// What is left of a time without the starts of its pieces: no less than half of it, for
-  /// latencies are measured too.
-  static double moving_s(double time_s, std::int64_t pieces, double latency_s) {
-    return std::max(time_s - static_cast<double>(pieces) * latency_s, time_s / 2);
+  /// A message that goes in pieces, one after the other, several times over.
+  struct Moved {
+    std::int64_t bytes = 0;
+    std::int64_t pieces = 1;
+    std::int64_t passes = 1;
+  };
+
+  /// What is left of a program's time without the starts of its pieces: no less than half of it,
+  /// for latencies are measured too.
+  double moving_s(const Program& program, const Moved& moved, const StartUp& start_up) const {
+    const double time_s = time_of(program, moved.bytes);
+    const double piece_bytes = static_cast<double>(moved.bytes) / static_cast<double>(moved.pieces);
+    const double starts_s =
+        static_cast<double>(moved.passes * moved.pieces) * start_up.of(piece_bytes);
+    return std::max(time_s - starts_s, time_s / 2);
   }
 
   double time_of(const Program& program, std::int64_t bytes) const {
