@@ -23,8 +23,7 @@ namespace {
 MemoryNeed need_of(const HostData& data, const RunOptions& options) {
   MemoryNeed need{.owner = "this computer", .available = free_memory_bytes() * kFreeMemoryShare};
   const auto all_sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
-  const auto places = static_cast<std::size_t>(std::ranges::count_if(
-      all_sizes, [](const auto& sizes) { return *std::ranges::max_element(sizes) > 0; }));
+  const std::size_t places = places_with_buffers(all_sizes);
   for (const auto& sizes : all_sizes) {
     need.add_buffers(sizes, [&](double bytes) { return allocated_bytes(bytes, places); });
   }

@@ -36,12 +36,6 @@ std::size_t allocated(std::size_t size, std::size_t places) {
   return round_up(size + 2 * kGuard, alignment_of(size, places));
 }
 
-std::size_t places_with_buffers(const LanePrograms& lowered) {
-  return static_cast<std::size_t>(std::ranges::count_if(lowered.buffer_bytes, [](const auto& of) {
-    return std::ranges::any_of(of, [](const auto& bytes) { return bytes > 0; });
-  }));
-}
-
 }  // namespace
 
 double allocated_bytes(double buffer_bytes, std::size_t places) {
@@ -52,7 +46,7 @@ double allocated_bytes(double buffer_bytes, std::size_t places) {
 
 HostMemory::HostMemory(const LanePrograms& lowered, NumaPlan numa)
     : numa_(std::move(numa)),
-      sharing_(places_with_buffers(lowered)),
+      sharing_(places_with_buffers(lowered.buffer_bytes)),
       places_(lowered.buffer_bytes.size()) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (std::size_t buffer = 0; buffer < kBuffers.size(); ++buffer) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,13 @@ namespace espalier {
 /// Bytes that the allocation of a buffer takes, guards included, where so many places have buffers
 /// in this process.
 double allocated_bytes(double buffer_bytes, std::size_t places = 1);
+
+/// Of the sizes of buffers by place, those places that have any.
+template <class Size>
+std::size_t places_with_buffers(const std::vector<std::array<Size, 3>>& sizes_of_places) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      sizes_of_places, [](const auto& sizes) { return *std::ranges::max_element(sizes) > 0; }));
+}
 
 /// The buffers of a run, each an allocation of its own, aligned to cache lines (large ones to huge
 /// pages) and between guards that tell whether somebody wrote outside of it. Where there are

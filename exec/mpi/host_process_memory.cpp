@@ -43,15 +43,15 @@ class HostProcessMemory : public ProcessMemory {
                  std::vector<MemoryNeed>& needs) override {
     const int mine = processes_.transport.process();
     MemoryNeed& need = needs.front();
-    const auto sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
     const std::vector<int> homes = processes_of_places(data.program);
-    const auto places = static_cast<std::size_t>(std::ranges::count(homes, mine));
+    auto all_sizes = buffer_sizes(data.program, data.layout, size_of(data.type));
+    for (std::size_t place = 0; place < all_sizes.size(); ++place) {
+      if (homes[place] != mine) all_sizes[place] = {};
+    }
+    const std::size_t places = places_with_buffers(all_sizes);
     for (int i = 0; i < processes_.sharing; ++i) {
-      for (std::size_t place = 0; place < sizes.size(); ++place) {
-        if (homes[place] == mine) {
-          need.add_buffers(sizes[place],
-                           [&](double bytes) { return allocated_bytes(bytes, places); });
-        }
+      for (const auto& sizes : all_sizes) {
+        need.add_buffers(sizes, [&](double bytes) { return allocated_bytes(bytes, places); });
       }
       need.add("messages under way", static_cast<double>(kMessageScratchBytes), false);
       if (options.check) need.add("checking", check_scratch_bytes(data), true);
