@@ -77,4 +77,16 @@ Topology probed_machine(const Survey& survey) {
   return fit_machine(survey, fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))));
 }
 
+FigureCheck figure_check(const BackendEntry& entry, Backend& backend, const Topology& machine,
+                         double timeout_s) {
+  if (entry.has_devices || entry.inventory == nullptr || !machine.has_working_sets()) return {};
+  const int ranks =
+      entry.processes != nullptr ? entry.processes() : static_cast<int>(machine.gpus().size());
+  const Inventory inventory = entry.inventory({}, ranks);
+  if (!can_check(machine, inventory)) return {};
+  return [machine, inventory, meter = checking_meter(backend, inventory, timeout_s)] {
+    return check_figures(machine, inventory, meter);
+  };
+}
+
 }  // namespace espalier

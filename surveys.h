@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends.h"
+#include "probe/figure_check.h"
 #include "probe/survey.h"
 
 namespace espalier {
@@ -54,5 +55,11 @@ Survey survey_machine(const ProbeRequest& request, const SurveyShown& shown);
 
 /// The machine that explains the survey, dated today.
 Topology probed_machine(const Survey& survey);
+
+/// Checks whether this computer still has the figures of a machine that was probed, with `backend`,
+/// which `entry` made for ranks on all GPUs of the machine. Null where there is nothing to check.
+/// The back end must outlive it.
+FigureCheck figure_check(const BackendEntry& entry, Backend& backend, const Topology& machine,
+                         double timeout_s);
 
 }  // namespace espalier

@@ -117,7 +117,9 @@ void print_row(const Console& console, const Comparison& one, std::size_t width)
       .speedup = speedup ? speedup_text(*speedup) : "-",
       .library = one.library ? time_text(one.library->report.executed->median_time_s) : "",
       .measured_speedup = measured_speedup ? speedup_text(*measured_speedup) : "-"};
-  console.out << line(cells, width, extra_of(one)) << '\n' << std::flush;
+  console.out << line(cells, width, extra_of(one)) << (one.is_of_changed_machine() ? "  *" : "")
+              << '\n'
+              << std::flush;
 }
 
 /// What was measured of a library, and where its results were wrong.
@@ -135,6 +137,56 @@ void print_library_note(const Console& console, const Comparisons& comparisons) 
     console.out << fmt::format("# {} WRONG ELEMENTS IN RESULTS OF {} AT {} B\n", wrong, name,
                                row.measured.report.message_bytes);
   }
+}
+
+/// Rows one after the other, while which the machine was not as probed.
+struct ChangedSpan {
+  const Comparison* first = nullptr;
+  const Comparison* last = nullptr;
+  std::size_t rows = 0;
+  std::vector<CheckedFigure> figures = {};  ///< each as it was off most
+};
+
+std::vector<ChangedSpan> changed_spans(const Comparisons& comparisons) {
+  std::vector<ChangedSpan> spans;
+  bool goes_on = false;
+  for (const Comparison& row : comparisons.rows) {
+    if (!std::exchange(goes_on, row.is_of_changed_machine()) && goes_on) {
+      spans.push_back({.first = &row});
+    }
+    if (!goes_on) continue;
+    ChangedSpan& span = spans.back();
+    span.last = &row;
+    ++span.rows;
+    for (const CheckedFigure& one : *row.changed) {
+      const auto known = std::ranges::find_if(span.figures, [&](const CheckedFigure& other) {
+        return other.name == one.name && other.bytes == one.bytes;
+      });
+      if (known == span.figures.end()) {
+        span.figures.push_back(one);
+      } else if (known->factor() < one.factor()) {
+        *known = one;
+      }
+    }
+  }
+  return spans;
+}
+
+std::string row_label(const Comparison& row) {
+  return fmt::format("{} B {}", row.measured.report.message_bytes, algorithm_label(row.measured));
+}
+
+std::string describe_span(const ChangedSpan& span) {
+  std::string text = span.rows == 1 ? row_label(*span.first)
+                                    : fmt::format("{} to {} ({} rows)", row_label(*span.first),
+                                                  row_label(*span.last), span.rows);
+  char separator = ':';
+  for (const CheckedFigure& one : span.figures) {
+    text += fmt::format("{} {} {:.3g} GB/s, probed {:.3g} ({} of each rank)",
+                        std::exchange(separator, ';'), one.name, one.now_gbps, one.probed_gbps,
+                        describe_size(one.bytes));
+  }
+  return text;
 }
 
 std::string percent(std::optional<double> error) {
@@ -160,11 +212,40 @@ void CompareTable::add(const Comparison& row) {
   predicted_.push_back(std::move(kept));
 }
 
+namespace {
+
+/// Where the machine was not as probed, and what the errors of the other rows are.
+void print_changes(const Console& console, const Comparisons& comparisons) {
+  if (!comparisons.are_checked()) return;
+  const std::vector<ChangedSpan> spans = changed_spans(comparisons);
+  if (spans.empty()) {
+    console.out << "# before and after each row, the machine was as probed\n";
+    return;
+  }
+  const auto as_probed = std::ranges::count_if(
+      comparisons.rows, [](const Comparison& row) { return !row.is_of_changed_machine(); });
+  console.out << fmt::format(
+                     "# of the {} of {} rows with the machine as probed: {}; from 16 MiB on: {}\n",
+                     as_probed, comparisons.rows.size(),
+                     percent(comparisons.median_error_as_probed()),
+                     percent(comparisons.median_error_as_probed(kLargeMessage)))
+              << wrap(
+                     "*: the machine was not as probed right before or after; the error says more "
+                     "of that than of the model",
+                     console.width, "# ");
+  for (const ChangedSpan& span : spans) {
+    console.out << wrap(describe_span(span), console.width, "#   ");
+  }
+}
+
+}  // namespace
+
 void CompareTable::finish(const Comparisons& comparisons) {
   if (!comparisons.rows.empty()) {
     console_.out << fmt::format("#\n# median error: {}; from 16 MiB on: {}\n",
                                 percent(comparisons.median_error()),
                                 percent(comparisons.median_error(kLargeMessage)));
+    print_changes(console_, comparisons);
   }
   print_error_sources(console_, predicted_);
   print_nccl_note(console_, predicted_, "");

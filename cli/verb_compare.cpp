@@ -40,6 +40,7 @@ struct Answering {
   Study& predicting;
   Study& measuring;
   Study* library = nullptr;
+  FigureCheck check = {};     ///< of the machine, if there is one
   bool draws_bounds = false;  ///< on a page; no table has them
 };
 
@@ -73,7 +74,7 @@ Comparisons compare(const Console& console, const Answering& answering,
         refusals.add(measured.problems);
         if (print && row != nullptr) table.add(*row);
       },
-      measure_library);
+      measure_library, answering.check);
   if (print) table.finish(comparisons);
   return comparisons;
 }
@@ -181,6 +182,13 @@ Topology probe_for(Arguments& arguments, const Console& console, const BackendEn
   return probed;
 }
 
+/// Whether the machine still is as probed, where all of it is at work.
+FigureCheck check_for(const BackendEntry& entry, Backend& backend, const Topology& machine,
+                      const Query& question) {
+  if (!question.gpus.empty() || !question.relays.empty()) return {};
+  return figure_check(entry, backend, machine, question.run.timeout_s);
+}
+
 /// Before anything takes time. What is predicted of a library is about the version that is here,
 /// unless the question names one.
 void require_library(const BackendEntry& entry, Query& question) {
@@ -235,9 +243,12 @@ int run_compare(Arguments& arguments, const Console& given) {
     if (library) library->know_machine(where, *probed);
   }
   const bool print = arguments.prints_text();
-  const Comparisons comparisons = compare(
-      console, {predicting, measuring, library ? &*library : nullptr, arguments.given("--html")},
-      sweep.queries(), where, print);
+  const Comparisons comparisons =
+      compare(console,
+              {predicting, measuring, library ? &*library : nullptr,
+               check_for(entry, *backend, probed ? *probed : open_machine(where), question),
+               arguments.given("--html")},
+              sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);
   if (!json.empty()) write_output(console, json, comparisons_json(comparisons, where));
   if (!csv.empty()) write_output(console, csv, comparisons_csv(comparisons, where));
@@ -258,7 +269,10 @@ const Verb& compare_verb() {
       "Without it, the machine is probed first, and --output saves the result; if there are "
       "several GPUs, each is a rank, unless --ranks or --devices is given. --trace writes the "
       "timelines of the fastest run of the largest message, predicted and measured, one below the "
-      "other. With --backend cuda, --against nccl also runs NCCL's own collective on the same "
+      "other. On threads and processes, key figures of the machine are measured again before and "
+      "after each row; rows where they are not as probed are marked with *, and a second median "
+      "leaves them out. With --backend cuda, --against nccl also runs NCCL's own collective on the "
+      "same "
       "buffers, "
       "checked and timed in the same way, and the speed-up over it that was measured stands beside "
       "the predicted one. The exit code is 1 if an element is wrong.\n\n"

@@ -10,13 +10,16 @@
 
 namespace espalier {
 
+bool was_probed(const Topology& machine) {
+  return std::ranges::any_of(
+      machine.sources, [](const std::string& source) { return source.starts_with(kProbedSource); });
+}
+
 std::vector<std::string> doubts_about(const Topology& machine, std::string_view in_place_of_gpus,
                                       const std::vector<int>& devices) {
   const std::vector<NodeId> gpus = machine.gpus();
   std::vector<std::string> doubts;
-  if (std::ranges::none_of(machine.sources, [](const std::string& source) {
-        return source.starts_with(kProbedSource);
-      })) {
+  if (!was_probed(machine)) {
     doubts.push_back(fmt::format("'{}' was not measured by espalier probe", machine.name));
   }
   const auto model =

@@ -10,6 +10,9 @@
 
 namespace espalier {
 
+/// Whether `espalier probe` has measured it.
+bool was_probed(const Topology& machine);
+
 /// Known differences between the machine of a prediction and the one that is measured, in
 /// sentences: the topology was not probed, describes GPUs while something else is measured, or
 /// share a device where those measured do not, or the other way round. `devices`: of each rank that

@@ -15,7 +15,7 @@ struct Scale {
   std::int64_t min_bytes = 0;
   std::int64_t shared_bytes = 0;  ///< of all ranks together
   std::int64_t piece_bytes = 0;
-  double window_s = 0;  ///< as in MeterSettings
+  double window_s = 0;  ///< as in MeterSettings, while a machine is probed
 
   std::int64_t footprint_bytes(int sharing) const {
     return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
@@ -40,15 +40,28 @@ std::int64_t probe_footprint_bytes(const Inventory& inventory) {
   return std::max(bytes, kMiB);
 }
 
-Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout_s) {
+namespace {
+
+Meter meter_of(Backend& backend, const Inventory& inventory, double window_s, double timeout_s) {
   MeterSettings settings;
   settings.footprint_bytes = probe_footprint_bytes(inventory);
   settings.piece_bytes = scale_of(inventory).piece_bytes;
-  settings.window_s = scale_of(inventory).window_s;
+  settings.window_s = window_s;
   settings.timeout_s = timeout_s;
   Meter meter = backend_meter(backend, settings);
   meter.copy_engines = !inventory.is_host;
   return meter;
+}
+
+}  // namespace
+
+Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout_s) {
+  return meter_of(backend, inventory, scale_of(inventory).window_s, timeout_s);
+}
+
+Meter checking_meter(Backend& backend, const Inventory& inventory, double timeout_s) {
+  constexpr double kWindow_s = 0.002;
+  return meter_of(backend, inventory, kWindow_s, timeout_s);
 }
 
 }  // namespace espalier

@@ -15,4 +15,7 @@ std::int64_t probe_footprint_bytes(const Inventory& inventory);
 /// `timeout_s`: of a run.
 Meter probing_meter(Backend& backend, const Inventory& inventory, double timeout_s);
 
+/// The same in little time, for figures that are measured again between others.
+Meter checking_meter(Backend& backend, const Inventory& inventory, double timeout_s);
+
 }  // namespace espalier

@@ -56,6 +56,7 @@ struct KnownComparison {
   Result predicted;
   Result measured;
   double error = 0;
+  std::optional<bool> as_probed = {};
 };
 
 struct CompareArguments {
@@ -63,6 +64,7 @@ struct CompareArguments {
   const std::vector<AlgorithmArgument>& algorithms;
   const BackendEntry& backend;
   const std::vector<int>& devices;
+  const Topology& machine;
 };
 
 /// \pre both sessions have the same machine, so that they call programs the same
@@ -84,13 +86,17 @@ std::vector<Query> queries_of(const Query& question, const CompareArguments& arg
 std::vector<KnownComparison> compare_on(const std::shared_ptr<Session>& predicting,
                                         const Query& question, const CompareArguments& arguments) {
   const bool is_probed = !predicting->origin().yaml.empty();
-  auto measuring = std::make_shared<Session>(
-      predicting->origin(), arguments.backend.make({arguments.devices, !is_probed}));
+  std::unique_ptr<Backend> backend = arguments.backend.make({arguments.devices, !is_probed});
+  const FigureCheck check =
+      question.gpus.empty()
+          ? figure_check(arguments.backend, *backend, arguments.machine, question.run.timeout_s)
+          : FigureCheck{};
+  auto measuring = std::make_shared<Session>(predicting->origin(), std::move(backend));
   const std::vector<Query> queries = queries_of(question, arguments, *predicting, *measuring);
   const Comparisons found = compare_table(
       queries, [&](const Query& query) { return predicting->study().ask(query); },
       [&](const Query& query) { return measuring->study().ask(query); },
-      [](const Outcome&, const Comparison*) {});
+      [](const Outcome&, const Comparison*) {}, {}, check);
   Answers answers = found.measured;
   label_programs(arguments.algorithms, *predicting, question, answers.skipped);
   require_answers(answers);
@@ -99,6 +105,7 @@ std::vector<KnownComparison> compare_on(const std::shared_ptr<Session>& predicti
     const auto program = asked_program(arguments.algorithms, *predicting, row.predicted);
     made.push_back(
         {{row.predicted, predicting, program}, {row.measured, measuring, program}, row.error()});
+    if (row.changed) made.back().as_probed = row.changed->empty();
     for (Result* const one : {&made.back().predicted, &made.back().measured}) {
       if (program) one->outcome.query.algorithm = program->label();
     }
@@ -133,7 +140,8 @@ std::vector<KnownComparison> compare(
   question.run.timeout_s = timeout_s;
   return compute(
       [&] {
-        return compare_on(on->session, question, {sizes, algorithms, entry, devices});
+        return compare_on(on->session, question,
+                          {sizes, algorithms, entry, devices, *on.machine->topology});
       },
       [&] { on->session->forget(); });
 }
@@ -184,13 +192,17 @@ void bind_compare(py::module_& module) {
       .def_readonly("error", &KnownComparison::error,
                     "What the prediction is off by, as a share of the median time measured: 0.1 is "
                     "10 % too long.")
+      .def_readonly("as_probed", &KnownComparison::as_probed,
+                    "Whether key figures of the computer still were as probed right before and "
+                    "after; None where there was nothing to check.")
       .def(py::pickle(
           [](Of one) {
-            return py::make_tuple(state_of(one.predicted), state_of(one.measured), one.error);
+            return py::make_tuple(state_of(one.predicted), state_of(one.measured), one.error,
+                                  one.as_probed);
           },
           [](const py::tuple& state) {
             return KnownComparison{result_from(state[0]), result_from(state[1]),
-                                   state[2].cast<double>()};
+                                   state[2].cast<double>(), state[3].cast<std::optional<bool>>()};
           }))
       .def("__repr__", [](Of one) {
         return fmt::format("<Comparison {}: {:+.1f} %>", one.predicted.outcome.query.algorithm,

@@ -70,6 +70,18 @@ Json library_json(const Comparison& one) {
           {"notes", executed.notes}};
 }
 
+/// Figures that were not as probed while a row was measured.
+Json changed_json(const std::vector<CheckedFigure>& changed) {
+  Json all = Json::array();
+  for (const CheckedFigure& one : changed) {
+    all.push_back({{"figure", one.name},
+                   {"working_set_bytes", one.bytes},
+                   {"probed_gbps", rounded(one.probed_gbps)},
+                   {"now_gbps", rounded(one.now_gbps)}});
+  }
+  return all;
+}
+
 Json comparison_json(const Comparison& one) {
   const Query& query = one.measured.query;
   const RunReport& measured = one.measured.report;
@@ -96,6 +108,7 @@ Json comparison_json(const Comparison& one) {
     if (!value.is_discarded()) json[key] = value;
   }
   if (one.library) json["library"] = library_json(one);
+  if (one.changed) json["changed"] = changed_json(*one.changed);
   return json;
 }
 
@@ -190,6 +203,11 @@ std::string comparisons_json(const Comparisons& comparisons, std::string_view wh
   Json of_all = of_all_rows(comparisons, where);
   of_all["median_error"] = or_null(comparisons.median_error());
   of_all["median_error_from_16MiB"] = or_null(comparisons.median_error(kLargeMessage));
+  if (comparisons.are_checked()) {
+    of_all["median_error_as_probed"] = or_null(comparisons.median_error_as_probed());
+    of_all["median_error_as_probed_from_16MiB"] =
+        or_null(comparisons.median_error_as_probed(kLargeMessage));
+  }
   Json results = Json::array();
   for (const Comparison& one : comparisons.rows) results.push_back(comparison_json(one));
   for (const Skipped& one : comparisons.measured.skipped) results.push_back(skipped_json(one));
@@ -197,12 +215,12 @@ std::string comparisons_json(const Comparisons& comparisons, std::string_view wh
 }
 
 std::string comparisons_csv(const Comparisons& comparisons, std::string_view where) {
-  CsvText text(
-      {"machine",     "profile",        "backend",    "collective",    "algorithm",
-       "chosen",      "in_place",       "ranks",      "size_bytes",    "chunk_bytes",
-       "predicted_s", "expected_error", "measured_s", "min_time_s",    "max_time_s",
-       "error",       "wrong",          "launch",     "speedup",       "refused",
-       "skipped",     "library",        "library_s",  "library_wrong", "measured_speedup"});
+  CsvText text({"machine",     "profile",        "backend",    "collective",    "algorithm",
+                "chosen",      "in_place",       "ranks",      "size_bytes",    "chunk_bytes",
+                "predicted_s", "expected_error", "measured_s", "min_time_s",    "max_time_s",
+                "error",       "wrong",          "launch",     "speedup",       "refused",
+                "skipped",     "library",        "library_s",  "library_wrong", "measured_speedup",
+                "as_probed"});
   const Json of_all = of_all_rows(comparisons, where);
   for (const Comparison& one : comparisons.rows) {
     Json row = comparison_json(one);
@@ -210,6 +228,7 @@ std::string comparisons_csv(const Comparisons& comparisons, std::string_view whe
     for (const std::string_view name : {"expected_error", "speedup"}) {
       row[std::string(name)] = find_field(outcome_fields(), name)->value(one.predicted);
     }
+    if (one.changed) row["as_probed"] = one.changed->empty();
     if (one.library) {
       const Json library = library_json(one);
       row["library"] = library["name"];

@@ -92,16 +92,61 @@ std::int64_t Comparisons::wrong_of_library() const {
   return wrong;
 }
 
-std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {
+namespace {
+
+template <class Counts>
+std::optional<double> median_error_of(const std::vector<Comparison>& rows, const Counts& counts) {
   std::vector<double> errors;
   for (const Comparison& row : rows) {
-    if (row.measured.report.message_bytes >= min_bytes) errors.push_back(std::abs(row.error()));
+    if (counts(row)) errors.push_back(std::abs(row.error()));
   }
   if (errors.empty()) return std::nullopt;
   return median(std::move(errors));
 }
 
+}  // namespace
+
+std::optional<double> Comparisons::median_error(std::int64_t min_bytes) const {
+  return median_error_of(
+      rows, [&](const Comparison& row) { return row.measured.report.message_bytes >= min_bytes; });
+}
+
+std::optional<double> Comparisons::median_error_as_probed(std::int64_t min_bytes) const {
+  return median_error_of(rows, [&](const Comparison& row) {
+    return row.measured.report.message_bytes >= min_bytes && !row.is_of_changed_machine();
+  });
+}
+
+bool Comparisons::are_checked() const {
+  return std::ranges::any_of(rows, [](const Comparison& row) { return row.changed.has_value(); });
+}
+
 namespace {
+
+/// The working set that stands for a message: of those with figures, the nearest to input and
+/// output of a rank. \pre there are figures
+std::int64_t nearest_set(const std::vector<CheckedFigure>& figures, std::int64_t message_bytes) {
+  const auto factor = [&](const CheckedFigure& figure) {
+    const double ratio = 2 * static_cast<double>(message_bytes) / static_cast<double>(figure.bytes);
+    return std::max(ratio, 1 / ratio);
+  };
+  return std::ranges::min_element(figures, {}, factor)->bytes;
+}
+
+/// What has changed before or after and says something of such a message, each figure once, as it
+/// was off most.
+std::vector<CheckedFigure> changed_figures(const std::vector<CheckedFigure>& before,
+                                           const std::vector<CheckedFigure>& after,
+                                           std::int64_t message_bytes) {
+  std::vector<CheckedFigure> changed;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const CheckedFigure& worse = before[i].factor() > after[i].factor() ? before[i] : after[i];
+    if (worse.has_changed() && worse.bytes == nearest_set(after, message_bytes)) {
+      changed.push_back(worse);
+    }
+  }
+  return changed;
+}
 
 /// With chunks as the program had them, so that the buffers are the same.
 Outcome answer_of_library(const AskQuery& measure_library, const Outcome& measured) {
@@ -118,8 +163,10 @@ Outcome answer_of_library(const AskQuery& measure_library, const Outcome& measur
 Comparisons compare_table(
     const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
     const std::function<void(const Outcome& measured, const Comparison* row)>& answered,
-    const AskQuery& measure_library) {
+    const AskQuery& measure_library, const FigureCheck& check) {
   Comparisons all;
+  std::vector<CheckedFigure> figures;
+  if (check) figures = check();
   for (const Query& query : queries) {
     Outcome predicted = predict(query);
     Outcome measured = predicted.ran() ? measure(query) : predicted;
@@ -132,6 +179,11 @@ Comparisons compare_table(
       all.rows.push_back({std::move(predicted), std::move(kept)});
       if (measure_library)
         all.rows.back().library = answer_of_library(measure_library, all.rows.back().measured);
+      if (check) {
+        const std::vector<CheckedFigure> before = std::exchange(figures, check());
+        all.rows.back().changed =
+            changed_figures(before, figures, all.rows.back().measured.report.message_bytes);
+      }
       answered(measured, &all.rows.back());
     }
     all.measured.add(std::move(measured));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "probe/figure_check.h"
 #include "scenarios/answers.h"
 #include "scenarios/training_sweep.h"
 
@@ -42,7 +43,13 @@ struct Comparison {
   Outcome measured;
   /// A library's own collective, measured on the same buffers, where that was asked for.
   std::optional<Outcome> library = {};
+  /// Key figures of the machine that were not as probed right before or after it was measured. Not
+  /// given where nobody looked.
+  std::optional<std::vector<CheckedFigure>> changed = {};
 
+  /// Whether the machine is known to have been another one than was probed, about which the error
+  /// then says more than about the model.
+  bool is_of_changed_machine() const { return changed && !changed->empty(); }
   /// What the measured time is compared with: where a benchmark printed it, what is predicted of
   /// the benchmark, else the time of a call.
   double predicted_s() const;
@@ -63,6 +70,10 @@ struct Comparisons {
   /// The median of the errors' sizes among messages of at least that many bytes; nothing when there
   /// are none.
   std::optional<double> median_error(std::int64_t min_bytes = 0) const;
+  /// The same of those rows whose machine was as probed.
+  std::optional<double> median_error_as_probed(std::int64_t min_bytes = 0) const;
+  /// Whether anybody looked if the machine still was as probed.
+  bool are_checked() const;
   /// Wrong elements of the library's results.
   std::int64_t wrong_of_library() const;
 };
@@ -72,11 +83,12 @@ inline constexpr std::int64_t kLargeMessage = std::int64_t{16} << 20;
 
 /// Predicts every question and, where that is possible, measures it, and with `measure_library`, if
 /// there is one, the library's own collective. `answered` is told of every measurement, and is
-/// given the row where both have answered, null where not. Throws Error{unsupported} where the
+/// given the row where both have answered, null where not. `check`, if there is one, is called
+/// before the first measurement and after each. Throws Error{unsupported} where the
 /// library has nothing that answers.
 Comparisons compare_table(
     const std::vector<Query>& queries, const AskQuery& predict, const AskQuery& measure,
     const std::function<void(const Outcome& measured, const Comparison* row)>& answered,
-    const AskQuery& measure_library = {});
+    const AskQuery& measure_library = {}, const FigureCheck& check = {});
 
 }  // namespace espalier

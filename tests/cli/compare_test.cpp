@@ -6,13 +6,16 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
+#include "cli/compare_table.h"
 #include "cli/probing.h"
 #include "cli/verb.h"
 #include "core/file.h"
 #include "exec/cuda/cuda_backend.h"
 #include "probe/doubts.h"
 #include "probe/probing_meter.h"
+#include "report/outcomes.h"
 #include "scenarios/tables.h"
 #include "tests/cli/spoken.h"
 #include "topologies/load.h"
@@ -225,6 +228,96 @@ TEST_F(Compare, SaysWhatIsNotPossible) {
       EXPECT_THAT(refused.err, HasSubstr("error: " + *reason));
     }
   }
+}
+
+/// Rows of a comparison on a machine whose sums, of few bytes and of many, are checked with these
+/// results, in turn. All are predicted to take a second.
+Comparisons compared(const std::vector<std::int64_t>& sizes,
+                     const std::vector<std::pair<double, double>>& now_gbps,
+                     const std::vector<double>& measured_s) {
+  std::vector<Query> queries;
+  for (const std::int64_t bytes : sizes) {
+    Query& query = queries.emplace_back();
+    query.size_bytes = bytes;
+    query.algorithm = "ring";
+  }
+  const auto answer = [](const Query& query) {
+    Outcome outcome;
+    outcome.query = query;
+    outcome.ranks = 2;
+    outcome.verified = true;
+    outcome.report.message_bytes = query.size_bytes;
+    outcome.report.time_s = 1;
+    return outcome;
+  };
+  std::size_t row = 0;
+  std::size_t checks = 0;
+  return compare_table(
+      queries, answer,
+      [&](const Query& query) {
+        Outcome outcome = answer(query);
+        outcome.report.executed.emplace().median_time_s = measured_s[row++];
+        return outcome;
+      },
+      [](const Outcome&, const Comparison*) {}, {},
+      [&] {
+        const auto [few, many] = now_gbps.at(checks++);
+        return std::vector<CheckedFigure>{{"sums", 2 << 20, 20, few}, {"sums", 32 << 20, 10, many}};
+      });
+}
+
+TEST(ChangedMachine, MarksTheRowsBetweenChecksThatFindAnotherOne) {
+  // Before the first row and after each. 1 MiB is about 2 MiB at work, and 16 MiB is about 32.
+  const std::int64_t few = 1 << 20;
+  const std::int64_t many = 16 << 20;
+  const Comparisons all =
+      compared({few, few, few, many, many}, {{20, 10}, {19, 4}, {8, 4}, {20, 4}, {20, 10}, {20, 9}},
+               {1, 2, 4, 4, 1.25});
+  std::vector<std::size_t> changed;
+  for (const Comparison& row : all.rows) changed.push_back(row.changed->size());
+  EXPECT_EQ(changed, (std::vector<std::size_t>{0, 1, 1, 1, 0}));
+  EXPECT_EQ(all.rows[2].changed->front().now_gbps, 8);
+  EXPECT_TRUE(all.are_checked());
+  EXPECT_DOUBLE_EQ(*all.median_error(), 0.5);            // of 0, 0.5, 0.75, 0.75, 0.2
+  EXPECT_DOUBLE_EQ(*all.median_error_as_probed(), 0.1);  // of 0, 0.2
+  EXPECT_DOUBLE_EQ(*all.median_error_as_probed(many), 0.2);
+
+  const Json json = Json::parse(comparisons_json(all, "here"));
+  EXPECT_EQ(json["median_error"], 0.5);
+  EXPECT_EQ(json["median_error_as_probed"], 0.1);
+  EXPECT_EQ(json["median_error_as_probed_from_16MiB"], 0.2);
+  EXPECT_EQ(json["results"][0]["changed"], Json::array());
+  EXPECT_EQ(json["results"][1]["changed"], Json::parse(R"([{
+      "figure": "sums", "working_set_bytes": 2097152, "probed_gbps": 20.0, "now_gbps": 8.0}])"));
+  const std::string csv = comparisons_csv(all, "here");
+  EXPECT_THAT(csv, ContainsRegex("^machine,.*,as_probed\r\n.*,true\r\n.*,false\r\n"));
+}
+
+TEST(ChangedMachine, SaysWhatHasChangedAndFromWhichRowsOn) {
+  const std::int64_t few = 1 << 20;
+  const std::int64_t many = 16 << 20;
+  const auto printed = [](const Comparisons& all) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const Console console{out, err};
+    const std::vector<Query> none;
+    CompareTable table(console, "here", TableHead{none});
+    for (const Comparison& row : all.rows) table.add(row);
+    table.finish(all);
+    return out.str();
+  };
+  const std::string changed = printed(compared(
+      {few, few, few, many}, {{20, 10}, {20, 10}, {8, 10}, {9, 10}, {9, 10}}, {1, 2, 4, 1.25}));
+  EXPECT_THAT(changed,
+              ContainsRegex("\n +1048576  ring [^\n]*N/A\n +1048576  ring [^\n]*N/A  \\*\n"));
+  EXPECT_THAT(changed, HasSubstr("\n# median error: 35.0 %; from 16 MiB on: 20.0 %\n"
+                                 "# of the 2 of 4 rows with the machine as probed: 10.0 %; from "
+                                 "16 MiB on: 20.0 %\n# *: the machine was not as probed"));
+  EXPECT_THAT(changed,
+              ContainsRegex("\n#   1048576 B ring to 1048576 B ring \\(2 rows\\): sums 8 GB/s, "
+                            "probed 20 \\(2MiB of"));
+  EXPECT_THAT(printed(compared({few}, {{20, 10}, {20, 10}}, {1})),
+              HasSubstr("\n# before and after each row, the machine was as probed\n"));
 }
 
 TEST(MedianError, IsThatOfTheSizesAskedFor) {

@@ -11,6 +11,7 @@
 
 #include "ir/builder.h"
 #include "probe/doubts.h"
+#include "probe/figure_check.h"
 #include "probe/fit_figures.h"
 #include "sim/simulator.h"
 #include "tests/exec/test_programs.h"
@@ -229,6 +230,69 @@ TEST(FitMachine, FindsWhatProcessesFetchThatIsFresh) {
     const double bytes = mib * 0x1p20;
     expect_near(Arrival::fresh, memory.all_at(bytes).exchange, real.all_at(bytes).exchange, mib);
   }
+}
+
+std::vector<std::string> changed_names(const std::vector<CheckedFigure>& figures) {
+  std::vector<std::string> names;
+  for (const CheckedFigure& figure : figures) {
+    if (!figure.has_changed()) continue;
+    names.push_back(figure.name + ", MiB: " + std::to_string(figure.bytes >> 20));
+  }
+  return names;
+}
+
+struct ProbedProcesses {
+  std::string yaml = std::string(kProcesses) + "    reduction: separate\n";
+  SimulatedMachine simulated{yaml};
+  Inventory inventory = host_inventory(4);
+  Topology machine = [this] {
+    inventory.has_messages = true;
+    return found(simulated, inventory, false);
+  }();
+};
+
+TEST(FigureCheck, FindsAMachineAsItWasProbed) {
+  ProbedProcesses probed;
+  ASSERT_TRUE(can_check(probed.machine, probed.inventory));
+  const auto figures =
+      check_figures(probed.machine, probed.inventory, probed.simulated.meter(false));
+  EXPECT_EQ(figures.size(), 8U);  // four, with 2 MiB and with 32
+  for (const CheckedFigure& figure : figures) {
+    EXPECT_LT(figure.factor(), 1.1) << figure.name << ", " << figure.bytes;
+  }
+}
+
+// Memory from which others get what is passed on becomes half as fast in caches, and nothing else.
+TEST(FigureCheck, NamesWhatIsNotAsProbed) {
+  ProbedProcesses probed;
+  std::string yaml = probed.yaml;
+  for (const auto& [was, is] :
+       {std::pair<std::string, std::string>{"passed_on: 20}", "passed_on: 10}"},
+        {"passed_on: 12}", "passed_on: 6}"}}) {
+    yaml.replace(yaml.find(was), was.size(), is);
+  }
+  SimulatedMachine now(yaml);
+  const auto figures = check_figures(probed.machine, probed.inventory, now.meter(false));
+  EXPECT_THAT(changed_names(figures), testing::ElementsAre("exchange of data passed on, MiB: 2"));
+}
+
+TEST(FigureCheck, LooksTwiceAtWhatHasChanged) {
+  ProbedProcesses probed;
+  // Every second program takes five times as long, but none twice in a row.
+  probed.simulated.disturbed_every = 2;
+  probed.simulated.calls = 0;
+  const auto figures =
+      check_figures(probed.machine, probed.inventory, probed.simulated.meter(false));
+  EXPECT_THAT(changed_names(figures), IsEmpty());
+}
+
+TEST(FigureCheck, NeedsAMachineThatWasProbedWithAsManyRanks) {
+  ProbedProcesses probed;
+  EXPECT_FALSE(can_check(probed.machine, host_inventory(2)));
+  EXPECT_FALSE(can_check(probed.simulated.machine, probed.inventory));  // not probed
+  Topology without = probed.machine;
+  without.memories.begin()->second.working_sets.clear();
+  EXPECT_FALSE(can_check(without, probed.inventory));
 }
 
 TEST(FitMachine, FindsTheNetworkBetweenHosts) {
