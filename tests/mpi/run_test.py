@@ -13,7 +13,9 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -126,6 +128,34 @@ class Output(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 data = re.search('id="data">([^<]*)<', file.read())[1]
             self.assertIn(b"mean times by rank", zlib.decompress(base64.b64decode(data)))
+
+
+@unittest.skipUnless(shutil.which("torchrun"), "torchrun is not here (python3-torch of Debian has it)")
+class Torchrun(unittest.TestCase):
+    """The real one, in place of like_torchrun.py, whatever MPIEXEC is."""
+
+    # torch 1.13 fails under Python 3.11 unless standard output is redirected.
+    OPTIONS = "torchrun --redirects 1 --tee 1 --nproc_per_node 2 --no_python".split()
+    QUESTION = "exec --backend mpi --algorithm ring --size 64KiB --iters 2".split()
+
+    def check(self, nodes):
+        runs = [subprocess.Popen(self.OPTIONS + words + [ESPALIER] + self.QUESTION, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) for words in nodes]
+        output = [run.communicate(timeout=120) for run in runs]
+        self.assertEqual([run.returncode for run in runs], [0] * len(nodes), output)
+        printed = "".join(out for out, _ in output)
+        self.assertEqual(printed.count(f"# executed allreduce with ring ({2 * len(nodes)} ranks)\n"), 1)
+        self.assertEqual(printed.count("# Out of bounds values : 0 OK\n"), 1)
+
+    def test_starts_processes(self):
+        self.check([[]])
+
+    def test_starts_those_of_two_nodes(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        words = f"--nnodes 2 --rdzv_backend c10d --rdzv_endpoint 127.0.0.1:{port} --rdzv_id espalier"
+        self.check([words.split()] * 2)
 
 
 class Faults(unittest.TestCase):
