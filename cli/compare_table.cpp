@@ -10,6 +10,7 @@
 #include "cli/sim_table.h"
 #include "cli/table_notes.h"
 #include "cli/text.h"
+#include "core/units.h"
 #include "scenarios/describe.h"
 
 namespace espalier {

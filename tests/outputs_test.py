@@ -39,7 +39,7 @@ VERBS = {
                 "compare/2",
                 "machine,profile,backend,collective,algorithm,chosen,in_place,ranks,size_bytes,chunk_bytes,"
                 "predicted_s,expected_error,measured_s,min_time_s,max_time_s,error,wrong,launch,speedup,refused,"
-                "skipped,library,library_s,library_wrong,measured_speedup", 3),
+                "skipped,library,library_s,library_wrong,measured_speedup,as_probed", 3),
     "tune": ("--topology v100-pcie --size 4KiB,4MiB --algorithm ring all_pairs --budget 60", "tune/2", COLLECTIVE, 2),
     "plan": ("--topology dgx1-v100 --collective broadcast", "plan/2",
              "topology,collective,algorithm,profile,gpus,relays,ranks,root,algbw_gbps,bound_gbps,fraction,link,"
