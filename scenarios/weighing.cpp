@@ -33,7 +33,9 @@ class Weighing {
     const bool is_bounded = !is_possible() || best_->best.time_s > by_.worthwhile_s;
     const double best_s = to_beat_s();
     for (const auto& [time_s, plan] : plans_) {
-      if (time_s > kNearBest * best_s) continue;
+      // What one form takes says what others do as long as they follow plans; else it may be twice
+      // as long.
+      if (plans_.size() > 1 && time_s > kNearBest * best_s) continue;
       for (const AlgorithmParameter* parameter : open_) {
         if (parameter->of_plan) continue;
         for (const AlgorithmChoice& other : with_values(plan, *parameter)) time_if_new(other, 1);

@@ -44,8 +44,9 @@ std::pair<double, double> longest_of(const OpFlows& flows, const FlowList& list,
 
 }  // namespace
 
-double busiest_link_s(const Program& program, MachineResources& machine, double bytes_per_unit,
+double busiest_link_s(const Program& program, MachineResources& machine, double message_bytes,
                       double enough_s) {
+  const double bytes_per_unit = message_bytes / static_cast<double>(program.contract.units);
   std::vector<double> busy_s;  // by resource
   double most_s = 0;
   for (OpId id = 0; id < program.ops.size(); ++id) {
@@ -83,7 +84,7 @@ LeastOfPieces::LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = program.ops[id];
-    const std::uint64_t lane = std::uint64_t{op.at} << 16 | op.lane;
+    const std::uint64_t lane = static_cast<std::uint64_t>(op.at) << 16 | op.lane;
     AlikeOps& ops = alike[{lane, op.length}];
     ops.lane = lane;
     ops.bytes = op.length * bytes_per_unit;

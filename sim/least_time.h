@@ -13,8 +13,8 @@
 namespace espalier {
 
 /// How long the busiest link carries what ops move between places, but for those in switches: with
-/// no look at lanes and blocks. Ends once that is more than `enough_s`. `bytes_per_unit`: on links.
-double busiest_link_s(const Program& program, MachineResources& machine, double bytes_per_unit,
+/// no look at lanes and blocks. Ends once that is more than `enough_s`.
+double busiest_link_s(const Program& program, MachineResources& machine, double message_bytes,
                       double enough_s);
 
 /// What a program takes at least when its ops are cut into pieces, found without simulating any of

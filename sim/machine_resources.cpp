@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "core/check.h"
 #include "core/hash.h"
@@ -55,6 +56,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       sent_messages_(router_.topology().nodes.size(), kNoResource),
       received_messages_(router_.topology().nodes.size(), kNoResource),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
+      copy_gbps_(by_node(router_.profile().protocol.copy_gbps, router_.topology())),
       sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {
   for (auto& of_arrival : exchange_) of_arrival.assign(memory_.size(), kNoResource);
 }
@@ -319,6 +321,13 @@ double MachineResources::block_bytes_per_s(PlaceId place, double blocks,
   const double gbps =
       block_gbps_.empty() ? 0 : block_gbps_[static_cast<std::size_t>(node)] * blocks;
   return gbps <= 0 ? links_bytes_per_s : std::min(gbps * kBytesPerGigabyte, links_bytes_per_s);
+}
+
+double MachineResources::copy_bytes_per_s(PlaceId place, double blocks) const {
+  const NodeId node = node_of(place);
+  const double gbps = copy_gbps_.empty() ? 0 : copy_gbps_[static_cast<std::size_t>(node)] * blocks;
+  return gbps > 0 ? gbps * kBytesPerGigabyte
+                  : block_bytes_per_s(place, blocks, std::numeric_limits<double>::infinity());
 }
 
 ResourceId MachineResources::slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s) {

@@ -74,6 +74,8 @@ class MachineResources {
   ResourceId block(PlaceId place, std::uint16_t lane, double blocks, double links_bytes_per_s);
   /// What so many blocks of the place pass over links of that rate.
   double block_bytes_per_s(PlaceId place, double blocks, double links_bytes_per_s) const;
+  /// What so many blocks of the place copy within its memory.
+  double copy_bytes_per_s(PlaceId place, double blocks) const;
   /// The lane's blocks where they pass no more than that, which is less than they could.
   ResourceId slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
@@ -147,6 +149,7 @@ class MachineResources {
   std::vector<ResourceId> sent_messages_;                        ///< by node
   std::vector<ResourceId> received_messages_;                    ///< the same
   std::vector<double> block_gbps_;                               ///< by node, or empty
+  std::vector<double> copy_gbps_;                                ///< likewise
   std::vector<double> sender_gbps_;                              ///< likewise
   std::unordered_map<std::uint64_t, ResourceId> blocks_;         ///< by place and lane, mixed
   std::unordered_map<std::uint64_t, ResourceId> slowed_blocks_;  ///< and by rate

@@ -13,8 +13,6 @@ namespace {
 /// Slices are doubles: what divides exactly must not look a little too large.
 constexpr double kTolerance = 1e-6;
 constexpr double kManySlices = 1e9;
-/// What is not limited by links.
-constexpr double kAnyRate = std::numeric_limits<double>::infinity();
 
 /// Whether a slice begins where another of so many units ends.
 bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) {
@@ -112,8 +110,7 @@ double OpCosts::fixed_s(const Op& op, std::span<const Transfer> transfers) const
 /// Its share of an op that stays in the GPU (BlockUse::ops_per_local), of as many bytes.
 double OpCosts::local_s(const Op& op) const {
   if (blocks_.ops_per_local() == 0) return 0;
-  const double bytes_per_s =
-      machine_.block_bytes_per_s(op.at, blocks_.rate(op.at, op.lane), kAnyRate);
+  const double bytes_per_s = machine_.copy_bytes_per_s(op.at, blocks_.rate(op.at, op.lane));
   return (profile_.local_overhead_s + bytes_of(op) / bytes_per_s) / blocks_.ops_per_local();
 }
 

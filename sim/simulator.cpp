@@ -341,9 +341,7 @@ LeastTimes Simulator::least_times(const Program& program, const Target& target,
     ClassEngine unused;  // nothing flows
     MachineResources machine(program, target, TimeUnit(slowest_link_gbps(*target.router)), unused,
                              message_bytes);
-    const double bytes_per_unit =
-        message_bytes / static_cast<double>(program.contract.units) * profile.protocol.wire;
-    const double links_s = busiest_link_s(program, machine, bytes_per_unit, enough_s - call_s);
+    const double links_s = busiest_link_s(program, machine, message_bytes, enough_s - call_s);
     if (call_s + links_s > enough_s) {
       return {links_s, [=](std::int64_t) { return call_s + links_s; }};
     }

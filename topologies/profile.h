@@ -129,7 +129,7 @@ struct Protocol {
   std::map<std::string, double> block_gbps;
   std::map<std::string, double> gpu_gbps;
   /// GB/s at which a block copies within the memory of its GPU, such as out of a FIFO, for
-  /// interpreters. Not listed: block_gbps.
+  /// interpreters and BlockUse::ops_per_local. Not listed: block_gbps.
   std::map<std::string, double> copy_gbps;
   std::vector<std::string> not_on;  ///< beginnings of models that cannot use it
   bool over_host_links = true;      ///< false: between GPUs it needs the GPU fabric or a network

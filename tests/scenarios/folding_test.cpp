@@ -404,25 +404,7 @@ TEST(Folding, NeedsAlikeMachines) {
                    request_for(Collective::broadcast, 0, false, *made.router, made.placement)));
 }
 
-/// A fold that is refused leaves nothing behind: this one can't be cut, and its whole program can.
-TEST(Folding, IsNotPreferredToCutting) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
-  query.topology = "dgx-h100:nodes=32";
-  query.profile = "kernel:simple";
-  query.algorithm = "hierarchical:direct=0";
-  query.size_bytes = 256 * kMib;
-  query.chunk_bytes = 8 * kMib;
-  query.judge = false;
-  const Outcome cut = study.ask(query);
-  ASSERT_TRUE(cut.ran());
-  EXPECT_FALSE(cut.program->fold.is_folded());
-  EXPECT_EQ(cut.chunk_bytes, 8 * kMib);
-  EXPECT_EQ(cut.chunk_note, "");
-}
-
-/// Trees of all ranks do, cut as a search finds it best: lanes that share a block and flows that
+/// Programs fold, cut as a search finds it best: lanes that share a block and flows that
 /// share a link have their turns alike in all groups.
 TEST(Folding, FindsTheChunksOfAllRanks) {
   Simulator simulator;

@@ -126,5 +126,17 @@ TEST(LeastOfPieces, StopsWhereLinksTakeLongEnough) {
   EXPECT_NEAR(least_times(machine, program, 2.5 * of_one_s).links_s, 3 * of_one_s, 1e-5 * of_one_s);
 }
 
+/// A protocol that sends two bytes for one, such as LL, is counted once.
+TEST(LeastOfPieces, CountsWhatAProtocolAddsOnce) {
+  Profile profile = bare_profile();
+  profile.protocol.wire = 2;
+  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const Program ring = ring_allreduce(8);
+  const double busy_s = 2 * 14 * 131072 / 25e9;
+  EXPECT_NEAR(least_times(machine, ring).links_s, busy_s, 1e-5 * busy_s);
+  EXPECT_NEAR(least_times(machine, ring, 0.99 * busy_s).links_s, busy_s, 0.1 * busy_s);
+  EXPECT_LE(least_times(machine, ring).links_s, run_within(machine, ring, SimLimits{}).time_s);
+}
+
 }  // namespace
 }  // namespace espalier
