@@ -40,14 +40,6 @@ bool crowds_blocks(const Program& program, const Profile& profile) {
   return std::ranges::max(moving_lanes(program)) > kMaxLanesPerBlock * profile.blocks;
 }
 
-/// Which part of the work a search may do for what takes at least so long, where something that
-/// takes `to_beat_s` is known: all of it where a fifth or more could be gained.
-double worthwhile_work(double least_s, double to_beat_s) {
-  constexpr double kMuch = 0.2;
-  constexpr double kLeastPart = 0.1;
-  return std::clamp((1 - least_s / to_beat_s) / kMuch, kLeastPart, 1.0);
-}
-
 /// Pieces of an executing back end when no machine is named that could be simulated.
 constexpr std::int64_t kUnguidedPieceBytes = std::int64_t{1} << 20;
 
@@ -150,11 +142,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
   }
   if (searches) {
-    const double part =
-        std::isfinite(worthwhile_s) ? worthwhile_work(least.of_chunks(0), worthwhile_s) : 1;
-    const auto own_work = static_cast<std::int64_t>(part * static_cast<double>(search_work_));
     const std::int64_t work =
-        query.run.limits ? std::min(own_work, query.run.limits->work) : own_work;
+        query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
     ChunkQuestion asked{
         query.size_bytes, longest_share(*prepared.whole), work, at_most_s, worthwhile_s,
         least.of_chunks};
