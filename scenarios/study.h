@@ -261,9 +261,10 @@ class Study {
     const Prediction* prediction = nullptr;  ///< null: nothing is known
   };
   Promise promise(const Query& query);
-  ChunkChoice simulate_as_before(
-      const Query& query, const Promise& known,
-      const std::function<RunReport(std::int64_t chunk_bytes, const SimLimits& limits)>& simulate);
+  ChunkChoice best_chunks(const Query& query, std::size_t runtime, ChunkQuestion asked,
+                          const SimulatePieces& simulate);
+  ChunkChoice simulate_as_before(const Query& query, const Promise& known,
+                                 const SimulatePieces& simulate);
   Prediction predict_portfolio(const Query& query);
   const Prediction* found_by_search(const Query& query, Machine& machine);
   Prediction weigh(const Query& query, Machine& machine, double worthwhile_s);

@@ -144,22 +144,13 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   if (searches) {
     const std::int64_t work =
         query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
-    ChunkQuestion asked{
-        query.size_bytes, longest_share(*prepared.whole), work, at_most_s, worthwhile_s,
-        least.of_chunks};
-    const bool hurries = std::isfinite(time_left_s()) && is_cuttable(asked);
-    const Promise known = hurries ? promise(query) : Promise{};
-    ChunkChoice best{0, {}, kAnyTime, 0};
-    if (known.prediction != nullptr && known.prediction->runtime == runtime) {
-      best = simulate_as_before(query, known, with_pieces);
-    }
-    if (std::isinf(best.time_s) || !is_time_up()) {
-      asked.at_most_s = std::min(at_most_s, best.time_s);
-      ChunkChoice found = search_chunk(asked, with_pieces);
-      best.note = found.note;
-      if (found.time_s < best.time_s || std::isinf(best.time_s)) best = std::move(found);
-    }
-    return {{}, query.algorithm, runtime, std::move(best)};
+    return {{},
+            query.algorithm,
+            runtime,
+            best_chunks(query, runtime,
+                        {query.size_bytes, longest_share(*prepared.whole), work, at_most_s,
+                         worthwhile_s, least.of_chunks},
+                        with_pieces)};
   }
   const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
@@ -170,6 +161,22 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
           query.algorithm,
           runtime,
           {is_cut ? asked_bytes : 0, {}, time_s, is_done ? report.algbw_gbps() : 0}};
+}
+
+/// In a hurry, those that were best of a like message come first.
+ChunkChoice Study::best_chunks(const Query& query, std::size_t runtime, ChunkQuestion asked,
+                               const SimulatePieces& simulate) {
+  const bool hurries = std::isfinite(time_left_s()) && is_cuttable(asked);
+  const Promise known = hurries ? promise(query) : Promise{};
+  ChunkChoice best{0, {}, kAnyTime, 0};
+  if (known.prediction != nullptr && known.prediction->runtime == runtime) {
+    best = simulate_as_before(query, known, simulate);
+  }
+  if (std::isfinite(best.time_s) && is_time_up()) return best;
+  asked.at_most_s = std::min(asked.at_most_s, best.time_s);
+  ChunkChoice found = search_chunk(asked, simulate);
+  best.note = found.note;
+  return found.time_s < best.time_s || std::isinf(best.time_s) ? found : best;
 }
 
 /// In as many pieces as were best of another message: so it takes no longer than that one promises.

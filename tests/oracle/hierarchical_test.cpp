@@ -44,8 +44,8 @@ cluster: {nodes: 1, shared: ["net[0-3]"]}
   return file;
 }
 
-/// Until a machine has added up the second unit of its order, counted in u = a unit over the switch:
-/// the first step along the rail waits for it.
+/// Until a machine has added up the second unit of its order, counted in u, a unit over the switch.
+/// The first step along the rail waits for it.
 double second_unit_u(int nodes, bool is_direct) {
   // Three quarters of all units come in at once: 3 u for every unit of each GPU.
   if (is_direct) return 2 * 3;
