@@ -24,19 +24,21 @@ std::string wrap(std::string_view text, int width, std::string_view indent) {
   std::string lines;
   std::string line;
   const auto end_line = [&] {
-    lines += indent;
+    if (!line.empty()) lines += indent;
     lines += line;
     lines += '\n';
     line.clear();
   };
-  for (const std::string& word : split(text, ' ')) {
-    const bool fits =
-        indent.size() + line.size() + 1 + word.size() <= static_cast<std::size_t>(width);
-    if (!line.empty() && !fits) end_line();
-    if (!line.empty()) line += ' ';
-    line += word;
+  for (const std::string& paragraph : split(text, '\n')) {
+    for (const std::string& word : split(paragraph, ' ')) {
+      const bool fits =
+          indent.size() + line.size() + 1 + word.size() <= static_cast<std::size_t>(width);
+      if (!line.empty() && !fits) end_line();
+      if (!line.empty()) line += ' ';
+      line += word;
+    }
+    end_line();
   }
-  end_line();
   return lines;
 }
 

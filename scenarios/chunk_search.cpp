@@ -171,7 +171,7 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
   const double too_slow_s = std::min(question.at_most_s, question.worthwhile_s);
   if ((is_known && least_time_s(whole) > too_slow_s) || !is_cuttable(question)) return best;
   const bool is_short = longest_bytes < 2 * kSmallestPieceBytes;
-  std::int64_t work_left = question.max_work - whole.simulated->work;
+  std::int64_t work_left = question.max_work;
   std::int64_t last_work = whole.simulated->work;
   int in_vain = 0;
   std::vector<double> times_s;  // of pieces up to now, as long as all simulations ended

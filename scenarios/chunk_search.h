@@ -41,7 +41,7 @@ using SimulatePieces = std::function<RunReport(std::int64_t chunk_bytes, const S
 struct ChunkQuestion {
   std::int64_t message_bytes = 0;
   double longest_share = 0;   ///< the longest transfer, as part of the message
-  std::int64_t max_work = 0;  ///< of all simulations together (see SimLimits)
+  std::int64_t max_work = 0;  ///< of all simulations with pieces together (see SimLimits)
   double at_most_s = std::numeric_limits<double>::infinity();  ///< slower ones are of no interest
   /// The same where the best time is to be found if it is no slower: nothing is abandoned for it,
   /// but the search ends, with what it has, once it is out of reach.

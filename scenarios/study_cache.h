@@ -179,8 +179,6 @@ struct Study::Cache {
   };
   std::map<PlanKey, Plan> plans;
   std::map<PredictionKey, std::map<std::int64_t, Prediction>> predictions;  ///< by message size
-  /// What takes longer than these, which is all that was asked about; by message size.
-  std::map<PredictionKey, std::map<std::int64_t, double>> out_of_reach_s;
   /// Predictions that were cut short: the time that there was, and the question they were for.
   std::map<std::pair<PredictionKey, std::int64_t>, std::pair<double, std::int64_t>> hurried;
   std::map<TableKey, TuningTable> tables;
@@ -252,7 +250,6 @@ struct Study::Cache {
     other_routers.clear();
     plans.clear();
     predictions.clear();
-    out_of_reach_s.clear();
     hurried.clear();
     bounds.clear();
     instead.clear();

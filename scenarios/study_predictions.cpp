@@ -137,7 +137,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   if (searches || std::isfinite(too_slow_s)) {
     least = simulator_->least_times(*prepared.whole, target, options, too_slow_s);
     met.busy_s = least.links_s;
-    if (least.of_chunks(query.chunk_bytes.value_or(0)) > too_slow_s) {
+    // Uncut: chunks that are asked for may be raised.
+    if (least.of_chunks(0) > too_slow_s) {
       return {{}, query.algorithm, runtime, {0, {}, kAnyTime, 0}};
     }
   }
@@ -287,13 +288,7 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
                     : is_open           ? weigh(query, machine, worthwhile_s)
                                         : simulate(query, machine, worthwhile_s);
   made.is_cut_short = own.has_cut_short();
-  const bool is_out_of_reach = made.best.time_s > worthwhile_s;
-  if (is_out_of_reach && !query.run.limits && !made.is_cut_short) {
-    double& least_s = cache_->out_of_reach_s[{cache_->program_key(query, machine),
-                                              query.chunk_bytes}][query.size_bytes];
-    least_s = std::max(least_s, worthwhile_s);
-  }
-  if (query.run.limits || made.is_bounded || is_out_of_reach) return made;
+  if (query.run.limits || made.is_bounded || made.best.time_s > worthwhile_s) return made;
   if (made.is_cut_short) {
     cache_->hurried.insert_or_assign(
         {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},
@@ -330,19 +325,13 @@ double Study::shortest_time_s(const Query& query) {
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return shortest_time_s(*stated);
   }
-  const Cache::PredictionKey key{cache_->program_key(query, machine), query.chunk_bytes};
+  const auto known =
+      cache_->predictions.find({cache_->program_key(query, machine), query.chunk_bytes});
   double least_s = 0;
-  const auto learn = [&](double time_s, std::int64_t size_bytes) {
-    least_s = std::max(least_s, least_by(time_s, size_bytes, query.size_bytes, *machine.topology));
-  };
-  if (const auto known = cache_->predictions.find(key); known != cache_->predictions.end()) {
-    for (const auto& [size_bytes, prediction] : known->second) {
-      learn(prediction.best.time_s, size_bytes);
-    }
-  }
-  const auto beyond = cache_->out_of_reach_s.find(key);
-  if (beyond != cache_->out_of_reach_s.end()) {
-    for (const auto& [size_bytes, time_s] : beyond->second) learn(time_s, size_bytes);
+  if (known == cache_->predictions.end()) return least_s;
+  for (const auto& [size_bytes, prediction] : known->second) {
+    least_s = std::max(
+        least_s, least_by(prediction.best.time_s, size_bytes, query.size_bytes, *machine.topology));
   }
   return least_s;
 }

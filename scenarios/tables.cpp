@@ -167,6 +167,7 @@ Comparisons compare_table(
   Comparisons all;
   std::vector<CheckedFigure> figures;
   if (check) figures = check();
+  const bool is_checked = !figures.empty();
   for (const Query& query : queries) {
     Outcome predicted = predict(query);
     Outcome measured = predicted.ran() ? measure(query) : predicted;
@@ -179,7 +180,7 @@ Comparisons compare_table(
       all.rows.push_back({std::move(predicted), std::move(kept)});
       if (measure_library)
         all.rows.back().library = answer_of_library(measure_library, all.rows.back().measured);
-      if (check) {
+      if (is_checked) {
         const std::vector<CheckedFigure> before = std::exchange(figures, check());
         all.rows.back().changed =
             changed_figures(before, figures, all.rows.back().measured.report.message_bytes);

@@ -33,8 +33,8 @@ class Weighing {
     const bool is_bounded = !is_possible() || best_->best.time_s > by_.worthwhile_s;
     const double best_s = to_beat_s();
     for (const auto& [time_s, plan] : plans_) {
-      // What one form takes says what others do as long as they follow plans; else it may be twice
-      // as long.
+      // Of several plans, what one takes in one form tells roughly what it takes in others. Where
+      // there is but one, forms differ by up to a factor of two.
       if (plans_.size() > 1 && time_s > kNearBest * best_s) continue;
       for (const AlgorithmParameter* parameter : open_) {
         if (parameter->of_plan) continue;
