@@ -72,7 +72,7 @@ TEST_F(AgainstNccl, PrintsTheSpeedUpMeasuredBesideTheOnePredicted) {
                 double(row["nccl"]["time_s"]) / double(row["predicted_s"]), 1e-6);
   }
   EXPECT_THAT(read_file(file("c.csv")),
-              HasSubstr(",skipped,library,library_s,library_wrong,measured_speedup\r\n"));
+              HasSubstr(",skipped,library,library_s,library_wrong,measured_speedup,as_probed\r\n"));
   EXPECT_NE(read_file(file("c.html")).find("Measured beside NCCL&#39;s own collective: "),
             std::string::npos);
 }

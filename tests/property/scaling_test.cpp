@@ -65,7 +65,8 @@ Topology faster(Topology topology, double k) {
       protocol.min_op_s /= k;
       for (auto& [link_class, hop_s] : protocol.hop_s) hop_s /= k;
       for (auto& [link_class, hold_s] : protocol.hold_s) hold_s /= k;
-      for (auto* rates : {&protocol.block_gbps, &protocol.gpu_gbps}) {
+      for (auto& [model, more_s] : protocol.hop_more_s) more_s /= k;
+      for (auto* rates : {&protocol.block_gbps, &protocol.gpu_gbps, &protocol.copy_gbps}) {
         for (auto& [model, gbps] : *rates) gbps *= k;
       }
     }
