@@ -24,7 +24,7 @@ std::string wrap(std::string_view text, int width, std::string_view indent) {
   std::string lines;
   std::string line;
   const auto end_line = [&] {
-    if (!line.empty()) lines += indent;
+    lines += indent;
     lines += line;
     lines += '\n';
     line.clear();

@@ -24,6 +24,7 @@ TEST(Wrap, BreaksAtSpaces) {
   EXPECT_EQ(wrap("one two three", 9, "# "), "# one two\n# three\n");
   EXPECT_EQ(wrap("incomprehensible words", 5, ""), "incomprehensible\nwords\n");
   EXPECT_EQ(wrap("", 5, "# "), "# \n");
+  EXPECT_EQ(wrap("one two.\n\nthree four", 10, ""), "one two.\n\nthree four\n");
 }
 
 TEST(Columns, AlignAndEndWithoutSpaces) {
