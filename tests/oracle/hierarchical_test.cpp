@@ -91,7 +91,7 @@ TEST(HierarchicalRails, RailsJoinGpusOfThePositionWhateverTheirRanks) {
   Query query =
       question(machine_file() + ":nodes=2", Collective::allreduce, "hierarchical:direct=1", kM);
   query.gpus = {0, 1, 2, 3, 5, 4, 6, 7};
-  expect_time(run(query).time_s, (6 + 3) * kM / 4.0 / 2 / kSwitch + kM / 4 / kNic);
+  expect_time(run(query).time_s, (6 + 3) * kM / 8.0 / kSwitch + kM / 4.0 / kNic);
 }
 
 TEST(HierarchicalRails, EqualSubsetsOfMachines) {
