@@ -35,11 +35,16 @@ std::int64_t whole_work(const TestMachine& machine, const Program& program) {
   return run_within(machine, program, SimLimits{}).simulated->work;
 }
 
-/// Every step waits for the one before; start-up and bytes of all are known beforehand.
-TEST(LeastTime, AbandonsAChainOfOpsThatIsTooLong) {
+/// Transfers begin 2 us late; else nothing but wires counts.
+Profile starting_up() {
   Profile profile = bare_profile();
   profile.links["nvlink2"].overhead_s = 2e-6;
-  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  return profile;
+}
+
+/// Every step waits for the one before; start-up and bytes of all are known beforehand.
+TEST(LeastTime, AbandonsAChainOfOpsThatIsTooLong) {
+  const TestMachine machine(ring_machine(8, 25, 1e-6), starting_up());
   const Program ring = ring_allreduce(8);
   const RunReport abandoned = run_within(machine, ring, 0.8);
   EXPECT_EQ(abandoned.simulated->end, SimEnd::too_slow);
@@ -79,9 +84,7 @@ LeastTimes least_times(const TestMachine& machine, const Program& program,
 /// A ring of eight ranks: 14 steps of 2^17 bytes at 25 GB/s on every lane, one start-up of 2 us
 /// before each, seven of them of ranks that fetch, for 1 us more; with pieces of a quarter, four.
 TEST(LeastOfPieces, ALaneCarriesOutOnePieceAfterTheOther) {
-  Profile profile = bare_profile();
-  profile.links["nvlink2"].overhead_s = 2e-6;
-  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const TestMachine machine(ring_machine(8, 25, 1e-6), starting_up());
   const Program ring = ring_allreduce(8);
   const LeastTimes least = least_times(machine, ring);
   const double flowing_s = 14 * 131072 / 25e9;
@@ -95,9 +98,7 @@ TEST(LeastOfPieces, ALaneCarriesOutOnePieceAfterTheOther) {
 
 /// It is no more than the simulation of the program that is cut, whose links share and wait.
 TEST(LeastOfPieces, IsNoMoreThanWhatIsSimulated) {
-  Profile profile = bare_profile();
-  profile.links["nvlink2"].overhead_s = 2e-6;
-  const TestMachine machine(ring_machine(8, 25, 1e-6), profile);
+  const TestMachine machine(ring_machine(8, 25, 1e-6), starting_up());
   const Program ring = ring_allreduce(8);
   const LeastTimes least = least_times(machine, ring);
   for (const std::int64_t split : {2, 3, 8, 32}) {
