@@ -4,18 +4,24 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kInvalid = 2;
 constexpr int kNotFound = 6;
+constexpr int kDriverNotLoaded = 9;
 constexpr unsigned kNvlink2 = 2;
 
-espalier::FakeNvlinks& links() {
-  static espalier::FakeNvlinks only;
+/// Nothing where there is no driver.
+std::optional<espalier::FakeNvlinks>& known_links() {
+  static std::optional<espalier::FakeNvlinks> only;
   return only;
 }
+
+/// \pre NVML has started.
+const espalier::FakeNvlinks& links() { return *known_links(); }
 
 /// A GPU, by its address: bus 0 is at &gpus[0].
 struct Gpu {};
@@ -50,9 +56,11 @@ struct PciInfo {
 
 extern "C" {
 
-void espalier_set_fake_nvlinks(const espalier::FakeNvlinks& wanted) { links() = wanted; }
+void espalier_set_fake_nvlinks(const std::optional<espalier::FakeNvlinks>& wanted) {
+  known_links() = wanted;
+}
 
-int nvmlInit_v2() { return kSuccess; }
+int nvmlInit_v2() { return known_links() ? kSuccess : kDriverNotLoaded; }
 int nvmlShutdown() { return kSuccess; }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Gpu** gpu) {
   unsigned bus = 0;

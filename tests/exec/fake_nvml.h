@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
+
+#include "tests/exec/stand_in.h"
 
 namespace espalier {
 
@@ -13,7 +16,21 @@ struct FakeNvlinks {
   bool are_veiled = false;  ///< where links lead is not said, as in some virtual machines
 };
 
-/// The name of the function of the stand-in that sets it: void (const FakeNvlinks&).
-inline constexpr const char* kSetFakeNvlinks = "espalier_set_fake_nvlinks";
+/// A library called libnvidia-ml.so.1, which has started as long as this is there. Before and after,
+/// it is one without a driver: no_nvml.cpp.
+class FakeNvml {
+ public:
+  FakeNvml(const char* file, const FakeNvlinks& nvlinks) : library_(file) { set(nvlinks); }
+  FakeNvml(const FakeNvml&) = delete;
+  FakeNvml& operator=(const FakeNvml&) = delete;
+  ~FakeNvml() { set(std::nullopt); }
+
+ private:
+  void set(const std::optional<FakeNvlinks>& nvlinks) const {
+    library_.function<void(const std::optional<FakeNvlinks>&)>("espalier_set_fake_nvlinks")(nvlinks);
+  }
+
+  const StandIn library_;
+};
 
 }  // namespace espalier

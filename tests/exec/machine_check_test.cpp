@@ -13,7 +13,6 @@
 #include "tests/error_of.h"
 #include "tests/exec/fake_cuda.h"
 #include "tests/exec/fake_nvml.h"
-#include "tests/exec/stand_in.h"
 #include "tests/exec/test_programs.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -26,13 +25,6 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// A library called libnvidia-ml.so.1, which is there as long as it is held.
-StandIn load_nvml(const FakeNvlinks& nvlinks) {
-  StandIn library(FAKE_NVML);
-  library.function<void(const FakeNvlinks&)>(kSetFakeNvlinks)(nvlinks);
-  return library;
-}
 
 /// The NVLinks of a machine whose GPU i is at PCI bus i.
 FakeNvlinks nvlinks_of(const Topology& machine) {
@@ -69,7 +61,7 @@ class MachineCheck : public testing::Test {
 };
 
 TEST_F(MachineCheck, RightNumbersAreSilent) {
-  const StandIn nvml = load_nvml(nvlinks_of(machine_));
+  const FakeNvml nvml(FAKE_NVML, nvlinks_of(machine_));
   fake_cuda::reset({.gpus = 8, .model = "Tesla V100-SXM2-16GB"});
   EXPECT_THAT(notes(target({0, 1, 2, 3, 4, 5, 6, 7})), IsEmpty());
   EXPECT_THAT(notes(target({3, 0, 4, 7})), IsEmpty());
@@ -79,7 +71,7 @@ TEST_F(MachineCheck, RightNumbersAreSilent) {
 
 // CUDA numbers GPUs by speed, say, and PCI addresses are in the order of the machine's numbers.
 TEST_F(MachineCheck, WrongNumbersAreAnErrorThatKnowsTheRightOnes) {
-  const StandIn nvml = load_nvml(nvlinks_of(machine_));
+  const FakeNvml nvml(FAKE_NVML, nvlinks_of(machine_));
   fake_cuda::reset({.gpus = 8, .buses = {3, 1, 2, 0, 4, 5, 6, 7}});
   EXPECT_EQ(refusal(target({0, 1, 2, 3, 4, 5, 6, 7})),
             "error: the GPUs are not those of 'dgx1-v100' with these numbers: GPU 0 and GPU 2 have "
@@ -97,7 +89,7 @@ TEST_F(MachineCheck, FindsTheRightNumbersByTheLinksAlone) {
   FakeNvlinks links = nvlinks_of(machine_);
   std::swap(links.between[0], links.between[6]);
   for (std::vector<int>& row : links.between) std::swap(row[0], row[6]);
-  const StandIn nvml = load_nvml(links);
+  const FakeNvml nvml(FAKE_NVML, links);
   fake_cuda::reset({.gpus = 8});
   const GpuGraph machine = graph_of(machine_, machine_.gpus());
   GpuGraph computer = machine;
@@ -112,7 +104,7 @@ TEST_F(MachineCheck, FindsTheRightNumbersByTheLinksAlone) {
 
 TEST_F(MachineCheck, SaysThatItIsAnotherMachine) {
   FakeNvlinks links{.between = {8, std::vector<int>(8, 0)}, .to_switches = std::vector<int>(8, 12)};
-  const StandIn nvml = load_nvml(links);
+  const FakeNvml nvml(FAKE_NVML, links);
   fake_cuda::reset({.gpus = 8, .model = "NVIDIA A100-SXM4-80GB"});
   EXPECT_EQ(
       refusal(target({0, 1})),
@@ -126,7 +118,7 @@ TEST_F(MachineCheck, SaysThatItIsAnotherMachine) {
 }
 
 TEST_F(MachineCheck, NamedDevicesKnowWhichGpusTheyAre) {
-  const StandIn nvml = load_nvml(nvlinks_of(machine_));
+  const FakeNvml nvml(FAKE_NVML, nvlinks_of(machine_));
   fake_cuda::reset({.gpus = 8});
   EXPECT_THAT(notes(target({0, 4}), {0, 1}),
               ElementsAre(HasSubstr("; --gpus 0,1 are what these devices are there")));
@@ -136,7 +128,7 @@ TEST_F(MachineCheck, NamedDevicesKnowWhichGpusTheyAre) {
 TEST_F(MachineCheck, KnowsGpusOfTheMachineThatAreRight) {
   FakeNvlinks links = nvlinks_of(machine_);
   for (int gpu = 0; gpu < 4; ++gpu) links.between[gpu][gpu + 4] = links.between[gpu + 4][gpu] = 0;
-  const StandIn nvml = load_nvml(links);
+  const FakeNvml nvml(FAKE_NVML, links);
   fake_cuda::reset({.gpus = 8});
   EXPECT_THAT(refusal(target({0, 1, 4, 5})),
               EndsWith("\n  help: no GPUs of this computer are joined like that, but --gpus "
@@ -150,7 +142,7 @@ TEST_F(MachineCheck, SaysWhatCouldNotBeChecked) {
               ElementsAre(unchecked + "there is no NVML (libnvidia-ml.so.1) to ask"));
   FakeNvlinks links = nvlinks_of(machine_);
   links.are_veiled = true;
-  const StandIn nvml = load_nvml(links);
+  const FakeNvml nvml(FAKE_NVML, links);
   EXPECT_THAT(notes(target({0, 1})),
               ElementsAre(unchecked + "NVML does not say where those of GPU 7 lead"));
   // The model can be checked all the same.

@@ -12,7 +12,6 @@
 
 #include "tests/exec/fake_nvml.h"
 #include "tests/exec/on_gpus.h"
-#include "tests/exec/stand_in.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
 #include "topologies/route.h"
@@ -33,14 +32,15 @@ class PlacementCheck : public testing::Test {
   explicit PlacementCheck(const std::string& machine = "dgx1-v100:nodes=2")
       : machine_(load_topology(machine)),
         router_(machine_, machine_.profile("kernel")),
-        nvml_(FAKE_NVML) {
-    const GpuGraph graph = graph_of(machine_, gpus_of_host(machine_, 0));
-    nvml_.function<void(const FakeNvlinks&)>(kSetFakeNvlinks)(
-        {.between = graph.nvlinks, .to_switches = graph.to_switches});
+        nvml_(FAKE_NVML, nvlinks_of(graph_of(machine_, gpus_of_host(machine_, 0)))) {
     asked_.choice.as_placed = true;
     asked_.behaviour = [this](int) {
       return fake_cuda::Behaviour{.gpus = 8, .model = "Tesla V100-SXM2-16GB", .buses = buses_};
     };
+  }
+
+  static FakeNvlinks nvlinks_of(const GpuGraph& graph) {
+    return {.between = graph.nvlinks, .to_switches = graph.to_switches};
   }
 
   /// Processes whose ranks are on these GPUs of the machine.
@@ -58,7 +58,7 @@ class PlacementCheck : public testing::Test {
 
   const Topology machine_;
   const Router router_;
-  const StandIn nvml_;
+  const FakeNvml nvml_;
   std::vector<int> buses_;
   Asked asked_;
 };
