@@ -74,17 +74,20 @@ ESPALIER_DEVICE void fold_aligned(std::byte* dst, const std::byte* const* source
     ESPALIER_UNROLL(kSources)
     for (int j = 0; j < kSources; ++j) {
       if (s + j >= source_count) continue;
+      ESPALIER_UNROLL(kPacks)
       for (int i = 0; i < kPacks; ++i) loaded[j][i] = load<Pack>(sources[s + j] + offset(i));
     }
     ESPALIER_UNROLL(kSources)
     for (int j = 0; j < kSources; ++j) {
       if (s + j >= source_count) continue;
+      ESPALIER_UNROLL(kPacks)
       for (int i = 0; i < kPacks; ++i) {
         partial[i] =
             s + j == 0 ? loaded[j][i] : combine_packs<Element, Op>(partial[i], loaded[j][i]);
       }
     }
   }
+  ESPALIER_UNROLL(kPacks)
   for (int i = 0; i < kPacks; ++i) store(dst + offset(i), partial[i]);
 }
 
