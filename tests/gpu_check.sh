@@ -39,11 +39,12 @@ some_tests() {
 
 # processes LAUNCHER TRANSPORT COMMAND...: programs in processes with a GPU each, which the command starts; says how
 # messages went. That a library of this computer can't do something, or there is one GPU, is no failure.
+algorithms=(all)
 processes() {
   local name="processes by $1, --transport $2" transport=$2 status way lack
   shift 2
   "$@" "$espalier" exec --backend mpi --memory cuda --transport "$transport" "${devices[@]}" \
-    --algorithm all --size 0,1000,1MiB,16MiB --iters 3 >"$work/processes" 2>&1
+    --algorithm "${algorithms[@]}" --size 0,1000,1MiB,16MiB --iters 3 >"$work/processes" 2>&1
   status=$?
   way=$(sed -n 's/^# messages from GPU to GPU: //p' "$work/processes" | sort -u | paste -sd ';')
   lack=$(grep -m 1 -oE 'this library of MPI does not take GPU memory|NCCL was not found|NCCL wants a GPU for each rank' \
@@ -125,6 +126,20 @@ fi
 for transport in auto staged nccl; do
   processes "torchrun's variables" "$transport" python3 tests/mpi/like_torchrun.py -n "$count"
 done
+if [ ${#devices[@]} -gt 0 ]; then
+  # Where NCCL takes each process for a computer of its own, they may have the same GPU. Their kernels then wait for
+  # each other's slices of time: a few programs are enough.
+  algorithms=(ring flat_two_stage)
+  # shellcheck disable=SC2016  # for the shell that is started
+  processes "torchrun's variables, each a computer to NCCL" nccl python3 tests/mpi/like_torchrun.py -n "$count" \
+    bash -c 'NCCL_HOSTID=$RANK exec "$@"' --
+  algorithms=(all)
+fi
+if command -v compute-sanitizer >/dev/null; then
+  row "compute-sanitizer memcheck, processes" compute-sanitizer --target-processes all --error-exitcode 9 \
+    python3 tests/mpi/like_torchrun.py -n "$count" "$espalier" exec --backend mpi --memory cuda "${devices[@]}" \
+    --algorithm ring flat_two_stage --size 1000 --iters 1
+fi
 echo
 echo "Rates, ${rates}:"
 echo

@@ -116,7 +116,8 @@ class GpuPart : public ProcessPart {
  private:
   void require_enough_gpus(const std::vector<cuda::GpuPlace>& places) const {
     if (choice_.transport == GpuTransport::nccl) {
-      cuda::require_different_gpus(processes_, places, "NCCL wants a GPU for each rank",
+      cuda::require_different_gpus(processes_, cuda::as_nccl_sees(places),
+                                   "NCCL wants a GPU for each rank",
                                    "another --transport takes ranks that share one");
     } else if (choice_.devices.empty()) {
       cuda::require_different_gpus(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -93,8 +94,10 @@ std::string describe_routes(const std::vector<Choice>& choices) {
 
 GpuPlace place_of(const Processes& processes, const Gpu& gpu) {
   const auto mine = static_cast<std::size_t>(processes.transport.process());
+  const char* const nccl_host = std::getenv("NCCL_HOSTID");
   return {fmt::format("{}, GPU {} ({})", processes.places[mine], gpu.number, gpu.name),
-          id_of_computer(), bus_id_of(gpu.number), gpu.number};
+          id_of_computer(), bus_id_of(gpu.number), gpu.number,
+          nccl_host != nullptr ? nccl_host : ""};
 }
 
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine) {
@@ -103,6 +106,7 @@ std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& 
   packed.put(mine.computer);
   packed.put(mine.bus_id);
   packed.put(mine.number);
+  packed.put(mine.nccl_host);
   std::vector<GpuPlace> places;
   for (const auto& bytes : gather(processes, packed)) {
     Unpacking unpacking(bytes);
@@ -111,6 +115,14 @@ std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& 
     unpacking.get(place.computer);
     unpacking.get(place.bus_id);
     unpacking.get(place.number);
+    unpacking.get(place.nccl_host);
+  }
+  return places;
+}
+
+std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places) {
+  for (GpuPlace& place : places) {
+    if (!place.nccl_host.empty()) place.computer = place.nccl_host;
   }
   return places;
 }

@@ -17,10 +17,11 @@ namespace espalier::cuda {
 
 /// A process's GPU as the others see it.
 struct GpuPlace {
-  std::string text;      ///< "node7, socket 1, GPU 3 (NVIDIA H100)"
-  std::string computer;  ///< id_of_computer()
-  std::string bus_id;    ///< of the GPU, unique on its computer
-  int number = 0;        ///< as that process sees it
+  std::string text;            ///< "node7, socket 1, GPU 3 (NVIDIA H100)"
+  std::string computer;        ///< id_of_computer()
+  std::string bus_id;          ///< of the GPU, unique on its computer
+  int number = 0;              ///< as that process sees it
+  std::string nccl_host = {};  ///< NCCL_HOSTID, by which NCCL tells computers apart where it is set
 };
 
 /// That of this process.
@@ -28,6 +29,9 @@ GpuPlace place_of(const Processes& processes, const Gpu& gpu);
 
 /// Those of all, by process.
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine);
+
+/// The same as NCCL tells computers apart, which counts a GPU once on each.
+std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places);
 
 /// Throws in all processes Error{usage} where two of a computer have the same GPU: `problem`, with
 /// the two and the GPU after it, and `help`.

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "exec/mpi_cuda/routes.h"
 #include "ir/chunk.h"
 #include "tests/exec/every_type.h"
 #include "tests/exec/on_gpus.h"
@@ -66,6 +68,17 @@ TEST_F(NcclTransport, RanksDoNotShareAGpu) {
   asked.choice.devices = {1, 0, 1};
   EXPECT_THAT(refusal(3, asked, ErrorKind::usage),
               HasSubstr("NCCL wants a GPU for each rank: ranks 0 and 2 would share one"));
+}
+
+TEST_F(NcclTransport, ComputersAreThoseThatNcclIsToldOf) {
+  std::vector<cuda::GpuPlace> places(3);
+  for (cuda::GpuPlace& place : places) place.computer = "one";
+  places[0].nccl_host = "a";
+  places[1].nccl_host = "b";
+  places = cuda::as_nccl_sees(places);
+  EXPECT_EQ(places[0].computer, "a");
+  EXPECT_EQ(places[1].computer, "b");
+  EXPECT_EQ(places[2].computer, "one");
 }
 
 }  // namespace
