@@ -31,6 +31,18 @@ void print_paths(const Console& console, const std::vector<MeasuredPath>& paths,
   console.out << columns.render("#   ") << "#\n";
 }
 
+/// What launching a program takes beside its ops.
+void print_calls(const Console& console, const Survey& survey) {
+  if (survey.inventory.is_host) return;
+  console.out << fmt::format("# launching a program of one op at every rank (us): {}",
+                             latency_text(survey.kernel.call_s));
+  if (survey.copy_engine) {
+    console.out << fmt::format(" by kernels, {} by copy engines",
+                               latency_text(survey.copy_engine->call_s));
+  }
+  console.out << "\n#\n";
+}
+
 /// Bytes that move through memory, reads and writes together, while copying and combining.
 void print_memory(const Console& console, const Survey& survey) {
   console.out << "# memory, reads and writes together, GB/s\n";
@@ -60,6 +72,7 @@ void print_survey(const Console& console, const Survey& survey, const std::strin
   if (survey.network) {
     print_paths(console, network_paths(survey), "between hosts, by a rank and by all of a host");
   }
+  print_calls(console, survey);
   print_memory(console, survey);
   console.out << fmt::format(
       "# half of the times differ by more than {:.1f} % between rounds{}\n#\n", 100 * survey.spread,

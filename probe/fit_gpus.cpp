@@ -254,6 +254,7 @@ class GpuFit {
   void set_profile(const FittedProfile& fitted) {
     Profile& profile = machine_.profiles[fitted.name];
     profile.forget_blocks();
+    profile.call_overhead_s = sane_latency_s(fitted.copies->call_s);
     profile.local_overhead_s = sane_latency_s(fitted.copies->local.latency_s);
     profile.reduce_overhead_s = sane_latency_s(survey_.reduce_latency_s);
     for (const auto& [kind, efficiencies] : efficiencies_) {

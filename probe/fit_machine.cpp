@@ -185,6 +185,7 @@ std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
   for (const auto& [name, figures] : fitted_profiles(survey)) {
     Profile& profile = machine.profiles[name];
     profile.forget_blocks();
+    profile.call_overhead_s = sane_latency_s(figures->call_s);
     const double local_s = figures->local.latency_s;
     // What shares a device waits for it too: with all ranks at work, as in a collective.
     const double hop_s = std::max(local_s, figures->crowded_latency_s);

@@ -39,6 +39,7 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
   meter.progress("copies within a memory" + by);
   figures.local.latency_s = surveyor.hop_latency_s(0, 0);
   figures.local.gbps = surveyor.copy_gbps({{0, 0}}, {figures.local.latency_s});
+  if (!inventory.is_host) figures.call_s = surveyor.call_s(figures.local.latency_s);
   const std::vector<int> ranks = inventory.paired_ranks();
   const std::size_t count = ranks.size();
   figures.pairs.assign(count, std::vector<PathFigures>(count));

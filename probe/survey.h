@@ -28,6 +28,9 @@ struct PathFigures {
 /// Copies made one way.
 struct CopyFigures {
   PathFigures local;  ///< inside the memory of rank 0
+  /// What a run of a program takes beside its ops, in seconds: launching its graph. With one op at
+  /// every rank, all at once. Not of hosts, whose threads wait for a program as for an op.
+  double call_s = 0;
   std::vector<std::vector<PathFigures>>
       pairs;  ///< by source and destination; the diagonal is empty
   std::vector<std::vector<double>> both_ways_gbps;  ///< together, by the lower and the higher rank

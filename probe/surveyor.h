@@ -205,6 +205,16 @@ class Surveyor {
     });
   }
 
+  /// What a run takes beside its ops: one copy of every rank within its memory, all at once, which
+  /// takes so long by itself.
+  double call_s(double copy_latency_s) const {
+    Builder builder("call", {.ranks = ranks_, .units = 1});
+    for (int rank = 0; rank < ranks_; ++rank) {
+      builder.copy(builder.output(rank, 0, 1), builder.input(rank, 0, 1));
+    }
+    return std::max(0.0, time_of(builder.finish(), kTinyBytes) - copy_latency_s);
+  }
+
   /// Of a step round rings, all at once, as in an allgather of hardly any bytes.
   double ring_latency_s(const std::vector<Way>& around) const {
     const int units = static_cast<int>(around.size());

@@ -114,9 +114,12 @@ std::string survey_json(const Survey& survey, const std::string& machine) {
   }
   Json results = Json::array();
   for (const MeasuredPath& path : all_paths(survey)) results.push_back(path_json(path));
-  return dump_results(
-      "espalier.probe/1", std::move(results),
-      {{"machine", machine}, {"spread", rounded(survey.spread)}, {"memories", memories}});
+  Json head{{"machine", machine}, {"spread", rounded(survey.spread)}, {"memories", memories}};
+  if (!survey.inventory.is_host) {
+    head["calls_s"] = {{"kernel", rounded(survey.kernel.call_s)}};
+    if (survey.copy_engine) head["calls_s"]["copy_engine"] = rounded(survey.copy_engine->call_s);
+  }
+  return dump_results("espalier.probe/1", std::move(results), std::move(head));
 }
 
 std::string survey_csv(const Survey& survey) {

@@ -25,11 +25,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::int64_t kFootprint = std::int64_t{64} << 20;
+// What launching a graph takes.
+constexpr double kCall_s = 2.3e-6;
 
 /// A machine that exists in the simulator only, as a meter.
 struct SimulatedMachine {
-  explicit SimulatedMachine(const std::string& yaml)
-      : machine(parse_topology(yaml, "simulated.yaml")) {}
+  /// A program's launch takes `call_s` beside its ops.
+  explicit SimulatedMachine(const std::string& yaml, double call_s = 0)
+      : machine(parse_topology(yaml, "simulated.yaml")),
+        kernel(machine, op_by_op(machine, call_s)) {}
 
   Meter meter(bool copy_engines) {
     Meter made;
@@ -52,9 +56,10 @@ struct SimulatedMachine {
   }
 
   /// A kernel for every op, not one for all: what probing measures.
-  static Profile op_by_op(const Topology& machine) {
+  static Profile op_by_op(const Topology& machine, double call_s) {
     Profile profile = machine.profile("kernel");
     profile.forget_blocks();
+    profile.call_overhead_s = call_s;
     for (auto& [kind, link] : profile.links) {
       if (link.overhead_s > 0) continue;
       link.overhead_s = kind.starts_with("nvlink") ? 3.1e-6 : kind.starts_with("pcie") ? 5e-6 : 0;
@@ -63,7 +68,7 @@ struct SimulatedMachine {
   }
 
   Topology machine;
-  Router kernel{machine, op_by_op(machine)};
+  Router kernel;
   Router engines{machine, machine.profile("copy_engine")};
   Simulator simulator;
   double noise = 0;
@@ -646,7 +651,7 @@ Inventory uneven_inventory() {
 }
 
 TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
-  SimulatedMachine simulated(kUneven);
+  SimulatedMachine simulated(kUneven, kCall_s);
   const Topology machine = found(simulated, uneven_inventory(), true);
   EXPECT_EQ(machine.peer_access, Topology::PeerAccess::socket);
   const Link& twice = link_between(machine, "gpu0", "gpu1");
@@ -659,12 +664,15 @@ TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
   EXPECT_NEAR(link_between(machine, "gpu4", "gpu7").measured_gbps, 72, 2);
   EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").efficiency, 0.853, 0.02);
   EXPECT_NEAR(machine.profile("kernel").links.at("nvlink2").overhead_s, 3.1e-6, 0.1e-6);
+  EXPECT_NEAR(machine.profile("kernel").call_overhead_s, kCall_s, 0.02 * kCall_s);
+  EXPECT_EQ(machine.profile("copy_engine").call_overhead_s, 0);
   EXPECT_NEAR(machine.profile("copy_engine").links.at("nvlink2").overhead_s, 8.7e-6, 0.1e-6);
   EXPECT_NEAR(link_between(machine, "gpu2", "plx0").measured_gbps, 15.75 * 0.76, 0.5);
   EXPECT_NEAR(machine.nodes[3].memory_gbps, 800, 30);
   for (const char* name : {"kernel", "copy_engine"}) {
     Profile profile = simulated.machine.profile(name);
-    if (!profile.protocols.empty()) profile = SimulatedMachine::op_by_op(simulated.machine);
+    if (!profile.protocols.empty())
+      profile = SimulatedMachine::op_by_op(simulated.machine, kCall_s);
     const double wanted_s = allreduce_time_s(simulated.machine, profile);
     EXPECT_NEAR(allreduce_time_s(machine, machine.profile(name)), wanted_s, 0.1 * wanted_s) << name;
   }
