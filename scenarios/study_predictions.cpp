@@ -241,8 +241,8 @@ Prediction Study::weigh(const Query& query, Machine& machine, double worthwhile_
   by.is_crowded = [&](const Program& program) {
     return crowds_blocks(program, machine.router->profile());
   };
-  by.predict = [&](const AlgorithmChoice& one, double worthwhile_s) {
-    return predict(with(one), worthwhile_s);
+  by.predict = [&](const AlgorithmChoice& one, double its_worthwhile_s) {
+    return predict(with(one), its_worthwhile_s);
   };
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
   if (known.prediction != nullptr) by.as_before = choice(known.prediction->algorithm);
