@@ -69,6 +69,19 @@ TEST(NcclGraph, OfEightB200HasEightChannelsOfNinetyEachSplit) {
   EXPECT_NEAR(graph.nvls_rate_gbps, 80, 1e-9);
 }
 
+TEST(NcclGraph, OfOneGpuForEachNodeHasOneOrderAndFasterTrees) {
+  // One adapter of 48 GB/s: split in two of 24. From 2.18 on the search goes up from there, to 48;
+  // up to 2.17 it finds nothing above 48, and splits that.
+  const NcclGraph graph = graph_of("dgx-h100:nodes=2", 28, {0, 8});
+  EXPECT_EQ(graph.channels, 2);
+  EXPECT_NEAR(graph.rate_gbps, 24, 1e-9);
+  EXPECT_NEAR(graph.tree_rate_gbps, 48, 1e-9);
+  EXPECT_NEAR(graph_of("dgx-h100:nodes=2", 17, {0, 8}).tree_rate_gbps, 24, 1e-9);
+  EXPECT_NEAR(graph_of("dgx-h100:nodes=3", 28, {0, 8, 16}).tree_rate_gbps, 24, 1e-9);
+  EXPECT_TRUE(graph.same_order);
+  EXPECT_EQ(graph.rings.size(), 1U);
+}
+
 TEST(NcclGraph, OfNvlsTakesTheRateThatPortsCarryOnceMoreThanThereAreGpus) {
   // 370.8 / 9 = 41.2.
   const NcclGraph graph = graph_of("dgx-h100", 21);
