@@ -10,10 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nccl/node_trees.h"
 #include "nccl/tuner.h"
 #include "nccl/work.h"
 #include "tests/nccl/chooser.h"
@@ -156,6 +158,19 @@ TEST_P(RealNccl, FindsTheGraph) {
   EXPECT_EQ(nccl_blocks(choice.graph), 2);
   EXPECT_EQ(nccl_p2p_blocks(choice.graph), 2);
   EXPECT_EQ(choice.graph.nvls_channels, 0);
+}
+
+// "Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1" of two nodes, "[0] 2/-1/-1->0->-1 [1]
+// -1/-1/-1->0->1" of four: rank 0 is the top of the first tree and has one child there; in the
+// second it is a leaf below rank 1.
+TEST_P(RealNccl, JoinsNodesByTheTrees) {
+  const auto [first, second] = nccl_node_trees(GetParam());
+  using Children = std::array<int, 2>;
+  constexpr int kNone = BinaryTree::kNone;
+  EXPECT_EQ(first.top, 0);
+  EXPECT_EQ(first.children[0], (Children{GetParam() == 2 ? 1 : 2, kNone}));
+  EXPECT_EQ(second.children[0], (Children{kNone, kNone}));
+  EXPECT_EQ(std::ranges::count(second.children[1], 0), 1);
 }
 
 TEST_P(RealNccl, FillsTheTable) {
