@@ -336,7 +336,7 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
                         ? room_in_node(inside, counted, machine, node, version)
                         : Room{};
   if (machine.nodes > 1 && node.ranks.size() > 1) graph.kind = inside.kind;
-  graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1;
+  graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1 && !is_alone;
   if (machine.nodes > 1) {
     const NcclRails rails(machine, router, placement, graph.pxn);
     for (Ring& ring : graph.rings) {

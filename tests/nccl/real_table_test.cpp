@@ -158,6 +158,7 @@ TEST_P(RealNccl, FindsTheGraph) {
   EXPECT_EQ(nccl_blocks(choice.graph), 2);
   EXPECT_EQ(nccl_p2p_blocks(choice.graph), 2);
   EXPECT_EQ(choice.graph.nvls_channels, 0);
+  EXPECT_FALSE(choice.graph.pxn) << "use ring PXN 0";
 }
 
 // "Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1" of two nodes, "[0] 2/-1/-1->0->-1 [1]
