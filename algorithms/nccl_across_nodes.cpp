@@ -17,7 +17,7 @@
 #include "algorithms/nccl_rounds.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
-#include "ir/binary_tree.h"
+#include "nccl/node_trees.h"
 #include "topologies/turning_order.h"
 
 namespace espalier {
@@ -47,7 +47,7 @@ class AcrossNodes {
       : algorithm_(choice.algorithm),
         channels_(choice.work.channels),
         nodes_(ranks_in_turn(choice.machine, request.fold)),
-        trees_(two_trees(choice.machine.nodes)),
+        trees_(nccl_node_trees(choice.machine.nodes)),
         heads_(heads_of(nodes_)),
         shares_(shares_of(algorithm_, heads_)),
         rounds_(NcclRounds::in_equal_shares(bytes, choice.work, shares_)),

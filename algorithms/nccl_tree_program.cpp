@@ -9,7 +9,7 @@
 #include "algorithms/nccl_nodes.h"
 #include "algorithms/nccl_rounds.h"
 #include "algorithms/schedules.h"
-#include "ir/binary_tree.h"
+#include "nccl/node_trees.h"
 
 namespace espalier {
 namespace {
@@ -33,7 +33,7 @@ RankTree rank_tree(const std::vector<std::vector<int>>& chains, int half) {
     }
   }
   const BinaryTree of_nodes =
-      two_trees(static_cast<int>(chains.size()))[static_cast<std::size_t>(half)];
+      nccl_node_trees(static_cast<int>(chains.size()))[static_cast<std::size_t>(half)];
   const auto head = [&](int node) { return chains[static_cast<std::size_t>(node)].front(); };
   for (std::size_t node = 0; node < chains.size(); ++node) {
     for (const int child : of_nodes.children[node]) {

@@ -26,6 +26,9 @@ constexpr double kSplitGbps = 25;
 /// ...but on Hopper and later, where there are enough of them, only from this rate on.
 constexpr double kSplitHopperGbps = 50;
 constexpr int kEnoughChannels = 4;
+/// From this version on they are split before the search looks for faster trees, up to 2.17
+/// afterwards (src/graph/search.cc of 2.17.1, 5d3ab08b, and of 2.19.3, 8c6c5951).
+constexpr int kFirstSplitBeforeTrees = 18;
 constexpr int kHopper = 90;
 constexpr int kBlackwell = 100;
 /// Peer traffic through an Intel CPU takes this much more of its links (src/graph/topo.h).
@@ -184,13 +187,15 @@ bool is_mesh(const Router& counted, const Placement& placement) {
   return true;
 }
 
-/// Between two nodes the search tries how much faster trees are inside nodes, up to the first rate
-/// that is twice as high.
+/// The search tries how much faster trees are inside nodes, up to the first rate that is twice as
+/// high: it goes up the table from the rate between nodes, if the table has that. A node's only GPU
+/// has nothing inside to limit it. The tuner counts the faster rate between two nodes.
 double tree_rate(const NcclMachine& machine, const Room& inside, NcclVersion version,
                  const NcclGraph& graph) {
   double best = graph.rate_gbps;
-  if (machine.nodes != 2 || machine.ranks_per_node < 2 || version < 7) return best;
+  if (machine.nodes != 2 || version < 7) return best;
   const std::span<const double> table = rates(machine, version);
+  if (std::ranges::find(table, best) == table.end()) return best;
   for (auto rate = table.rbegin(); rate != table.rend(); ++rate) {  // ascending
     if (*rate <= best || best >= 2 * graph.rate_gbps) continue;
     if (inside.channels(*rate) < graph.channels) break;
@@ -229,12 +234,15 @@ void search_rates(const NcclMachine& machine, const Room& inside, NcclVersion ve
   }
   const bool stays_whole = machine.capability >= kHopper && graph.rate_gbps < kSplitHopperGbps &&
                            graph.channels > kEnoughChannels;
+  const bool is_split =
+      graph.rate_gbps >= kSplitGbps && !stays_whole && 2 * graph.channels <= limit;
   graph.tree_rate_gbps = tree_rate(machine, inside, version, graph);
-  if (graph.rate_gbps >= kSplitGbps && !stays_whole && 2 * graph.channels <= limit) {
-    graph.channels *= 2;
-    graph.rate_gbps /= 2;
-    graph.tree_rate_gbps /= 2;
-  }
+  if (!is_split) return;
+  graph.channels *= 2;
+  graph.rate_gbps /= 2;
+  graph.tree_rate_gbps = version < kFirstSplitBeforeTrees
+                             ? graph.tree_rate_gbps / 2
+                             : tree_rate(machine, inside, version, graph);
 }
 
 /// Every port carries what its GPU is head of once more than the rest: n + 1 shares of n heads, of
@@ -310,8 +318,11 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
   graph.kind = set.kind;
   graph.why_not = set.why_not;
   if (!set.why_not.empty()) return graph;
+  // With one GPU for each node all channels pass the nodes in one order, and none backwards.
+  const bool is_alone = machine.nodes > 1 && machine.ranks == machine.nodes;
   for (const Ring& ring : set.rings) {
     graph.rings.push_back(ring);
+    if (is_alone) break;
     if (set.both_ways) graph.rings.push_back(ring.reversed());
   }
   graph.same_order = graph.rings.size() == 1;
@@ -325,7 +336,7 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
                         ? room_in_node(inside, counted, machine, node, version)
                         : Room{};
   if (machine.nodes > 1 && node.ranks.size() > 1) graph.kind = inside.kind;
-  graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1;
+  graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1 && !is_alone;
   if (machine.nodes > 1) {
     const NcclRails rails(machine, router, placement, graph.pxn);
     for (Ring& ring : graph.rings) {

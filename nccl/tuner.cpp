@@ -152,9 +152,9 @@ class Tuner : public NcclTunerBase {
         return tree_latency_us(protocol);
       case NcclAlgorithm::collnet_direct:
         if (version_ < 18) return 10.7 + 2 * (std::min(1.0, others) * 8 + others * 0.5);
-        return 31 + 2 * (std::min(1.0, others) * 3.7 + others * 0.4);
+        return collnet_us(31, protocol) + 2 * (std::min(1.0, others) * 3.7 + others * 0.4);
       case NcclAlgorithm::collnet_chain:
-        return version_ < 18 ? 2 * others * 8 : 30 + 2 * others * 2.8;
+        return version_ < 18 ? 2 * others * 8 : collnet_us(30, protocol) + 2 * others * 2.8;
       case NcclAlgorithm::nvls:
         if (version_ < 18) return 40;
         return (version_ < 21 ? 23 : 25) + (nodes() > 1 ? 18 : 0);
@@ -168,6 +168,12 @@ class Tuner : public NcclTunerBase {
         break;
     }
     return 0;
+  }
+
+  /// What the network adds to collnet. With one GPU for each node nothing hides it, as in rings.
+  double collnet_us(double with_several_gpus, NcclProtocol protocol) const {
+    return version_ >= 23 && is_alone() ? tree_hop_us(NcclHardware::network, protocol)
+                                        : with_several_gpus;
   }
 
   double inside_factor(NcclProtocol protocol) const override {
@@ -213,6 +219,7 @@ class Tuner : public NcclTunerBase {
                                     : std::min(gbps, era == NcclGpuEra::ampere ? 235. : 370.);
   }
   double graph_gbps() const { return limited_gbps(graph_.gbps()); }
+  double tree_graph_gbps() const { return limited_gbps(graph_.channels * graph_.tree_rate_gbps); }
 
   double gbps(NcclAlgorithm algorithm, NcclProtocol protocol) const {
     switch (algorithm) {
@@ -224,7 +231,7 @@ class Tuner : public NcclTunerBase {
       case NcclAlgorithm::nvls_tree:
         return nvls_gbps(algorithm);
       case NcclAlgorithm::pat:
-        return 0.75 * graph_gbps();
+        return 0.75 * tree_graph_gbps();
       case NcclAlgorithm::collnet_direct:
         return collnet_direct_gbps() / 2;
       default:
@@ -248,7 +255,7 @@ class Tuner : public NcclTunerBase {
   }
 
   double tree_gbps(NcclProtocol protocol) const {
-    const double all = limited_gbps(graph_.channels * graph_.tree_rate_gbps);
+    const double all = tree_graph_gbps();
     double bulk = 0;
     if (version_ < 8) {
       const bool is_fast = version_ == 7 && protocol == NcclProtocol::ll128 &&
@@ -268,8 +275,10 @@ class Tuner : public NcclTunerBase {
         bulk = std::min(bulk, graph_.channels * nccl_tree_ll128_of_channel(machine_, version_));
       }
     }
-    // Since 2.18, trees of Hopper and later are plain ones: all of a node's traffic passes one GPU.
-    return version_ >= 18 && machine_.capability >= 90 ? 0.85 * bulk : bulk;
+    // Since 2.18, of plain trees: all of a node's traffic passes one GPU. Those of Hopper and later
+    // are, and those of nodes that have no other GPU.
+    const bool is_plain = machine_.capability >= 90 || is_alone();
+    return version_ >= 18 && is_plain ? 0.85 * bulk : bulk;
   }
 
   double nvls_gbps(NcclAlgorithm algorithm) const {

@@ -40,8 +40,13 @@ constexpr int kFirstTreeOfNvlsChunks = 21;
 constexpr double kNvlsTreeChunkOfManyNodes = 64 * kKib;
 constexpr int kManyNodes = 4;
 
-/// A channel carries no less traffic than this, from 2.22 on.
+/// A channel carries no less traffic than this (src/enqueue.cc of 2.25.1, 80f6bda4; in that of
+/// 2.22.3, 178b6b75, it is 512 bytes, which never matter). What LL sends counts four times
+/// from 2.26 on (f44ac759; not yet at 2.25.1).
 constexpr double kLeastTraffic = 16 * kKib;
+constexpr int kFirstLeastTraffic = 23;
+constexpr int kFirstLlTraffic = 26;
+constexpr double kLlTraffic = 4;
 
 /// Parts of what one rank sends to another are whole multiples of this from 2.22 on
 /// (ncclP2pPartBounds of src/include/device.h).
@@ -323,15 +328,20 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     }
     return work;
   }
-  const bool has_all_channels = version < 5 && protocol == NcclProtocol::simple;
+  // 2.4 has its own rule. The tuner sets no number of threads for PAT ("Max NThreads" is 0 in a log
+  // of 2.28.9), so that no message is too short for them.
+  const bool has_all_channels =
+      algorithm == NcclAlgorithm::pat || (version < 5 && protocol == NcclProtocol::simple);
   if (!has_all_channels) {
     narrow(bytes, threshold(algorithm, protocol, machine.ranks, version), work);
   }
   if (has_all_nccl_threads(algorithm, version)) {
     work.threads = protocol == NcclProtocol::simple ? kAllSimpleThreads : kAllThreads;
   }
-  if (version >= 22) {
-    const double traffic = bytes * (is_allreduce(collective) ? 2 : 1);
+  if (version >= kFirstLeastTraffic) {
+    const bool counts_more = protocol == NcclProtocol::ll && version >= kFirstLlTraffic;
+    const double traffic =
+        bytes * (is_allreduce(collective) ? 2 : 1) * (counts_more ? kLlTraffic : 1);
     const double most = std::ceil(traffic / kLeastTraffic);
     work.channels = std::max(1, std::min(work.channels, static_cast<int>(std::min(most, 1e6))));
   }

@@ -6,6 +6,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
+#include <vector>
+
+#include "nccl/node_trees.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -69,6 +74,19 @@ TEST(NcclGraph, OfEightB200HasEightChannelsOfNinetyEachSplit) {
   EXPECT_NEAR(graph.nvls_rate_gbps, 80, 1e-9);
 }
 
+TEST(NcclGraph, OfOneGpuForEachNodeHasOneOrderAndFasterTrees) {
+  // One adapter of 48 GB/s: split in two of 24. From 2.18 on the search goes up from there, to 48;
+  // up to 2.17 it finds nothing above 48, and splits that.
+  const NcclGraph graph = graph_of("dgx-h100:nodes=2", 28, {0, 8});
+  EXPECT_EQ(graph.channels, 2);
+  EXPECT_NEAR(graph.rate_gbps, 24, 1e-9);
+  EXPECT_NEAR(graph.tree_rate_gbps, 48, 1e-9);
+  EXPECT_NEAR(graph_of("dgx-h100:nodes=2", 17, {0, 8}).tree_rate_gbps, 24, 1e-9);
+  EXPECT_NEAR(graph_of("dgx-h100:nodes=3", 28, {0, 8, 16}).tree_rate_gbps, 24, 1e-9);
+  EXPECT_TRUE(graph.same_order);
+  EXPECT_EQ(graph.rings.size(), 1U);
+}
+
 TEST(NcclGraph, OfNvlsTakesTheRateThatPortsCarryOnceMoreThanThereAreGpus) {
   // 370.8 / 9 = 41.2.
   const NcclGraph graph = graph_of("dgx-h100", 21);
@@ -97,6 +115,45 @@ TEST(NcclGraph, OfGpusThatSharePcieHasTheRateOfTheBusiestLink) {
   EXPECT_EQ(graph.kind, RingKind::routed);
   EXPECT_LE(graph.gbps(), 12);
   EXPECT_GT(graph.gbps(), 0);
+}
+
+// The pictures of src/graph/trees.cc: of 12 nodes a mirrored second tree, of 13 one moved by one.
+TEST(NcclNodeTrees, AreThoseOfItsPictures) {
+  using Children = std::vector<std::array<int, 2>>;
+  constexpr int kNone = BinaryTree::kNone;
+  const auto of_12 = nccl_node_trees(12);
+  EXPECT_EQ(of_12[0].top, 0);
+  EXPECT_EQ(of_12[0].children[0][0], 8);
+  EXPECT_EQ(of_12[0].children[8], (std::array{4, 10}));
+  EXPECT_EQ(of_12[0].children[4], (std::array{2, 6}));
+  EXPECT_EQ(of_12[0].children[10], (std::array{9, 11}));
+  EXPECT_EQ(of_12[1].top, 11);
+  EXPECT_EQ(of_12[1].children[11][0], 3);
+  EXPECT_EQ(of_12[1].children[3], (std::array{7, 1}));
+  const auto of_13 = nccl_node_trees(13);
+  EXPECT_EQ(of_13[0].children[12], (std::array{10, kNone}));
+  EXPECT_EQ(of_13[1].top, 1);
+  EXPECT_EQ(of_13[1].children[1][0], 9);
+  EXPECT_EQ(of_13[1].children[9], (std::array{5, 0}));
+  EXPECT_EQ(of_13[1].children[0], (std::array{11, kNone}));
+  // Three are a chain.
+  EXPECT_EQ(nccl_node_trees(3)[0].children, (Children{{2, kNone}, {kNone, kNone}, {1, kNone}}));
+  EXPECT_EQ(nccl_node_trees(1)[1].top, 0);
+}
+
+TEST(NcclNodeTrees, ReachEveryNodeOnce) {
+  for (int nodes = 1; nodes <= 40; ++nodes) {
+    for (const BinaryTree& tree : nccl_node_trees(nodes)) {
+      std::vector<int> order = {tree.top};
+      for (std::size_t next = 0; next < order.size(); ++next) {
+        for (const int child : tree.children[static_cast<std::size_t>(order[next])]) {
+          if (child != BinaryTree::kNone) order.push_back(child);
+        }
+      }
+      EXPECT_EQ(order.size(), static_cast<std::size_t>(nodes));
+      EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
+    }
+  }
 }
 
 TEST(NcclMachine, KnowsGpusByTheirModel) {

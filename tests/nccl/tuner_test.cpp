@@ -231,6 +231,19 @@ TEST(NcclTables, MostOfAChannelOfRingsUnderLl128) {
   EXPECT_NEAR(alone.gbps(23, kRing, kLl128), 20, 1e-9) << "0.92 would be 22.08";
 }
 
+// One A100 for each node, whose adapter carries one channel of 24 GB/s. Between two nodes trees
+// count 48, of which 23.6 is the limit; between more 24, of which 17.8 is. Since 2.18 of plain
+// trees.
+TEST(NcclTables, TreesOfOneGpuForEachNode) {
+  const Chooser two("dgx-a100:nodes=2", {0, 8}), three("dgx-a100:nodes=3", {0, 8, 16});
+  EXPECT_NEAR(two.gbps(17, kTree, kSimple), 23.6 / 2, 1e-9);
+  EXPECT_NEAR(two.gbps(28, kTree, kSimple), 0.85 * 23.6 / 2, 1e-9);
+  EXPECT_NEAR(three.gbps(28, kTree, kSimple), 0.85 * 17.8 / 2, 1e-9);
+  // Of PAT three quarters of either.
+  EXPECT_NEAR(two.gbps(28, NcclAlgorithm::pat, kSimple, Collective::allgather), 36, 1e-9);
+  EXPECT_NEAR(three.gbps(28, NcclAlgorithm::pat, kSimple, Collective::allgather), 18, 1e-9);
+}
+
 // Half of what goes up and down. Eight channels between nodes of A100; inside, 30 GB/s each where
 // there are two nodes: 8 x 30 = 240 (235 count up to 2.17), of which 0.92 is more than the limits.
 TEST(NcclTables, MostOfAChannelOfTrees) {
@@ -368,6 +381,9 @@ TEST(NcclTables, PatOfOneGpuForEachNode) {
               1e-9);
   const NcclChoice choice = five.choose({Collective::allgather, kMib, 27, pat});
   EXPECT_NEAR(five.gbps(27, pat, kSimple, Collective::allgather), 0.75 * choice.graph.gbps(), 1e-9);
+  // As many channels as there are, once each has 16 KiB.
+  EXPECT_EQ(five.choose({Collective::allgather, 32 * kKib, 27, pat}).work.channels, 2);
+  EXPECT_EQ(five.choose({Collective::allgather, 16 * kKib, 27, pat}).work.channels, 1);
   // Chunks of 64 KiB at least; of 512 KiB where there are 32 of them for every channel.
   EXPECT_EQ(choice.work.chunk_bytes, 64 * kKib);
   EXPECT_EQ(five.choose({Collective::allgather, 1024 * kMib, 27, pat}).work.chunk_bytes,
@@ -406,9 +422,13 @@ TEST(NcclTables, ThresholdsOfChannelsAndThreads) {
   EXPECT_EQ(work(256 * kKib, 21, kRing, kSimple).channels, 8);  // 32 KiB each
   EXPECT_EQ(work(64 * kMib, 21, kRing, kSimple).channels, 24);  // as many as there are
   EXPECT_EQ(work(16 * kKib, 21, kRing, kSimple).threads, 256);  // 16 KiB of one channel
-  // From 2.22 on a channel has 16 KiB of traffic, which an allreduce has twice.
-  EXPECT_EQ(work(32 * kKib, 22, kTree, kLl).channels, 4);
-  EXPECT_EQ(work(32 * kKib, 28, kTree, kLl).channels, 4);
+  // From 2.23 on a channel has 16 KiB of traffic, which an allreduce has twice.
+  EXPECT_EQ(work(32 * kKib, 22, kTree, kLl).channels, 8);
+  EXPECT_EQ(work(32 * kKib, 23, kTree, kLl).channels, 4);
+  EXPECT_EQ(work(32 * kKib, 25, kTree, kLl).channels, 4);
+  // From 2.26 on LL has four times as much.
+  EXPECT_EQ(work(32 * kKib, 26, kTree, kLl).channels, 8);
+  EXPECT_EQ(work(16 * kKib, 28, kTree, kLl).channels, 4);
   // 2.4: 256 threads, and under Simple always all channels.
   EXPECT_EQ(work(1024, 4, kRing, kSimple).channels, 24);
   EXPECT_EQ(work(64 * kMib, 4, kRing, kSimple).threads, 256);
