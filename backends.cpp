@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/words.h"
+#include "exec/caches.h"
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
 #include "exec/cuda/nccl_backend.h"
@@ -45,7 +46,11 @@ Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
   return inventory;
 }
 
-Inventory inventory_of_threads(const std::vector<int>&, int ranks) { return host_inventory(ranks); }
+Inventory inventory_of_threads(const std::vector<int>&, int ranks) {
+  Inventory inventory = host_inventory(ranks);
+  inventory.cache_bytes = caches_to_exceed();
+  return inventory;
+}
 
 /// Of the processes that there are: they have no devices, and are as many as were started.
 Inventory inventory_by_mpi(const std::vector<int>&, int) { return mpi_inventory(); }

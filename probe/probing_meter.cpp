@@ -2,6 +2,7 @@
 #include "probe/probing_meter.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace espalier {
 
@@ -9,7 +10,8 @@ namespace {
 
 /// What a rank's buffers take while it is measured, and ops. More than caches hold, and ops as
 /// large as those of large messages; a GPU moves a hundred times as many bytes while an op starts.
-/// Ranks that share a memory have less each, since all of them have buffers.
+/// Ranks that share a memory have less each, since all of them have buffers; more than that where
+/// caches of a host are large.
 struct Scale {
   std::int64_t max_bytes = 0;
   std::int64_t min_bytes = 0;
@@ -22,6 +24,9 @@ struct Scale {
   }
 };
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+// Times what a host's caches hold; what is rounded up to powers of two is up to twice as much.
+constexpr std::int64_t kBeyondCaches = 2;
+constexpr std::int64_t kMaxBeyondCaches = 1024 * kMiB;
 constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB, 0.035};
 constexpr Scale kGpuScale{2048 * kMiB, 256 * kMiB, 4096 * kMiB, 128 * kMiB, 0.07};
 
@@ -33,6 +38,12 @@ const Scale& scale_of(const Inventory& inventory) {
 
 std::int64_t probe_footprint_bytes(const Inventory& inventory) {
   std::int64_t bytes = scale_of(inventory).footprint_bytes(inventory.sharing);
+  if (inventory.is_host) {
+    const std::int64_t beyond =
+        kBeyondCaches * inventory.cache_bytes / std::max(1, inventory.ranks_of_a_host());
+    const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(beyond)));
+    bytes = std::max(bytes, std::min(whole, kMaxBeyondCaches));
+  }
   for (const ProbedDevice& device : inventory.devices) {
     if (device.free_bytes == 0) continue;
     bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, inventory.sharing));

@@ -38,7 +38,8 @@ struct Inventory {
   int sharing = 1;       ///< above 1: number of ranks that share the only device and its memory
   bool is_host = false;  ///< the device is this computer itself
   bool has_messages = false;  ///< ranks see their own memory only; what others have is sent to them
-  int hosts = 1;              ///< with as many ranks each, one host's after the other's
+  std::int64_t cache_bytes = 0;  ///< that the last caches of a host hold together; 0: not known
+  int hosts = 1;                 ///< with as many ranks each, one host's after the other's
   /// By rank, numbered in each host from 0 in the order in which they first appear; empty: every
   /// host is one socket, or it is not known where its ranks are.
   std::vector<int> sockets = {};

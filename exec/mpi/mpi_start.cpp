@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "exec/caches.h"
 #include "exec/host/numa.h"
 #include "exec/mpi/board_mirror.h"
 #include "exec/mpi/connection.h"
@@ -137,6 +138,8 @@ class Started {
   const Board& board() const { return board_; }
   /// By rank, -1 where that is not bound to one.
   const std::vector<int>& socket_by_rank() const { return socket_by_rank_; }
+  /// Of the host that has most.
+  std::int64_t cache_bytes() const { return cache_bytes_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -210,6 +213,7 @@ class Started {
     mine.put(described.empty() ? name : name + ", " + described);
     mine.put(sockets.only());
     mine.put(allowed_processors());
+    mine.put(caches_to_exceed());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
       Unpacking unpacking(bytes);
@@ -219,6 +223,9 @@ class Started {
       unpacking.get(socket_by_rank_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
+      std::int64_t cache_bytes = 0;
+      unpacking.get(cache_bytes);
+      cache_bytes_ = std::max(cache_bytes_, cache_bytes);
       const int rank = static_cast<int>(places_.size()) - 1;
       if (std::ranges::count(connection_->here(), rank) > 0) allowed.push_back(processors);
     }
@@ -239,6 +246,7 @@ class Started {
   Board board_;
   std::vector<std::string> places_;
   std::vector<int> socket_by_rank_;
+  std::int64_t cache_bytes_ = 0;
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
@@ -305,7 +313,9 @@ bool mpi_tells() { return get_started().transport().process() == 0; }
 
 Inventory mpi_inventory() {
   const Started& all = get_started();
-  return inventory_of_processes(all.board().groups, all.socket_by_rank());
+  Inventory inventory = inventory_of_processes(all.board().groups, all.socket_by_rank());
+  inventory.cache_bytes = all.cache_bytes();
+  return inventory;
 }
 
 void leave_mpi(int exit_code) {

@@ -187,6 +187,14 @@ TEST(ProbeFootprint, IsHalfOfTheMemoryThatIsFreeAtMost) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   EXPECT_EQ(probe_footprint_bytes(host_inventory(4)), kGiB / 8);
   EXPECT_EQ(probe_footprint_bytes(host_inventory(64)), kGiB / 32);
+  // Twice what caches hold, as a power of two of each rank, where that is more.
+  Inventory cached = host_inventory(2);
+  cached.cache_bytes = kGiB / 16;
+  EXPECT_EQ(probe_footprint_bytes(cached), kGiB / 8);
+  cached.cache_bytes = 300 << 20;
+  EXPECT_EQ(probe_footprint_bytes(cached), kGiB / 2);
+  cached.cache_bytes = 8 * kGiB;
+  EXPECT_EQ(probe_footprint_bytes(cached), kGiB);
   Inventory gpus;
   gpus.devices.resize(2);
   EXPECT_EQ(probe_footprint_bytes(gpus), 2 * kGiB);  // not known

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/room.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/caches.h"
 #include "exec/free_memory.h"
 #include "exec/host/host_memory.h"
 #include "tests/exec/test_programs.h"
@@ -84,6 +86,27 @@ TEST_F(FreeMemory, IsTheLeastThatTheComputerAndTheControlGroupLeave) {
   EXPECT_EQ(free_memory_bytes(root_), 4600);
   write("sys/fs/cgroup/memory.max", "300\n");
   EXPECT_EQ(free_memory_bytes(root_), 0);
+}
+
+TEST_F(FreeMemory, CachesCountOnceHoweverManyProcessorsShareThem) {
+  EXPECT_EQ(last_caches_bytes(root_), 0);
+  const auto cache = [&](int cpu, int index, int level, const std::string& size,
+                         const std::string& shared) {
+    const std::string folder =
+        fmt::format("sys/devices/system/cpu/cpu{}/cache/index{}/", cpu, index);
+    std::filesystem::create_directories(root_ / folder);
+    write(folder + "level", std::to_string(level) + "\n");
+    write(folder + "size", size + "\n");
+    write(folder + "shared_cpu_list", shared + "\n");
+  };
+  std::filesystem::create_directories(root_ / "sys/devices/system/cpu/cpufreq");
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    cache(cpu, 0, 1, "48K", std::to_string(cpu));
+    cache(cpu, 2, 2, "2048K", std::to_string(cpu));
+    if (cpu < 2) continue;
+    cache(cpu, 3, 3, cpu < 3 ? "32768K" : "96M", cpu < 3 ? "0-2" : "3");
+  }
+  EXPECT_EQ(last_caches_bytes(root_), std::int64_t{128} << 20);
 }
 
 // As managers of jobs make them: one in another, and the limit somewhere between.
