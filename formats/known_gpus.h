@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "topologies/topology.h"
@@ -11,11 +10,6 @@ namespace espalier {
 /// Completes a GPU's model ("h100" becomes "h100-sxm5") and takes memory and peer limit from the
 /// first machine of the catalogue with such GPUs; nothing where there is none. Private to the room.
 void fill_from_catalogue(Node& gpu);
-
-/// "a100" for "NVIDIA A100-SXM4-80GB", as the catalogue's models begin; "a100-pcie" for cards,
-/// which have other links; "titan-rtx" for what the catalogue does not have. Empty for an empty
-/// name.
-std::string model_of_device(std::string_view name);
 
 /// NVLinks of a generation of GPUs.
 struct NvlinkGeneration {

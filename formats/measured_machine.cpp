@@ -7,6 +7,7 @@
 
 #include "core/words.h"
 #include "formats/known_gpus.h"
+#include "topologies/gpu_models.h"
 
 namespace espalier {
 namespace {

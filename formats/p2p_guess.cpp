@@ -12,6 +12,7 @@
 #include "formats/known_gpus.h"
 #include "formats/machine_parts.h"
 #include "formats/p2p_machine.h"
+#include "topologies/gpu_models.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -12,6 +12,7 @@
 #include "formats/known_gpus.h"
 #include "formats/machine_parts.h"
 #include "formats/text_words.h"
+#include "topologies/gpu_models.h"
 #include "topologies/load.h"
 
 namespace espalier {

@@ -14,12 +14,15 @@
 #include "core/median.h"
 #include "probe/fit_figures.h"
 #include "probe/fit_parts.h"
+#include "topologies/gpu_models.h"
 
 namespace espalier {
 namespace {
 
 // GB/s of one NVLink and direction, by generation.
 constexpr std::array kNvlinkGbps{0.0, 20.0, 25.0, 25.0, 25.0, 50.0};
+// Of NVLinks to switches that add up and multicast, for those who ask them to: NCCL's NVLS.
+constexpr int kFirstThatCombine = 4;
 // Where nothing is known and nothing could be measured.
 constexpr double kSomeGbps = 25;
 
@@ -52,7 +55,7 @@ class GpuFit {
       const MemoryRates rates = fit_memory(survey_.alone[index(gpu)]);
       add_node(machine_, fmt::format("gpu{}", gpu), NodeKind::gpu);
       Node& node = machine_.nodes.back();
-      node.model = device(gpu).name;
+      node.model = model_of_device(device(gpu).name);
       node.numa = device(gpu).numa;
       node.memory_gbps = sane_gbps(rates.gbps);
       node.reduce_gbps = sane_or_0(rates.reduce_gbps);
@@ -85,7 +88,13 @@ class GpuFit {
   }
 
   NodeId nvswitch() {
-    if (!nvswitch_) nvswitch_ = add_node(machine_, "nvswitch", NodeKind::nvswitch);
+    if (!nvswitch_) {
+      nvswitch_ = add_node(machine_, "nvswitch", NodeKind::nvswitch);
+      machine_.nodes.back().combines =
+          std::ranges::any_of(survey_.inventory.nvlinks, [](const ProbedNvlink& link) {
+            return link.peer == ProbedNvlink::kSwitch && link.generation >= kFirstThatCombine;
+          });
+    }
     return *nvswitch_;
   }
 

@@ -10,6 +10,7 @@
 
 #include "probe/fit_figures.h"
 #include "probe/fit_parts.h"
+#include "topologies/gpu_models.h"
 #include "topologies/load.h"
 #include "topologies/machine_file.h"
 
@@ -88,7 +89,8 @@ void add_ranks(const Survey& survey, Topology& machine, std::vector<Neighbours>&
     node.reduce_gbps = alone.reduce_gbps;
     node.exchange = alone.exchange;
     node.memory = socket.memory();
-    if (!survey.inventory.is_host) node.model = survey.inventory.devices.front().name;
+    if (!survey.inventory.is_host)
+      node.model = model_of_device(survey.inventory.devices.front().name);
   }
 }
 

@@ -719,16 +719,20 @@ links:
   EXPECT_EQ(link.count, 18);
   EXPECT_NEAR(link.measured_gbps, 450 * 0.83, 10);
   EXPECT_EQ(machine.peer_access, Topology::PeerAccess::all);
+  EXPECT_TRUE(machine.nodes[4].combines);  // from the fourth generation on
+  EXPECT_EQ(machine.nodes[0].model, "test-gpu");
 
   SimulatedMachine one(kShared);
   Inventory shared = gpus(1, true);
   shared.sharing = 4;
   shared.devices[0].pcie_gbps = 63;
+  shared.devices[0].name = "NVIDIA H100 80GB HBM3";
   shared.devices[0].place = "GPU 2, PCI 0000:3b:00.0";
   const Topology eight = found(one, shared, true);
   EXPECT_EQ(eight.gpus().size(), 4U);
-  EXPECT_EQ(eight.title, "4 ranks on TEST GPU");
-  EXPECT_EQ(eight.nodes[eight.gpus().front()].model, "TEST GPU");
+  EXPECT_EQ(eight.title, "4 ranks on NVIDIA H100 80GB HBM3");
+  // As profiles have it, whose figures are by model.
+  EXPECT_EQ(eight.nodes[eight.gpus().front()].model, "h100");
   EXPECT_EQ(eight.sources, (std::vector<std::string>{"measured by espalier probe, 2026-01-02",
                                                      "all ranks: GPU 2, PCI 0000:3b:00.0"}));
   EXPECT_EQ(link_between(eight, "port", "cpu0").gbps, 63);
