@@ -16,8 +16,8 @@ struct FakeNvlinks {
   bool are_veiled = false;  ///< where links lead is not said, as in some virtual machines
 };
 
-/// A library called libnvidia-ml.so.1, which has started as long as this is there. Before and after,
-/// it is one without a driver: no_nvml.cpp.
+/// A library called libnvidia-ml.so.1, which has started as long as this is there. Before and
+/// after, it is one without a driver: no_nvml.cpp.
 class FakeNvml {
  public:
   FakeNvml(const char* file, const FakeNvlinks& nvlinks) : library_(file) { set(nvlinks); }
@@ -27,7 +27,8 @@ class FakeNvml {
 
  private:
   void set(const std::optional<FakeNvlinks>& nvlinks) const {
-    library_.function<void(const std::optional<FakeNvlinks>&)>("espalier_set_fake_nvlinks")(nvlinks);
+    using Set = void(const std::optional<FakeNvlinks>&);
+    library_.function<Set>("espalier_set_fake_nvlinks")(nvlinks);
   }
 
   const StandIn library_;
