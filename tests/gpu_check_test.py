@@ -24,7 +24,7 @@ case $verb in
   exec)
     if [ "$size" = 4 ] && [ -n "$FIRST" ]; then echo "error: no luck" >&2; exit "$FIRST"; fi
     if [ "$memory" = cuda ]; then
-      if [ "$transport" = "$LACKS" ]; then echo "error: ${LACK:-NCCL was not found}: no file" >&2; exit 3; fi
+      if [ -n "$LACKS" ] && [ "$transport" = "$LACKS" ]; then echo "error: ${LACK:-NCCL was not found}: no file" >&2; exit 3; fi
       echo "# messages from GPU to GPU: ${transport}ly"
     fi ;;
   probe) printf -- '- {name: gpu%d, kind: gpu}\\n' $(seq "$GPUS") >"$output" ;;
@@ -86,6 +86,12 @@ class GpuCheck(unittest.TestCase):
         for transport in ("auto", "staged", "mpi", "nccl"):
             self.assertIn(f"| processes by mpirun, --transport {transport} | passed: {transport}ly |", done.stdout)
         self.assertIn("| processes by torchrun's variables, --transport auto | passed: autoly |", done.stdout)
+
+    def test_on_one_gpu_nccl_takes_processes_for_computers(self):
+        named = "| processes by torchrun's variables, each a computer to NCCL, --transport nccl | passed: ncclly |"
+        self.assertIn(named, self.check().stdout)
+        (self.folder / "bin/nvidia-smi").write_text("#!/bin/bash\necho TEST GPU\necho TEST GPU\n")
+        self.assertNotIn("each a computer to NCCL", self.check().stdout)
 
     def test_what_libraries_lack_is_no_failure_of_processes(self):
         done = self.check(LACKS="nccl")
