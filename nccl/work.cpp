@@ -40,9 +40,9 @@ constexpr int kFirstTreeOfNvlsChunks = 21;
 constexpr double kNvlsTreeChunkOfManyNodes = 64 * kKib;
 constexpr int kManyNodes = 4;
 
-/// A channel carries no less traffic than this (src/enqueue.cc of 2.25.1, 80f6bda4; in that of
-/// 2.22.3, 178b6b75, it is 512 bytes, which never matter). What LL sends counts four times
-/// from 2.26 on (f44ac759; not yet at 2.25.1).
+/// A channel carries no less traffic than this, a cell, and cells are not divided (src/enqueue.cc
+/// of 2.25.1, 80f6bda4; in that of 2.22.3, 178b6b75, it is 512 bytes, which never matter). What LL
+/// sends counts four times from 2.26 on (f44ac759; not yet at 2.25.1).
 constexpr double kLeastTraffic = 16 * kKib;
 constexpr int kFirstLeastTraffic = 23;
 constexpr int kFirstLlTraffic = 26;
@@ -210,6 +210,14 @@ double network_chunk(double chunk, double per_peer) {
   return per_peer < 8 * chunk ? chunk / 2 : chunk;
 }
 
+/// Channels among which a message of so many cells is divided: each has as many as the busiest
+/// of `most` would have, but for the last, which has what is left.
+int channels_of_cells(double cells, int most) {
+  if (cells <= 1) return 1;
+  const double each = std::ceil(cells / most);
+  return static_cast<int>(std::ceil(cells / each));
+}
+
 /// As many channels as a pair has at least, and twice as many as long as each has too much
 /// (scheduleP2pTasksToPlan and calcP2pChunkSize of src/enqueue.cc).
 NcclWork p2p_work(Collective collective, double bytes, NcclProtocol protocol,
@@ -342,8 +350,7 @@ NcclWork nccl_work(Collective collective, double bytes, NcclAlgorithm algorithm,
     const bool counts_more = protocol == NcclProtocol::ll && version >= kFirstLlTraffic;
     const double traffic =
         bytes * (is_allreduce(collective) ? 2 : 1) * (counts_more ? kLlTraffic : 1);
-    const double most = std::ceil(traffic / kLeastTraffic);
-    work.channels = std::max(1, std::min(work.channels, static_cast<int>(std::min(most, 1e6))));
+    work.channels = channels_of_cells(std::ceil(traffic / kLeastTraffic), work.channels);
   }
   if (is_collnet(algorithm)) {
     work.chunk_bytes = shared_chunk(bytes, algorithm, machine, work.channels, version);

@@ -426,6 +426,9 @@ TEST(NcclTables, ThresholdsOfChannelsAndThreads) {
   EXPECT_EQ(work(32 * kKib, 22, kTree, kLl).channels, 8);
   EXPECT_EQ(work(32 * kKib, 23, kTree, kLl).channels, 4);
   EXPECT_EQ(work(32 * kKib, 25, kTree, kLl).channels, 4);
+  // Which are not divided: of 64 for 24 channels, 21 have three and one has one.
+  EXPECT_EQ(work(512 * kKib, 22, kRing, kLl128).channels, 24);
+  EXPECT_EQ(work(512 * kKib, 23, kRing, kLl128).channels, 22);
   // From 2.26 on LL has four times as much.
   EXPECT_EQ(work(32 * kKib, 26, kTree, kLl).channels, 8);
   EXPECT_EQ(work(16 * kKib, 28, kTree, kLl).channels, 4);
