@@ -11,6 +11,7 @@
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_inventory.h"
 #include "exec/cuda/nccl_backend.h"
+#include "exec/free_memory.h"
 #include "exec/host/host_backend.h"
 #include "exec/mpi/mpi_start.h"
 #include "probe/survey.h"
@@ -48,7 +49,8 @@ Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
 
 Inventory inventory_of_threads(const std::vector<int>&, int ranks) {
   Inventory inventory = host_inventory(ranks);
-  inventory.cache_bytes = caches_to_exceed();
+  inventory.cache_bytes = last_caches_bytes();
+  inventory.devices.front().free_bytes = as_bytes(free_memory_bytes());
   return inventory;
 }
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <system_error>
 
-#include "exec/free_memory.h"
-
 namespace espalier {
 namespace {
 
@@ -52,13 +50,6 @@ std::int64_t last_caches_bytes(const std::filesystem::path& root) {
   if (levels.empty()) return bytes;
   for (const auto& [sharing, size] : levels.rbegin()->second) bytes += size;
   return bytes;
-}
-
-std::int64_t caches_to_exceed() {
-  constexpr double kShareOfFree = 0.125;
-  const double room = kShareOfFree * free_memory_bytes();
-  const std::int64_t bytes = last_caches_bytes();
-  return room < static_cast<double>(bytes) ? static_cast<std::int64_t>(room) : bytes;
 }
 
 }  // namespace espalier

@@ -102,4 +102,8 @@ double free_memory_bytes(const std::filesystem::path& root) {
   return std::min({available, free_of_control_groups(root), free_addresses(root)});
 }
 
+std::int64_t as_bytes(double free_bytes) {
+  return free_bytes < 1e18 ? static_cast<std::int64_t>(free_bytes) : 0;
+}
+
 }  // namespace espalier

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace espalier {
@@ -9,6 +10,9 @@ namespace espalier {
 /// caches gave way, here and in its control groups, and what its limit of addresses leaves.
 /// Infinite where nothing is known. `root`: another folder than "/" for tests, with proc/ and sys/.
 double free_memory_bytes(const std::filesystem::path& root = "/");
+
+/// As Inventory has it: 0 where nothing is known.
+std::int64_t as_bytes(double free_bytes);
 
 /// The share of it that a run may take: the rest is for everybody else.
 inline constexpr double kFreeMemoryShare = 0.8;

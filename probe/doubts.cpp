@@ -7,6 +7,7 @@
 #include <set>
 
 #include "probe/fit_machine.h"
+#include "probe/probing_meter.h"
 
 namespace espalier {
 
@@ -119,6 +120,11 @@ std::vector<std::string> doubts_about(const Survey& survey) {
         "the ranks of host {} are {} than those of host 0; the topology says where those of host 0 "
         "are",
         host, difference(survey.inventory, host)));
+  }
+  if (caches_hold_what_is_probed(survey.inventory)) {
+    doubts.emplace_back(
+        "the caches of a host hold all that was measured; messages that they do not hold take "
+        "longer than predicted");
   }
   return doubts;
 }

@@ -24,7 +24,8 @@ struct Scale {
   }
 };
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-// Times what a host's caches hold; what is rounded up to powers of two is up to twice as much.
+// Ranks of a host work on at least so many times what its caches hold, but each on no more than
+// that.
 constexpr std::int64_t kBeyondCaches = 2;
 constexpr std::int64_t kMaxBeyondCaches = 1024 * kMiB;
 constexpr Scale kHostScale{128 * kMiB, 32 * kMiB, 1024 * kMiB, 4 * kMiB, 0.035};
@@ -38,17 +39,22 @@ const Scale& scale_of(const Inventory& inventory) {
 
 std::int64_t probe_footprint_bytes(const Inventory& inventory) {
   std::int64_t bytes = scale_of(inventory).footprint_bytes(inventory.sharing);
+  const int sharing = inventory.is_host ? inventory.ranks_of_a_host() : inventory.sharing;
   if (inventory.is_host) {
-    const std::int64_t beyond =
-        kBeyondCaches * inventory.cache_bytes / std::max(1, inventory.ranks_of_a_host());
+    const std::int64_t beyond = kBeyondCaches * inventory.cache_bytes / std::max(1, sharing);
     const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(beyond)));
     bytes = std::max(bytes, std::min(whole, kMaxBeyondCaches));
   }
   for (const ProbedDevice& device : inventory.devices) {
     if (device.free_bytes == 0) continue;
-    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, inventory.sharing));
+    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, sharing));
   }
   return std::max(bytes, kMiB);
+}
+
+bool caches_hold_what_is_probed(const Inventory& inventory) {
+  return inventory.is_host &&
+         probe_footprint_bytes(inventory) * inventory.ranks_of_a_host() < inventory.cache_bytes;
 }
 
 namespace {

@@ -37,14 +37,21 @@ some_tests() {
   "$@" | tee "$work/tests" && grep -q '^\[  PASSED  \] [1-9]' "$work/tests"
 }
 
+# no_errors COMMAND...: of compute-sanitizer, which says so for the processes that it has seen.
+no_errors() {
+  "$@" | tee "$work/summary" && grep -q 'ERROR SUMMARY: 0 errors' "$work/summary" &&
+    ! grep -q 'ERROR SUMMARY: [1-9]' "$work/summary"
+}
+
 # processes LAUNCHER TRANSPORT COMMAND...: programs in processes with a GPU each, which the command starts; says how
-# messages went. That a library of this computer can't do something, or there is one GPU, is no failure.
-algorithms=(all)
+# messages went. That a library of this computer can't do something, or there is one GPU, is no failure. `algorithms`
+# names those to run, if not all.
 processes() {
   local name="processes by $1, --transport $2" transport=$2 status way lack
   shift 2
+  # shellcheck disable=SC2086  # several words
   "$@" "$espalier" exec --backend mpi --memory cuda --transport "$transport" "${devices[@]}" \
-    --algorithm "${algorithms[@]}" --size 0,1000,1MiB,16MiB --iters 3 >"$work/processes" 2>&1
+    --algorithm ${algorithms:-all} --size 0,1000,1MiB,16MiB --iters 3 >"$work/processes" 2>&1
   status=$?
   way=$(sed -n 's/^# messages from GPU to GPU: //p' "$work/processes" | sort -u | paste -sd ';')
   lack=$(grep -m 1 -oE 'this library of MPI does not take GPU memory|NCCL was not found|NCCL wants a GPU for each rank' \
@@ -60,7 +67,7 @@ processes() {
   fi
 }
 
-echo "## $(date -u +%F), commit $(git rev-parse --short HEAD)"
+echo "## $(date -u +%F), commit $(git describe --always --dirty)"
 echo
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv | sed 's/^/    /'
 nvcc --version 2>/dev/null | sed -n 's/^Cuda compilation/    Cuda compilation/p'
@@ -129,14 +136,12 @@ done
 if [ ${#devices[@]} -gt 0 ]; then
   # Where NCCL takes each process for a computer of its own, they may have the same GPU. Their kernels then wait for
   # each other's slices of time: a few programs are enough.
-  algorithms=(ring flat_two_stage)
   # shellcheck disable=SC2016  # for the shell that is started
-  processes "torchrun's variables, each a computer to NCCL" nccl python3 tests/mpi/like_torchrun.py -n "$count" \
+  algorithms='ring flat_two_stage' processes "torchrun's variables, each a computer to NCCL" nccl python3 tests/mpi/like_torchrun.py -n "$count" \
     bash -c 'NCCL_HOSTID=$RANK exec "$@"' --
-  algorithms=(all)
 fi
 if command -v compute-sanitizer >/dev/null; then
-  row "compute-sanitizer memcheck, processes" compute-sanitizer --target-processes all --error-exitcode 9 \
+  row "compute-sanitizer memcheck, processes" no_errors compute-sanitizer --target-processes all --error-exitcode 9 \
     python3 tests/mpi/like_torchrun.py -n "$count" "$espalier" exec --backend mpi --memory cuda "${devices[@]}" \
     --algorithm ring flat_two_stage --size 1000 --iters 1
 fi

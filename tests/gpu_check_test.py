@@ -34,7 +34,8 @@ esac
 MPIEXEC = '#!/bin/bash\nif [ "$1" = --version ]; then echo "none"; exit; fi\nshift 2\n"$@"\n'
 TESTS = '#!/bin/bash\necho "[  PASSED  ] ${RAN:-3} tests."\n'
 RATES = '#!/bin/bash\necho "| copy |"\necho "out of memory" >&2\nexit "${RATES:-0}"\n'
-SANITIZER = '#!/bin/bash\nwhile [[ $1 == --* ]]; do [[ $1 == *=* ]] && shift || shift 2; done\n"$@"\n'
+SANITIZER = ('#!/bin/bash\nwhile [[ $1 == --* ]]; do [[ $1 == *=* ]] && shift || shift 2; done\n"$@" || exit\n'
+             'echo "========= ERROR SUMMARY: ${ERRORS:-0} errors"\n')
 
 
 class GpuCheck(unittest.TestCase):
@@ -86,6 +87,11 @@ class GpuCheck(unittest.TestCase):
         for transport in ("auto", "staged", "mpi", "nccl"):
             self.assertIn(f"| processes by mpirun, --transport {transport} | passed: {transport}ly |", done.stdout)
         self.assertIn("| processes by torchrun's variables, --transport auto | passed: autoly |", done.stdout)
+
+    def test_errors_that_a_sanitizer_finds_in_processes_fail(self):
+        done = self.check(ERRORS="2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("| compute-sanitizer memcheck, processes | **failed** |", done.stdout)
 
     def test_on_one_gpu_nccl_takes_processes_for_computers(self):
         named = "| processes by torchrun's variables, each a computer to NCCL, --transport nccl | passed: ncclly |"

@@ -44,6 +44,8 @@ std::string model_of_device(std::string_view name) {
     return word.empty() || word == "nvidia" || word == "tesla" || word == "geforce" ||
            word == "amd" || word == "instinct" || word == "quadro";
   });
+  // A part of a GPU is no such GPU.
+  if (std::ranges::count(words, "mig") > 0) return printable(join(words, "-"));
   for (const std::string& word : words) {
     if (word == "k80") return "gk210";
     if (!known.contains(word)) continue;

@@ -13,8 +13,8 @@ namespace espalier {
 const std::vector<Node>& catalogue_gpus();
 
 /// "a100" for "NVIDIA A100-SXM4-80GB", as the catalogue's models begin; "a100-pcie" for cards,
-/// which have other links; "titan-rtx" for what the catalogue does not have. Empty for an empty
-/// name.
+/// which have other links; "titan-rtx" for what the catalogue does not have, as parts of a GPU
+/// (MIG). Empty for an empty name.
 std::string model_of_device(std::string_view name);
 
 }  // namespace espalier

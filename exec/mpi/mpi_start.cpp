@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -19,7 +20,9 @@
 
 #include "core/file.h"
 #include "exec/caches.h"
+#include "exec/free_memory.h"
 #include "exec/host/numa.h"
+#include "exec/mpi/agreement.h"
 #include "exec/mpi/board_mirror.h"
 #include "exec/mpi/connection.h"
 #include "exec/mpi/exchange.h"
@@ -138,8 +141,6 @@ class Started {
   const Board& board() const { return board_; }
   /// By rank, -1 where that is not bound to one.
   const std::vector<int>& socket_by_rank() const { return socket_by_rank_; }
-  /// Of the host that has most.
-  std::int64_t cache_bytes() const { return cache_bytes_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -213,7 +214,6 @@ class Started {
     mine.put(described.empty() ? name : name + ", " + described);
     mine.put(sockets.only());
     mine.put(allowed_processors());
-    mine.put(caches_to_exceed());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
       Unpacking unpacking(bytes);
@@ -223,9 +223,6 @@ class Started {
       unpacking.get(socket_by_rank_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
-      std::int64_t cache_bytes = 0;
-      unpacking.get(cache_bytes);
-      cache_bytes_ = std::max(cache_bytes_, cache_bytes);
       const int rank = static_cast<int>(places_.size()) - 1;
       if (std::ranges::count(connection_->here(), rank) > 0) allowed.push_back(processors);
     }
@@ -246,7 +243,6 @@ class Started {
   Board board_;
   std::vector<std::string> places_;
   std::vector<int> socket_by_rank_;
-  std::int64_t cache_bytes_ = 0;
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
@@ -293,6 +289,7 @@ std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus) 
   if (!gpus) return std::make_unique<MpiBackend>(processes);
   GpuChoice choice = *gpus;
   choice.local_rank = read_launch(variable).local_rank;
+  if (const char* const host = variable("NCCL_HOSTID")) choice.nccl_host = host;
   return std::make_unique<MpiBackend>(processes, make_gpu_memory(processes, std::move(choice)));
 }
 
@@ -314,7 +311,22 @@ bool mpi_tells() { return get_started().transport().process() == 0; }
 Inventory mpi_inventory() {
   const Started& all = get_started();
   Inventory inventory = inventory_of_processes(all.board().groups, all.socket_by_rank());
-  inventory.cache_bytes = all.cache_bytes();
+  // Of the host with the largest caches, and of that with the least memory.
+  const Meeting meeting(all.board());
+  Packed mine;
+  mine.put(last_caches_bytes());
+  mine.put(free_memory_bytes());
+  double free_bytes = std::numeric_limits<double>::infinity();
+  for (const auto& bytes : gather_from_all(get_started().transport(), mine.bytes())) {
+    Unpacking unpacking(bytes);
+    std::int64_t cache_bytes = 0;
+    double free_there = 0;
+    unpacking.get(cache_bytes);
+    unpacking.get(free_there);
+    inventory.cache_bytes = std::max(inventory.cache_bytes, cache_bytes);
+    free_bytes = std::min(free_bytes, free_there);
+  }
+  inventory.devices.front().free_bytes = as_bytes(free_bytes);
   return inventory;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct GpuChoice {
   /// The process's number on its host, where the launcher says it: processes in containers of their
   /// own can't count.
   std::optional<int> local_rank = {};
+  std::string nccl_host = {};  ///< NCCL_HOSTID, by which NCCL tells computers apart where it is set
 };
 
 }  // namespace espalier

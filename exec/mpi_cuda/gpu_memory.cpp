@@ -78,7 +78,7 @@ class GpuPart : public ProcessPart {
         buffers_(kind_, lowered, plan, gpus_, host_nodes_, access_of(data.program, choice)),
         shared_(gpu, buffers_.blocks()),
         steps_(plan, kind_, buffers_, processes.transport),
-        place_(cuda::place_of(processes, buffers_.gpu())) {}
+        place_(cuda::place_of(processes, buffers_.gpu(), choice.nccl_host)) {}
 
   void fill() override { buffers_.places().fill(); }
   void fill_inputs() override { buffers_.places().fill_inputs(); }

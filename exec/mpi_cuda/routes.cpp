@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -92,12 +91,10 @@ std::string describe_routes(const std::vector<Choice>& choices) {
 
 }  // namespace
 
-GpuPlace place_of(const Processes& processes, const Gpu& gpu) {
+GpuPlace place_of(const Processes& processes, const Gpu& gpu, std::string nccl_host) {
   const auto mine = static_cast<std::size_t>(processes.transport.process());
-  const char* const nccl_host = std::getenv("NCCL_HOSTID");
   return {fmt::format("{}, GPU {} ({})", processes.places[mine], gpu.number, gpu.name),
-          id_of_computer(), bus_id_of(gpu.number), gpu.number,
-          nccl_host != nullptr ? nccl_host : ""};
+          id_of_computer(), bus_id_of(gpu.number), gpu.number, std::move(nccl_host)};
 }
 
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine) {

@@ -25,12 +25,12 @@ struct GpuPlace {
 };
 
 /// That of this process.
-GpuPlace place_of(const Processes& processes, const Gpu& gpu);
+GpuPlace place_of(const Processes& processes, const Gpu& gpu, std::string nccl_host);
 
 /// Those of all, by process.
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine);
 
-/// The same as NCCL tells computers apart, which counts a GPU once on each.
+/// The same, with what NCCL takes for a computer in place of each.
 std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places);
 
 /// Throws in all processes Error{usage} where two of a computer have the same GPU: `problem`, with

@@ -195,6 +195,8 @@ TEST(ProbeFootprint, IsHalfOfTheMemoryThatIsFreeAtMost) {
   EXPECT_EQ(probe_footprint_bytes(cached), kGiB / 2);
   cached.cache_bytes = 8 * kGiB;
   EXPECT_EQ(probe_footprint_bytes(cached), kGiB);
+  cached.devices[0].free_bytes = kGiB;
+  EXPECT_EQ(probe_footprint_bytes(cached), kGiB / 4);
   Inventory gpus;
   gpus.devices.resize(2);
   EXPECT_EQ(probe_footprint_bytes(gpus), 2 * kGiB);  // not known

@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
-#include "exec/mpi_cuda/routes.h"
 #include "ir/chunk.h"
 #include "tests/exec/every_type.h"
 #include "tests/exec/on_gpus.h"
@@ -70,15 +68,20 @@ TEST_F(NcclTransport, RanksDoNotShareAGpu) {
               HasSubstr("NCCL wants a GPU for each rank: ranks 0 and 2 would share one"));
 }
 
+// On one GPU, which it then counts once on each of them.
 TEST_F(NcclTransport, ComputersAreThoseThatNcclIsToldOf) {
-  std::vector<cuda::GpuPlace> places(3);
-  for (cuda::GpuPlace& place : places) place.computer = "one";
-  places[0].nccl_host = "a";
-  places[1].nccl_host = "b";
-  places = cuda::as_nccl_sees(places);
-  EXPECT_EQ(places[0].computer, "a");
-  EXPECT_EQ(places[1].computer, "b");
-  EXPECT_EQ(places[2].computer, "one");
+  in_processes(2, [](const Processes& processes) {
+    const int rank = processes.transport.process();
+    fake_cuda::begin_process();
+    fake_cuda::reset({});
+    GpuChoice choice = kNccl.choice;
+    choice.devices = {1, 1};
+    choice.nccl_host = rank == 0 ? "here" : "there";
+    MpiBackend backend(processes, make_gpu_memory(processes, choice));
+    const RunReport report = backend.run(ring_program(2, false), {}, {.size_bytes = 1 << 12});
+    EXPECT_EQ(report.executed->wrong, 0);
+    EXPECT_EQ(report.executed->notes.back(), "messages from GPU to GPU: NCCL 2.28.9");
+  });
 }
 
 }  // namespace

@@ -482,6 +482,17 @@ TEST(Doubts, CompareSocketsThatAreAsLarge) {
   EXPECT_THAT(doubts_about(survey), testing::ElementsAre(HasSubstr("sockets 0 and 2, all ranks")));
 }
 
+TEST(Doubts, NameCachesThatHoldAllThatWasProbed) {
+  Survey survey;
+  survey.inventory = host_inventory(2);
+  survey.inventory.cache_bytes = std::int64_t{300} << 20;
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+  // Half of what is free, for two.
+  survey.inventory.devices[0].free_bytes = std::int64_t{400} << 20;
+  EXPECT_THAT(doubts_about(survey),
+              testing::ElementsAre(HasSubstr("the caches of a host hold all that was measured")));
+}
+
 TEST(Doubts, NameHostsThatAreReachedMoreSlowly) {
   const auto host = [](double gbps, double all_gbps, double latency_s) {
     return GroupFigures{.to = {latency_s, gbps},
@@ -720,6 +731,8 @@ links:
   EXPECT_NEAR(link.measured_gbps, 450 * 0.83, 10);
   EXPECT_EQ(machine.peer_access, Topology::PeerAccess::all);
   EXPECT_TRUE(machine.nodes[4].combines);  // from the fourth generation on
+  for (ProbedNvlink& nvlink : inventory.nvlinks) nvlink.generation = 3;
+  EXPECT_FALSE(fit_machine(take_survey(inventory, simulated.meter(false)), "").nodes[4].combines);
   EXPECT_EQ(machine.nodes[0].model, "test-gpu");
 
   SimulatedMachine one(kShared);

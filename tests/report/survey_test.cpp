@@ -44,6 +44,21 @@ TEST(SurveyRows, NameTheRanksOfEachClassOfPairs) {
                                 "network gpu0 gpu4", "network gpu4 gpu0", "network host0 host1"));
 }
 
+TEST(SurveyRows, SayWhatCallsOfGpusTake) {
+  EXPECT_FALSE(Json::parse(survey_json(survey_of_processes(), "a machine")).contains("calls_s"));
+  Survey survey;
+  survey.inventory.devices.resize(1);
+  survey.kernel = {.call_s = 2.5e-6};
+  survey.kernel.pairs.assign(1, std::vector<PathFigures>(1));
+  survey.kernel.both_ways_gbps.assign(1, std::vector<double>(1, 0));
+  survey.alone.resize(1);
+  const Json json = Json::parse(survey_json(survey, "a machine"));
+  EXPECT_EQ(json.at("calls_s"), (Json{{"kernel", 2.5e-6}}));
+  const Json schema =
+      Json::parse(read_file(ESPALIER_SOURCE_DIR "/report/schemas/probe-1.schema.json"));
+  EXPECT_TRUE(schema.at("properties").at("calls_s").at("properties").contains("kernel"));
+}
+
 TEST(SurveyRows, KeepToTheMethodsOfTheirSchema) {
   const Json schema =
       Json::parse(read_file(ESPALIER_SOURCE_DIR "/report/schemas/probe-1.schema.json"));
