@@ -197,7 +197,10 @@ void Dispatcher::end_hold(OpId id) {
     const bool is_one_place = next.at == op.at && group % program_.fold.rank_groups() == 0;
     release(successor + ops_on, id, group, is_one_place ? now : seen);
   }
-  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, 0, now);
+  // What comes next in the first round does so in all rounds but the last.
+  const bool is_before_last = id + rounds_.ops < rounds_.end();
+  const OpId next = graph_.next_in_lane(is_before_last ? like : id);
+  if (next != OpGraph::kNone) release(is_before_last ? next + ops_on : next, id, 0, now);
 }
 
 /// How many groups further on the op is that it waits for, in a folded program; of several ops, one

@@ -82,6 +82,7 @@ bool FifoCredits::may_begin(OpId id) {
   taken_[id] = wanted;
   if (has_reader_[id]) {
     unread_[static_cast<std::size_t>(written_by(id).place)].push_back(id);
+    ++unread_ops_;
   }
   return true;
 }
@@ -101,7 +102,8 @@ const std::vector<OpId>& FifoCredits::end(OpId id) {
   const Op& op = program_.ops[like];
   if (op.kind != OpKind::combine) return freed_;
   std::vector<OpId> taken_out;
-  if (taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
+  if (is_sent(op) && taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
+  if (taken_out.empty() && unread_ops_ == 0) return freed_;
   for (Operand source : program_.sources_of(op)) {
     if (source.place != op.at) continue;
     source.begin += units_on;
@@ -109,6 +111,7 @@ const std::vector<OpId>& FifoCredits::end(OpId id) {
     std::erase_if(unread_[static_cast<std::size_t>(read.place)], [&](OpId sent) {
       if (!overlap(written_by(sent), read)) return false;
       taken_out.push_back(sent);
+      --unread_ops_;
       return true;
     });
   }

@@ -51,6 +51,7 @@ class FifoCredits {
   std::unordered_map<std::uint64_t, Fifo> fifos_;  ///< by place, block and peer
   std::vector<Fifo*> fifo_of_;                     ///< by op that took steps or waits for them
   std::vector<std::vector<OpId>> unread_;          ///< by place where it lies
+  std::size_t unread_ops_ = 0;                     ///< at all places
   std::vector<OpId> freed_;
 };
 

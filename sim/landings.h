@@ -60,7 +60,7 @@ class Landings {
   }
 
  private:
-  static constexpr std::size_t kLeastKept = 16;
+  static constexpr std::size_t kLeastKept = 4;
 
   /// By buffer, then by place in it.
   static std::uint64_t key(const Operand& operand) {
