@@ -54,14 +54,16 @@ class AcrossNodes {
         builder_("nccl", request.contract(rounds_.units()), request.fold) {}
 
   Program build() {
-    rounds_.for_each([&](int channel, std::int64_t first, std::int64_t length) {
+    const auto visit = [&](int channel, std::int64_t first, std::int64_t length) {
       channel_ = channel;
       for (int share = 0; share < shares_; ++share) {
         first_ = first + share * length;
         length_ = length;
         add(shares_ == 1 ? channel % heads_ : share);
       }
-    });
+    };
+    rounds_.for_each(
+        visit, [&](std::int64_t units, std::int64_t times) { builder_.repeat(units, times); });
     return builder_.finish();
   }
 

@@ -97,6 +97,22 @@ class NcclRounds {
     }
   }
 
+  /// The same, but of the full rounds visits the first one only, and then calls again(units, times)
+  /// for the others, each so many units further on.
+  template <class Visit, class Again>
+  void for_each(const Visit& visit, const Again& again) const {
+    const std::int64_t full_units = full_ * parts_of_round();
+    const std::int64_t full_rounds = units_ / full_units;
+    for_each([&](int channel, std::int64_t first, std::int64_t length) {
+      const std::int64_t round = first / full_units;
+      if (round > 0 && round < full_rounds) {
+        if (round == 1 && channel == 0) again(full_units, full_rounds - 1);
+        return;
+      }
+      visit(channel, first, length);
+    });
+  }
+
  private:
   /// A chunk has about so many units, so that the shorter ones of the last round come out right.
   static constexpr double kUnitsOfChunk = 32;

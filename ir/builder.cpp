@@ -292,6 +292,50 @@ void Builder::after(OpId op, OpId earlier) {
   tracking_->extra.emplace_back(op, earlier);
 }
 
+void Builder::repeat(std::int64_t units, std::int64_t times) {
+  CHECK(units > 0 && times >= 0 && tracking_->extra.empty() && program_.durations_s.empty());
+  const std::size_t ops = program_.ops.size();
+  const std::size_t sources = program_.sources.size();
+  const std::size_t dependencies = program_.dependencies.size();
+  std::vector<int>& groups = program_.fold.dependency_groups;
+  const auto all = [&](std::size_t once) {
+    const std::size_t size = once * static_cast<std::size_t>(times + 1);
+    CHECK(size < kMax32);
+    return size + once;  // something shorter may follow
+  };
+  reserve(all(ops));
+  program_.sources.reserve(all(sources));
+  program_.dependencies.reserve(all(dependencies));
+  if (!groups.empty()) groups.reserve(all(dependencies));
+  const auto further = [&](Operand operand, std::int64_t by) {
+    const std::int64_t begin = operand.begin + by;
+    CHECK(operand.buffer != Buffer::tmp &&
+          begin < buffer_units(contract(), operand.place, operand.buffer));
+    operand.begin = static_cast<std::uint32_t>(begin);
+    return operand;
+  };
+  for (std::int64_t time = 1; time <= times; ++time) {
+    const auto turn = static_cast<std::uint32_t>(time);
+    for (std::size_t i = 0; i < ops; ++i) {
+      check_interruption_at(i);
+      Op op = program_.ops[i];
+      op.dst = further(op.dst, time * units);
+      op.src_begin += turn * static_cast<std::uint32_t>(sources);
+      op.dep_begin += turn * static_cast<std::uint32_t>(dependencies);
+      program_.ops.push_back(op);
+      tracking_->lane_of.push_back(tracking_->lane_of[i]);
+    }
+    for (std::size_t i = 0; i < sources; ++i) {
+      program_.sources.push_back(further(program_.sources[i], time * units));
+    }
+    for (std::size_t i = 0; i < dependencies; ++i) {
+      program_.dependencies.push_back(program_.dependencies[i] +
+                                      turn * static_cast<std::uint32_t>(ops));
+      if (!groups.empty()) groups.push_back(groups[i]);
+    }
+  }
+}
+
 void Builder::merge_extra_dependencies() {
   std::vector<std::pair<OpId, OpId>>& extra = tracking_->extra;
   if (extra.empty()) return;

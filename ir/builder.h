@@ -79,6 +79,12 @@ class Builder {
   /// the same group of ranks. No effect when one of them is kNone.
   void after(OpId op, OpId earlier);
 
+  /// Adds all ops so far again, so many `times`, each time `units` further on. That is cheaper than
+  /// to add them one by one, as no dependencies have to be derived. \pre none of the units in
+  /// between is used by an op so far or later on, scratch is not used, no op computes or waits, and
+  /// `after` was not called
+  void repeat(std::int64_t units, std::int64_t times);
+
   static constexpr OpId kNone = ~OpId{0};
 
   /// Leaves the builder without ops, host memories and relays, for the same contract.

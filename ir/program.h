@@ -120,9 +120,17 @@ inline Operand moved(const Fold& fold, const Operand& operand, std::uint32_t len
 inline int group_of(const Fold& fold, const Operand& operand) {
   return fold.is_folded() ? fold.group_of_unit(operand.place, operand.buffer, operand.begin) : 0;
 }
-/// What it is there.
+struct FromGroup {
+  int group = 0;
+  Operand operand;
+};
+/// That group, and what the slice is in the first one.
+inline FromGroup first_group_of(const Fold& fold, const Operand& operand, std::uint32_t length) {
+  const int group = group_of(fold, operand);
+  return {group, group == 0 ? operand : moved(fold, operand, length, -group)};
+}
 inline Operand in_first_group(const Fold& fold, const Operand& operand, std::uint32_t length) {
-  return fold.is_folded() ? moved(fold, operand, length, -group_of(fold, operand)) : operand;
+  return first_group_of(fold, operand, length).operand;
 }
 
 /// The same for what keeps a record of every unit: without gaps (Fold::packed).

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/interruption.h"
 #include "ir/folded_accesses.h"
+#include "ir/rounds.h"
 #include "ir/unfold.h"
 
 namespace espalier {
@@ -479,8 +480,17 @@ void check_conflicts(const Program& program, Findings& findings) {
 DataVerdict check_folded(const Program& program, Findings& findings) {
   check_order(program, findings);
   if (findings.any_up_to(Rule::operands)) return {};
-  check_conflicts(program, findings);
-  return FoldedRun(program, findings).run();
+  const auto check = [](const Program& checked, Findings& found) {
+    check_conflicts(checked, found);
+    return FoldedRun(checked, found).run();
+  };
+  if (const auto one = with_one_round(program)) {
+    Findings of_one(*one, 1);
+    const DataVerdict verdict = check(*one, of_one);
+    if (of_one.take().empty()) return verdict;
+    // What is wrong is said of the program's own ops.
+  }
+  return check(program, findings);
 }
 
 }  // namespace espalier

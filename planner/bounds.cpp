@@ -26,7 +26,9 @@
 #include "planner/bounds.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/time_limit.h"
@@ -172,39 +174,63 @@ bool judge_by_flows(const CutGraph& graph, Collective collective, int root, Boun
   return false;
 }
 
-/// Cuts and partitions that need no search, for machines with many ranks.
-void judge_natural(const CutGraph& graph, int root, bool partitions, BoundJudge& judge) {
-  // Links carry the same in both directions: as much can enter a set as can leave it.
-  const auto both_sides = [&](VertexSet inside) {
-    const Capacity capacity = graph.leaving(inside);
-    judge.cut(inside, capacity);
-    if (graph.has_media()) judge.two_way_cut(inside, graph.around(inside));
-    inside.flip();
-    judge.cut(inside, capacity);
-  };
-  const auto by_group = [&](const std::vector<VertexSet>& groups, const std::string& what) {
-    std::vector<VertexSet> parts;
-    Capacity around = 0;
-    std::int64_t sites = 0;
-    for (const VertexSet& group : groups) {
-      if (graph.ranks_in(group) == 0) continue;
-      const SiteSet inside = graph.sites_of(group);
-      parts.push_back(group);
-      sites += std::count(inside.begin(), inside.end(), true);
-      around += graph.around(group);
-      both_sides(group);
-    }
-    // Only a partition when the groups with ranks hold every rank and relay between them.
-    if (partitions && sites == graph.sites()) {
-      judge.partition(parts, around, "one part per " + what);
-    }
-  };
-  const CutGraph::NaturalSets sets = graph.natural_sets();
-  by_group(sets.hosts, "host");
-  by_group(sets.sockets, "socket");
-  for (const std::vector<bool>& prefix : sets.prefixes) both_sides(prefix);
+/// What a bound is asked for, and whether partitions may prove it.
+struct Question {
+  Collective collective;
+  int root;
+  bool partitions;
+};
 
-  if (partitions && graph.relays() == 0) {
+/// Links carry the same in both directions: as much can enter a set as can leave it.
+void judge_both_sides(const CutGraph& graph, VertexSet inside, BoundJudge& judge) {
+  const Capacity capacity = graph.leaving(inside);
+  judge.cut(inside, capacity);
+  if (graph.has_media()) judge.two_way_cut(inside, graph.around(inside));
+  inside.flip();
+  judge.cut(inside, capacity);
+}
+
+/// Groups that have no vertex in common; `what` they are.
+void judge_groups(const CutGraph& graph, const Question& question,
+                  const std::vector<std::vector<int>>& groups, const std::string& what,
+                  BoundJudge& judge) {
+  const std::vector<CutGraph::Summary> summaries = graph.summaries(groups);
+  std::vector<std::size_t> with_ranks;
+  Capacity around = 0;
+  std::int64_t sites = 0;
+  std::set<std::tuple<std::int64_t, bool, Capacity, Capacity>> judged;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const CutGraph::Summary& one = summaries[group];
+    if (one.ranks == 0) continue;
+    with_ranks.push_back(group);
+    sites += one.sites;
+    around += one.around;
+    const bool has_root = std::ranges::any_of(
+        groups[group], [&](int vertex) { return graph.site_of(vertex) == question.root; });
+    // The first of those that are alike proves as much as the others, unless it matters which ranks
+    // follow one another.
+    const bool is_new = judged.emplace(one.ranks, has_root, one.leaving, one.around).second;
+    if (!is_new && question.collective != Collective::sendrecv) continue;
+    judge_both_sides(graph, graph.set_of(groups[group]), judge);
+  }
+  // Only a partition when the groups with ranks hold every rank and relay between them.
+  const bool is_partition = question.partitions && sites == graph.sites();
+  const auto parts = static_cast<int>(with_ranks.size());
+  if (!is_partition || !judge.gains_by_partition(parts, Rational(around))) return;
+  std::vector<VertexSet> sets;
+  for (const std::size_t group : with_ranks) sets.push_back(graph.set_of(groups[group]));
+  judge.partition(sets, around, "one part per " + what);
+}
+
+/// Cuts and partitions that need no search, for machines with many ranks.
+void judge_natural(const CutGraph& graph, const Question& question, BoundJudge& judge) {
+  const int root = question.root;
+  const CutGraph::NaturalSets sets = graph.natural_sets();
+  judge_groups(graph, question, sets.hosts, "host", judge);
+  judge_groups(graph, question, sets.sockets, "socket", judge);
+  for (const std::vector<bool>& prefix : sets.prefixes) judge_both_sides(graph, prefix, judge);
+
+  if (question.partitions && graph.relays() == 0) {
     Capacity around = 0;
     for (const Capacity capacity : graph.around_each()) around += capacity;
     if (judge.gains_by_partition(graph.ranks(), Rational(around))) {
@@ -276,7 +302,7 @@ void judge_all(Collective collective, int root, const Router& router, const Plac
     }
     return;
   }
-  judge_natural(graph, root, partitions, judge);
+  judge_natural(graph, {collective, root, partitions}, judge);
   if (partitions) {
     if (in_switches || is_time_up()) return;
     if (n <= kMaxPricedRanks) {

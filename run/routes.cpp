@@ -124,7 +124,9 @@ class RouteChecker {
   }
 
   void check_switch(OpId id, const Op& op) {
-    if (switch_of(program_, op, target_)) return;
+    // Where one is missing, all ops are asked: they are counted.
+    const bool is_known = !switches_.is_new(program_, op) && without_switch_ == 0;
+    if (is_known || switch_of(program_, op, target_)) return;
     if (without_switch_++ == 0) first_without_switch_ = id;
   }
 
@@ -251,7 +253,8 @@ class RouteChecker {
   std::vector<std::vector<NodeId>> vias_;
   std::unordered_map<std::uint64_t, Way> ways_;
   std::map<NodeId, std::set<NodeId>> peers_;  ///< of GPUs that limit them
-  std::int64_t without_switch_ = 0;           ///< ops
+  SwitchPlaces switches_;
+  std::int64_t without_switch_ = 0;  ///< ops
   OpId first_without_switch_ = 0;
   std::vector<Diagnostic> problems_;
 };

@@ -2,7 +2,6 @@
 #include "run/switches.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <vector>
 
 #include "core/hash.h"
@@ -33,19 +32,22 @@ std::optional<SwitchUse> switch_of(const Program& program, const Op& op, const T
                    router.profile().switch_ops(topology.node(gpus.front()).model, in_network)};
 }
 
+bool SwitchPlaces::is_new(const Program& program, const Op& op) {
+  std::uint64_t key =
+      mix64(static_cast<std::uint64_t>(op.at) << 16 | static_cast<std::uint16_t>(op.via));
+  const auto add = [&](const Operand& one) {
+    key = mix64(key + static_cast<std::uint64_t>(one.place));
+  };
+  for (const Operand& source : program.sources_of(op)) add(source);
+  for_each_destination(program, op, add);
+  return seen_.insert(key).second;
+}
+
 double switch_call_s(const Program& program, const Target& target) {
   double call_s = 0;
-  std::unordered_set<std::uint64_t> seen;  // by places and path, mixed: programs repeat few
+  SwitchPlaces seen;
   for (const Op& op : program.ops) {
-    if (!op.in_switch) continue;
-    std::uint64_t key =
-        mix64(static_cast<std::uint64_t>(op.at) << 16 | static_cast<std::uint16_t>(op.via));
-    const auto add = [&](const Operand& one) {
-      key = mix64(key + static_cast<std::uint64_t>(one.place));
-    };
-    for (const Operand& source : program.sources_of(op)) add(source);
-    for_each_destination(program, op, add);
-    if (!seen.insert(key).second) continue;
+    if (!op.in_switch || !seen.is_new(program, op)) continue;
     if (const auto use = switch_of(program, op, target)) {
       call_s = std::max(call_s, use->costs->call_s);
     }

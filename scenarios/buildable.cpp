@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <set>
-#include <tuple>
+#include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include "algorithms/program_file.h"
 #include "core/activity.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
@@ -24,6 +25,13 @@ namespace {
 
 /// Up to these many ranks all algorithms are built within a second or so.
 constexpr int kMaxTriedRanks = 64;
+
+/// Of transfers between two places by one way, mixed: regular keys would share buckets.
+std::uint64_t transfer_key(PlaceId from, PlaceId to, int via) {
+  static_assert(kMaxPlaces <= 1 << 20);
+  const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  return mix64(bits(from) << 40 | bits(to) << 16 | static_cast<std::uint16_t>(via));
+}
 
 /// Whether the ranks would be connected if all idle GPUs relayed.
 bool idle_gpus_join(const Machine& machine, const Query& query) {
@@ -113,19 +121,21 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  std::set<std::tuple<PlaceId, PlaceId, int>> seen;  // programs repeat few transfers many times
+  std::unordered_set<std::uint64_t> seen;  // programs repeat few transfers many times
+  SwitchPlaces seen_in_switch;
   const Target target{&router, machine.placement};
   std::size_t turn = 0;
   for (const Op& op : program.ops) {
     check_interruption_at(turn++);
     if (op.in_switch) {
       used.in_switch = true;
+      if (!seen_in_switch.is_new(program, op)) continue;
       const NodeId node = switch_of(program, op, target)->node;
       only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
       continue;
     }
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      if (!seen.emplace(source, dst, op.via).second) return;
+      if (!seen.insert(transfer_key(source, dst, op.via)).second) return;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =

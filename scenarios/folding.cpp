@@ -3,8 +3,10 @@
 
 #include <set>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
+#include "core/hash.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
 #include "run/target.h"
@@ -58,7 +60,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }  // namespace
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
-  std::set<std::pair<PlaceId, PlaceId>> seen;
+  std::unordered_set<std::uint64_t> seen;  // mixed: regular keys would share buckets
   std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
@@ -70,7 +72,9 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
       all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
     }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
-      if (!all || !seen.emplace(from, to).second) return;
+      static_assert(kMaxPlaces <= 1 << 20);
+      const auto bits = [](PlaceId place) { return static_cast<std::uint64_t>(place); };
+      if (!all || !seen.insert(mix64(bits(from) << 20 | bits(to))).second) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
         all = all && rotation.keeps_route(machine.runtime(runtime),
                                           node_of(program, machine.placement, from),

@@ -30,13 +30,14 @@ void ClassEngine::begin(const Expectation&) {
 }
 
 void ClassEngine::start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
-                        double bytes, FlowToken token) {
+                        double bytes, FlowToken token, FlowKind& kind) {
   check_interruption_at(started_);  // many may begin at one instant
   const bool moves = bytes > 0 && (!resources.empty() || alone != kNoResource);
   CHECK(latency.value > 0 || moves);
   ClassId id = kNoClass;
   if (moves) {
-    id = max_min_.class_of(resources, alone);
+    if (kind == kUnknownKind) kind = max_min_.class_of(resources, alone);
+    id = kind;
     if (id == classes_.size()) classes_.emplace_back();
   }
   const Ended flow{started_++, token};

@@ -41,7 +41,7 @@ class ClassEngine final : public FlowEngine {
   }
   using FlowEngine::start;
   void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
-             FlowToken token) override;
+             FlowToken token, FlowKind& kind) override;
   Ticks now() const override { return now_; }
   using FlowEngine::run;
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,

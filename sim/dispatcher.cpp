@@ -19,6 +19,8 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
                        const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
       graph_(graph),
+      rounds_(find_rounds(program).value_or(Rounds{})),
+      first_group_(program, rounds_),
       blocks_(blocks),
       profile_(profile),
       flows_(flows),
@@ -28,7 +30,8 @@ Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const Block
       reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
       shared_(program, blocks) {
   if (profile.fifo_steps > 0) {
-    fifos_.emplace(program, profile, message_bytes / static_cast<double>(program.contract.units));
+    fifos_.emplace(program, rounds_, profile,
+                   message_bytes / static_cast<double>(program.contract.units));
   }
   history_.ops.resize(program.ops.size());
   for (OpId id = 0; id < program.ops.size(); ++id) record(id).awaited = graph.waits(id);
@@ -67,7 +70,7 @@ void Dispatcher::on_flow_done(OpId id) {
 
 /// Begins it, or lets it wait for the block that its lane shares.
 void Dispatcher::make_ready(OpId id) {
-  if (shared_.has(program_.ops[id])) {
+  if (shared_.has(op_like(id))) {
     shared_.wait(id, ready(id));
   } else {
     ready_.push_back(id);
@@ -124,16 +127,16 @@ void Dispatcher::reduce(OpId id) {
 }
 
 bool Dispatcher::takes_steps(OpId id) {
-  const Op& op = program_.ops[id];
+  const Op& op = op_like(id);
   // It lies in the step of the first part, which the receiver has until it has taken that out.
-  if (blocks_.streams() && is_further_part(program_, op)) return true;
+  if (blocks_.streams() && is_further_part(program_, program_.ops[id])) return true;
   return fifos_->take(id, blocks_.lane_on_block(op.at, op.lane), blocks_.width(op.at, op.lane));
 }
 
 /// Keeps an op over links that has ended too early for the protocol.
 bool Dispatcher::hold_on(OpId id) {
   const double min_s = profile_.protocol.min_op_s;
-  const Op& op = program_.ops[id];
+  const Op& op = op_like(id);
   if (min_s <= 0 || op.in_switch) return false;
   bool is_over_links = false;
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { is_over_links = true; });
@@ -141,37 +144,39 @@ bool Dispatcher::hold_on(OpId id) {
   const double left_s = min_s - lasted_s - record(id).seen_s;
   if (!is_over_links || left_s <= kTolerance * min_s) return false;
   wait_ = {};
-  start_flow(id, left_s, 0);
+  FlowKind unknown = kUnknownKind;
+  start_flow(id, left_s, 0, {}, kNoResource, unknown);
   return true;
 }
 
 /// All at once.
 void Dispatcher::start(OpId id, const FlowList& list) {
   for (const FlowList::Flow& flow : list.flows) {
-    start_flow(id, flow.latency_s, flow.bytes, list.resources_of(flow), flow.alone);
+    start_flow(id, flow.latency_s, flow.bytes, list.resources_of(flow), flow.alone, flow.kind);
   }
 }
 
 /// `alone`: what no other flow uses meanwhile.
 void Dispatcher::start_flow(OpId id, double latency_s, double bytes,
-                            std::span<const ResourceId> resources, ResourceId alone) {
+                            std::span<const ResourceId> resources, ResourceId alone,
+                            FlowKind& kind) {
   const Ticks latency = wait_ + unit_.from_s(std::max(latency_s, 0.0));
   const bool moves = bytes > 0 && (!resources.empty() || alone != kNoResource);
   if (latency.value <= 0 && !moves) return;
   ++record(id).awaited;
-  engine_.start(resources, alone, latency, bytes, id);
+  engine_.start(resources, alone, latency, bytes, id, kind);
 }
 
 /// The lane is free; the result may still be under way.
 void Dispatcher::end_hold(OpId id) {
-  const Op& op = program_.ops[id];
+  const auto [like, ops_on, units_on] = rounds_.alike(id);
+  const Op& op = program_.ops[like];
   const Ticks now = engine_.now();
   Ticks seen = now;
   if (const double landing_s = record(id).seen_s; landing_s > 0) {
     seen = now + unit_.from_s(landing_s);
-    for_each_destination(program_, op, [&](const Operand& dst) {
-      landings_.add(id, seen, in_first_group(program_.fold, dst, op.length), op.length,
-                    group_of(program_.fold, dst), now);
+    first_group_.for_each_destination(like, units_on, [&](const FromGroup& dst) {
+      landings_.add(id, seen, dst.operand, op.length, dst.group, now);
     });
   }
   record(id).end_s = unit_.to_s(now);
@@ -185,20 +190,23 @@ void Dispatcher::end_hold(OpId id) {
       ready_.push_back(freed);
     }
   }
-  for (const OpId successor : graph_.successors(id)) {
-    const int group = group_awaited(successor, id);
-    const bool is_one_place =
-        program_.ops[successor].at == op.at && group % program_.fold.rank_groups() == 0;
-    release(successor, id, group, is_one_place ? now : seen);
+  // Ops of a round are awaited in that round alone.
+  for (const OpId successor : graph_.successors(like)) {
+    const Op& next = program_.ops[successor];
+    const int group = group_awaited(next, like);
+    const bool is_one_place = next.at == op.at && group % program_.fold.rank_groups() == 0;
+    release(successor + ops_on, id, group, is_one_place ? now : seen);
   }
-  if (graph_.next_in_lane(id) != OpGraph::kNone) release(graph_.next_in_lane(id), id, 0, now);
+  // What comes next in the first round does so in all rounds but the last.
+  const bool is_before_last = id + rounds_.ops < rounds_.end();
+  const OpId next = graph_.next_in_lane(is_before_last ? like : id);
+  if (next != OpGraph::kNone) release(is_before_last ? next + ops_on : next, id, 0, now);
 }
 
 /// How many groups further on the op is that it waits for, in a folded program; of several ops, one
 /// of another group.
-int Dispatcher::group_awaited(OpId id, OpId earlier) const {
+int Dispatcher::group_awaited(const Op& op, OpId earlier) const {
   if (!program_.fold.is_folded()) return 0;
-  const Op& op = program_.ops[id];
   int group = 0;
   for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
     const int of = program_.fold.dependency_groups[i];
@@ -214,17 +222,17 @@ void Dispatcher::note_cause(OpId id, OpId cause, int group) {
 
 /// What an op reads or overwrites has to be there.
 void Dispatcher::await_landings(OpId id) {
-  const Op& op = program_.ops[id];
+  const auto [like, ops_on, units_on] = rounds_.alike(id);
+  const Op& op = program_.ops[like];
   if (op.kind != OpKind::combine) return;
-  const auto await = [&](const Operand& of_op) {
-    const Operand operand = in_first_group(program_.fold, of_op, op.length);
-    const auto* const last = landings_.last_of(operand, op.length, engine_.now());
+  const auto await = [&](const FromGroup& one) {
+    const auto* const last = landings_.last_of(one.operand, op.length, engine_.now());
     if (last == nullptr || last->until <= ready(id)) return;
     set_ready(id, last->until);
-    note_cause(id, last->op, program_.fold.wrapped(group_of(program_.fold, of_op) - last->group));
+    note_cause(id, last->op, program_.fold.wrapped(one.group - last->group));
   };
-  for (const Operand& source : program_.sources_of(op)) await(source);
-  for_each_destination(program_, op, await);
+  first_group_.for_each_source(like, units_on, await);
+  first_group_.for_each_destination(like, units_on, await);
 }
 
 /// `date`: when what `id` waited for can be used; `group`: whose it is.

@@ -6,9 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "ir/rounds.h"
 #include "run/backend.h"
 #include "sim/block_map.h"
 #include "sim/fifo_credits.h"
+#include "sim/first_group.h"
 #include "sim/flow_engine.h"
 #include "sim/landings.h"
 #include "sim/least_time.h"
@@ -88,22 +90,27 @@ class Dispatcher {
   bool takes_steps(OpId id);
   void reduce(OpId id);
   void start(OpId id, const FlowList& list);
-  void start_flow(OpId id, double latency_s, double bytes,
-                  std::span<const ResourceId> resources = {}, ResourceId alone = kNoResource);
+  void start_flow(OpId id, double latency_s, double bytes, std::span<const ResourceId> resources,
+                  ResourceId alone, FlowKind& kind);
   OpRecord& record(OpId id) { return history_.ops[id]; }
+  /// What an op is like, units aside.
+  const Op& op_like(OpId id) const { return program_.ops[rounds_.alike(id).op]; }
   /// What an op that has not begun waits for is there. \pre it has not begun
   Ticks ready(OpId id) const { return {history_.ops[id].start_s}; }
   void set_ready(OpId id, Ticks date) { record(id).start_s = date.value; }
   /// \pre it has begun
   bool is_moving(OpId id) const { return history_.ops[id].awaited > 0; }
   void end_hold(OpId id);
-  int group_awaited(OpId id, OpId earlier) const;
+  int group_awaited(const Op& op, OpId earlier) const;
   void note_cause(OpId id, OpId cause, int group);
   void await_landings(OpId id);
   void release(OpId id, OpId cause, int group, Ticks date);
 
   const Program& program_;
   const OpGraph& graph_;
+  /// Ops of all rounds are looked up in the first: millions of ops lie far apart in memory.
+  const Rounds rounds_;
+  const FirstGroup first_group_;
   const BlockMap& blocks_;
   const Profile& profile_;
   OpFlows& flows_;

@@ -18,8 +18,10 @@ bool is_sent(const Op& op) {
 
 }  // namespace
 
-FifoCredits::FifoCredits(const Program& program, const Profile& profile, double bytes_per_unit)
+FifoCredits::FifoCredits(const Program& program, const Rounds& rounds, const Profile& profile,
+                         double bytes_per_unit)
     : program_(program),
+      rounds_(rounds),
       steps_(profile.fifo_steps),
       units_per_step_(bytes_per_unit > 0 ? profile.protocol.step_bytes / bytes_per_unit : 0),
       taken_(program.ops.size(), 0),
@@ -36,6 +38,11 @@ void FifoCredits::find_readers() {
   const auto is_later = [](OpId) { return true; };  // one reader stands for all
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     check_interruption_at(id);
+    // What a round sends is read in that round, or never.
+    if (id >= rounds_.ops && id < rounds_.end()) {
+      has_reader_[id] = has_reader_[id - rounds_.ops];
+      continue;
+    }
     const Op& op = program_.ops[id];
     if (op.kind != OpKind::combine) continue;
     for (const Operand& source : program_.sources_of(op)) {
@@ -51,7 +58,7 @@ void FifoCredits::find_readers() {
 }
 
 bool FifoCredits::take(OpId id, std::uint16_t block, std::size_t width) {
-  const Op& op = program_.ops[id];
+  const Op& op = program_.ops[rounds_.alike(id).op];
   if (!is_sent(op) || taken_[id] > 0) return true;
   const double units = op.length / static_cast<double>(std::max<std::size_t>(width, 1));
   const double steps = units_per_step_ > 0 ? std::ceil(units / units_per_step_) : 1;
@@ -74,27 +81,37 @@ bool FifoCredits::may_begin(OpId id) {
   fifo.used += wanted;
   taken_[id] = wanted;
   if (has_reader_[id]) {
-    const Op& op = program_.ops[id];
-    const Operand dst = in_first_group(program_.fold, op.dst, op.length);
-    unread_[static_cast<std::size_t>(dst.place)].push_back(id);
+    unread_[static_cast<std::size_t>(written_by(id).place)].push_back(id);
+    ++unread_ops_;
   }
   return true;
 }
 
+/// Where the first group has it.
+Slice FifoCredits::written_by(OpId id) const {
+  const auto [like, ops_on, units_on] = rounds_.alike(id);
+  const Op& op = program_.ops[like];
+  Operand dst = op.dst;
+  dst.begin += units_on;
+  return slice(in_first_group(program_.fold, dst, op.length), op.length);
+}
+
 const std::vector<OpId>& FifoCredits::end(OpId id) {
   freed_.clear();
-  const Op& op = program_.ops[id];
+  const auto [like, ops_on, units_on] = rounds_.alike(id);
+  const Op& op = program_.ops[like];
   if (op.kind != OpKind::combine) return freed_;
   std::vector<OpId> taken_out;
-  if (taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
-  for (const Operand& source : program_.sources_of(op)) {
+  if (is_sent(op) && taken_[id] > 0 && !has_reader_[id]) taken_out.push_back(id);
+  if (taken_out.empty() && unread_ops_ == 0) return freed_;
+  for (Operand source : program_.sources_of(op)) {
     if (source.place != op.at) continue;
+    source.begin += units_on;
     const Slice read = slice(in_first_group(program_.fold, source, op.length), op.length);
     std::erase_if(unread_[static_cast<std::size_t>(read.place)], [&](OpId sent) {
-      const Op& writer = program_.ops[sent];
-      const Operand written = in_first_group(program_.fold, writer.dst, writer.length);
-      if (!overlap(slice(written, writer.length), read)) return false;
+      if (!overlap(written_by(sent), read)) return false;
       taken_out.push_back(sent);
+      --unread_ops_;
       return true;
     });
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "ir/rounds.h"
 #include "topologies/profile.h"
 
 namespace espalier {
@@ -19,8 +20,9 @@ namespace espalier {
 /// is free wait. What an op fetches takes no steps, nor do further parts of a send.
 class FifoCredits {
  public:
-  /// `bytes_per_unit`: of the message. \pre the profile has FIFOs
-  FifoCredits(const Program& program, const Profile& profile, double bytes_per_unit);
+  /// `rounds`: of the program. `bytes_per_unit`: of the message. \pre the profile has FIFOs
+  FifoCredits(const Program& program, const Rounds& rounds, const Profile& profile,
+              double bytes_per_unit);
 
   /// Takes the steps that an op needs of the FIFO of a block of its place; `width` blocks carry it
   /// out. False: it has to wait, and is among those that `end` returns later.
@@ -36,10 +38,12 @@ class FifoCredits {
     std::deque<OpId> waiting;  ///< in order
   };
   void find_readers();
+  Slice written_by(OpId op) const;
   bool may_begin(OpId op);
   void give_back(OpId op);
 
   const Program& program_;
+  const Rounds rounds_;
   const int steps_;
   const double units_per_step_;
   std::vector<int> taken_;                         ///< by op; negative: wanted, in vain so far
@@ -47,6 +51,7 @@ class FifoCredits {
   std::unordered_map<std::uint64_t, Fifo> fifos_;  ///< by place, block and peer
   std::vector<Fifo*> fifo_of_;                     ///< by op that took steps or waits for them
   std::vector<std::vector<OpId>> unread_;          ///< by place where it lies
+  std::size_t unread_ops_ = 0;                     ///< at all places
   std::vector<OpId> freed_;
 };
 

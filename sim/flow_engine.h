@@ -19,6 +19,10 @@ inline constexpr ResourceId kNoResource = ~ResourceId{0};
 /// Whose flow it is; the engine hands it back.
 using FlowToken = std::uint32_t;
 
+/// What an engine knows flows over the same resources by. Valid for one simulation.
+using FlowKind = std::uint32_t;
+inline constexpr FlowKind kUnknownKind = ~FlowKind{0};
+
 /// A rough description of a simulation, from which an engine may choose its precision.
 struct Expectation {
   double largest_bytes = 0;  ///< no flow is larger
@@ -54,9 +58,16 @@ class FlowEngine {
 
   /// Starts a flow now. A resource listed k times carries the bytes k times. `alone`: another one,
   /// which no other flow uses while this one moves, such as the block that carries it out; or
-  /// kNoResource. \pre latency > 0, or bytes > 0 and there is a resource: it must take time.
+  /// kNoResource. `kind`: what the latest flow of this simulation over the same resources left
+  /// there, or kUnknownKind. \pre latency > 0, or bytes > 0 and there is a resource: it must take
+  /// time.
   virtual void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
-                     double bytes, FlowToken token) = 0;
+                     double bytes, FlowToken token, FlowKind& kind) = 0;
+  void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
+             FlowToken token) {
+    FlowKind unknown = kUnknownKind;
+    start(resources, alone, latency, bytes, token, unknown);
+  }
   void start(std::span<const ResourceId> resources, Ticks latency, double bytes, FlowToken token) {
     start(resources, kNoResource, latency, bytes, token);
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "ir/program.h"
@@ -31,11 +30,12 @@ class Landings {
            Ticks now) {
     Place& place = at_[static_cast<std::size_t>(written.place)];
     if (place.landings.size() >= place.forget_at) {
-      std::erase_if(place.landings, [&](const auto& one) { return one.second.until <= now; });
+      std::erase_if(place.landings, [&](const Landing& one) { return one.until <= now; });
       place.forget_at = std::max(kLeastKept, 2 * place.landings.size());
     }
     place.longest = std::max(place.longest, length);
-    place.landings.emplace(key(written), Landing{op, until, written, length, group, next_++});
+    const auto at = std::ranges::upper_bound(place.landings, key(written), {}, key_of);
+    place.landings.insert(at, Landing{op, until, written, length, group, next_++});
   }
 
   /// Of what overlaps with an operand, that which is there last, and later than `now`; null where
@@ -46,9 +46,9 @@ class Landings {
     const std::uint64_t begin = key(operand);
     const std::uint64_t first = begin - std::min(operand.begin, place.longest);
     const Landing* last = nullptr;
-    for (auto at = place.landings.lower_bound(first);
-         at != place.landings.end() && at->first < begin + length; ++at) {
-      const Landing& one = at->second;
+    for (auto at = std::ranges::lower_bound(place.landings, first, {}, key_of);
+         at != place.landings.end() && key_of(*at) < begin + length; ++at) {
+      const Landing& one = *at;
       if (one.until <= now || !overlap(slice(one.written, one.length), slice(operand, length))) {
         continue;
       }
@@ -60,15 +60,17 @@ class Landings {
   }
 
  private:
-  static constexpr std::size_t kLeastKept = 16;
+  static constexpr std::size_t kLeastKept = 4;
 
   /// By buffer, then by place in it.
   static std::uint64_t key(const Operand& operand) {
     return static_cast<std::uint64_t>(operand.buffer) << 32 | operand.begin;
   }
 
+  static std::uint64_t key_of(const Landing& one) { return key(one.written); }
+
   struct Place {
-    std::multimap<std::uint64_t, Landing> landings;  ///< some of them may be there already
+    std::vector<Landing> landings;  ///< by key; some of them may be there already
     std::uint32_t longest = 0;
     std::size_t forget_at = kLeastKept;  ///< so many landings, and those that are there go
   };

@@ -79,7 +79,8 @@ ResourceId MachineResources::make(std::string name, double gbps, bool is_link, d
   const double bytes_per_s = gbps * kBytesPerGigabyte * per_group * static_cast<double>(parts);
   const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
-  resources_.push_back({std::move(name), bytes_per_s, 0, is_link, per_group, parts});
+  resources_.push_back({std::move(name), bytes_per_s, is_link, per_group, parts});
+  carried_.push_back(0);
   return id;
 }
 
@@ -361,16 +362,17 @@ void MachineResources::use_messages(const NicEnd& end, std::vector<ResourceId>& 
 }
 
 void MachineResources::count(std::span<const ResourceId> resources, double bytes) {
-  for (const ResourceId id : resources) resources_[id].bytes += bytes;
+  for (const ResourceId id : resources) carried_[id] += bytes;
 }
 
 std::vector<LinkUse> MachineResources::report(double time_s) const {
   std::vector<LinkUse> uses;
-  for (const Resource& resource : resources_) {
-    if (resource.bytes <= 0) continue;
-    const double busy_s = resource.bytes / resource.bytes_per_s;
+  for (ResourceId id = 0; id < resources_.size(); ++id) {
+    const Resource& resource = resources_[id];
+    if (carried_[id] <= 0) continue;
+    const double busy_s = carried_[id] / resource.bytes_per_s;
     const int groups = target_.rotation == nullptr ? 1 : target_.rotation->groups();
-    const double bytes = resource.bytes / static_cast<double>(resource.parts);
+    const double bytes = carried_[id] / static_cast<double>(resource.parts);
     uses.push_back({resource.name, bytes / resource.per_group, busy_s,
                     time_s > 0 ? busy_s / time_s : 0, resource.is_link,
                     static_cast<int>(std::lround(groups * resource.per_group))});

@@ -96,7 +96,7 @@ class MachineResources {
 
   /// A flow of `bytes` over `resources` was started.
   void count(std::span<const ResourceId> resources, double bytes);
-  void count(ResourceId resource, double bytes) { resources_[resource].bytes += bytes; }
+  void count(ResourceId resource, double bytes) { carried_[resource] += bytes; }
 
   /// Everything that carried bytes, the busiest first.
   std::vector<LinkUse> report(double time_s) const;
@@ -105,7 +105,6 @@ class MachineResources {
   struct Resource {
     std::string name;
     double bytes_per_s = 0;
-    double bytes = 0;
     bool is_link = false;   ///< or else memory or arithmetic of a node
     double per_group = 1;   ///< Rotation::per_group; of a folded program
     std::size_t parts = 1;  ///< a use counts as so many, of so many times the bytes
@@ -138,12 +137,13 @@ class MachineResources {
   const double message_bytes_;
   std::vector<double> touched_bytes_;  ///< by node; when first needed
   std::vector<Resource> resources_;
-  std::vector<ResourceId> by_hop_;                               ///< 2 x link + direction
-  std::vector<ResourceId> memory_;                               ///< by node
-  std::vector<ResourceId> reduction_;                            ///< by node
-  const std::size_t access_parts_;                               ///< of an access of memory
-  std::vector<ResourceId> access_;                               ///< by node
-  std::array<std::vector<ResourceId>, 3> exchange_;              ///< by Arrival and node
+  std::vector<double> carried_;                      ///< bytes, by resource: counted for every flow
+  std::vector<ResourceId> by_hop_;                   ///< 2 x link + direction
+  std::vector<ResourceId> memory_;                   ///< by node
+  std::vector<ResourceId> reduction_;                ///< by node
+  const std::size_t access_parts_;                   ///< of an access of memory
+  std::vector<ResourceId> access_;                   ///< by node
+  std::array<std::vector<ResourceId>, 3> exchange_;  ///< by Arrival and node
   std::vector<std::optional<MemoryRates>> node_rates_;           ///< by node; when first needed
   std::vector<ResourceId> senders_;                              ///< by node
   std::vector<ResourceId> sent_messages_;                        ///< by node

@@ -78,17 +78,13 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
     fillings_.emplace_back();
   }
   classes_.push_back(made);
-  rates_.push_back(0);
-  kept_.push_back(0);
-  flows_.push_back(0);
-  states_.push_back(State::settled);
-  bottlenecks_.push_back(0);
+  solved_.emplace_back();
   return known->second;
 }
 
 void MaxMin::change(ClassId id, int by) {
   Class& one = classes_[id];
-  std::uint32_t& flows = flows_[id];
+  std::uint32_t& flows = solved_[id].flows;
   CHECK(by > 0 || flows > 0);
   if (flows == 0) join(id);
   flows += static_cast<std::uint32_t>(by);
@@ -140,8 +136,8 @@ void MaxMin::leave(ClassId id) {
 
 std::span<const ClassId> MaxMin::solve() {
   for (const ClassId id : open_) {
-    states_[id] = State::settled;
-    kept_[id] = rates_[id];
+    solved_[id].state = State::settled;
+    solved_[id].kept = solved_[id].rate;
   }
   for (const ResourceId id : concerned_) resources_[id].is_concerned = false;
   open_.clear();
@@ -165,11 +161,11 @@ bool MaxMin::is_all_cheaper() {
 void MaxMin::solve_for_all() {
   for (const ClassId id : touched_) {
     classes_[id].is_touched = false;
-    classes_[id].solved_flows = flows_[id];
+    classes_[id].solved_flows = solved_[id].flows;
   }
   touched_.clear();
   open_.assign(moving_.begin(), moving_.end());
-  for (const ClassId id : open_) states_[id] = State::open;
+  for (const ClassId id : open_) solved_[id].state = State::open;
   concerned_.assign(used_.begin(), used_.end());
   for (const ResourceId id : concerned_) {
     Resource& resource = resources_[id];
@@ -201,8 +197,8 @@ void MaxMin::open_changed() {
     Class& one = classes_[id];
     one.is_touched = false;
     // As many end as begin: nothing changes for anybody.
-    if (flows_[id] == one.solved_flows) continue;
-    one.solved_flows = flows_[id];
+    if (solved_[id].flows == one.solved_flows) continue;
+    one.solved_flows = solved_[id].flows;
     open(id);
   }
   touched_.clear();
@@ -210,17 +206,17 @@ void MaxMin::open_changed() {
   for (std::size_t i = 0; i < changed; ++i) {
     const ResourceId id = concerned_[i];
     for (const User& user : resources_[id].users) {
-      if (bottlenecks_[user.id] == id) open(user.id);
+      if (solved_[user.id].bottleneck == id) open(user.id);
     }
   }
 }
 
 /// Notes a class, if it has flows, to be solved for, and those of its resources that matter.
 void MaxMin::open(ClassId id) {
-  if (states_[id] != State::settled) return;
-  if (flows_[id] > 0) {
-    states_[id] = State::open;
-    kept_[id] = 0;
+  if (solved_[id].state != State::settled) return;
+  if (solved_[id].flows > 0) {
+    solved_[id].state = State::open;
+    solved_[id].kept = 0;
     open_.push_back(id);
   }
   for (const Use& use : uses(classes_[id])) {
@@ -234,7 +230,7 @@ void MaxMin::open(ClassId id) {
 /// What classes that are not open take of the resources concerned is not to be had.
 void MaxMin::set_aside_settled() {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  for (const ClassId id : open_) states_[id] = State::open;
+  for (const ClassId id : open_) solved_[id].state = State::open;
   for (const ResourceId id : concerned_) {
     Resource& resource = resources_[id];
     double left = resource.bytes_per_tick;
@@ -244,14 +240,15 @@ void MaxMin::set_aside_settled() {
     std::size_t settled = 0;
     // Which users are settled cannot be predicted: no branches on it.
     for (const User& user : resource.users) {
-      const std::int64_t weight = std::int64_t{flows_[user.id]} * user.times;
-      const bool is_settled = states_[user.id] == State::settled;
-      const double kept = kept_[user.id];
+      const Solved& of = solved_[user.id];
+      const std::int64_t weight = std::int64_t{of.flows} * user.times;
+      const bool is_settled = of.state == State::settled;
+      const double kept = of.kept;
       settled += static_cast<std::size_t>(is_settled);
       open_weight += is_settled ? 0 : weight;
       left -= static_cast<double>(weight) * kept;
       fastest = std::max(fastest, kept);
-      if (is_settled && bottlenecks_[user.id] == id) slowest_held = std::min(slowest_held, kept);
+      if (is_settled && of.bottleneck == id) slowest_held = std::min(slowest_held, kept);
     }
     resource.is_bottleneck = slowest_held < kNone;
     fillings_[id] = {std::max(left, 0.0), static_cast<double>(open_weight), kNone, fastest, fastest,
@@ -296,7 +293,7 @@ void MaxMin::fill() {
     resources_[lowest.resource].is_bottleneck = true;
     const std::vector<User>& users = resources_[lowest.resource].users;
     for (const User& user : users) {
-      if (states_[user.id] != State::open) continue;
+      if (solved_[user.id].state != State::open) continue;
       fix(user.id, lowest);
       --without_rate;
     }
@@ -307,7 +304,7 @@ void MaxMin::fill() {
 /// What a flow of the class has alone, as the level of its own resource. \pre it is capped
 Level MaxMin::cap(ClassId id) const {
   const Class& one = classes_[id];
-  return {one.alone * flows_[id] / static_cast<double>(flows_[id]), one.own};
+  return {one.alone * solved_[id].flows / static_cast<double>(solved_[id].flows), one.own};
 }
 
 /// Most classes are slower than what their flows have alone allows, so these are not put in order
@@ -326,7 +323,7 @@ bool MaxMin::fill_capped() {
     is_capping_ = true;
     caps_.clear();
     for (const ClassId id : open_) {
-      if (classes_[id].is_capped && states_[id] == State::open) caps_.add(cap(id));
+      if (classes_[id].is_capped && solved_[id].state == State::open) caps_.add(cap(id));
     }
     caps_.order();
     lowest_cap_ = caps_.empty() ? kNoLevel : caps_.lowest();
@@ -336,19 +333,19 @@ bool MaxMin::fill_capped() {
   caps_.remove_lowest();
   lowest_cap_ = caps_.empty() ? kNoLevel : caps_.lowest();
   const ClassId id = resources_[reached.resource].owner;
-  if (states_[id] != State::open) return false;
+  if (solved_[id].state != State::open) return false;
   fix(id, reached);
   ++work_;
   return true;
 }
 
 void MaxMin::fix(ClassId id, const Level& level) {
-  states_[id] = State::filled;
-  rates_[id] = level.rate;
-  bottlenecks_[id] = level.resource;
+  solved_[id].state = State::filled;
+  solved_[id].rate = level.rate;
+  solved_[id].bottleneck = level.resource;
   for (const Use& use : uses(classes_[id])) {
     Filling& filling = fillings_[use.resource];
-    const double weight = flows_[id] * static_cast<double>(use.times);
+    const double weight = solved_[id].flows * static_cast<double>(use.times);
     filling.left -= weight * level.rate;
     filling.weight -= weight;
     filling.fastest = std::max(filling.fastest, level.rate);
@@ -369,9 +366,10 @@ bool MaxMin::open_unsettled() {
     const double maximum = filling.level * (1 + kRounding);
     if (filling.fastest_settled <= maximum && filling.slowest_held >= minimum) continue;
     for (const User& user : resource.users) {
-      if (states_[user.id] != State::settled) continue;
-      const double rate = rates_[user.id];
-      const bool is_unsettled = rate > maximum || (rate < minimum && bottlenecks_[user.id] == id);
+      if (solved_[user.id].state != State::settled) continue;
+      const double rate = solved_[user.id].rate;
+      const bool is_unsettled =
+          rate > maximum || (rate < minimum && solved_[user.id].bottleneck == id);
       if (is_unsettled) open(user.id);
     }
   }

@@ -36,10 +36,10 @@ class MaxMin {
   /// A flow of the class begins to move, or ends.
   void add(ClassId id) { change(id, 1); }
   void remove(ClassId id) { change(id, -1); }
-  std::uint32_t flows(ClassId id) const { return flows_[id]; }
+  std::uint32_t flows(ClassId id) const { return solved_[id].flows; }
 
   /// Bytes per tick of each flow of the class, as of the last `solve`.
-  double rate(ClassId id) const { return rates_[id]; }
+  double rate(ClassId id) const { return solved_[id].rate; }
 
   /// Makes rates agree with the flows there are. The classes with flows whose rates may have
   /// changed, valid until the next call; in an order that depends on the calls before only.
@@ -70,6 +70,14 @@ class MaxMin {
   /// `open` classes are listed in open_; the filling under way has found the rates of those that
   /// are `filled`.
   enum class State : std::uint8_t { settled, open, filled };
+  /// Of a class, what solving looks at again and again: half a line of the cache.
+  struct Solved {
+    double rate = 0;
+    double kept = 0;  ///< the rate of a settled one, 0 of others
+    std::uint32_t flows = 0;
+    ResourceId bottleneck = 0;  ///< where the rate was found
+    State state = State::settled;
+  };
   struct User {
     ClassId id = 0;
     std::uint32_t use = 0;
@@ -128,13 +136,8 @@ class MaxMin {
   std::vector<Filling> fillings_;     ///< by resource
   std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
   std::vector<Class> classes_;
-  // By class: what solving looks at again and again.
-  std::vector<double> rates_;
-  std::vector<double> kept_;  ///< the rate of a settled one, 0 of others
-  std::vector<std::uint32_t> flows_;
-  std::vector<State> states_;
-  std::vector<ResourceId> bottlenecks_;  ///< where the rate was found
-  std::vector<Use> uses_;                ///< of all classes
+  std::vector<Solved> solved_;  ///< by class
+  std::vector<Use> uses_;       ///< of all classes
   std::unordered_map<Key, ClassId, KeyHash> by_resources_;
   Key key_;                            ///< scratch of class_of
   std::vector<ClassId> moving_;        ///< classes with flows

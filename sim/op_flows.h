@@ -23,6 +23,7 @@ struct FlowList {
     ResourceId alone = kNoResource;  ///< what no other flow uses meanwhile
     std::uint32_t first_resource = 0;
     std::uint32_t resource_count = 0;
+    mutable FlowKind kind = kUnknownKind;  ///< FlowEngine::start
   };
 
   std::vector<Flow> flows;

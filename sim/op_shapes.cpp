@@ -31,7 +31,7 @@ std::uint64_t hash_of(const Program& program, const Op& op) {
 
 }  // namespace
 
-bool OpShapes::is_same(const Op& a, const Op& b) const {
+bool ShapeNumbers::is_same(const Op& a, const Op& b) const {
   if (a.kind != b.kind || a.at != b.at || a.lane != b.lane) return false;
   if (a.kind != OpKind::combine) return program_.duration_s(a) == program_.duration_s(b);
   return a.length == b.length && a.via == b.via && a.in_switch == b.in_switch &&
@@ -41,7 +41,7 @@ bool OpShapes::is_same(const Op& a, const Op& b) const {
          flows_.turn_of(a) == flows_.turn_of(b);
 }
 
-OpShapes::OpShapes(const Program& program, MachineFlows& flows)
+ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
     : program_(program), flows_(flows), number_(program.ops.size()) {
   grow();
   for (OpId id = 0; id < program.ops.size(); ++id) {
@@ -49,33 +49,40 @@ OpShapes::OpShapes(const Program& program, MachineFlows& flows)
     // Pieces of an op stand one after the other.
     const bool is_next = id > 0 && is_same(program.ops[id - 1], program.ops[id]);
     number_[id] = is_next ? number_[id - 1] : number_of(id);
-    ++shapes_[number_[id]].ops;
   }
 }
 
-std::uint32_t OpShapes::number_of(OpId id) {
-  if (2 * shapes_.size() >= table_.size()) grow();
+std::uint32_t ShapeNumbers::number_of(OpId id) {
+  if (2 * examples_.size() >= table_.size()) grow();
   const Op& op = program_.ops[id];
   std::size_t at = hash_of(program_, op) & (table_.size() - 1);
   for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
     const std::uint32_t known = table_[at] - 1;
-    if (is_same(program_.ops[shapes_[known].example], op)) return known;
+    if (is_same(program_.ops[examples_[known]], op)) return known;
   }
-  Shape& made = shapes_.emplace_back();
-  made.example = id;
-  made.begin = flows_.begin(id);
-  if (flows_.reduces_separately(id)) made.reduce = flows_.reduce(id);
-  table_[at] = static_cast<std::uint32_t>(shapes_.size());
+  examples_.push_back(id);
+  table_[at] = static_cast<std::uint32_t>(examples_.size());
   return table_[at] - 1;
 }
 
 /// Makes room for as many again.
-void OpShapes::grow() {
+void ShapeNumbers::grow() {
   table_.assign(std::max<std::size_t>(1024, 2 * table_.size()), 0);
-  for (std::uint32_t i = 0; i < shapes_.size(); ++i) {
-    std::size_t at = hash_of(program_, program_.ops[shapes_[i].example]) & (table_.size() - 1);
+  for (std::uint32_t i = 0; i < examples_.size(); ++i) {
+    std::size_t at = hash_of(program_, program_.ops[examples_[i]]) & (table_.size() - 1);
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
     table_[at] = i + 1;
+  }
+}
+
+OpShapes::OpShapes(const Program& program, MachineFlows& flows)
+    : flows_(flows), numbers_(program, flows) {
+  shapes_.reserve(numbers_.examples().size());
+  for (const OpId id : numbers_.examples()) {
+    check_interruption_at(id);
+    Shape& made = shapes_.emplace_back();
+    made.begin = flows_.begin(id);
+    if (flows_.reduces_separately(id)) made.reduce = flows_.reduce(id);
   }
 }
 

@@ -233,7 +233,7 @@ ResourceId SimGridEngine::add_resource(double bytes_per_tick) {
 }
 
 void SimGridEngine::start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency,
-                          double bytes, FlowToken token) {
+                          double bytes, FlowToken token, FlowKind&) {
   Impl& impl = *impl_;
   std::vector<SimGridLink*>& links = impl.routes->links;
   links.clear();

@@ -38,7 +38,7 @@ class SimGridEngine final : public FlowEngine {
   ResourceId add_resource(double bytes_per_tick) override;
   using FlowEngine::start;
   void start(std::span<const ResourceId> resources, ResourceId alone, Ticks latency, double bytes,
-             FlowToken token) override;
+             FlowToken token, FlowKind& kind) override;
   Ticks now() const override;
   using FlowEngine::run;
   std::optional<Expectation> run(const std::function<void(FlowToken)>& on_done,

@@ -134,6 +134,27 @@ struct ForeknownFlows {
   OpShapes shapes;
 };
 
+/// The flows of a simulation's ops: found once for each shape, where shapes have so many ops that
+/// it pays to keep them.
+class SimulatedFlows {
+ public:
+  /// Refers to its arguments. `known`: the shapes, or null.
+  SimulatedFlows(const Program& program, const ShapeNumbers* known, MachineFlows& of_ops)
+      : of_ops_(of_ops) {
+    constexpr std::size_t kOpsOfShape = 4;
+    if (known == nullptr) known = &found_.emplace(program, of_ops);
+    const bool repeats = kOpsOfShape * known->examples().size() <= program.ops.size();
+    if (repeats) of_shapes_.emplace(*known, of_ops);
+  }
+
+  OpFlows& get() { return of_shapes_ ? static_cast<OpFlows&>(*of_shapes_) : of_ops_; }
+
+ private:
+  MachineFlows& of_ops_;
+  std::optional<ShapeNumbers> found_;
+  std::optional<ShapedFlows> of_shapes_;
+};
+
 /// Of a simulation that says how far it is: SimGrid may be at it for minutes.
 constexpr std::size_t kFlowsBetweenNotes = 1024;
 
@@ -147,11 +168,9 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   engine.begin(expected);
   MachineResources machine(program, target, unit, engine, message_bytes);
   MachineFlows of_ops(program, blocks, target.router->profile(), message_bytes, machine);
-  std::optional<ShapedFlows> of_shapes;
-  if (known) of_shapes.emplace(known->shapes, of_ops);
-  OpFlows& flows = of_shapes ? static_cast<OpFlows&>(*of_shapes) : of_ops;
-  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes, flows,
-                        unit, engine);
+  SimulatedFlows flows(program, known ? &known->shapes.numbers() : nullptr, of_ops);
+  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes,
+                        flows.get(), unit, engine);
   std::optional<LeastTime> least;
   if (known) {
     least.emplace(program, graph, known->shapes, limit_s(program, target, options));

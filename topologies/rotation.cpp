@@ -258,6 +258,8 @@ Hop Rotation::first(const Hop& hop) const { return hop_at(first_hop_[index_of(ho
 double Rotation::per_group(const Hop& hop) const { return per_group_hop_[index_of(hop)]; }
 
 bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
+  const NodeId first_from = from;
+  const NodeId first_to = to;
   const Route* const first = router.route(from, to);
   if (first == nullptr) return false;
   std::vector<std::size_t> hops;
@@ -278,6 +280,7 @@ bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
       hops[i] = next_hop_[hops[i]];
       if (index_of(route->hops[i]) != hops[i]) return false;
     }
+    if (from == first_from && to == first_to) break;  // and the same again
   }
   return true;
 }

@@ -290,14 +290,14 @@ std::vector<Capacity> CutGraph::around_each() const { return each(2); }
 CutGraph::NaturalSets CutGraph::natural_sets() const {
   const Topology& topology = router_.topology();
   const std::size_t n = vertex_node_.size();
-  std::map<int, std::vector<bool>> hosts;
-  std::map<std::pair<int, int>, std::vector<bool>> sockets;
+  std::map<int, std::vector<int>> hosts;
+  std::map<std::pair<int, int>, std::vector<int>> sockets;
   for (std::size_t v = 0; v < n; ++v) {
     const Node& node = topology.node(vertex_node_[v]);
     if (node.host < 0) continue;
-    hosts.try_emplace(node.host, n, false).first->second[v] = true;
+    hosts[node.host].push_back(static_cast<int>(v));
     if (node.numa < 0) continue;
-    sockets.try_emplace({node.host, node.numa}, n, false).first->second[v] = true;
+    sockets[{node.host, node.numa}].push_back(static_cast<int>(v));
   }
   NaturalSets sets;
   for (auto& [host, set] : hosts) sets.hosts.push_back(std::move(set));
@@ -309,6 +309,38 @@ CutGraph::NaturalSets CutGraph::natural_sets() const {
     if ((rank + 1) % stride == 0) sets.prefixes.push_back(prefix);
   }
   return sets;
+}
+
+std::vector<CutGraph::Summary> CutGraph::summaries(
+    const std::vector<std::vector<int>>& sets) const {
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> set_of_vertex(vertex_node_.size(), kNone);
+  std::vector<std::size_t> counted_for(medium_capacity_.size(), kNone);
+  std::vector<Summary> all(sets.size());
+  for (std::size_t set = 0; set < sets.size(); ++set) {
+    for (const int vertex : sets[set]) set_of_vertex[static_cast<std::size_t>(vertex)] = set;
+    Summary& one = all[set];
+    for (const int vertex : sets[set]) {
+      const int site = site_of(vertex);
+      if (site >= 0) ++one.sites;
+      if (site >= 0 && site < ranks_) ++one.ranks;
+      for (const int id : arcs_of_[static_cast<std::size_t>(vertex)]) {
+        const Arc& arc = arcs_[static_cast<std::size_t>(id)];
+        if (set_of_vertex[static_cast<std::size_t>(arc.to)] == set) continue;
+        const bool has_medium = arc.medium >= 0;
+        if (has_medium && std::exchange(counted_for[arc.medium], set) == set) continue;
+        one.leaving += arc.capacity;
+        one.around += has_medium ? arc.capacity : 2 * arc.capacity;
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<bool> CutGraph::set_of(const std::vector<int>& vertices) const {
+  std::vector<bool> set(vertex_node_.size(), false);
+  for (const int vertex : vertices) set[static_cast<std::size_t>(vertex)] = true;
+  return set;
 }
 
 std::vector<bool> CutGraph::sites_of(const std::vector<bool>& vertices) const {

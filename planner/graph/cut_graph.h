@@ -70,9 +70,21 @@ class CutGraph {
   /// every socket, and the first ranks in order (bisections of lines, rings and tori; at most 64 of
   /// these).
   struct NaturalSets {
-    std::vector<std::vector<bool>> hosts, sockets, prefixes;
+    std::vector<std::vector<int>> hosts, sockets;
+    std::vector<std::vector<bool>> prefixes;
   };
   NaturalSets natural_sets() const;
+  /// What `leaving`, `around`, `ranks_in` and `sites_of` say of a set of vertices.
+  struct Summary {
+    Capacity leaving = 0;
+    Capacity around = 0;
+    std::int64_t ranks = 0;
+    std::int64_t sites = 0;
+  };
+  /// Of each of the sets, all in one pass.
+  std::vector<Summary> summaries(const std::vector<std::vector<int>>& sets) const;
+  /// By vertex: whether it is in the set.
+  std::vector<bool> set_of(const std::vector<int>& vertices) const;
   /// Which sites a vertex set holds.
   std::vector<bool> sites_of(const std::vector<bool>& vertices) const;
   /// The vertices of these sites alone.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/chunk.h"
+#include "ir/rounds.h"
 #include "ir/unfold.h"
 #include "ir/verify.h"
 #include "sim/simulator.h"
@@ -223,6 +224,35 @@ TEST_P(FoldedLibrary, TakesAsLongAsAllRanks) {
     const RunReport found = run(program, GetParam().size_bytes, blocks);
     expect_alike(expected, found, program.fold.is_folded() ? "folded" : "unfolded again");
     EXPECT_EQ(found.simulated->blocks, expected.simulated->blocks);
+  }
+}
+
+/// The same behind an op that takes no time: it does not begin with rounds.
+Program without_rounds(Program program) {
+  for (OpId& dependency : program.dependencies) ++dependency;
+  Op nothing;
+  nothing.kind = OpKind::compute;
+  nothing.lane = 1000;
+  nothing.dst = {0, static_cast<std::uint32_t>(program.durations_s.size()), Buffer::tmp};
+  program.durations_s.push_back(0);
+  program.ops.insert(program.ops.begin(), nothing);
+  EXPECT_FALSE(find_rounds(program));
+  return program;
+}
+
+/// Ops of all rounds are looked up in the first.
+TEST_P(FoldedLibrary, TakesAsLongRoundByRound) {
+  ASSERT_TRUE(folding_);
+  const std::int64_t size_bytes = GetParam().size_bytes;
+  const BlockUse blocks = library_call(choice_, request_).blocks;
+  for (const Program& program : {folded(), whole()}) {
+    const RunReport found = run(program, size_bytes, blocks);
+    const RunReport expected = run(without_rounds(program), size_bytes, blocks);
+    const std::string what = program.fold.is_folded() ? "folded" : "whole";
+    EXPECT_EQ(found.time_s, expected.time_s) << what;
+    EXPECT_EQ(found.simulated->back_to_back_s, expected.simulated->back_to_back_s) << what;
+    EXPECT_EQ(found.simulated->critical_steps, expected.simulated->critical_steps) << what;
+    EXPECT_EQ(found.transfers, expected.transfers) << what;
   }
 }
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+
+#include "core/interruption.h"
+
+namespace espalier {
+namespace {
+
+/// Ops that the first one is like, and that may begin the second round, of which so many are tried.
+constexpr int kMaxTries = 8;
+/// Fewer rounds are not worth it.
+constexpr OpId kMinRounds = 3;
+
+std::span<const Operand> operands_of(const Program& program, const Op& op) {
+  return {program.sources.data() + op.src_begin, std::size_t{op.src_count} + op.copy_count};
+}
+
+/// The op after a round, so many ops and units further on.
+bool is_again(const Program& program, OpId id, OpId ops, std::uint32_t units) {
+  const Op& a = program.ops[id];
+  const Op& b = program.ops[id + ops];
+  const auto goes_on = [&](const Operand& one, const Operand& other) {
+    return other.place == one.place && other.buffer == one.buffer &&
+           other.begin == one.begin + units;
+  };
+  const bool is_same = a.at == b.at && a.lane == b.lane && a.via == b.via && a.kind == b.kind &&
+                       a.in_switch == b.in_switch && a.length == b.length &&
+                       a.src_count == b.src_count && a.copy_count == b.copy_count &&
+                       a.dep_count == b.dep_count && goes_on(a.dst, b.dst);
+  if (!is_same) return false;
+  const auto groups_of = [&](const Op& op) {
+    const std::vector<int>& groups = program.fold.dependency_groups;
+    return groups.empty() ? std::span<const int>{}
+                          : std::span{groups}.subspan(op.dep_begin, op.dep_count);
+  };
+  return std::ranges::equal(operands_of(program, a), operands_of(program, b), goes_on) &&
+         std::ranges::equal(program.dependencies_of(a), program.dependencies_of(b),
+                            [&](OpId one, OpId other) { return other == one + ops; }) &&
+         std::ranges::equal(groups_of(a), groups_of(b));
+}
+
+/// Whether all units that an op is about are in [begin, end) of `in` or `out`.
+bool is_within(const Program& program, const Op& op, std::int64_t begin, std::int64_t end) {
+  const auto within = [&](const Operand& one) {
+    return one.buffer != Buffer::tmp && one.begin >= begin &&
+           std::int64_t{one.begin} + op.length <= end;
+  };
+  return op.kind == OpKind::combine && within(op.dst) &&
+         std::ranges::all_of(operands_of(program, op), within);
+}
+
+/// Whether all ops that it waits for are in [begin, id).
+bool waits_within(const Program& program, OpId id, OpId begin) {
+  return std::ranges::all_of(program.dependencies_of(program.ops[id]),
+                             [&](OpId earlier) { return earlier >= begin && earlier < id; });
+}
+
+/// Ops that come again and again.
+std::optional<Rounds> find_repeated(const Program& program) {
+  const auto size = static_cast<OpId>(program.ops.size());
+  int tries = 0;
+  for (OpId next = 1; next <= size / kMinRounds && tries < kMaxTries; ++next) {
+    const std::uint32_t first = program.ops[0].dst.begin;
+    const std::uint32_t begin = program.ops[next].dst.begin;
+    if (begin <= first || !is_again(program, 0, next, begin - first)) continue;
+    ++tries;
+    Rounds found{.ops = next, .units = begin - first};
+    OpId alike = 0;
+    while (alike + next < size && is_again(program, alike, next, found.units)) {
+      check_interruption_at(alike++);
+    }
+    found.count = alike / next + 1;
+    if (found.count >= kMinRounds) return found;
+  }
+  return std::nullopt;
+}
+
+/// Whether rounds are by themselves: each with its own units and dependencies, as are the ops that
+/// come after all of them.
+bool are_apart(const Program& program, const Rounds& rounds) {
+  for (OpId id = 0; id < rounds.ops; ++id) {
+    if (!is_within(program, program.ops[id], 0, rounds.units)) return false;
+    if (!waits_within(program, id, 0)) return false;
+  }
+  for (OpId id = rounds.end(); id < program.ops.size(); ++id) {
+    const bool is_apart =
+        is_within(program, program.ops[id], rounds.all_units(), program.contract.units) &&
+        waits_within(program, id, rounds.end());
+    if (!is_apart) return false;
+  }
+  return true;
+}
+
+/// Whether each round is turned within itself.
+bool are_whole_periods(const Fold& fold, const Rounds& rounds) {
+  return !fold.is_folded() ||
+         std::ranges::all_of(std::array{Buffer::in, Buffer::out}, [&](auto of) {
+           const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(of)];
+           return rounds.units % turns.most.period == 0 && rounds.all_units() <= turns.rest_begin;
+         });
+}
+
+/// The fold of the program without all rounds but one.
+Fold of_one_round(const Fold& fold, const Rounds& rounds) {
+  Fold less = fold;
+  less.dependency_groups.clear();
+  for (Fold::Turns& turns : less.turns) {
+    const bool has_rest = turns.rest_begin != std::numeric_limits<std::int64_t>::max();
+    if (has_rest && turns.rest_begin >= rounds.all_units())
+      turns.rest_begin -= rounds.all_units() - rounds.units;
+  }
+  return less;
+}
+
+}  // namespace
+
+std::optional<Rounds> find_rounds(const Program& program) {
+  if (program.ops.size() < kMinRounds) return std::nullopt;
+  auto found = find_repeated(program);
+  const bool are_rounds =
+      found && are_whole_periods(program.fold, *found) && are_apart(program, *found);
+  return are_rounds ? found : std::nullopt;
+}
+
+std::optional<Program> with_one_round(const Program& program) {
+  // What a rank is promised is then the same of every unit.
+  const bool is_plain = !info(program.contract.collective).blocked && program.lines.empty();
+  const auto rounds = is_plain ? find_rounds(program) : std::nullopt;
+  if (!rounds) return std::nullopt;
+
+  Program one;
+  one.name = program.name;
+  one.contract = program.contract;
+  one.contract.units -= rounds->all_units() - rounds->units;
+  one.hosts = program.hosts;
+  one.relays = program.relays;
+  one.vias = program.vias;
+  one.fold = of_one_round(program.fold, *rounds);
+  const auto add = [&](OpId id, std::uint32_t units_less, OpId ops_less) {
+    const Op& op = program.ops[id];
+    Op& added = one.ops.emplace_back(op);
+    added.dst.begin -= units_less;
+    added.src_begin = static_cast<std::uint32_t>(one.sources.size());
+    added.dep_begin = static_cast<std::uint32_t>(one.dependencies.size());
+    for (Operand operand : operands_of(program, op)) {
+      operand.begin -= units_less;
+      one.sources.push_back(operand);
+    }
+    for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
+      one.dependencies.push_back(program.dependencies[i] - ops_less);
+      if (program.fold.is_folded()) {
+        one.fold.dependency_groups.push_back(program.fold.dependency_groups[i]);
+      }
+    }
+  };
+  const auto units_less = static_cast<std::uint32_t>(rounds->all_units() - rounds->units);
+  for (OpId id = 0; id < rounds->ops; ++id) add(id, 0, 0);
+  for (OpId id = rounds->end(); id < program.ops.size(); ++id) {
+    add(id, units_less, rounds->end() - rounds->ops);
+  }
+  return one;
+}
+
+}  // namespace espalier
