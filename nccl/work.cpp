@@ -40,9 +40,10 @@ constexpr int kFirstTreeOfNvlsChunks = 21;
 constexpr double kNvlsTreeChunkOfManyNodes = 64 * kKib;
 constexpr int kManyNodes = 4;
 
-/// A channel carries no less traffic than this, a cell, and cells are not divided (src/enqueue.cc
-/// of 2.25.1, 80f6bda4; in that of 2.22.3, 178b6b75, it is 512 bytes, which never matter). What LL
-/// sends counts four times from 2.26 on (f44ac759; not yet at 2.25.1).
+/// A channel carries no less traffic than this, a cell, and cells are not divided: src/enqueue.cc
+/// of 2.25.1 (80f6bda4), which is taken to be that of 2.23 and later. In that of 2.22.3 (178b6b75)
+/// it is 512 bytes, which never matter. What LL sends counts four times from 2.26 on (f44ac759; not
+/// yet at 2.25.1).
 constexpr double kLeastTraffic = 16 * kKib;
 constexpr int kFirstLeastTraffic = 23;
 constexpr int kFirstLlTraffic = 26;

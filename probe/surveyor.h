@@ -205,8 +205,8 @@ class Surveyor {
     });
   }
 
-  /// What a run takes beside its ops: one copy of every rank within its memory, all at once, which
-  /// takes so long by itself.
+  /// What a run takes beside its ops, which are a copy of every rank within its memory, all at
+  /// once. Such a copy by itself takes `copy_latency_s`.
   double call_s(double copy_latency_s) const {
     Builder builder("call", {.ranks = ranks_, .units = 1});
     for (int rank = 0; rank < ranks_; ++rank) {

@@ -2,7 +2,8 @@
 // What NCCL 2.28.9 itself says of two and of four nodes with one H100 each, joined by sockets:
 // graph, table and choices. Source: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL,
 // measured by the project on 2026-11-26. Each process had an H100 of its own in NCCL's eyes
-// (NCCL_HOSTID), and the network was the loopback device, to which NCCL gives 10 Gb/s.
+// (NCCL_HOSTID), and the network was the loopback device, to which NCCL gives 10 Gb/s. The lines of
+// the logs of rank 0 are in tests/nccl/logs/.
 //
 // Not compared: threads of collnet and NVLS, which this machine lacks (the log has 640 at most, the
 // model 512, those that move data); latencies of cells that NCCL leaves empty (0.0/0.0), and those
