@@ -77,7 +77,7 @@ class NcclRounds {
       return Fold::Turn{.period = groups * length, .step = length};
     };
     const std::int64_t rest_begin = units_ - last_ * parts_of_round();
-    if (last_ == 0) return {.most = turn_of(full_)};
+    if (last_ == 0 || last_ == full_) return {.most = turn_of(full_)};
     if (rest_begin == 0) return {.most = turn_of(last_)};
     return {.most = turn_of(full_), .rest_begin = rest_begin, .rest = turn_of(last_)};
   }

@@ -103,7 +103,8 @@ double free_memory_bytes(const std::filesystem::path& root) {
 }
 
 std::int64_t as_bytes(double free_bytes) {
-  return free_bytes < 1e18 ? static_cast<std::int64_t>(free_bytes) : 0;
+  if (free_bytes > 1e18) return 0;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(free_bytes));
 }
 
 }  // namespace espalier

@@ -11,7 +11,7 @@ namespace espalier {
 /// Infinite where nothing is known. `root`: another folder than "/" for tests, with proc/ and sys/.
 double free_memory_bytes(const std::filesystem::path& root = "/");
 
-/// As Inventory has it: 0 where nothing is known.
+/// As Inventory has it: 0 where nothing is known, and else at least 1.
 std::int64_t as_bytes(double free_bytes);
 
 /// The share of it that a run may take: the rest is for everybody else.

@@ -52,9 +52,9 @@ std::int64_t probe_footprint_bytes(const Inventory& inventory) {
   return std::max(bytes, kMiB);
 }
 
-bool caches_hold_what_is_probed(const Inventory& inventory) {
-  return inventory.is_host &&
-         probe_footprint_bytes(inventory) * inventory.ranks_of_a_host() < inventory.cache_bytes;
+bool caches_hold_half_of_what_is_probed(const Inventory& inventory) {
+  return inventory.is_host && probe_footprint_bytes(inventory) * inventory.ranks_of_a_host() <
+                                  kBeyondCaches * inventory.cache_bytes;
 }
 
 namespace {

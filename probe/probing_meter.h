@@ -11,9 +11,9 @@ namespace espalier {
 /// is free on the fullest of its GPUs, or of a host, and no more than is needed.
 std::int64_t probe_footprint_bytes(const Inventory& inventory);
 
-/// Whether all that a host's ranks work on while the machine is measured fits into its last caches,
-/// although it should not.
-bool caches_hold_what_is_probed(const Inventory& inventory);
+/// Whether more than half of what a host's ranks work on while the machine is measured fits into
+/// its last caches, although it should not.
+bool caches_hold_half_of_what_is_probed(const Inventory& inventory);
 
 /// How `espalier probe` measures that machine with this back end, which must outlive the meter.
 /// `timeout_s`: of a run.

@@ -22,7 +22,6 @@
 #include "exec/caches.h"
 #include "exec/free_memory.h"
 #include "exec/host/numa.h"
-#include "exec/mpi/agreement.h"
 #include "exec/mpi/board_mirror.h"
 #include "exec/mpi/connection.h"
 #include "exec/mpi/exchange.h"
@@ -141,6 +140,10 @@ class Started {
   const Board& board() const { return board_; }
   /// By rank, -1 where that is not bound to one.
   const std::vector<int>& socket_by_rank() const { return socket_by_rank_; }
+  /// Of the host with the largest caches.
+  std::int64_t cache_bytes() const { return cache_bytes_; }
+  /// Of that with the least free memory, when all started.
+  double free_bytes() const { return free_bytes_; }
 
   /// All processes come here. After an error of all they have little to do before.
   void finish(int exit_code) {
@@ -214,6 +217,9 @@ class Started {
     mine.put(described.empty() ? name : name + ", " + described);
     mine.put(sockets.only());
     mine.put(allowed_processors());
+    const bool speaks_for_host = connection_->here().front() == board_.process;
+    mine.put(speaks_for_host ? last_caches_bytes() : std::int64_t{0});
+    mine.put(free_memory_bytes());
     std::vector<std::vector<int>> allowed;  // of those of this host
     for (const auto& bytes : gather_from_all(transport(), mine.bytes())) {
       Unpacking unpacking(bytes);
@@ -223,6 +229,12 @@ class Started {
       unpacking.get(socket_by_rank_.emplace_back());
       std::vector<int> processors;
       unpacking.get(processors);
+      std::int64_t cache_bytes = 0;
+      unpacking.get(cache_bytes);
+      cache_bytes_ = std::max(cache_bytes_, cache_bytes);
+      double free_bytes = 0;
+      unpacking.get(free_bytes);
+      free_bytes_ = std::min(free_bytes_, free_bytes);
       const int rank = static_cast<int>(places_.size()) - 1;
       if (std::ranges::count(connection_->here(), rank) > 0) allowed.push_back(processors);
     }
@@ -243,6 +255,8 @@ class Started {
   Board board_;
   std::vector<std::string> places_;
   std::vector<int> socket_by_rank_;
+  std::int64_t cache_bytes_ = 0;
+  double free_bytes_ = std::numeric_limits<double>::infinity();
   bool is_crowded_ = true;
   std::optional<BoardMirror> mirror_;
   std::optional<Watchdog> watchdog_;
@@ -311,22 +325,8 @@ bool mpi_tells() { return get_started().transport().process() == 0; }
 Inventory mpi_inventory() {
   const Started& all = get_started();
   Inventory inventory = inventory_of_processes(all.board().groups, all.socket_by_rank());
-  // Of the host with the largest caches, and of that with the least memory.
-  const Meeting meeting(all.board());
-  Packed mine;
-  mine.put(last_caches_bytes());
-  mine.put(free_memory_bytes());
-  double free_bytes = std::numeric_limits<double>::infinity();
-  for (const auto& bytes : gather_from_all(get_started().transport(), mine.bytes())) {
-    Unpacking unpacking(bytes);
-    std::int64_t cache_bytes = 0;
-    double free_there = 0;
-    unpacking.get(cache_bytes);
-    unpacking.get(free_there);
-    inventory.cache_bytes = std::max(inventory.cache_bytes, cache_bytes);
-    free_bytes = std::min(free_bytes, free_there);
-  }
-  inventory.devices.front().free_bytes = as_bytes(free_bytes);
+  inventory.cache_bytes = all.cache_bytes();
+  inventory.devices.front().free_bytes = as_bytes(all.free_bytes());
   return inventory;
 }
 

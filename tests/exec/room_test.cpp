@@ -88,6 +88,12 @@ TEST_F(FreeMemory, IsTheLeastThatTheComputerAndTheControlGroupLeave) {
   EXPECT_EQ(free_memory_bytes(root_), 0);
 }
 
+TEST_F(FreeMemory, IsKnownWhereThereIsNone) {
+  EXPECT_EQ(as_bytes(std::numeric_limits<double>::infinity()), 0);
+  EXPECT_EQ(as_bytes(0), 1);
+  EXPECT_EQ(as_bytes(4096), 4096);
+}
+
 TEST_F(FreeMemory, CachesCountOnceHoweverManyProcessorsShareThem) {
   EXPECT_EQ(last_caches_bytes(root_), 0);
   const auto cache = [&](int cpu, int index, int level, const std::string& size,

@@ -124,6 +124,26 @@ TEST(Rounds, ThatHaveSomethingInCommonAreNone) {
   EXPECT_FALSE(with_one_round(last));
 }
 
+// What all rounds do alike, but not by themselves.
+TEST(Rounds, ThatOverlapAreNone) {
+  Program beyond = ring({.has_last = false, .is_folded = false});
+  beyond.contract.units *= 2;
+  for (Op& op : beyond.ops) op.length += 1;
+  EXPECT_FALSE(with_one_round(beyond));  // into the units of the next one
+
+  Program scratch = ring({.has_last = false, .is_folded = false});
+  for (Op& op : scratch.ops) op.dst.buffer = Buffer::tmp;
+  EXPECT_FALSE(with_one_round(scratch));
+
+  // For ops of the next round, but in the last one.
+  Program waiting = ring({.has_last = false, .is_folded = false});
+  const std::size_t of_round = waiting.ops.size() / 5;
+  for (std::size_t i = 0; i < waiting.dependencies.size() / 5 * 4; ++i) {
+    waiting.dependencies[i] += static_cast<OpId>(of_round);
+  }
+  EXPECT_FALSE(with_one_round(waiting));
+}
+
 TEST(Rounds, NeedNotBeWholePeriodsOfTheFold) {
   Program program = ring({.has_last = false});
   for (Fold::Turns& turns : program.fold.turns) turns.most.period *= 5;

@@ -482,7 +482,7 @@ TEST(Doubts, CompareSocketsThatAreAsLarge) {
   EXPECT_THAT(doubts_about(survey), testing::ElementsAre(HasSubstr("sockets 0 and 2, all ranks")));
 }
 
-TEST(Doubts, NameCachesThatHoldAllThatWasProbed) {
+TEST(Doubts, NameCachesThatHoldMuchOfWhatWasProbed) {
   Survey survey;
   survey.inventory = host_inventory(2);
   survey.inventory.cache_bytes = std::int64_t{300} << 20;
@@ -490,7 +490,7 @@ TEST(Doubts, NameCachesThatHoldAllThatWasProbed) {
   // Half of what is free, for two.
   survey.inventory.devices[0].free_bytes = std::int64_t{400} << 20;
   EXPECT_THAT(doubts_about(survey),
-              testing::ElementsAre(HasSubstr("the caches of a host hold all that was measured")));
+              testing::ElementsAre(HasSubstr("the caches of a host hold more than half of what")));
 }
 
 TEST(Doubts, NameHostsThatAreReachedMoreSlowly) {

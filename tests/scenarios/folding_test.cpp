@@ -285,6 +285,31 @@ INSTANTIATE_TEST_SUITE_P(
         LibraryQuestion{"gb200-nvl72:nodes=4", "nccl:algo=ring", 24 * kMib, 4, 1,
                         Collective::allgather}));
 
+/// Programs of which one round stands for all, whatever the last one is like.
+class LibraryInRounds : public testing::TestWithParam<LibraryQuestion>, protected WithFolding {
+ protected:
+  LibraryInRounds()
+      : WithFolding(
+            {GetParam().machine, "nccl:simple", GetParam().algorithm, GetParam().collective},
+            GetParam().size_bytes) {}
+};
+
+TEST_P(LibraryInRounds, HasThem) {
+  ASSERT_TRUE(folding_);
+  const auto one = with_one_round(folded());
+  ASSERT_TRUE(one);
+  EXPECT_LT(3 * one->ops.size(), 2 * folded().ops.size());
+  EXPECT_TRUE(verify(*one).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Questions, LibraryInRounds,
+    testing::Values(
+        LibraryQuestion{"dgx-h100:nodes=3", "nccl:algo=nvls_tree", 64 * kMib},
+        LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 100'000'000},
+        // The last round is so nearly as long as the others that it counts as one of them.
+        LibraryQuestion{"dgx-h100:nodes=6", "nccl:algo=nvls_tree", 64 * kMib - 4096}));
+
 /// What the quotient's verifier must refuse: one change each to a program that folds.
 class Wrong : public testing::Test {
  protected:
