@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/words.h"
+#include "probe/doubts.h"
 
 namespace espalier {
 
@@ -96,10 +97,13 @@ ProbeRequest read_probe_request(Arguments& arguments) {
 
 Survey survey_machine(const ProbeRequest& request, const Console& console) {
   std::optional<Progress> progress;
-  return survey_machine(request, [&](std::size_t steps) {
+  Survey survey = survey_machine(request, [&](std::size_t steps) {
     progress.emplace(console, steps);
     return [&](const std::string& what) { progress->step(what); };
   });
+  progress.reset();
+  for (const std::string& doubt : doubts_about(survey)) say(console, "note: " + doubt);
+  return survey;
 }
 
 }  // namespace espalier

@@ -37,7 +37,7 @@ Console console_for(const BackendEntry& backend, const Console& console);
 /// shared by as many ranks.
 ProbeRequest read_probe_request(Arguments& arguments);
 
-/// The same with a progress bar.
+/// The same with a progress bar, and notes on what may be wrong with it.
 Survey survey_machine(const ProbeRequest& request, const Console& console);
 
 }  // namespace espalier

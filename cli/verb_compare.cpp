@@ -176,9 +176,7 @@ Topology probe_for(Arguments& arguments, const Console& console, const BackendEn
   const bool ranks_named = !devices.empty() || arguments.given("--ranks");
   const int ranks = ranks_named ? question.ranks : ranks_to_probe(entry, question.ranks);
   const ProbeRequest request = probe_request_for(entry, devices, ranks, question.run.timeout_s);
-  const Survey survey = survey_machine(request, console);
-  for (const std::string& doubt : doubts_about(survey)) say(console, "note: " + doubt);
-  Topology probed = probed_machine(survey);
+  Topology probed = probed_machine(survey_machine(request, console));
   question.topology = probed.title + ", probed just now";
   question.ranks = 0;
   return probed;

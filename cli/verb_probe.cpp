@@ -4,7 +4,6 @@
 #include "cli/probing.h"
 #include "cli/text.h"
 #include "cli/verb.h"
-#include "probe/doubts.h"
 #include "report/survey.h"
 #include "topologies/load.h"
 
@@ -90,7 +89,6 @@ int run_probe(Arguments& arguments, const Console& given) {
 
   const Survey survey = survey_machine(request, console);
   const Topology machine = probed_machine(survey);
-  for (const std::string& doubt : doubts_about(survey)) say(console, "note: " + doubt);
   if (arguments.prints_text()) print_survey(console, survey, machine.title);
   if (!json.empty()) write_output(console, json, survey_json(survey, machine.title));
   if (!csv.empty()) write_output(console, csv, survey_csv(survey));

@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "core/units.h"
+
 namespace espalier {
 namespace {
 
@@ -15,22 +17,6 @@ std::string first_word(const std::filesystem::path& path) {
   std::string word;
   file >> word;
   return word;
-}
-
-/// "32768K" as Linux writes it.
-std::int64_t bytes_of(const std::string& size) {
-  char* end = nullptr;
-  const std::int64_t number = std::strtoll(size.c_str(), &end, 10);
-  switch (*end) {
-    case 'K':
-      return number << 10;
-    case 'M':
-      return number << 20;
-    case 'G':
-      return number << 30;
-    default:
-      return number;
-  }
 }
 
 }  // namespace
@@ -43,7 +29,7 @@ std::int64_t last_caches_bytes(const std::filesystem::path& root) {
     for (const auto& cache : Entries(cpu.path() / "cache", missing)) {
       const int level = std::atoi(first_word(cache.path() / "level").c_str());
       levels[level][first_word(cache.path() / "shared_cpu_list")] =
-          bytes_of(first_word(cache.path() / "size"));
+          parse_bytes(first_word(cache.path() / "size")).value_or(0);  // "32768K"
     }
   }
   std::int64_t bytes = 0;

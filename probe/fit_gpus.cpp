@@ -261,11 +261,7 @@ class GpuFit {
   }
 
   void set_profile(const FittedProfile& fitted) {
-    Profile& profile = machine_.profiles[fitted.name];
-    profile.forget_blocks();
-    profile.call_overhead_s = sane_latency_s(fitted.copies->call_s);
-    profile.local_overhead_s = sane_latency_s(fitted.copies->local.latency_s);
-    profile.reduce_overhead_s = sane_latency_s(survey_.reduce_latency_s);
+    Profile& profile = begin_profile(machine_, fitted, survey_);
     for (const auto& [kind, efficiencies] : efficiencies_) {
       set_link_profile(profile, kind, median(efficiencies),
                        median(overheads_s_[{fitted.name, kind}]));

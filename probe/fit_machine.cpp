@@ -184,20 +184,16 @@ std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
     add_hub(survey, machine, socket);
     add_host(survey, machine, socket);
   }
-  for (const auto& [name, figures] : fitted_profiles(survey)) {
-    Profile& profile = machine.profiles[name];
-    profile.forget_blocks();
-    profile.call_overhead_s = sane_latency_s(figures->call_s);
-    const double local_s = figures->local.latency_s;
+  for (const FittedProfile& fitted : fitted_profiles(survey)) {
+    Profile& profile = begin_profile(machine, fitted, survey);
+    const CopyFigures& figures = *fitted.copies;
     // What shares a device waits for it too: with all ranks at work, as in a collective.
-    const double hop_s = std::max(local_s, figures->crowded_latency_s);
-    profile.local_overhead_s = sane_latency_s(local_s);
-    profile.reduce_overhead_s = sane_latency_s(survey.reduce_latency_s);
+    const double hop_s = std::max(figures.local.latency_s, figures.crowded_latency_s);
     set_link_profile(profile, "memory", 1, hop_s);
     for (const StartUp::Longer& one : survey.longer_messages) {
       profile.links["memory"].longer.push_back({one.above_bytes, sane_latency_s(one.s)});
     }
-    set_link_profile(profile, "host_memory", 1, figures->to_host.front().latency_s);
+    set_link_profile(profile, "host_memory", 1, figures.to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;
     // Threads add while they copy, whatever the profile's name, and nothing is staged. Messages are
     // added when they have come.
@@ -241,6 +237,15 @@ std::vector<FittedProfile> fitted_profiles(const Survey& survey) {
 
 const CopyFigures& best_copies(const Survey& survey) {
   return survey.copy_engine ? *survey.copy_engine : survey.kernel;
+}
+
+Profile& begin_profile(Topology& machine, const FittedProfile& fitted, const Survey& survey) {
+  Profile& profile = machine.profiles[fitted.name];
+  profile.forget_blocks();
+  profile.call_overhead_s = sane_latency_s(fitted.copies->call_s);
+  profile.local_overhead_s = sane_latency_s(fitted.copies->local.latency_s);
+  profile.reduce_overhead_s = sane_latency_s(survey.reduce_latency_s);
+  return profile;
 }
 
 NodeId add_node(Topology& machine, std::string name, NodeKind kind) {

@@ -22,6 +22,9 @@ std::vector<FittedProfile> fitted_profiles(const Survey& survey);
 /// Copies by copy engines, or by kernels where there are none.
 const CopyFigures& best_copies(const Survey& survey);
 
+/// The fitted profile in the machine, with what calls and ops within a memory cost.
+Profile& begin_profile(Topology& machine, const FittedProfile& fitted, const Survey& survey);
+
 NodeId add_node(Topology& machine, std::string name, NodeKind kind);
 
 /// Adds a link of `count` times `gbps` and returns it.

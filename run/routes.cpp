@@ -9,11 +9,11 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "core/hash.h"
 #include "core/interruption.h"
 #include "core/words.h"
 #include "ir/print.h"
 #include "run/switches.h"
+#include "run/transfer_key.h"
 
 namespace espalier {
 namespace {
@@ -113,11 +113,7 @@ class RouteChecker {
   }
 
   void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
-    // Places have 20 bits (kMaxPlaces), vias 16.
-    const std::uint64_t key = (static_cast<std::uint64_t>(source) << 40) |
-                              (static_cast<std::uint64_t>(dst) << 16) |
-                              static_cast<std::uint16_t>(via);
-    Way& way = ways_[mix64(key)];  // one to one; regular keys would share buckets
+    Way& way = ways_[transfer_key(source, dst, via)];
     if (++way.count == 1) {
       way = {source, dst, via, id, 1, has_route(source, dst, via)};
     }

@@ -10,12 +10,12 @@
 #include "algorithms/program_file.h"
 #include "core/activity.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
 #include "run/routes.h"
 #include "run/switches.h"
+#include "run/transfer_key.h"
 #include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
 
@@ -25,13 +25,6 @@ namespace {
 
 /// Up to these many ranks all algorithms are built within a second or so.
 constexpr int kMaxTriedRanks = 64;
-
-/// Of transfers between two places by one way, mixed: regular keys would share buckets.
-std::uint64_t transfer_key(PlaceId from, PlaceId to, int via) {
-  static_assert(kMaxPlaces <= 1 << 20);
-  const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  return mix64(bits(from) << 40 | bits(to) << 16 | static_cast<std::uint16_t>(via));
-}
 
 /// Whether the ranks would be connected if all idle GPUs relayed.
 bool idle_gpus_join(const Machine& machine, const Query& query) {

@@ -6,10 +6,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/hash.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
 #include "run/target.h"
+#include "run/transfer_key.h"
 
 namespace espalier {
 
@@ -60,7 +60,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }  // namespace
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
-  std::unordered_set<std::uint64_t> seen;  // mixed: regular keys would share buckets
+  std::unordered_set<std::uint64_t> seen;
   std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
@@ -72,9 +72,7 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
       all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
     }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
-      static_assert(kMaxPlaces <= 1 << 20);
-      const auto bits = [](PlaceId place) { return static_cast<std::uint64_t>(place); };
-      if (!all || !seen.insert(mix64(bits(from) << 20 | bits(to))).second) return;
+      if (!all || !seen.insert(transfer_key(from, to, op.via)).second) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
         all = all && rotation.keeps_route(machine.runtime(runtime),
                                           node_of(program, machine.placement, from),

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/hash.h"
+#include "run/transfer_key.h"
 #include "sim/working_set.h"
 
 namespace espalier {
@@ -108,10 +109,7 @@ ResourceId MachineResources::of_hop(const Hop& of_route) {
 }
 
 const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
-  static_assert(kMaxPlaces <= 1 << 20);
-  const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t key = bits(via + 1) << 40 | bits(from) << 20 | bits(to);
-  const auto [known, is_new] = paths_.try_emplace(mix64(key));
+  const auto [known, is_new] = paths_.try_emplace(transfer_key(from, to, via));
   Path& path = known->second;
   if (!is_new) return path;
 
