@@ -3,7 +3,8 @@
 # What only a GPU can show: every GPU test, the same under compute-sanitizer, processes with a GPU each and every
 # way of messages between them, how fast programs run against a cudaMemcpy and NCCL, and how well a probed
 # topology foretells it; and the tests on stand-ins. Prints a summary in Markdown, for
-# docs/validation.md. Called by `./dev gpu`, which builds before. Exit code 1 when something failed, could not be
+# docs/validation.md. Called by `./dev gpu`, which builds before, and by a bundle's `run`, where there are no tests on
+# stand-ins: they do not need a GPU, and find their stand-ins where they were built. Exit code 1 when something failed, could not be
 # checked or a figure was missed, 3 where CUDA runs nothing at all.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -67,7 +68,7 @@ processes() {
   fi
 }
 
-echo "## $(date -u +%F), commit $(git describe --always --dirty)"
+echo "## $(date -u +%F), commit $(cat commit 2>/dev/null || git describe --always --dirty)"
 echo
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv | sed 's/^/    /'
 nvcc --version 2>/dev/null | sed -n 's/^Cuda compilation/    Cuda compilation/p'
@@ -83,9 +84,11 @@ if [ "$first" -ne 0 ]; then
   cat "$work/first" >&2
   [ "$first" -ne 3 ] || exit 3
 fi
-row "tests on stand-ins" some_tests "$build/tests/fake_cuda_test" --gtest_brief=1
-row "compare --against nccl on stand-ins" some_tests "$build/tests/against_nccl_test" --gtest_brief=1
-row "messages over NCCL on stand-ins" some_tests "$build/tests/nccl_transport_test" --gtest_brief=1
+if [ ! -e commit ]; then
+  row "tests on stand-ins" some_tests "$build/tests/fake_cuda_test" --gtest_brief=1
+  row "compare --against nccl on stand-ins" some_tests "$build/tests/against_nccl_test" --gtest_brief=1
+  row "messages over NCCL on stand-ins" some_tests "$build/tests/nccl_transport_test" --gtest_brief=1
+fi
 row "GPU tests" some_tests "$tests" --gtest_brief=1
 if command -v compute-sanitizer >/dev/null; then
   # Blocks of odd sizes, whose operands are aligned to their elements only.
@@ -118,6 +121,7 @@ if [ "$count" -lt 2 ]; then
 fi
 [ "$count" -le 8 ] || count=8
 mpiexec=$(sed -n 's/^ESPALIER_MPIEXEC:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null)
+if [ -e commit ]; then mpiexec=$(command -v mpiexec); fi
 if [ -x "$mpiexec" ]; then
   launcher=("$mpiexec")
   if "$mpiexec" --version 2>&1 | grep -qE 'Open MPI|OpenRTE'; then
@@ -128,7 +132,7 @@ if [ -x "$mpiexec" ]; then
     processes mpirun "$transport" "${launcher[@]}" -n "$count"
   done
 else
-  echo "| processes by mpirun | not here: built without MPI |"
+  echo "| processes by mpirun | not here: there is no mpiexec, or this was built without MPI |"
 fi
 for transport in auto staged nccl; do
   processes "torchrun's variables" "$transport" python3 tests/mpi/like_torchrun.py -n "$count"
