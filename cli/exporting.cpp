@@ -165,9 +165,11 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
   say(console, "exporting " + algorithm_that_ran(outcome));
   const Written written = export_for_machine(console, target, *whole_program(study, outcome),
                                              study.machine(outcome.query), options);
-  if (target.format == nullptr || !outcome.report.simulated) return;
-  TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
   const std::string runtime = profile_word(outcome.query.profile).runtime;
+  // A file of ours is the same program; but it does not say which blocks a library gives it.
+  const bool is_same = target.format == nullptr && outcome.profile == runtime;
+  if (is_same || !outcome.report.simulated) return;
+  TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
   if (outcome.profile != runtime) {
     times.before_profile = outcome.profile;
     times.after_profile = runtime;

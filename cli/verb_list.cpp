@@ -76,16 +76,11 @@ std::vector<Item> models() {
 }
 
 std::vector<Item> profiles() {
-  return {
-      {"ideal", "theory: full bandwidth, the latency of the wires, no start-up costs", {}},
-      {"kernel",
-       "a persistent kernel that puts data into peers' memory, as MSCCL++ does; protocols "
-       "simple, ll and ll128, by default the best for the message",
-       {}},
-      {"nccl", "NCCL's kernels: channels with FIFOs; protocols simple, ll and ll128", {}},
-      {"copy_engine", "copies by copy engines, as cudaMemcpyPeer makes them: about 10 us each", {}},
-      {"cuda_graph", "a CUDA graph with a node per op, as our CUDA executor runs programs", {}},
-      {"host", "threads of this computer, one per lane, as our host executor runs them", {}}};
+  std::vector<Item> items;
+  for (const auto& [name, profile] : built_in_profiles().profiles) {
+    items.push_back({name, profile.title, {}});
+  }
+  return items;
 }
 
 /// "25 GB/s"; machines have Ethernet of several speeds.

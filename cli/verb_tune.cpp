@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <set>
 
 #include "algorithms/program_file.h"
 #include "cli/paging.h"
@@ -19,6 +21,7 @@
 #include "report/outcomes.h"
 #include "report/results.h"
 #include "scenarios/asked_table.h"
+#include "scenarios/baseline.h"
 #include "scenarios/chooser.h"
 #include "scenarios/tuner.h"
 #include "scenarios/turns.h"
@@ -113,12 +116,33 @@ void refuse_wrong(const Console& console, Study& study, const Sweep& sweep,
   });
 }
 
+/// For which of the sizes of a row NCCL is to be kept.
+std::string remark_of(const TuningTable& table, const TuningRow& row,
+                      const std::vector<Outcome>& outcomes) {
+  if (!is_program_file(row.algorithm) && is_library(parse_algorithm(row.algorithm))) return {};
+  std::vector<std::int64_t> kept;
+  std::set<std::int64_t> all;
+  for (const Outcome& outcome : outcomes) {
+    const std::int64_t size_bytes = outcome.query.size_bytes;
+    all.insert(size_bytes);
+    if (&table.row_for(size_bytes) == &row && keeps_library(outcome)) kept.push_back(size_bytes);
+  }
+  if (kept.empty()) return {};
+  return fmt::format("keep NCCL for {}: this is faster by no more than both errors combined",
+                     join_sizes(kept, all));
+}
+
 /// Program files are named as whoever reads the table has to look for them.
-std::string table_text(TuningTable table, const std::string& output) {
+std::string table_text(TuningTable table, const std::vector<Outcome>& outcomes,
+                       const std::string& output) {
   const std::string folder =
       output == "-" ? "" : std::filesystem::path(output).parent_path().string();
-  for (TuningRow& row : table.rows) row.algorithm = as_seen_from(folder, row.algorithm);
-  return print_tuning(table);
+  std::vector<std::string> remarks;
+  for (TuningRow& row : table.rows) {
+    remarks.push_back(remark_of(table, row, outcomes));
+    row.algorithm = as_seen_from(folder, row.algorithm);
+  }
+  return print_tuning(table, remarks);
 }
 
 /// --export is a folder here, for as many programs as there are rows; --to says in which format.
@@ -179,7 +203,7 @@ int run_tune(Arguments& arguments, const Console& console) {
     write_output(console, output,
                  choices_csv(answers.outcomes, study.machine(sweep.question), format));
   } else if (!output.empty()) {
-    write_output(console, output, table_text(tuning.table, output));
+    write_output(console, output, table_text(tuning.table, answers.outcomes, output));
   }
   if (!folder.path.empty()) {
     export_choices(console, folder, study, tuning, answers.outcomes);

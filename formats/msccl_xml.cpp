@@ -120,9 +120,9 @@ ForeignProgram read(const FormatText& given) {
 
 /// With what would make it fit.
 [[noreturn]] void refuse(const std::string& what, std::size_t has, int most) {
-  throw Error(
-      ErrorKind::unsupported, fmt::format("{} {}, MSCCL takes {} at most", what, has, most),
-      "fewer trees or lanes make a smaller program: other parameters, or another algorithm");
+  throw Error(ErrorKind::unsupported, fmt::format("{} {}, MSCCL takes {} at most", what, has, most),
+              "fewer trees, lanes or channels make a smaller program: other parameters, as in "
+              "nccl:channels=16, or another algorithm");
 }
 
 /// Every lane is a thread block or several. To find out what each of very many waits for takes

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/units.h"
@@ -92,16 +94,28 @@ std::string pooled_row(std::string_view which, const std::vector<ValidatedTime>&
 
 /// Rows of all series of a runtime together, where it has several: what its limits are about. A
 /// median of few times is easily moved by one of them. Beneath it those on which nothing was
-/// fitted: what to expect of others.
+/// fitted, and of these the ones whose source has no times at all that something was fitted on:
+/// other computers, which say most of what to expect of yet others.
 std::string pooled_rows(const std::vector<ValidatedTime>& times) {
   std::map<std::string, std::vector<ValidatedTime>> by_runtime;
   for (const ValidatedTime& time : times) by_runtime[runtime_of(time)].push_back(time);
   std::string rows;
   for (const auto& [unused, pooled] : by_runtime) {
     rows += pooled_row("all", pooled);
+    std::set<std::string> fitted_sources;
+    for (const ValidatedTime& time : pooled) {
+      if (!time.fitted.empty()) fitted_sources.insert(time.source);
+    }
+    if (fitted_sources.empty()) continue;
     std::vector<ValidatedTime> unfitted = pooled;
     std::erase_if(unfitted, [](const ValidatedTime& time) { return !time.fitted.empty(); });
-    if (unfitted.size() < pooled.size()) rows += pooled_row("nothing fitted:", unfitted);
+    rows += pooled_row("nothing fitted:", unfitted);
+    std::vector<ValidatedTime> others = unfitted;
+    std::erase_if(others,
+                  [&](const ValidatedTime& time) { return fitted_sources.contains(time.source); });
+    if (others.size() < unfitted.size()) {
+      rows += pooled_row("nothing fitted, other computers:", others);
+    }
   }
   return rows;
 }

@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+
+#include "nccl/machine.h"
+#include "nccl/version.h"
 
 namespace espalier {
 namespace {
@@ -103,6 +107,37 @@ std::vector<double> starts_of(const Machine& machine, const Router& used, const 
   return are_alike(starts_s, program.fold) ? starts_s : std::vector<double>();
 }
 
+namespace {
+
+/// Whether every rank that sends does so to one other rank only, as rings do.
+bool goes_round(const Program& program) {
+  std::map<PlaceId, PlaceId> receivers;
+  for (const Op& op : program.ops) {
+    for (const Operand& source : program.sources_of(op)) {
+      if (op.in_switch) return false;
+      if (source.place == op.dst.place) continue;
+      const auto [known, is_new] = receivers.try_emplace(source.place, op.dst.place);
+      if (known->second != op.dst.place) return false;
+    }
+  }
+  return !receivers.empty();
+}
+
+/// What rows of errors call the algorithm of an outcome. Rings of program files are rings, whatever
+/// the file is called.
+std::string compared_name_of(const AlgorithmChoice& choice, const Outcome& outcome) {
+  const bool is_ring = choice.file && outcome.program && goes_round(*outcome.program);
+  return is_ring ? "ring" : compared_name(choice);
+}
+
+/// Whether a library was asked for in a version that these GPUs are too new for.
+bool is_too_old(const AlgorithmChoice& choice, int version, const std::string& model) {
+  return is_library(choice) && version > 0 && !is_amd_gpu(model) &&
+         nearest_nccl(version) < first_nccl_for(compute_capability(model));
+}
+
+}  // namespace
+
 double busiest_link_s(const SimulatedPart& simulated) {
   double most_s = 0;
   for (const LinkUse& link : simulated.links) most_s = std::max(most_s, link.busy_s);
@@ -130,7 +165,7 @@ ExpectedError error_of(const Machine& machine, const Router& used, const Algorit
   }
   Compared what;
   what.collective = to_string(outcome.query.collective);
-  what.algorithm = compared_name(choice);
+  what.algorithm = compared_name_of(choice, outcome);
   what.launch = outcome.query.launch;
   what.ranks = outcome.ranks;
   what.in_switch = links.in_switch;
@@ -143,7 +178,10 @@ ExpectedError error_of(const Machine& machine, const Router& used, const Algorit
     what.model = model;
     what.forced.clear();
     ExpectedError error = expected_error(profile.errors, what);
-    if (!error.is_estimate) {  // asking the library once more takes a while on large machines
+    if (is_too_old(choice, outcome.library_version, model)) {
+      error = estimated_error("no log is of a version that is older than its GPUs");
+    } else if (!error
+                    .is_estimate) {  // asking the library once more takes a while on large machines
       what.forced = forced_parameters(choice, request_for(outcome.query, machine));
       error = expected_error(profile.errors, what);
     }

@@ -155,7 +155,8 @@ const TuningRow& TuningTable::row_for(std::int64_t size_bytes) const {
   return row == rows.end() ? rows.back() : *row;
 }
 
-std::string print_tuning(const TuningTable& table) {
+std::string print_tuning(const TuningTable& table, const std::vector<std::string>& remarks) {
+  CHECK(remarks.empty() || remarks.size() == table.rows.size());
   std::string gpus = "all";
   if (!table.gpus.empty()) gpus = fmt::format("\"{}\"", fmt::join(table.gpus, ","));
   std::string text =
@@ -165,10 +166,13 @@ std::string print_tuning(const TuningTable& table) {
   if (info(table.collective).rooted) text += fmt::format("root: {}\n", table.root);
   text += fmt::format("profile: {}\nlinks: {}\nin_place: {}\nrows:\n", yaml_quoted(table.profile),
                       to_string(table.links), table.in_place);
-  for (const TuningRow& row : table.rows) {
-    text += fmt::format("  - {{up_to: {}, algorithm: {}, chunk: {}, time_us: {:.6g}}}\n",
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const TuningRow& row = table.rows[i];
+    text += fmt::format("  - {{up_to: {}, algorithm: {}, chunk: {}, time_us: {:.6g}}}",
                         size_text(row.up_to_bytes), yaml_quoted(row.algorithm),
                         size_text(row.chunk_bytes), row.time_s * 1e6);
+    const bool has_remark = !remarks.empty() && !remarks[i].empty();
+    text += has_remark ? fmt::format("  # {}\n", remarks[i]) : "\n";
   }
   return text;
 }

@@ -37,8 +37,9 @@ struct TuningTable {
   const TuningRow& row_for(std::int64_t size_bytes) const;
 };
 
-/// The table as YAML. `parse_tuning` reads it back; times keep six digits.
-std::string print_tuning(const TuningTable& table);
+/// The table as YAML. `parse_tuning` reads it back; times keep six digits. `remarks`: what is said
+/// of each row in a comment, empty for nothing; none at all, or one for each row.
+std::string print_tuning(const TuningTable& table, const std::vector<std::string>& remarks = {});
 
 /// Reads a table. Throws Error{input} with every problem. The machine is only named: it need not
 /// exist here. Program files have to; their paths count from the folder of `file`.

@@ -46,9 +46,18 @@ OpHistory Dispatcher::take_history() {
 }
 
 void Dispatcher::start(const std::vector<double>& starts_s) {
+  const auto start_s = [&](PlaceId place) {
+    const auto index = static_cast<std::size_t>(place);
+    return index < starts_s.size() ? starts_s[index] : 0;
+  };
   for (OpId id = 0; !starts_s.empty() && id < program_.ops.size(); ++id) {
-    const auto place = static_cast<std::size_t>(program_.ops[id].at);
-    if (place < starts_s.size()) set_ready(id, unit_.from_s(starts_s[place]));
+    const Op& op = program_.ops[id];
+    double begins_s = start_s(op.at);
+    // What another place's call has not been launched for may still be computed there.
+    for (const Operand& source : program_.sources_of(op)) {
+      begins_s = std::max(begins_s, start_s(source.place));
+    }
+    if (begins_s > 0) set_ready(id, unit_.from_s(begins_s));
   }
   for (OpId id = 0; id < program_.ops.size(); ++id) {
     if (graph_.waits(id) == 0) make_ready(id);

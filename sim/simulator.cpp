@@ -108,6 +108,14 @@ void delay(OpHistory& history, double seconds) {
   }
 }
 
+/// When a place has what an op wrote: a GPU whose call begins later than that takes it then.
+double taken_s(const Op& op, const OpRecord& record, const std::vector<double>& starts_s,
+               double overhead_s) {
+  const auto place = static_cast<std::size_t>(op.dst.place);
+  if (op.kind != OpKind::combine || place >= starts_s.size()) return record.seen_s;
+  return std::max(record.seen_s, overhead_s + starts_s[place]);
+}
+
 /// In time.
 bool is_limited(const RunOptions& options) {
   return options.limits && std::isfinite(options.limits->time_s);
@@ -205,8 +213,9 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
   const double overhead_s = call_overhead_s(program, target, options);
   outcome.time_s = overhead_s;
   delay(outcome.history, overhead_s);
-  for (const OpRecord& op : outcome.history.ops) {
-    outcome.time_s = std::max(outcome.time_s, op.seen_s);
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    outcome.time_s = std::max(outcome.time_s, taken_s(program.ops[id], outcome.history.ops[id],
+                                                      options.starts_s, overhead_s));
   }
   outcome.together_s = outcome.time_s;
   // The engine knows nothing of the way of the last results.

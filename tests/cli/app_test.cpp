@@ -272,6 +272,15 @@ TEST(App, TunePrintsWhereToKeepNccl) {
   EXPECT_NE(done.out.find("# Keep NCCL for "), std::string::npos) << done.out;
 }
 
+TEST(App, ATableSaysOfItsRowsWhereToKeepNccl) {
+  const Result done = run({"tune", "--topology", "dgx-h100", "--size", "1MiB,1GiB", "--algorithm",
+                           "nvls", "nccl", "--output", "-", "--json", temp_file("kept.json")});
+  EXPECT_EQ(done.code, 0) << done.err;
+  const std::size_t large = done.out.find("up_to: 1GiB, algorithm: \"nvls");
+  ASSERT_NE(large, std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("# keep NCCL for 1GiB: ", large), std::string::npos) << done.out;
+}
+
 /// Whether by worker processes or not, with a budget or without.
 TEST(App, SimulatesWithTheEngineThatWasAskedFor) {
   for (const std::string engine : {"classes", "simgrid"}) {

@@ -155,6 +155,26 @@ TEST(Simulator, ACallCostsSomethingBeforeAnythingMoves) {
             SimEnd::too_slow);
 }
 
+/// One copy from gpu0 to gpu1 by either, 1 us, where gpu1's call begins 5 us after gpu0's.
+double time_of_late_s(int by, std::vector<double> starts_s) {
+  const TestMachine machine(ring_machine(2, 25, 1e-6), bare_profile());
+  Builder builder("copy", {Collective::broadcast, 2, 0, 1});
+  builder.copy(builder.output(1, 0, 1), builder.input(0, 0, 1), {.at = by});
+  RunOptions options;
+  options.starts_s = std::move(starts_s);
+  return Simulator().run(builder.finish(), machine.target(), options).time_s;
+}
+
+TEST(Simulator, ACallIsNotOverBeforeItHasBegunEverywhere) {
+  // gpu1 fetches it when it has begun; what gpu0 has stored there before, gpu1 takes then.
+  EXPECT_NEAR(time_of_late_s(1, {0, 5e-6}), 6e-6, 1e-15);
+  EXPECT_NEAR(time_of_late_s(0, {0, 5e-6}), 5e-6, 1e-15);
+  // Nobody reads what a GPU has before its call has begun: kernels before it may still write it.
+  EXPECT_NEAR(time_of_late_s(1, {5e-6, 0}), 6e-6, 1e-15);
+  EXPECT_NEAR(time_of_late_s(0, {5e-6, 0}), 6e-6, 1e-15);
+  EXPECT_NEAR(time_of_late_s(0, {}), 1e-6, 1e-15);
+}
+
 TEST(Simulator, OneRankCopiesLocallyInNoTime) {
   const TestMachine machine(machine_of_gpus(1));
   Builder builder("copy", allreduce_contract(1));
