@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
+#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "core/words.h"
 #include "ir/print.h"
@@ -113,10 +113,11 @@ class RouteChecker {
   }
 
   void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
-    Way& way = ways_[transfer_key(source, dst, via)];
-    if (++way.count == 1) {
-      way = {source, dst, via, id, 1, has_route(source, dst, via)};
+    const std::uint32_t number = way_numbers_.number(transfer_key(source, dst, via));
+    if (number == ways_.size()) {
+      ways_.push_back({source, dst, via, id, 0, has_route(source, dst, via)});
     }
+    ++ways_[number].count;
   }
 
   void check_switch(OpId id, const Op& op) {
@@ -207,7 +208,7 @@ class RouteChecker {
 
   void report_missing() {
     std::vector<Way> missing;
-    for (const auto& [key, way] : ways_) {
+    for (const Way& way : ways_) {
       if (!way.routed) missing.push_back(way);
     }
     std::sort(missing.begin(), missing.end(), [](const Way& a, const Way& b) {
@@ -247,7 +248,8 @@ class RouteChecker {
   const Placement& placement_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
-  std::unordered_map<std::uint64_t, Way> ways_;
+  HashNumbers way_numbers_;                   ///< by transfer_key
+  std::vector<Way> ways_;                     ///< by number
   std::map<NodeId, std::set<NodeId>> peers_;  ///< of GPUs that limit them
   SwitchPlaces switches_;
   std::int64_t without_switch_ = 0;  ///< ops

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <unordered_set>
 #include <utility>
 
 #include "algorithms/program_file.h"
 #include "core/activity.h"
 #include "core/error.h"
+#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
@@ -114,7 +114,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  std::unordered_set<std::uint64_t> seen;  // programs repeat few transfers many times
+  HashNumbers seen;  // programs repeat few transfers many times
   SwitchPlaces seen_in_switch;
   const Target target{&router, machine.placement};
   std::size_t turn = 0;
@@ -128,7 +128,8 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
       continue;
     }
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      if (!seen.insert(transfer_key(source, dst, op.via)).second) return;
+      const std::uint32_t known = seen.size();
+      if (seen.number(transfer_key(source, dst, op.via)) < known) return;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =

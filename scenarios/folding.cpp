@@ -3,9 +3,9 @@
 
 #include <set>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
+#include "core/hash_numbers.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
 #include "run/target.h"
@@ -60,7 +60,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }  // namespace
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
-  std::unordered_set<std::uint64_t> seen;
+  HashNumbers seen;
   std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
@@ -72,7 +72,8 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
       all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
     }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
-      if (!all || !seen.insert(transfer_key(from, to, op.via)).second) return;
+      const std::uint32_t known = seen.size();
+      if (!all || seen.number(transfer_key(from, to, op.via)) < known) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
         all = all && rotation.keeps_route(machine.runtime(runtime),
                                           node_of(program, machine.placement, from),

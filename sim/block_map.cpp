@@ -7,11 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "core/hash.h"
+
 namespace espalier {
 namespace {
 
 std::uint64_t key_of(PlaceId place, std::uint16_t lane) {
-  return static_cast<std::uint64_t>(place) << 16 | lane;
+  return mix64(static_cast<std::uint64_t>(place) << 16 | lane);
 }
 
 /// What an op of a block's load costs beside its units, as part of the units of a message: keeps
@@ -97,14 +99,15 @@ void BlockMap::split(PlaceId place, const std::vector<Lane>& lanes, int blocks) 
     ++widths[fullest];
   }
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    widths_[key_of(place, lanes[i].lane)] = widths[i];
+    split_lanes_.number(key_of(place, lanes[i].lane));
+    widths_.push_back(widths[i]);
   }
 }
 
 std::size_t BlockMap::width(PlaceId place, std::uint16_t lane) const {
   if (!has_blocks_ || is_host_[static_cast<std::size_t>(place)]) return 0;
-  const auto found = widths_.find(key_of(place, lane));
-  return found == widths_.end() ? 1 : found->second;
+  const std::uint32_t found = split_lanes_.find(key_of(place, lane));
+  return found == HashNumbers::kNone ? 1 : widths_[found];
 }
 
 void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
@@ -144,8 +147,8 @@ void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
       const auto least = std::ranges::min_element(loads);
       *least += lane.load;
       const auto block = static_cast<std::uint16_t>(least - loads.begin());
-      shared_[key_of(place, lane.lane)] = {shared_blocks_ + block,
-                                           static_cast<std::uint16_t>(number + block)};
+      sharing_lanes_.number(key_of(place, lane.lane));
+      shared_.push_back({shared_blocks_ + block, static_cast<std::uint16_t>(number + block)});
     }
     shared_blocks_ += static_cast<std::uint32_t>(way.blocks);
     number = static_cast<std::uint16_t>(number + way.blocks);
@@ -153,13 +156,13 @@ void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
 }
 
 std::uint32_t BlockMap::shared_block(PlaceId place, std::uint16_t lane) const {
-  const auto found = shared_.find(key_of(place, lane));
-  return found == shared_.end() ? kNone : found->second.block;
+  const std::uint32_t found = sharing_lanes_.find(key_of(place, lane));
+  return found == HashNumbers::kNone ? kNone : shared_[found].block;
 }
 
 std::uint16_t BlockMap::lane_on_block(PlaceId place, std::uint16_t lane) const {
-  const auto found = shared_.find(key_of(place, lane));
-  return found == shared_.end() ? lane : found->second.number;
+  const std::uint32_t found = sharing_lanes_.find(key_of(place, lane));
+  return found == HashNumbers::kNone ? lane : shared_[found].number;
 }
 
 }  // namespace espalier

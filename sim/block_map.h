@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "core/hash_numbers.h"
 #include "ir/program.h"
 #include "run/target.h"
 #include "sim/op_graph.h"
@@ -62,9 +62,11 @@ class BlockMap {
   };
   BlockUse use_;
   bool has_blocks_ = false;
-  std::vector<bool> is_host_;                              ///< by place
-  std::unordered_map<std::uint64_t, std::size_t> widths_;  ///< by place and lane; absent: 1
-  std::unordered_map<std::uint64_t, Shared> shared_;       ///< by place and lane
+  std::vector<bool> is_host_;        ///< by place
+  HashNumbers split_lanes_;          ///< by place and lane; absent: 1 wide
+  std::vector<std::size_t> widths_;  ///< by their number
+  HashNumbers sharing_lanes_;        ///< by place and lane
+  std::vector<Shared> shared_;       ///< by their number
   std::uint32_t shared_blocks_ = 0;
   int most_in_use_ = 0;
 };

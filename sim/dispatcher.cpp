@@ -79,7 +79,7 @@ void Dispatcher::on_flow_done(OpId id) {
 
 /// Begins it, or lets it wait for the block that its lane shares.
 void Dispatcher::make_ready(OpId id) {
-  if (shared_.has(op_like(id))) {
+  if (shared_.has(id)) {
     shared_.wait(id, ready(id));
   } else {
     ready_.push_back(id);

@@ -42,6 +42,16 @@ std::pair<double, double> longest_of(const OpFlows& flows, const FlowList& list,
   return longest;
 }
 
+/// How long its flows take at least, all at once.
+double longest_s(const OpFlows& flows, const FlowList& list) {
+  double longest_s = 0;
+  for (const FlowList::Flow& flow : list.flows) {
+    longest_s = std::max(longest_s, std::max(flow.latency_s, 0.0) +
+                                        flow.bytes / narrowest_bytes_per_s(flows, list, flow));
+  }
+  return longest_s;
+}
+
 }  // namespace
 
 double busiest_link_s(const Program& program, MachineResources& machine, double message_bytes,
@@ -118,8 +128,20 @@ double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
   return std::max(all_s_, most_s / (1 + kRounding));
 }
 
-LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpFlows& flows, double limit_s)
-    : limit_s_(limit_s * (1 + kRounding)), flows_(flows), tails_s_(program.ops.size()) {
+LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s)
+    : limit_s_(limit_s * (1 + kRounding)),
+      numbers_(shapes.numbers()),
+      first_load_(1, 0),
+      tails_s_(program.ops.size()) {
+  std::vector<double> least_s;  // by shape
+  const FlowList nothing;
+  for (const OpId id : numbers_.examples()) {
+    const FlowList& reduce = shapes.reduces_separately(id) ? shapes.reduce(id) : nothing;
+    least_s.push_back(longest_s(shapes, shapes.begin(id)) + longest_s(shapes, reduce));
+    add_loads(shapes, shapes.begin(id));
+    add_loads(shapes, reduce);
+    first_load_.push_back(loads_.size());
+  }
   // Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
   // before it is taken to wait for nothing else: the bound is lower.
   for (OpId id = static_cast<OpId>(program.ops.size()); id-- > 0;) {
@@ -127,43 +149,28 @@ LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpFlows& flow
     for (const OpId next : graph.successors(id)) rest_s = std::max(rest_s, tails_s_[next]);
     const OpId next = graph.next_in_lane(id);
     if (next != OpGraph::kNone) rest_s = std::max(rest_s, tails_s_[next]);
-    const double reduced_s = flows_.reduces_separately(id) ? least_s(flows_.reduce(id)) : 0;
-    tails_s_[id] = least_s(flows_.begin(id)) + reduced_s + rest_s;
-    for_each_load(id, [&](double& left_s, double busy_s) { left_s += busy_s; });
+    tails_s_[id] = least_s[numbers_.of(id)] + rest_s;
+    for (const Load& load : loads_of(id)) left_s_[load.resource] += load.busy_s;
+  }
+}
+
+void LeastTime::add_loads(const OpFlows& flows, const FlowList& list) {
+  for (const FlowList::Flow& flow : list.flows) {
+    for (const ResourceId one : list.resources_of(flow)) {
+      if (one >= left_s_.size()) left_s_.resize(one + 1);
+      loads_.push_back({one, flow.bytes / flows.bytes_per_s(one)});
+    }
   }
 }
 
 bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
   bool is = start_s + tails_s_[id] > limit_s_;
-  for_each_load(id, [&](double& left_s, double busy_s) {
+  for (const Load& load : loads_of(id)) {
+    double& left_s = left_s_[load.resource];
     is = is || now_s + left_s > limit_s_;
-    left_s -= busy_s;
-  });
-  return is;
-}
-
-double LeastTime::least_s(const FlowList& list) const {
-  double least_s = 0;
-  for (const FlowList::Flow& flow : list.flows) {
-    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
-                                    flow.bytes / narrowest_bytes_per_s(flows_, list, flow));
+    left_s -= load.busy_s;
   }
-  return least_s;
-}
-
-/// Calls `visit(left_s, busy_s)` for all that the flows of an op use, as often as they do.
-template <class Visit>
-void LeastTime::for_each_load(OpId id, Visit&& visit) {
-  const auto visit_all = [&](const FlowList& list) {
-    for (const FlowList::Flow& flow : list.flows) {
-      for (const ResourceId one : list.resources_of(flow)) {
-        if (one >= left_s_.size()) left_s_.resize(one + 1);
-        visit(left_s_[one], flow.bytes / flows_.bytes_per_s(one));
-      }
-    }
-  };
-  visit_all(flows_.begin(id));
-  if (flows_.reduces_separately(id)) visit_all(flows_.reduce(id));
+  return is;
 }
 
 }  // namespace espalier

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/program.h"
 #include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
+#include "sim/op_shapes.h"
 
 namespace espalier {
 
@@ -61,22 +63,32 @@ class LeastOfPieces {
 /// flows count for nothing: the bounds are lower without them.
 class LeastTime {
  public:
-  /// Refers to `flows`. `limit_s`: what takes longer is too slow.
-  LeastTime(const Program& program, const OpGraph& graph, OpFlows& flows, double limit_s);
+  /// Refers to `shapes`. `limit_s`: what takes longer is too slow.
+  LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s);
 
   /// Whether the simulation ends after the limit, now that an op begins: to be told of every op, in
   /// the order of time. `start_s`: when the op starts, `now_s` or later.
   bool is_too_slow(OpId id, double now_s, double start_s);
 
  private:
-  double least_s(const FlowList& list) const;
-  template <class Visit>
-  void for_each_load(OpId id, Visit&& visit);
+  /// What flows keep busy at least so long, once for each time that they use it.
+  struct Load {
+    ResourceId resource = 0;
+    double busy_s = 0;
+  };
+  void add_loads(const OpFlows& flows, const FlowList& list);
+  std::span<const Load> loads_of(OpId id) const {
+    const std::uint32_t shape = numbers_.of(id);
+    return std::span(loads_).subspan(first_load_[shape],
+                                     first_load_[shape + 1] - first_load_[shape]);
+  }
 
   const double limit_s_;
-  OpFlows& flows_;
-  std::vector<double> tails_s_;  ///< by op: from its start to the end of what waits for it
-  std::vector<double> left_s_;   ///< by resource, for what it carries of ops not begun
+  const ShapeNumbers& numbers_;
+  std::vector<Load> loads_;              ///< by shape: finding it for every op would cost more
+  std::vector<std::size_t> first_load_;  ///< by shape
+  std::vector<double> tails_s_;          ///< by op: from its start to the end of what waits for it
+  std::vector<double> left_s_;           ///< by resource, for what it carries of ops not begun
 };
 
 }  // namespace espalier

@@ -109,10 +109,8 @@ ResourceId MachineResources::of_hop(const Hop& of_route) {
 }
 
 const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
-  const auto [known, is_new] = paths_.try_emplace(transfer_key(from, to, via));
-  Path& path = known->second;
-  if (!is_new) return path;
-
+  const std::uint32_t number = path_numbers_.number(transfer_key(from, to, via));
+  if (number < paths_.size()) return paths_[number];
   const Route* route = nullptr;
   if (via < 0) {
     route = router_.route(node_of(from), node_of(to));
@@ -120,8 +118,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
     route = router_.route(node_of(from), node_of(to), program_.vias[via]);
   }
   CHECK(route != nullptr);
-  path = made_of(*route);
-  return path;
+  return paths_.emplace_back(made_of(*route));
 }
 
 const Path& MachineResources::path_of(NodeId from, NodeId to) {
@@ -306,12 +303,12 @@ ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blo
   const double gbps = block_gbps_[static_cast<std::size_t>(node)] * blocks;
   if (gbps <= 0 || links_bytes_per_s <= gbps * kBytesPerGigabyte) return kNoResource;
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
-  const auto [known, is_new] = blocks_.try_emplace(mix64(key), kNoResource);
-  if (is_new) {
+  const std::uint32_t number = block_numbers_.number(mix64(key));
+  if (number == blocks_.size()) {
     const std::string& name = router_.topology().node(node).name;
-    known->second = make(fmt::format("{} block {}", name, lane), gbps, false, 1);
+    blocks_.push_back(make(fmt::format("{} block {}", name, lane), gbps, false, 1));
   }
-  return known->second;
+  return blocks_[number];
 }
 
 double MachineResources::block_bytes_per_s(PlaceId place, double blocks,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/hash_numbers.h"
 #include "run/backend.h"
 #include "run/switches.h"
 #include "sim/flow_engine.h"
@@ -151,15 +153,16 @@ class MachineResources {
   std::vector<double> block_gbps_;                               ///< by node, or empty
   std::vector<double> copy_gbps_;                                ///< likewise
   std::vector<double> sender_gbps_;                              ///< likewise
-  std::unordered_map<std::uint64_t, ResourceId> blocks_;         ///< by place and lane, mixed
+  HashNumbers block_numbers_;                                    ///< by place and lane
+  std::vector<ResourceId> blocks_;                               ///< by number
   std::unordered_map<std::uint64_t, ResourceId> slowed_blocks_;  ///< and by rate
   std::unordered_map<std::string, ResourceId> media_;
   std::map<std::pair<int, std::string>, MemoryRates> memory_rates_;
   ByHostAndName shared_memory_;
   ByHostAndName shared_reduction_;
-  std::array<ByHostAndName, 3> shared_exchange_;  ///< by Arrival
-  /// By from, to and via, mixed: regular keys would share buckets. Paths stay where they are.
-  std::unordered_map<std::uint64_t, Path> paths_;
+  std::array<ByHostAndName, 3> shared_exchange_;          ///< by Arrival
+  HashNumbers path_numbers_;                              ///< by transfer_key
+  std::deque<Path> paths_;                                ///< by number; they stay where they are
   std::unordered_map<std::uint64_t, Path> switch_paths_;  ///< by nodes from and to, mixed
 };
 

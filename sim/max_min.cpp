@@ -32,12 +32,6 @@ constexpr Level kNoLevel{std::numeric_limits<double>::infinity(), kNoResource};
 
 bool MaxMin::Resource::may_be_full() const { return most > bytes_per_tick * (1 - kDrift); }
 
-std::size_t MaxMin::KeyHash::operator()(const Key& key) const {
-  std::uint64_t hash = mix64(key.resources.size() ^ std::bit_cast<std::uint64_t>(key.alone));
-  for (const ResourceId id : key.resources) hash = mix64(hash ^ id);
-  return hash;
-}
-
 ResourceId MaxMin::add_resource(double bytes_per_tick) {
   CHECK(bytes_per_tick > 0);
   given_.push_back(static_cast<std::uint32_t>(resources_.size()));
@@ -46,18 +40,30 @@ ResourceId MaxMin::add_resource(double bytes_per_tick) {
   return static_cast<ResourceId>(given_.size() - 1);
 }
 
+bool MaxMin::is_of_wanted(ClassId id, double alone) const {
+  std::size_t at = 0;
+  for (const Use& use : uses(classes_[id])) {
+    for (std::uint32_t time = 0; time < use.times; ++time, ++at) {
+      if (at == wanted_.size() || given_[wanted_[at]] != use.resource) return false;
+    }
+  }
+  return at == wanted_.size() && classes_[id].alone == alone;
+}
+
 ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone) {
   const bool has_own = alone != kNoResource;
   CHECK(has_own || !resources.empty());
-  key_.resources.assign(resources.begin(), resources.end());
-  std::ranges::sort(key_.resources);
-  key_.alone = has_own ? resources_[given_[alone]].bytes_per_tick : 0;
-  const auto [known, is_new] =
-      by_resources_.try_emplace(key_, static_cast<ClassId>(classes_.size()));
-  if (!is_new) return known->second;
+  wanted_.assign(resources.begin(), resources.end());
+  std::ranges::sort(wanted_);
+  const double own_rate = has_own ? resources_[given_[alone]].bytes_per_tick : 0;
+  std::uint64_t hash = mix64(wanted_.size() ^ std::bit_cast<std::uint64_t>(own_rate));
+  for (const ResourceId id : wanted_) hash = mix64(hash ^ id);
+  const ClassId number =
+      class_numbers_.number(hash, [&](ClassId known) { return is_of_wanted(known, own_rate); });
+  if (number < classes_.size()) return number;
   Class made;
   made.first_use = static_cast<std::uint32_t>(uses_.size());
-  for (const ResourceId id : key_.resources) {
+  for (const ResourceId id : wanted_) {
     CHECK(id < given_.size());
     if (made.use_count > 0 && uses_.back().resource == given_[id]) {
       ++uses_.back().times;
@@ -66,12 +72,12 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
       ++made.use_count;
     }
   }
-  made.most = has_own ? key_.alone : std::numeric_limits<double>::infinity();
+  made.most = has_own ? own_rate : std::numeric_limits<double>::infinity();
   for (const Use& use : uses(made)) {
     made.most = std::min(made.most, resources_[use.resource].bytes_per_tick / use.times);
   }
   if (has_own) {
-    made.alone = key_.alone;
+    made.alone = own_rate;
     made.own = static_cast<ResourceId>(resources_.size());
     made.is_capped = made.most > made.alone * (1 - kDrift);
     resources_.emplace_back().owner = static_cast<ClassId>(classes_.size());
@@ -79,7 +85,7 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   }
   classes_.push_back(made);
   solved_.emplace_back();
-  return known->second;
+  return number;
 }
 
 void MaxMin::change(ClassId id, int by) {

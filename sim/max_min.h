@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "core/hash_numbers.h"
 #include "sim/flow_engine.h"
 #include "sim/level_heap.h"
 
@@ -105,17 +105,13 @@ class MaxMin {
     double fastest_settled = 0;  ///< of those that are settled
     double slowest_held = 0;     ///< of the settled ones that have it as bottleneck
   };
-  /// Resources in order, and the capacity of the one that a flow has alone, or 0.
-  struct Key {
-    std::vector<ResourceId> resources;
-    double alone = 0;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const;
-  };
 
   std::span<Use> uses(const Class& one) { return {uses_.data() + one.first_use, one.use_count}; }
+  std::span<const Use> uses(const Class& one) const {
+    return {uses_.data() + one.first_use, one.use_count};
+  }
+  /// Whether its flows use the resources of `wanted_`, and each one as fast alone.
+  bool is_of_wanted(ClassId id, double alone) const;
   void change(ClassId id, int by);
   Level cap(ClassId id) const;
   void find_lowest_cap();
@@ -136,10 +132,10 @@ class MaxMin {
   std::vector<Filling> fillings_;     ///< by resource
   std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
   std::vector<Class> classes_;
-  std::vector<Solved> solved_;  ///< by class
-  std::vector<Use> uses_;       ///< of all classes
-  std::unordered_map<Key, ClassId, KeyHash> by_resources_;
-  Key key_;                            ///< scratch of class_of
+  std::vector<Solved> solved_;         ///< by class
+  std::vector<Use> uses_;              ///< of all classes
+  HashNumbers class_numbers_;          ///< of classes by what they use
+  std::vector<ResourceId> wanted_;     ///< scratch of class_of: in order
   std::vector<ClassId> moving_;        ///< classes with flows
   std::vector<ResourceId> used_;       ///< resources with users
   std::size_t users_ = 0;              ///< of all resources, those of classes included

@@ -43,7 +43,6 @@ bool ShapeNumbers::is_same(const Op& a, const Op& b) const {
 
 ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
     : program_(program), flows_(flows), number_(program.ops.size()) {
-  grow();
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     // Pieces of an op stand one after the other.
@@ -53,26 +52,12 @@ ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
 }
 
 std::uint32_t ShapeNumbers::number_of(OpId id) {
-  if (2 * examples_.size() >= table_.size()) grow();
   const Op& op = program_.ops[id];
-  std::size_t at = hash_of(program_, op) & (table_.size() - 1);
-  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
-    const std::uint32_t known = table_[at] - 1;
-    if (is_same(program_.ops[examples_[known]], op)) return known;
-  }
-  examples_.push_back(id);
-  table_[at] = static_cast<std::uint32_t>(examples_.size());
-  return table_[at] - 1;
-}
-
-/// Makes room for as many again.
-void ShapeNumbers::grow() {
-  table_.assign(std::max<std::size_t>(1024, 2 * table_.size()), 0);
-  for (std::uint32_t i = 0; i < examples_.size(); ++i) {
-    std::size_t at = hash_of(program_, program_.ops[examples_[i]]) & (table_.size() - 1);
-    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
-    table_[at] = i + 1;
-  }
+  const std::uint32_t number = numbers_.number(hash_of(program_, op), [&](std::uint32_t known) {
+    return is_same(program_.ops[examples_[known]], op);
+  });
+  if (number == examples_.size()) examples_.push_back(id);
+  return number;
 }
 
 OpShapes::OpShapes(const Program& program, MachineFlows& flows)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/hash_numbers.h"
 #include "ir/program.h"
 #include "sim/op_flows.h"
 
@@ -25,13 +26,12 @@ class ShapeNumbers {
  private:
   std::uint32_t number_of(OpId id);
   bool is_same(const Op& a, const Op& b) const;
-  void grow();
 
   const Program& program_;
   const MachineFlows& flows_;
   std::vector<std::uint32_t> number_;  ///< by op
   std::vector<OpId> examples_;
-  std::vector<std::uint32_t> table_;  ///< by hash: numbers plus one, 0 of nothing
+  HashNumbers numbers_;
 };
 
 /// The flows of all shapes.

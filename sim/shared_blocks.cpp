@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/shared_blocks.h"
 
-#include <unordered_map>
+#include <algorithm>
+
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -12,36 +14,41 @@ constexpr double kSame = 0x1p-40;
 }  // namespace
 
 SharedBlocks::SharedBlocks(const Program& program, const BlockMap& blocks)
-    : program_(program), blocks_(blocks), state_(blocks.shared_blocks()) {
+    : state_(blocks.shared_blocks()) {
   if (!blocks.shares()) return;
-  positions_.reserve(program.ops.size());
-  std::unordered_map<std::uint64_t, std::uint32_t> next;
+  places_.reserve(program.ops.size());
+  LaneNumbers numbers;
+  std::vector<OpPlace> next;  // by lane
   for (const Op& op : program.ops) {
-    positions_.push_back(next[static_cast<std::uint64_t>(op.at) << 16 | op.lane]++);
+    const std::uint32_t number = numbers.number(op.at, op.lane);
+    if (number == next.size()) next.push_back({blocks.shared_block(op.at, op.lane), 0, op.lane});
+    places_.push_back(next[number]);
+    ++next[number].position;
   }
 }
 
 void SharedBlocks::list(std::uint32_t number) {
   Block& block = state_[number];
-  if (block.is_listed || block.is_busy || block.waiting.empty()) return;
+  if (block.is_listed || block.is_busy || !block.has_next()) return;
   block.is_listed = true;
   open_.push_back(number);
 }
 
 void SharedBlocks::wait(OpId id, Ticks ready) {
-  const Op& op = program_.ops[id];
-  const std::uint32_t number = block_of(op);
-  auto& waiting = state_[number].waiting;
-  auto instant = waiting.lower_bound(ready.value * (1 - kSame));
-  if (instant == waiting.end() || instant->first > ready.value * (1 + kSame)) {
-    instant = waiting.emplace_hint(instant, ready.value, Instant());
-  }
-  instant->second.push({positions_[id], op.lane, id});
-  list(number);
+  const OpPlace& place = places_[id];
+  Block& block = state_[place.block];
+  std::vector<Waiting>& all = block.waiting;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(block.next);
+  const auto known =
+      std::ranges::lower_bound(first, all.end(), ready.value * (1 - kSame), {}, &Waiting::instant);
+  const bool is_known = known != all.end() && known->instant <= ready.value * (1 + kSame);
+  const Waiting one{is_known ? known->instant : ready.value, place.position, place.lane, id};
+  all.insert(std::ranges::upper_bound(first, all.end(), one), one);
+  list(place.block);
 }
 
 void SharedBlocks::free(OpId id, Ticks now) {
-  const std::uint32_t number = block_of(program_.ops[id]);
+  const std::uint32_t number = block_of(id);
   if (number == BlockMap::kNone) return;
   Block& block = state_[number];
   block.is_busy = false;
@@ -57,11 +64,14 @@ std::optional<SharedBlocks::Taken> SharedBlocks::take() {
   Block& block = state_[number];
   block.is_listed = false;
   block.is_busy = true;
-  const auto first = block.waiting.begin();
-  Taken taken{first->second.top().op, {}};
-  if (first->first <= block.freed.value) taken.waited_for = block.last;
-  first->second.pop();
-  if (first->second.empty()) block.waiting.erase(first);
+  const Waiting& first = block.waiting[block.next++];
+  Taken taken{first.op, {}};
+  if (first.instant <= block.freed.value) taken.waited_for = block.last;
+  if (2 * block.next >= block.waiting.size()) {
+    block.waiting.erase(block.waiting.begin(),
+                        block.waiting.begin() + static_cast<std::ptrdiff_t>(block.next));
+    block.next = 0;
+  }
   return taken;
 }
 

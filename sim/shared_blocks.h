@@ -4,10 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
-#include <queue>
 #include <vector>
 
 #include "ir/program.h"
@@ -29,11 +26,10 @@ class SharedBlocks {
     std::optional<OpId> waited_for;
   };
 
-  /// Refers to `blocks`.
   SharedBlocks(const Program& program, const BlockMap& blocks);
 
   /// Whether the op's lane shares a block.
-  bool has(const Op& op) const { return block_of(op) != BlockMap::kNone; }
+  bool has(OpId id) const { return block_of(id) != BlockMap::kNone; }
   /// The op can begin at `ready`, once it has its block. \pre `has`
   void wait(OpId id, Ticks ready);
   /// The op has ended at `now`; nothing where it had no shared block.
@@ -43,30 +39,38 @@ class SharedBlocks {
   std::optional<Taken> take();
 
  private:
-  /// Ops that came at one instant, by what decides among them.
-  struct Key {
+  /// What is asked about an op again and again, in one place: ops lie far apart in memory.
+  struct OpPlace {
+    std::uint32_t block = BlockMap::kNone;
     std::uint32_t position = 0;  ///< on its lane
     std::uint16_t lane = 0;
-    OpId op = 0;
-    auto operator<=>(const Key&) const = default;
   };
-  using Instant = std::priority_queue<Key, std::vector<Key>, std::greater<>>;
+  /// An op, by what decides among those that wait: the instant at which it came is that of the
+  /// first one that came then.
+  struct Waiting {
+    double instant = 0;
+    std::uint32_t position = 0;
+    std::uint16_t lane = 0;
+    OpId op = 0;
+    auto operator<=>(const Waiting&) const = default;
+  };
   struct Block {
     bool is_busy = false;
-    bool is_listed = false;  ///< in open_
-    std::map<double, Instant> waiting;
+    bool is_listed = false;        ///< in open_
+    std::vector<Waiting> waiting;  ///< in order, from `next` on: most come last
+    std::size_t next = 0;
     OpId last = 0;    ///< whom it carried out last, until `freed`
     Ticks freed{-1};  ///< before all dates: nobody yet
+
+    bool has_next() const { return next < waiting.size(); }
   };
 
-  std::uint32_t block_of(const Op& op) const {
-    return blocks_.shares() ? blocks_.shared_block(op.at, op.lane) : BlockMap::kNone;
+  std::uint32_t block_of(OpId id) const {
+    return places_.empty() ? BlockMap::kNone : places_[id].block;
   }
   void list(std::uint32_t number);
 
-  const Program& program_;
-  const BlockMap& blocks_;
-  std::vector<std::uint32_t> positions_;  ///< by op; empty where no lanes share blocks
+  std::vector<OpPlace> places_;  ///< by op; empty where no lanes share blocks
   std::vector<Block> state_;
   std::vector<std::uint32_t> open_;  ///< blocks that may have an op to begin
 };

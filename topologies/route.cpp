@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "core/words.h"
 #include "topologies/fabric.h"
 #include "topologies/path_tree.h"
@@ -71,8 +74,8 @@ struct AccessList {
 };
 
 std::uint64_t pair_key(NodeId a, NodeId b) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
-         static_cast<std::uint32_t>(b);
+  return mix64(static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
+               static_cast<std::uint32_t>(b));
 }
 
 }  // namespace
@@ -140,7 +143,8 @@ struct Router::Impl {
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
-  std::unordered_map<std::uint64_t, std::optional<Route>> routes;
+  HashNumbers pairs;                        ///< of nodes, by pair_key
+  std::deque<std::optional<Route>> routes;  ///< by number; they stay where they are
   std::map<std::vector<NodeId>, std::unordered_map<std::uint64_t, std::optional<Route>>> via_routes;
   /// Router::combining_switch, by the switch named and the nodes.
   std::map<std::pair<NodeId, std::vector<NodeId>>, std::optional<NodeId>> switches;
@@ -407,11 +411,14 @@ const Route* Router::route(NodeId from, NodeId to) const {
   const auto nodes = static_cast<NodeId>(topology_.nodes.size());
   CHECK(from >= 0 && from < nodes && to >= 0 && to < nodes);
   const std::uint64_t key = pair_key(from, to);
-  auto at = impl_->routes.find(key);
-  if (at == impl_->routes.end()) {
-    at = impl_->routes.emplace(key, impl_->compute(from, to)).first;
+  std::uint32_t number = impl_->pairs.find(key);
+  if (number == HashNumbers::kNone) {
+    std::optional<Route> made = impl_->compute(from, to);  // may ask for parts of it
+    number = impl_->pairs.number(key);
+    impl_->routes.push_back(std::move(made));
   }
-  return at->second ? &*at->second : nullptr;
+  const std::optional<Route>& route = impl_->routes[number];
+  return route ? &*route : nullptr;
 }
 
 const Route* Router::route(NodeId from, NodeId to, NodeId via) const {
