@@ -118,8 +118,17 @@ double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
   return std::max(all_s_, most_s / (1 + kRounding));
 }
 
-LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpFlows& flows, double limit_s)
-    : limit_s_(limit_s * (1 + kRounding)), flows_(flows), tails_s_(program.ops.size()) {
+LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s)
+    : limit_s_(limit_s * (1 + kRounding)),
+      numbers_(shapes.numbers()),
+      tails_s_(program.ops.size()) {
+  shapes_.reserve(numbers_.examples().size());
+  for (const OpId id : numbers_.examples()) {
+    const auto first = static_cast<std::uint32_t>(loads_.size());
+    double lasts_s = take(shapes, shapes.begin(id));
+    if (shapes.reduces_separately(id)) lasts_s += take(shapes, shapes.reduce(id));
+    shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first});
+  }
   // Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
   // before it is taken to wait for nothing else: the bound is lower.
   for (OpId id = static_cast<OpId>(program.ops.size()); id-- > 0;) {
@@ -127,43 +136,33 @@ LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpFlows& flow
     for (const OpId next : graph.successors(id)) rest_s = std::max(rest_s, tails_s_[next]);
     const OpId next = graph.next_in_lane(id);
     if (next != OpGraph::kNone) rest_s = std::max(rest_s, tails_s_[next]);
-    const double reduced_s = flows_.reduces_separately(id) ? least_s(flows_.reduce(id)) : 0;
-    tails_s_[id] = least_s(flows_.begin(id)) + reduced_s + rest_s;
-    for_each_load(id, [&](double& left_s, double busy_s) { left_s += busy_s; });
+    const Shape& shape = shape_of(id);
+    tails_s_[id] = shape.lasts_s + rest_s;
+    for (const Load& load : loads_of(shape)) left_s_[load.resource] += load.busy_s;
   }
 }
 
 bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
   bool is = start_s + tails_s_[id] > limit_s_;
-  for_each_load(id, [&](double& left_s, double busy_s) {
+  for (const Load& load : loads_of(shape_of(id))) {
+    double& left_s = left_s_[load.resource];
     is = is || now_s + left_s > limit_s_;
-    left_s -= busy_s;
-  });
+    left_s -= load.busy_s;
+  }
   return is;
 }
 
-double LeastTime::least_s(const FlowList& list) const {
+double LeastTime::take(const OpShapes& shapes, const FlowList& list) {
   double least_s = 0;
   for (const FlowList::Flow& flow : list.flows) {
     least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
-                                    flow.bytes / narrowest_bytes_per_s(flows_, list, flow));
+                                    flow.bytes / narrowest_bytes_per_s(shapes, list, flow));
+    for (const ResourceId one : list.resources_of(flow)) {
+      if (one >= left_s_.size()) left_s_.resize(one + 1);
+      loads_.push_back({one, flow.bytes / shapes.bytes_per_s(one)});
+    }
   }
   return least_s;
-}
-
-/// Calls `visit(left_s, busy_s)` for all that the flows of an op use, as often as they do.
-template <class Visit>
-void LeastTime::for_each_load(OpId id, Visit&& visit) {
-  const auto visit_all = [&](const FlowList& list) {
-    for (const FlowList::Flow& flow : list.flows) {
-      for (const ResourceId one : list.resources_of(flow)) {
-        if (one >= left_s_.size()) left_s_.resize(one + 1);
-        visit(left_s_[one], flow.bytes / flows_.bytes_per_s(one));
-      }
-    }
-  };
-  visit_all(flows_.begin(id));
-  if (flows_.reduces_separately(id)) visit_all(flows_.reduce(id));
 }
 
 }  // namespace espalier

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/program.h"
 #include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
+#include "sim/op_shapes.h"
 
 namespace espalier {
 
@@ -57,24 +59,42 @@ class LeastOfPieces {
 /// - What carries flows has yet to carry all of those that have not begun, at its full rate at
 /// best.
 ///
-/// Costs a look at every op before the simulation, and one when it begins. Latencies after the
-/// flows count for nothing: the bounds are lower without them.
+/// Costs a look at every op before the simulation, and one when it begins; at the flows, one for
+/// every shape of ops. Latencies after the flows count for nothing: the bounds are lower without
+/// them.
 class LeastTime {
  public:
-  /// Refers to `flows`. `limit_s`: what takes longer is too slow.
-  LeastTime(const Program& program, const OpGraph& graph, OpFlows& flows, double limit_s);
+  /// Refers to the numbers of the shapes. `limit_s`: what takes longer is too slow.
+  LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s);
 
   /// Whether the simulation ends after the limit, now that an op begins: to be told of every op, in
   /// the order of time. `start_s`: when the op starts, `now_s` or later.
   bool is_too_slow(OpId id, double now_s, double start_s);
 
  private:
-  double least_s(const FlowList& list) const;
-  template <class Visit>
-  void for_each_load(OpId id, Visit&& visit);
+  /// How long something carries the flow of an op.
+  struct Load {
+    ResourceId resource = 0;
+    double busy_s = 0;
+  };
+  /// Of the ops of a shape.
+  struct Shape {
+    double lasts_s = 0;
+    std::uint32_t first_load = 0;
+    std::uint32_t load_count = 0;
+  };
+
+  /// Notes the loads of its flows; how long they take alone.
+  double take(const OpShapes& shapes, const FlowList& list);
+  std::span<const Load> loads_of(const Shape& shape) const {
+    return {loads_.data() + shape.first_load, shape.load_count};
+  }
+  const Shape& shape_of(OpId id) const { return shapes_[numbers_.of(id)]; }
 
   const double limit_s_;
-  OpFlows& flows_;
+  const ShapeNumbers& numbers_;
+  std::vector<Shape> shapes_;    ///< by number
+  std::vector<Load> loads_;      ///< of all shapes, each as often as there are flows and uses
   std::vector<double> tails_s_;  ///< by op: from its start to the end of what waits for it
   std::vector<double> left_s_;   ///< by resource, for what it carries of ops not begun
 };
