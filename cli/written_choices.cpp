@@ -161,9 +161,9 @@ std::vector<std::optional<WrittenChoice>> WrittenChoices::choose(
     query.algorithm = own[end];
     predict(query);
   }
-  choose_all(chooser, [&](const std::vector<Query>& queries) {
+  choose_all(chooser, [&](const std::vector<WantedTime>& wanted) {
     std::vector<Prediction> predictions;
-    for (const Query& query : queries) predictions.push_back(predict(query));
+    for (const WantedTime& one : wanted) predictions.push_back(predict(one.query));
     return predictions;
   });
   std::vector<std::optional<WrittenChoice>> made(choices.size());

@@ -218,7 +218,7 @@ std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepPr
   const auto place =
       static_cast<std::size_t>(std::ranges::find(sizes, query.size_bytes) - sizes.begin());
   if (chooser.has_chosen(place)) return chooser.choice(place);
-  const PredictAll predict_all = [&](const std::vector<Query>& wanted) {
+  const PredictAll predict_all = [&](const std::vector<WantedTime>& wanted) {
     return this->predict_all(choosing, wanted, progress);
   };
   if (choosing.by_rows) {
@@ -237,11 +237,11 @@ std::optional<TuningChoice> AskedTable::choice(const Query& query, const SweepPr
 
 /// Of what takes long to predict and is slower than what does not, what is told is that.
 std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
-                                                const std::vector<Query>& wanted,
+                                                const std::vector<WantedTime>& wanted,
                                                 const SweepProgress& progress) {
   std::map<int, std::vector<std::size_t>> turns;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto turn = choosing.turns.find(wanted[i].algorithm);
+    const auto turn = choosing.turns.find(wanted[i].query.algorithm);
     turns[turn == choosing.turns.end() ? 0 : turn->second].push_back(i);
   }
   std::vector<Prediction> predictions(wanted.size());
@@ -249,11 +249,11 @@ std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
   for (const auto& [turn, places] : turns) {
     std::vector<std::pair<std::size_t, double>> requests;
     for (const std::size_t place : places) {
-      const Query& query = wanted[place];
+      const auto& [query, worthwhile_s] = wanted[place];
       const auto known = best_s.find(query.size_bytes);
       const double to_beat_s =
           known == best_s.end() ? std::numeric_limits<double>::infinity() : known->second;
-      requests.emplace_back(predict(query, to_beat_s), to_beat_s);
+      requests.emplace_back(predict(query, std::min(to_beat_s, worthwhile_s)), to_beat_s);
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
       const auto [request, to_beat_s] = requests[i];
@@ -263,7 +263,7 @@ std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
         made = {.skipped = "other algorithms are faster"};
       } else if (!made.skipped) {
         double& best =
-            best_s.try_emplace(wanted[places[i]].size_bytes, made.best.time_s).first->second;
+            best_s.try_emplace(wanted[places[i]].query.size_bytes, made.best.time_s).first->second;
         best = std::min(best, made.best.time_s);
       }
     }
@@ -289,21 +289,22 @@ std::size_t count_requests(Study& study, const std::vector<Query>& queries) {
 }
 
 PredictAll predict_with(StudyWorkers& workers, const SweepProgress& progress) {
-  return [&workers, progress](const std::vector<Query>& queries) {
-    const auto told_all = std::make_shared<std::vector<Told<Prediction>>>(queries.size());
+  return [&workers, progress](const std::vector<WantedTime>& wanted) {
+    const auto told_all = std::make_shared<std::vector<Told<Prediction>>>(wanted.size());
     std::vector<std::size_t> requests;
-    for (std::size_t i = 0; i < queries.size(); ++i) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
       StudyRequest request;
       request.kind = StudyRequest::Kind::predict;
-      request.query = queries[i];
-      requests.push_back(workers.add(std::move(request), workers.group_of(queries[i]),
+      request.query = wanted[i].query;
+      request.worthwhile_s = wanted[i].worthwhile_s;
+      requests.push_back(workers.add(std::move(request), workers.group_of(wanted[i].query),
                                      [told_all, i](const StudyReply& reply) {
                                        (*told_all)[i] = told<Prediction>(reply.answer);
                                      }));
     }
     workers.start();
     std::vector<Prediction> predictions;
-    for (std::size_t i = 0; i < queries.size(); ++i) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
       workers.wait_for(requests[i], progress);
       predictions.push_back((*told_all)[i].get());
     }

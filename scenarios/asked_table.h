@@ -72,7 +72,8 @@ class AskedTable {
   std::size_t request(StudyRequest request, std::size_t group);
   std::size_t predict(const Query& query,
                       double worthwhile_s = std::numeric_limits<double>::infinity());
-  std::vector<Prediction> predict_all(const Choosing& choosing, const std::vector<Query>& wanted,
+  std::vector<Prediction> predict_all(const Choosing& choosing,
+                                      const std::vector<WantedTime>& wanted,
                                       const SweepProgress& progress);
   std::size_t ask(Query query, bool with_prediction, bool with_baseline);
   std::size_t decided(const Query& query, const TuningChoice& best);

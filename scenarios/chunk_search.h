@@ -19,6 +19,8 @@ struct ChunkChoice {
   double algbw_gbps = 0;
 };
 
+/// Whatever something takes, it is of interest.
+inline constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 /// Times that differ by less are the same: the simulator promises no more.
 inline constexpr double kSameTime = 1e-9;
 inline bool shorter(double a_s, double b_s) { return a_s < b_s * (1 - kSameTime); }
@@ -40,12 +42,12 @@ using SimulatePieces = std::function<RunReport(std::int64_t chunk_bytes, const S
 /// What is to be cut.
 struct ChunkQuestion {
   std::int64_t message_bytes = 0;
-  double longest_share = 0;   ///< the longest transfer, as part of the message
-  std::int64_t max_work = 0;  ///< of all simulations with pieces together (see SimLimits)
-  double at_most_s = std::numeric_limits<double>::infinity();  ///< slower ones are of no interest
+  double longest_share = 0;     ///< the longest transfer, as part of the message
+  std::int64_t max_work = 0;    ///< of all simulations with pieces together (see SimLimits)
+  double at_most_s = kAnyTime;  ///< slower ones are of no interest
   /// The same where the best time is to be found if it is no slower: nothing is abandoned for it,
   /// but the search ends, with what it has, once it is out of reach.
-  double worthwhile_s = std::numeric_limits<double>::infinity();
+  double worthwhile_s = kAnyTime;
   /// What it takes at least with pieces of at most so many bytes; the smaller, the longer.
   std::function<double(std::int64_t chunk_bytes)> least_s = [](std::int64_t) { return 0.0; };
 };

@@ -33,8 +33,6 @@ constexpr int kMaxLanesPerBlock = 3;
 
 constexpr const char* kNoOtherChunks = "other sizes were not tried: the time ran out";
 
-constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-
 bool crowds_blocks(const Program& program, const Profile& profile) {
   if (profile.blocks == 0) return false;
   return std::ranges::max(moving_lanes(program)) > kMaxLanesPerBlock * profile.blocks;

@@ -31,10 +31,7 @@ bool covers(const FrontPoint& a, const FrontPoint& b) {
 
 /// Whether a point other than `index` is better; of equal ones the first is better.
 bool beaten(const std::vector<FrontPoint>& points, std::size_t index, bool by_variants_only) {
-  const auto name = [](const FrontPoint& point) {
-    if (is_program_file(point.algorithm)) return point.algorithm;
-    return point.algorithm.substr(0, point.algorithm.find(':'));
-  };
+  const auto name = [](const FrontPoint& point) { return name_of_variants(point.algorithm); };
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (i == index || (by_variants_only && name(points[i]) != name(points[index]))) continue;
     if (covers(points[i], points[index]) && (i < index || !covers(points[index], points[i]))) {
@@ -149,6 +146,11 @@ std::vector<std::string> variants(const Algorithm& algorithm) {
     one = fmt::format("{}{}{}", algorithm.name, one.empty() ? "" : ":", one);
   }
   return all;
+}
+
+std::string name_of_variants(const std::string& algorithm) {
+  if (is_program_file(algorithm)) return algorithm;
+  return algorithm.substr(0, algorithm.find(':'));
 }
 
 std::vector<std::string> variants_of(const std::string& word) {
@@ -296,15 +298,18 @@ Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes
   SizeChooser chooser(question, sizes, candidates, study.topology(question));
   choose_all(chooser, predict_all, on_chosen);
   std::vector<FrontPoint> points;
+  const std::size_t last = sizes.size() - 1;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Prediction& small = chooser.prediction(i, 0);
-    const Prediction& large = chooser.prediction(i, sizes.size() - 1);
-    if (small.skipped == kNoTimeLeft || large.skipped == kNoTimeLeft) {
+    // Nothing where another variant beats it at both ends.
+    const Prediction* const large =
+        chooser.has_predicted(i, last) ? &chooser.prediction(i, last) : nullptr;
+    if (small.skipped == kNoTimeLeft || (large != nullptr && large->skipped == kNoTimeLeft)) {
       if (!chooser.was_predicted(i)) tuning.unasked.push_back(candidates[i]);
     } else if (small.skipped) {
       tuning.skipped.emplace_back(candidates[i], *small.skipped);
-    } else {
-      points.push_back({candidates[i], small.best.time_s, large.best.algbw_gbps, false});
+    } else if (large != nullptr) {
+      points.push_back({candidates[i], small.best.time_s, large->best.algbw_gbps, false});
     }
   }
   if (!chooser.choice(0)) throw_nothing_possible(tuning.skipped);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/chunk_search.h"
 #include "scenarios/study.h"
 #include "scenarios/tuning_table.h"
 
@@ -19,6 +20,8 @@ namespace espalier {
 std::vector<std::string> variants(const Algorithm& algorithm);
 /// The same of an algorithm by its name; whatever else names one stands for itself.
 std::vector<std::string> variants_of(const std::string& word);
+/// What variants of one algorithm have in common.
+std::string name_of_variants(const std::string& algorithm);
 /// The variants of every algorithm for the collective: the candidates of the tuner.
 std::vector<std::string> tuning_candidates(Collective collective);
 /// What a portfolio is the fastest of: its plan itself and the rest of the catalogue.
@@ -53,9 +56,15 @@ struct TuningChoice {
 std::optional<TuningChoice> choose_algorithm(Study& study, const Query& question,
                                              const std::vector<std::string>& candidates);
 
+/// A question to predict, and the time up to which the answer is of interest: see Study::predict.
+struct WantedTime {
+  Query query;
+  double worthwhile_s = kAnyTime;
+};
+
 /// Predicts questions, and returns the answers in their order. Throws what predicting the first of
 /// them throws that can't be predicted.
-using PredictAll = std::function<std::vector<Prediction>(const std::vector<Query>& queries)>;
+using PredictAll = std::function<std::vector<Prediction>(const std::vector<WantedTime>& wanted)>;
 /// One after the other.
 PredictAll predict_with(Study& study);
 
@@ -68,17 +77,23 @@ class SizeChooser {
               std::shared_ptr<const Topology> machine);
 
   /// Chooses for some sizes, by their places, of those that nothing was chosen for. Candidates that
-  /// are ruled out by what earlier calls found out are not predicted.
+  /// are ruled out by what earlier calls found out are not predicted, and others only as far as it
+  /// takes to find out that they are slower than those that were chosen for neighbours.
   void choose(const std::vector<std::size_t>& places, const PredictAll& predict_all);
+  /// Chooses for the smallest and the largest size, before any other. All candidates are predicted
+  /// for the smallest, and for the largest those that no other variant of the same algorithm beats
+  /// at both.
+  void choose_ends(const PredictAll& predict_all);
 
   /// \pre was chosen for
   std::optional<TuningChoice> choice(std::size_t place) const;
   bool has_chosen(std::size_t place) const { return chosen_[place].is_known; }
-  /// \pre was predicted
+  /// \pre has_predicted
   const Prediction& prediction(std::size_t candidate, std::size_t place) const {
     return known_[candidate].at(place);
   }
 
+  /// Not if it is only known to be slower than others.
   bool has_predicted(std::size_t candidate, std::size_t place) const {
     return known_[candidate].contains(place);
   }
@@ -95,12 +110,14 @@ class SizeChooser {
     std::optional<std::size_t> candidate;  ///< nothing: none applies
   };
   /// By their places in the lists.
-  struct Wanted {
+  struct Asked {
     std::size_t candidate = 0;
     std::size_t size = 0;
+    double worthwhile_s = kAnyTime;
   };
 
-  void predict(const std::vector<Wanted>& wanted, const PredictAll& predict_all);
+  void predict(const std::vector<Asked>& asked, const PredictAll& predict_all);
+  void predict_variants(const PredictAll& predict_all);
   double time_s(std::size_t candidate, std::size_t size) const;
   double least_s(std::size_t candidate, std::size_t size) const;
   std::optional<std::size_t> most_promising(std::size_t size) const;
@@ -112,15 +129,17 @@ class SizeChooser {
   const std::vector<std::string> candidates_;
   const std::shared_ptr<const Topology> machine_;
   std::vector<std::map<std::size_t, Prediction>> known_;  ///< by candidate, then size
-  std::vector<Chosen> chosen_;                            ///< by size
+  /// The same of those that were not followed to their end: they take longer than this.
+  std::vector<std::map<std::size_t, double>> slower_than_;
+  std::vector<Chosen> chosen_;  ///< by size
 };
 
 /// Places of so many sizes: both ends, then the middle of every stretch, and so on. What is known
 /// on both sides of a size rules out most candidates there.
 std::vector<std::vector<std::size_t>> bisection_levels(std::size_t count);
 
-/// Chooses for all sizes: with all candidates at both ends, then for the middle of every stretch,
-/// and so on. `on_chosen` is told of each.
+/// Chooses for all sizes: at both ends, then for the middle of every stretch, and so on.
+/// `on_chosen` is told of each.
 void choose_all(SizeChooser& chooser, const PredictAll& predict_all,
                 const std::function<void(std::int64_t size_bytes)>& on_chosen = {});
 
@@ -133,7 +152,8 @@ struct FrontPoint {
   bool on_front = false;
 };
 
-/// What is predicted of a candidate, at the sizes where it was not ruled out.
+/// What is predicted of a candidate, at the sizes where it was not ruled out, whether before or
+/// while it was simulated.
 struct CandidateTimes {
   std::string algorithm;
   std::vector<TuningRow> times;  ///< by size, ascending; the algorithm with nothing left open
@@ -155,10 +175,11 @@ struct Tuning {
 /// The choices as questions: what they promise is to be verified, simulated again and judged.
 std::vector<Query> chosen_queries(const Query& question, const Tuning& tuning);
 
-/// Compares all candidates at the smallest and the largest size, then chooses for every size (any
-/// order, repetitions allowed), of which `on_chosen` is told. Candidates that `predict_all` had no
-/// time for (see predict_in_turns) are not compared. Throws Error{unsupported} with all reasons
-/// when no candidate applies. \pre as `choose_algorithm`; neither list is empty.
+/// Compares all candidates at the smallest and the largest size (SizeChooser::choose_ends), then
+/// chooses for every size (any order, repetitions allowed), of which `on_chosen` is told.
+/// Candidates that `predict_all` had no time for (see predict_in_turns) are not compared. Throws
+/// Error{unsupported} with all reasons when no candidate applies. \pre as `choose_algorithm`;
+/// neither list is empty.
 Tuning tune(Study& study, const Query& question, std::vector<std::int64_t> sizes,
             const std::vector<std::string>& candidates, const PredictAll& predict_all,
             const std::function<void(std::int64_t size_bytes)>& on_chosen = {});

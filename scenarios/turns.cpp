@@ -165,18 +165,18 @@ namespace {
 /// promise for the size; then algorithms of which nothing is known, by their forecasts for the
 /// largest size, those of one algorithm one after the other.
 std::vector<std::size_t> places_in_turn(Study& study, Forecasts& forecasts,
-                                        const std::vector<Query>& queries) {
+                                        const std::vector<WantedTime>& wanted) {
   std::vector<double> longest_s;
   std::map<std::int64_t, double> best_s;                                // by size
   std::map<std::string, std::tuple<std::size_t, int, double>> unknown;  // by algorithm
-  for (const Query& query : queries) {
+  for (const auto& [query, worthwhile_s] : wanted) {
     longest_s.push_back(study.longest_time_s(query));
     const auto [best, is_new] = best_s.try_emplace(query.size_bytes, longest_s.back());
     best->second = std::min(best->second, longest_s.back());
     if (std::isinf(longest_s.back())) unknown[query.algorithm] = forecasts.of(query).order();
   }
   const auto key = [&](std::size_t place) {
-    const Query& query = queries[place];
+    const Query& query = wanted[place].query;
     const double least_s = best_s.at(query.size_bytes);
     const double share = least_s > 0 ? longest_s[place] / least_s : 1;
     const auto order = unknown.find(query.algorithm);
@@ -185,13 +185,14 @@ std::vector<std::size_t> places_in_turn(Study& study, Forecasts& forecasts,
     auto [compares, magnitude, time_s] = order->second;
     return std::tuple(std::tuple(compares + 1, magnitude, time_s), 0.0);
   };
-  std::vector<std::size_t> places(queries.size());
+  std::vector<std::size_t> places(wanted.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) {
     const auto a_key = key(a);
     const auto b_key = key(b);
     if (a_key != b_key) return a_key < b_key;
-    return unknown.contains(queries[a].algorithm) && queries[a].algorithm < queries[b].algorithm;
+    const std::string& algorithm = wanted[a].query.algorithm;
+    return unknown.contains(algorithm) && algorithm < wanted[b].query.algorithm;
   });
   return places;
 }
@@ -203,12 +204,12 @@ PredictAll predict_in_turns(Study& study, std::size_t candidates, std::size_t si
   // All candidates at both ends, then about one for every size.
   std::size_t left = 2 * candidates + sizes;
   const auto forecasts = std::make_shared<Forecasts>(study);
-  return [&study, progress, left, forecasts](const std::vector<Query>& queries) mutable {
-    std::vector<Prediction> predictions(queries.size());
+  return [&study, progress, left, forecasts](const std::vector<WantedTime>& wanted) mutable {
+    std::vector<Prediction> predictions(wanted.size());
     std::set<std::string> begun;
     std::set<std::int64_t> answered;  // sizes
-    for (const std::size_t place : places_in_turn(study, *forecasts, queries)) {
-      const Query& query = queries[place];
+    for (const std::size_t place : places_in_turn(study, *forecasts, wanted)) {
+      const Query& query = wanted[place].query;
       const bool is_known = std::isfinite(study.longest_time_s(query));
       const TimeLimit share = TimeLimit::share_of_rest(std::max<std::size_t>(left, 1));
       if (left > 0) --left;
@@ -222,7 +223,7 @@ PredictAll predict_in_turns(Study& study, std::size_t candidates, std::size_t si
       }
       const std::string label = progress_label(query);
       progress.waiting(label);
-      predictions[place] = study.predict(query);
+      predictions[place] = study.predict(query, wanted[place].worthwhile_s);
       progress.received(label);
       if (!is_known) begun.insert(query.algorithm);
       if (!predictions[place].skipped) answered.insert(query.size_bytes);

@@ -13,8 +13,6 @@ namespace espalier {
 
 namespace {
 
-constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-
 /// Plans that take no more than this many times the time of the best are tried in all their forms.
 constexpr double kNearBest = 1.15;
 

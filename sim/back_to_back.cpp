@@ -62,6 +62,9 @@ class LaneSets {
     int groups = 0;
     bool operator==(const Set&) const = default;
   };
+  std::uint32_t lane(OpId op) const { return lane_of_[op]; }
+  std::size_t lanes() const { return tops_.size(); }
+
   /// What all lanes of a set have: of the op of the group that is so many before the first.
   Set set(OpId op, int groups_before) {
     const Top top = top_of(lane_of_[op]);
@@ -121,16 +124,27 @@ struct PlaceSetHash {
   }
 };
 
+/// Where the results of an op come to; those of the next op of its lane mostly do, too.
+struct LatestSpan {
+  PlaceId place = 0;
+  int group = 0;  ///< of the operand
+  Span* span = nullptr;
+};
+
 }  // namespace
 
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s) {
   LaneSets sets(program, blocks);
   std::unordered_map<PlaceSet, Span, PlaceSetHash> spans;
+  std::vector<Span*> own_spans(sets.lanes());       // by lane, among those
+  std::vector<LatestSpan> far_spans(sets.lanes());  // by lane, of its latest op
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = program.ops[id];
-    Span& own = spans[{op.at, sets.set(id, 0)}];
+    Span*& own_span = own_spans[sets.lane(id)];
+    if (own_span == nullptr) own_span = &spans[{op.at, sets.set(id, 0)}];
+    Span& own = *own_span;
     const OpRecord& record = history.ops[id];
     own.first_s = std::min(own.first_s, record.start_s);
     own.last_s = std::max(own.last_s, record.end_s);
@@ -138,7 +152,12 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
     for_each_destination(program, op, [&](const Operand& dst) {
       // Where the first group's place gets the same from an earlier group.
       const PlaceId place = in_first_group(program.fold, dst, op.length).place;
-      Span& there = spans[{place, sets.set(id, group_of(program.fold, dst))}];
+      const int group = group_of(program.fold, dst);
+      LatestSpan& latest = far_spans[sets.lane(id)];
+      if (latest.span == nullptr || latest.place != place || latest.group != group) {
+        latest = {place, group, &spans[{place, sets.set(id, group)}]};
+      }
+      Span& there = *latest.span;
       there.first_coming_s = std::min(there.first_coming_s, record.start_s);
       there.last_s = std::max(there.last_s, record.seen_s);
     });

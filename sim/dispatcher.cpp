@@ -68,7 +68,7 @@ void Dispatcher::start(const std::vector<double>& starts_s) {
 void Dispatcher::on_flow_done(OpId id) {
   CHECK(is_moving(id));
   if (--record(id).awaited > 0) return;
-  if (flows_.reduces_separately(id) && !reducing_[id]) {
+  if (reduces_separately(id) && !reducing_[id]) {
     wait_ = {};
     reduce(id);
   } else if (!hold_on(id)) {
@@ -119,7 +119,7 @@ void Dispatcher::begin(OpId id) {
   record(id).seen_s = list.landing_s;
   start(id, list);
   if (is_moving(id)) return;
-  if (flows_.reduces_separately(id)) {
+  if (reduces_separately(id)) {
     reduce(id);
   } else {
     end_hold(id);

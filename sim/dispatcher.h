@@ -86,6 +86,9 @@ class Dispatcher {
   void run_ready();
   void make_ready(OpId id);
   void begin(OpId id);
+  bool reduces_separately(OpId id) const {
+    return !reducing_.empty() && flows_.reduces_separately(id);
+  }
   bool hold_on(OpId id);
   bool takes_steps(OpId id);
   void reduce(OpId id);

@@ -58,6 +58,7 @@ class FirstGroup {
   FromGroup find(const Op& op, const Operand& operand, std::uint32_t units_on) const {
     Operand there = operand;
     there.begin += units_on;
+    if (!program_.fold.is_folded()) return {0, there};
     return first_group_of(program_.fold, there, op.length);
   }
   FromGroup source(OpId like, std::uint32_t i, std::uint32_t units_on) const {

@@ -131,16 +131,13 @@ double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
 LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s)
     : limit_s_(limit_s * (1 + kRounding)),
       numbers_(shapes.numbers()),
-      first_load_(1, 0),
       tails_s_(program.ops.size()) {
-  std::vector<double> least_s;  // by shape
-  const FlowList nothing;
+  shapes_.reserve(numbers_.examples().size());
   for (const OpId id : numbers_.examples()) {
-    const FlowList& reduce = shapes.reduces_separately(id) ? shapes.reduce(id) : nothing;
-    least_s.push_back(longest_s(shapes, shapes.begin(id)) + longest_s(shapes, reduce));
-    add_loads(shapes, shapes.begin(id));
-    add_loads(shapes, reduce);
-    first_load_.push_back(loads_.size());
+    const auto first = static_cast<std::uint32_t>(loads_.size());
+    double lasts_s = take(shapes, shapes.begin(id));
+    if (shapes.reduces_separately(id)) lasts_s += take(shapes, shapes.reduce(id));
+    shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first});
   }
   // Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
   // before it is taken to wait for nothing else: the bound is lower.
@@ -149,28 +146,33 @@ LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& sha
     for (const OpId next : graph.successors(id)) rest_s = std::max(rest_s, tails_s_[next]);
     const OpId next = graph.next_in_lane(id);
     if (next != OpGraph::kNone) rest_s = std::max(rest_s, tails_s_[next]);
-    tails_s_[id] = least_s[numbers_.of(id)] + rest_s;
-    for (const Load& load : loads_of(id)) left_s_[load.resource] += load.busy_s;
-  }
-}
-
-void LeastTime::add_loads(const OpFlows& flows, const FlowList& list) {
-  for (const FlowList::Flow& flow : list.flows) {
-    for (const ResourceId one : list.resources_of(flow)) {
-      if (one >= left_s_.size()) left_s_.resize(one + 1);
-      loads_.push_back({one, flow.bytes / flows.bytes_per_s(one)});
-    }
+    const Shape& shape = shape_of(id);
+    tails_s_[id] = shape.lasts_s + rest_s;
+    for (const Load& load : loads_of(shape)) left_s_[load.resource] += load.busy_s;
   }
 }
 
 bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
   bool is = start_s + tails_s_[id] > limit_s_;
-  for (const Load& load : loads_of(id)) {
+  for (const Load& load : loads_of(shape_of(id))) {
     double& left_s = left_s_[load.resource];
     is = is || now_s + left_s > limit_s_;
     left_s -= load.busy_s;
   }
   return is;
+}
+
+double LeastTime::take(const OpShapes& shapes, const FlowList& list) {
+  double least_s = 0;
+  for (const FlowList::Flow& flow : list.flows) {
+    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
+                                    flow.bytes / narrowest_bytes_per_s(shapes, list, flow));
+    for (const ResourceId one : list.resources_of(flow)) {
+      if (one >= left_s_.size()) left_s_.resize(one + 1);
+      loads_.push_back({one, flow.bytes / shapes.bytes_per_s(one)});
+    }
+  }
+  return least_s;
 }
 
 }  // namespace espalier

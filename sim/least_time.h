@@ -59,11 +59,12 @@ class LeastOfPieces {
 /// - What carries flows has yet to carry all of those that have not begun, at its full rate at
 /// best.
 ///
-/// Costs a look at every op before the simulation, and one when it begins. Latencies after the
-/// flows count for nothing: the bounds are lower without them.
+/// Costs a look at every op before the simulation, and one when it begins; at the flows, one for
+/// every shape of ops. Latencies after the flows count for nothing: the bounds are lower without
+/// them.
 class LeastTime {
  public:
-  /// Refers to `shapes`. `limit_s`: what takes longer is too slow.
+  /// Refers to the numbers of the shapes. `limit_s`: what takes longer is too slow.
   LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s);
 
   /// Whether the simulation ends after the limit, now that an op begins: to be told of every op, in
@@ -71,24 +72,31 @@ class LeastTime {
   bool is_too_slow(OpId id, double now_s, double start_s);
 
  private:
-  /// What flows keep busy at least so long, once for each time that they use it.
+  /// How long something carries the flow of an op.
   struct Load {
     ResourceId resource = 0;
     double busy_s = 0;
   };
-  void add_loads(const OpFlows& flows, const FlowList& list);
-  std::span<const Load> loads_of(OpId id) const {
-    const std::uint32_t shape = numbers_.of(id);
-    return std::span(loads_).subspan(first_load_[shape],
-                                     first_load_[shape + 1] - first_load_[shape]);
+  /// Of the ops of a shape.
+  struct Shape {
+    double lasts_s = 0;
+    std::uint32_t first_load = 0;
+    std::uint32_t load_count = 0;
+  };
+
+  /// Notes the loads of its flows; how long they take alone.
+  double take(const OpShapes& shapes, const FlowList& list);
+  std::span<const Load> loads_of(const Shape& shape) const {
+    return {loads_.data() + shape.first_load, shape.load_count};
   }
+  const Shape& shape_of(OpId id) const { return shapes_[numbers_.of(id)]; }
 
   const double limit_s_;
   const ShapeNumbers& numbers_;
-  std::vector<Load> loads_;              ///< by shape: finding it for every op would cost more
-  std::vector<std::size_t> first_load_;  ///< by shape
-  std::vector<double> tails_s_;          ///< by op: from its start to the end of what waits for it
-  std::vector<double> left_s_;           ///< by resource, for what it carries of ops not begun
+  std::vector<Shape> shapes_;    ///< by number
+  std::vector<Load> loads_;      ///< of all shapes, each as often as there are flows and uses
+  std::vector<double> tails_s_;  ///< by op: from its start to the end of what waits for it
+  std::vector<double> left_s_;   ///< by resource, for what it carries of ops not begun
 };
 
 }  // namespace espalier

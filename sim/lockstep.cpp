@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "core/hash.h"
+#include "ir/lane_numbers.h"
 
 namespace espalier {
 namespace {
@@ -15,59 +21,120 @@ namespace {
 /// reads.
 using Reader = std::pair<PlaceId, int>;
 
-/// An op that reads from several peers, and how often it uses which links for a byte of each.
+/// How ops read several peers: at one place, from the same ones in the same order, by the same way.
 struct Reading {
-  const Op* op = nullptr;
+  const Op* example = nullptr;
   int peers = 0;
-  std::map<ResourceId, int> uses;
+  std::map<ResourceId, int> uses;  ///< how often which links, for a byte of each
 };
 
-/// All such ops, in the order of the program, and who reads over which link. In a folded program a
-/// link stands for those of all groups, and so the first group's readers of other groups' peers for
-/// the readers in other groups.
-std::vector<Reading> readings_of(const Program& program, MachineResources& machine,
-                                 std::map<ResourceId, std::set<Reader>>& readers) {
-  std::vector<Reading> all;
-  for (const Op& op : program.ops) {
-    if (op.kind != OpKind::combine || op.in_switch || op.src_count < 2) continue;
-    Reading reading{&op};
+/// The readings of a program, each looked at once for all pieces that an op is cut into; and who
+/// reads over which link. In a folded program a link stands for those of all groups, and so the
+/// first group's readers of other groups' peers for the readers in other groups.
+class Readings {
+ public:
+  /// Refers to its arguments.
+  Readings(const Program& program, MachineResources& machine)
+      : program_(program), machine_(machine) {
+    for (const Op& op : program.ops) {
+      if (reads(op)) number_of(op);
+    }
+  }
+
+  /// Whether it may read several peers.
+  static bool reads(const Op& op) {
+    return op.kind == OpKind::combine && !op.in_switch && op.src_count >= 2;
+  }
+
+  /// Whether any op reads several peers.
+  bool any() const { return !readers_.empty(); }
+
+  /// Null of one that reads only one beside its own place. \pre reads
+  const Reading* of(const Op& op) {
+    const Reading& reading = all_[number_of(op)];
+    return reading.peers < 2 ? nullptr : &reading;
+  }
+
+  /// The most that read over one of the links.
+  std::size_t sharing(const Reading& reading) const {
+    std::size_t most = 1;
+    for (const auto& [link, uses] : reading.uses) {
+      most = std::max(most, readers_.at(link).size());
+    }
+    return std::min(most, static_cast<std::size_t>(reading.peers));
+  }
+
+ private:
+  std::size_t number_of(const Op& op) {
+    std::vector<std::size_t>& known = by_hash_[hash_of(op)];
+    for (const std::size_t number : known) {
+      if (is_same(*all_[number].example, op)) return number;
+    }
+    known.push_back(all_.size());
+    add(op);
+    return all_.size() - 1;
+  }
+
+  void add(const Op& op) {
+    Reading& reading = all_.emplace_back(Reading{&op, 0, {}});
     std::set<std::pair<ResourceId, Reader>> passed;
-    for (const Operand& source : program.sources_of(op)) {
+    for (const Operand& source : program_.sources_of(op)) {
       if (source.place == op.at) continue;
       ++reading.peers;
-      for (const ResourceId link : machine.path(source.place, op.at, op.via).resources) {
+      for (const ResourceId link : machine_.path(source.place, op.at, op.via).resources) {
         ++reading.uses[link];
-        passed.insert({link, {op.at, program.fold.group_of(source.place)}});
+        passed.insert({link, {op.at, program_.fold.group_of(source.place)}});
       }
     }
-    if (reading.peers < 2) continue;
-    for (const auto& [link, reader] : passed) readers[link].insert(reader);
-    all.push_back(std::move(reading));
+    if (reading.peers < 2) return;
+    for (const auto& [link, reader] : passed) readers_[link].insert(reader);
   }
-  return all;
-}
+
+  std::uint64_t hash_of(const Op& op) const {
+    std::uint64_t hash =
+        mix64(static_cast<std::uint64_t>(op.at) << 16 ^ static_cast<std::uint16_t>(op.via));
+    for (const Operand& source : program_.sources_of(op)) {
+      hash = mix64(hash ^ static_cast<std::uint64_t>(source.place));
+    }
+    return hash;
+  }
+
+  bool is_same(const Op& a, const Op& b) const {
+    return a.at == b.at && a.via == b.via &&
+           std::ranges::equal(program_.sources_of(a), program_.sources_of(b), {}, &Operand::place,
+                              &Operand::place);
+  }
+
+  const Program& program_;
+  MachineResources& machine_;
+  std::vector<Reading> all_;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> by_hash_;  ///< numbers of readings
+  std::map<ResourceId, std::set<Reader>> readers_;                       ///< by link
+};
 
 }  // namespace
 
 Lockstep::Lockstep(const Program& program, double units, double bytes_per_unit,
                    MachineResources& machine) {
   if (!(units > 0) || !std::isfinite(units)) return;
-  std::map<ResourceId, std::set<Reader>> readers;
-  const std::vector<Reading> readings = readings_of(program, machine, readers);
-  std::map<std::pair<PlaceId, std::uint16_t>, double> read;  // units so far, by lane
-  for (const Reading& reading : readings) {
-    const Op& op = *reading.op;
-    double& before = read[{op.at, op.lane}];
-    const double here = std::clamp(units - before, 0.0, static_cast<double>(op.length));
-    before += op.length;
-    if (here <= 0) continue;
+  Readings readings(program, machine);
+  if (!readings.any()) return;
+  LaneNumbers lanes;
+  std::vector<double> read;  // units so far, by lane
+  for (const Op& op : program.ops) {
+    if (!Readings::reads(op)) continue;
+    const std::uint32_t lane = lanes.number(op.at, op.lane);
+    if (read.size() < lanes.size()) read.resize(lanes.size());
+    if (read[lane] >= units) continue;
+    const Reading* const reading = readings.of(op);
+    if (reading == nullptr) continue;
+    const double here = std::min(units - read[lane], static_cast<double>(op.length));
+    read[lane] += op.length;
     double at_once_s = 0;
-    std::size_t sharing = 1;
-    for (const auto& [link, uses] : reading.uses) {
+    for (const auto& [link, uses] : reading->uses) {
       at_once_s = std::max(at_once_s, uses * here * bytes_per_unit / machine.bytes_per_s(link));
-      sharing = std::max(sharing, readers[link].size());
     }
-    sharing = std::min(sharing, static_cast<std::size_t>(reading.peers));
+    const std::size_t sharing = readings.sharing(*reading);
     if (sharing > 1) delays_s_[&op] = static_cast<double>(sharing - 1) * at_once_s;
   }
 }

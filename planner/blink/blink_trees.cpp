@@ -51,15 +51,14 @@ class Colouring {
     std::vector<std::vector<int>> best;
     std::tuple<std::size_t, double> best_score{0, 0};
     for (unsigned flips = 0; flips < 1U << parts_; ++flips) {
+      // The mirror image of every grouping comes up, too.
+      const std::size_t first = size_of_first(flips);
+      if (2 * first < part_.size() || first < std::get<0>(best_score)) continue;
       std::vector<std::vector<int>> groups(2);
       for (std::size_t rank = 0; rank < part_.size(); ++rank) {
-        const bool flipped = (flips >> part_[rank] & 1U) != 0;
-        groups[static_cast<std::size_t>(side_[rank]) ^ (flipped ? 1U : 0U)].push_back(
-            static_cast<int>(rank));
+        groups[group_of(rank, flips)].push_back(static_cast<int>(rank));
       }
-      // The mirror image of every grouping comes up, too.
-      if (groups[0].size() < groups[1].size()) continue;
-      const std::tuple score{groups[0].size(), narrowest(groups)};
+      const std::tuple score{first, narrowest(groups)};
       if (best.empty() || score > best_score) {
         best_score = score;
         best = groups;
@@ -81,6 +80,19 @@ class Colouring {
         possible_ = false;
       }
     }
+  }
+
+  /// Of two, when the sides of these parts are exchanged.
+  std::size_t group_of(std::size_t rank, unsigned flips) const {
+    return static_cast<std::size_t>(side_[rank]) ^ (flips >> part_[rank] & 1U);
+  }
+
+  std::size_t size_of_first(unsigned flips) const {
+    std::size_t size = 0;
+    for (std::size_t rank = 0; rank < part_.size(); ++rank) {
+      size += group_of(rank, flips) == 0 ? 1 : 0;
+    }
+    return size;
   }
 
   double narrowest(const std::vector<std::vector<int>>& groups) const {

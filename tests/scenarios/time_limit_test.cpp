@@ -170,9 +170,9 @@ TEST_F(LimitedStudy, WhatALibraryTakesForOneSizeIsAPromiseForOthers) {
   const double time_s = study_.predict(with(asked, "nccl", kMessage)).best.time_s;
   EXPECT_EQ(study_.longest_time_s(with(asked, "nccl", kMessage)), time_s);
   EXPECT_EQ(study_.longest_time_s(with(asked, "nccl", kMessage / 2)), time_s);
-  const std::vector<Query> queries = {with(asked, "chain", kMessage / 2),
-                                      with(asked, "nccl", kMessage / 2)};
-  const std::vector<Prediction> found = predict_in_turns(study_, 2, 1)(queries);
+  const std::vector<WantedTime> wanted = {{with(asked, "chain", kMessage / 2)},
+                                          {with(asked, "nccl", kMessage / 2)}};
+  const std::vector<Prediction> found = predict_in_turns(study_, 2, 1)(wanted);
   EXPECT_EQ(found[0].skipped, kNoTimeLeft);
   EXPECT_FALSE(found[1].skipped.has_value()) << "it promises more than a chain, which is unknown";
 }
@@ -333,9 +333,9 @@ TEST_F(LimitedStudy, TheTunerChoosesForEverySize) {
 }
 
 TEST_F(LimitedStudy, WhatWasPredictedForOneSizeWasAsked) {
-  const PredictAll predict_all = [&](const std::vector<Query>& queries) {
+  const PredictAll predict_all = [&](const std::vector<WantedTime>& wanted) {
     std::vector<Prediction> predictions;
-    for (const Query& query : queries) {
+    for (const auto& [query, worthwhile_s] : wanted) {
       predictions.push_back(study_.predict(query));
       const bool is_late = query.algorithm == "chain" && query.size_bytes == 1024;
       if (is_late) predictions.back().skipped = kNoTimeLeft;

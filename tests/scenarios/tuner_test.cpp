@@ -103,9 +103,9 @@ void expect_models_decide(int n, const std::vector<std::string>& candidates,
 TEST(SizeChooser, RulesNothingOutByLargerMessagesWhereCachesHoldSmallOnes) {
   const std::map<std::pair<std::string, std::int64_t>, double> times = {
       {{"a", 8}, 0.5}, {{"a", 16}, 1.0}, {{"b", 8}, 0.25}, {{"b", 16}, 1.1}};
-  const PredictAll predict_all = [&](const std::vector<Query>& queries) {
+  const PredictAll predict_all = [&](const std::vector<WantedTime>& wanted) {
     std::vector<Prediction> all;
-    for (const Query& query : queries) {
+    for (const auto& [query, worthwhile_s] : wanted) {
       Prediction& made = all.emplace_back();
       made.algorithm = query.algorithm;
       made.best.time_s = times.at({query.algorithm, query.size_bytes >> 20}) * 1e-3;
@@ -125,6 +125,44 @@ TEST(SizeChooser, RulesNothingOutByLargerMessagesWhereCachesHoldSmallOnes) {
     EXPECT_EQ(chooser.has_predicted(1, 0), has_caches);
     EXPECT_EQ(chooser.choice(0)->prediction.algorithm, has_caches ? "b" : "a");
   }
+}
+
+/// Times in us for 1 and for 1024 bytes by candidate. What is asked for no longer than a while is
+/// not followed any further.
+TEST(SizeChooser, FollowsVariantsAsFarAsTheyMayMatter) {
+  const std::map<std::string, std::pair<double, double>> times = {
+      {"a", {4, 9}}, {"a:k=2", {3, 8}}, {"a:k=3", {2, 20}}, {"a:k=4", {1, 10}}, {"b", {5, 30}}};
+  std::map<std::string, double> followed_us;  // for 1024 bytes
+  const PredictAll predict_all = [&](const std::vector<WantedTime>& wanted) {
+    std::vector<Prediction> all;
+    for (const WantedTime& one : wanted) {
+      Prediction& made = all.emplace_back();
+      made.algorithm = one.query.algorithm;
+      const auto [small_us, large_us] = times.at(made.algorithm);
+      const bool is_small = one.query.size_bytes == 1;
+      const double time_s = (is_small ? small_us : large_us) * 1e-6;
+      made.best.time_s = time_s > one.worthwhile_s ? kAnyTime : time_s;
+      if (!is_small) followed_us[made.algorithm] = one.worthwhile_s * 1e6;
+    }
+    return all;
+  };
+  std::vector<std::string> candidates;
+  for (const auto& [candidate, of_sizes] : times) candidates.push_back(candidate);
+  SizeChooser chooser({}, {1, 1024}, candidates,
+                      std::make_shared<const Topology>(load_topology("full:n=2")));
+  chooser.choose_ends(predict_all);
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    EXPECT_TRUE(chooser.has_predicted(i, 0)) << candidates[i];
+    if (chooser.has_predicted(i, 1)) known.push_back(candidates[i]);
+  }
+  EXPECT_THAT(known, ElementsAre("a", "a:k=2", "a:k=4", "b"));
+  EXPECT_EQ(followed_us.at("a:k=4"), kAnyTime) << "none has a lower latency";
+  EXPECT_NEAR(followed_us.at("a:k=3"), 10, 1e-6);
+  EXPECT_NEAR(followed_us.at("a:k=2"), 10, 1e-6) << "asked for with a";
+  EXPECT_EQ(followed_us.at("b"), kAnyTime) << "another algorithm";
+  EXPECT_EQ(chooser.choice(0)->algorithm, "a:k=4");
+  EXPECT_EQ(chooser.choice(1)->algorithm, "a:k=2");
 }
 
 TEST(TunerModels, TheFastestOfEquations1To5IsChosen) {
@@ -159,6 +197,57 @@ TEST_F(TunerTest, LeavingOutCandidatesNeverChangesTheChoice) {
       EXPECT_NEAR(tuning.choices[i].time_s / best_s, 1, kSame) << sizes[i];
     }
   }
+}
+
+/// What the list and the table say is what they would say if all were predicted to the end.
+TEST_F(TunerTest, WhatIsListedIsWhatNothingBeats) {
+  const std::vector<std::int64_t> sizes = parse_byte_list("4KiB,1MiB,64MiB");
+  std::size_t not_followed = 0;
+  for (const auto& [machine, collective] :
+       {std::pair("dgx1-v100", Collective::allreduce), std::pair("dgx-a100", Collective::allreduce),
+        std::pair("kesch:nodes=2", Collective::broadcast)}) {
+    SCOPED_TRACE(machine);
+    const Query asked = question(machine, collective, "kernel");
+    const std::vector<std::string> candidates = tuning_candidates(collective);
+    Study fresh(simulator_, &simulator_);
+    const Tuning tuning = tune(fresh, asked, sizes, candidates, predict_with(fresh));
+    std::map<std::pair<std::string, std::int64_t>, double> times_s;
+    for (const std::string& candidate : candidates) {
+      for (const std::int64_t size : sizes) {
+        const Prediction every = study_.predict(with(asked, candidate, size));
+        if (!every.skipped) times_s[{candidate, size}] = every.best.time_s;
+      }
+    }
+    for (const TuningRow& choice : tuning.choices) {
+      for (const std::string& candidate : candidates) {
+        const auto known = times_s.find({candidate, choice.up_to_bytes});
+        if (known != times_s.end()) EXPECT_FALSE(shorter(known->second, choice.time_s));
+      }
+    }
+    for (const CandidateTimes& one : tuning.candidates) {
+      for (const TuningRow& time : one.times) {
+        EXPECT_EQ(time.time_s, times_s.at({one.algorithm, time.up_to_bytes})) << one.algorithm;
+      }
+      not_followed += one.times.back().up_to_bytes == sizes.back() ? 0 : 1;
+    }
+    std::set<std::string> listed;
+    for (const FrontPoint& point : tuning.front) {
+      listed.insert(point.algorithm);
+      EXPECT_EQ(point.latency_s, times_s.at({point.algorithm, sizes.front()}));
+    }
+    for (const auto& [key, large_s] : times_s) {
+      const auto& [candidate, size] = key;
+      if (size != sizes.back() || listed.contains(candidate)) continue;
+      const bool is_beaten = std::ranges::any_of(listed, [&, &name = candidate, large = large_s](
+                                                             const std::string& other) {
+        return name_of_variants(other) == name_of_variants(name) &&
+               !shorter(times_s.at({name, sizes.front()}), times_s.at({other, sizes.front()})) &&
+               !shorter(large, times_s.at({other, sizes.back()}));
+      });
+      EXPECT_TRUE(is_beaten) << candidate;
+    }
+  }
+  EXPECT_GT(not_followed, 0u);
 }
 
 /// The plan of `optimal` is predicted last, and only as far as it may be the fastest.
