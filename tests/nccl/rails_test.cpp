@@ -5,63 +5,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/algorithm.h"
 #include "ir/verify.h"
 #include "nccl/choice.h"
-#include "nccl/graph.h"
-#include "sim/simulator.h"
-#include "topologies/load.h"
+#include "tests/nccl/on_machine.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
-class Rails {
+class Rails : public OnMachine {
  public:
-  explicit Rails(Topology topology, const std::vector<int>& gpus = {})
-      : topology_(std::move(topology)),
-        router_(topology_, topology_.profile("nccl:simple")),
-        placement_(place_ranks(router_, gpus)),
-        machine_(nccl_machine(router_, placement_)) {}
-  explicit Rails(const char* name, const std::vector<int>& gpus = {})
-      : Rails(load_topology(name), gpus) {}
+  using OnMachine::OnMachine;
 
   int sender(int from, int to, bool pxn = true) const {
-    return NcclRails(machine_, router_, placement_, pxn).sender(from, to);
+    return NcclRails(machine(), router(), placement(), pxn).sender(from, to);
   }
-  NcclGraph graph(int version, bool pxn = true) const {
-    return nccl_graph(machine_, router_, placement_, version, pxn);
-  }
-  Program program(const std::string& spec, Collective collective, std::int64_t bytes,
-                  bool in_place = false) const {
-    const BuildRequest request = requested(collective, bytes, in_place);
-    const AlgorithmChoice choice = parse_algorithm(spec);
-    EXPECT_FALSE(unsupported(choice, request)) << spec;
-    return build(decided(choice, library_call(choice, request)), request);
-  }
-  double time_us(const std::string& spec, Collective collective, std::int64_t bytes) const {
-    RunOptions options;
-    options.size_bytes = bytes;
-    options.blocks =
-        library_call(parse_algorithm(spec), requested(collective, bytes, false)).blocks;
-    Simulator simulator;
-    return 1e6 *
-           simulator.run(program(spec, collective, bytes), {&router_, placement_}, options).time_s;
-  }
-  int node(int rank) const { return machine_.node_of_rank[static_cast<std::size_t>(rank)]; }
-
- private:
-  BuildRequest requested(Collective collective, std::int64_t bytes, bool in_place) const {
-    BuildRequest request = request_for(collective, 0, in_place, router_, placement_);
-    request.size_bytes = bytes;
-    return request;
-  }
-
-  Topology topology_;
-  Router router_;
-  Placement placement_;
-  NcclMachine machine_;
 };
 
 TEST(NcclRails, SendByTheNicOfTheReceiversCounterpart) {
