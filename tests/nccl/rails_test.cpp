@@ -142,5 +142,20 @@ TEST(NcclRails, ProxiesShareNvlink) {
   EXPECT_NEAR(rails.time_us("nccl", Collective::alltoall, kGib) / once_us, 2, 0.1);
 }
 
+/// A call keeps a GPU no longer with PXN than without: what rests in its memory on the way to its
+/// NIC, its proxy sends. What is left is the op that hands a chunk to the relay, which lasts longer
+/// under Simple, as LL128 hands it over line by line.
+TEST(NcclRails, BroadcastsKeepRelaysNoLonger) {
+  const Rails h100("dgx-h100:nodes=2");
+  const auto longer = [&](const std::string& spec) {
+    const auto period_s = [&](const char* more) {
+      return h100.run(spec + more, Collective::broadcast, 64 << 20).simulated->back_to_back_s;
+    };
+    return period_s("") / period_s(",pxn=0") - 1;
+  };
+  EXPECT_NEAR(longer("nccl:proto=ll128"), 0, 0.05);
+  EXPECT_NEAR(longer("nccl:proto=simple"), 0, 0.15);
+}
+
 }  // namespace
 }  // namespace espalier
