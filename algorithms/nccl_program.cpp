@@ -14,6 +14,7 @@
 #include "algorithms/nccl_tree_program.h"
 #include "algorithms/schedules.h"
 #include "core/check.h"
+#include "nccl/bridges.h"
 #include "nccl/rails.h"
 
 namespace espalier {
@@ -151,14 +152,16 @@ class AggregatedTrees {
 };
 
 /// Sends and receives: every pair has some channels, each with an equal part of what it sends. What
-/// leaves a node through another GPU's NIC (PXN) is copied to that GPU and fetched from there piece
-/// by piece; no block of that GPU has a hand in it.
+/// leaves a node through another GPU's NIC (PXN), or crosses it through a GPU that both have an
+/// NVLink to (NVB), is copied to that GPU and fetched from there piece by piece; no block of that
+/// GPU has a hand in it.
 class SendsAndReceives {
  public:
   SendsAndReceives(const BuildRequest& request, double bytes, const NcclChoice& choice)
       : request_(request),
         machine_(choice.machine),
         rails_(choice.machine, *request.router, *request.placement, choice.graph.pxn),
+        bridges_(choice.machine, *request.router, *request.placement, choice.version),
         blocks_(nccl_p2p_blocks(choice.graph)),
         parts_(choice.work.channels),
         pieces_(pieces(bytes, choice)),
@@ -199,13 +202,20 @@ class SendsAndReceives {
   bool is_pair() const { return request_.collective == Collective::sendrecv; }
 
   int pieces(double bytes, const NcclChoice& choice) const {
-    if (!choice.graph.pxn) return 1;
+    if (!choice.graph.pxn && !choice.graph.nvb) return 1;
     const auto n = static_cast<std::int64_t>(request_.ranks);
     const double of_part = bytes / (is_pair() ? 1 : static_cast<double>(n)) / parts_;
     const double chunks = std::ceil(of_part / choice.work.chunk_bytes);
     const std::int64_t room = kMostOps / (n * n * parts_);
     return static_cast<int>(std::clamp<std::int64_t>(
         std::min(static_cast<std::int64_t>(std::min(chunks, 1e6)), room), 1, kMostPieces));
+  }
+
+  /// What one rank sends to another rests in the memory of this one on its way; of the sender: goes
+  /// at once.
+  int rests_at(int from, int to) const {
+    const int by = rails_.sender(from, to);
+    return by == from ? bridges_.between(from, to) : by;
   }
 
   void send_to_all() {
@@ -220,7 +230,7 @@ class SendsAndReceives {
   }
 
   void send(const Slice& to, const Slice& from, int distance) {
-    const int by = rails_.sender(from.place, to.place);
+    const int by = rests_at(from.place, to.place);
     for (int part = 0; part < parts_; ++part) {
       const int lane = (distance * parts_ + part) % blocks_;
       if (by == from.place) {
@@ -251,6 +261,7 @@ class SendsAndReceives {
   const BuildRequest& request_;
   const NcclMachine& machine_;
   const NcclRails rails_;
+  const NcclBridges bridges_;
   const int blocks_;
   const int parts_;           ///< of what a pair sends: a channel each
   const int pieces_;          ///< of a part

@@ -39,15 +39,28 @@ struct LaidRing : RingChannel {
   std::vector<std::int64_t> area_of_hop;
 };
 
-/// The position's data where the next rank can read it: at the relay, if the hop has one.
+/// Of a stretch of units, `most` at a time, in order; 0: all at once.
+template <typename Visit>
+void in_parts(std::int64_t first, std::int64_t length, std::int64_t most, const Visit& visit) {
+  const std::int64_t step = most > 0 ? most : length;
+  for (std::int64_t done = 0; done < length; done += step) {
+    visit(first + done, std::min(step, length - done));
+  }
+}
+
+/// The position's data where the next rank can read it: at the relay, if the hop has one. It gets
+/// there in parts also where it goes on from there as a whole.
 Slice within_reach(Builder& builder, const LaidRing& ring, int position, std::int64_t unit,
                    const Slice& data) {
   const int relay = ring.relay_after(position);
   if (relay < 0) return data;
   const std::int64_t begin = ring.area_after(position) * builder.contract().units + unit;
-  const Slice resting = builder.tmp(relay, begin, data.length);
-  builder.copy(resting, data, {.lane = to_relay_lane(ring)});
-  return resting;
+  in_parts(0, data.length, ring.most, [&](std::int64_t done, std::int64_t length) {
+    builder.copy(builder.tmp(relay, begin + done, length),
+                 {data.place, data.buffer, data.begin + done, length},
+                 {.lane = to_relay_lane(ring)});
+  });
+  return builder.tmp(relay, begin, data.length);
 }
 
 /// Copies the position's data to the next rank.
@@ -159,12 +172,7 @@ int position_of(const LaidRing& ring, int rank) {
 /// Of what a chain carries from the position to the next one, in order.
 template <typename Visit>
 void for_each_part(const LaidRing& ring, int position, const Visit& visit) {
-  const std::int64_t length = ring.length(0);
-  const bool has_parts = ring.most > 0 && !ring.leaves_node_after(position);
-  const std::int64_t most = has_parts ? ring.most : length;
-  for (std::int64_t done = 0; done < length; done += most) {
-    visit(ring.first() + done, std::min(most, length - done));
-  }
+  in_parts(ring.first(), ring.length(0), ring.leaves_node_after(position) ? 0 : ring.most, visit);
 }
 
 void add_broadcast(Builder& builder, const LaidRing& ring, int root) {

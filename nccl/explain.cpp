@@ -60,6 +60,7 @@ std::string graph_lines(const NcclChoice& choice) {
     text += fmt::format("  NVLS graph: {} channels of {:g} GB/s\n", graph.nvls_channels,
                         graph.nvls_rate_gbps);
   }
+  if (graph.nvb) text += "  NVB: GPUs without a common NVLink exchange data through a third one\n";
   if (graph.pxn) text += "  PXN: data may leave a node through a neighbor's NIC\n";
   return text;
 }

@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "nccl/bridges.h"
 #include "nccl/rails.h"
 
 namespace espalier {
@@ -311,8 +312,7 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
                      NcclVersion version, bool pxn) {
   const Router counted(router.topology(), router.topology().profile(kNcclLinksProfile),
                        router.scope());
-  // Ways through a third GPU: since 2.12 (path class NVB).
-  const RingOptions options{version >= 12};
+  const RingOptions options{version >= kFirstNcclWithNvb};
   const RingSet set = find_rings(counted, placement, options);
   NcclGraph graph;
   graph.kind = set.kind;
@@ -336,6 +336,7 @@ NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Pla
                         ? room_in_node(inside, counted, machine, node, version)
                         : Room{};
   if (machine.nodes > 1 && node.ranks.size() > 1) graph.kind = inside.kind;
+  graph.nvb = NcclBridges(machine, router, placement, version).any();
   graph.pxn = pxn && version >= kFirstNcclWithPxn && machine.nodes > 1 && !is_alone;
   if (machine.nodes > 1) {
     const NcclRails rails(machine, router, placement, graph.pxn);

@@ -26,6 +26,7 @@ struct NcclGraph {
   double nvls_rate_gbps = 0;     ///< of one of these inside nodes
   double nvls_network_gbps = 0;  ///< and between them
   bool pxn = false;              ///< GPUs send over the NICs of neighbors (NcclRails)
+  bool nvb = false;              ///< and to GPUs without an NVLink through others (NcclBridges)
   std::string why_not;           ///< why there is no ring; empty otherwise
 
   double gbps() const { return channels * rate_gbps; }

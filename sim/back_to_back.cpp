@@ -150,6 +150,8 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
     own.last_s = std::max(own.last_s, record.end_s);
     if (op.kind != OpKind::combine) continue;
     for_each_destination(program, op, [&](const Operand& dst) {
+      // Scratch is no result: whom it concerns has an op that reads it.
+      if (dst.buffer == Buffer::tmp) return;
       // Where the first group's place gets the same from an earlier group.
       const PlaceId place = in_first_group(program.fold, dst, op.length).place;
       const int group = group_of(program.fold, dst);

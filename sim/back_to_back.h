@@ -15,9 +15,10 @@ namespace espalier {
 /// Calls of a GPU run one after the other; those of different GPUs need not begin together. Let
 /// every GPU g be busy with a call from a(g), when its first op starts, to b(g), when its last one
 /// has ended and the last result has come to it, and let a call cost `call_overhead_s` on each GPU
-/// before. If every call is the one before, shifted by a period P, then all that ops of one call
-/// wait for is as far away as in a call by itself, and a GPU is done with a call before its next
-/// one begins if
+/// before. What comes to its scratch and is fetched by others keeps it from nothing: a relay's
+/// blocks have no hand in that. If every call is the one before, shifted by a period P, then all
+/// that ops of one call wait for is as far away as in a call by itself, and a GPU is done with a
+/// call before its next one begins if
 ///
 ///     P >= call_overhead_s + b(g) - a(g)    for all g.
 ///

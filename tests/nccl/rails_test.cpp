@@ -5,63 +5,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/algorithm.h"
 #include "ir/verify.h"
 #include "nccl/choice.h"
-#include "nccl/graph.h"
-#include "sim/simulator.h"
-#include "topologies/load.h"
+#include "tests/nccl/on_machine.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
-class Rails {
+class Rails : public OnMachine {
  public:
-  explicit Rails(Topology topology, const std::vector<int>& gpus = {})
-      : topology_(std::move(topology)),
-        router_(topology_, topology_.profile("nccl:simple")),
-        placement_(place_ranks(router_, gpus)),
-        machine_(nccl_machine(router_, placement_)) {}
-  explicit Rails(const char* name, const std::vector<int>& gpus = {})
-      : Rails(load_topology(name), gpus) {}
+  using OnMachine::OnMachine;
 
   int sender(int from, int to, bool pxn = true) const {
-    return NcclRails(machine_, router_, placement_, pxn).sender(from, to);
+    return NcclRails(machine(), router(), placement(), pxn).sender(from, to);
   }
-  NcclGraph graph(int version, bool pxn = true) const {
-    return nccl_graph(machine_, router_, placement_, version, pxn);
-  }
-  Program program(const std::string& spec, Collective collective, std::int64_t bytes,
-                  bool in_place = false) const {
-    const BuildRequest request = requested(collective, bytes, in_place);
-    const AlgorithmChoice choice = parse_algorithm(spec);
-    EXPECT_FALSE(unsupported(choice, request)) << spec;
-    return build(decided(choice, library_call(choice, request)), request);
-  }
-  double time_us(const std::string& spec, Collective collective, std::int64_t bytes) const {
-    RunOptions options;
-    options.size_bytes = bytes;
-    options.blocks =
-        library_call(parse_algorithm(spec), requested(collective, bytes, false)).blocks;
-    Simulator simulator;
-    return 1e6 *
-           simulator.run(program(spec, collective, bytes), {&router_, placement_}, options).time_s;
-  }
-  int node(int rank) const { return machine_.node_of_rank[static_cast<std::size_t>(rank)]; }
-
- private:
-  BuildRequest requested(Collective collective, std::int64_t bytes, bool in_place) const {
-    BuildRequest request = request_for(collective, 0, in_place, router_, placement_);
-    request.size_bytes = bytes;
-    return request;
-  }
-
-  Topology topology_;
-  Router router_;
-  Placement placement_;
-  NcclMachine machine_;
 };
 
 TEST(NcclRails, SendByTheNicOfTheReceiversCounterpart) {
@@ -181,6 +140,21 @@ TEST(NcclRails, ProxiesShareNvlink) {
   const double once_us = 7.0 / 16 * kGib / (0.82 * 36e3);
   EXPECT_NEAR(rails.time_us("nccl:pxn=0", Collective::alltoall, kGib) / once_us, 1, 0.05);
   EXPECT_NEAR(rails.time_us("nccl", Collective::alltoall, kGib) / once_us, 2, 0.1);
+}
+
+/// A call keeps a GPU no longer with PXN than without: what rests in its memory on the way to its
+/// NIC, its proxy sends. What is left is the op that hands a chunk to the relay, which lasts longer
+/// under Simple, as LL128 hands it over line by line.
+TEST(NcclRails, BroadcastsKeepRelaysNoLonger) {
+  const Rails h100("dgx-h100:nodes=2");
+  const auto longer = [&](const std::string& spec) {
+    const auto period_s = [&](const char* more) {
+      return h100.run(spec + more, Collective::broadcast, 64 << 20).simulated->back_to_back_s;
+    };
+    return period_s("") / period_s(",pxn=0") - 1;
+  };
+  EXPECT_NEAR(longer("nccl:proto=ll128"), 0, 0.05);
+  EXPECT_NEAR(longer("nccl:proto=simple"), 0, 0.15);
 }
 
 }  // namespace
