@@ -37,7 +37,8 @@ std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoic
 
 namespace {
 
-/// Whether groups use switches as the rotation moves them, and reach them alike.
+/// Whether groups use switches as the rotation moves them, and reach them alike; or none does,
+/// under a runtime whose ops no switch carries out.
 bool folds_switch(const Program& program, OpId id, const Machine& machine, const Router& router,
                   const Rotation& rotation) {
   const Target target{&router, machine.placement, nullptr};
@@ -45,6 +46,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
   const Program moved = op_of_group(program, id, 1);
   const auto here = switch_of(program, op, target);
   const auto there = switch_of(moved, moved.ops.front(), target);
+  if (!here && !there) return true;
   if (!here || !there || rotation.next(here->node) != there->node) return false;
   const auto reaches = [&](PlaceId place) {
     const NodeId gpu = node_of(program, machine.placement, place);
