@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <unordered_set>
 #include <utility>
 
 #include "algorithms/program_file.h"
@@ -114,7 +113,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  std::unordered_set<std::uint64_t> seen;  // programs repeat few transfers many times
+  SeenTransfers seen(program);  // programs repeat few transfers many times
   SwitchPlaces seen_in_switch;
   const Target target{&router, machine.placement};
   std::size_t turn = 0;
@@ -128,7 +127,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
       continue;
     }
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      if (!seen.insert(transfer_key(source, dst, op.via)).second) return;
+      if (!seen.add(source, dst, op.via)) return;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =

@@ -3,7 +3,6 @@
 
 #include <set>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "ir/unfold.h"
@@ -62,7 +61,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }  // namespace
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
-  std::unordered_set<std::uint64_t> seen;
+  SeenTransfers seen(program);
   std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
@@ -74,7 +73,7 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
       all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
     }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
-      if (!all || !seen.insert(transfer_key(from, to, op.via)).second) return;
+      if (!all || !seen.add(from, to, op.via)) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
         all = all && rotation.keeps_route(machine.runtime(runtime),
                                           node_of(program, machine.placement, from),

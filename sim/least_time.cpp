@@ -157,8 +157,10 @@ void LeastTime::for_each_load(OpId id, Visit&& visit) {
   const auto visit_all = [&](const FlowList& list) {
     for (const FlowList::Flow& flow : list.flows) {
       for (const ResourceId one : list.resources_of(flow)) {
-        if (one >= left_s_.size()) left_s_.resize(one + 1);
-        visit(left_s_[one], flow.bytes / flows_.bytes_per_s(one));
+        if (one >= loads_.size()) loads_.resize(one + 1);
+        Load& load = loads_[one];
+        if (load.bytes_per_s == 0) load.bytes_per_s = flows_.bytes_per_s(one);
+        visit(load.left_s, flow.bytes / load.bytes_per_s);
       }
     }
   };

@@ -76,7 +76,11 @@ class LeastTime {
   const double limit_s_;
   OpFlows& flows_;
   std::vector<double> tails_s_;  ///< by op: from its start to the end of what waits for it
-  std::vector<double> left_s_;   ///< by resource, for what it carries of ops not begun
+  struct Load {
+    double left_s = 0;  ///< for what it carries of ops not begun
+    double bytes_per_s = 0;
+  };
+  std::vector<Load> loads_;  ///< by resource
 };
 
 }  // namespace espalier
