@@ -67,19 +67,8 @@ std::optional<std::string> why_not(const BuildRequest& request) {
                      fewest->size(), most->size());
 }
 
-/// Groups are machines, or several of them, that have the same rails.
 std::vector<Fold> fold_machines(const BuildRequest& request) {
-  const std::vector<std::vector<int>> machines = machines_of(request);
-  if (!are_numbered_in_order(machines)) return {};
-  std::vector<Fold> all;
-  const auto count = static_cast<int>(machines.size());
-  for (int step = 1; 2 * step <= count; ++step) {
-    if (count % step != 0) continue;
-    const int each = request.ranks / count * step;
-    Fold& fold = all.emplace_back(Fold{.groups = count / step, .each = each, .adjacent = each});
-    fold.turns.fill({.most = {.period = count, .step = step}});
-  }
-  return all;
+  return folds_of_groups(machines_of(request));
 }
 
 /// Part i of the message belongs to rank i of every machine and has a unit for each machine. Every

@@ -22,6 +22,10 @@ namespace {
 /// As many as an NVLink domain may join (GB200 and later).
 constexpr std::size_t kMaxRanksOfSwitch = 576;
 
+/// Groups from which on switches work unit by unit. Of fewer, the first and the last unit are most
+/// of a share, so that stages hardly overlap, and every unit costs a start-up.
+constexpr std::size_t kFewestByUnit = 4;
+
 std::vector<int> all_ranks(const BuildRequest& request) {
   std::vector<int> ranks(static_cast<std::size_t>(request.ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -94,6 +98,48 @@ int channels_of(const BuildRequest& request) {
   return gpu.model.starts_with("b200") ? 24 : 16;
 }
 
+/// The ranks that are head number `head` of their groups.
+std::vector<int> heads_of(const std::vector<std::vector<int>>& groups, int head) {
+  std::vector<int> ranks;
+  for (const std::vector<int>& group : groups) {
+    ranks.push_back(group[static_cast<std::size_t>(head)]);
+  }
+  return ranks;
+}
+
+/// Whether a switch of the network combines what these ranks have.
+bool are_joined(const BuildRequest& request, const std::vector<int>& ranks) {
+  return request.router->combining_switch(gpus_of(request, ranks)).has_value();
+}
+
+/// Whether heads go around rings. What a switch of the network combines is the op of one rank for
+/// all.
+bool go_around(const BuildRequest& request, const std::vector<std::vector<int>>& groups) {
+  if (groups.size() == 1) return false;
+  for (int head = 0; head < static_cast<int>(groups.front().size()); ++head) {
+    if (are_joined(request, heads_of(groups, head))) return false;
+  }
+  return true;
+}
+
+/// Where switches work unit by unit, groups do the same.
+std::vector<Fold> fold_groups(const BuildRequest& request) {
+  const std::vector<std::vector<int>> groups = groups_of(request);
+  if (groups.size() < kFewestByUnit) return {};
+  const std::vector<Fold> all = folds_of_groups(groups);
+  return !all.empty() && go_around(request, groups) ? all : std::vector<Fold>();
+}
+
+double ops_of(const BuildRequest& request) {
+  const std::vector<std::vector<int>> groups = groups_of(request);
+  const auto count = static_cast<double>(groups.size());
+  const double shares = static_cast<double>(groups.front().size()) * channels_of(request);
+  if (count == 1) return shares;
+  if (!go_around(request, groups)) return shares * (2 * count + 1);
+  const double units = groups.size() < kFewestByUnit ? 1 : count;
+  return shares * count * (2 * units + 2 * (count - 1)) / request.fold.groups;
+}
+
 /// A share of the message for every head and channel, `units` long; channel c works on lane c.
 class InSwitches {
  public:
@@ -103,11 +149,11 @@ class InSwitches {
         heads_(has_heads(request.collective) ? static_cast<int>(groups_.front().size()) : 1),
         channels_(request.ranks == 1 ? 1 : channels_of(request)),
         units_(static_cast<std::int64_t>(groups_.size())),
-        builder_("nvls", request.contract(heads_ * channels_ * units_)) {}
+        builder_("nvls", request.contract(heads_ * channels_ * units_), request.fold) {}
 
   Program build() {
     if (request_.ranks == 1) {
-      builder_.copy(output(0, 0), input(0, 0));
+      builder_.copy(builder_.output(0, 0, units_), builder_.input(0, 0, units_));
       return builder_.finish();
     }
     for (int channel = 0; channel < channels_; ++channel) {
@@ -121,23 +167,33 @@ class InSwitches {
     return collective != Collective::broadcast && collective != Collective::reduce;
   }
 
-  Slice input(int rank, int share) const { return builder_.input(rank, share * units_, units_); }
-  Slice output(int rank, int share) const { return builder_.output(rank, share * units_, units_); }
+  /// Of a share, or one of its units.
+  struct Part {
+    std::int64_t begin = 0;
+    std::int64_t units = 0;
+  };
+
+  Slice input(int rank, const Part& part) const {
+    return builder_.input(rank, part.begin, part.units);
+  }
+  Slice output(int rank, const Part& part) const {
+    return builder_.output(rank, part.begin, part.units);
+  }
 
   void add_share(int head, int channel) {
-    const int share = head * channels_ + channel;
+    const Part share{(head * channels_ + channel) * units_, units_};
     const std::vector<int>& ranks = groups_.front();
     switch (request_.collective) {
       case Collective::allreduce:
         return groups_.size() == 1 ? allreduce(head, share, channel)
                                    : allreduce_across(head, share, channel);
       case Collective::reducescatter:
-        builder_.in_switch(std::vector{output(head, channel)}, inputs(ranks, head, share),
-                           {.lane = channel});
+        builder_.in_switch(std::vector{output(head, {channel * units_, units_})},
+                           inputs(ranks, head, share), {.lane = channel});
         return;
       case Collective::allgather:
-        builder_.in_switch(outputs(ranks, head, share), std::vector{input(head, channel)},
-                           {.lane = channel});
+        builder_.in_switch(outputs(ranks, head, share),
+                           std::vector{input(head, {channel * units_, units_})}, {.lane = channel});
         return;
       case Collective::broadcast:
         builder_.in_switch(outputs(ranks, request_.root, share),
@@ -152,39 +208,55 @@ class InSwitches {
     }
   }
 
-  void allreduce(int head, int share, int channel) {
+  void allreduce(int head, const Part& share, int channel) {
     const std::vector<int>& ranks = groups_.front();
     builder_.in_switch(outputs(ranks, head, share), inputs(ranks, head, share), {.lane = channel});
   }
 
-  /// Each stage has lanes of its own, so that they overlap.
-  void allreduce_across(int head, int share, int channel) {
+  /// Each stage has lanes of its own, so that they overlap. Of many groups, switches work unit by
+  /// unit, each in the order in which the ring of its head needs and brings them.
+  void allreduce_across(int head, const Part& share, int channel) {
+    const std::vector<int> ranks = heads_of(groups_, head);
+    const bool is_joined = are_joined(request_, ranks);
+    const bool by_unit = groups_.size() >= kFewestByUnit && !is_joined;
+    const int n = by_unit ? static_cast<int>(ranks.size()) : 1;
+    const std::int64_t units = share.units / n;
+    const auto part = [&](int i) { return Part{share.begin + wrap(i, n) * units, units}; };
+    for_each_built(ranks, [&](int group) {
+      for (int step = 1; step <= n; ++step) add_up(group, head, part(group - step), channel);
+    });
     std::vector<Slice> sums;
-    for (const std::vector<int>& ranks : groups_) {
-      sums.push_back(output(ranks[static_cast<std::size_t>(head)], share));
-      builder_.in_switch(std::vector{sums.back()}, inputs(ranks, head, share), {.lane = channel});
-    }
-    if (joins_heads(head)) {
+    for (const int rank : ranks) sums.push_back(output(rank, share));
+    if (is_joined) {
       builder_.in_switch(sums, sums, {.lane = channels_ + channel});
     } else {
       ring_allreduce(builder_, sums, channels_ + channel);
     }
-    for (std::size_t group = 0; group < groups_.size(); ++group) {
-      builder_.in_switch(outputs(groups_[group], head, share), std::vector{sums[group]},
-                         {.lane = 2 * channels_ + channel});
+    for_each_built(ranks, [&](int group) {
+      for (int step = 0; step < n; ++step) hand_out(group, head, part(group - step), channel);
+    });
+  }
+
+  template <class Visit>
+  void for_each_built(const std::vector<int>& heads, const Visit& visit) const {
+    for (std::size_t group = 0; group < heads.size(); ++group) {
+      if (builder_.builds(heads[group])) visit(static_cast<int>(group));
     }
   }
 
-  /// Whether a switch of the network combines what these heads have.
-  bool joins_heads(int head) const {
-    std::vector<int> ranks;
-    for (const std::vector<int>& group : groups_) {
-      ranks.push_back(group[static_cast<std::size_t>(head)]);
-    }
-    return request_.router->combining_switch(gpus_of(request_, ranks)).has_value();
+  void add_up(int group, int head, const Part& part, int channel) {
+    const std::vector<int>& ranks = groups_[static_cast<std::size_t>(group)];
+    builder_.in_switch(std::vector{output(ranks[static_cast<std::size_t>(head)], part)},
+                       inputs(ranks, head, part), {.lane = channel});
+  }
+  void hand_out(int group, int head, const Part& part, int channel) {
+    const std::vector<int>& ranks = groups_[static_cast<std::size_t>(group)];
+    builder_.in_switch(outputs(ranks, head, part),
+                       std::vector{output(ranks[static_cast<std::size_t>(head)], part)},
+                       {.lane = 2 * channels_ + channel});
   }
 
-  /// The share at every rank of a group, the head's first.
+  /// The part at every rank of a group, the head's first.
   template <class At>
   std::vector<Slice> around(const std::vector<int>& ranks, int head, const At& at) const {
     std::vector<Slice> slices;
@@ -193,11 +265,11 @@ class InSwitches {
     }
     return slices;
   }
-  std::vector<Slice> inputs(const std::vector<int>& ranks, int head, int share) const {
-    return around(ranks, head, [&](int rank) { return input(rank, share); });
+  std::vector<Slice> inputs(const std::vector<int>& ranks, int head, const Part& part) const {
+    return around(ranks, head, [&](int rank) { return input(rank, part); });
   }
-  std::vector<Slice> outputs(const std::vector<int>& ranks, int head, int share) const {
-    return around(ranks, head, [&](int rank) { return output(rank, share); });
+  std::vector<Slice> outputs(const std::vector<int>& ranks, int head, const Part& part) const {
+    return around(ranks, head, [&](int rank) { return output(rank, part); });
   }
 
   const BuildRequest& request_;
@@ -231,6 +303,8 @@ const Algorithm& nvls_algorithm() {
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
+      .ops = ops_of,
+      .folds = fold_groups,
       .build = [](const BuildRequest& request) { return InSwitches(request).build(); }};
   return algorithm;
 }

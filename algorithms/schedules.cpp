@@ -174,15 +174,28 @@ std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request) {
   return machines;
 }
 
-bool are_numbered_in_order(const std::vector<std::vector<int>>& machines) {
+bool are_numbered_in_order(const std::vector<std::vector<int>>& groups) {
   int next = 0;
-  for (const std::vector<int>& ranks : machines) {
-    if (ranks.size() != machines.front().size()) return false;
+  for (const std::vector<int>& ranks : groups) {
+    if (ranks.size() != groups.front().size()) return false;
     for (const int rank : ranks) {
       if (rank != next++) return false;
     }
   }
   return true;
+}
+
+std::vector<Fold> folds_of_groups(const std::vector<std::vector<int>>& groups) {
+  if (!are_numbered_in_order(groups)) return {};
+  std::vector<Fold> all;
+  const auto count = static_cast<int>(groups.size());
+  for (int step = 1; 2 * step <= count; ++step) {
+    if (count % step != 0) continue;
+    const int each = static_cast<int>(groups.front().size()) * step;
+    Fold& fold = all.emplace_back(Fold{.groups = count / step, .each = each, .adjacent = each});
+    fold.turns.fill({.most = {.period = count, .step = step}});
+  }
+  return all;
 }
 
 std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks) {

@@ -104,8 +104,13 @@ Program striped(const Program& program, const BuildRequest& request, std::int64_
 /// The ranks of every machine, in the order of first ranks; one machine without a placement.
 std::vector<std::vector<int>> ranks_by_machine(const BuildRequest& request);
 
-/// Whether ranks are numbered machine by machine, with equally many in each.
-bool are_numbered_in_order(const std::vector<std::vector<int>>& machines);
+/// Whether ranks are numbered group by group, such as those of machines, with equally many in each.
+bool are_numbered_in_order(const std::vector<std::vector<int>>& groups);
+
+/// How programs fold whose groups of ranks, or several next to each other, do the same, each with
+/// one unit of every share further on than the group before it. None where ranks are not numbered
+/// group by group.
+std::vector<Fold> folds_of_groups(const std::vector<std::vector<int>>& groups);
 
 /// Where these ranks are. \pre there is a machine
 std::vector<NodeId> gpus_of(const BuildRequest& request, const std::vector<int>& ranks);

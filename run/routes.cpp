@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
-#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "core/words.h"
 #include "ir/print.h"
@@ -22,7 +22,11 @@ namespace {
 class RouteChecker {
  public:
   RouteChecker(const Program& program, const Target& target)
-      : program_(program), target_(target), router_(*target.router), placement_(target.placement) {}
+      : program_(program),
+        target_(target),
+        router_(*target.router),
+        placement_(target.placement),
+        seen_(program) {}
 
   std::vector<Diagnostic> check() {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
@@ -50,7 +54,6 @@ class RouteChecker {
     int via = -1;
     OpId first = 0;          ///< op that uses it
     std::int64_t count = 0;  ///< of operands that use it
-    bool routed = false;
   };
 
   const Node& node(NodeId id) const { return router_.topology().node(id); }
@@ -113,11 +116,14 @@ class RouteChecker {
   }
 
   void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
-    const std::uint32_t number = way_numbers_.number(transfer_key(source, dst, via));
-    if (number == ways_.size()) {
-      ways_.push_back({source, dst, via, id, 0, has_route(source, dst, via)});
+    if (seen_.add(source, dst, via)) {
+      if (!has_route(source, dst, via)) {
+        missing_.try_emplace(transfer_key(source, dst, via), Way{source, dst, via, id, 1});
+      }
+    } else if (!missing_.empty()) {
+      const auto known = missing_.find(transfer_key(source, dst, via));
+      if (known != missing_.end()) ++known->second.count;
     }
-    ++ways_[number].count;
   }
 
   void check_switch(OpId id, const Op& op) {
@@ -208,9 +214,7 @@ class RouteChecker {
 
   void report_missing() {
     std::vector<Way> missing;
-    for (const Way& way : ways_) {
-      if (!way.routed) missing.push_back(way);
-    }
+    for (const auto& [key, way] : missing_) missing.push_back(way);
     std::sort(missing.begin(), missing.end(), [](const Way& a, const Way& b) {
       return std::tie(a.first, a.source, a.via) < std::tie(b.first, b.source, b.via);
     });
@@ -248,9 +252,9 @@ class RouteChecker {
   const Placement& placement_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
-  HashNumbers way_numbers_;                   ///< by transfer_key
-  std::vector<Way> ways_;                     ///< by number
-  std::map<NodeId, std::set<NodeId>> peers_;  ///< of GPUs that limit them
+  SeenTransfers seen_;
+  std::unordered_map<std::uint64_t, Way> missing_;  ///< those without a route
+  std::map<NodeId, std::set<NodeId>> peers_;        ///< of GPUs that limit them
   SwitchPlaces switches_;
   std::int64_t without_switch_ = 0;  ///< ops
   OpId first_without_switch_ = 0;

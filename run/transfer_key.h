@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "ir/program.h"
 
 namespace espalier {
@@ -15,5 +18,33 @@ inline std::uint64_t transfer_key(PlaceId from, PlaceId to, int via) {
   const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   return mix64(bits(from) << 40 | bits(to) << 16 | static_cast<std::uint16_t>(via));
 }
+
+/// Transfers that were met. Where most of the places send to each other, they are too many to be
+/// looked up by key one after the other. Not installed.
+class SeenTransfers {
+ public:
+  explicit SeenTransfers(const Program& program)
+      : places_(static_cast<std::size_t>(program.places())),
+        pairs_(places_ <= kMostInPairs ? places_ * places_ : 0) {}
+
+  /// Whether it had not been met; now it has.
+  bool add(PlaceId from, PlaceId to, int via) {
+    if (via >= 0 || pairs_.empty()) {
+      const std::uint32_t known = others_.size();
+      return others_.number(transfer_key(from, to, via)) == known;
+    }
+    auto pair = pairs_[static_cast<std::size_t>(from) * places_ + static_cast<std::size_t>(to)];
+    const bool is_new = !pair;
+    pair = true;
+    return is_new;
+  }
+
+ private:
+  static constexpr std::size_t kMostInPairs = 2048;  ///< half a megabyte
+
+  const std::size_t places_;
+  std::vector<bool> pairs_;  ///< between any two places; empty where they are too many
+  HashNumbers others_;
+};
 
 }  // namespace espalier

@@ -9,7 +9,6 @@
 #include "algorithms/program_file.h"
 #include "core/activity.h"
 #include "core/error.h"
-#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
@@ -114,7 +113,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  HashNumbers seen;  // programs repeat few transfers many times
+  SeenTransfers seen(program);  // programs repeat few transfers many times
   SwitchPlaces seen_in_switch;
   const Target target{&router, machine.placement};
   std::size_t turn = 0;
@@ -128,8 +127,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
       continue;
     }
     for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      const std::uint32_t known = seen.size();
-      if (seen.number(transfer_key(source, dst, op.via)) < known) return;
+      if (!seen.add(source, dst, op.via)) return;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =

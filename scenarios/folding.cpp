@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/hash_numbers.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
 #include "run/target.h"
@@ -37,7 +36,8 @@ std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoic
 
 namespace {
 
-/// Whether groups use switches as the rotation moves them, and reach them alike.
+/// Whether groups use switches as the rotation moves them, and reach them alike; or none does,
+/// under a runtime whose ops no switch carries out.
 bool folds_switch(const Program& program, OpId id, const Machine& machine, const Router& router,
                   const Rotation& rotation) {
   const Target target{&router, machine.placement, nullptr};
@@ -45,6 +45,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
   const Program moved = op_of_group(program, id, 1);
   const auto here = switch_of(program, op, target);
   const auto there = switch_of(moved, moved.ops.front(), target);
+  if (!here && !there) return true;
   if (!here || !there || rotation.next(here->node) != there->node) return false;
   const auto reaches = [&](PlaceId place) {
     const NodeId gpu = node_of(program, machine.placement, place);
@@ -60,7 +61,7 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }  // namespace
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
-  HashNumbers seen;
+  SeenTransfers seen(program);
   std::set<std::tuple<PlaceId, std::uint32_t, std::uint32_t>> seen_in_switch;
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
@@ -72,8 +73,7 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
       all = all && folds_switch(program, id, machine, machine.runtime(runtime), rotation);
     }
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
-      const std::uint32_t known = seen.size();
-      if (!all || seen.number(transfer_key(from, to, op.via)) < known) return;
+      if (!all || !seen.add(from, to, op.via)) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
         all = all && rotation.keeps_route(machine.runtime(runtime),
                                           node_of(program, machine.placement, from),

@@ -8,6 +8,19 @@
 
 namespace espalier {
 
+namespace {
+
+/// Up to the last one that the tree joins.
+std::size_t ranks_in(const SpanningTree& tree) {
+  std::size_t n = 1;
+  for (const PackedEdge& edge : tree) {
+    n = std::max(n, static_cast<std::size_t>(std::max(edge.from, edge.to)) + 1);
+  }
+  return n;
+}
+
+}  // namespace
+
 Loads loads_of(const PackingProblem& problem, const SpanningTree& tree) {
   Loads loads(problem.resources.size(), 0);
   for (const PackedEdge& edge : tree) {
@@ -41,10 +54,7 @@ void raise_prices(const PackingProblem& problem, const Loads& loads, std::vector
 }
 
 TreeCentre centre_of(const SpanningTree& tree) {
-  std::size_t n = 1;
-  for (const PackedEdge& edge : tree) {
-    n = std::max(n, static_cast<std::size_t>(std::max(edge.from, edge.to)) + 1);
-  }
+  const std::size_t n = ranks_in(tree);
   std::vector<std::vector<int>> neighbours(n);
   for (const PackedEdge& edge : tree) {
     neighbours[static_cast<std::size_t>(edge.from)].push_back(edge.to);
@@ -75,13 +85,18 @@ PlannedTree hung_at(const PackingProblem& problem, const SpanningTree& tree, int
   PlannedTree result;
   result.root = root;
   result.weight = weight;
+  std::vector<std::vector<std::size_t>> edges_at(ranks_in(tree));
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    edges_at[static_cast<std::size_t>(tree[i].from)].push_back(i);
+    edges_at[static_cast<std::size_t>(tree[i].to)].push_back(i);
+  }
   std::vector<bool> placed(tree.size(), false);
   std::vector<int> order{result.root};
   for (std::size_t next = 0; next < order.size(); ++next) {
     const int parent = order[next];
-    for (std::size_t i = 0; i < tree.size(); ++i) {
+    for (const std::size_t i : edges_at[static_cast<std::size_t>(parent)]) {
+      if (placed[i]) continue;
       const PackedEdge& edge = tree[i];
-      if (placed[i] || (edge.from != parent && edge.to != parent)) continue;
       placed[i] = true;
       TreeEdge hung{parent, edge.from == parent ? edge.to : edge.from, nodes_passed(problem, edge)};
       if (edge.from != parent) std::reverse(hung.path.begin(), hung.path.end());

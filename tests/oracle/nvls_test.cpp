@@ -45,6 +45,10 @@ class NvlsOn {
     if (unsupported(choice, request)) return std::nullopt;
     return build(choice, request);
   }
+  double ops() const {
+    const auto request = request_for(Collective::allreduce, 0, false, router_, target_.placement);
+    return espalier::ops(parse_algorithm("nvls"), request).value();
+  }
   double time_us(const Program& program, double bytes) {
     RunOptions options;
     options.size_bytes = static_cast<std::int64_t>(bytes);
@@ -140,6 +144,14 @@ TEST(Nvls, HeadsMeetInASwitchOfTheNetworkWhereThereIsOne) {
   // two.
   const double bytes = 1024 * kMiB;
   EXPECT_NEAR(with.time_us(sharp, bytes) / without.time_us(ring, bytes), 1, 0.3);
+}
+
+TEST(Nvls, SaysHowManyOpsItHas) {
+  for (const char* machine : {"dgx-h100", "dgx-h100:nodes=3", "dgx-h100:nodes=5",
+                              "dgx-h100:nodes=5,ibswitch.combines=1"}) {
+    NvlsOn nvls(machine, "kernel");
+    EXPECT_EQ(nvls.ops(), nvls.possible(Collective::allreduce).value().ops.size()) << machine;
+  }
 }
 
 /// Pieces on their way to 72 GPUs at once are found without looking through all of them.

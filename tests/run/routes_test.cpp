@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "run/transfer_key.h"
 #include "tests/ir/sample_programs.h"
 
 namespace espalier {
@@ -272,6 +273,22 @@ TEST(CheckRoutes, RanksThatShareAGpuNeedNoRoute) {
   Machine machine(small_machine(), 0);
   machine.target.placement.ranks = {3, 3, 3, 3};
   EXPECT_THAT(problems_of(ring_allreduce(4, false), machine.target), IsEmpty());
+}
+
+/// Of few places and of many.
+TEST(SeenTransfers, TellWaysApart) {
+  for (const int ranks : {4, 5000}) {
+    Program program;
+    program.contract.ranks = ranks;
+    SeenTransfers seen(program);
+    const std::vector<std::vector<int>> ways = {{0, 1, -1}, {1, 0, -1},         {0, 1, 0},
+                                                {0, 1, 1},  {0, ranks - 1, -1}, {ranks - 1, 0, -1}};
+    for (const bool is_new : {true, false}) {
+      for (const std::vector<int>& way : ways) {
+        EXPECT_EQ(seen.add(way[0], way[1], way[2]), is_new) << ranks << " ranks";
+      }
+    }
+  }
 }
 
 }  // namespace

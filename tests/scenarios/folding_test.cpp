@@ -161,6 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                  8},
         Question{"dgx-h100:nodes=6", "kernel:ll128", "hierarchical:direct=1", kAllreduce, true, 8},
         Question{"mi300x:nodes=4", "kernel", "hierarchical:direct=1", kAllreduce, false, 8},
+        Question{"dgx-h100:nodes=6", "kernel:simple", "nvls", kAllreduce, false, 8},
+        Question{"dgx-h200:nodes=4", "nccl:simple", "nvls:channels=3", kAllreduce, true, 8},
         Question{"dgx1-v100:nodes=3", "kernel:simple", "ring", kAllreduce, false, 8},
         Question{"dgx-a100:nodes=4", "kernel:simple", "nccl_rings", kAllreduce, false, 8},
         Question{"dgx-h100:nodes=3", "kernel:ll128", "nccl_rings", kAllgather, true, 8},
@@ -452,6 +454,11 @@ TEST(Folding, NeedsAlikeMachines) {
   EXPECT_FALSE(find_folding(
       several, parse_algorithm("direct:at_once=2"),
       request_for(Collective::alltoall, 0, false, *several.router, several.placement)));
+  // One rank has the switch of the network add up for all.
+  const Machine joined = machine_of({"dgx-h100:nodes=4,ibswitch.combines=1", "kernel:simple"});
+  const auto request = request_for(kAllreduce, 0, false, *joined.router, joined.placement);
+  EXPECT_FALSE(find_folding(joined, parse_algorithm("nvls"), request));
+  EXPECT_TRUE(find_folding(joined, parse_algorithm("ring"), request));
   // Roots of trees are not alike.
   const Machine made = machine_of({"dgx-h100:nodes=4", "kernel:simple", "ring"});
   EXPECT_FALSE(
@@ -471,7 +478,10 @@ TEST(Folding, FindsTheChunksOfAllRanks) {
       {"hierarchical_trees", 64 * kMib},
       {"hierarchical", 1 * kMib},
       {"hierarchical:direct=0", 64 * kMib},
-      {"hierarchical:direct=1", 64 * kMib}};
+      {"hierarchical:direct=1", 64 * kMib},
+      // Of a protocol that has no ops in switches.
+      {"nvls", 1 * kMib},
+      {"nvls", 64 * kMib}};
   for (const auto& [algorithm, size_bytes] : asked) {
     SCOPED_TRACE(fmt::format("{}, {} bytes", algorithm, size_bytes));
     query.algorithm = algorithm;
@@ -488,6 +498,21 @@ TEST(Folding, FindsTheChunksOfAllRanks) {
     EXPECT_NEAR(folded.report.time_s, whole.report.time_s, 1e-9 * whole.report.time_s);
     EXPECT_NEAR(folded.benchmark_s, whole.benchmark_s, 1e-9 * whole.report.time_s);
   }
+}
+
+/// Of many machines, switches add up and hand out while rings bring what comes next: a message
+/// takes little longer than its way through the network, which is most of it.
+TEST(Folding, StagesInSwitchesOverlap) {
+  Simulator simulator;
+  Query query;
+  query.topology = "dgx-h100:nodes=64";
+  query.algorithm = "nvls";
+  query.size_bytes = 1024 * kMib;
+  query.judge = false;
+  const Outcome outcome = Study(simulator, &simulator).ask(query);
+  ASSERT_TRUE(outcome.ran());
+  EXPECT_EQ(outcome.program->fold.groups, 64);
+  EXPECT_LT(outcome.report.time_s, 7.5e-3);  // 13.8 ms, one stage after the other
 }
 
 /// One process launches the GPUs of a host one after the other, so that they do not begin alike.

@@ -214,14 +214,17 @@ TEST(Blocks, AreDealtOutByAllThatPassesThem) {
 }
 
 /// Time beside latency for the first `readers` of four GPUs behind a switch to add up a unit of
-/// each of the three others, `lockstep_bytes` of which they read in the same order.
-double sum_of_three_us(int readers, double lockstep_bytes, int ops = 1, bool by_switch = true) {
+/// each of the three others, `lockstep_bytes` of which they read in the same order. Further units
+/// may be of the next two only.
+double sum_of_three_us(int readers, double lockstep_bytes, int ops = 1, bool by_switch = true,
+                       bool of_two_then = false) {
   Builder builder("sums", allreduce_contract(4, ops));
   for (int rank = 0; rank < readers; ++rank) {
     for (int unit = 0; unit < ops; ++unit) {
       std::vector<Slice> others;
       for (int peer = 0; peer < 4; ++peer) {
-        if (peer != rank) others.push_back(builder.input(peer, unit, 1));
+        const bool is_left_out = of_two_then && unit > 0 && peer == (rank + 3) % 4;
+        if (peer != rank && !is_left_out) others.push_back(builder.input(peer, unit, 1));
       }
       builder.combine(builder.tmp(rank, unit, 1), others);
     }
@@ -250,6 +253,8 @@ TEST(Blocks, ThatReadAllPeersInOneOrderShareTheLinksOfOne) {
   EXPECT_NEAR(sum_of_three_us(1, 1000), 0.3, 1e-9);  // nobody is in its way
   // Of two ops of a lane only the first 1500 bytes are read in lockstep.
   EXPECT_NEAR(sum_of_three_us(4, 1500, 2), 2 * 0.3 + 2 * 0.45, 1e-9);
+  // The second op reads two peers, each of which then serves two readers.
+  EXPECT_NEAR(sum_of_three_us(4, 2000, 2, true, true), 3 * 0.3 + 2 * 0.2, 1e-9);
   // Over links of their own.
   EXPECT_NEAR(sum_of_three_us(4, 1000, 1, false), 0.1, 1e-9);
 }
